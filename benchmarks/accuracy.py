@@ -3,7 +3,7 @@
     python benchmarks/accuracy.py [--out benchmarks/results/NAME]
 
 Takes three to four minutes on two cores. Without --out the folder is named after the machine:
-benchmarks/results/cpu-x86_64-linux, say. A stopped run goes on where it was.
+benchmarks/results/cpu-x86_64-linux, say. A stopped run continues where it was.
 """
 
 import argparse

@@ -84,7 +84,7 @@ def side(given: Path, cache: Path, name: str) -> Side:
             wheel.extractall(folder)
         given = folder
     if not (given / "refkernels" / "__init__.py").exists():
-        raise ValueError(f"{given} is no checkout and no wheel of refkernels.")
+        raise ValueError(f"{given} is neither a checkout nor a wheel of refkernels.")
     return Side(given.absolute(), cache / name)
 
 

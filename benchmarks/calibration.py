@@ -1,4 +1,4 @@
-"""How often a right kernel is told to have a cause: the calibration of the bits of evidence.
+"""How often a right kernel is blamed for a cause: the calibration of the bits of evidence.
 
     python benchmarks/calibration.py [--kernels 100000] [--first 0] [--workers 2] [--out FILE]
 

@@ -1,4 +1,4 @@
-"""What `judge` and the usual rules say of the same kernels: cheats, and right ones.
+"""What `judge` and the usual rules say about the same kernels: cheats, and right ones.
 
     python benchmarks/judging.py [--seeds 1]        tables in Markdown
 

@@ -42,10 +42,10 @@ def _stop(*_: Any) -> NoReturn:
 def _run() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            # A name that the terminal's encoding lacks, or half a character, is told all the same.
+            # A name that the terminal's encoding lacks, or half a character, is printed anyway.
             stream.reconfigure(errors="backslashreplace")
     # Python's own handler raises KeyboardInterrupt, which imports lose where one of their callbacks
-    # meets it. Nothing is begun yet that would have to be put away.
+    # meets it. Nothing has begun that would have to be cleaned up.
     handler = signal.getsignal(signal.SIGINT)
     if handler is signal.default_int_handler:
         signal.signal(signal.SIGINT, _stop)
@@ -53,7 +53,7 @@ def _run() -> None:
 
     if handler is signal.default_int_handler:
         signal.signal(signal.SIGINT, handler)
-    # What a command reads in is no garbage: looking for it at Python's pace takes a fifth of it.
+    # What a command reads is not garbage: collecting at Python's pace takes a fifth of its time.
     gc.set_threshold(50_000)
     # The process is about to go: a last search for garbage would take as long as a small command.
     atexit.register(gc.freeze)

@@ -74,7 +74,7 @@ def as_function(value: Any, name: str) -> Callable[..., Any]:
 
 
 def as_seconds(value: Any, name: str) -> float:
-    """A number of seconds > 0. Raises TypeError for what is no number, ValueError otherwise."""
+    """A number of seconds > 0. Raises TypeError for anything but a number, ValueError otherwise."""
     if not issubclass(type(value), int | float) or isinstance(value, bool):
         raise TypeError(f"{name} is of type {type(value).__name__}, but it must be a number.")
     if not 0 < value < 2**31:
@@ -83,16 +83,16 @@ def as_seconds(value: Any, name: str) -> float:
 
 
 def as_path(value: Any, name: str) -> Path:
-    """A path. Raises TypeError for what is no path, ValueError where no file can have that name."""
+    """A path. Raises TypeError for anything but a path, ValueError if no file can have the name."""
     if not isinstance(value, str | os.PathLike):
         raise TypeError(f"{name} is of type {type(value).__name__}, but it must be a path.")
     try:
         path = Path(value)
         os.fsencode(path)
     except Exception as failure:  # a lone surrogate, or the caller's own class
-        raise ValueError(f"{name} is no path: no file can have that name.") from failure
+        raise ValueError(f"{name} is not a path: no file can have that name.") from failure
     if "\0" in str(path):
-        raise ValueError(f"{name} is no path: no file can have that name.")
+        raise ValueError(f"{name} is not a path: no file can have that name.")
     return path
 
 

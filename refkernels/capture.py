@@ -158,7 +158,7 @@ def _simple(values, read=None):
 
 
 def _bits_of_bfloat16(array):
-    """The 16-bit patterns of a bfloat16 array that came as such, as bits, or widened to float32."""
+    """The 16-bit patterns of a bfloat16 array, given as such, as bits, or widened to float32."""
     if array.dtype.itemsize == 2:
         return array.view(np.uint16)
     return (np.ascontiguousarray(array, np.float32).view(np.uint32) >> 16).astype(np.uint16)
@@ -253,7 +253,7 @@ class _Framework:
     name = ""
     forward = "forward"  # the method that a layer's call runs
     limits = (
-        "Functional calls (residual additions, attention scores, the loss) are no layers: "
+        "Functional calls (residual additions, attention scores, the loss) are not layers: "
         "their tensors are recorded where capture.watch wraps them.",
         "A tied weight has one gradient, the sum over all its uses.",
     )
@@ -407,7 +407,7 @@ class _Framework:
         return None
 
     def listen(self):
-        """Begin to count random draws, where only counting shows them; return what ends it."""
+        """Begin to count random draws, where only counting shows them; return what stops it."""
         return lambda: None
 
     def random_state(self):
@@ -937,7 +937,7 @@ def _framework_of(model):
         if framework.name in roots:
             return framework()
     raise TypeError(
-        "%s is no layer of torch, paddle, oneflow or mindspore: give the model itself"
+        "%s is not a layer of torch, paddle, oneflow or mindspore: give the model itself"
         % type(model).__name__
     )
 
@@ -1027,8 +1027,8 @@ class Capture:
     first_step        the number of the first step
     notes             a dictionary of your own, for run.json
 
-    Raises TypeError for a model of no known framework, ValueError for arguments that make no sense,
-    FileExistsError where the folder holds a run, OSError where the disk has not the room.
+    Raises TypeError for a model of an unknown framework, ValueError for arguments that make no
+    sense, FileExistsError if the folder holds a run, OSError if the disk lacks room.
     """
 
     def __init__(
@@ -1050,7 +1050,7 @@ class Capture:
         self._world_size = _count("world_size", world if world is not None else 1)
         if self._rank >= max(self._world_size, 1):
             raise ValueError(
-                "rank %d is none of %d processes: give rank= and world_size= together"
+                "rank %d is not among %d processes: give rank= and world_size= together"
                 % (self._rank, self._world_size)
             )
         self._perturb = perturb
@@ -1068,7 +1068,7 @@ class Capture:
     def __enter__(self) -> Capture:
         if os.path.exists(os.path.join(self._folder, "run.json")):
             raise FileExistsError(
-                "%s holds a run already: choose another folder, or remove it" % self._folder
+                "%s already holds a run: choose another folder, or remove it" % self._folder
             )
         framework = self._framework
         self._list_model()
@@ -1163,16 +1163,16 @@ class Capture:
             self._spent_chosen += self._mark - start
 
     def watch(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A function, or a layer outside the model, whose calls are recorded as a layer's are.
+        """Record the calls of a function, or of a layer outside the model, as those of a layer.
 
             gelu = capture.watch("gelu", torch.nn.functional.gelu)
             loss_of = capture.watch("loss", torch.nn.CrossEntropyLoss())
 
-        Use what is returned in the place of `function`. Raises ValueError for a name that is taken,
-        TypeError for what cannot be called.
+        Call the returned object in place of `function`. Raises ValueError for a name that is taken,
+        TypeError for an object that cannot be called.
         """
         if not callable(function):
-            raise TypeError("watch: %r is no function and no layer" % type(function).__name__)
+            raise TypeError("watch: %r is neither a function nor a layer" % type(function).__name__)
         if not self._open or name in self._layers:
             raise ValueError(
                 "watch: use another name than %r" % name
@@ -1541,8 +1541,8 @@ class Capture:
         return tensors
 
     def _listen(self, name, entering):
-        """Note where random numbers were drawn since a layer last began or ended; in the
-        first chosen step only, because it takes time."""
+        """Note where random numbers were drawn since a layer last began or ended; only in the
+        first chosen step, because it takes time."""
         if self._traced:
             return
         now = self._framework.random_state()
@@ -1558,8 +1558,8 @@ class Capture:
         self._entered = (name, self._inside) if entering else ()
 
     def _listen_to_the_rest(self):
-        """Note what a chosen step drew after its last layer; of later ones, only whether they drew
-        at all."""
+        """Note what the first chosen step drew after its last layer; for later ones, only whether
+        they drew at all."""
         if self._framework.random_state() != self._state:
             located = self._random["layers"] or self._random["before"]
             if not self._traced or not located:
@@ -1594,7 +1594,7 @@ class Capture:
             self._scalars[name] = "<%s>" % type(value).__name__
 
     def _before(self, passed_gradients=None):
-        """The optimizer begins an update; `passed_gradients`: those it is called with, if any."""
+        """The optimizer begins an update; `passed_gradients`: those passed to it, if any."""
         start = time.perf_counter()
         self._updates += 1
         if self._updates > 1:

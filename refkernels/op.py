@@ -125,7 +125,7 @@ class Op:
     outputs that are plain means of the first input over its last axis. `factors`: the inputs that
     are multiplied in sums of products without such letters. `total`: whether the op is the sum, or
     the mean, of x along its axes. `real_function`: the function of one number that the op computes,
-    where it is no formula.
+    where it is not a formula.
     """
 
     name: str

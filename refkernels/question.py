@@ -55,7 +55,7 @@ def shared(inputs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
             if (apart := _apart(known, array)) is not None:
                 raise ValueError(
                     f"{other} and {kernel} were not asked the same: {name} {apart}. Give both the "
-                    "same inputs, or explain each by itself."
+                    "same inputs, or explain each alone."
                 )
     return {name: array for name, (_, array) in first.items()}
 

@@ -35,7 +35,7 @@ def _ops_of(family: str) -> dict[str, Op]:
 
 def get(name: str | Op) -> Op:
     """The op of that name; an `Op` is returned as it is. Raises ValueError for an unknown name and
-    lists the known ones; TypeError for what is no string."""
+    lists the known ones; TypeError for anything but a string."""
     from refkernels.op import Op
 
     if isinstance(name, Op):

@@ -77,8 +77,8 @@ class SeatName:
         object.__setattr__(self, "settings", tuple(sorted(self.settings)))
         if self.device and not _DEVICE.fullmatch(self.device):
             raise SeatNameError(
-                f"{self.device!r} is no device: write a kind in lower case and perhaps an index, "
-                "such as cpu, cuda:0 or gpu:1 (a ':' in a setting's value is written %3A)"
+                f"{self.device!r} is not a device: write a kind in lower case, perhaps with an "
+                "index, such as cpu, cuda:0 or gpu:1 (a ':' in a setting's value is written %3A)"
             )
 
     @property
@@ -95,7 +95,7 @@ class SeatName:
 
 
 def parse(text: str) -> SeatName:
-    """Parse a name. Raises SeatNameError, one sentence, for text that is none."""
+    """Parse a name. Raises SeatNameError, one sentence, for any other text."""
     text = text.strip()
     if not text:
         raise SeatNameError(f"the name of a seat is empty: write {EXAMPLES}")
@@ -115,7 +115,7 @@ def parse(text: str) -> SeatName:
 
 
 def framework_of(text: str) -> str:
-    """The framework in a name; the text itself if it is no seat's name or a kernel's."""
+    """The framework in a name; the text itself if it is neither a seat's name nor a kernel's."""
     try:
         return parse(text).framework or text
     except SeatNameError:
@@ -156,8 +156,8 @@ def _settings(text: str, settings: str) -> Iterator[tuple[str, str]]:
         name, equals, value = part.partition("=")
         if not equals or not name.strip():
             raise SeatNameError(
-                f"{part.strip()!r} in {text!r} is no setting: write NAME=VALUE, several by commas "
-                "(a ',' in a value is written %2C)"
+                f"{part.strip()!r} in {text!r} is not a setting: write NAME=VALUE, with commas "
+                "between several (a ',' in a value is written %2C)"
             )
         if "@" in value:
             raise SeatNameError(
@@ -176,7 +176,7 @@ def _check_framework(name: str) -> None:
     if _FRAMEWORK.fullmatch(name) and name == name.strip() and not _looks_like_a_path(name):
         return
     raise SeatNameError(
-        f"{name!r} is no framework's name, and no FILE.py:FUNCTION: write {EXAMPLES}"
+        f"{name!r} is neither a framework's name nor FILE.py:FUNCTION: write {EXAMPLES}"
     )
 
 
@@ -184,10 +184,12 @@ def _check_kernel(kernel: Kernel, version: str) -> None:
     if version:
         raise SeatNameError(f"{kernel} is a kernel, and a kernel has no version: leave it out")
     if not kernel.function.isidentifier():
-        raise SeatNameError(f"{kernel.function!r} is no name of a function: write FILE.py:FUNCTION")
+        raise SeatNameError(
+            f"{kernel.function!r} is not the name of a function: write FILE.py:FUNCTION"
+        )
     if not _looks_like_a_path(kernel.file) or kernel.file != kernel.file.strip():
         raise SeatNameError(
-            f"{kernel.file!r} is no file of kernels: its name ends in .py, .so, .dylib or .dll"
+            f"{kernel.file!r} is not a file of kernels: its name ends in .py, .so, .dylib or .dll"
         )
     _check_text(kernel.file)
 
@@ -196,8 +198,8 @@ def _check_settings(settings: tuple[tuple[str, str], ...]) -> None:
     names = [name for name, _ in settings]
     if wrong := [name for name in names if not _SETTING.fullmatch(name)]:
         raise SeatNameError(
-            f"{wrong[0]!r} is no name of an environment variable or flag: it has letters, digits, "
-            "underscores and dots"
+            f"{wrong[0]!r} is not the name of an environment variable or flag: write letters, "
+            "digits, underscores and dots"
         )
     if twice := [name for name in names if names.count(name) > 1]:
         raise SeatNameError(f"{twice[0]} is set twice: leave one of them out")
@@ -209,7 +211,7 @@ def _check_text(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise SeatNameError(f"{text!r} is no Unicode text: rename it") from None
+        raise SeatNameError(f"{text!r} is not Unicode text: rename it") from None
 
 
 def _looks_like_a_path(text: str) -> bool:

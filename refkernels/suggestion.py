@@ -9,7 +9,7 @@ from collections.abc import Iterable
 _ALIKE = 0.8  # of difflib's ratio: 'torhc' is near 'torch', 'float8' is not near 'float64'
 _PREFIX = 3
 _LONGEST = 120
-_LISTED = 30  # names, and in so many characters: a longer list is no sentence any more
+_LISTED = 30  # names, in at most _LETTERS characters: a longer list makes no sentence
 _LETTERS = 400
 
 
@@ -33,9 +33,9 @@ def instead(word: str, known: Iterable[str], choose: str = "choose one of") -> s
     """The end of a sentence that refuses `word`: ``did you mean 'sin'? Choose one of sin, cos``."""
     names = list(known)
     length = itertools.accumulate(len(name) + 2 for name in names)
-    told = names[: min(_LISTED, max(1, sum(one <= _LETTERS for one in length)))]
-    more = len(names) - len(told)
-    listed = f"{choose} {', '.join(told)}" + (f" and {more} more" if more > 0 else "")
+    shown = names[: min(_LISTED, max(1, sum(letters <= _LETTERS for letters in length)))]
+    more = len(names) - len(shown)
+    listed = f"{choose} {', '.join(shown)}" + (f" and {more} more" if more > 0 else "")
     meant = nearest(word, names)
     if meant is None:
         return listed

@@ -1,4 +1,4 @@
-"""The truth of a question: what the oracle answers, computed once, on first use.
+"""The truth of a question: the oracle's answer, computed once, on first use.
 
 Judging, explaining and reporting share one `Truth` for a question. It holds the certified answer,
 the bound of the op's named forms, the condition numbers, and the plain algorithm's answer. An op

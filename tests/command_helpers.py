@@ -1,4 +1,4 @@
-"""What the tests of commands share."""
+"""Helpers for the tests of commands."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Work that many tests ask for, done once: functions of arrays keep what they answered."""
+"""Work that many tests need, done once: functions of arrays keep their answers."""
 
 import functools
 import hashlib

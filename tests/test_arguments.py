@@ -1,4 +1,4 @@
-"""What callers hand to the functions that ask frameworks: taken as it is, or one sentence."""
+"""Arguments of functions that run frameworks: accepted as they are, or refused in a sentence."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -23,8 +23,8 @@ REFUSED: tuple[tuple[Callable[[], Any], str], ...] = (
     (lambda: arguments.as_mapping({1: 2}, "params"), "params has a int among its keys"),
     (lambda: arguments.as_settings({"A": 1}), "settings must map strings to strings"),
     (lambda: arguments.as_path(3, "directory"), "directory is of type int"),
-    (lambda: arguments.as_path("a\0b", "directory"), "directory is no path"),
-    (lambda: arguments.as_path("\ud800", "directory"), "directory is no path"),
+    (lambda: arguments.as_path("a\0b", "directory"), "directory is not a path"),
+    (lambda: arguments.as_path("\ud800", "directory"), "directory is not a path"),
     (lambda: arguments.as_seconds(0.0, "timeout"), "timeout must be a number of seconds"),
     (lambda: arguments.as_seconds("1", "timeout"), "timeout is of type str"),
     (lambda: arguments.as_seconds(PretendedInteger(), "timeout"), "of type PretendedInteger"),

@@ -1,4 +1,4 @@
-"""What the Makefile names is there."""
+"""Everything that the Makefile names exists."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A question that makes no sense is refused in the same sentence by whoever is asked."""
+"""A question that makes no sense is refused in the same sentence by every function."""
 
 import numpy as np
 import pytest
@@ -11,20 +11,20 @@ X = np.ones((2, 3), np.float32)
 GOOD = {"op": "layernorm", "inputs": {"x": X}, "params": {"eps": 1e-5}, "direction": "forward"}
 REFUSED = {
     "an unknown op": {"op": "layernrom"},
-    "an op that is no name": {"op": 3},
+    "an op that is not a name": {"op": 3},
     "an unknown direction": {"direction": "up"},
-    "a direction that is no text": {"direction": None},
+    "a direction that is not text": {"direction": None},
     "inputs without names": {"inputs": [X]},
     "an unknown input": {"inputs": {"x": X, "w": X}},
     "a missing input": {"inputs": {"weight": X}},
     "an input that is None": {"inputs": {"x": None}},
-    "an input that is no array of floats": {"inputs": {"x": np.arange(3)}},
-    "an input's name that is no text": {"inputs": {"x": X, 1: X}},
+    "an input that is not an array of floats": {"inputs": {"x": np.arange(3)}},
+    "an input's name that is not text": {"inputs": {"x": X, 1: X}},
     "params without names": {"params": [1e-5]},
     "an unknown param": {"params": {"epsilon": 1e-5}},
     "a param that is a text": {"params": {"eps": "1e-5"}},
     "a param that is a flag": {"params": {"eps": True}},
-    "a param in a list that is no number": {"params": {"normalized_shape": [3, "x"]}},
+    "a param in a list that is not a number": {"params": {"normalized_shape": [3, "x"]}},
     "a param that no float holds": {"params": {"eps": 10**400}},
 }
 

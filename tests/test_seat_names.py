@@ -1,4 +1,4 @@
-"""Every name of a seat is read and printed by one grammar, and what is none is told why."""
+"""One grammar reads and prints every name of a seat; anything else is refused with the reason."""
 
 import pytest
 from hypothesis import example, given
@@ -61,29 +61,29 @@ WRONG = {
     "torch@OMP_NUM_THREADS": "write NAME=VALUE",
     "torch@A=1,,B=2": "write NAME=VALUE",
     "torch@A=1,A=2": "A is set twice",
-    "torch@1A=2": "no name of an environment variable or flag",
+    "torch@1A=2": "not the name of an environment variable or flag",
     "torch@A=1@B=2": "second '@'",
     "torch@A=1==2.6.0": "write the version first",
     "torch@A=:4096:8": "%3A",
     "torch:": "a device follows",
     "torch@A=1:": "a device follows",
-    "torch:CUDA:0": "no device",
-    "torch:cuda:x": "no device",
-    "torch:cuda:0:1": "no device",
+    "torch:CUDA:0": "not a device",
+    "torch:cuda:x": "not a device",
+    "torch:cuda:0:1": "not a device",
     "torch:cuda:0@A=1": "write the settings first",
     "@A=1": "names no framework",
     ":cpu": "names no framework",
     "==2.6.0": "names no framework",
-    "/opt/frameworks": "no framework's name",
-    "tor%63h": "no framework's name",
+    "/opt/frameworks": "a framework's name",
+    "tor%63h": "a framework's name",
     "./k.py": "names no function",
     "./k.py:": "names no function",
     "C:\\k.py": "names no function",
     "./k.py@A=1": "names no function",
-    "./k.py:2f": "no name of a function",
-    "./k.py:f==2": "no name of a function",
+    "./k.py:2f": "not the name of a function",
+    "./k.py:f==2": "not the name of a function",
     "./k.py:f:": "a device follows",
-    "./k.txt:f": "no framework's name",
+    "./k.txt:f": "a framework's name",
 }
 
 
@@ -162,10 +162,10 @@ def test_any_text_is_a_name_that_prints_back_or_is_told_why_not(text: str) -> No
         ({}, "a framework or a kernel"),
         ({"framework": "torch", "kernel": Kernel("k.py", "f")}, "a framework or a kernel"),
         ({"kernel": Kernel("k.py", "f"), "version": "2"}, "no version"),
-        ({"kernel": Kernel("k.txt", "f")}, "no file of kernels"),
-        ({"kernel": Kernel("\ud800.py", "f")}, "no Unicode text"),
-        ({"framework": "a.py"}, "no framework's name"),
-        ({"framework": "a@b"}, "no framework's name"),
+        ({"kernel": Kernel("k.txt", "f")}, "not a file of kernels"),
+        ({"kernel": Kernel("\ud800.py", "f")}, "not Unicode text"),
+        ({"framework": "a.py"}, "a framework's name"),
+        ({"framework": "a@b"}, "a framework's name"),
     ],
 )
 def test_a_name_that_no_text_could_have_cannot_be_made(name: dict[str, object], said: str) -> None:

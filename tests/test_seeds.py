@@ -1,4 +1,4 @@
-"""The issues this project began with, asked again of today's frameworks through the whole chain:
+"""The issues that this project began with, put to today's frameworks through the whole chain:
 case, gateway, oracle, verdict.
 
 A framework that is not installed is a skip that says why, or with REFKERNELS_REQUIRE a failure.

@@ -1,4 +1,4 @@
-"""Keeps what a run measured in a small file, and tells the runs of all machines side by side.
+"""Keeps the results of a run in a small file, and lists the runs of all machines side by side.
 
 python tools/history.py FOLDER [DATE]
 

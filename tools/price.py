@@ -2,9 +2,9 @@
 
     python tools/price.py [OP ...]
 
-Of an op: the definitions of its room that only it reaches, those that other ops reach too, its
-lines in the adapters and among the equations, and the words for its faults. Of a room: all lines,
-and how many an op. Docstrings and blank lines within definitions count, tests stand apart.
+For an op: the definitions in its room that only it reaches, those that other ops reach too, its
+lines in the adapters and among the equations, and the words for its faults. For a room: all lines,
+and lines per op. Docstrings and blank lines within definitions count; tests are listed separately.
 """
 
 from __future__ import annotations
@@ -170,4 +170,4 @@ if __name__ == "__main__":
     head = ["op", "own", "shared", "adapters", "equations", "words", "in all but shared"]
     print(table(head, per_op(sys.argv[1:] or OPS)))
     print()
-    print(table(["room", "ops", "lines", "lines an op", "tests"], per_room()))
+    print(table(["room", "ops", "lines", "lines per op", "tests"], per_room()))

@@ -1,4 +1,4 @@
-"""Write the gallery's entries of public threads that have no numbers: the definitions that a thread
+"""Writes the gallery's entries of public threads without numbers: the definitions that a thread
 compares, computed here on a few seeded numbers.
 
     python tools/rebuild_threads.py refkernels/gallery/entries

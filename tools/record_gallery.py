@@ -1,4 +1,4 @@
-"""Write the larger arrays of the gallery: answers of the frameworks that are installed here, and
+"""Writes the larger arrays of the gallery: answers of the frameworks that are installed here, and
 reconstructions of TF32 and of bfloat16 products.
 
     python tools/record_gallery.py refkernels/gallery/entries

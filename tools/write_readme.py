@@ -209,19 +209,18 @@ def _scores(runs: list[history.Run], mine: list[history.Run]) -> str:
 def _changes(runs: list[history.Run], old: history.Run, new: history.Run) -> str:
     """What changed, over the same cases."""
     both = list(history.both(old, new))
-    told = [one for one in both if one.before.verdict != one.now.verdict]
-    judged = sum(one.same_bits for one in told)
+    changed = [pair for pair in both if pair.before.verdict != pair.now.verdict]
+    judged = sum(pair.same_bits for pair in changed)
     numbers = f"{runs.index(old) + 1} and {runs.index(new) + 1}"
     text = (
-        f"### Between the runs {numbers}\n\n{len(both):,} figures of both are over the same cases. "
-        f"The verdict changed in {len(told):,}: in {judged:,} although every bit of the results "
-        "is the same, so that refkernels judges otherwise, in "
-        f"{len(told) - judged:,} the bits changed too.\n"
+        f"### Between runs {numbers}\n\n{len(both):,} figures of both are over the same cases. "
+        f"The verdict changed in {len(changed):,}: in {judged:,} of them refkernels judges the "
+        f"same bits differently, in {len(changed) - judged:,} the bits changed too.\n"
     )
     rows = [
-        [one.now.place, one.now.seat, _score(one.before.score), _score(one.now.score),
-         "same" if one.same_bits else "changed"]
-        for one in told
+        [pair.now.place, pair.now.seat, _score(pair.before.score), _score(pair.now.score),
+         "same" if pair.same_bits else "changed"]
+        for pair in changed
     ]  # fmt: skip
     head = ["", "framework", "before", "now", "bits"]
     return f"{text}\n{_table(head, rows)}\n" if rows else text

@@ -29,7 +29,7 @@ def _layer_norm(x, weight, bias, y, columns, eps, BLOCK: tl.constexpr):
     squares = tl.zeros((BLOCK,), tl.float32)
     for start in range(0, columns, BLOCK):
         at = start + places
-        # The padding of the last tile is no zero once the mean is taken off: it is masked again.
+        # The padding of the last tile is not zero once the mean is taken off: it is masked again.
         d = tl.where(at < columns, tl.load(x + at, at < columns, 0.0).to(tl.float32) - mean, 0.0)
         squares += d * d
     rstd = 1 / tl.sqrt(tl.sum(squares) / columns + eps)

@@ -7,7 +7,7 @@ clipping     how gradients change between the backward pass and the update
 curves       the losses beside rounding-only runs
 metric       SQuAD's scores, and whether two differ by more than sampling
 verdict      the conclusion
-align        all of it
+align        runs all of these
 """
 
 from refkernels.alignment.align import Alignment, align

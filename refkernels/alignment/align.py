@@ -111,7 +111,7 @@ def _null_directions(run: Run) -> tuple[str, ...]:
 
 
 def _reduces(runs: tuple[Run, ...]) -> bool:
-    """Whether ranks may sum their gradients before the update, which is no scaling."""
+    """Whether ranks may sum their gradients before the update, which is not scaling."""
     return any(run.first.world_size > 1 for run in runs)
 
 

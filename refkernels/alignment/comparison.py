@@ -25,7 +25,7 @@ from refkernels.alignment.run import Call, Rank, Run, StepLine, StepTensors
 from refkernels.arithmetic import formats
 
 _RANDOM = ("drop", "rand", "bernoulli", "multinomial", "gumbel")
-_CANCELLED = 16.0  # a sum may err by so many roundings of its terms
+_CANCELLED = 16.0  # roundings of a sum's terms, by which it may err
 Stage = Literal["forward", "loss", "backward", "gradient", "clip"]
 
 
@@ -58,8 +58,9 @@ class _Comparison:
 
 
 def departure(run_a: Run, run_b: Run, matched: Matched) -> Departure | None:
-    """The first place where a shared captured step parts; None where there is none. Steps that the
-    two did not begin alike are skipped, and so are values that depend on random numbers."""
+    """The first place where the two part in a step that both captured; None if there is none.
+    Steps that the two did not begin alike are skipped, and so are values that depend on random
+    numbers."""
     a, b = run_a.first, run_b.first
     several = max(a.world_size, b.world_size) > 1
     if _draws(a) or _draws(b):

@@ -152,7 +152,7 @@ def _length(all_curves: Curves, dtype: Any, seeds: Curves | None) -> tuple[int, 
     finite = np.all(np.isfinite(all_curves), axis=0)
     length = int(np.argmin(finite)) if not finite.all() else all_curves.shape[1]
     if length < 1:
-        raise ValueError("a loss of the first step is no finite number: there is no curve.")
+        raise ValueError("a loss of the first step is not a finite number: there is no curve.")
     if seeds is None or len(seeds) < 2:
         return length, None
     length = min(length, seeds.shape[1])

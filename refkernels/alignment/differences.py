@@ -174,7 +174,7 @@ def _ranks(run: Run) -> Iterator[RunDifference]:
 
 
 def _weights(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
-    """Initial weights, from the first step that both captured; by hash where there is none."""
+    """Initial weights, from the first step that both captured; by hash if there is none."""
     if a.framework == b.framework and a.initial_parameters == b.initial_parameters:
         return
     steps = sorted(set(a.steps) & set(b.steps))
@@ -341,7 +341,7 @@ def _alike(a: Any, b: Any) -> bool:
 
 
 def _alike_in_each(a: Any, b: Any) -> bool:
-    """Whether sequences are alike item by item; a number stands for every axis."""
+    """Whether sequences are alike item by item; a number applies to every axis."""
     count = max(len(value) for value in (a, b) if isinstance(value, list | tuple))
     several = [
         tuple(value) if isinstance(value, list | tuple) else (value,) * count for value in (a, b)

@@ -67,7 +67,7 @@ class Fields:
         try:
             return float.fromhex(text)
         except (ValueError, OverflowError):
-            raise CaptureError(f"{self.where}: {name} is no hexadecimal float.") from None
+            raise CaptureError(f"{self.where}: {name} is not a hexadecimal float.") from None
 
     def texts(self, name: str) -> dict[str, str]:
         """An object whose values are strings."""
@@ -93,4 +93,4 @@ def json_of(text: str, where: str) -> Any:
     try:
         return codec.loads(text, depth=50)
     except ValueError as error:
-        raise CaptureError(f"{where} is no JSON: {error}.") from None
+        raise CaptureError(f"{where} is not JSON: {error}.") from None

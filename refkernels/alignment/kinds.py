@@ -1,7 +1,7 @@
 """The op of a captured layer or watched function, by the name that frameworks give its type.
 
 `LayerNorm`, `layer_norm` and `nn.LayerNorm` are one name here; so are `MSELoss` and `mse_loss`. A
-layer's settings are its hyper-parameters and the arguments of its call that are no tensors; the
+layer's settings are its hyper-parameters and the arguments of its call that are not tensors; the
 op's params are read from them.
 """
 
@@ -56,7 +56,7 @@ def kind_of(layer: Layer, settings: Settings) -> LayerKind | str:
 
 
 def settings_of(rank: Rank, layer: Layer, call: Call | None) -> dict[str, Any]:
-    """A layer's hyper-parameters, and the arguments of a call that are no tensors, by name."""
+    """A layer's hyper-parameters, and the arguments of a call that are not tensors, by name."""
     settings = {"framework": rank.framework, **layer.hyperparameters}
     if call is None:
         return settings
@@ -178,9 +178,9 @@ def _alpha(settings: Settings) -> dict[str, Any]:
 def _reduced(*names: str) -> Params:
     def params(settings: Settings) -> dict[str, Any] | str:
         if settings.get("soft_label") or settings.get("use_softmax") is False:
-            return "its labels are soft, or its inputs are no logits"
+            return "its labels are soft, or its inputs are not logits"
         if any(settings.get(name) is not None for name in ("weight", "pos_weight")):
-            return "its weight is no tensor that was recorded"
+            return "its weight is not a tensor that was recorded"
         if settings.get("is_huber") is True and _first(settings, "delta", default=1.0) != 1.0:
             return "its delta is not 1"
         chosen = {name: settings[name] for name in names if settings.get(name) is not None}
@@ -196,7 +196,7 @@ def _loss(op: str, *names: str, weights: tuple[str, ...] = (), classes: bool = F
 
 
 def _masked(settings: Settings) -> dict[str, Any] | str:
-    """BERT's loss is no framework's layer: without a recorded eps it may be another definition."""
+    """No framework has BERT's loss as a layer: without a recorded eps the definition is unknown."""
     eps = _first(settings, "eps", "epsilon")
     return "its eps was not recorded" if eps is None else {"eps": float(eps), "reduction": "mean"}
 

@@ -83,7 +83,7 @@ class Judgement:
 
     @property
     def wrong(self) -> bool:
-        """Whether no kernel of the definition gives this answer: a bound is broken, or the evidence
+        """Whether no kernel of the definition gives this answer: it breaks a bound, or the evidence
         shows another definition."""
         bad = self.verdict not in ("rounding", "correctly_rounded") or self._renamed
         return bad and self.attributed
@@ -163,8 +163,8 @@ def judge_run(
 
 
 def judge_questions(rank: Rank, step: int, answer: Answers) -> list[Judgement]:
-    """Judges other kernels on a step's questions, the first of each op and pass. `answer` gives
-    their outputs, None for an op that it does not know."""
+    """Judges other kernels on a step's questions, the first of each op and pass. `answer` returns
+    their outputs, or None for an op that it does not know."""
     judged: list[Judgement] = []
     seen = set()
     for question in _read(rank, step):

@@ -58,8 +58,9 @@ class MetricTest:
 
 
 def of_figures(a: float, b: float, questions: int) -> MetricTest:
-    """Two percentages of right answers to so many questions each, by the normal approximation of
-    two independent binomials. Raises ValueError for other numbers, or for no questions."""
+    """Two percentages of right answers to that many questions each, by the normal approximation of
+    two independent binomials. Raises ValueError for a figure that is not a percentage, or for no
+    questions."""
     for value in (a, b):
         if not 0.0 <= value <= 100.0:
             raise ValueError(f"a metric is {value:g}: give a percentage from 0 to 100.")
@@ -76,8 +77,8 @@ def of_figures(a: float, b: float, questions: int) -> MetricTest:
 
 
 def of_answers(a: Mapping[str, bool], b: Mapping[str, bool]) -> MetricTest:
-    """Right or wrong, question by question, of two models. Raises ValueError where they did not
-    answer the same questions."""
+    """The test of two models' answers, right or wrong, question by question. Raises ValueError if
+    they did not answer the same questions."""
     if a.keys() != b.keys():
         apart = len(a.keys() ^ b.keys())
         raise ValueError(f"{apart} questions were answered by one of the two only.")
@@ -107,15 +108,17 @@ def right_answers(dataset: object) -> dict[str, list[str]]:
                     texts = [str(answer["text"]) for answer in question["answers"]]
                     answers_by_id[str(question["id"])] = texts or [""]
     except (KeyError, TypeError, IndexError):
-        raise ValueError("this is no SQuAD file: data, paragraphs, qas and answers.") from None
+        raise ValueError(
+            "this is not a SQuAD file with data, paragraphs, qas and answers."
+        ) from None
     return answers_by_id
 
 
 def exact(predictions: object, right: Mapping[str, Sequence[str]]) -> dict[str, bool]:
     """Which questions are answered exactly; a question without a prediction is not. Raises
-    ValueError where predictions are no mapping."""
+    ValueError where predictions are not a mapping."""
     if not isinstance(predictions, dict):
-        raise ValueError("predictions are a JSON object: question id to answer.")
+        raise ValueError("predictions must be a JSON object: question id to answer.")
     return {
         name: name in predictions and exact_match(str(predictions[name]), answers)
         for name, answers in right.items()

@@ -1,4 +1,4 @@
-"""Whether null runs round like the two runs that they are compared with: only then is p valid.
+"""Whether null runs round like the two runs under comparison: only then is p valid.
 
 Rounding affects a loss in proportion to its size. So the errors of each op, against the certified
 answer to its own inputs, are compared with those of the same op in the null runs. Where A or B err

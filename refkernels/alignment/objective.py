@@ -6,9 +6,9 @@ receives. That is the gradient of
 
     sum over ranks r and calls k of w_r c_k l_k
 
-which is the loss that the run reports, or a multiple of it. Each of several ranks reports its own:
-a mean of them, weighted or not, lies between the least and the greatest, so the multiple is an
-interval.
+which is the loss that the run reports, or a multiple of it. Several ranks each report their own
+loss: a mean of these, weighted or not, lies between the least and the greatest, so the multiple is
+an interval.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Place:
 class CapturedQuestion:
     """An op's question, and the run's answer. `parts`: the parameters that an optimizer's question
     concatenates, and where each of them ends; `own`: causes that the framework documents as its own
-    definition; `elsewhere`: whether a weight's gradient has parts that no call here can give."""
+    definition; `elsewhere`: whether a weight's gradient has parts from outside these calls."""
 
     place: Place
     op: str

@@ -39,7 +39,7 @@ def _read_text(path: Path) -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise CaptureError(f"{path} is no UTF-8 text (byte {error.start}).") from None
+        raise CaptureError(f"{path} is not UTF-8 text (byte {error.start}).") from None
 
 
 def read_rank(folder: Path) -> Rank:
@@ -56,7 +56,9 @@ def read_rank(folder: Path) -> Rank:
     rank, complete = run.count("rank"), run.flag("complete")
     if (world := run.count("world_size")) < 1 or world > 10**6:
         raise CaptureError(f"{path}: world_size is {world}.")
-    remarks = [] if complete else [f"{folder} was not finished: the run was killed, or goes on."]
+    remarks = (
+        [] if complete else [f"{folder} was not finished: the run was killed, or is still going."]
+    )
     lines = _read_lines(folder / "steps.jsonl", remarks)
     draws = run.maybe("random", dict)
     all_remarks, damaged = _look_at_steps(folder, lines, rank, remarks)

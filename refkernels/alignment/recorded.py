@@ -89,8 +89,8 @@ class StepLine:
 
 @dataclass(frozen=True)
 class Draws:
-    """Where random numbers were drawn in chosen steps: inside these `layers`; `before` the first
-    layer of a step (data, noise); `outside`, between layers."""
+    """Where chosen steps drew random numbers: inside these `layers`; `before` the first layer of a
+    step (data, noise); `outside`, between layers."""
 
     layers: tuple[str, ...] = ()
     before: bool = False

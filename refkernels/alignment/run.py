@@ -60,7 +60,7 @@ class Run:
         try:
             names = sorted(os.listdir(path))
         except (OSError, ValueError) as error:
-            raise CaptureError(f"{path} is no folder that can be read ({error}).") from None
+            raise CaptureError(f"{path} is not a folder that can be read ({error}).") from None
         if "run.json" in names:
             return cls(path, (read_rank(path),))
         numbered = sorted(
@@ -84,7 +84,7 @@ def runs_in(folder: str | os.PathLike[str]) -> tuple[Path, ...]:
     try:
         inner = sorted(inside for inside in path.iterdir() if inside.is_dir())
     except OSError as error:
-        raise CaptureError(f"{path} is no folder that can be read ({error}).") from None
+        raise CaptureError(f"{path} is not a folder that can be read ({error}).") from None
     if (path / "run.json").exists() or any(_RANK.fullmatch(inside.name) for inside in inner):
         return (path,)
     runs = tuple(inside for inside in inner if (inside / "rank_0" / "run.json").exists())

@@ -25,7 +25,7 @@ class Call:
     """One call of a layer: arrays by position, keyword, or path such as "0.1".
 
     inputs, outputs     of the forward pass
-    scalars             inputs that are no tensors
+    scalars             inputs that are not tensors
     cotangents          gradients of the objective with respect to the outputs
     input_gradients     with respect to the inputs, this call's part alone
     """
@@ -63,7 +63,7 @@ class StepTensors:
         return self.get(f"gradients/{name}/{when}")
 
     def state(self, name: str, when: str = "before") -> dict[str, Array]:
-        """The optimizer state of a parameter, by name; of "", the state that belongs to no
+        """The optimizer state of a parameter, by name; for "", the state that belongs to no
         parameter."""
         words = self._states.get((name, when), {})
         return {word: self.file[full] for word, full in words.items()}

@@ -63,22 +63,22 @@ class TensorFile(Mapping[str, Array]):
         if not isinstance(metadata, dict) or not all(
             isinstance(value, str) for value in metadata.values()
         ):
-            raise self._wrong("its __metadata__ is no mapping of strings to strings")
+            raise self._wrong("its __metadata__ is not a mapping of strings to strings")
         self.metadata: dict[str, str] = metadata
         self._entries = {name: self._entry(name, entry) for name, entry in header.items()}
         self._check_spans(size - self._begin)
         self._map: Array | None = None
 
     def _wrong(self, reason: str) -> CaptureError:
-        return CaptureError(f"{self.path} is no whole safetensors file: {reason}.")
+        return CaptureError(f"{self.path} is not a whole safetensors file: {reason}.")
 
     def _header(self, text: bytes) -> dict[str, Any]:
         try:
             header = codec.loads(text.decode("utf-8"))
         except ValueError as error:
-            raise self._wrong(f"its header is no JSON ({error})") from None
+            raise self._wrong(f"its header is not JSON ({error})") from None
         if not isinstance(header, dict):
-            raise self._wrong("its header is no JSON object")
+            raise self._wrong("its header is not a JSON object")
         return header
 
     def _entry(self, name: str, entry: Any) -> tuple[np.dtype[Any], tuple[int, ...], int, int]:
@@ -89,7 +89,7 @@ class TensorFile(Mapping[str, Array]):
             raise self._wrong(f"{name!r} has the unknown dtype {entry['dtype']!r}")
         shape, span = entry["shape"], entry["data_offsets"]
         if not _counts(shape) or not _counts(span) or len(span) != 2 or len(shape) > 32:
-            raise self._wrong(f"{name!r} has a shape or offsets that are no whole numbers")
+            raise self._wrong(f"{name!r} has a shape or offsets that are not whole numbers")
         if span[1] - span[0] != math.prod(shape) * dtype.itemsize:
             raise self._wrong(f"{name!r} has {span[1] - span[0]:,} bytes, but not that shape")
         return dtype, tuple(shape), span[0], span[1]

@@ -185,7 +185,7 @@ def _questions(
 
 
 def _refuse_mixed(parts: list[_Part], before: list[str], after: list[str]) -> None:
-    """What is cut into pieces is of one dtype, and each parameter of one size, in all of them."""
+    """Tensors that are cut into pieces must share one dtype, and each parameter's one size."""
     dtypes = set()
     for name, old, new in parts:
         arrays = [*(old[word] for word in before), *(new[word] for word in after)]

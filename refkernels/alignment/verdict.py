@@ -2,8 +2,8 @@
 
 Suspicion follows the order of a training step: data, ranks, initial weights, the model and its
 hyper-parameters, forward, backward, clipping, schedule, update. The first suspect is the verdict's
-cause. Its consequences are not blamed again; but an oracle's finding on a layer's own inputs is no
-consequence, and is listed.
+cause. Its consequences are not blamed again. An oracle's finding on a layer's own inputs is not a
+consequence, so it is listed.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ import threadpoolctl
 Doubles = npt.NDArray[np.float64]
 
 TILE = ROWS, DEPTH, COLUMNS = 512, 1024, 1024
-"""The largest product that BLAS is asked for: (ROWS, DEPTH) by (DEPTH, COLUMNS)."""
+"""The largest product that BLAS computes: (ROWS, DEPTH) by (DEPTH, COLUMNS)."""
 
 multiply = np.matmul
 

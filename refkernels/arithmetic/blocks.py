@@ -35,9 +35,9 @@ _thread = threading.local()  # .inside: whether this thread runs a task
 def spread(size: int, task: Callable[[int, int], Any], block: int = CACHED) -> None:
     """task(start, stop) for all blocks of range(size), each once, in any order.
 
-    Raises what a task raises, once no other task runs; blocks not yet begun are dropped. Called
-    inside a task, it runs on that task's thread alone: helpers are busy, and might wait for one
-    another.
+    Raises what a task raises, once no other task runs; blocks that have not begun are dropped.
+    Called inside a task, it runs on that task's thread only: helpers are busy, and might wait for
+    one another.
     """
     helpers = 0
     if size > block and not getattr(_thread, "inside", False):

@@ -188,7 +188,7 @@ def is_undecided(
 def rounded_ends(
     hi: float, lo: float, radius: float, scale: int, p: int, emin: int, emax: int
 ) -> tuple[float, float]:
-    """The roundings of numbers just inside the ends, or, where an end is no pair, just inside a
+    """The roundings of numbers just inside the ends, or, where an end is not a pair, just inside a
     pair beyond it; a zero has the sign of those numbers."""
     low, high = directed(hi, lo, -radius), directed(hi, lo, radius)
     low, high = _moved(low[0], low[1], 1.0), _moved(high[0], high[1], -1.0)

@@ -139,7 +139,7 @@ class Enclosure(NoArithmetic):
         try:
             target = np.dtype(np.float64 if dtype is None else dtype)
         except Exception as failure:  # NumPy's message calls the repr of the caller's object
-            raise TypeError(f"dtype is {shown(dtype)}, which is none of NumPy's.") from failure
+            raise TypeError(f"dtype is {shown(dtype)}, which is not one of NumPy's.") from failure
         if formats.is_one(target) and target != np.float64:
             return self.round(formats.get(target))[0]
         values = self.round(formats.BINARY64)[0] if self.scale.any() else self.hi
@@ -148,7 +148,7 @@ class Enclosure(NoArithmetic):
         return np.array(values) if copy else values
 
     def __getitem__(self, index: Any) -> "Enclosure":
-        """The elements that NumPy's indexing chooses. Raises IndexError for anything that is no
+        """The elements that NumPy's indexing chooses. Raises IndexError for anything that is not an
         index of this shape."""
         relative = isinstance(self._radius, Relative)
         try:
@@ -157,7 +157,7 @@ class Enclosure(NoArithmetic):
             hi, lo, scale = self.hi[chosen], self.lo[chosen], self.scale[chosen]
         except Exception as failure:
             raise IndexError(
-                f"{shown(index)} is no index of an Enclosure of shape {self.shape}."
+                f"{shown(index)} is not an index of an Enclosure of shape {self.shape}."
             ) from failure
         return trusted(hi, lo, radius, scale)
 
@@ -188,7 +188,7 @@ class Enclosure(NoArithmetic):
     def replace(self, flat_indices: npt.NDArray[np.intp], other: "Enclosure") -> "Enclosure":
         """A copy whose elements at the flat (C order) indices are other's, in order.
 
-        Raises TypeError where other is no Enclosure, ValueError where it has another number of
+        Raises TypeError where other is not an Enclosure, ValueError where it has another number of
         elements or an index is out of range.
         """
         if not isinstance(other, Enclosure):
@@ -285,7 +285,7 @@ class Enclosure(NoArithmetic):
     @in_default_mode
     def contains(self, index: Any, value: Fraction | int) -> bool:
         """Whether the interval of one element holds the rational. Raises ValueError and
-        IndexError as `lower_upper` does, and TypeError for a value that is no rational."""
+        IndexError as `lower_upper` does, and TypeError for a value that is not a rational."""
         if not isinstance(value, numbers.Rational):
             raise TypeError(f"value is {shown(value)}, but it must be an integer or a Fraction.")
         lower, upper = self.lower_upper(index)

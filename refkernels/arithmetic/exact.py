@@ -79,7 +79,7 @@ def _meet(first: Parts, second: Parts) -> Parts:
     if second[2] == 0.0 or first[2] == math.inf:
         return second
     (low, high, exponent), (low2, high2, exponent2) = _ends(*first), _ends(*second)
-    if abs(exponent - exponent2) > _APART:  # not worth integers of so many bits
+    if abs(exponent - exponent2) > _APART:  # not worth integers of that many bits
         return first if exponent < exponent2 else second
     common = min(exponent, exponent2)
     low, high = low << (exponent - common), high << (exponent - common)

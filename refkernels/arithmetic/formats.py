@@ -97,7 +97,7 @@ def get(format: Format | str | npt.DTypeLike) -> Format:
         return FORMATS[format]
     try:
         return _BY_DTYPE[np.dtype("void" if format is None else format)]  # None would be float64
-    except Exception:  # NumPy raises various errors for an object that is no dtype
+    except Exception:  # NumPy raises various errors for an object that is not a dtype
         names = ", ".join(FORMATS)
         raise ValueError(
             f"{shown(format)} is not a floating-point format: use one of {names}."

@@ -55,7 +55,7 @@ def _index(enclosure: Enclosure, i: int) -> str:
 def _decimal(
     hi: float, lo: float, scale: int, digits: int, rounding: str = decimal.ROUND_HALF_EVEN
 ) -> str:
-    """(hi + lo) 2^scale in so many digits."""
+    """(hi + lo) 2^scale in that many digits."""
     if not np.isfinite(hi):
         return repr(hi)
     wide = decimal.Context(1200, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)

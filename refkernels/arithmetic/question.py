@@ -30,7 +30,7 @@ class Question:
     def parse(certify: Certify) -> "Question":
         """From "enclosure", ("rounding", format) or ("ulp", format, uncertainty).
 
-        Raises ValueError for anything else, TypeError for an uncertainty that is no real number.
+        Raises ValueError for anything else, TypeError for an uncertainty that is not a real number.
         """
         match tuple(items_of(certify)) if isinstance(certify, list | tuple) else certify:
             case Question() as question:

@@ -16,7 +16,7 @@ _NOT_REAL = (bool, np.timedelta64)  # Python and NumPy take them for integers
 def as_real(value: Any, name: str) -> float:
     """`value`, a number of Python's or NumPy's, as the float that equals it.
 
-    Raises TypeError, naming `name`, for what is no real number (True, "1e-5", 1j, arrays), and
+    Raises TypeError, naming `name`, for anything but a real number (True, "1e-5", 1j, arrays), and
     ValueError where no float equals it (10**400, 2**53 + 1).
     """
     if not issubclass(type(value), _REAL) or issubclass(type(value), _NOT_REAL):
@@ -45,8 +45,8 @@ def as_eps(value: Any) -> float:
 
 
 def as_count(value: Any, name: str, least: int = 1) -> int:
-    """`value` as an int >= least that 64 bits hold. Raises TypeError for what is no integer (3.0,
-    "3", True), and ValueError beyond."""
+    """`value` as an int >= least that 64 bits hold. Raises TypeError for anything but an integer
+    (3.0, "3", True), and ValueError beyond."""
     if not issubclass(type(value), _WHOLE) or issubclass(type(value), _NOT_REAL):
         raise TypeError(f"{name} is {shown(value)}, but it must be an integer.")
     number = int.__index__(value) if isinstance(value, int) else int(value)

@@ -30,7 +30,7 @@ def counted() -> Iterator[dict[str, int]]:
 
 
 def answered(tier: str, elements: int) -> None:
-    """Called by an oracle: this tier answered so many elements (negative where a later tier takes
+    """Called by an oracle: this tier answered that many elements (negative where a later tier takes
     them over)."""
     tally = _TALLY.get()
     if tally is None or not elements:

@@ -5,8 +5,9 @@
     rotary(x, position, base=10000.0, layout="half", dim=None)  -> Enclosure
     rotary_backward(dy, x, position, ...)                       -> Enclosure
 
-`formulas` and `mixtures` are the formulas of attention, `layout` brings its arrays to their form,
-`faults` are the wrong ways; `rotary` has the formulas of rotary embedding. `OPS` lists the ops.
+`formulas` and `mixtures` hold the formulas of attention, `layout` brings its arrays into their
+form, `faults` lists the wrong ways; `rotary` has the formulas of rotary embedding. `OPS` lists the
+ops.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ OPS = (ATTENTION, ROTARY)
 
 
 class AttentionBackward(NamedTuple):
-    """The gradients."""
+    """dq, dk and dv have the shapes of q, k and v."""
 
     dq: Enclosure
     dk: Enclosure
@@ -86,18 +87,18 @@ def attention(
                 the last of them, q's heads, may be g times k's: head h of q then meets head h // g
                 (grouped queries)
     mask        is added to the scores; -inf: that key takes no part. It broadcasts to
-                (..., queries, keys), the leading axes being q's
-    keep        truth values, broadcast likewise; False: that key takes no part
-    lengths     integers that broadcast to k's leading axes, (batch, 1) for one of each sequence:
-                the keys before them take part
+                (..., queries, keys), whose leading axes are q's
+    keep        truth values that broadcast in the same way; False: that key takes no part
+    lengths     integers that broadcast to k's leading axes, (batch, 1) for one length per sequence:
+                the keys before that index take part
     scale       1 / sqrt(d) by default, exactly
     causal      "top_left": query i sees keys j <= i (PyTorch's is_causal). "bottom_right":
                 j <= i + keys - queries (FlashAttention's from 2.1 on). Else "none"
 
     A query for which no key takes part has y = 0, the empty sum, and no gradient, as in PyTorch
-    from 2.5 on and in FlashAttention; the formula itself, 0 / 0, is NaN elsewhere. NaN and infinite
-    inputs give what IEEE 754 arithmetic gives by the formula, in which a key that takes no part has
-    p = 0: its NaN in v makes y NaN.
+    from 2.5 on and in FlashAttention; a kernel that evaluates the formula itself returns 0 / 0,
+    NaN. NaN and infinite inputs give what IEEE 754 arithmetic gives by the formula, in which a key
+    that takes no part has p = 0: its NaN in v makes y NaN.
 
     The bound is elementwise in `OPS`. It is proven for the forms `plain`, `deferred`, (e v) / S,
     and `streaming` (online softmax in blocks of any size, p or e kept in q's format), and for
@@ -119,10 +120,10 @@ def attention_backward(
     scale: float | None = None, causal: str = "none", certify: Certify = "enclosure",
 ) -> AttentionBackward:  # fmt: skip
     """dv = pT dy, dq = scale ds k, dk = scale dsT q, with ds = p (dp - D), dp = dy vT and
-    D_i = sum_j p_ij dp_ij; of grouped heads, dk and dv are the sums.
+    D_i = sum_j p_ij dp_ij; with grouped heads, dk and dv sum over each group.
 
-    dy has y's shape; otherwise as `attention`. mask gets no gradient here. The bound allows
-    p kept from the forward pass or computed again from the log-sum-exp, and D from y.
+    dy has y's shape; otherwise as `attention`. mask gets no gradient here. The bound allows p
+    kept from the forward pass or recomputed from the log-sum-exp, and D computed from y.
     """
     inputs = {
         "dy": dy, "q": q, "k": k, "v": v, "mask": mask, "keep": keep, "lengths": lengths,
@@ -143,12 +144,12 @@ def rotary(
     position    integers that broadcast against x's leading axes
     layout      which numbers are pair i: "half", a = i and b = i + dim / 2 (GPT-NeoX, Llama);
                 "interleaved", 2 i and 2 i + 1 (GPT-J)
-    dim         how many of the last axis are rotated, the first ones: all by default. The others
-                stay
+    dim         how many elements of the last axis, from the first on, are rotated: all by default.
+                The others stay
 
     The angle is exact: cosine and sine are those of the real number t. A kernel in float32 or 16
-    bits has its angles in float32, and its bound grows by about position base^(-2 i / dim) 2^-22
-    |x|; cosine, sine and the products with x may be kept in x's format.
+    bits computes its angles in float32, and its bound grows by about position base^(-2 i / dim)
+    2^-22 |x|; cosine, sine and the products with x may be kept in x's format.
 
     Raises TypeError for other dtypes, ValueError for shapes and params that do not fit.
     Source: Su et al. (2021), arXiv:2104.09864.

@@ -1,4 +1,4 @@
-"""The formulas of rotary position embedding, and the wrong ways to compute it.
+"""The formulas of rotary position embedding, and its faults.
 
     (y_a, y_b) = (x_a cos t - x_b sin t, x_b cos t + x_a sin t),   t = p base^(-2 i / D)
 

@@ -28,12 +28,12 @@ def align(
         list[Path] | None,
         typer.Option(help="A rounding-only run of the same definition (Capture(perturb=SEED)), "
                      "or a folder of such runs, for the p-value of the loss curves. Repeatable: 19 "
-                     "runs and more."),
+                     "runs or more."),
     ] = None,
     other_seed: Annotated[
         list[Path] | None,
         typer.Option(help="A run from another seed: it shows from which step on curves cannot "
-                     "decide. Repeatable: two and more."),
+                     "decide. Repeatable: two or more."),
     ] = None,
     names: Annotated[
         Path | None,
@@ -141,13 +141,13 @@ def _json(path: Path, what: str, largest: int = 2**30) -> Any:
     try:
         return json.loads(path.read_text("utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
-        raise ValueError(f"{path} is no JSON file: {what} is expected.") from None
+        raise ValueError(f"{path} is not a JSON file: {what} is expected.") from None
 
 
 def _map(path: Path) -> dict[str, str]:
     names = _json(path, "a map of names", _LARGEST_MAP)
     if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
-        raise ValueError(f"{path} is no map of names: give a JSON object of texts.")
+        raise ValueError(f"{path} is not a map of names: give a JSON object of texts.")
     return names
 
 
@@ -199,7 +199,7 @@ def _percentages(figures: list[str]) -> tuple[float, float]:
         try:
             values.append(float(value))
         except ValueError:
-            raise ValueError(f"--metric {text} is no NAME=PERCENT, such as em=81.71.") from None
+            raise ValueError(f"--metric {text} is not NAME=PERCENT, such as em=81.71.") from None
         names.append(name)
     if names[0] != names[1]:
         raise ValueError(f"The metrics are {names[0]!r} and {names[1]!r}: compare one with itself.")

@@ -80,7 +80,7 @@ class _Refkernels(Commands):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """A line for each command: the beginning of its docstring."""
-        help = {one.__name__: inspect.getdoc(one) for one in _FUNCTIONS} | {"env": env.HELP}
+        help = {each.__name__: inspect.getdoc(each) for each in _FUNCTIONS} | {"env": env.HELP}
         listed: dict[str, Any] = {
             name: TyperCommand(name, help=text) for name, text in help.items()
         }

@@ -1,4 +1,4 @@
-"""`refkernels bisect`: since which version of a framework are its numbers what they are?"""
+"""`refkernels bisect`: in which version did a framework's numbers change?"""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def bisect(
     ],
     versions: Annotated[
         str,
-        typer.Option(help="1.9..2.13, the releases between; or 1.9.0,2.3.0,2.6.0, just these."),
+        typer.Option(help="1.9..2.13, the releases between; or 1.9.0,2.3.0,2.6.0, exactly these."),
     ],
     op: Annotated[
         list[str] | None,
@@ -47,11 +47,13 @@ def bisect(
     ] = None,
     out: Annotated[Path, typer.Option(help="A folder for each version's run.")] = Path("bisect"),
     every: Annotated[
-        bool, typer.Option("--every", help="Measure every version, instead of searching by halves.")
+        bool, typer.Option("--every", help="Measure every version instead of bisecting.")
     ] = False,
     change: Annotated[
         str,
-        typer.Option(help="What counts: bits, any change; or error, of the verdict or the error."),
+        typer.Option(
+            help="What counts as a change: bits, of any bit; error, of a verdict or an error."
+        ),
     ] = "bits",
     settings: Settings = None,
     timeout: Annotated[
@@ -62,10 +64,9 @@ def bisect(
 ) -> None:
     """Measure released versions of a framework, and say between which of them something changed.
 
-    Makes a managed environment for each version that it needs and that is not there; it stays
-    (`refkernels env list`).
-    What is measured already is not measured again. Ends with status 2 if the question cannot be
-    answered, 130 if it was stopped; otherwise with 0.
+    Installs each version that it needs into a managed environment, which stays (`refkernels env
+    list`). Versions that are already measured are not measured again. Ends with status 2 if the
+    question cannot be answered, 130 if it was stopped; otherwise with 0.
     """
     from refkernels.frameworks import catalog, released
     from refkernels.runs import measurement
@@ -74,7 +75,7 @@ def bisect(
 
     check_language(lang)
     if change not in CHANGES:
-        refuse(f"--change {change!r} is none: {instead(change, CHANGES)}.")
+        refuse(f"--change {change!r} is unknown: {instead(change, CHANGES)}.")
     try:
         spec, name = catalog.seat(framework)
         if name.kernel is not None or name.version:
@@ -86,16 +87,16 @@ def bisect(
     chosen = parse_settings(settings or [])
     runs = _Runs(name, plan, out, chosen, timeout)
     try:
-        found = list(boundaries(row, runs.measured, lambda a, b: runs.changed(a, b, change), every))
+        pairs = list(boundaries(row, runs.measured, lambda a, b: runs.changed(a, b, change), every))
     except KeyboardInterrupt:
-        stop(f"Stopped; what is measured is kept: ask again to go on. ({out})")
+        stop(f"Stopped; finished versions are kept: run it again to go on. ({out})")
     if not runs.studies:
         refuse(f"no version of {framework} could be measured: {next(iter(runs.reasons.values()))}")
-    _show(runs, found, lang)
+    _show(runs, pairs, lang)
 
 
 class _Runs:
-    """The runs of the versions, each measured when it is asked for."""
+    """The runs of the versions, each measured on demand."""
 
     def __init__(
         self, name: Any, plan: Any, out: Path, settings: dict[str, str], timeout: float
@@ -106,7 +107,7 @@ class _Runs:
         self.reasons: dict[str, str] = {}
 
     def measured(self, version: str) -> bool:
-        """Whether the version gave results; else a reason is kept."""
+        """Whether the version gave results; if not, the reason is kept."""
         from refkernels.frameworks import environments
         from refkernels.frameworks.catalog import FrameworkError
         from refkernels.records.journal import JournalError
@@ -156,7 +157,7 @@ class _Runs:
         return any(number for kind, number in counts.items() if kind not in same)
 
 
-def _show(runs: _Runs, found: list[tuple[str, str]], lang: str) -> None:
+def _show(runs: _Runs, pairs: list[tuple[str, str]], lang: str) -> None:
     from rich.console import Console
 
     from refkernels.reporting.compare import views
@@ -166,9 +167,9 @@ def _show(runs: _Runs, found: list[tuple[str, str]], lang: str) -> None:
     row = list(runs.studies)
     for version, reason in runs.reasons.items():
         typer.echo(words["bisect:unmeasured"].format(version=version, reason=reason))
-    if not found:
+    if not pairs:
         typer.echo(words["bisect:none"].format(seat=runs.name, versions=", ".join(row)))
-    for old, new in found:
+    for old, new in pairs:
         comparison = runs.compared(old, new)
         console.print(views.comparison_table(comparison, old, new, lang, 5))
         folder = runs.out / f"{old}-{new}"

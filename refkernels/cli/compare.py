@@ -27,14 +27,14 @@ def compare(
     fail_on: Annotated[
         str,
         typer.Option(
-            help="End with status 1 where an output is new among the findings, worse or does not "
-            "run any more (worse), where bits changed at all (bits), or never."
+            help="End with status 1 if an output is a new finding, worse, or no longer runs "
+            "(worse); if any bit changed (bits); or never."
         ),
     ] = "worse",
 ) -> None:
-    """Hold two runs of `refkernels measure` against each other: fixed, new, worse, better, bits.
+    """Compare two runs of `refkernels measure`: what is fixed, new, worse, better, in other bits.
 
-    Ends with status 1 where something is as bad as --fail-on, 2 where a run cannot be read, else
+    Ends with status 1 if something is as bad as --fail-on, 2 if a run cannot be read; otherwise
     with 0.
     """
     from rich.console import Console
@@ -45,22 +45,22 @@ def compare(
 
     check_language(lang)
     if fail_on not in LEVELS:
-        refuse(f"--fail-on {fail_on!r} is no level: {instead(fail_on, LEVELS)}.")
-    found = changes.compare(_study(old), _study(new))
+        refuse(f"--fail-on {fail_on!r} is not a level: {instead(fail_on, LEVELS)}.")
+    comparison = changes.compare(_study(old), _study(new))
     console = Console()
     room = None if everything else max(5, (console.height - 8) // 2)
-    console.print(views.comparison_table(found, str(old), str(new), lang, room))
+    console.print(views.comparison_table(comparison, str(old), str(new), lang, room))
     if out is not None:
         page = new / "report.html"
         link = Path(os.path.relpath(page, out)).as_posix() if page.exists() else ""
         try:
             out.mkdir(parents=True, exist_ok=True)
-            written = views.write_comparison(out, found, str(old), str(new), lang, link)
+            written = views.write_comparison(out, comparison, str(old), str(new), lang, link)
         except OSError as error:
             refuse(f"{error.filename or out} cannot be written ({error.strerror}).")
         typer.echo(words_of(lang)["look"].format(page=written[0]))
-    bad = found.setbacks if fail_on == "worse" else found.both - found.counts["same"]
-    if fail_on != "never" and (bad or found.setbacks):
+    bad = comparison.setbacks if fail_on == "worse" else comparison.both - comparison.counts["same"]
+    if fail_on != "never" and (bad or comparison.setbacks):
         raise typer.Exit(1)
 
 

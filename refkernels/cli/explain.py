@@ -33,8 +33,8 @@ def explain(
         typer.Option(
             "--input",
             help="NAME=FILE.npy, NAME=FILE.npz:ARRAY, or FILE.npz for all of its arrays; torch's "
-            ".pt files likewise. KERNEL:NAME=FILE where each kernel dumped its own: where they "
-            "differ, this is said and nothing else. Repeatable.",
+            ".pt files likewise. KERNEL:NAME=FILE if each kernel dumped its own; if they "
+            "differ, the answer says only that. Repeatable.",
         ),
     ] = None,
     outputs: Annotated[
@@ -136,7 +136,7 @@ def _explain_pasted(
     fail_on: str | None,
     out: Path | None,
 ) -> None:
-    """Explain what the printed numbers of a text prove."""
+    """Explain what the numbers printed in a text prove."""
     from refkernels import registry
     from refkernels.cli.shared.case import read_params
     from refkernels.printed import text, verdict
@@ -194,7 +194,7 @@ def _run(
     device: str | None,
     timeout: float,
 ) -> tuple[Any, list[str]]:
-    """The case with the answers of live frameworks, and the faults there. `device` is that of names
+    """The case with the answers of live frameworks, and their failures. `device` applies to names
     without one."""
     from dataclasses import replace
 

@@ -64,11 +64,11 @@ def _table(explained: list[tuple[Any, Any]]) -> None:
 
     rows = [(entry.to_dict(), explanation.to_dict()) for entry, explanation in explained]
     Console().print(gallery_table(rows))
-    typer.echo("* answers recorded elsewhere. `refkernels gallery NAME` shows one in full.")
+    typer.echo("* answers kept as records. `refkernels gallery NAME` shows an entry in full.")
 
 
 def page_of(entry: Any, explanation: Any, lang: str) -> str:
-    """What is printed of one entry, in Markdown; the site has the same page."""
+    """The page of one entry in Markdown, as it is printed and as the site has it."""
     from refkernels.gallery import consequences
     from refkernels.reporting.gallery import gallery_page
 

@@ -45,13 +45,13 @@ def measure(
     python: Annotated[
         str | None,
         typer.Option(
-            help="Where --kernel runs: the path of a Python, or a framework whose Python it is."
+            help="The interpreter for --kernel: a path, or the framework whose Python to use."
         ),
     ] = None,
     op: Annotated[
         list[str] | None,
         typer.Option(
-            help="All by default; of a --kernel, the op in its name. Repeatable.",
+            help="All by default; for a --kernel, the op in its name. Repeatable.",
             autocompletion=completion.ops,
         ),
     ] = None,
@@ -137,7 +137,7 @@ def measure(
     except (FrameworkError, JournalError) as error:
         refuse(str(error))
     except KeyboardInterrupt:
-        stop(f"Stopped; what is done is kept: add --resume to go on. ({out})")
+        stop(f"Stopped; finished work is kept: add --resume to go on. ({out})")
     pages.show_measured(out, lang)
     measured = [record for record in outcome.records if record["kind"] == "measurement"]
     judged = [

@@ -1,4 +1,4 @@
-"""`refkernels probe`: inputs that separate the explanations which still fit an answer."""
+"""`refkernels probe`: inputs that separate the explanations that still fit an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`refkernels report`: the views of records that are there."""
+"""`refkernels report`: the views of existing records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`refkernels schema`: what a record is, for a machine."""
+"""`refkernels schema`: the form of a record, for programs."""
 
 import json
 

@@ -107,7 +107,7 @@ def sweep(
     except (FrameworkError, JournalError, sweeps.CrewError) as error:
         refuse(str(error))
     except KeyboardInterrupt:
-        stop(f"Stopped; what is done is kept: add --resume to go on. ({out})")
+        stop(f"Stopped; finished work is kept: add --resume to go on. ({out})")
     finally:
         if crew is not None:
             crew.close(at_once=True)  # if no sweep has done so

@@ -57,19 +57,19 @@ def tolerances(
         with tensors_of([], 120.0) as tensors:
             case = read_case(what, inputs or [], [], param or [], direction, tensors)
         case.inputs.update(_drawn(shape or (), dtype, seed, case.inputs))
-        found = of(case.op, case.inputs, case.params, case.direction)
+        allowed = of(case.op, case.inputs, case.params, case.direction)
     except (ValueError, TypeError, FrameworkError) as error:
         refuse(str(error))
     if as_json:
-        finite = {name: asdict(one) for name, one in found.items()}
+        finite = {name: asdict(tolerance) for name, tolerance in allowed.items()}
         typer.echo(json.dumps(finite, allow_nan=False))
         return
     table = Table("output", "atol", "rtol", "ulp", box=None)
-    for name, one in found.items():
-        table.add_row(name, f"{one.atol:g}", f"{one.rtol:g}", f"{one.ulp:.3g}")
+    for name, tolerance in allowed.items():
+        table.add_row(name, f"{tolerance.atol:g}", f"{tolerance.rtol:g}", f"{tolerance.ulp:.3g}")
     console = Console()
     console.print(table)
-    console.print("ulp: what they allow an element of median size, on these inputs alone.")
+    console.print("ulp: what they allow an element of median size, for these inputs only.")
 
 
 def _drawn(shapes: Sequence[str], dtype: str, seed: int, given: dict[str, Any]) -> dict[str, Any]:

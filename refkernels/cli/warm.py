@@ -15,7 +15,7 @@ from refkernels.cli.shared.endings import refuse, stop
 if TYPE_CHECKING:
     from refkernels.op import Case, Direction, Op
 
-LARGEST = 1 << 16  # elements of an input: enough to need any of the kernels
+LARGEST = 1 << 16  # elements of an input: enough to need every kernel
 
 
 def warm(
@@ -50,7 +50,7 @@ def warm(
                 compiled += number
                 bar.update(task, advance=1, description=f"compiling ({name})")
         except KeyboardInterrupt:
-            stop("Stopped; what is compiled is kept.")
+            stop("Stopped; compiled kernels are kept.")
     typer.echo(
         f"{compiled} kernels compiled for {len(names)} ops in {time.perf_counter() - begin:.0f} s; "
         f"they are kept in {folder.parent}."
@@ -82,8 +82,7 @@ def _named(name: str) -> tuple[str, int]:
 
 
 def use(name: str) -> int:
-    """Use an op as a user does, in every dtype; returns the number of kernels that this
-    compiled."""
+    """Use an op as a user does, in every dtype; returns the number of kernels compiled."""
     from refkernels import registry
     from refkernels.arithmetic import small, waiting
     from refkernels.op import DIRECTIONS

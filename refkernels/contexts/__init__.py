@@ -11,7 +11,7 @@
     Amplification                        how much relative errors of the inputs may grow
     Working, Stochastic                  a kernel's own roundings, to nearest or at random
     Shuffled                             at random in float32, as fast as NumPy: for whole trainings
-    Unbounded                            special values: binary64 whose infinities are no overflow
+    Unbounded                            special values: binary64 whose infinities are not overflows
     Gradient                             the backward pass, over any of these
     Trace                                an expression graph, for generated kernels
 

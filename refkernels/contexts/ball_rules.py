@@ -8,8 +8,8 @@ there.
 Special values. `ball` puts (0, inf) where an element is not finite. Here the element stays, and a
 pair whose mid or radius is not finite says nothing: `settled` puts (0, inf) at the end. Every rule
 preserves this: sums and products of an operand that is not finite are not finite, and a rule that
-divides by an operand, compares it or takes a function of it tests it. A NaN is no radius: `outward`
-lets it pass, since it tests for > 0.
+divides by an operand, compares it or takes a function of it tests it. A NaN is not a radius, but
+`outward` lets it pass, since it tests for > 0.
 
   `ends`, `upper`   m + r <= e + 2 u |e| + η for e = fl(m + r): the next number above e at least
   `fold`            in halves, so that a term takes part in h additions at most: error h u Σ|a|

@@ -156,7 +156,7 @@ class Bound(Unrounded):
     def add(self, a: Value, b: Value) -> BoundValue:
         x, y, apart = self._met(a, b)
         exact = self.ball.add(x.exact, y.exact)
-        # A binary64 scalar that is not rounded first is no multiple of the format's η.
+        # A binary64 scalar that is not rounded first is not a multiple of the format's η.
         return self._rounded(exact, x.error + y.error, (x, y), underflow=apart)
 
     def multiply(self, a: Value, b: Value) -> BoundValue:

@@ -47,7 +47,7 @@ class Context(ABC):
     name: str
 
     def __init_subclass__(cls) -> None:
-        """However a context computes a maximum, a mean or a pivot, there is none of no elements."""
+        """No elements have no maximum, mean or pivot, however a context computes these."""
         super().__init_subclass__()
         for name in ("max", "mean", "pivot"):
             if name in vars(cls):
@@ -194,7 +194,7 @@ class Context(ABC):
 
     @abstractmethod
     def max(self, a: Value, axis: int = -1) -> Value:
-        """The largest over the axis, which is kept. Raises ValueError where there is none."""
+        """The largest over the axis, which is kept. Raises ValueError if there is none."""
 
     @_of_some
     def mean(self, a: Value, axis: int = -1) -> Value:
@@ -332,10 +332,12 @@ FUNCTIONS = (
 
 
 def fraction(value: Any) -> Fraction:
-    """The exact rational that a param is. Raises TypeError for what is no real number, ValueError
-    for NaN and infinities."""
+    """The exact rational value of a param. Raises TypeError for anything but a real number,
+    ValueError for NaN and infinities."""
     if isinstance(value, bool | np.bool_):
-        raise TypeError(f"{bool(value)} is no number: a formula's params are integers and floats.")
+        raise TypeError(
+            f"{bool(value)} is not a number: a formula's params are integers and floats."
+        )
     if isinstance(value, Rational):
         return Fraction(value)
     if isinstance(value, float | np.floating):

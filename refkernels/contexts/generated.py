@@ -110,7 +110,7 @@ class CutRows:
         return [full if level == FULL else slice(first, last) for level in levels]
 
     def block(self, elements: int) -> int:
-        """How many rows have about so many elements; 1 at least."""
+        """How many rows have about that many elements; 1 at least."""
         return max(1, elements // self.width)
 
 

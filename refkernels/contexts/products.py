@@ -2,7 +2,7 @@
 
 `kernels.products.dot2` takes numbers of [2^-420, 2^481) and zeros. An operand whose largest element
 lies outside [2^-200, 2^480) is multiplied by a power of two first; elements that are then below
-2^-420 are left out, and handed back as `rest`.
+2^-420 are left out, and returned as `rest`.
 """
 
 from __future__ import annotations

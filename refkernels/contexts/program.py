@@ -1,7 +1,7 @@
 """Program: which loops over a row a traced formula needs, and what each of them computes.
 
 The arrays of a formula are of four levels in their common shape (..., n): `full`; `row` (..., 1),
-a number for each row; `column` (n,), the same in every row; `number`, which is no array. Between
+a number for each row; `column` (n,), the same in every row; `number`, not an array. Between
 two reductions everything is one loop. The *stage* of a term is how many reductions precede it: the
 loop of stage s computes what the reductions of full terms of stage s need, and then the row terms
 of stage s + 1 follow. A full term that a later stage needs again is computed again where that is

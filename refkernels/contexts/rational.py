@@ -1,6 +1,6 @@
 """Rational: exact fractions, and sums of their square roots; the last tier of algebraic formulas.
 
-It decides ties and exact zeros: a value that is no fraction is neither. Functions other than the
+It decides ties and exact zeros: a value that is not a fraction is neither. Functions other than the
 root have rational values at a few points only (exp 0 = 1); elsewhere they are refused.
 """
 
@@ -18,7 +18,7 @@ from refkernels.contexts.value import Value
 
 __all__ = ["Irrational", "Rational", "values"]
 
-_LONGEST = 1 << 16  # bits of a power: one of more bits is no tie
+_LONGEST = 1 << 16  # bits of a power: a longer one is not a tie
 _AT_ZERO = {
     "exp": 1,
     "expm1": 0,
@@ -42,7 +42,7 @@ class Rational(Objectwise):
         return fraction(value)
 
     def pi(self) -> Value:
-        raise Irrational("pi is no rational.")
+        raise Irrational("pi is not a rational.")
 
     def square(self, a: Value) -> Value:
         return self.multiply(a, a)
@@ -79,7 +79,7 @@ def _real_power(x: Fraction, y: Fraction) -> Fraction:
     while base is not None and d > 1:
         base, d = (base if base == 1 else root(base)), d // 2
     if base is None:
-        raise Irrational(f"{x}^{y} is no rational, or no power at all.")
+        raise Irrational(f"{x}^{y} is not a rational, or is not defined.")
     return _power(base, n)
 
 
@@ -96,7 +96,7 @@ def _at_point(name: str, x: Any) -> Fraction:
             return Fraction(0)
     elif x == 0:
         return Fraction(_AT_ZERO[name])
-    raise Irrational(f"{name}({x}) is no rational.")
+    raise Irrational(f"{name}({x}) is not a rational.")
 
 
 _RULES = {"sqrt": Surd.root_of, "rsqrt": lambda x: 1 / Surd.root_of(x)}

@@ -49,7 +49,7 @@ class Surd:
         """√ of a rational >= 0. Raises `Irrational` for a surd or a negative number."""
         square = plain(value)
         if not isinstance(square, Fraction) or square < 0:
-            raise Irrational(f"The root of {value} is no root of a rational.")
+            raise Irrational(f"The root of {value} is not a root of a rational.")
         exact = root(square)
         return exact if exact is not None else Surd([(square, Fraction(1))])
 
@@ -122,7 +122,7 @@ def _inverse(value: Surd) -> Surd:
     if not value.terms:
         raise ZeroDivisionError("1 / 0")
     if len(value.terms) > 1:
-        raise Irrational(f"1 / ({value}) is no sum of few roots.")
+        raise Irrational(f"1 / ({value}) is not a sum of few roots.")
     ((radicand, coefficient),) = value.terms
     return Surd([(radicand, 1 / (coefficient * radicand))])
 
@@ -141,7 +141,7 @@ def plain(value: Any) -> Any:
 
 
 def root(value: Fraction) -> Fraction | None:
-    """The rational square root, None where there is none."""
+    """The rational square root, None if there is none."""
     top, bottom = math.isqrt(value.numerator), math.isqrt(value.denominator)
     if top * top == value.numerator and bottom * bottom == value.denominator:
         return Fraction(top, bottom)

@@ -1,4 +1,4 @@
-"""Unbounded: binary64 arithmetic whose infinities are no overflow.
+"""Unbounded: binary64 arithmetic whose infinities are not overflows.
 
 From finite numbers only a pole gives an infinity: 1 / 0, log 0. A result too large for binary64
 becomes its largest number, and with `underflow` a result too small its smallest, of the same sign:

@@ -94,7 +94,7 @@ class Working(Context):
         self.scalars = Working("float64") if apart else None
         self.name = f"Working({self.format})"
         if self.format.dtype is None:
-            raise ValueError(f"{self.format} is no format to compute in: it has no arithmetic.")
+            raise ValueError(f"{self.format} is not a format to compute in: it has no arithmetic.")
 
     def value(self, data: Any) -> WorkingValue:
         return WorkingValue(self, formats.cast(np.asarray(data), self.format))
@@ -119,7 +119,7 @@ class Working(Context):
         except OverflowError:
             wide = np.inf if exact > 0 else -np.inf
         if np.isfinite(wide) and self.format.p < 53 and wide != exact:
-            # where the float64 is a tie, the exact number is none
+            # where the float64 is a tie, the exact number is not
             towards = np.inf if exact > wide else -np.inf
             if float(self.value(np.nextafter(wide, towards)).data) != float(self.value(wide).data):
                 wide = float(np.nextafter(wide, towards))

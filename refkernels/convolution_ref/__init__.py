@@ -4,8 +4,8 @@
     conv1d_backward(dy, x, weight, bias=None, ...)             -> Backward(dx, dweight, dbias)
     conv2d(x, weight, bias=None, ...), conv2d_backward(dy, x, weight, bias=None, ...)
 
-`geometry` tabulates which elements meet, `formulas` are the forms for any number of axes,
-`winograd` is the fast form, `faults` are the wrong ones.
+`geometry` tabulates which elements meet, `formulas` holds the forms for any number of axes,
+`winograd` the fast form, `faults` the wrong ones.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Numbers = int | Sequence[int]
 def _prepare(
     inputs: dict[str, Any], params: dict[str, Any], direction: Direction, rank: int
 ) -> Prepared:
-    """Places, groups and taps as axes; the elements under the taps are gathered here."""
+    """x with places, groups and taps as axes: the elements under the taps are gathered here."""
     x, weight, bias = inputs["x"], inputs["weight"], inputs.get("bias")
     groups = as_count(params["groups"], "groups")
     _check(x, weight, bias, groups, rank)
@@ -128,7 +128,7 @@ OPS = (CONV1D, CONV2D)
 
 
 class Backward(NamedTuple):
-    """The gradients; dbias is None where there is no bias."""
+    """dx has x's shape, dweight weight's. dbias is (O,), or None if no bias was given."""
 
     dx: Enclosure
     dweight: Enclosure
@@ -145,21 +145,21 @@ def conv2d(
 
     x           (..., C, H, W), float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`)
     weight      (O, C / groups, K, L); bias (O,)
-    stride      one number or one for each axis; dilation likewise
+    stride      one number, or one for each axis; dilation likewise
     padding     zeros: a number, one for each axis, or [top, bottom, left, right]; "valid" is 0,
-                "same" gives ceil(H / stride) rows, the odd one of its zeros at the end
-    groups      those of C / groups and of O / groups channels in a row
+                "same" gives ceil(H / stride) rows, an odd zero at the end
+    groups      how many: each takes C / groups adjacent channels of x and gives O / groups of y
     certify     the question (`refkernels.Enclosure`)
 
-    With K terms that are no padding the bound is about (K + 1) u (sum |x weight| + |bias|), proven
+    With K terms that are not padding the bound is about (K + 1) u (sum |x weight| + |bias|), proven
     for the direct sum and for a matrix product, in any order, the bias first or last; and, for 3 x
     3 taps with stride and dilation 1, for Winograd's F(2 x 2, 3 x 3) and F(4 x 4, 3 x 3) with tiles
     from the first element on: `OPS` has it elementwise, and form by form.
 
     Padding is zeros: where it meets a weight that is not finite, y is NaN.
 
-    Raises TypeError for other dtypes and for params that are no integers, ValueError for shapes and
-    params that do not fit.
+    Raises TypeError for other dtypes and for params that are not integers, ValueError for shapes
+    and params that do not fit.
     Sources: Dumoulin and Visin (2016), "A guide to convolution arithmetic for deep learning",
     arXiv:1603.07285; Lavin and Gray (2016), arXiv:1509.09308.
     """
@@ -198,7 +198,7 @@ def conv1d_backward(
     padding: Numbers | str = "valid", dilation: Numbers = 1, groups: int = 1,
     certify: Certify = "enclosure",
 ) -> Backward:  # fmt: skip
-    """As `conv2d_backward`, over one axis."""
+    """`conv2d_backward` over one axis."""
     return _backward(CONV1D, dy, x, weight, bias, certify, stride, padding, dilation, groups)
 
 

@@ -8,7 +8,7 @@ g are the groups, c and o the channels of a group, t the taps; x[.., t] and abov
 elements under the taps of a place, 0 under padding; m are all places of all images.
 
 Forward, `x` is already gathered; backward it is (places of x, g, c), with `places` as indices. Taps
-that lie on no element of y are no terms of dx: with a weight that is not finite (`there`) they are
+that lie on no element of y are not terms of dx: with a weight that is not finite (`there`) they are
 left out, since 0 times that weight is NaN. Padding is zeros, and is multiplied.
 """
 

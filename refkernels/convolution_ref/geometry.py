@@ -175,7 +175,7 @@ class Source:
 def axes_of(
     lengths: Sequence[int], taps: Sequence[int], stride: Any, padding: Any, dilation: Any
 ) -> Grid:
-    """The grid that these params describe. Raises TypeError for params that are no integers, and
+    """The grid that these params describe. Raises TypeError for params that are not integers, and
     ValueError for a wrong number of them, for a kernel larger than the padded input, and for
     padding that makes 2^31 places of y."""
     rank = len(lengths)

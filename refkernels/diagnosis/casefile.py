@@ -4,7 +4,7 @@ input.x, input.weight, ...      the inputs by the names of the op's signature
 output.torch.y, ...             each kernel's answers
 meta                            JSON as UTF-8 bytes: schema, op, direction, params, dtypes (of every
                                 array: bfloat16 and float8 are stored as their bits), environment
-                                (by kernel), reported (what a thread said), source (where)
+                                (by kernel), reported (the thread's figures), source (where)
 
 A file is untrusted: it is checked before any array is read, and an error is one sentence.
 """
@@ -71,7 +71,7 @@ class CaseFile:
 
 def save(path: str | os.PathLike[str], case: CaseFile) -> Path:
     """Write a case to a temporary file, then rename it. Raises CaseFileError for a kernel's name
-    that is empty or has a '/' and for what `load` would refuse, TypeError for what is no float
+    that is empty or has a '/' and for what `load` would refuse, TypeError for anything but a float
     array and no mapping of texts, OSError if writing fails."""
     if not isinstance(case, CaseFile):
         raise TypeError(f"case is of type {type(case).__name__}, but it must be a CaseFile.")
@@ -121,7 +121,7 @@ def _encoded(meta: dict[str, Any]) -> bytes:
 def _plain(value: Any) -> Any:
     if isinstance(value, np.generic) and value.dtype.kind in "fiub":
         return value.item()
-    raise TypeError(f"a {type(value).__name__} is no JSON")
+    raise TypeError(f"a {type(value).__name__} is not JSON")
 
 
 def load(path: str | os.PathLike[str]) -> CaseFile:
@@ -146,7 +146,7 @@ class _Reader:
     def __init__(self, name: str, archive: array_files.Archive) -> None:
         self.name, self.archive = name, archive
         if unreadable := [key for key in archive.names if not key.isprintable()]:
-            raise self.wrong(f"{unreadable[0]!r} is no name of an array.")
+            raise self.wrong(f"{unreadable[0]!r} is not the name of an array.")
 
     def wrong(self, sentence: str) -> CaseFileError:
         return CaseFileError(f"{self.name}: {sentence}")
@@ -187,7 +187,7 @@ class _Reader:
         try:
             meta = codec.loads(raw.tobytes().decode(), depth=_META_DEPTH)
         except ValueError as error:
-            raise self.wrong(f"its 'meta' is no JSON ({error}).") from None
+            raise self.wrong(f"its 'meta' is not JSON ({error}).") from None
         if not isinstance(meta, dict) or meta.get("kind") != "case":
             raise self.wrong("its 'meta' is not that of a case.")
         if meta.get("schema") != SCHEMA:
@@ -206,7 +206,7 @@ class _Reader:
             raise self.wrong(f"its direction is {meta.get('direction')!r}.")
         for name in ("params", "dtypes", "environment"):
             if not isinstance(meta.setdefault(name, {}), dict):
-                raise self.wrong(f"its {name} are no JSON object.")
+                raise self.wrong(f"its {name} are not a JSON object.")
         for name, value in meta["params"].items():
             try:
                 check_parameter(value)
@@ -217,9 +217,9 @@ class _Reader:
             raise self.wrong("its environment is not one JSON object for each kernel.")
         settings = [environment.get("settings") or {} for environment in environments]
         if not all(isinstance(values, dict) for values in settings):
-            raise self.wrong("its environment has settings that are no JSON object.")
+            raise self.wrong("its environment has settings that are not a JSON object.")
         if not isinstance(meta.get("source"), str | None):
-            raise self.wrong("its source is no string.")
+            raise self.wrong("its source is not a string.")
         return meta
 
     def array(self, key: str, dtypes: Mapping[str, Any]) -> Array:

@@ -45,7 +45,7 @@ def explain(
                its own format (`metrology.outputs`); the kernels' first outputs share one format
     params     the op's parameters: {"eps": 1e-5}
     Raises ValueError for an unknown op or direction, for missing or unknown names, and for wrong
-    shapes or dtypes; TypeError for what is no float array, and for a param that is no number.
+    shapes or dtypes; TypeError for anything but a float array, and for a param that is no number.
     """
     if isinstance(inputs, Mapping) and inputs and _all_mappings(inputs):
         inputs = question.shared(inputs)

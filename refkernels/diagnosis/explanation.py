@@ -62,7 +62,7 @@ class Explanation:
 
     verdict     worst over the outputs (metrology.VERDICTS); independent of the cause
     flags       unusual, nonzero_at_zero, ...
-    cause       a stable identifier (see docs/causes.md), None where there is none to name
+    cause       a stable identifier (see docs/causes.md), None if there is none to name
     confidence  "proven" (40 bits of evidence), "matched" (20 bits), or "consistent" (it fits, but
                 little data or only pattern and size support it); None without a cause
     evidence    every number that a report prints

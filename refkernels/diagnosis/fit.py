@@ -25,7 +25,7 @@ LIKE = 4.0  # the largest ratio of errors that are alike: judge's criterion
 class Fit:
     """One output against an answer. `over_bound`: the largest error / bound; `over_plain`: its RMS
     error over that of the plain algorithm. `place`: the flat index of the element that explains
-    the verdict. `errors`: its RMS errors. `record`: `judge`'s record, where it was asked for."""
+    the verdict. `errors`: its RMS errors. `record`: `judge`'s record, if it was requested."""
 
     output: str
     verdict: str

@@ -212,7 +212,7 @@ class Candidate:
 
     @property
     def sure(self) -> Confidence:
-        """The confidence of its evidence; consistent where there is none."""
+        """The confidence of its evidence; consistent if there is none."""
         return "consistent" if self.evidence is None else self.evidence.confidence
 
 

@@ -30,7 +30,7 @@ MOST_TERMS = 2**12  # beyond, only the few common orders are built: trees take m
 
 @dataclass(frozen=True)
 class Order:
-    """One order: `bias` is where the bias enters, "" where there is none."""
+    """One order: `bias` is where the bias enters, "" if there is none."""
 
     products: str  # the name of the order without the bias
     tree: SummationTree
@@ -49,7 +49,7 @@ class Order:
 
 
 def candidates(terms: int, bias: bool) -> Iterator[Order]:
-    """Every order to try for sums of so many terms, the likeliest first.
+    """Every order to try for sums of that many terms, the likeliest first.
 
     Orders that add the bias last come before all others, so that another place for the bias is
     found only where its bits differ.

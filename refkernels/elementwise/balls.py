@@ -15,7 +15,7 @@ ANYWHERE = 2 * SCALE_LIMIT  # the exponent of a ball that holds every number
 
 
 def of_arb(expression: Callable[[Any], Any], x: float, precision: int) -> Ball:
-    """The ball of expression(x), x an exact flint.arb, in so many bits of working precision."""
+    """The ball of expression(x), x an exact flint.arb, in that many bits of working precision."""
     import flint
 
     with flint.ctx.workprec(precision):
@@ -23,7 +23,7 @@ def of_arb(expression: Callable[[Any], Any], x: float, precision: int) -> Ball:
 
 
 def of(value: Any, bits: int) -> Ball:
-    """A ball that holds a flint.arb, with integers of at most about so many bits: the radius of
+    """A ball that holds a flint.arb, with integers of at most about that many bits: the radius of
     x (1 - exp(-x^2/2)) has an exponent of -0.7 x^2, that of 1 + exp(x) any exponent."""
     if not value.is_finite():
         return 0, 1, ANYWHERE

@@ -27,7 +27,7 @@ from refkernels.elementwise import oracle
 from refkernels.elementwise.function import LIMIT, Array, Doubles, Form, Function
 from refkernels.elementwise.running import Running
 
-_BLOCK = 1 << 13  # elements: some twenty arrays of so many stay in the cache
+_BLOCK = 1 << 13  # elements: some twenty arrays of this size stay in the cache
 Bounds = dict[str, Doubles]
 
 
@@ -145,7 +145,7 @@ def _excuse_steep_slopes(
     function: Function, dy: Array, x: Array, dx: Doubles, format: Format, bounds: Doubles
 ) -> None:
     """Sets the bounds to infinity where f'(x) or the gradient, or eight times it, overflows the
-    format, because an intermediate product may; to NaN where the gradient is no number."""
+    format, because an intermediate product may; to NaN where the gradient is not a number."""
     most = format.max / 8.0
     ordinary = np.isfinite(x) & np.isfinite(dy)
     bounds[:, ordinary & (np.abs(dx) > most)] = np.inf

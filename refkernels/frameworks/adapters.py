@@ -1,4 +1,4 @@
-"""Facts read from an adapter's source, without running it; the framework need not be installed."""
+"""Facts read from an adapter's source without running it: the framework need not be installed."""
 
 from __future__ import annotations
 

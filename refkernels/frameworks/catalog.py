@@ -68,8 +68,8 @@ class Framework:
     pins          the needs of ranges of versions; the first range that contains a version counts
     python        an interpreter's path or an execnet spec, which skips the search
     on_host       the host's own interpreter always has it (NumPy)
-    in_system     no distribution: the machine has it, and with it every interpreter (libm)
-    kernel        what the adapter is told of a kernel of the user's (`kernels`)
+    in_system     no distribution: the machine has it, and so has every interpreter (libm)
+    kernel        the facts that the adapter needs about a user's kernel (`kernels`)
     """
 
     name: str
@@ -221,7 +221,7 @@ def names() -> list[str]:
 
 def get(spec: str | Spec | Framework) -> Spec:
     """The framework that ``NAME`` or ``NAME==VERSION`` means; raise `UnknownFramework`, or
-    `TypeError` for an argument that is no name."""
+    `TypeError` for an argument that is not a name."""
     if isinstance(spec, Spec):
         return spec
     if isinstance(spec, Framework):
@@ -229,7 +229,7 @@ def get(spec: str | Spec | Framework) -> Spec:
     framework, name = seat(spec)
     if name.settings or name.device:
         raise UnknownFramework(
-            f"{quoted(spec)} is a seat: here it is {framework} alone, without settings and device"
+            f"{quoted(spec)} is a seat: give {framework} alone, without settings or device"
         )
     return framework
 
@@ -237,12 +237,12 @@ def get(spec: str | Spec | Framework) -> Spec:
 def seat(text: str) -> tuple[Spec, SeatName]:
     """The framework that a seat's name means, and the parsed name.
 
-    A kernel is a framework of one op (`kernels`). Raises `UnknownFramework` for text that is no
+    A kernel is a framework of one op (`kernels`). Raises `UnknownFramework` for text that is not a
     name, for a framework that is not in the catalog and a kernel that cannot be run; TypeError for
-    an argument that is no string.
+    an argument that is not a string.
     """
     if not isinstance(text, str):
-        raise TypeError(f"a seat is asked for by its name, not by a {type(text).__name__}")
+        raise TypeError(f"a seat's name is a string, not a {type(text).__name__}")
     try:
         name = parse(text)
     except SeatNameError as error:

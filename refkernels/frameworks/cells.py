@@ -156,7 +156,7 @@ class Cell:
 
     def _start(self) -> str:
         """Start the process and load the kernel's file; the library whose arrays it takes."""
-        # the kernel's prints and a compiler's warnings are nobody's
+        # discards the kernel's prints and a compiler's warnings
         self._process = subprocess.Popen(
             [self._python, str(CELL)],
             stdin=subprocess.PIPE,

@@ -107,8 +107,8 @@ def _build_with(
 
 
 def _checked(command: list[str], spec: Spec, progress: Progress) -> None:
-    """Run a step, whose output is only passed on if it fails; then raise one sentence with the line
-    that tells the cause."""
+    """Run a step and discard its output; if it fails, raise one sentence with the line that names
+    the cause."""
     done = subprocess.run(
         command,
         stdout=subprocess.PIPE,
@@ -174,7 +174,7 @@ def _write_marker(environment: Path, content: dict[str, str]) -> None:
 
 def clean_environment() -> dict[str, str]:
     """The user's environment without the variables that would let in another Python's packages,
-    or keep the compiled modules from being kept."""
+    or prevent compiled modules from being kept."""
     dropped = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PYTHONSTARTUP"}
     dropped.add("PYTHONDONTWRITEBYTECODE")
     return {name: value for name, value in os.environ.items() if name not in dropped}

@@ -1,4 +1,4 @@
-"""Finds each framework's interpreter, makes it, or tells how to get it.
+"""Finds each framework's interpreter, makes it, or says how to get it.
 
 The search order is: an interpreter that the user named (`addition`); the running one, if it can
 import the framework; a managed environment in the user's cache folder (`create`).  All state lies
@@ -111,7 +111,7 @@ def find(name: str | Spec) -> Interpreter:
 
 
 def _of_kernel(spec: Spec) -> Interpreter:
-    """The interpreter that a kernel's name says: a framework's, a path, or the running one."""
+    """The interpreter that a kernel's name asks for: a framework's, a path, or the running one."""
     python = spec.framework.python or sys.executable
     if python.partition("==")[0] in catalog.names():
         return replace(find(python), spec=spec, version="")
@@ -140,8 +140,8 @@ def create(name: str | Spec, progress: Progress = lambda line: None) -> Interpre
 def create_all(
     names: Iterable[str], progress: Progress = lambda line: None
 ) -> list[CreationOutcome]:
-    """`create` each, several in parallel, because half the time is waiting for network and disk. A
-    failure is reported and the others go on."""
+    """`create` each, several in parallel, because half the time is spent waiting for network and
+    disk. A failure is reported, and the others continue."""
 
     def create_one(name: str) -> CreationOutcome:
         try:

@@ -52,7 +52,7 @@ class Reply:
 
     outputs  NumPy arrays in the framework's output dtype (bfloat16 as `ml_dtypes.bfloat16`)
     seconds  time of the op itself in the framework's process, its device synchronised
-    started  False where the framework had not even started, so it was not asked
+    started  False if the framework had not even started, so the op never ran
     """
 
     status: str
@@ -86,7 +86,7 @@ class Session:
 
     Threads may share a session: their runs take turns.
 
-    Raises only `UnknownFramework`, for a name that is no seat of the catalog.
+    Raises only `UnknownFramework`, for a name that is not a seat of the catalog.
     """
 
     def __init__(
@@ -257,7 +257,7 @@ class Session:
         return Reply("ok", None, outputs, float(reply["seconds"]))
 
     def close(self) -> None:
-        """End the interpreter and remove all that it left behind; a later run starts a new one."""
+        """End the interpreter and remove everything it left; a later run starts a new one."""
         with self._turn:
             if self._worker is not None:
                 worker, self._worker = self._worker, None
@@ -266,7 +266,9 @@ class Session:
     def abandon(self) -> None:
         """End the interpreter at once, even in the middle of a run, and refuse every later run."""
         self.status, self.reason = "error", f"{self.name}: the session was abandoned"
-        if worker := self._worker:  # without waiting for a turn: its holder may wait for the worker
+        if (
+            worker := self._worker
+        ):  # without taking a turn, since its holder may be waiting for the worker
             worker.end()
 
     def _end(self) -> None:

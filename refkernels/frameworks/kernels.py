@@ -1,15 +1,15 @@
-"""A kernel of the user's as a seat: a function of a file, and the op that it computes.
+"""A user's kernel as a seat: a function in a file, and the op that it computes.
 
     ./my_kernels.py:layernorm                   the op is read from the function's name
-    ./my_kernels.py:fast_ln@op=layernorm        or given
-    ./triton_ln.py:layernorm@python=torch       in the interpreter of a framework, or a path
+    ./my_kernels.py:fast_ln@op=layernorm        or is given
+    ./triton_ln.py:layernorm@python=torch       in the interpreter of a framework, or at a path
     ./libmine.so:my_gelu@abi=float32* x%2C float32* y%2C int64 n
 
-    op      the op; without it, the longest op whose words follow one another in the function's
+    op      the op; by default the longest one whose words follow one another in the function's
             name: fused_log_softmax is log_softmax. A name that ends in _backward, _bwd or _grad is
             the op's backward; FUNCTION_backward in the same file belongs to FUNCTION
-    arrays  numpy, torch, jax or cupy: what the function takes and returns; without it, the arrays
-            of the first of torch, jax and cupy that its file imports, else NumPy's
+    arrays  numpy, torch, jax or cupy: what the function takes and returns; by default the arrays
+            of the first of torch, jax and cupy that its file imports, otherwise NumPy's
     python  the interpreter; this one by default
     abi     a C function's arguments (`remote/kernel_adapter.py`): needed for a library, and only
             there
@@ -39,13 +39,13 @@ _BACKWARD = {"backward", "bwd", "grad"}
 
 
 class KernelError(ValueError):
-    """The name is no kernel that can be run; the message is one sentence with the cure."""
+    """The name is not a kernel that can be run; the message is one sentence with the cure."""
 
 
 @dataclass(frozen=True)
 class KernelFacts:
-    """What a seat's name says of a kernel: `literals` is for its adapter, `python` its interpreter
-    ("" for this one)."""
+    """What a seat's name says about a kernel: `literals` is for its adapter, `python` is its
+    interpreter ("" for this one)."""
 
     op: str
     python: str
@@ -53,8 +53,8 @@ class KernelFacts:
 
 
 def read(name: SeatName) -> KernelFacts:
-    """The kernel that a seat's name means. Raises KernelError for a file that is not there, a name
-    without an op, and settings that fit neither."""
+    """The kernel that a seat's name means. Raises KernelError for a missing file, a name without an
+    op, and settings that do not fit the kernel."""
     assert name.kernel is not None
     path, function = Path(name.kernel.file).expanduser(), name.kernel.function
     settings = dict(name.settings)
@@ -87,7 +87,7 @@ def read(name: SeatName) -> KernelFacts:
 def _check(path: Path, settings: dict[str, str], kernel: str) -> None:
     arrays = settings.get("arrays")
     if arrays is not None and arrays not in ARRAYS:
-        raise KernelError(f"arrays={arrays} is none of {', '.join(ARRAYS)}")
+        raise KernelError(f"arrays={arrays} is not one of {', '.join(ARRAYS)}")
     if path.suffix.lower() == ".py" and "abi" in settings:
         raise KernelError(f"{kernel} is Python, which has no abi: leave it out")
     if path.suffix.lower() != ".py" and "abi" not in settings:
@@ -98,11 +98,11 @@ def _check(path: Path, settings: dict[str, str], kernel: str) -> None:
 
 
 def _check_function(content: bytes, path: Path, function: str) -> None:
-    """Refuse a name that the file cannot bind, without running it."""
+    """Refuse a name that the file does not define, without running the file."""
     try:
         tree = ast.parse(content)
     except (SyntaxError, ValueError) as error:
-        raise KernelError(f"{path} is no Python file ({error})") from None
+        raise KernelError(f"{path} is not a Python file ({error})") from None
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     imported: set[str] = set()
     functions = []
@@ -118,7 +118,7 @@ def _check_function(content: bytes, path: Path, function: str) -> None:
 
 
 def _op_of(function: str, chosen: str | None) -> tuple[Op, Direction]:
-    """The op and the direction that a function's name tells, or the op that was chosen."""
+    """The op and direction that a function's name gives, or the op that was chosen."""
     from refkernels import registry
 
     words = [word for word in re.split(r"_|(?<=[a-z])(?=[A-Z])", function) if word]
@@ -132,12 +132,14 @@ def _op_of(function: str, chosen: str | None) -> tuple[Op, Direction]:
     else:
         op = _named(words, function)
     if direction not in op.directions:
-        raise KernelError(f"{function} is named as a backward kernel, and {op.name} has none")
+        raise KernelError(
+            f"{function} is named as a backward kernel, but {op.name} has no backward"
+        )
     return op, direction
 
 
 def _named(words: list[str], function: str) -> Op:
-    """The op of the longest name whose letters some words in a row spell."""
+    """The op with the longest name that consecutive words spell."""
     from refkernels import registry
 
     ops = {name.replace("_", ""): op for name, op in registry.ops().items()}
@@ -146,9 +148,9 @@ def _named(words: list[str], function: str) -> Op:
         for start in range(len(words))
         for end in range(start + 1, len(words) + 1)
     }
-    if found := sorted(ops.keys() & spelt, key=len):
-        return ops[found[-1]]
+    if matches := sorted(ops.keys() & spelt, key=len):
+        return ops[matches[-1]]
     raise KernelError(
-        f"which op {quoted(function)} computes does not show in its name: say it with --op, or as "
-        f"@op=NAME behind the function ({instead(function, registry.ops())})"
+        f"the name {quoted(function)} does not show its op: give --op, or write @op=NAME after "
+        f"the function ({instead(function, registry.ops())})"
     )

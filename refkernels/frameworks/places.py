@@ -37,7 +37,7 @@ def check(place: str) -> None:
     wrong = [key for key in keys if key not in _KEYS and not key.startswith("env:")]
     if wrong or len(set(keys)) < len(keys) or sum(key in _KINDS for key in keys) != 1:
         raise FrameworkError(
-            f"{place!r} is no place of an interpreter: write ssh=USER@HOST//python=PYTHON, or the "
+            f"{place!r} does not name an interpreter: write ssh=USER@HOST//python=PYTHON, or the "
             "path of a Python here (put other settings of ssh into ~/.ssh/config)"
         )
     settings = {key: value for key, _, value in pairs}
@@ -46,7 +46,7 @@ def check(place: str) -> None:
     # ssh takes every word that begins with a dash as an option, and some options run commands.
     if host is not None and (not host or host.startswith("-") or re.search(r"\s|@-", host)):
         raise FrameworkError(
-            f"{host!r} is no host for ssh: write ssh=USER@HOST, without options "
+            f"{host!r} is not a host for ssh: write ssh=USER@HOST, without options "
             "(put a port, a key or a proxy into ~/.ssh/config)"
         )
 
@@ -59,5 +59,5 @@ def command(python: str | None) -> list[str]:
     except ValueError:  # a quotation without an end
         words = []
     if not words or words[0].startswith("-"):
-        raise FrameworkError(f"{python!r} is no interpreter: write python=PYTHON, as in a shell")
+        raise FrameworkError(f"{python!r} is not an interpreter: write python=PYTHON as in a shell")
     return words

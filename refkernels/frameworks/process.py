@@ -1,4 +1,4 @@
-"""The process behind a session: starts it through execnet, asks it, and ends it when necessary.
+"""The process behind a session: starts it through execnet, sends it requests, and ends it.
 
 An unexpected end becomes a `NoReply` with one of the session's statuses.
 """
@@ -24,7 +24,7 @@ from refkernels.frameworks.transport import Array, Inline, SharedFolder, bits_dt
 WORKER = Path(__file__).parent / "remote" / "worker.py"
 EXIT_SECONDS = 3.0
 READY_SECONDS = 60.0
-# Unset for a managed environment, so that it imports only its own packages, compiled once.
+# Unset for a managed environment: it imports only its own packages, which are compiled once.
 UNSET = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE")
 OUT_OF_MEMORY = re.compile(
     r"bad_alloc|out of memory|alloc(ate)?( memory)? failed|fail(ed)? to alloc", re.IGNORECASE

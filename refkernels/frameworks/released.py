@@ -1,4 +1,4 @@
-"""Which versions of a framework are released: asked of pip, as it is configured here."""
+"""The released versions of a framework, as pip lists them under the user's configuration."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ def versions(spec: Spec, wanted: str) -> list[str]:
     """The versions that `wanted` means, oldest first.
 
     wanted  "1.9..2.13", the releases of the package index from 1.9 to any 2.13; "1.9.0,2.6.0",
-            just these; either side of the dots may be left open
+            exactly these; either side of the dots may be empty
 
-    Raises FrameworkError where that is malformed, where the index does not answer and where it has
+    Raises FrameworkError if `wanted` is malformed, if the index does not answer and if it has
     fewer than two such versions.
     """
     first, dots, last = (part.strip() for part in wanted.partition(".."))
     try:
         if dots:
             ends = [Version(end) if end else None for end in (first, last)]
-            chosen = [found for found in _released(spec) if _within(found, *ends)]
+            chosen = [version for version in _released(spec) if _within(version, *ends)]
         else:
             chosen = [Version(part.strip()) for part in wanted.split(",")]
     except InvalidVersion as error:
@@ -36,9 +36,9 @@ def versions(spec: Spec, wanted: str) -> list[str]:
         ) from None
     named = [str(version) for version in sorted(set(chosen))]
     if len(named) < 2:
-        found = named[0] if named else "none"
+        few = named[0] if named else "none"
         raise FrameworkError(
-            f"--versions {wanted!r} means {found} of the versions of {spec.name}: at least two are "
+            f"--versions {wanted!r} means {few} of the versions of {spec.name}: at least two are "
             "needed"
         )
     return named
@@ -69,5 +69,5 @@ def _released(spec: Spec) -> list[Version]:
             f"`pip index versions {distribution}` lists nothing ({last}): name the versions, such "
             "as --versions 1.9.0,2.6.0"
         )
-    found = [Version(part.strip()) for part in listed[1].split(",")]
-    return [version for version in found if not version.is_prerelease]
+    releases = [Version(part.strip()) for part in listed[1].split(",")]
+    return [version for version in releases if not version.is_prerelease]

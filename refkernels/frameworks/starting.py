@@ -1,8 +1,8 @@
-"""Starts an interpreter as execnet's gateway, whatever it first prints on its standard output.
+"""Starts an interpreter as execnet's gateway, whatever it prints first.
 
 execnet communicates through the standard output and takes its first byte for the other side's
 greeting, but a site module, a wrapper script or a login shell may print there first. So the
-interpreter prints a line of ours before execnet's first line, and everything up to it is skipped.
+interpreter first prints a marker line, and everything up to the end of it is skipped.
 """
 
 from __future__ import annotations

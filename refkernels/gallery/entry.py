@@ -86,9 +86,9 @@ def names() -> tuple[str, ...]:
 
 def load(name: str) -> Entry:
     """The entry of that name. Raises EntryError for an unknown name, with the known ones, and
-    TypeError for an argument that is no string."""
+    TypeError for an argument that is not a string."""
     if not isinstance(name, str):
-        raise TypeError(f"An entry is asked for by its name, not by a {type(name).__name__}.")
+        raise TypeError(f"An entry's name is a string, not a {type(name).__name__}.")
     if name not in names():
         raise EntryError(f"The gallery has no entry {quoted(name)}: {instead(name, names())}.")
     content = json.loads((_FOLDER / f"{name}.json").read_text(encoding="utf-8"))
@@ -115,7 +115,7 @@ def parse(
         }
         return Entry(name=name, inputs=inputs, outputs=outputs, **plain)
     except (KeyError, TypeError) as error:
-        raise EntryError(f"The gallery's entry {name} is no entry: {error}.") from error
+        raise EntryError(f"The gallery's entry {name} is not an entry: {error}.") from error
 
 
 def _stored(name: str) -> dict[str, Array]:

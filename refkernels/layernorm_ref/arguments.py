@@ -18,7 +18,7 @@ from refkernels.arithmetic.wording import shown
 Rows = npt.NDArray[np.float64]
 NormalizedShape = int | tuple[int, ...] | None
 _ABSENT = object()
-_CHUNK = 2**17  # elements: several float64 temporaries of so many stay in the cache
+_CHUNK = 2**17  # elements: several float64 temporaries of this size stay in the cache
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,11 @@ class RowProblem:
         return all(formats.of(array).p <= formats.BINARY32.p for array in arrays)
 
     def chunks(self) -> Iterator[slice]:
-        """Slices of so many rows that the temporaries of one fit into the cache."""
+        """Slices of rows, so short that the temporaries of one fit into the cache."""
         return self.batches(self.x.shape[0])
 
     def batches(self, rows: int) -> Iterator[slice]:
-        """Such slices of so many rows."""
+        """Such slices of that number of rows."""
         step = max(1, _CHUNK // self.x.shape[1])
         return (slice(at, min(at + step, rows)) for at in range(0, rows, step))
 
@@ -96,9 +96,9 @@ def prepare(
 ) -> RowProblem:
     """Checks shapes and eps, and lays x and dy out as rows.
 
-    Raises TypeError for an array that is not of floats, an eps that is no real number and a
-    normalized_shape that is no shape; ValueError for shapes that do not fit and for an eps that is
-    negative or not finite.
+    Raises TypeError for an array that is not of floats, an eps that is not a real number and a
+    normalized_shape that is not a shape; ValueError for shapes that do not fit and for an eps that
+    is negative or not finite.
     """
     array = as_float_array(x, "x")
     normalized = normalized_axes(array.shape, normalized_shape)

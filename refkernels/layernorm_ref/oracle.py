@@ -15,7 +15,8 @@ inputs, and questions about float64, begin with double-double.
 Special values follow the extended reals, and NaN stands for "undefined":
 - a NaN in a row, or both infinities: mean, rstd and y of the row are NaN; with infinities of one
   sign the mean is that infinity, rstd and y are NaN (the variance is undefined);
-- eps = 0 and a variance of 0: rstd is +inf, and whatever multiplies it (y, dx, dweight) NaN;
+- eps = 0 and a variance of 0: rstd is +inf, and everything that multiplies it (y, dx, dweight) is
+  NaN;
 - an infinite or NaN weight or bias: y is sign(d) * weight + bias, dx of every row is NaN;
 - an infinite or NaN dy: dx of its row is NaN; dweight and dbias are the column's extended sum;
 - a row whose xhat is undefined makes dx of the row and the whole of dweight NaN.
@@ -60,7 +61,7 @@ from refkernels.layernorm_ref.refinement import (
 
 Values = npt.NDArray[np.float64]
 Drafts = dict[str, Draft]
-_MANY = 32  # blocks: beyond so many they are made longer, so that threads share fewer pages
+_MANY = 32  # blocks: where there would be more, they are longer, so that threads share fewer pages
 _POOR = 2.0**-16  # ulp: far below the resolution of a reported ULP error
 _ENCLOSURE = Question("enclosure")
 
@@ -90,7 +91,7 @@ class ForwardArrays(NamedTuple):
 
 
 class BackwardArrays(NamedTuple):
-    """The same in the form of Backward."""
+    """Bounds, condition numbers or a plain algorithm's answers, in the form of Backward."""
 
     dx: npt.NDArray[Any]
     dweight: npt.NDArray[Any]
@@ -98,7 +99,7 @@ class BackwardArrays(NamedTuple):
 
 
 class Statistics(NamedTuple):
-    """The rows' statistics, flat, as sharp as the question "enclosure" gives them."""
+    """The rows' mean and rstd, flat, as sharp as the question "enclosure" makes them."""
 
     mean: Enclosure
     rstd: Enclosure
@@ -123,7 +124,7 @@ class Solved(Generic[Answer]):
 
     @cached_property
     def statistics(self) -> Statistics:
-        with tiers.counted():  # not counted: they are no part of the answer
+        with tiers.counted():  # not counted: they are not part of the answer
             return self.find_statistics()
 
 
@@ -246,8 +247,8 @@ def _chunks(problem: RowProblem, step: int) -> Iterator[slice]:
 
 
 def _poor(radius: Values, top: Values, question: Question) -> Mask:
-    """Where a radius is too wide beside numbers <= top: more than _POOR ulp, or a subnormal's. So a
-    certified rounding is also as sharp as an enclosure, and bounds and condition numbers may be
+    """Where a radius is too wide beside numbers <= top: more than _POOR ulp, or a subnormal's. This
+    makes a certified rounding as sharp as an enclosure, so bounds and condition numbers may be
     computed from it. The question "ulp" sets its own sharpness."""
     if question.kind == "ulp":
         return np.zeros(radius.shape, np.bool_)
@@ -332,7 +333,7 @@ def _settled(
 def _refined(
     problem: RowProblem, question: Question, name: str, named: Callable[..., Answer]
 ) -> Solved[Answer]:
-    """The answer by the tiers after the first alone. `name`: the output that has whole rows."""
+    """The answer from the tiers after the first. `name`: the output that has whole rows."""
     height, n = problem.x.shape
     records, below = np.zeros(height, double_double.STATISTICS), Refinement(problem, question)
     draft, open_places = Draft(np.empty((height, n))), [np.empty(0, np.intp)]

@@ -15,8 +15,8 @@ Infinite where the output is 0 and the numerator is not; 1 where both are 0.
 
 Invariants hold for every stable kernel, rounding included: the computed variance is a sum of
 products that are >= 0, so V >= eps (1 - 2u), and rstd is positive and at most eps^(-1/2) up to a
-few roundings. |xhat| <= sqrt(n - 1), sum(xhat) = 0, sum(dx) = 0 and min(x) <= mean <= max(x) are no
-invariants: harmless rounding breaks them.
+few roundings. |xhat| <= sqrt(n - 1), sum(xhat) = 0, sum(dx) = 0 and min(x) <= mean <= max(x) are
+not invariants: harmless rounding breaks them.
 """
 
 from collections.abc import Mapping

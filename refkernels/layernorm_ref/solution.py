@@ -1,5 +1,7 @@
-"""An answer of LayerNorm with the bound and the condition numbers that follow from it. The oracle
-runs once: the rows' statistics come from the same pass."""
+"""An answer of LayerNorm, with the bound and the condition numbers computed from it.
+
+The oracle runs once: the rows' statistics come from the same pass.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +24,7 @@ from refkernels.layernorm_ref.oracle import (
 
 @dataclass(frozen=True)
 class LayerNormForward:
-    """A `refkernels.op.Solution`."""
+    """The certified y, mean and rstd, with their bound: a `refkernels.op.Solution`."""
 
     solved: Solved[Forward]
 
@@ -42,7 +44,7 @@ class LayerNormForward:
 
 @dataclass(frozen=True)
 class LayerNormBackward:
-    """A `refkernels.op.Solution`."""
+    """The certified dx, dweight and dbias, with their bound: a `refkernels.op.Solution`."""
 
     solved: Solved[Backward]
 

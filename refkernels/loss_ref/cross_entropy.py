@@ -1,4 +1,4 @@
-"""The formulas of cross entropy, of its gradient, and the wrong ways to compute it.
+"""The formulas of cross entropy and of its gradient, and its faults.
 
     y = log_softmax(x)        l_i = -Σ_j q_ij y_ij        q_ij = (1 - e) w_t [j = t] + (e / n) w_j
 
@@ -83,7 +83,7 @@ def _weights(xp: Any, weight: Any, target: Any) -> Any:
 
 
 def _where(xp: Any, row: Any, kept: Any, valid: Any) -> Any:
-    """0 where a row is ignored, undefined where its label is no class."""
+    """0 where a row is ignored, undefined where its label is not a class."""
     zero = xp.number(0)
     row = row if kept is None else xp.where(kept, row, zero)
     return row if valid is None else xp.where(valid, row, zero / zero)

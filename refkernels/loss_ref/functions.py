@@ -43,7 +43,7 @@ def cross_entropy(
 
     x (..., n) logits; target (...) whole numbers, the labels t; weight (n,) the classes' w, ones by
     default; e = label_smoothing. Rows with the label ignore_index give 0. "mean" divides by the sum
-    of w_t over the other rows. A label that is no class gives NaN, and so do no rows at all.
+    of w_t over the other rows. A label that is not a class gives NaN, and so do no rows at all.
     Source: Blanchard, Higham and Higham (2021), doi:10.1093/imanum/draa038.
     """
     return _forward(

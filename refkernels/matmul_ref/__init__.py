@@ -8,7 +8,7 @@ does), one-dimensional operands gain an axis and lose it again; x is (..., in_fe
 (out_features, in_features), bias (out_features,). Inputs: float16, bfloat16, float32 or float64,
 also mixed: each number is taken as the exact rational it is. Empty sums are exact zeros.
 NaN and infinities follow the extended reals: NaN where a term is NaN (inf * 0 is) or infinities
-of both signs meet, else the infinity; finite products never overflow.
+of both signs meet, otherwise the infinity; finite products never overflow.
 
 Every answer is an `Enclosure`: exact value in (hi + lo ± radius) * 2^scale. Small problems are
 answered in double-double, with a radius of about 2^-98 of sum_k |a_ik b_kj| or less, and zero where
@@ -69,15 +69,15 @@ Floats = npt.NDArray[np.float64]
 
 
 class Backward(NamedTuple):
-    """The gradients of matmul."""
+    """da and db have the shapes of a and b."""
 
     da: Enclosure
     db: Enclosure
 
 
 class LinearBackward(NamedTuple):
-    """The gradients of linear. `dbias` does not depend on the bias, and is given without one
-    too."""
+    """dx has x's shape, dweight weight's, dbias (out_features,). dbias does not depend on the bias,
+    and is computed even if none is given."""
 
     dx: Enclosure
     dweight: Enclosure
@@ -92,7 +92,7 @@ class MatmulBackwardArrays(NamedTuple):
 
 
 class LinearBackwardArrays(NamedTuple):
-    """The same in the form of LinearBackward."""
+    """Bounds, condition numbers or a plain algorithm's answers, in the form of LinearBackward."""
 
     dx: npt.NDArray[Any]
     dweight: npt.NDArray[Any]
@@ -125,7 +125,7 @@ def forward_plain(a: Any, b: Any, *, format: Format | str) -> Array:
 
 @in_default_mode
 def backward(dc: Any, a: Any, b: Any, *, certify: Certify = "enclosure") -> Backward:
-    """da = dc @ bᵀ and db = aᵀ @ dc, certified, in the shapes of a and b; dc is like a @ b."""
+    """da = dc @ bᵀ and db = aᵀ @ dc, certified, in the shapes of a and b; dc has that of a @ b."""
     return Backward(*(oracle.evaluate(part, certify) for part in _matmul_backward(dc, a, b)))
 
 

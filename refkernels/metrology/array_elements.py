@@ -104,7 +104,7 @@ def _against_number(parts: Sequence[Array], format: Format) -> tuple[Array, ...]
     distance[wrong] = _distance(g[wrong], rounded[wrong], format)
     absolute = np.where(expected, 0.0, np.ldexp(size, q))
     certain = np.where(expected, 0.0, np.ldexp(np.maximum(size - radius, 0.0) * SLACK, q))
-    beyond = np.isinf(error) & ~np.isinf(g)  # so many ulp that z is negligible beside g
+    beyond = np.isinf(error) & ~np.isinf(g)  # z is negligible compared with g
     absolute = np.where(beyond, np.abs(g), absolute)
     certain = np.where(beyond, np.abs(g) * SLACK, certain)
     error = np.where(compared, error, np.nan)

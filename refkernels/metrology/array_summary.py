@@ -82,7 +82,7 @@ def _largest(values: Array, where: Array) -> float:
 
 
 def _first_largest(values: Array, where: Array) -> int | None:
-    """The first place of the largest value; None where there is none."""
+    """The first place of the largest value; None if there is none."""
     return int(np.argmax(np.where(where, values, -1.0))) if where.any() else None
 
 

@@ -102,7 +102,7 @@ def compare(g: float, hi: float, lo: float, r: float, s: int, p: int, emin: int,
         distance = distance_between(g, rounded, p, emin, emax)
     absolute = times_power(abs(error), q)
     certain = times_power(max(abs(error) - radius, 0.0) * SLACK, q)
-    if math.isinf(error) and not math.isinf(g):  # so many ulp that z is negligible beside g
+    if math.isinf(error) and not math.isinf(g):  # z is negligible compared with g
         absolute, certain = abs(g), abs(g) * SLACK
     uncertainty = _uncertainty(error, t, tail, radius, p, emin - p + 1 - q)
     if uncertainty == math.inf:

@@ -232,7 +232,7 @@ def worst_element(
     summary: Summary,
     format: Format,
 ) -> dict[str, Any] | None:
-    """A record's entry for the element at `telling_place`, None where there is none."""
+    """A record's entry for the element at `telling_place`, None if there is none."""
     place = telling_place(summary)
     if place is None:
         return None
@@ -286,7 +286,7 @@ def agreement(a: Any, b: Any) -> dict[str, Any]:
     """How far apart two answers of one dtype and shape are, without an oracle.
 
     equal_bits counts elements with the same bits; any NaN equals any NaN. The two maxima are over
-    elements that are NaN on neither side, None where there are none. Raises ValueError where dtypes
+    elements that are NaN on neither side, None if there are none. Raises ValueError where dtypes
     or shapes differ.
     """
     first, second = as_float_array(a, "a"), as_float_array(b, "b")

@@ -80,8 +80,8 @@ def named(op: Op, direction: Direction, outputs: Any) -> dict[str, Array]:
 
     `outputs`: a mapping or a NamedTuple by name; a tuple (or a list of arrays) in the op's order;
     one array, the first output. None stands for an absent output.
-    Raises ValueError for unknown names, for too many outputs and for none; TypeError for what is no
-    float array.
+    Raises ValueError for unknown names, for too many outputs and for none; TypeError for anything
+    but a float array.
     """
     names = op.names(direction)
     given = _by_name(op, direction, outputs)
@@ -92,7 +92,7 @@ def named(op: Op, direction: Direction, outputs: Any) -> dict[str, Array]:
         hint = f": did you mean {meant!r}?" if meant else "."
         raise ValueError(f"{gives}, not {str(unknown[0])!r}{hint}")
     if not kept:
-        raise ValueError(f"{gives}, and none of them was handed in.")
+        raise ValueError(f"{gives}, and none of them was given.")
     return {name: as_float_array(kept[name], name) for name in names if name in kept}
 
 
@@ -108,7 +108,7 @@ def _by_name(op: Op, direction: Direction, outputs: Any) -> Mapping[Any, Any]:
     if len(outputs) > len(names):
         raise ValueError(
             f"{op.name} {direction} gives {', '.join(names)} in this order, but {len(outputs)} "
-            "outputs were handed in."
+            "outputs were given."
         )
     return dict(zip(names, outputs, strict=False))
 

@@ -48,7 +48,7 @@ _LANES = 8
 
 @dataclass(frozen=True)
 class Summary:
-    """The figures of one output. `worst_*` are flat (C order) indices, None where there is none."""
+    """The figures of one output. `worst_*` are flat (C order) indices, None if there is none."""
 
     counts: dict[str, int]
     max: float
@@ -138,9 +138,9 @@ def _tally(
         j, k, m, b = i * steps[0], i * steps[1], i * steps[2], i * steps[3]
         parts = hi[i : i + n], lo[j : j + n], radius[k : k + n], scale[m : m + n]
         g, limits, binned, found = got[i : i + n], bound[b : b + n], bins[i : i + n], sizes[:n]
-        told = tally_plain(g, *parts, format, found)
-        _take(told, i, found, count, maximum, place)
-        furthest = max(furthest, np.uint64(told[plain.DISTANCE]))
+        counted = tally_plain(g, *parts, format, found)
+        _take(counted, i, found, count, maximum, place)
+        furthest = max(furthest, np.uint64(counted[plain.DISTANCE]))
         if not unbounded:
             ratio = maximum[_RATIO] if place[1] >= 0 else -1.0
             beyond, nearer = hold_plain(g, *parts[:3], limits, found, ratio)
@@ -148,7 +148,7 @@ def _tally(
             if nearer > 0:
                 _raise_ratio(i, g, *parts[:3], limits, found, maximum, place)
         fill_bins(found, binned)
-        if told[plain.PLAIN] < n:
+        if counted[plain.PLAIN] < n:
             others = _tally_others(
                 i, g, *parts, limits, format, found, binned, count, maximum, place
             )
@@ -165,19 +165,19 @@ def _tally(
 
 
 @inner
-def _take(told: Any, start: int, sizes: Any, count: Any, maximum: Any, place: Any) -> None:
+def _take(counted: Any, start: int, sizes: Any, count: Any, maximum: Any, place: Any) -> None:
     """The plain elements' counts and maxima; the place of a new maximum is looked for."""
-    count[_PLAIN] += told[plain.PLAIN]
-    count[_PLAIN_FAITHFUL] += told[plain.FAITHFUL]
-    count[_NOT_CORRECT] += told[plain.PLAIN] - told[plain.CORRECT]
-    if told[plain.PLAIN] == 0:
+    count[_PLAIN] += counted[plain.PLAIN]
+    count[_PLAIN_FAITHFUL] += counted[plain.FAITHFUL]
+    count[_NOT_CORRECT] += counted[plain.PLAIN] - counted[plain.CORRECT]
+    if counted[plain.PLAIN] == 0:
         return
-    maximum[_UNCERTAINTY] = max(maximum[_UNCERTAINTY], float_of(told[plain.UNCERTAINTY]))
-    maximum[_ABSOLUTE] = max(maximum[_ABSOLUTE], float_of(told[plain.ABSOLUTE]))
-    if place[0] < 0 or float_of(told[plain.ERROR]) > maximum[_ERROR]:
-        maximum[_ERROR] = float_of(told[plain.ERROR])
+    maximum[_UNCERTAINTY] = max(maximum[_UNCERTAINTY], float_of(counted[plain.UNCERTAINTY]))
+    maximum[_ABSOLUTE] = max(maximum[_ABSOLUTE], float_of(counted[plain.ABSOLUTE]))
+    if place[0] < 0 or float_of(counted[plain.ERROR]) > maximum[_ERROR]:
+        maximum[_ERROR] = float_of(counted[plain.ERROR])
         e = 0
-        while bits_of(sizes[e]) != told[plain.ERROR]:
+        while bits_of(sizes[e]) != counted[plain.ERROR]:
             e += 1
         place[0] = start + e
 

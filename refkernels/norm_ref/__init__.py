@@ -6,7 +6,7 @@
     group_norm(x, weight, bias, num_groups=...), instance_norm(x, weight, bias)   -> Enclosure
     batch_norm_backward(dy, x, ...), ...              -> AffineBackward(dx, dweight, dbias)
 
-`formulas` (rms_norm) and `normalised` (the others) are the formulas and the wrong ways, `layouts`
+`formulas` (rms_norm) and `normalised` (the others) hold the formulas and their faults, `layouts`
 defines their rows, `OPS` lists the ops.
 """
 
@@ -77,7 +77,7 @@ OPS = (RMS_NORM, BATCH_NORM, GROUP_NORM, INSTANCE_NORM)
 
 
 class Backward(NamedTuple):
-    """The gradients; dweight is None where there is no weight."""
+    """dx has x's shape. dweight has weight's shape, or is None if no weight was given."""
 
     dx: Enclosure
     dweight: Enclosure | None
@@ -90,7 +90,7 @@ def rms_norm(
 
     x           float16, bfloat16, float32 or float64, of one axis or more (NumPy, DLPack,
                 `__array__`)
-    weight      one number for each of the last axis; ones by default
+    weight      one number for each element of the last axis; ones by default
     eps         taken exactly, as binary64
     certify     the question (`refkernels.Enclosure`)
 
@@ -121,7 +121,7 @@ def rms_norm_backward(
 
 
 class BatchNorm(NamedTuple):
-    """y, and the running statistics after the step."""
+    """y has x's shape. new_mean and new_var (C,) are the running statistics after the step."""
 
     y: Enclosure
     new_mean: Enclosure
@@ -129,7 +129,8 @@ class BatchNorm(NamedTuple):
 
 
 class AffineBackward(NamedTuple):
-    """The gradients; dweight and dbias are None where there is no weight or bias."""
+    """dx has x's shape. dweight and dbias have shape (C,); dweight is None if no weight was given,
+    dbias if no bias was."""
 
     dx: Enclosure
     dweight: Enclosure | None

@@ -1,4 +1,4 @@
-"""The formulas of rms_norm and of its gradients, and the wrong ways to compute it.
+"""The formulas of rms_norm and of its gradients, and its faults.
 
     y_i = x_i r w_i,   r = (mean x² + eps)^(-1/2)
 

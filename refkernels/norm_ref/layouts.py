@@ -26,7 +26,7 @@ def _checked(inputs: dict[str, Any]) -> Any:
     if x.ndim < 2:
         raise ValueError(f"x has shape {x.shape}, but it must be (N, C, ...).")
     if dy is not None and dy.shape != x.shape:
-        raise ValueError(f"dy has shape {dy.shape} and x {x.shape}: they are the same.")
+        raise ValueError(f"dy has shape {dy.shape} and x {x.shape}: they must be equal.")
     for name in ("weight", "bias", "running_mean", "running_var"):
         array = inputs.get(name)
         if array is not None and array.shape != x.shape[1:2]:

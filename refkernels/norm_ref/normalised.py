@@ -1,4 +1,4 @@
-"""The formulas of batch, group and instance norm: each row minus its mean, over its deviation.
+"""The formulas of batch, group and instance norm: rows minus their means, over their deviations.
 
     m = mean(x),  v = mean((x - m)²),  r = (v + eps)^(-1/2),  y = (x - m) r w + b
     dx = r (g - mean(g) - xhat mean(g xhat)),  g = dy w,  xhat = (x - m) r

@@ -41,7 +41,7 @@ class Shared:
 class Prepared:
     """The result of an op's own `prepare`.
 
-    inputs      arrays with axes as in the signature; those that are no input have the
+    inputs      arrays with axes as in the signature; those that are not inputs have the
                 rows and letters of the input with most of them
     params      the formula's params: `prepare` may drop those that it used up, and add the number
                 of rows, since a formula sees a block of them; `Shared` for values of all rows

@@ -54,9 +54,9 @@ def undecided(answer: Enclosure, asked: Question) -> npt.NDArray[np.bool_]:
 def _generated(
     formula: Formula, question: Canonical, names: tuple[str, ...], asked: Question
 ) -> tuple[Enclosures, Open]:
-    """The draft by a fused kernel. Raises Untraceable where there is none."""
+    """The draft by a fused kernel. Raises Untraceable if there is none."""
     if any(isinstance(param, Shared) for param in question.params.values()):
-        raise Untraceable("A value of all rows is no row's.")
+        raise Untraceable("A value of all rows is not a row's.")
     present = {name: array for name, array in question.arrays.items() if array is not None}
     absent = dict.fromkeys(name for name in question.arrays if name not in present)
 

@@ -64,11 +64,11 @@ class Signature:
         """From `x[... n] -> y[... n]`, the coupled letters, and the names of `everywhere`, both
         separated by spaces.
 
-        Raises ValueError for a string that is no signature.
+        Raises ValueError for a string that is not a signature.
         """
         left, arrow, right = text.partition("->")
         if not arrow:
-            raise ValueError(f"{text!r} is no signature: write inputs -> outputs.")
+            raise ValueError(f"{text!r} is not a signature: write inputs -> outputs.")
         takes, gives = _arguments(left), _arguments(right)
         letters = {letter for argument in takes.values() for letter in argument.letters}
         if strange := {x for argument in gives.values() for x in argument.letters} - letters:
@@ -156,11 +156,15 @@ def _arguments(text: str) -> dict[str, Argument]:
     for part in filter(None, map(str.strip, text.split(","))):
         match = _ARGUMENT.match(part)
         if match is None:
-            raise ValueError(f"{part!r} is no array of a signature: write x[... n] or weight[n]?.")
+            raise ValueError(
+                f"{part!r} is not an array of a signature: write x[... n] or weight[n]?."
+            )
         name, letters, optional, several, kind = match.groups()
         axes = tuple(letters.split())
         if ROWS in axes[1:] or len(set(axes)) < len(axes) or name in arguments:
-            raise ValueError(f"{part!r}: a name, and a letter in it, stand once, `...` first.")
+            raise ValueError(
+                f"{part!r}: write each name, and each letter in it, once, `...` first."
+            )
         arguments[name] = Argument(name, axes, bool(optional), bool(several), _kind(kind))
     if not arguments:
         raise ValueError("A signature has an input and an output: write x[...] -> y[...].")

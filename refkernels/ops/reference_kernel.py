@@ -119,7 +119,7 @@ def oracle(
     gradients    the inputs that get one, all of floating point by default; () for none
     cotangents   the outputs that have one, the first by default
     faults       wrong and unstable ways, which `explain` names
-    params       defaults by name; a float is handed to the formula as an exact number of xp
+    params       defaults by name; a float is passed to the formula as an exact number of xp
 
     Raises ValueError for a malformed signature and for gradients or cotangents that it lacks,
     TypeError for a formula that cannot be called and for arguments of another type.

@@ -145,7 +145,7 @@ class _AnswerSoFar:
     def _with_specials(self, left: Open, only_finite: bool) -> Open:
         """The definition's IEEE reading where nothing is known: NaN, infinities and zeros where an
         input is not finite; with `only_finite`, NaN and poles where all inputs are. A number that
-        leaves the range of binary64 is no special value, not even a zero. Returns the elements
+        leaves the range of binary64 is not a special value, not even a zero. Returns the elements
         that are still open."""
         unknown = {}
         for name, answer in self._at(left).items():

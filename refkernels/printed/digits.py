@@ -184,7 +184,7 @@ def _exponent(text: str | None) -> int:
 def _fraction(text: str) -> Fraction:
     parts = _PARTS.fullmatch(text.replace("_", ""))
     if parts is None:
-        raise ValueError(f"{text!r} is no finite number.")
+        raise ValueError(f"{text!r} is not a finite number.")
     _exponent(parts[4])
     return Fraction(text)
 

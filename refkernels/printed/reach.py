@@ -10,7 +10,7 @@ recognised by its value: the midpoints carry their radii through it. A value tha
 input's nor 0, 1 or -1 was computed there, and the op is refused. It is also refused if a mask or an
 index differs at the ends of the intervals.
 
-A function of one number that is no formula is Arb's function, which takes wide balls, with the
+A function of one number that is not a formula is Arb's function, which takes wide balls, with the
 error of its forms or its library limit. If an op has its own bound beside its formulas, the larger
 of the two counts.
 """
@@ -81,7 +81,7 @@ def reach(
     if op.definition is None and op.real_function is not None:
         return _of_function(op, direction, box, format)
     if op.definition is None:
-        raise ValueError(f"{op.name} is no formula: --pasted reads only ops that are.")
+        raise ValueError(f"{op.name} is not a formula: --pasted reads only ops that are.")
     settings = {**op.params, **params}
     way = op.definition.way(direction)
     forms = dict.fromkeys((way.truth, *way.forms.values()))

@@ -108,7 +108,7 @@ def _chosen(option: str, text: str, tensors: Sequence[Printed]) -> tuple[str, st
     if parts is None:
         example = "x=1" if option == "--input" else "torch=3"
         raise ValueError(
-            f"{option} {text!r} is no NAME=NUMBER: with --pasted it gives a tensor's place in the "
+            f"{option} {text!r} is not NAME=NUMBER: with --pasted it gives a tensor's place in the "
             f"text, such as {example}."
         )
     number = int(parts["number"])
@@ -219,7 +219,7 @@ def _by_shapes(
         if not roles.outputs:
             asked.append("--output torch=NUMBER")
         raise ValueError(
-            f"Which tensor is which cannot be told, {cause}: say so with {' and '.join(asked)}. "
+            f"It is unclear which tensor is which, {cause}: name them with {' and '.join(asked)}. "
             f"{_listed(tensors)}"
         )
     inputs, outputs = ways[0]

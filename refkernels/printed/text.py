@@ -7,8 +7,8 @@
     [[1. 2.]]              [[1.0, 2.0]]                     np.array([[1.0, 2.0]])
 
 Nothing is evaluated: a bracket is followed token by token to the bracket that closes it, and a
-bracket that holds anything but numbers is no tensor. The text in front of a tensor, on its line or
-at the end of the previous line, is its name if it ends with an equals sign or a colon.
+bracket that holds anything but numbers is not a tensor. The text in front of a tensor, on its line
+or at the end of the previous line, is its name if it ends with an equals sign or a colon.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Printed:
     shape      None for a tensor that is printed with ... in it
     texts      its numbers in C order, with all of their digits
     scale      the number in front of the bracket that multiplies all of them, "" for none
-    typed      it stands in code, np.array([...]), so there are no further digits
+    typed      it is part of code, np.array([...]), so there are no further digits
     spaced     it is a bare bracket whose numbers are separated by blanks, not commas
     """
 
@@ -111,7 +111,7 @@ def read(stream: BinaryIO, called: str) -> str:
     except UnicodeDecodeError:
         text = "\0"
     if "\0" in text:
-        raise ValueError(f"{called} is no text in UTF-8: --pasted reads printed numbers.")
+        raise ValueError(f"{called} is not text in UTF-8: --pasted reads printed numbers.")
     if not text.strip():
         raise ValueError(f"{called} is empty: paste the tensors as they are printed.")
     return text
@@ -131,7 +131,7 @@ def tensors(text: str) -> list[Printed]:
     """
     text = text.replace("\r\n", "\n").replace("\u2212", "-")
     printed: list[Printed] = []
-    at = end = 0  # where the search goes on, and where the previous tensor ended
+    at = end = 0  # where the search continues, and where the previous tensor ended
     while (start := _next(text, at)) is not None:
         begin, scalar = start
         if scalar is not None:
@@ -173,7 +173,7 @@ def _scalar(text: str, match: re.Match[str], end: int, number: int) -> Printed |
 
 
 def _bracketed(text: str, begin: int, end: int, number: int) -> tuple[int, Printed | None]:
-    """(where the search goes on, the tensor whose bracket opens here or None if it is none)."""
+    """(where the search continues, the tensor whose bracket opens here or None)."""
     before = text[max(end, begin - _BEFORE) : begin]
     head = _HEADER.search(before)
     line = text.count("\n", 0, begin) + 1
@@ -227,7 +227,7 @@ def _bracketed(text: str, begin: int, end: int, number: int) -> tuple[int, Print
 
 
 def _is_prose(texts: list[str], depth: int, before: str) -> bool:
-    """Whether a bare bracket is no printed tensor: a reference [3], a shape [1, 32, 768]."""
+    """Whether a bare bracket is not a printed tensor: a reference [3], a shape [1, 32, 768]."""
     if depth > 1 or any(not digits.lstrip("-").isdigit() for digits in texts):
         return False
     return _NAME.search(before) is None or len(texts) < 2

@@ -1,4 +1,4 @@
-"""Reads arrays from untrusted .npy and .npz files, and checks them before it allocates memory.
+"""Reads arrays from untrusted .npy and .npz files, with every check before memory is allocated.
 
 Only regular files are opened (no device, no pipe). Nothing is unpickled. A header is matched by a
 pattern, not evaluated, and the size it promises (shape times item size) is compared with a limit
@@ -45,7 +45,7 @@ Array = npt.NDArray[Any]
 
 
 class ArrayFileError(ValueError):
-    """What is wrong with a file of arrays, in one sentence that names it."""
+    """What is wrong with a file of arrays, in one sentence that names the file."""
 
 
 def load_npy(path: str | os.PathLike[str]) -> Array:
@@ -82,7 +82,7 @@ class Archive:
         if len(members) > MOST_ARRAYS:
             raise self._wrong(f"it holds {len(members):,} files, more than {MOST_ARRAYS:,}.")
         if foreign := [file.filename for file in members if not file.filename.endswith(".npy")]:
-            raise self._wrong(f"it holds {foreign[0]!r}, which is no array.")
+            raise self._wrong(f"it holds {foreign[0]!r}, which is not an array.")
         self.names = tuple(file.filename.removesuffix(".npy") for file in members)
         if len(set(self.names)) < len(self.names):
             raise self._wrong("it holds an array twice.")
@@ -118,7 +118,7 @@ def _faults_named(name: str) -> Iterator[None]:
         raise
     except zipfile.BadZipFile:
         raise ArrayFileError(
-            f"{name} is no .npz file, or a truncated one: save it again."
+            f"{name} is not a .npz file, or is truncated: save it again."
         ) from None
     except _DAMAGE as error:
         damage = str(error).rstrip(".") or type(error).__name__
@@ -136,7 +136,7 @@ def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     except OSError as error:
         raise ArrayFileError(f"{path} cannot be read ({error.strerror}).") from None
     except ValueError:  # a path with a null character
-        raise ArrayFileError(f"{str(path)!r} is no path.") from None
+        raise ArrayFileError(f"{str(path)!r} is not a path.") from None
     if stat.S_ISDIR(mode):
         raise ArrayFileError(f"{path} is a folder: name a file in it.")
     if file is None:
@@ -166,12 +166,10 @@ def read_array(file: Any, name: str, most: int = MOST_BYTES) -> Array:
 def _header(file: Any, name: str) -> tuple[tuple[int, ...], np.dtype[Any], Literal["C", "F"]]:
     start = file.read(8)
     if start[:2] == b"PK":
-        raise ArrayFileError(
-            f"{name} is an archive where one array is asked for: give a .npy file."
-        )
+        raise ArrayFileError(f"{name} is an archive where one array is expected: give a .npy file.")
     size = _SIZES.get(tuple(start[6:8]))
     if start[:6] != _MAGIC or size is None:
-        raise ArrayFileError(f"{name} is no .npy file of numbers: it does not begin as one.")
+        raise ArrayFileError(f"{name} is not a .npy file of numbers: it does not begin like one.")
     stored = file.read(struct.calcsize(size))
     length = struct.unpack(size, stored)[0] if len(stored) == struct.calcsize(size) else 0
     if length > _LONGEST_HEADER:
@@ -182,11 +180,11 @@ def _header(file: Any, name: str) -> tuple[tuple[int, ...], np.dtype[Any], Liter
     if not _HEADER.fullmatch(text):
         structured = re.match(r"\s*\{\s*'descr'\s*:\s*\[", text)
         fault = "it holds records" if structured else "its header cannot be read"
-        raise ArrayFileError(f"{name} is no .npy file of numbers: {fault}.")
+        raise ArrayFileError(f"{name} is not a .npy file of numbers: {fault}.")
     entries = dict(_ENTRY.findall(text))
     shape, fortran = entries.get("shape", ""), entries.get("fortran_order")
     if not _SHAPE.fullmatch(shape) or fortran not in ("True", "False"):
-        raise ArrayFileError(f"{name} is no .npy file of numbers: its header cannot be read.")
+        raise ArrayFileError(f"{name} is not a .npy file of numbers: its header cannot be read.")
     lengths = tuple(int(digits) for digits in re.findall(r"\d+", shape))
     return lengths, _dtype(entries.get("descr", ""), name), "F" if fortran == "True" else "C"
 
@@ -205,12 +203,12 @@ def _dtype(text: str, name: str) -> np.dtype[Any]:
             f"{name}: it holds Python objects (pickle), which are never read: save numbers instead."
         )
     if dtype.kind not in "biufc" and dtype != np.dtype("V2"):
-        raise ArrayFileError(f"{name} is no .npy file of numbers: it has dtype {dtype}.")
+        raise ArrayFileError(f"{name} is not a .npy file of numbers: it has dtype {dtype}.")
     return dtype
 
 
 def _content(file: Any, size: int) -> bytearray:
-    """The bytes that follow, at most one more than promised: no memory is allocated on trust."""
+    """The bytes that follow, at most one more than promised: a promise alone allocates nothing."""
     content = bytearray()
     while len(content) <= size and (piece := file.read(min(_PIECE, size + 1 - len(content)))):
         content += piece

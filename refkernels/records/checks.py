@@ -1,9 +1,9 @@
-"""What a value of a record may be: checks that are called, and that say themselves as JSON Schema.
+"""Checks of a record's values, each of which can also be written as JSON Schema.
 
 A check is called with a value, and returns None or a complaint ("'ulp.max' must be a number").
-`passes(values)` is the same condition on many values. A report has a million fields: column by
-column they take a fifth of the time of record by record. `rule()` is the condition in JSON Schema
-(2020-12), for a value as the file holds it: where a number may be, there may be the words for
+`passes(values)` checks many values at once: a report has a million fields, and column by column
+they take a fifth of the time that they take record by record. `rule()` is the same condition in
+JSON Schema (2020-12). It describes the file, where a number may also be one of the words for
 infinities and NaN.
 """
 
@@ -18,7 +18,7 @@ from typing import Any
 
 Json = dict[str, Any]
 FIGURE = "#/$defs/figure"
-"""Where a schema defines a number, or the word for one that JSON has not."""
+"""Where a schema defines a number, or the word for one that JSON cannot hold."""
 _NAMES = {str: "string", int: "integer", bool: "boolean", NoneType: "null", dict: "object"}
 
 
@@ -27,7 +27,7 @@ class Check(ABC):
 
     @abstractmethod
     def __call__(self, value: Any) -> str | None:
-        """What is wrong with the value, None where nothing is."""
+        """What is wrong with the value; None if nothing is."""
 
     def passes(self, values: Sequence[Any]) -> bool:
         """Whether nothing is wrong with any of the values."""
@@ -40,7 +40,7 @@ class Check(ABC):
 
 @dataclass(frozen=True)
 class OneOf(Check):
-    """A value of one of these types, as JSON has them; an integer between low and high."""
+    """A value of one of these JSON types; an integer between low and high."""
 
     what: str
     types: frozenset[type]
@@ -62,9 +62,9 @@ class OneOf(Check):
     def rule(self) -> Json:
         if float in self.types:
             figure = {"$ref": FIGURE}
-            others = sorted(_NAMES[one] for one in self.types - {float, int})
-            return {"anyOf": [figure, *({"type": one} for one in others)]} if others else figure
-        names = sorted(_NAMES[one] for one in self.types)
+            others = sorted(_NAMES[kind] for kind in self.types - {float, int})
+            return {"anyOf": [figure, *({"type": kind} for kind in others)]} if others else figure
+        names = sorted(_NAMES[kind] for kind in self.types)
         bounds = dict(zip(("minimum", "maximum"), self.between or (), strict=False))
         return {"type": names if len(names) > 1 else names[0], **bounds}
 
@@ -90,12 +90,12 @@ class AnyOf(Check):
     values: tuple[str | int, ...]
 
     def __call__(self, value: Any) -> str | None:
-        if any(type(value) is type(one) and value == one for one in self.values):
+        if any(type(value) is type(allowed) and value == allowed for allowed in self.values):
             return None
         return f"must be {' or '.join(map(str, self.values))}"
 
     def rule(self) -> Json:
-        kind = {type(one) for one in self.values}.pop()
+        kind = {type(allowed) for allowed in self.values}.pop()
         return {"type": _NAMES[kind], "enum": list(self.values)}
 
 
@@ -219,7 +219,7 @@ class Named(Check):
 
 @dataclass(frozen=True)
 class Object(Check):
-    """An object of some fields, and whatever else."""
+    """An object with these fields, and perhaps others."""
 
     checks: Mapping[str, Check]
 
@@ -265,11 +265,11 @@ class Where(Check):
 
 @dataclass(frozen=True)
 class Every(Check):
-    """What passes all the checks, and a last one that JSON Schema has no words for."""
+    """What passes all the checks, and a last one that JSON Schema cannot express."""
 
     checks: tuple[Check, ...]
     besides: Callable[[Any], str | None] = field(default=lambda value: None)
-    said: str = ""  # the last one in words
+    comment: str = ""  # the last one in words
 
     def __call__(self, value: Any) -> str | None:
         for check in self.checks:
@@ -283,7 +283,7 @@ class Every(Check):
 
     def rule(self) -> Json:
         rule: Json = {"allOf": [check.rule() for check in self.checks]}
-        return {**rule, "$comment": self.said} if self.said else rule
+        return {**rule, "$comment": self.comment} if self.comment else rule
 
 
 def types(what: str, *some: type) -> OneOf:

@@ -1,8 +1,8 @@
-"""Records as JSON: strict, one line, and the figures that JSON has no numbers for as words.
+"""Records as strict JSON, one per line, with words for the figures that JSON cannot write.
 
 Infinities and NaN are "inf", "-inf" and "nan". Files come from strangers: Python's `json` also
-takes NaN, 1e999 and integers of any length, makes half characters of "\\ud800", and recurses. Here
-these are a ValueError, whose message is one clause.
+accepts NaN, 1e999, integers of any length and half characters ("\\ud800"), and it recurses. Here
+each of these raises a ValueError, whose message is one clause.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection
 from typing import Any, NoReturn
 
-# A text's skeleton: every digit is 0, what stands beside a number is a comma.
+# A text's skeleton: every digit becomes 0, every character beside a number a comma.
 _SKELETON = bytes.maketrans(b"123456789E]}:[ \t\r\n", b"000000000e,,,,,,,,")
 _LONG, _LONG_NEGATIVE = b"," + 19 * b"0", b",-" + 19 * b"0"
 _LONG_EXPONENT = re.compile(rb"e\+?000+,")
@@ -51,7 +51,7 @@ def number(stored: bool | int | float | str | None) -> float | None:
 
 
 def restored(value: Any, texts: Collection[str]) -> Any:
-    """The tree that `storable` was given. `texts`: the fields that are texts whatever they say."""
+    """The tree that `storable` was given. `texts`: fields that stay texts, even "nan"."""
     if isinstance(value, dict):
         return {
             key: inner if key in texts and isinstance(inner, str) else restored(inner, texts)
@@ -69,9 +69,9 @@ def holds_words(line: str) -> bool:
 
 def loads(text: str, depth: int | None = None, harmless: bool = False) -> Any:
     """The value of a JSON text; `depth`: how far its lists and objects may be nested; `harmless`:
-    it is part of a text that is not `suspicious`. Raises
-    ValueError for what is no JSON, for numbers that no float or 64-bit integer holds, for half
-    characters (lone surrogates) and for deeper nesting."""
+    whether it is part of a text that is not `suspicious`. Raises ValueError for what is not JSON,
+    for numbers that no float or 64-bit integer holds, for half characters (lone surrogates) and for
+    deeper nesting."""
     try:
         value = _DECODER.decode(text)
     except RecursionError:
@@ -82,8 +82,8 @@ def loads(text: str, depth: int | None = None, harmless: bool = False) -> Any:
 
 
 def suspicious(text: str) -> bool:
-    """False only where no number is too long, and no half character is written as \\ud800: a look
-    at the bytes takes a tenth of the time of a walk through the values."""
+    """False only if no number is too long and no half character is written as \\ud800. Looking at
+    the bytes takes a tenth of the time of walking through the values."""
     if "\\u" in text:
         return True
     skeleton = f",{text},".encode("utf-8", "surrogatepass").translate(_SKELETON)

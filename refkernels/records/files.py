@@ -9,8 +9,8 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def aside(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path`, which is renamed to it at the end: readers see the old file
-    or the new one, never a part."""
+    """A temporary path beside `path`, renamed to it at the end: readers see the old file or the new
+    one, never a part."""
     place = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
     try:
         yield place
@@ -21,7 +21,7 @@ def aside(path: Path) -> Iterator[Path]:
 
 
 def write_whole(path: Path, content: bytes | str) -> Path:
-    """Write a file, text as UTF-8, and make its folder where there is none."""
+    """Write a file, text as UTF-8, and make its folder if needed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with aside(path) as place:
         place.write_bytes(content.encode() if isinstance(content, str) else content)

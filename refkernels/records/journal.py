@@ -1,9 +1,9 @@
-"""A folder of work in pieces: what is done is kept, piece by piece, so that it can be resumed.
+"""A folder of work in pieces. Finished pieces are kept, so that the work can be resumed.
 
-While the work goes on, the journal gets one line a piece, whole or not at all: a kill loses nothing
-that was done, and a power cut the last second at most. When it ends, the records are written aside
-and renamed, and the journal goes. A manifest says what was asked, so that work is never continued
-with another question.
+During the work the journal gets one line per piece, whole or not at all: a kill loses no finished
+piece, a power cut at most the last second's. At the end the records are written beside their place
+and renamed, and the journal is deleted. A manifest holds the question, so that work is never
+resumed with another one.
 """
 
 import contextlib
@@ -18,13 +18,14 @@ from refkernels.records import codec
 from refkernels.records.files import write_whole
 
 Json = dict[str, Any]
-_SYNC_SECONDS = 1.0  # a disk may take as long for a line as a small piece of work
+_SYNC_SECONDS = 1.0  # to write a line may take a disk as long as a small piece of work
 
 
 @dataclass(frozen=True)
 class Words:
-    """How a kind of work is called: files, and what messages say ("a run", "what was measured",
-    "to measure its unit again"). `piece` and `result` are the keys of a journal's line."""
+    """The words for a kind of work: its file names, and its names in messages ("a run", "what was
+    measured", "to measure its unit again"). `piece` and `result` are the keys of a journal's
+    line."""
 
     records: str
     journal: str
@@ -37,20 +38,20 @@ class Words:
 
 
 class JournalError(Exception):
-    """The folder cannot be used as asked; the message says why and what to do."""
+    """The folder cannot be used in this way; the message gives the reason and the cure."""
 
 
 class Journal:
-    """The folder of one piece of work; `done` holds what each finished piece gave, by its key.
+    """The folder of one run of work; `done` holds the result of each finished piece by its key.
 
-    A kind of work is a subclass: its `words`, and what a piece's result must look like. Raises
-    JournalError when the folder holds other work, or work that has not been asked to go on, when a
-    line in it is damaged (it is named), and when it cannot be written.
+    A subclass stands for one kind of work: it gives the `words`, and checks a piece's result.
+    Raises JournalError if the folder holds other work, or this work although `resume` is False, if
+    a line in it is damaged (the message names it), and if it cannot be written.
     """
 
     words: Words
     sound: Callable[[str, Any], bool]
-    """Whether a piece, by its key, may have this result; an edited line is so found when read."""
+    """Whether the piece of this key may have this result: finds edited lines on reading."""
 
     def __init__(self, directory: Path, question: Json, resume: bool) -> None:
         self.directory = directory
@@ -62,7 +63,7 @@ class Journal:
 
     @property
     def complete(self) -> bool:
-        """Whether the work has ended before, and nothing of it is left to do."""
+        """Whether an earlier call finished the work, so that nothing is left to do."""
         ended = (self.directory / self.words.records).exists()
         return ended and not (self.directory / self.words.journal).exists()
 
@@ -81,7 +82,7 @@ class Journal:
         self.done[key] = result
 
     def write(self, records: Iterable[Json], keep: bool = False) -> Path:
-        """Write the records and drop the journal; `keep` it where --resume may mend something."""
+        """Write the records and drop the journal; `keep` it if --resume may mend something."""
         path = self.directory / self.words.records
         with self._writing("make room, then add --resume to go on"):
             write_whole(path, "".join(codec.dumps(record) + "\n" for record in records))
@@ -92,7 +93,7 @@ class Journal:
         return path
 
     def records(self) -> list[Json]:
-        """The records of ended work."""
+        """The records of finished work."""
         path = self.directory / self.words.records
         records = []
         for number, line in enumerate(self._content(path).splitlines(), start=1):
@@ -132,10 +133,10 @@ class Journal:
         try:
             before = codec.loads(manifest.read_text(encoding="utf-8"))
             if not isinstance(before, dict):
-                raise ValueError("it is no object")
+                raise ValueError("it is not an object")
         except (OSError, ValueError):
             raise JournalError(
-                f"{manifest} is missing or damaged, so nobody can tell what was "
+                f"{manifest} is missing or damaged, so it is unknown what was "
                 f"{self.words.done} there: choose another --out."
             ) from None
         asked = codec.loads(codec.dumps(question))

@@ -27,7 +27,7 @@ def parse_parameter(text: str) -> Any:
         try:
             value = float(text)
         except ValueError:
-            raise ValueError(f"{text[:40]!r} is no number and no list of them") from None
+            raise ValueError(f"{text[:40]!r} is neither a number nor a list of numbers") from None
     return check_parameter(value)
 
 
@@ -37,14 +37,14 @@ def check_parameter(value: Any) -> Any:
         if len(value) > LONGEST_LIST:
             raise ValueError(f"it lists {len(value):,} numbers, more than {LONGEST_LIST}")
         if not all(isinstance(item, int | float) and not isinstance(item, bool) for item in value):
-            raise ValueError("it is no flat list of numbers")
+            raise ValueError("it is not a flat list of numbers")
         return [check_parameter(item) for item in value]
     if isinstance(value, str) and len(value) > LONGEST_TEXT:
         raise ValueError(f"it has {len(value):,} characters, more than {LONGEST_TEXT}")
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise ValueError("it is an integer beyond 64 bits")
     if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError("it is no finite number")
+        raise ValueError("it is not a finite number")
     if not isinstance(value, str | int | float | None):
-        raise ValueError("it is no number and no list of them")
+        raise ValueError("it is neither a number nor a list of numbers")
     return value

@@ -44,7 +44,7 @@ _DEPTH = 4  # of an environment's fields
 
 
 def complaint(record: Mapping[str, Any]) -> str | None:
-    """What is wrong with a record, None where it is valid. A record of an unknown kind passes: the
+    """What is wrong with a record; None if it is valid. A record of an unknown kind passes: the
     views count those."""
     check = _KINDS.get(str(record["kind"]))
     if check is None:
@@ -90,7 +90,7 @@ def document() -> dict[str, Any]:
         ],
         "$defs": {
             FIGURE.rpartition("/")[2]: {
-                "description": "A number, or the word for one that JSON has not.",
+                "description": "A number, or the word for one that JSON cannot write.",
                 "anyOf": [{"type": "number"}, {"enum": ["inf", "-inf", "nan"]}],
             },
             "common": common,

@@ -1,7 +1,7 @@
 """Views of the records: the terminal table, Markdown, one HTML page, plots.
 
 Every view is a pure function of the records: the same records give the same bytes. Each is imported
-when it is asked for: a failing assertion needs a few words, not a plotting library.
+on first use, because a failing assertion needs a few words, not a plotting library.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Records for those who compute with them: `refkernels.load_records(DIR)`, and as a data frame."""
+"""Records to compute with: `refkernels.load_records(DIR)`, and as a data frame."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ class Records(Sequence[Record]):
         return Records([r for r in self if all(r.get(name) == value for name, value in wanted)])
 
     def to_frame(self, kind: str = "measurement") -> pandas.DataFrame:
-        """The records of one kind as a pandas.DataFrame, a column a field: `ulp.max`, `case.name`.
+        """The records of one kind as a pandas.DataFrame, one column per field: `ulp.max`,
+        `case.name`.
 
         Lists, params and inputs, whose fields differ from record to record, are JSON texts.
         Raises ImportError, in a sentence, where pandas is not installed.
@@ -70,7 +71,7 @@ class Records(Sequence[Record]):
         return pandas.DataFrame([dict(_flat(record)) for record in self.of(kind)])
 
     def to_parquet(self, path: str | os.PathLike[str], kind: str = "measurement") -> Path:
-        """Writes `to_frame(kind)` as a Parquet file, whole or not at all.
+        """Write `to_frame(kind)` as a Parquet file, whole or not at all.
 
         Raises ImportError, in a sentence, where pandas or pyarrow is not installed.
         """
@@ -88,8 +89,8 @@ def load_records(path: str | os.PathLike[str]) -> Records:
     """The records of a run: what `refkernels measure --out DIR` wrote, or a sweep.
 
     path    the folder, or one file of records in JSON lines
-    Raises ValueError, in a sentence, where there is none and where a line is no record (with the
-    line's number), TypeError for what is no path.
+    Raises ValueError, in a sentence, if there is none and where a line is not a record (with the
+    line's number), TypeError for anything but a path.
     """
     place = as_path(path, "path")
     if not place.is_dir():

@@ -1,7 +1,7 @@
 """The gallery: a table of all entries, and one entry as a page of Markdown.
 
-Everything is made of plain dicts: an entry's, its explanation's (`Explanation.to_dict`) and the
-consequences' where there are some; and of the explanation's own Markdown.
+Everything is made from plain dicts (the entry, `Explanation.to_dict` and the consequences, if there
+are any) and from the explanation's own Markdown.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _WORDS: dict[str, dict[str, str]] = {
         "colon": ": ",
         "source": "Source",
         "device": "Device",
-        "recorded": " (recorded: its answers are data here)",
-        "provenance": "Where the numbers are from",
+        "recorded": " (recorded: its answers are kept as data)",
+        "provenance": "Where the numbers come from",
         "thread": "The thread says",
         "argument": "The thread and the evidence",
         "answer": "What the numbers say",
-        "schedule": "What it does to the schedule above it",
+        "schedule": "Its effect on the schedule above it",
         "formula": "lr(t) = min_lr + (max_lr - min_lr) / 2 (1 + cos(pi t / T)) in float32, with "
         "min_lr = {min_lr:g}, max_lr = {max_lr:g}, T = {decay_steps}, all steps:",
         "columns": "the cosine | last rate | below min_lr | rising steps | in [min_lr, max_lr], "
@@ -36,7 +36,7 @@ _WORDS: dict[str, dict[str, str]] = {
         "that keeps to its limit in ulp can still make the rate negative, and then the optimiser "
         "climbs. The first cure, clipping, keeps the sign whatever the operator; the second, the "
         "sine, trades one operator's error for another's: with the recorded value the rate stays "
-        "above zero, and does not get down to it.",
+        "above zero, and does not reach it.",
     },
     "zh": {
         "colon": "：",
@@ -64,7 +64,7 @@ _WORDS: dict[str, dict[str, str]] = {
 
 
 def gallery_table(rows: Iterable[tuple[Record, Record]]) -> Table:
-    """(entry, explanation) pairs, one line a kernel: what was reported and what is behind it."""
+    """(entry, explanation) pairs, one line per kernel: the report and its cause."""
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     table.add_column("name", no_wrap=True)
     table.add_column("answered by")
@@ -82,9 +82,9 @@ def gallery_table(rows: Iterable[tuple[Record, Record]]) -> Table:
 def gallery_page(
     entry: Record, answer: str, consequences: Record | None = None, lang: str = "en"
 ) -> str:
-    """One entry: the thread, where the evidence differs from it, what the error leads to, and the
-    tool's own `answer` (Markdown, which ends with long scripts). What the entry has no Chinese
-    words for is in English, as it was recorded; `lang` is that of all else."""
+    """One entry: the thread, where the evidence differs from it, the consequences of the error, and
+    the tool's own `answer` (Markdown, which ends with long scripts). Texts that the entry does not
+    have in Chinese stay in English; `lang` is the language of everything else."""
     words = _WORDS[lang]
     entry = {**entry, **entry.get("zh", {})} if lang == "zh" else entry
     recorded = words["recorded"] if entry["recorded"] else ""

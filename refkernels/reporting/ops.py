@@ -12,7 +12,7 @@ Row = dict[str, Any]
 
 
 def op_table(rows: list[Row]) -> Group:
-    """One line an op; the dtypes below, where all ops have the same."""
+    """One line per op; the dtypes below the table if all ops have the same."""
     shared = len({tuple(row["dtypes"]) for row in rows}) == 1
     table = Table(box=None, pad_edge=False, header_style="bold")
     titles = ["op", "inputs", "outputs", "backward", "params", "not in"]

@@ -1,4 +1,4 @@
-"""A revealed order of summation: its tree in lines or drawn, and what follows from it."""
+"""A revealed order of summation: its tree in lines or drawn, and its consequences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Record = Mapping[str, Any]
 
 
 def order_lines(order: Record) -> list[str]:
-    """Title, tree, and what is known of it."""
+    """Title, tree and facts."""
     names = {order["leaves"] - 1: "bias"} if order["bias"] else {}
     tree = tree_lines(order["leaves"], order["nodes"], order["fused"], names)
     return [title(order), "", *tree, "", *facts(order)]
@@ -39,12 +39,12 @@ def _shape(shape: Sequence[int]) -> str:
 
 
 def _with(name: str, shape: Sequence[int]) -> str:
-    """The second operand; one that has more than a letter for a name is called by it."""
+    """The second operand; by its name if that is longer than a letter."""
     return f" by {_shape(shape)}" if len(name) == 1 else f" with a {name} of {_shape(shape)}"
 
 
 def facts(order: Record) -> list[str]:
-    """The name, the depth, the bound that it gives, and how far the tree was proven."""
+    """The order's name, depth and bound, and how far the tree was proven."""
     lines = [f"order      {order['name'] or 'has no name here'}"]
     products = order["products"]
     if products and order["dtype"] in ("float32", "float64"):

@@ -1,7 +1,7 @@
-"""Reads records: strict JSON lines, one record a line, every fault named with its line.
+"""Reads records: strict JSON, one record per line. An error names the line.
 
-Infinities and NaN, which were written as words, are numbers again, outside the fields that are text
-by definition.
+The words for infinities and NaN become numbers again, except in fields that are text by
+definition.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from refkernels.reporting.words.escaping import showable
 Record = dict[str, Any]
 
 _TOGETHER = 256  # records checked at a time, while the processor's caches still hold them
-_ESCAPES = re.compile(r"\\[ubfr]")  # which may stand for a character that no page can show
+_ESCAPES = re.compile(r"\\[ubfr]")  # may encode a character that no page can show
 
 
 class RecordsError(ValueError):
@@ -38,7 +38,7 @@ def read_records(path: Path) -> list[Record]:
         text = path.read_bytes().decode("utf-8")
     except FileNotFoundError:
         raise RecordsError(
-            f"{path} does not exist: give the folder that `refkernels measure --out DIR` wrote to."
+            f"{path} does not exist: give the folder that `refkernels measure --out DIR` wrote."
         ) from None
     except UnicodeDecodeError as fault:
         broken = fault.object.count(b"\n", 0, fault.start) + 1
@@ -70,9 +70,9 @@ def read_records(path: Path) -> list[Record]:
 
 @contextlib.contextmanager
 def _no_collector() -> Iterator[None]:
-    """Without the search for cycles: it would go through all records again and again, and a
-    record has none. It takes as long as reading them. Afterwards they are old, so that the next
-    search does not go through them either."""
+    """Without the collector's search for cycles, which takes as long as reading: it would go
+    through all records again and again, and a record has no cycles. Afterwards the records are old,
+    so that the next search skips them too."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""Where, in a row of versions, something changed: by halves, or one by one."""
+"""Finds where something changed in a series of versions, by bisection or one by one."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ def boundaries(
 ) -> Iterator[tuple[str, str]]:
     """Pairs of neighbouring versions between which something changed, oldest first.
 
-    `usable`: whether a version gave results; it is asked once for a version, and versions that gave
-    none are passed over. `changed`: whether two usable versions differ. By halves, a stretch whose
-    ends are alike is not looked into (n versions and one change: 2 + log2 n are used); `every` uses
-    each version.
+    `usable`: whether a version gives results; it is called once per version, and versions without
+    results are skipped. `changed`: whether two usable versions differ. Bisection does not look
+    inside a stretch whose ends are alike (n versions with one change: 2 + log2 n are used); `every`
+    uses each version.
     """
     known: dict[str, bool] = {}
 

@@ -24,7 +24,7 @@ class Examination:
     increases      steps whose rate is higher than that of the step before
     lowest, last   the smallest rate and that of the last step given
     max_ulp        largest |lr - exact| in ulp, over the steps with an exact rate other than 0,
-                   and the step of it; None where there is none
+                   and the step of it; None if there is none
     max_error      largest |lr - exact| as a share of max_lr - min_lr
     """
 

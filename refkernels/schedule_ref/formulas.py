@@ -114,7 +114,7 @@ def formula_bound(
 
 
 def _values(kernel: Kernel, angle: Array) -> Array:
-    """The values of the caller's cosine or sine. Raises TypeError where it is no function that
+    """The values of the caller's cosine or sine. Raises TypeError where it is not a function that
     gives one number for each angle."""
     try:
         return as_float_array(kernel(angle), "the answer").reshape(np.shape(angle))

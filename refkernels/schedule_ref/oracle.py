@@ -100,14 +100,16 @@ def checked(
     decay_steps = as_count(decay_steps, "decay_steps")
     min_lr, max_lr = as_real(min_lr, "min_lr"), as_real(max_lr, "max_lr")
     if not (math.isfinite(min_lr) and math.isfinite(max_lr) and min_lr <= max_lr):
-        raise ValueError(f"min_lr {min_lr!r} and max_lr {max_lr!r} are no range of learning rates.")
+        raise ValueError(
+            f"min_lr {min_lr!r} and max_lr {max_lr!r} are not a range of learning rates."
+        )
     return steps, min_lr, max_lr, decay_steps
 
 
 def _balls(
     steps: Iterable[int], decay_steps: int, ends: tuple[Fraction, Fraction], precision: int
 ) -> list[Ball]:
-    """A ball of each step in so many bits of working precision, exact where lr is rational."""
+    """A ball of each step in that many bits of working precision, exact where lr is rational."""
     import flint
 
     low, high = ends

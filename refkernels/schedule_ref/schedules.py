@@ -165,7 +165,7 @@ def rate(step: npt.ArrayLike, schedule: Schedule, *, certify: Certify = "enclosu
     """The rate of every step, whole numbers from 0, of any shape.
 
     Rates that are rational are exact; others are as sharp as the question asks, up to 1,280 bits.
-    Raises TypeError where steps are no whole numbers, ValueError for a negative one.
+    Raises TypeError where steps are not whole numbers, ValueError for a negative one.
     """
     question, steps = Question.parse(certify), as_whole_numbers(step, "step")
     schedule = _asked(schedule)

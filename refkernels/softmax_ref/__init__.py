@@ -3,7 +3,7 @@
     softmax(x), log_softmax(x), logsumexp(x)          -> Enclosure
     softmax_backward(dy, x), log_softmax_backward(dy, x), logsumexp_backward(dy, x)
 
-`formulas` are the formulas, `faults` the wrong ways, `OPS` lists the ops. -inf in x is a mask: y is
+`formulas` holds the formulas, `faults` the faults, `OPS` lists the ops. -inf in x is a mask: y is
 0 there, or -inf. A row that is masked as a whole, or has a NaN or +inf, is NaN.
 """
 

@@ -32,7 +32,7 @@ class JudgedOutput:
     """One output of a kernel, and what it is judged by.
 
     bound       the allowed error, by the op's bound or by `max_ulp`
-    declared    the library limit in ulp from which the op's bound comes, if it is no theorem
+    declared    the library limit in ulp from which the op's bound comes, if it is not a theorem
     broken      the statements of mathematics that the output violates
 
     For messages only: `product`, the letters of a sum of products; `cause`, which gives the cause

@@ -33,8 +33,7 @@ def assert_ulp(got: Any, reference: Any, max_ulp: float) -> None:
     only if it certainly does, whatever the enclosure's radius. At z = 0 the limit is max_ulp
     smallest subnormals; NaN and infinities must be matched; the sign of a zero is free.
     Raises AssertionError with the worst elements; ValueError for a negative or NaN max_ulp, and
-    for a reference too wide to have an ulp (it reaches zero); TypeError for an argument that is no
-    number.
+    for a reference too wide to have an ulp (it reaches zero); TypeError for anything but a number.
     """
     __tracebackhide__ = True
     limit = limits.limit_of(max_ulp, "max_ulp")
@@ -66,7 +65,7 @@ def assert_rounding(got: Any, reference: Any, bound: Any) -> None:
     An element fails only if |got - z| - radius > bound. Where the bound is infinite (an overflow
     inside is allowed) NaN and infinities pass; elsewhere they must be matched.
     Raises AssertionError with the worst elements, ValueError for a bound that is NaN or negative,
-    TypeError for a bound that is no array of numbers.
+    TypeError for a bound that is not an array of numbers.
     """
     __tracebackhide__ = True
     array, exact = _pair(got, reference)
@@ -105,10 +104,10 @@ def assert_kernel(
 
     verdict            the worst that passes: "rounding", inside the op's bound in every element (an
                        elementwise op's declared limit), or "correctly_rounded"
-    max_ulp            replaces the bound: every element within so many ulp of the exact value (at
-                       zero, so many smallest subnormals), whether that is stricter or not. NaN and
+    max_ulp            replaces the bound: every element within max_ulp ulp of the exact value (at
+                       zero, max_ulp smallest subnormals), whether stricter or not. NaN and
                        infinities must still be matched
-    max_over_plain     in addition, the RMS error of each output is at most so many times that of
+    max_over_plain     in addition, the RMS error of each output is at most that many times that of
                        the plain sequential algorithm, or of one rounding where that is larger
     max_over_baseline  (outputs, factor): in addition, the RMS error of each output that the
                        baseline has too is at most factor times the baseline's, or one rounding's

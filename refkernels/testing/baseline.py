@@ -57,7 +57,7 @@ class Baselines:
 
         than    the name of a seat: torch, torch==2.6.0, torch@OMP_NUM_THREADS=1, paddle:gpu:0,
                 FILE.py:FUNCTION
-        factor  the RMS error of each output is at most so many times the baseline's, or one
+        factor  the RMS error of each output is at most factor times the baseline's, or one
                 rounding's where that is larger. By default a bit is allowed
 
         No output's verdict is worse than the baseline's, unless it is rounding: where the baseline

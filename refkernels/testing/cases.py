@@ -27,7 +27,7 @@ _FEW = 32  # elements of an array that is printed whole
 class KernelCase:
     """One question to a kernel: `inputs` by name, the cotangent included, and `params`.
 
-    The arrays are built when they are first asked for, from the seed in the case's name: always the
+    The arrays are built on first use, from the seed in the case's name: always the
     same bits. They are read-only: `{name: array.copy()}` for a kernel that writes to its inputs.
     """
 
@@ -94,7 +94,7 @@ def cases(
     directions  "forward", "backward", both by default
 
     Raises ValueError for an unknown op, dtype, level or direction, and where the op has no such
-    case; TypeError for what is none of these.
+    case; TypeError for anything else.
     """
     known = registry.get(op)
     if as_text(level, "level") not in LEVELS:

@@ -31,7 +31,7 @@ def check_dtype(
     """Check that the first output has the given dtype; by default that of an input, or float32
     where all inputs have 16 bits. The other outputs (statistics, gradients of weights) are free.
 
-    Raises AssertionError for another dtype, ValueError for a `dtype` that is none.
+    Raises AssertionError for another dtype, ValueError for a `dtype` that is not one.
     """
     __tracebackhide__ = True
     first = op.names(direction)[0]
@@ -53,7 +53,7 @@ def _format(dtype: Any) -> Format:
     try:
         text = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", None) or str(dtype)
     except Exception as failure:  # the caller's own class
-        raise TypeError(f"dtype is of type {_type(dtype)}, which is no dtype.") from failure
+        raise TypeError(f"dtype is of type {_type(dtype)}, which is not a dtype.") from failure
     name = str(text).rpartition(".")[2]
     if name not in DTYPES:
         raise ValueError(f"dtype is {quoted(dtype)}: choose one of {', '.join(DTYPES)}.")

@@ -53,7 +53,7 @@ def tolerances(
     own. `dtype` is that of the outputs, by default that of the inputs (the narrowest). An expected
     value that is rounded, in float64 say, adds its own rounding.
 
-    Raises ValueError where the bound is infinite in an element, or an exact value is no finite
+    Raises ValueError where the bound is infinite in an element, or an exact value is not a finite
     number: no tolerance is right there; and ValueError or TypeError for a question that
     `assert_kernel` refuses.
     """
@@ -77,7 +77,7 @@ def _tolerance(name: str, asked: answered.Asked, format: Format) -> Tolerance:
         return Tolerance(0.0, 0.0, 0.0)
     if wrong := int((~(np.isfinite(size) & np.isfinite(bound))).sum()):
         raise ValueError(
-            f"{name}: {wrong} of {size.size} elements are no finite numbers, or may overflow on "
+            f"{name}: {wrong} of {size.size} elements are not finite numbers, or may overflow on "
             "the way, so that no tolerance is right: give inputs without them."
         )
     rtol = _up(_best_rtol(size, bound))

@@ -14,7 +14,7 @@ Answers = Callable[[str, Direction, Mapping[str, Any], Mapping[str, Any]], "dict
 
 def answers(seed: int) -> Answers:
     """A function of op, direction, inputs and params that gives the outputs of the op's first form;
-    None for an op that is no formula."""
+    None for an op that is not a formula."""
     xp = Shuffled(seed)
 
     def answer(

@@ -53,7 +53,7 @@ def null_runs(
     operation rounded at random. The p-value holds if the roundings of A and B are no larger, which
     align checks on their captures (docs/align.md). Raises ValueError for an unknown optimizer or
     weight, and for a folder with runs of other settings (another formula goes unnoticed); TypeError
-    for an argument that is no function, number or mapping.
+    for an argument that is not a function, number or mapping.
     """
     place, formula, all_batches = (
         as_path(folder, "folder"),

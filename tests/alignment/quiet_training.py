@@ -3,7 +3,7 @@
     python quiet_training.py FRAMEWORK
 
 Leaves the folders `weighted` (losses with class weights), `drops_1` and `drops_2` (a dropout that
-is no layer, from two seeds) and `sure` (the same without it); prints {}.
+is not a layer, from two seeds) and `sure` (the same without it); prints {}.
 """
 
 import sys

@@ -261,16 +261,16 @@ def test_a_full_disk_stops_the_capture_and_not_the_training(
 
 def test_bad_arguments_are_refused_in_a_sentence(returned: dict[str, Any]) -> None:
     words = {
-        "model": "object is no layer of torch, paddle, oneflow or mindspore",
+        "model": "object is not a layer of torch, paddle, oneflow or mindspore",
         "steps": "steps=-1: give whole numbers from 0",
         "only": "matches none of the 3 layers, such as 'first'",
-        "rank": "rank 3 is none of 1 processes",
+        "rank": "rank 3 is not among 1 processes",
         "perturb": "the model has no trainable weight in floating point",
         "loss": "loss has 2 elements: give one number",
         "loss_word": "loss is a str: give a number or a tensor",
-        "exists": "holds a run already: choose another folder, or remove it",
+        "exists": "already holds a run: choose another folder, or remove it",
         "taken": "use another name than 'first'",
-        "uncallable": "watch: 'int' is no function and no layer",
+        "uncallable": "watch: 'int' is neither a function nor a layer",
         "outside": "belongs inside the `with Capture(...)` block",
     }
     assert set(returned["refused"]) == set(words)

@@ -1,4 +1,4 @@
-"""A p-value holds beside null runs that round as the runs do: what it takes, and what is said."""
+"""A p-value holds if the null runs round as the runs do: how this is decided and reported."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""What a run does to whole parts of a batch is named in the run that does it, or not at all."""
+"""A fault in whole parts of a batch is attributed to the run that has it, or to none."""
 
 from dataclasses import asdict
 from types import SimpleNamespace

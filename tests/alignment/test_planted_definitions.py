@@ -1,4 +1,4 @@
-"""What is planted in a training is named from captures of its first steps, in float32."""
+"""A fault planted in a training is named from captures of its first steps, in float32."""
 
 import json
 import shutil
@@ -46,7 +46,7 @@ PLANTED: dict[str, tuple[str, int, str, str]] = {
     "masked_means": ("masked", 0, "gradient", "different numbers of tokens (16, 6)"),
     "loss_scale_left_in": ("clip_left_out", 0, "backward", "a loss scale of 65536 that B does not"),
     "clip_before_unscale": ("scaled", 0, "clip", "the threshold of B is 1/65536 of the other's"),
-    "ranks_sum": ("ranks_mean", 0, "clip", "B takes the sum over 2 ranks for their mean"),
+    "ranks_sum": ("ranks_mean", 0, "clip", "B takes the sum over 2 ranks instead of their mean"),
     "ranks_own": ("ranks_mean", 0, "clip", "in B each of 2 ranks keeps its own gradient"),
     "ranks_masked_means": ("masked", 0, "clip", "different numbers of tokens (16, 6)"),
     "ranks_same_shard": ("ranks_mean", 0, "ranks", "rank 0 and rank 1 read the same rows"),

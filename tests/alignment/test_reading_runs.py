@@ -1,4 +1,4 @@
-"""Runs are read as docs/capture.md describes them; what is damaged is named and costs no more."""
+"""Runs are read as docs/capture.md describes them; damage is named, and the rest is read."""
 
 import json
 import sys
@@ -84,8 +84,8 @@ def test_a_step_that_is_cut_off_is_named_and_the_others_stay(run: Path, cut: int
     rank = Run.read(run).first
     assert rank.steps == (2,)
     (remark,) = rank.remarks
-    assert "step_000000.safetensors is no whole safetensors file" in remark
-    with pytest.raises(CaptureError, match="no whole safetensors file"):
+    assert "step_000000.safetensors is not a whole safetensors file" in remark
+    with pytest.raises(CaptureError, match="not a whole safetensors file"):
         rank.tensors(0)
     assert rank.tensors(2).layers == ("head",)
 
@@ -113,14 +113,14 @@ def test_a_damaged_line_costs_no_other(run: Path) -> None:
     rank = Run.read(run).first
     assert [line.step for line in rank.lines] == [0, 1, 2, 3]
     assert len(rank.remarks) == 2
-    assert "line 2 is no JSON" in rank.remarks[0]
+    assert "line 2 is not JSON" in rank.remarks[0]
     assert "step 1 does not follow 2" in rank.remarks[1]
 
 
 def test_foreign_folders_and_files_are_refused_in_a_sentence(run: Path, tmp_path: Path) -> None:
     with pytest.raises(CaptureError, match="holds no captured run"):
         Run.read(tmp_path)
-    with pytest.raises(CaptureError, match="is no folder"):
+    with pytest.raises(CaptureError, match="is not a folder"):
         Run.read(tmp_path / "nowhere")
     path = run / "rank_0" / "run.json"
     text = path.read_text()
@@ -131,7 +131,7 @@ def test_foreign_folders_and_files_are_refused_in_a_sentence(run: Path, tmp_path
         (text.replace('"rank": 0, ', ""), "lacks rank"),
         (text.replace('"every": 0', '"every": -1'), "must not be negative"),
         (text.replace('"calls": 1', '"calls": "1"'), "calls must be a whole number"),
-        (text[:50], "is no JSON"),
+        (text[:50], "is not JSON"),
         ("[]", "is not a JSON object"),
     ]:
         assert broken != text
@@ -156,7 +156,7 @@ def test_steps_of_another_run_are_not_taken(run: Path) -> None:
         ({"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}, "4 bytes, but not that shape"),
         ({"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}, "begins at 4"),
         ({"dtype": "F32", "shape": [3], "data_offsets": [0, 12]}, "end at 12, its bytes at 8"),
-        ({"dtype": "F32", "shape": [-2], "data_offsets": [0, 8]}, "no whole numbers"),
+        ({"dtype": "F32", "shape": [-2], "data_offsets": [0, 8]}, "not whole numbers"),
         ({"dtype": "F32", "shape": [2**62, 0], "data_offsets": [0, 8]}, "not that shape"),
         ({"dtype": "F33", "shape": [2], "data_offsets": [0, 8]}, "unknown dtype 'F33'"),
         ({"dtype": ["F32"], "shape": [2], "data_offsets": [0, 8]}, "unknown dtype"),

@@ -61,7 +61,7 @@ def test_what_cannot_be_compared_is_refused() -> None:
         metric.of_figures(101.0, 5.0, 10)
     with pytest.raises(ValueError, match="number of questions"):
         metric.of_figures(1.0, 5.0, 0)
-    with pytest.raises(ValueError, match="no SQuAD file"):
+    with pytest.raises(ValueError, match="not a SQuAD file"):
         metric.right_answers({"data": [{}]})
 
 

@@ -1,4 +1,4 @@
-"""Data-parallel runs of two processes, over gloo: what is wrong is named, what is right is not."""
+"""Data-parallel runs of two processes, over gloo: faults are named, right runs are not blamed."""
 
 from pathlib import Path
 
@@ -16,9 +16,9 @@ SAME = (
     ("one_masked", "ddp_masked_weighed"),
 )
 PARTED = {  # right, wrong: step, topic, what the headline says of the wrong run
-    ("one", "ddp_sum"): ("clip", "{} takes the sum over 2 ranks for their mean"),
-    ("ddp", "ddp_sum"): ("clip", "{} takes the sum over 2 ranks for their mean"),
-    ("one", "hand_sum"): ("clip", "{} takes the sum over 2 ranks for their mean"),
+    ("one", "ddp_sum"): ("clip", "{} takes the sum over 2 ranks instead of their mean"),
+    ("ddp", "ddp_sum"): ("clip", "{} takes the sum over 2 ranks instead of their mean"),
+    ("one", "hand_sum"): ("clip", "{} takes the sum over 2 ranks instead of their mean"),
     ("one", "hand_twice"): ("clip", "the update of {} receives 1/2 times the gradient of its own"),
     ("ddp", "hand_twice"): ("clip", "the update of {} receives 1/2 times the gradient of its own"),
     ("one_masked", "ddp_masked"): ("clip", "{} takes the mean over 2 parts"),

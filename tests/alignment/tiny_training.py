@@ -2,7 +2,7 @@
 
     python tiny_training.py FRAMEWORK STEPS OPTIMIZER[:FOLDER[:JSON]] ...
 
-Trains once for each OPTIMIZER; without FOLDER the probe is off.  Prints one JSON line, a list: of
+Trains once for each OPTIMIZER; without FOLDER the probe is off.  Prints one JSON line, a list: for
 each training the losses' hex and a hash of the weights after each step.  The model has an
 embedding, a layer that is called twice, LayerNorm, GELU, a residual addition and a frozen weight;
 its weights come from NumPy, so that all frameworks start alike.

@@ -1,4 +1,4 @@
-"""Trainings in torch that a probe must live with; each is asked for by name and leaves a folder.
+"""Trainings in torch that a probe must cope with; each is run by name and leaves a folder.
 
     python torch_situations.py NAME...
 

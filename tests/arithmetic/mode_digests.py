@@ -1,4 +1,4 @@
-"""A line for each op, direction and format: a digest of all that it answers.
+"""One line for each op, direction and format: a digest of all its answers.
 
 python mode_digests.py MODE:DTYPE...   everything imported in the first mode, and run in each of
 them, in the format that is named beside it

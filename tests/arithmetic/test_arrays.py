@@ -1,4 +1,4 @@
-"""What a caller may hand in, and what is refused in a sentence."""
+"""Which arguments a caller may pass, and which are refused in a sentence."""
 
 import sys
 import warnings

@@ -1,4 +1,4 @@
-"""What is assumed of NumPy's BLAS is looked at, and no certified product goes without the look."""
+"""The assumption about NumPy's BLAS is checked, and no certified product skips the check."""
 
 import ast
 import threading

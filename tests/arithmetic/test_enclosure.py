@@ -1,4 +1,4 @@
-"""Enclosure: what it says of its interval is true of every point in it."""
+"""Enclosure: its statements about its interval hold for every point in it."""
 
 import math
 import warnings

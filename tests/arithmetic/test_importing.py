@@ -1,4 +1,4 @@
-"""Whoever loads this package's modules, they run in the default floating-point mode."""
+"""This package's modules run in the default floating-point mode, whoever imports them."""
 
 import importlib
 import itertools

@@ -1,4 +1,4 @@
-"""An Enclosure becomes an array where it is asked to, and is never taken for one in silence."""
+"""An Enclosure becomes an array on request, and is never silently taken for one."""
 
 import operator
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What becomes an array: what speaks a protocol, and lists; no object is asked item by item."""
+"""Lists and objects with a protocol become arrays; no object is read item by item."""
 
 import array
 from typing import Any
@@ -58,7 +58,7 @@ def test_a_list_in_an_enclosure_is_not_rounded_in_silence() -> None:
 
 def test_an_enclosure_says_what_is_no_index_or_shape_of_it() -> None:
     one = Enclosure([1.0, 2.0, np.inf], radius=[0.5, 0.0, 0.0])
-    with pytest.raises(IndexError, match=r"3 is no index of an Enclosure of shape \(3,\)"):
+    with pytest.raises(IndexError, match=r"3 is not an index of an Enclosure of shape \(3,\)"):
         one[3]
     with pytest.raises(ValueError, match="has no shape"):
         one.reshape(2, 2)

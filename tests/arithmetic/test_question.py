@@ -1,4 +1,4 @@
-"""What an oracle may be asked, and which elements an answer leaves open."""
+"""The questions to an oracle, and which elements an answer leaves open."""
 
 import math
 from typing import Any

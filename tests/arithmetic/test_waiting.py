@@ -1,4 +1,4 @@
-"""Whoever waits for kernels to be compiled is told so, once."""
+"""A user who waits for kernels to be compiled is told so once."""
 
 import os
 import subprocess

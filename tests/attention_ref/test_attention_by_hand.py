@@ -1,4 +1,4 @@
-"""Elements of attention and of its gradients, by hand with mpmath, and what is refused."""
+"""Elements of attention and of its gradients, by hand with mpmath, and refused arguments."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Elements of rotary embedding, worked out by hand with mpmath; its bound; what is refused."""
+"""Elements of rotary embedding, worked out by hand with mpmath; its bound; refused arguments."""
 
 from typing import Any
 

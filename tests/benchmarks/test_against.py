@@ -1,4 +1,4 @@
-"""One version beside another: turns alternate, ratios are of pairs, and a slower one is told."""
+"""One version against another: turns alternate, ratios are of pairs, slower work is reported."""
 
 import itertools
 import json
@@ -68,7 +68,7 @@ def test_every_name_makes_another_piece_of_work() -> None:
 
 
 def test_what_is_no_version_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="no checkout and no wheel"):
+    with pytest.raises(ValueError, match="neither a checkout nor a wheel"):
         against.side(tmp_path, tmp_path, "old")
 
 

@@ -1,4 +1,4 @@
-"""Finding the commands that pages, sentences and docs print, and running them as they stand."""
+"""Finds the commands that pages, sentences and docs print, and runs them as printed."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ class NoCrew(Crew):
 
 def run(command: str) -> str:
     """How far a command came: "mention" (the bare name of one that takes more), "start" (`Reached`)
-    or "end". Raises AssertionError where it is refused, or is no command."""
+    or "end". Raises AssertionError where it is refused, or is not a command."""
     words = words_of(command)
     try:
         result = CliRunner().invoke(app, words)

@@ -73,15 +73,15 @@ def test_outputs_are_read_by_kernel(folder: Path, texts: list[str], kernels: set
 @pytest.mark.parametrize(
     ("texts", "said"),
     [
-        (["x.npy"], "'x.npy' is none of NAME=FILE.npy, NAME=FILE.npz:ARRAY, FILE.npz"),
-        (["x="], "'x=' is none of"),
-        (["=x.npy"], "'=x.npy' is none of"),
+        (["x.npy"], "'x.npy' is not one of NAME=FILE.npy, NAME=FILE.npz:ARRAY, FILE.npz"),
+        (["x="], "'x=' is not one of"),
+        (["=x.npy"], "'=x.npy' is not one of"),
         (["one.npz:x"], "has no name here: write NAME=one.npz:x"),
         (["x=two.npz"], r"two.npz holds several arrays \(x, z\): write two.npz:ARRAY"),
         (["x=two.npz:w"], "two.npz has no array 'w': it has x, z"),
         (["x=x.npy", "one.npz"], "gives 'x' twice"),
         (["x=missing.npz:x"], "There is no file missing.npz"),
-        (["x=text.npz"], "text.npz is no .npz file"),
+        (["x=text.npz"], "text.npz is not a .npz file"),
         (["x=objects.npz"], "holds Python objects"),
         (["x=empty.npz"], r"empty.npz holds no arrays"),
         (["case.npz"], "case.npz is a case file: give it in OP's place"),
@@ -94,7 +94,7 @@ def test_what_is_no_array_is_a_sentence(folder: Path, texts: list[str], said: st
     casefile.save("case.npz", casefile.CaseFile("sin", "forward", {"x": X}, {"a": {"y": Y}}))
     with pytest.raises(ValueError, match=said):
         read_inputs(texts, no_tensors)
-    if not any(sign in said for sign in ("twice", "none of", "no name")):
+    if not any(sign in said for sign in ("twice", "not one of", "no name")):
         with pytest.raises(ValueError, match=said):
             read_outputs(texts, no_tensors)
 

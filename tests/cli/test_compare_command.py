@@ -1,4 +1,4 @@
-"""`refkernels compare`: statuses for CI, pages where they are asked for."""
+"""`refkernels compare`: statuses for CI, pages on request."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""What the shell completes, asked as bash asks."""
+"""What the shell completes, requested as bash requests it."""
 
 import os
 import subprocess

@@ -80,7 +80,7 @@ def test_shapes_decide_where_one_way_fits() -> None:
 def test_the_linear_thread_prints_differences_and_no_inputs() -> None:
     answer = says("linear", "--pasted", "-", thread=DIFFERENCES)
     assert answer.exit_code == 2
-    assert "Which tensor is which cannot be told" in answer.stderr
+    assert "It is unclear which tensor is which" in answer.stderr
     assert "4: shape (), torch, named 'max dif'" in answer.stderr
 
 
@@ -88,7 +88,7 @@ def test_the_linear_thread_prints_differences_and_no_inputs() -> None:
     ("thread", "sentence"),
     [
         ("", "is empty"),
-        ("\0", "no text in UTF-8"),
+        ("\0", "not text in UTF-8"),
         ("nothing", "no printed tensor"),
         ("x = tensor([1.5, ..., 2.5])\ny = tensor([1.5])", "printed with ..."),
         ("x = [[1.5, 2.5], [3.5", "never closed"),

@@ -1,4 +1,4 @@
-"""What stands on the cards is explained while the kernel still runs, and kept with the records."""
+"""The symptoms on the cards are explained while the kernel still runs, and kept in the records."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A log that is no terminal gets a line every 10 % or 20 s, never one for each unit."""
+"""A log that is not a terminal gets a line every 10 % or 20 s, never one for each unit."""
 
 from refkernels.cli.shared.progress import Log
 

@@ -1,4 +1,4 @@
-"""`refkernels warm`: what it compiles, nobody waits for later."""
+"""`refkernels warm`: nobody waits later for what it compiles."""
 
 import os
 import re

@@ -61,7 +61,7 @@ RULES = {
     **ROWS,
     **OTHERS,
 }
-NO_FRACTIONS = {*FUNCTIONS, "pi", "pivot"} - {"sqrt", "rsqrt"}  # whose values are no fractions
+NO_FRACTIONS = {*FUNCTIONS, "pi", "pivot"} - {"sqrt", "rsqrt"}  # whose values are not fractions
 COMPUTED = [
     *(Working("float32"), Working("bfloat16"), Unbounded(), Stochastic("float32", 0), Shuffled(0)),
 ]

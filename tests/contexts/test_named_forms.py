@@ -1,5 +1,5 @@
-"""The bounds of what is made of other functions: every named form is the function, no emulated
-kernel of a form exceeds its bound, and the bounds are what `Bound` gives.
+"""The bounds of functions composed of others: every named form is the function, no emulated
+kernel of a form exceeds its bound, and the bounds are those of `Bound`.
 
 REFKERNELS_HUNT multiplies the number of attacks.
 """

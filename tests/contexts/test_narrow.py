@@ -1,4 +1,4 @@
-"""xp.narrow: a value kept in a format of one's own choice, whatever the context's."""
+"""xp.narrow: a value kept in a chosen format, whatever the context's."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,5 @@
-"""Advice is tested or not given: what a page tells a user to do is done here, and helps, or the
-cause links the page of those who make the switch."""
+"""Advice is tested or not given: it is followed here, and helps, or the cause links the page of
+those who make the switch."""
 
 import re
 from collections.abc import Iterator

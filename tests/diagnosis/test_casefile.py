@@ -1,4 +1,4 @@
-"""A case file gives back what was saved, and says in one sentence what is wrong with any other."""
+"""A case file returns what was saved; any other file is refused in one sentence."""
 
 import io
 import json
@@ -93,20 +93,20 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         r"input\.x: it holds Python objects \(pickle\), which are never read",
     ),
     "foreign": ({"arr_0": X}, "no 'meta', so it is not a case file"),
-    "no json": ({"meta": np.frombuffer(b"{,", np.uint8), **GOOD}, "'meta' is no JSON"),
-    "no utf-8": ({"meta": np.frombuffer(b"\xff\xfe", np.uint8), **GOOD}, "'meta' is no JSON"),
+    "no json": ({"meta": np.frombuffer(b"{,", np.uint8), **GOOD}, "'meta' is not JSON"),
+    "no utf-8": ({"meta": np.frombuffer(b"\xff\xfe", np.uint8), **GOOD}, "'meta' is not JSON"),
     "meta of floats": ({"meta": X, **GOOD}, "'meta' is not JSON as bytes"),
     "list": ({"meta": np.frombuffer(b"[]", np.uint8), **GOOD}, "'meta' is not that of a case"),
     "newer": ({"meta": meta(schema=2), **GOOD}, "schema 2 where this version reads 1"),
     "unknown op": ({"meta": meta(op="sine"), **GOOD}, "no op 'sine': did you mean 'sin'?"),
     "no direction": ({"meta": meta(direction="up"), **GOOD}, "its direction is 'up'"),
-    "params": ({"meta": meta(params=[1]), **GOOD}, "its params are no JSON object"),
+    "params": ({"meta": meta(params=[1]), **GOOD}, "its params are not a JSON object"),
     "environment": ({"meta": meta(environment={"a": 1}), **GOOD}, "one JSON object for each"),
     "settings": (
         {"meta": meta(environment={"a": {"settings": "x"}}), **GOOD},
-        "settings that are no JSON object",
+        "settings that are not a JSON object",
     ),
-    "source": ({"meta": meta(source=1), **GOOD}, "its source is no string"),
+    "source": ({"meta": meta(source=1), **GOOD}, "its source is not a string"),
     "no inputs": ({"meta": meta(), "output.a.y": X}, "it has no inputs"),
     "no outputs": ({"meta": meta(), "input.x": X}, "it has no outputs"),
     "stray": (
@@ -160,7 +160,7 @@ def test_an_impossible_axis_of_no_elements_is_one_sentence(tmp_path: Path) -> No
 def test_files_that_are_no_archives_are_one_sentence(tmp_path: Path) -> None:
     for content in (b"", b"PK", b"hello", np.float32(1).tobytes() * 500):
         (tmp_path / "case.npz").write_bytes(content)
-        with pytest.raises(CaseFileError, match=r"case\.npz is no \.npz file, or a truncated one"):
+        with pytest.raises(CaseFileError, match=r"case\.npz is not a \.npz file, or is truncated"):
             load(tmp_path / "case.npz")
     with pytest.raises(CaseFileError, match="There is no file"):
         load(tmp_path / "missing.npz")
@@ -168,7 +168,7 @@ def test_files_that_are_no_archives_are_one_sentence(tmp_path: Path) -> None:
         load(tmp_path)
     with zipfile.ZipFile(tmp_path / "zip.npz", "w") as archive:
         archive.writestr("readme.txt", "hello")
-    with pytest.raises(CaseFileError, match=r"holds 'readme\.txt', which is no array"):
+    with pytest.raises(CaseFileError, match=r"holds 'readme\.txt', which is not an array"):
         load(tmp_path / "zip.npz")
 
 

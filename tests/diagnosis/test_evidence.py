@@ -1,4 +1,4 @@
-"""Evidence is counted: what few elements cannot tell is not proven, and enough of them are."""
+"""Evidence is counted: too few elements prove nothing, enough of them do."""
 
 import math
 import os

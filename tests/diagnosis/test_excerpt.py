@@ -1,4 +1,4 @@
-"""What a script carries is all that its elements depend on: the rest may be zero."""
+"""A script carries everything that its elements depend on: the rest may be zero."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,5 +1,5 @@
-"""Conversions that cut bits off are told from the faults that imitate their bias, and right ones
-are not taken for them. (Each fault by itself, in every op and format: test_explain_benchmark.)
+"""Conversions that cut bits off are distinguished from faults that imitate their bias, and right
+ones are not mistaken for them. (Each fault alone, in every op and format: test_explain_benchmark.)
 REFKERNELS_HUNT sets how many right kernels of each format are explained."""
 
 import os

@@ -1,4 +1,4 @@
-"""An order of summation is proven by the bits, and what is not proven is not named."""
+"""An order of summation is proven by the bits, and an unproven order is not named."""
 
 from typing import Any
 

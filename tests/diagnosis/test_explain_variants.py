@@ -1,4 +1,4 @@
-"""A kernel that answered another question is told so; one that answered this one is not."""
+"""A kernel that answered another question is recognised; one that answered this one never is."""
 
 import json
 from collections.abc import Callable

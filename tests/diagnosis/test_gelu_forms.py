@@ -1,4 +1,4 @@
-"""GELU's forms are told apart by what they lose; where nothing tells them apart none is sure."""
+"""GELU's forms are distinguished by the digits they lose; where nothing does, none is certain."""
 
 import math
 

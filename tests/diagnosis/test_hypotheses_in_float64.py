@@ -1,4 +1,4 @@
-"""A hypothesis evaluated in float64 has bits of its own there, which prove nothing of a kernel in
+"""A hypothesis evaluated in float64 has its own bits there, which prove nothing about a kernel in
 float64 that is written like it."""
 
 import numpy as np

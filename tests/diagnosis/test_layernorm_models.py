@@ -1,4 +1,4 @@
-"""What the LayerNorm models say of themselves, without any framework."""
+"""The LayerNorm models are what they say they are, without any framework."""
 
 import math
 from typing import Any

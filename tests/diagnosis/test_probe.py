@@ -1,4 +1,4 @@
-"""A probe's inputs tell apart what fits, and it says what each survivor says there."""
+"""A probe's inputs separate the fitting explanations, and it gives the prediction of each."""
 
 import json
 from pathlib import Path

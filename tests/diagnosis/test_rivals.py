@@ -1,4 +1,4 @@
-"""What the data cannot tell apart proves neither, and a model has its own numbers only."""
+"""Causes that the data cannot separate are unproven, and a model has only its own numbers."""
 
 from typing import Any
 

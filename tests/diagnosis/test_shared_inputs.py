@@ -1,4 +1,4 @@
-"""Before two kernels' outputs are compared: were they asked the same?"""
+"""Before two kernels' outputs are compared: did they have the same inputs?"""
 
 from pathlib import Path
 

@@ -103,7 +103,7 @@ def test_values_on_a_boundary_are_exact():
     ],
 )
 def test_gradients_that_are_ties_are_decided(name, dy, x, expected):
-    """dx is 1.5 times the smallest subnormal, though f'(x) is no binary fraction."""
+    """dx is 1.5 times the smallest subnormal, though f'(x) is not a binary fraction."""
     found = elementary_ref.backward(
         name, np.float32([dy * 2.0**-149]), np.float32([x]), certify=("rounding", "float32")
     )

@@ -1,4 +1,4 @@
-"""The truth beside what it is nearly equal to: f(x) = anchor + delta, to be held against bounds.
+"""The truth as a small distance from a known value: f(x) = anchor + delta, to test bounds.
 
 The anchor is a rational; delta is Arb's ball, with its unbounded exponents and a relative accuracy
 that grows until a comparison is certain. So gelu(x) = x - tiny is known to lie below x, however

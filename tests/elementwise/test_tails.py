@@ -1,4 +1,4 @@
-"""Where functions are extreme: nothing false, nothing left open that can be told, and no long wait.
+"""Where functions are extreme: nothing false, nothing decidable left open, and no long wait.
 
 REFKERNELS_HUNT=1000 multiplies the elements of the hunt; `tail_hunt.py` hunts on its own, too.
 """

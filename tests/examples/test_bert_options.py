@@ -1,4 +1,4 @@
-"""What the options of examples/train_bert.py change, and what they leave."""
+"""What the options of examples/train_bert.py change, and what they leave unchanged."""
 
 import json
 import subprocess

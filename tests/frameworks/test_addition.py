@@ -1,4 +1,4 @@
-"""Naming an interpreter: started, asked and compared before it is written down; and forgotten."""
+"""Adding an interpreter: it is started, and its version compared, before it is stored; removal."""
 
 import os
 import shlex
@@ -114,10 +114,10 @@ REFUSED = [
 def test_a_place_that_would_hand_ssh_an_option_is_refused_when_added_and_when_used(
     fake_home: Path, local_ssh: Path, place: str
 ) -> None:
-    with pytest.raises(FrameworkError, match=r"is no (place of|host|interpreter)"):
+    with pytest.raises(FrameworkError, match=r"(does not name an|is not an?) (host|interpreter)"):
         addition.add("numpy", place)
     with pytest.raises(
-        NoReply, match=r"is no (place of|host|interpreter)"
+        NoReply, match=r"(does not name an|is not an?) (host|interpreter)"
     ):  # as an edited file has it
         WorkerProcess(Interpreter(catalog.get("numpy"), place, "named"), {})
     assert not local_ssh.exists()

@@ -1,4 +1,4 @@
-"""Frameworks that clip group by group: within the bound, and named beside the norm of all."""
+"""Frameworks that clip group by group: within the bound, and distinguished from the global norm."""
 
 from collections.abc import Callable
 

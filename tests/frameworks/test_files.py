@@ -109,8 +109,8 @@ def test_torch_s_files_are_read_without_running_what_they_hold(
             name: array.tolist() for name, array in wanted.items()
         }
         for name, said in {
-            "stranger": "no file of tensors alone", "pickle": "no file of tensors alone",
-            "text": "no file of tensors alone", "empty": "no file of tensors alone",
+            "stranger": "not a file of tensors only", "pickle": "not a file of tensors only",
+            "text": "not a file of tensors only", "empty": "not a file of tensors only",
             "none": "holds no tensors", "sparse": "Sparse",
             "deep": r"several tensors \(model.layers.0, model.layers.1\): write deep.pt:KEY",
         }.items():  # fmt: skip

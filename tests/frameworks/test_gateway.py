@@ -1,4 +1,4 @@
-"""A session with planted faults: each is named, and the rest goes on."""
+"""A session with planted faults: each is named, and the others continue."""
 
 import os
 import signal

@@ -91,12 +91,12 @@ def test_the_op_is_the_longest_that_the_name_spells(
     [
         ("{folder}/none.py:f", "cannot be read"),
         ("{folder}/mine.py:layrnorm@op=layernorm", "did you mean 'layernorm'"),
-        ("{folder}/mine.py:secret", "does not show in its name"),
+        ("{folder}/mine.py:secret", "does not show its op"),
         ("{folder}/mine.py:layernorm@op=layrnorm", "did you mean 'layernorm'"),
-        ("{folder}/mine.py:layernorm@arrays=pandas", "none of numpy, torch, jax, cupy"),
+        ("{folder}/mine.py:layernorm@arrays=pandas", "not one of numpy, torch, jax, cupy"),
         ("{folder}/mine.py:layernorm@abi=float32* x", "has no abi"),
         ("{folder}/lib.so:layernorm", "does not say what it takes"),
-        ("{folder}/broken.py:layernorm", "is no Python file"),
+        ("{folder}/broken.py:layernorm", "is not a Python file"),
     ],
 )
 def test_what_is_no_kernel_is_refused_in_a_sentence(mine: Path, seat: str, reason: str) -> None:
@@ -242,9 +242,9 @@ def test_the_command_takes_the_op_from_the_name(mine: Path, tmp_path: Path) -> N
     assert "1 op in" in " ".join(done.stdout.split())
     assert f"{mine.name}:var" in done.stdout
     for wrong, reason in (
-        (["--kernel", "torch"], "torch is no kernel"),
+        (["--kernel", "torch"], "torch is not a kernel"),
         (["--abi", "float32* x"], "give one"),
-        (["--kernel", f"{mine.name}:secret"], "does not show in its name"),
+        (["--kernel", f"{mine.name}:secret"], "does not show its op"),
     ):
         refused = subprocess.run(
             [*command[:4], *wrong], capture_output=True, text=True, cwd=mine.parent

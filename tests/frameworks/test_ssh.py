@@ -1,4 +1,4 @@
-"""Another machine, over ssh: a real sshd on the loopback interface, with keys of its own."""
+"""Another machine, over ssh: a real sshd on the loopback interface, with its own keys."""
 
 import getpass
 import os

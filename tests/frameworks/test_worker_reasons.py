@@ -1,4 +1,4 @@
-"""What an exception of a framework stands for: no kernel for a dtype is a reason, not an error."""
+"""The meaning of a framework's exception: a missing kernel for a dtype is a reason, no error."""
 
 import pytest
 

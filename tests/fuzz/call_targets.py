@@ -1,8 +1,8 @@
 """Every public callable, and arguments that fit it.
 
-What is public is read from the package: `__all__` of `refkernels` and of every room that has one.
-Of a class it is the constructor and what can be asked of an instance. A name that is not called
-has a reason in `LEFT_OUT`.
+Public names come from the package: `__all__` of `refkernels` and of every room that has one. For a
+class, the constructor and the methods of an instance are called. A name that is not called has a
+reason in `LEFT_OUT`.
 """
 
 import functools

@@ -1,4 +1,4 @@
-"""What a call may be handed: arrays as they should be, as they may be, and as nobody expects."""
+"""Arguments of calls: arrays as they should be, as they may be, and as nobody expects."""
 
 import array
 import collections

@@ -5,9 +5,9 @@
     REFKERNELS_FUZZ_CASES=100000 ...                           so many cases, however long it takes
     REFKERNELS_FUZZ_SEED=1 REFKERNELS_FUZZ_CASE=7 ...           that one case again
 
-Every case has a generator of its own, made of the seed and the case's number, so that one case can
-be replayed without those before it. Without a seed the cases are those of seed 0: a suite that
-fails does so for what was changed.
+Every case has its own generator, made from the seed and the case's number, so that one case can be
+replayed without those before it. Without a seed the cases are those of seed 0: if the suite fails,
+a change is the reason.
 """
 
 import os

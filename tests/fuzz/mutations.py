@@ -1,4 +1,4 @@
-"""Values and files that nobody meant to write, made of good ones."""
+"""Malformed values and files, made from good ones."""
 
 import json
 from typing import Any

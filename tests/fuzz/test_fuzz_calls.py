@@ -1,10 +1,10 @@
-"""Whatever a public function is handed, only TypeError and ValueError come out, in a sentence.
+"""Whatever its arguments, a public function raises only TypeError or ValueError, in a sentence.
 
-Each call has arguments that fit, but for some that do not. An error is allowed that the function's
-docstring names. The sentence is this package's own: it comes from a `raise` here, not from inside
-of NumPy or Python, who do not know the caller's names. Beside the exceptions, no call may change
-what it is handed, the floating-point mode or NumPy's error state, warn of its own arithmetic, take
-ten seconds or a gigabyte.
+Each call has arguments that fit, except for some. An error that the function's docstring names is
+allowed. The sentence is this package's own: it comes from a `raise` here, not from inside NumPy or
+Python, which do not know the caller's names. Besides, no call may change its arguments, the
+floating-point mode or NumPy's error state, warn about its own arithmetic, or take ten seconds or a
+gigabyte.
 """
 
 import ast

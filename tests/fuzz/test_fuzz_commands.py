@@ -1,7 +1,7 @@
-"""Command lines: whatever is typed ends with a status that is documented, and without a traceback.
+"""Command lines: whatever is typed ends with a documented status and without a traceback.
 
-Nothing is started and nothing installed here: no interpreter is found and no worker made, so that
-what is fuzzed is what the commands make of their arguments, and of files.
+Nothing is started or installed here, no interpreter is found and no worker made: the commands'
+reading of arguments and files is what is fuzzed.
 """
 
 import functools

@@ -284,4 +284,4 @@ def test_bounds_and_conditions_of_large_products_are_those_of_small_ones():
         np.testing.assert_allclose(matmul_ref.forward_condition(row, b)[0], condition[i], 2.0**-7)
     with tiers.counted() as tally:
         matmul_ref.forward_bound(a, b, format="bfloat16")
-    assert not tally  # what a bound needs to know is no answer of the oracle
+    assert not tally  # what a bound needs to know is not an answer of the oracle

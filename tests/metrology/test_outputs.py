@@ -1,4 +1,4 @@
-"""Outputs as kernels hand them in: names, kept axes, and a bound for every mix of formats."""
+"""Outputs as kernels return them: names, kept axes, and a bound for every mix of formats."""
 
 from collections import namedtuple
 from typing import Any
@@ -47,9 +47,9 @@ def test_outputs_come_by_name_in_order_or_alone(handed_in: Any, names: list[str]
 @pytest.mark.parametrize(
     ("handed_in", "words"),
     [
-        ((), "y, mean, rstd, and none of them was handed in"),
-        ((None, None), "y, mean, rstd, and none of them was handed in"),
-        ({}, "y, mean, rstd, and none of them was handed in"),
+        ((), "y, mean, rstd, and none of them was given"),
+        ((None, None), "y, mean, rstd, and none of them was given"),
+        ({}, "y, mean, rstd, and none of them was given"),
         ({"z": Y}, "gives y, mean, rstd, not 'z'"),
         ((Y, MEAN, RSTD, Y), "in this order, but 4 outputs"),
         (namedtuple("Other", "out")(Y), "not 'out'"),

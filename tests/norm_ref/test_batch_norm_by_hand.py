@@ -1,4 +1,4 @@
-"""Batch, group and instance norm held against fractions, and against one another."""
+"""Batch, group and instance norm compared with fractions, and with one another."""
 
 from fractions import Fraction
 from typing import Any

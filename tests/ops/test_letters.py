@@ -1,4 +1,4 @@
-"""Index letters: what a signature says, and what it refuses."""
+"""Index letters: the meaning of a signature, and what it refuses."""
 
 import pytest
 
@@ -40,13 +40,13 @@ def test_marks_are_read() -> None:
 @pytest.mark.parametrize(
     ("text", "coupled", "said"),
     [
-        ("x[n]", "", "no signature"),
+        ("x[n]", "", "not a signature"),
         ("x[n] -> y[m]", "", "No input has the letter 'm'"),
         ("x[n] -> y[n]", "k", "coupled letter 'k'"),
-        ("x[n n] -> y[n]", "", "stand once"),
+        ("x[n n] -> y[n]", "", "letter in it, once"),
         ("x[n ...] -> y[n]", "", "first"),
-        ("x[n], x[n] -> y[n]", "", "stand once"),
-        ("x(n) -> y[n]", "", "no array of a signature"),
+        ("x[n], x[n] -> y[n]", "", "letter in it, once"),
+        ("x(n) -> y[n]", "", "not an array of a signature"),
         (" -> y[n]", "", "has an input"),
     ],
 )

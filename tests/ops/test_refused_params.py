@@ -1,4 +1,4 @@
-"""What is no value of a param is refused in a sentence, by every op; none is read as another."""
+"""A wrong value of a param is refused in a sentence, by every op; none is read as another value."""
 
 from __future__ import annotations
 

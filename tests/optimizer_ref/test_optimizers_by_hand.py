@@ -1,4 +1,4 @@
-"""One element of each optimizer's step, worked out by hand with mpmath, and what is no step."""
+"""One element of each optimizer's step, worked out by hand with mpmath, and refused steps."""
 
 from typing import Any
 

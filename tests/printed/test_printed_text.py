@@ -114,8 +114,8 @@ def test_a_truncated_tensor_keeps_its_place_without_a_shape() -> None:
     [
         (b"", "is empty"),
         (b"  \n\n", "is empty"),
-        (b"\x00\x01\x02tensor([1.5])", "no text in UTF-8"),
-        (b"\xff\xfe\x80\x81", "no text in UTF-8"),
+        (b"\x00\x01\x02tensor([1.5])", "not text in UTF-8"),
+        (b"\xff\xfe\x80\x81", "not text in UTF-8"),
         (b"[" * 100_000_000, "more than 4 MB"),
     ],
 )

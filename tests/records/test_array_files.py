@@ -117,7 +117,7 @@ def test_only_regular_files_are_opened(tmp_path: Path) -> None:
     assert "is a device, pipe or socket" in refusal(Path("/dev/zero"))
     assert "is a folder" in refusal(tmp_path)
     assert "There is no file" in refusal(tmp_path / "missing.npy")
-    with pytest.raises(ArrayFileError, match="is no path"):
+    with pytest.raises(ArrayFileError, match="is not a path"):
         load_npy("x\0y")
 
 
@@ -125,7 +125,7 @@ def test_an_archive_is_none_of_arrays(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", x=X)
     assert "is an archive" in refusal(tmp_path / "x.npz")
     np.save(tmp_path / "y.npy", X)
-    assert "is no .npz file" in refusal(tmp_path / "y.npy", load_npz)
+    assert "is not a .npz file" in refusal(tmp_path / "y.npy", load_npz)
     with zipfile.ZipFile(tmp_path / "z.npz", "w") as archive:
         for number in range(1001):
             archive.writestr(f"{number}.npy", b"")

@@ -27,16 +27,16 @@ BAD = {
     "1e999": "a number that no float64 can",
     "[1e999]": "a number that no float64 can",
     "NaN": "bare NaN",
-    "inf": "no finite number",
+    "inf": "not a finite number",
     "[" * 90 + "]" * 90: "nested too deeply",
     "[[1]]": "nested too deeply",
-    "[true]": "no flat list of numbers",
-    '["a"]': "no flat list of numbers",
-    '{"a": 1}': "no number and no list",
+    "[true]": "not a flat list of numbers",
+    '["a"]': "not a flat list of numbers",
+    '{"a": 1}': "neither a number nor a list",
     '"\\ud800"': "half a character",
     "[" + "1," * 70 + "1]": "lists 71 numbers, more than 64",
-    "x": "no number and no list",
-    "": "no number and no list",
+    "x": "neither a number nor a list",
+    "": "neither a number nor a list",
 }
 
 

@@ -1,4 +1,4 @@
-"""Reductions held against what fractions and mpmath say, and along axes of every kind."""
+"""Reductions compared with fractions and mpmath, along axes of every kind."""
 
 from fractions import Fraction
 

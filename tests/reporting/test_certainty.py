@@ -1,4 +1,4 @@
-"""What the report says of the oracle's own certainty."""
+"""What the report says about the oracle's own certainty."""
 
 from synthetic import records
 

@@ -1,4 +1,4 @@
-"""Two runs held together: what a change is called follows from the two records alone."""
+"""Two runs compared: the name of a change follows from the two records alone."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""What others say is shown as they say it: nothing of it acts, and nothing breaks the file."""
+"""Foreign text is shown as it is: none of it acts, and nothing breaks the file."""
 
 import re
 import unicodedata

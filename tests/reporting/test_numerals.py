@@ -1,4 +1,4 @@
-"""Numbers are short, and never rounded to a better fate."""
+"""Numbers are short, and rounding never flatters."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""docs/ops is what the code and its equations give: every op, every form and every fault."""
+"""docs/ops follows from the code and its equations: every op, every form and every fault."""
 
 import re
 import runpy

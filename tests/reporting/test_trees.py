@@ -1,4 +1,4 @@
-"""How a summation tree is told in lines and drawn."""
+"""How a summation tree is written in lines and drawn."""
 
 import re
 

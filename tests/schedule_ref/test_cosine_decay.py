@@ -155,8 +155,8 @@ def test_rates_out_of_order_are_counted() -> None:
         ({"decay_steps": 2**63}, ValueError, "less than 2"),
         ({"min_lr": "0"}, TypeError, "real number"),
         ({"step": [2**64 - 1]}, ValueError, "int64"),
-        ({"min_lr": 1.0}, ValueError, "no range"),
-        ({"max_lr": math.inf}, ValueError, "no range"),
+        ({"min_lr": 1.0}, ValueError, "not a range"),
+        ({"max_lr": math.inf}, ValueError, "not a range"),
     ],
 )
 def test_what_is_no_schedule_is_refused(

@@ -1,4 +1,4 @@
-"""What the tests of assertions share."""
+"""Fixtures for the tests of assertions."""
 
 import pytest
 

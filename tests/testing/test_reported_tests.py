@@ -1,4 +1,4 @@
-"""The plugin's report of what tests asserted, and a baseline beside a kernel."""
+"""The plugin's report of what tests asserted, and a kernel compared with a baseline."""
 
 from pathlib import Path
 

@@ -118,7 +118,7 @@ def test_what_is_not_there_is_said(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(CaptureError, match="holds no captured run"):
         runs_in(tmp_path / "empty")
-    with pytest.raises(CaptureError, match="no folder that can be read"):
+    with pytest.raises(CaptureError, match="not a folder that can be read"):
         runs_in(tmp_path / "nowhere")
 
 

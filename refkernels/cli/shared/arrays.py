@@ -35,7 +35,7 @@ def read_inputs(texts: list[str], tensors: Tensors) -> dict[str, Array]:
     for text in texts:
         name, place = _split(text)
         if name is None and not _ARCHIVE.fullmatch(place):
-            raise ValueError(f"--input {text!r} is none of {', '.join(FORMS)}.")
+            raise ValueError(f"--input {text!r} is not one of {', '.join(FORMS)}.")
         _add(arrays, "--input", _read(name, place, tensors))
     return arrays
 
@@ -51,7 +51,7 @@ def read_outputs(texts: list[str], tensors: Tensors) -> dict[str, dict[str, Arra
             kernel, _, place = ("", "", text) if os.path.exists(text) else text.rpartition(":")
         if name == "" or (name is None and not _ARCHIVE.fullmatch(place)):
             forms = ", ".join(f"KERNEL:{form}" for form in FORMS)
-            raise ValueError(f"--output {text!r} is none of {forms}.")
+            raise ValueError(f"--output {text!r} is not one of {forms}.")
         _add(kernels.setdefault(kernel or "kernel", {}), "--output", _read(name, place, tensors))
     return kernels
 

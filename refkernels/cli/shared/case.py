@@ -38,8 +38,8 @@ def read_case(
 
 
 def _of_all(inputs: dict[str, Any]) -> dict[str, Any]:
-    """The inputs of one question, of which some may be given by kernel, as torch:x: refused where
-    two kernels' differ."""
+    """The inputs of one question. Some may be given per kernel, as torch:x; they are refused if two
+    kernels' differ."""
     from refkernels import question
 
     if not any(":" in name for name in inputs):

@@ -1,4 +1,4 @@
-"""The ends of a command without an answer: a refusal, or a stop by Ctrl-C."""
+"""How a command ends without an answer: by a refusal, or by Ctrl-C."""
 
 from __future__ import annotations
 

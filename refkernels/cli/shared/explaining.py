@@ -1,4 +1,4 @@
-"""Why the cards of a report say what they say: explained while the frameworks still run."""
+"""Explains the symptoms on a report's cards, while the frameworks still run."""
 
 from __future__ import annotations
 
@@ -11,54 +11,55 @@ Record = dict[str, Any]
 def explain_cards(
     records: list[Record], seats: Sequence[Any], tell: Callable[[str], None] = lambda _: None
 ) -> Iterator[Record]:
-    """An explanation record for each symptom on a card: its example is asked again of its seat, and
-    explained. Causes that are found join symptoms, so that others move up: these follow.
+    """An explanation record for each symptom on a card: its seat runs the example again, and the
+    answer is explained. Symptoms with one cause are joined and others move up: these come next.
 
-    `seats`: those of the run (`runs.measurement.seats.Seat`); `tell` gets what is being explained.
+    `seats`: those of the run (`runs.measurement.seats.Seat`); `tell` is called with the example
+    that is being explained.
     """
     from refkernels.reporting.measure.study import Study
     from refkernels.reporting.measure.symptoms import worth_explaining
 
     known = list(records)
     while chosen := worth_explaining(Study.of(known)):
-        for one in chosen:
-            tell(f"explaining {one.subject} {one.op} {one.direction} {one.dtype}")
-            record = _explained(one, seats)
+        for example in chosen:
+            tell(f"explaining {example.subject} {example.op} {example.direction} {example.dtype}")
+            record = _explained(example, seats)
             known.append(record)
             yield record
 
 
-def _explained(one: Any, seats: Sequence[Any]) -> Record:
-    """The record of one example; with a status and its reason where there is no explanation."""
+def _explained(example: Any, seats: Sequence[Any]) -> Record:
+    """The record of one example; with a status and its reason if there is no explanation."""
     about = ("framework", "version", "device", "dtype", "settings", "formula")
-    head = {name: one.record.get(name) for name in about}
-    head = {"schema": one.record["schema"], "kind": "explanation", **head}
-    head |= {"op": one.op, "direction": one.direction, "case": one.case, "cause": None}
+    head = {name: example.record.get(name) for name in about}
+    head = {"schema": example.record["schema"], "kind": "explanation", **head}
+    head |= {"op": example.op, "direction": example.direction, "case": example.case, "cause": None}
     try:
-        return {**head, **_answered(one, seats)}
-    except Exception as fault:  # whatever it is, the run that was measured is not lost
+        return {**head, **_answered(example, seats)}
+    except Exception as fault:  # whatever it is, the measured run is not lost
         return {**head, "status": "error", "reason": f"{type(fault).__name__}: {fault}"}
 
 
-def _answered(one: Any, seats: Sequence[Any]) -> Record:
-    """What the seat answers now, explained."""
+def _answered(example: Any, seats: Sequence[Any]) -> Record:
+    """The explanation of what the seat answers now."""
     from refkernels import registry
     from refkernels.diagnosis.explain import explain
 
-    place = (one.record["framework"], one.device)
+    place = (example.record["framework"], example.device)
     seat = next(seat for seat in seats if (seat.framework, seat.device) == place)
-    op = registry.get(one.op)
-    case = next(case for case in op.cases() if case.name == one.case)
-    arrays, params = case.build(one.dtype)
-    inputs = {name: arrays[name] for name in op.takes(one.direction) if name in arrays}
-    reply = seat.run(op.name, one.direction, inputs, params, op.differentiated)
+    op = registry.get(example.op)
+    case = next(case for case in op.cases() if case.name == example.case)
+    arrays, params = case.build(example.dtype)
+    inputs = {name: arrays[name] for name in op.takes(example.direction) if name in arrays}
+    reply = seat.run(op.name, example.direction, inputs, params, op.differentiated)
     if not reply.ok:
         return {"status": reply.status, "reason": reply.reason}
-    found = explain(op, inputs, {one.subject: reply.outputs}, params, one.direction)
-    return {"status": "ok", "reason": None, **_told(found.to_dict(), seat)}
+    explanation = explain(op, inputs, {example.subject: reply.outputs}, params, example.direction)
+    return {"status": "ok", "reason": None, **_shown(explanation.to_dict(), seat)}
 
 
-def _told(answer: Record, seat: Any) -> Record:
+def _shown(answer: Record, seat: Any) -> Record:
     """What a report shows of an explanation: its best candidate, and the script."""
     from refkernels.reporting.answer.facts import kernels_of
     from refkernels.reporting.answer.script import script
@@ -72,17 +73,17 @@ def _told(answer: Record, seat: Any) -> Record:
         source = seat.session.spec.framework.adapter.read_text("utf-8")
         name = framework_of(seat.framework)
         text = script(question, name, source, {**environment, "settings": seat.settings})
-    told = {
+    shown = {
         "output": kernel.output,
         "verdict": kernel.verdict,
         "tried": kernel.tried,
         "script": text,
     }
     if best is None:
-        return told
-    told |= {name: best[name] for name in ("cause", "confidence", "model", "details", "output")}
-    told["among"] = len(kernel.models) > 1
+        return shown
+    shown |= {name: best[name] for name in ("cause", "confidence", "model", "details", "output")}
+    shown["among"] = len(kernel.models) > 1
     if best["bits"] is not None:
         names = ("cause", "bits", "units", "confidence", "needed", "survivors")
-        told["evidence"] = {name: best[name] for name in names}
-    return told
+        shown["evidence"] = {name: best[name] for name in names}
+    return shown

@@ -1,4 +1,4 @@
-"""`--kernel`, `--op`, `--abi` and `--python` as names of seats, which can be typed back."""
+"""`--kernel`, `--op`, `--abi` and `--python` as names of seats, which a user can type."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 def named_kernels(
     kernels: Sequence[str], ops: Sequence[str], abi: str | None, python: str | None
 ) -> tuple[list[str], list[str]]:
-    """The seats of the kernels, and the ops that they compute: each the op in its function's name,
-    or the one that is given. Ends the command with a sentence for what is no kernel."""
+    """The seats of the kernels, and the ops that they compute: the op in the function's name, or
+    the one that is given. Ends the command with a sentence for anything but a kernel."""
     from refkernels.frameworks import catalog
     from refkernels.seat_names import SeatNameError, parse
 
@@ -25,7 +25,7 @@ def named_kernels(
             name = _with(parse(text), "abi", abi)
             if name.kernel is None:
                 refuse(
-                    f"{text} is no kernel, which is FILE.py:FUNCTION: a framework is --framework."
+                    f"{text} is not a kernel: write FILE.py:FUNCTION; a framework is --framework."
                 )
             name = _with(name, "python", python)
             if len(ops) == 1 and not _tells_op(name, ops[0]):
@@ -51,7 +51,7 @@ def _tells_op(name: SeatName, op: str) -> bool:
 
 
 def _with(name: SeatName, key: str, value: str | None) -> SeatName:
-    """The name with one more setting, unless it says its own."""
+    """The name with one more setting, unless it has its own."""
     from dataclasses import replace
 
     from refkernels.seat_names import merged

@@ -35,7 +35,7 @@ MOST_SEED = 2**63 - 1
 
 
 def check_language(lang: str) -> None:
-    """End with status 2 where --lang is no language."""
+    """End with status 2 where --lang is not a language."""
     from refkernels.reporting.words.report import words_of
 
     try:
@@ -51,7 +51,7 @@ def seconds(text: str | float) -> float:
     except ValueError:
         value = -1.0
     if not 0.1 <= value <= MOST_SECONDS:
-        raise typer.BadParameter(f"{text!r} is no number from 0.1 to {MOST_SECONDS:g}.")
+        raise typer.BadParameter(f"{text!r} is not a number from 0.1 to {MOST_SECONDS:g}.")
     return value
 
 

@@ -1,4 +1,4 @@
-"""The bar that shows a command's progress, and the lines of a log that is no terminal."""
+"""The bar that shows a command's progress, and the lines of a log that is not a terminal."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def progress_bar(*columns: Any, **options: Any) -> Iterator[Any]:
 
 
 class Log:
-    """What a log gets where no bar can be drawn: a line every 10 % or 20 s, with what is being done
-    and about how long the rest takes. `with Log(...)` writes while one unit takes long, too.
+    """The lines of a log where no bar can be drawn: one every 10 % or 20 s, with the work in hand
+    and about how long the rest takes. `with Log(...)` also writes during a long unit.
 
-    counted     how a number of units is written
+    counted     formats a number of units
     """
 
     SHARE, SECONDS = 0.1, 20.0
@@ -41,7 +41,7 @@ class Log:
     ) -> None:
         self._write, self._clock, self._counted = write, clock, counted
         self._last = clock()
-        self._told = 0.0
+        self._reported = 0.0
         self._begin: tuple[float, int] | None = None  # a resumed run begins with what it has
         self._state = (0, 0, "")
         self._lock, self._ended = threading.Lock(), threading.Event()
@@ -54,25 +54,25 @@ class Log:
         self._ended.set()
 
     def show(self, done: int, total: int, what: str) -> None:
-        """Where the work is now; a line if it is time for one."""
+        """Take the state of the work; write a line if one is due."""
         with self._lock:
             if self._begin is None:
                 self._begin = (self._clock(), done)
-                self._told = done / max(1, total)
+                self._reported = done / max(1, total)
             self._state = (done, total, what)
         self.beat()
 
     def beat(self) -> None:
-        """A line if it is time for one."""
+        """Write a line if one is due."""
         with self._lock:
             done, total, what = self._state
             now, share = self._clock(), done / max(1, total)
-            if share - self._told < self.SHARE and now - self._last < self.SECONDS:
+            if share - self._reported < self.SHARE and now - self._last < self.SECONDS:
                 return
             what = f": {what}" if what else ""
             of = f"{self._counted(done)} of {self._counted(total)}"
             self._write(f"{100.0 * share:.0f} %, {of}{self._left(now)}{what}")
-            self._last, self._told = now, share
+            self._last, self._reported = now, share
 
     def _left(self, now: float) -> str:
         done, total, _ = self._state
@@ -95,7 +95,7 @@ def _span(seconds: float) -> str:
 
 @contextlib.contextmanager
 def log_of(bar: Any, counted: Callable[[int], str] = "{:,}".format) -> Iterator[Log | None]:
-    """A log on standard error where this is no terminal, so that no bar is drawn; else None."""
+    """A log on standard error where this is not a terminal, so that no bar is drawn; else None."""
     if bar.console.is_terminal:
         yield None
         return

@@ -18,13 +18,13 @@ OPTION: Any = typer.Option(
 
 
 def check(level: str | None) -> None:
-    """End with status 2 if --fail-on is no level."""
+    """End with status 2 if --fail-on is not a level."""
     if level is not None:
         from refkernels.records.words import LEVELS
         from refkernels.suggestion import instead
 
         if level not in LEVELS[:-1]:
-            refuse(f"--fail-on {level!r} is no level: {instead(level, LEVELS[:-1])}.")
+            refuse(f"--fail-on {level!r} is not a level: {instead(level, LEVELS[:-1])}.")
 
 
 def reached(level: str | None, judged: Iterable[tuple[str, Mapping[str, Any]]]) -> bool:

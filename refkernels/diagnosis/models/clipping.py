@@ -32,8 +32,8 @@ def by_groups(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     groups = _groups(_factors(problem.inputs["grads"], got, tensor))
     if groups is None or not 1 < (count := groups.max() + 1) < groups.size:
         return
-    told = dict(problem.inputs, tensor=groups[tensor])
-    found = answer(replace(problem, inputs=told), _of_each(problem))
+    grouped = dict(problem.inputs, tensor=groups[tensor])
+    found = answer(replace(problem, inputs=grouped), _of_each(problem))
     mine = replace(found, reference={"clipped": found.reference["clipped"]})
     members = [np.flatnonzero(groups == k).tolist() for k in range(count)]
     details = {"groups": "; ".join(", ".join(map(str, one)) for one in members)}

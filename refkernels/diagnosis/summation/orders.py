@@ -43,7 +43,7 @@ class RevealedOrder:
 def reveal_order(box: OpBox, progress: Callable[[int], None] | None = None) -> RevealedOrder:
     """The tree of one output element, and whether all elements have it.
 
-    Raises RevealError where the op is no sum in a fixed order (see `reveal`).
+    Raises RevealError where the op is not a sum in a fixed order (see `reveal`).
     """
     asked = 0
 

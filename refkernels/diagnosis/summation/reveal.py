@@ -51,7 +51,8 @@ def reveal(
     progress  is called with the number of questions asked so far
     Raises RevealError where the answers are those of no tree (the order depends on the values, the
     sum is exact or compensated, or n units are not exact in the box's format), ValueError for
-    n < 1 and unless 0 < n unit < mask < inf, and TypeError for what is no function or no number.
+    n < 1 and unless 0 < n unit < mask < inf, and TypeError for a box that is not a function and a
+    size that is not a number.
     """
     n = as_count(n, "n")
     if n > _MOST:
@@ -199,7 +200,7 @@ def reveal_fused(tree: SummationTree, box: ProductBox, p: int) -> SummationTree:
     leaf on the other side of its addition holds minus the rounded square, all other products are
     zero. The sum is the tail exactly where the product was not rounded first.
     A product that opens a sum is never marked: nothing can show whether it was rounded.
-    Raises TypeError for what is no tree, function or integer.
+    Raises TypeError for anything but a tree, function or integer.
     """
     p = as_count(p, "p")
     box = as_function(box, "box")
@@ -222,7 +223,7 @@ def reveal_fused(tree: SummationTree, box: ProductBox, p: int) -> SummationTree:
 
 
 def total(box: Callable[..., Any], *values: npt.NDArray[np.float64]) -> float:
-    """A box's answer. Raises TypeError where it is no number, or the box takes no arrays."""
+    """A box's answer. Raises TypeError where it is not a number, or the box takes no arrays."""
     try:
         return float(box(*values))
     except (TypeError, ValueError) as failure:

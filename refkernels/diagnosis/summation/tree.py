@@ -23,7 +23,7 @@ from refkernels.arithmetic.scalars import as_count
 @dataclass(frozen=True)
 class SummationTree:
     """`nodes[k]` holds the children of node `leaves + k`. `fused[k]` is the leaf whose product
-    enters that addition unrounded (an FMA), -1 where there is none."""
+    enters that addition unrounded (an FMA), -1 if there is none."""
 
     leaves: int
     nodes: tuple[tuple[int, ...], ...]
@@ -33,8 +33,8 @@ class SummationTree:
     def of(leaves: int, nodes: Sequence[Sequence[int]], fused: Iterable[int] = ()) -> SummationTree:
         """The canonical tree of some nodes, the root last; `fused` lists leaves.
 
-        Raises ValueError where the nodes are not one tree over all leaves, TypeError for what is no
-        list of numbers.
+        Raises ValueError where the nodes are not one tree over all leaves, TypeError for anything
+        but a list of numbers.
         """
         leaves = as_count(leaves, "leaves")
         checked = [_numbers(children) for children in as_list(nodes, "nodes")]
@@ -109,7 +109,7 @@ def canonical(
 
 
 def _marks(nodes: Iterable[tuple[int, ...]], fused: Iterable[int]) -> tuple[int, ...]:
-    """The leaf of each node whose product enters it unrounded, -1 where there is none."""
+    """The leaf of each node whose product enters it unrounded, -1 if there is none."""
     entering = set(fused)
     return tuple(
         [next((child for child in children if child in entering), -1) for children in nodes]

@@ -86,7 +86,7 @@ def scale_factor(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 
 
 def interval(problem: Problem, output: str, got: Array) -> Interval | None:
-    """The factors that both conditions allow; None where there are none, or too little data."""
+    """The factors that both conditions allow; None if there are none, or too little data."""
     reference = problem.truth.reference[output]
     right, wide = np.asarray(reference), to_float64(got)
     plain, bound = to_float64(problem.truth.plain[output]), problem.truth.bound[output]

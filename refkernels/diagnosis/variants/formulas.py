@@ -1,5 +1,5 @@
 """Variants of a formula: faults that compute something else, another eps, a decay or a dampening
-that was not asked for, rounded params.
+that was not requested, rounded params.
 
 A fault is a formula too: its certified value, bound and plain algorithm are read from it, like the
 op's own.
@@ -51,7 +51,7 @@ def other_eps(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 
 
 def unasked(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """Every usual weight decay and dampening, where none is asked for."""
+    """Every usual weight decay and dampening, where the question has none."""
     if problem.op.formulas is None:
         return
     given = {**problem.op.params, **problem.params}

@@ -22,13 +22,13 @@ _LARGEST = 4096  # the largest numerator or denominator of a plausible ratio
 _SMALL = 8  # a smaller integer is rather a world size or the like than some n - 1
 _FARTHEST = 2.0**64  # no loss scale is a power of two beyond
 _DIGITS = 2  # of a norm's numerator: 1, 5, 0.25
-_NUMBERS = 90  # numbers of so many digits in a decade
+_NUMBERS = 90  # numbers of two digits in a decade
 _KINDS = 8  # norms, ratios, powers of two, numbers of narrower formats
 _DATA = ("dx",)  # gradients that no optimizer sees
 
 
 def of(problem: Problem, low: float, high: float) -> Name | None:
-    """The only name between low and high, None where there is none, or several."""
+    """The only name between low and high, None if there is none, or several."""
     sign = 1.0 if low > 0 else -1.0
     low, high = sorted((abs(low), abs(high)))
     for names in (

@@ -77,7 +77,7 @@ def _narrowed(array: Array, format: Format, cut: bool) -> Array:
 def wrong_dtype(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """The right answer, computed in a narrower format or rounded to it: every element is a number
     of that format, though the right ones are not. float64 that was computed in float32, not only
-    rounded to it at the end, is `float32_cast`: some element is no rounding of a good float64."""
+    rounded to it at the end, is `float32_cast`: some element is not a good float64, rounded."""
     for name, got in outputs.items():
         for format in (formats.BINARY32, formats.BINARY16, formats.BFLOAT16):
             if format.p >= formats.of(got).p or not all_in(got, format):

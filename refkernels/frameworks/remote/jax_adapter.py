@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 from jax import lax, nn
 
-jax.config.update("jax_enable_x64", True)  # else float64 would be made float32
+jax.config.update("jax_enable_x64", True)  # otherwise JAX turns float64 into float32
 
 BITS = {"bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
 FLAGS = {
@@ -68,7 +68,7 @@ def group_norm(x, weight=None, bias=None, num_groups=1, eps=1e-5):
     groups = x.reshape((x.shape[0], num_groups, -1))
     y = normalised(groups, (2,), eps)[0].reshape(x.shape)
     column = (-1,) + (1,) * (x.ndim - 2)
-    return scaled(y, *(None if one is None else one.reshape(column) for one in (weight, bias)))
+    return scaled(y, *(None if a is None else a.reshape(column) for a in (weight, bias)))
 
 
 def instance_norm(x, weight=None, bias=None, eps=1e-5):
@@ -81,9 +81,9 @@ def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="n
         raise NotImplementedError("jax.nn.dot_product_attention takes (batch, heads, rows, width)")
     if causal == "bottom_right" and q.shape[-2] != k.shape[-2]:
         raise NotImplementedError("jax.nn.dot_product_attention aligns causal masks top left")
-    heads = [jnp.swapaxes(one, 1, 2) for one in (q, k, v)]
+    heads = [jnp.swapaxes(array, 1, 2) for array in (q, k, v)]
     shape = (*q.shape[:2], q.shape[2], k.shape[2])
-    bias, kept = (None if one is None else jnp.broadcast_to(one, shape) for one in (mask, keep))
+    bias, kept = (None if a is None else jnp.broadcast_to(a, shape) for a in (mask, keep))
     y = nn.dot_product_attention(
         *heads, bias=bias, mask=kept, scale=scale, is_causal=causal != "none"
     )
@@ -103,14 +103,14 @@ def rotary(x, position, base=10000.0, layout="half", dim=None):
     return x.at[..., first].set(a * cos - b * sin).at[..., second].set(b * cos + a * sin)
 
 
-def spread(one, rank):
-    """A number for each axis."""
-    return [one] * rank if isinstance(one, int) else list(one)
+def spread(numbers, rank):
+    """One number for each axis."""
+    return [numbers] * rank if isinstance(numbers, int) else list(numbers)
 
 
 def conv(x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
     rank = weight.ndim - 2
-    steps, wide = (spread(one, rank) for one in (stride, dilation))
+    steps, wide = (spread(numbers, rank) for numbers in (stride, dilation))
     if not isinstance(padding, str):
         each = spread(padding, rank)
         each = [end for end in each for _ in range(2)] if len(each) == rank else each
@@ -231,19 +231,19 @@ def version():
 
 
 def devices():
-    found = [("cpu", "")]
-    for one in jax.devices():
-        if one.platform != "cpu":
-            kind = "cuda" if one.platform in ("gpu", "cuda") else one.platform
-            found.append(("%s:%d" % (kind, one.id), one.device_kind))
-    return found
+    listed = [("cpu", "")]
+    for device in jax.devices():
+        if device.platform != "cpu":
+            kind = "cuda" if device.platform in ("gpu", "cuda") else device.platform
+            listed.append(("%s:%d" % (kind, device.id), device.device_kind))
+    return listed
 
 
 def device_of(name):
     kind, _, index = name.partition(":")
     if kind == "cpu":
         return jax.devices("cpu")[0]
-    return [one for one in jax.devices() if one.platform != "cpu"][int(index or 0)]
+    return [device for device in jax.devices() if device.platform != "cpu"][int(index or 0)]
 
 
 def information():
@@ -291,4 +291,6 @@ def backward(op, inputs, cotangent, params):
 
 
 def synchronize(device):
-    (jax.device_put(0.0, device_of(device)) + 0.0).block_until_ready()  # a device works in order
+    (
+        jax.device_put(0.0, device_of(device)) + 0.0
+    ).block_until_ready()  # a device runs its work in order

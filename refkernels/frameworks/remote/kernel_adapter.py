@@ -1,10 +1,10 @@
-"""The adapter of a kernel of the user's: one function of a file, from arrays to arrays.
+"""The adapter of a user's kernel: one function in a file, from arrays to arrays.
 
-The host adds a last line, `begin({...})`, with what `frameworks.kernels` knows of the function. It
-is called by the op's names: by keyword where its parameters have them, else by position, in the
-op's order, unless an array would come in another one's place. Where a case is silent, a param that
-the function takes is the op's default. One that it does not take is left out where it would be the
-op's default; elsewhere the case is unsupported.
+The host adds a last line, `begin({...})`, with what `frameworks.kernels` knows about the function.
+Arguments go by the op's names: by keyword if the function's parameters have these names, otherwise
+by position in the op's order, unless an array would then take the place of another. A param that
+the function takes and the case does not give has the op's default. A param that the function does
+not take is left out if its value is the op's default; otherwise the case is unsupported.
 """
 
 import ctypes
@@ -18,7 +18,7 @@ import types
 import numpy as np
 
 OPS = {}  # begin() adds the kernel's op
-FLAGS = {  # what `frameworks.kernels` reads of a seat's settings; nothing is left to set here
+FLAGS = {  # `frameworks.kernels` has read the seat's settings; nothing is left to set here
     "op": (None, lambda value: None),
     "abi": (None, lambda value: None),
     "arrays": (None, lambda value: None),
@@ -38,7 +38,7 @@ SCALARS = {
 
 
 def begin(kernel):
-    """Load the file and find the function; what it raises says what is wrong with either."""
+    """Load the file and find the function; an exception says what is wrong with either."""
     KERNEL.update(kernel)
     OPS[kernel["op"]] = (kernel["outputs"]["forward"][0], None)
     if kernel["abi"]:
@@ -57,7 +57,7 @@ def begin(kernel):
 
 
 def loaded(path):
-    """The module of a file, which may import what lies beside it."""
+    """The module of a file, which may import its neighbours."""
     name = os.path.splitext(os.path.basename(path))[0]
     sys.path.insert(0, os.path.dirname(path))
     spec = importlib.util.spec_from_file_location(name, path)
@@ -76,7 +76,7 @@ def function_of(module, name):
 
 
 def library_of(module):
-    """Whose arrays the functions of a module take: those of the library that it imports."""
+    """The library whose arrays a module's functions take: the one that it imports."""
     imported = {
         value.__name__.split(".")[0]
         for value in vars(module).values()
@@ -93,8 +93,8 @@ def devices():
     if KERNEL["arrays"] == "torch":
         torch = sys.modules["torch"]
         number = torch.cuda.device_count() if torch.cuda.is_available() else 0
-        found = [("cuda:%d" % i, torch.cuda.get_device_name(i)) for i in range(number)]
-        return [("cpu", ""), *found]
+        listed = [("cuda:%d" % i, torch.cuda.get_device_name(i)) for i in range(number)]
+        return [("cpu", ""), *listed]
     if KERNEL["arrays"] == "cupy":
         return [("cuda:0", "")]
     if KERNEL["arrays"] == "jax":
@@ -172,7 +172,7 @@ def backward(op, inputs, cotangent, params):
 
 
 def tensors_of(params):
-    """The inputs without a gradient, which the worker passes on like params."""
+    """The inputs without a gradient, which the worker passes like params."""
     return {key: value for key, value in params.items() if key in KERNEL["inputs"]["forward"]}
 
 
@@ -192,12 +192,12 @@ def called(direction, inputs, params):
 
 
 def call_of(function, arrays, params):
-    """How the function is called: what it takes by position, and by name."""
+    """The function's positional and its keyword arguments."""
     try:
         taken = inspect.signature(getattr(function, "py_func", function)).parameters
-    except (TypeError, ValueError):  # a built-in or compiled function does not say
+    except (TypeError, ValueError):  # a built-in or compiled function has no signature
         taken = {}
-    kinds = [one.kind for one in taken.values()]
+    kinds = [parameter.kind for parameter in taken.values()]
     anything = inspect.Parameter.VAR_KEYWORD in kinds or not taken
     others = {} if anything else unlike_default(params, taken, arrays)
     if others:
@@ -219,8 +219,8 @@ def call_of(function, arrays, params):
         return (), {**arrays, **named}
     places = [
         name
-        for name, one in taken.items()
-        if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
+        for name, parameter in taken.items()
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
     ]
     places = [name for name in places if name not in named]
     if taken and inspect.Parameter.VAR_POSITIONAL not in kinds and len(places) < len(arrays):
@@ -238,7 +238,7 @@ def call_of(function, arrays, params):
 
 
 def unlike_default(params, taken, arrays):
-    """The params that the function does not take, and that ask for other than the op's default."""
+    """The params that the function does not take and whose values are not the op's defaults."""
     shape = arrays[KERNEL["inputs"]["forward"][0]].shape
     defaults = KERNEL["params"]
     return {
@@ -252,7 +252,7 @@ def unlike_default(params, taken, arrays):
 
 
 def meaning(name, value, shape):
-    """A param's value, one for all ways to write it: the last axis is -1, or the axis' length."""
+    """A param's value in one spelling: no negative axis, and the default shape written out."""
     if name == "axis" and isinstance(value, int) and value < 0:
         return value + len(shape)
     if name == "normalized_shape" and value is None:
@@ -284,7 +284,7 @@ def arguments(abi):
         match = ARGUMENT.fullmatch(part.strip())
         if match is None or not (match[2] or match[1] in SCALARS):
             raise ValueError(
-                "%r is no argument: write TYPE* NAME for an array and int64 NAME for a number"
+                "%r is not an argument: write TYPE* NAME for an array and int64 NAME for a number"
                 % part.strip()
             )
         parsed.append((match[1], bool(match[2]), match[3], match[4]))
@@ -292,7 +292,7 @@ def arguments(abi):
 
 
 def allocate(shape, dtype):
-    """An output of a C function; where a kernel is judged, its cell has another way."""
+    """An output of a C function; a kernel's cell allocates in its own way."""
     return np.empty(shape, dtype)
 
 
@@ -312,7 +312,7 @@ def in_c(function, arrays, params):
             else:
                 wanted = like(name, arrays, first)
                 if shape is not None:
-                    wanted = tuple(numbers[one] for one in shape.split())
+                    wanted = tuple(numbers[length] for length in shape.split())
                 array = outputs[name] = allocate(wanted, BITS.get(dtype, dtype))
             passed.append(ctypes.c_void_p(array.ctypes.data))
             continue
@@ -323,8 +323,9 @@ def in_c(function, arrays, params):
                 % (function.__name__, name, ", ".join(numbers))
             )
         passed.append(SCALARS[dtype](value))
-    absent = [name for name in arrays if name not in {one[2] for one in KERNEL["arguments"]}]
-    unlike = unlike_default(params, {one[2] for one in KERNEL["arguments"]}, arrays)
+    taken = {name for _, _, name, _ in KERNEL["arguments"]}
+    absent = [name for name in arrays if name not in taken]
+    unlike = unlike_default(params, taken, arrays)
     if absent or unlike:
         raise NotImplementedError(
             "%s takes no %s" % (function.__name__, ", ".join([*absent, *unlike]))

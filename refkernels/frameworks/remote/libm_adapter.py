@@ -21,7 +21,7 @@ TYPES = {"float32": ctypes.c_float, "float64": ctypes.c_double}
 
 
 def load():
-    """The library that the linker takes for -lm; if there is none, what is already loaded."""
+    """The library that the linker takes for -lm; if there is none, the process's own."""
     names = ["ucrtbase"] if os.name == "nt" else ["libm.so.6", ctypes.util.find_library("m")]
     for name in names:
         try:
@@ -195,11 +195,11 @@ def forward(op, inputs, params):
     given = [np.ascontiguousarray(one) for one in inputs.values()]  # in the C function's order
     y = np.empty(given[0].size, given[0].dtype)
     function = functions[str(y.dtype)]
-    flat = [one.reshape(-1) for one in given]
+    flat = [array.reshape(-1) for array in given]
     if numba is not None:
         (each if len(flat) == 1 else each_pair)(function, *flat, y)
     else:
-        y[:] = [function(*values) for values in zip(*(one.tolist() for one in flat))]
+        y[:] = [function(*values) for values in zip(*(array.tolist() for array in flat))]
     return {name: y.reshape(given[0].shape)}
 
 

@@ -14,7 +14,7 @@ FLAGS = {
         lambda v: ms.set_context(deterministic=v.upper()),
     ),
 }
-# Else four threads hand on every op, each spinning meanwhile: many times the op's processor time.
+# Otherwise four threads pass every op along and spin meanwhile: many times its processor time.
 try:
     ms.runtime.launch_blocking()
 except AttributeError:  # before 2.5
@@ -83,9 +83,9 @@ def one_step(optimizer, param, grad, state, betas=(), step=1, **options):
     """A step of MindSpore's own optimizer; `state` is {our name: (MindSpore's name, tensor)}."""
     own = ms.Parameter(param, name="weight")
     made = getattr(nn, optimizer)([own], **options)
-    held = {ours: getattr(made, name)[0] for ours, (name, one) in state.items() if one is not None}
-    for ours, one in held.items():
-        one.set_data(state[ours][1])
+    held = {ours: getattr(made, name)[0] for ours, (name, x) in state.items() if x is not None}
+    for ours, value in held.items():
+        value.set_data(state[ours][1])
     for number, beta in enumerate(betas, 1):
         power = getattr(made, "beta%d_power" % number)
         for _ in range(step - 1):
@@ -96,7 +96,7 @@ def one_step(optimizer, param, grad, state, betas=(), step=1, **options):
 
 def momentum(param, grad, buf=None, lr=0.01, momentum=0.9, weight_decay=0.0, nesterov=False):
     if buf is None:
-        raise NotImplementedError("MindSpore's Momentum always has its buffer")
+        raise NotImplementedError("MindSpore's Momentum always has a buffer")
     options = {"learning_rate": lr, "weight_decay": weight_decay, "use_nesterov": nesterov}
     state = {"buf": ("moments", buf)}
     return one_step("Momentum", param, grad, state, momentum=momentum, **options)
@@ -150,7 +150,7 @@ def rmsprop(param, grad, accum, mean=None, buf=None, lr=0.01, rho=0.99, eps=1e-8
 def axes(x, axis):
     """The axes as a tuple from 0."""
     listed = range(x.ndim) if axis is None else axis if isinstance(axis, (list, tuple)) else [axis]
-    return tuple(int(one) % x.ndim for one in listed)
+    return tuple(int(number) % x.ndim for number in listed)
 
 
 def batch_norm(
@@ -241,7 +241,9 @@ def conv(function, x, weight, bias=None, stride=1, padding="valid", dilation=1, 
         padding = 0
     mode, pads = (padding, 0) if isinstance(padding, str) else ("pad", padding)
     pads = tuple(pads) if isinstance(pads, (list, tuple)) else pads
-    steps = [tuple(one) if isinstance(one, (list, tuple)) else one for one in (stride, dilation)]
+    steps = [
+        tuple(size) if isinstance(size, (list, tuple)) else size for size in (stride, dilation)
+    ]
     return function(x, weight, bias, steps[0], mode, pads, steps[1], groups)
 
 
@@ -269,10 +271,10 @@ def clip_by_global_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="eps", norm_t
 
 
 def clip_by_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="max", norm_type=2.0):
-    """A call for each tensor."""
+    """One call for each tensor."""
     if way != "eps" or eps != 1e-6:
-        raise NotImplementedError("mindspore.ops.clip_by_norm has way='eps' and eps=1e-6 alone")
-    return ops.cat([ops.clip_by_norm(one, max_norm, norm_type) for one in pieces(grads, tensor)])
+        raise NotImplementedError("mindspore.ops.clip_by_norm has only way='eps' and eps=1e-6")
+    return ops.cat([ops.clip_by_norm(part, max_norm, norm_type) for part in pieces(grads, tensor)])
 
 
 def clip_by_value(grads, max_value=1.0):
@@ -373,13 +375,13 @@ def version():
 
 
 def devices():
-    found = [("cpu", "")]
+    listed = [("cpu", "")]
     for kind in ("gpu", "ascend"):
         target = TARGETS[kind]
         if ms.hal.is_available(target):
             for index in range(ms.hal.device_count(target)):
-                found.append(("%s:%d" % (kind, index), ms.hal.get_device_name(index, target)))
-    return found
+                listed.append(("%s:%d" % (kind, index), ms.hal.get_device_name(index, target)))
+    return listed
 
 
 def information():

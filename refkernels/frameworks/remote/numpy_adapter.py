@@ -135,7 +135,7 @@ def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="n
             lengths = np.repeat(lengths, q.shape[-3] // k.shape[-3], axis=-1)
         lanes = lanes & (np.arange(n) < lengths[..., None, None])
     if q.shape[:-2] != k.shape[:-2]:
-        k, v = (np.repeat(one, q.shape[-3] // k.shape[-3], axis=-3) for one in (k, v))
+        k, v = (np.repeat(heads, q.shape[-3] // k.shape[-3], axis=-3) for heads in (k, v))
     scale = q.dtype.type(q.shape[-1] ** -0.5 if scale is None else scale)
     scores = np.matmul(q, np.swapaxes(k, -1, -2)) * scale
     scores = scores if mask is None else scores + mask
@@ -176,7 +176,7 @@ def conv(x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
     """The usual NumPy code: np.pad, sliding_window_view and tensordot, group by group."""
     rank = weight.ndim - 2
     taps, axes = weight.shape[2:], tuple(range(2, 2 + rank))
-    steps, wide = ([one] * rank if isinstance(one, int) else one for one in (stride, dilation))
+    steps, wide = ([size] * rank if isinstance(size, int) else size for size in (stride, dilation))
     reach = [d * (k - 1) + 1 for k, d in zip(taps, wide)]
     ends = pads(padding, x.shape[2:], reach, steps)
     windows = np.lib.stride_tricks.sliding_window_view(
@@ -198,9 +198,9 @@ def pads(padding, lengths, reach, steps):
         return [(0, 0)] * rank
     if padding == "same":
         total = [max(-(-n // s) * s - s + k - n, 0) for n, k, s in zip(lengths, reach, steps)]
-        return [(one // 2, one - one // 2) for one in total]
+        return [(zeros // 2, zeros - zeros // 2) for zeros in total]
     each = [padding] * rank if isinstance(padding, int) else padding
-    each = [one for one in each for _ in range(2)] if len(each) == rank else each
+    each = [number for number in each for _ in range(2)] if len(each) == rank else each
     return list(zip(each[::2], each[1::2]))
 
 
@@ -320,15 +320,15 @@ def instruction_sets(features):
     """OpenBLAS' kernels, and NumPy's own without those of each newer processor: [(variable,
     value)], the narrowest first."""
     cores = [("Prescott", "pni"), ("Haswell", "avx2"), ("SkylakeX", "avx512f")]
-    found = []
+    listed = []
     if information()["blas"] == "openblas":
-        found += [("OPENBLAS_CORETYPE", value) for value, needed in cores if needed in features]
+        listed += [("OPENBLAS_CORETYPE", value) for value, needed in cores if needed in features]
     try:
         from numpy._core import _multiarray_umath as core
     except ImportError:  # before NumPy 2
         from numpy.core import _multiarray_umath as core
     there = [name for name in core.__cpu_dispatch__ if core.__cpu_features__.get(name)]
-    return found + [
+    return listed + [
         ("NPY_DISABLE_CPU_FEATURES", " ".join(there[first:])) for first in range(len(there))
     ]
 

@@ -92,11 +92,11 @@ def one_step(optimizer, param, grad, state, step=1, **options):
     param = flow.nn.Parameter(param)
     param.grad = grad
     made = optimizer([param], **options)
-    made._state[param].update({name: one for name, one in state.values() if one is not None})
+    made._state[param].update({name: value for name, value in state.values() if value is not None})
     made._state["step"] = step - 1
     made.step()
     new = {ours: made._state[param].get(name) for ours, (name, _) in state.items()}
-    return {"param": param, **{ours: one for ours, one in new.items() if one is not None}}
+    return {"param": param, **{ours: value for ours, value in new.items() if value is not None}}
 
 
 def sgd(param, grad, buf=None, lr=0.01, momentum=0.9, **options):
@@ -140,7 +140,7 @@ def rmsprop(param, grad, accum, mean=None, buf=None, rho=0.99, momentum=0.9, lr=
 def axes(x, axis):
     """The axes as a list from 0."""
     listed = range(x.ndim) if axis is None else axis if isinstance(axis, (list, tuple)) else [axis]
-    return [int(one) % x.ndim for one in listed]
+    return [int(number) % x.ndim for number in listed]
 
 
 def spread(x, axis, ddof, root):
@@ -241,7 +241,7 @@ def rotary(x, position, base=10000.0, layout="half", dim=None):
         cos, sin = flow.cat([cos, cos], -1), flow.cat([sin, sin], -1)
         turned = flow.cat([-own[..., dim // 2 :], own[..., : dim // 2]], -1)
     else:
-        cos, sin = (flow.stack([one, one], -1).flatten(-2) for one in (cos, sin))
+        cos, sin = (flow.stack([values, values], -1).flatten(-2) for values in (cos, sin))
         turned = flow.stack([-own[..., 1::2], own[..., ::2]], -1).flatten(-2)
     y = own * cos + turned * sin
     return y if dim == x.shape[-1] else flow.cat([y, rest], -1)
@@ -255,7 +255,7 @@ def conv(function, x, weight, bias=None, stride=1, padding="valid", dilation=1, 
     if isinstance(padding, (list, tuple)) and len(padding) == 2 * rank:
         x = F.pad(x, [end for k in range(2 * rank - 2, -1, -2) for end in padding[k : k + 2]])
         padding = 0
-    steps = [[one] * rank if isinstance(one, int) else one for one in (stride, dilation)]
+    steps = [[size] * rank if isinstance(size, int) else size for size in (stride, dilation)]
     padding = 0 if padding == "valid" else padding
     padding = [padding] * rank if isinstance(padding, int) else padding
     return function(x, weight, bias, steps[0], padding, steps[1], groups)
@@ -264,7 +264,7 @@ def conv(function, x, weight, bias=None, stride=1, padding="valid", dilation=1, 
 def pieces(grads, tensor):
     """One parameter for each tensor, with its part of the gradients."""
     sizes = np.bincount(tensor.numpy()).tolist()
-    made = [flow.nn.Parameter(flow.zeros_like(one)) for one in flow.split(grads, sizes)]
+    made = [flow.nn.Parameter(flow.zeros_like(piece)) for piece in flow.split(grads, sizes)]
     for parameter, grad in zip(made, flow.split(grads, sizes)):
         parameter.grad = grad.clone()
     return made
@@ -273,21 +273,21 @@ def pieces(grads, tensor):
 def clip_by_global_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="eps", norm_type=2.0):
     if way != "eps" or eps != 1e-6:
         raise NotImplementedError(
-            "oneflow.nn.utils.clip_grad_norm_ has way='eps' and eps=1e-6 alone"
+            "oneflow.nn.utils.clip_grad_norm_ has only way='eps' and eps=1e-6"
         )
     made = pieces(grads, tensor)
     norm = flow.nn.utils.clip_grad_norm_(made, max_norm, norm_type)
-    return {"clipped": flow.cat([one.grad for one in made]), "norm": norm}
+    return {"clipped": flow.cat([piece.grad for piece in made]), "norm": norm}
 
 
 def clip_by_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="max", norm_type=2.0):
     """An optimizer's clipping, each tensor a group of parameters."""
     if way != "eps" or eps != 1e-6:
-        raise NotImplementedError("oneflow's optimizers have way='eps' and eps=1e-6 alone")
+        raise NotImplementedError("oneflow's optimizers have only way='eps' and eps=1e-6")
     made = pieces(grads, tensor)
     how = {"clip_grad_max_norm": max_norm, "clip_grad_norm_type": norm_type}
-    flow.optim.SGD([{"params": [one], **how} for one in made], lr=1.0).clip_grad()
-    return flow.cat([one.grad for one in made])
+    flow.optim.SGD([{"params": [piece], **how} for piece in made], lr=1.0).clip_grad()
+    return flow.cat([piece.grad for piece in made])
 
 
 def clip_by_value(grads, max_value=1.0):
@@ -391,11 +391,11 @@ def version():
 
 
 def devices():
-    found = [("cpu", "")]
+    listed = [("cpu", "")]
     if flow.cuda.is_available():
         for index in range(flow.cuda.device_count()):
-            found.append(("cuda:%d" % index, ""))
-    return found
+            listed.append(("cuda:%d" % index, ""))
+    return listed
 
 
 def information():

@@ -31,27 +31,27 @@ TYPES = {
 
 def run(kind, *inputs, outputs=1, **attributes):
     """The outputs of one operator; None stands for an input that is left out."""
-    given = [one for one in inputs if one is not None]
-    form = tuple(None if one is None else (str(one.dtype), one.ndim) for one in inputs)
+    given = [array for array in inputs if array is not None]
+    form = tuple(None if array is None else (str(array.dtype), array.ndim) for array in inputs)
     key = (kind, form, outputs, repr(sorted(attributes.items())), PLACE["device"])
     if key not in SESSIONS:
         SESSIONS[key] = session_of(kind, form, outputs, attributes)
-    names = ["x%d" % at for at, one in enumerate(inputs) if one is not None]
+    names = ["x%d" % at for at, array in enumerate(inputs) if array is not None]
     try:
-        found = SESSIONS[key].run(None, dict(zip(names, given)))
+        answers = SESSIONS[key].run(None, dict(zip(names, given)))
     except Exception as error:
-        raise told(error) from error
-    return found[0] if outputs == 1 else found
+        raise classified(error) from error
+    return answers[0] if outputs == 1 else answers
 
 
 def session_of(kind, form, outputs, attributes):
-    names = ["x%d" % at if one is not None else "" for at, one in enumerate(form)]
+    names = ["x%d" % at if kind is not None else "" for at, kind in enumerate(form)]
     while not names[-1]:  # LayerNormalization crashes on an empty name at the end
         names.pop()
     results = ["y%d" % at for at in range(outputs)]
     taken = [
-        helper.make_tensor_value_info(name, TYPES[one[0]], [None] * one[1])
-        for name, one in zip(names, form)
+        helper.make_tensor_value_info(name, TYPES[kind[0]], [None] * kind[1])
+        for name, kind in zip(names, form)
         if name
     ]
     given = [helper.make_empty_tensor_value_info(name) for name in results]
@@ -69,11 +69,11 @@ def session_of(kind, form, outputs, attributes):
             model.SerializeToString(), options, providers=["%sExecutionProvider" % kind]
         )
     except Exception as error:
-        raise told(error) from error
+        raise classified(error) from error
 
 
-def told(error):
-    """ONNX Runtime's exception; a kernel or a type that is not there is no error."""
+def classified(error):
+    """The exception to raise: NotImplementedError for a kernel or type that is missing."""
     text = str(error)
     if "NOT_IMPLEMENTED" in text or ("is invalid" in text and "Type '" in text):
         return NotImplementedError(text.partition("NOT_IMPLEMENTED : ")[2] or text)
@@ -150,14 +150,14 @@ def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="n
     return run("Attention", q, k, v, masked, is_causal=int(causal != "none"), **chosen)
 
 
-def spread(one, rank):
-    """A number for each axis."""
-    return [one] * rank if isinstance(one, int) else list(one)
+def spread(numbers, rank):
+    """One number for each axis."""
+    return [numbers] * rank if isinstance(numbers, int) else list(numbers)
 
 
 def conv(x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
     rank = weight.ndim - 2
-    steps, wide = (spread(one, rank) for one in (stride, dilation))
+    steps, wide = (spread(numbers, rank) for numbers in (stride, dilation))
     how = {"strides": steps, "dilations": wide, "group": groups}
     if isinstance(padding, str):
         how["auto_pad"] = {"valid": "VALID", "same": "SAME_UPPER"}[padding]
@@ -175,7 +175,7 @@ def embedding(weight, indices, padding_idx=None):
 
 
 def clip_by_value(grads, max_value=1.0):
-    low, high = (np.asarray(one, grads.dtype) for one in (-max_value, max_value))
+    low, high = (np.asarray(value, grads.dtype) for value in (-max_value, max_value))
     return run("Clip", grads, low, high)
 
 
@@ -229,7 +229,7 @@ OPS = {
     "pow": ("y", lambda x, exponent: run("Pow", x, exponent)),
     "atan2": ("y", "ONNX has no atan2"),
     "hypot": ("y", "ONNX has no hypot"),
-    "dropout": ("y", "ONNX Runtime's Dropout is for inference: it changes nothing"),
+    "dropout": ("y", "ONNX Runtime's Dropout is for inference only: it changes nothing"),
     "clip_by_global_norm": ("clipped", "ONNX Runtime has no clipping of gradients"),
     "clip_by_norm": ("clipped", "ONNX Runtime has no clipping of gradients"),
     "clip_by_value": ("clipped", clip_by_value),
@@ -311,4 +311,4 @@ def backward(op, inputs, cotangent, params):
 
 
 def synchronize(device):
-    """Outputs are NumPy's: they are there."""
+    """Outputs are NumPy's, so there is nothing to wait for."""

@@ -59,7 +59,7 @@ def rms_norm(x, weight=None, eps=1e-5):
 def axes(x, axis):
     """The axes as a list from 0."""
     listed = range(x.ndim) if axis is None else axis if isinstance(axis, (list, tuple)) else [axis]
-    return [int(one) % x.ndim for one in listed]
+    return [int(number) % x.ndim for number in listed]
 
 
 def spread(x, axis, ddof, root):
@@ -144,16 +144,16 @@ def one_step(optimizer, param, grad, state, betas=(), step=1, **options):
         (own * grad).sum().backward()
     made = getattr(paddle.optimizer, optimizer)(parameters=[own], **options)
     made._create_accumulators(paddle.static.default_main_program().global_block(), [own])
-    held = {name: one[own.name] for name, one in made._accumulators.items()}
-    for name, one in state.values():
-        if one is not None:
-            held[name].set_value(one)
+    held = {name: tensors[own.name] for name, tensors in made._accumulators.items()}
+    for name, value in state.values():
+        if value is not None:
+            held[name].set_value(value)
     for number, beta in enumerate(betas, 1):
         power = held["beta%d_pow_acc" % number]
         for _ in range(step - 1):
             power.set_value(power * beta)
     made.step()
-    return {"param": own, **{n: held[name] for n, (name, one) in state.items() if one is not None}}
+    return {"param": own, **{n: held[name] for n, (name, x) in state.items() if x is not None}}
 
 
 def sgd(param, grad, buf=None, lr=0.01, momentum=0.9, dampening=0.0, nesterov=False, step=1, **p):
@@ -230,9 +230,9 @@ def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="n
     if q.shape[:-2] != k.shape[:-2]:
         how["enable_gqa"] = True
     shape = [*q.shape[:-1], v.shape[-1]]
-    four = [one.reshape([-1, *[1, 1, *one.shape][-3:]]) for one in (q, k, v)]
+    four = [array.reshape([-1, *[1, 1, *array.shape][-3:]]) for array in (q, k, v)]
     y = F.scaled_dot_product_attention(
-        *(one.transpose([0, 2, 1, 3]) for one in four), scale=scale, **how
+        *(array.transpose([0, 2, 1, 3]) for array in four), scale=scale, **how
     )
     return y.transpose([0, 2, 1, 3]).reshape(shape)
 
@@ -273,7 +273,7 @@ def pieces(grads, tensor):
     """One parameter for each tensor, with its part of the gradients."""
     sizes = np.bincount(tensor.numpy()).tolist()
     parts = paddle.split(grads, sizes)
-    made = [paddle.create_parameter(one.shape, one.dtype) for one in parts]
+    made = [paddle.create_parameter(piece.shape, piece.dtype) for piece in parts]
     for parameter, grad in zip(made, parts):
         parameter.grad = grad.clone()
     return made
@@ -281,7 +281,7 @@ def pieces(grads, tensor):
 
 def clipped_by(clip, grads, tensor):
     """Clip with one of the classes that Paddle's optimizers call."""
-    pairs = clip([(one, one.grad) for one in pieces(grads, tensor)])
+    pairs = clip([(piece, piece.grad) for piece in pieces(grads, tensor)])
     return paddle.concat([grad for _, grad in pairs])
 
 
@@ -292,12 +292,12 @@ def clip_by_global_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="eps", norm_t
         raise NotImplementedError("paddle's clipping has eps=1e-6, and way='max' for norm_type=2")
     made = pieces(grads, tensor)
     norm = paddle.nn.utils.clip_grad_norm_(made, max_norm, norm_type)
-    return {"clipped": paddle.concat([one.grad for one in made]), "norm": norm}
+    return {"clipped": paddle.concat([piece.grad for piece in made]), "norm": norm}
 
 
 def clip_by_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="max", norm_type=2.0):
     if way != "max" or norm_type != 2.0:
-        raise NotImplementedError("paddle.nn.ClipGradByNorm has way='max' and norm_type=2 alone")
+        raise NotImplementedError("paddle.nn.ClipGradByNorm has only way='max' and norm_type=2")
     return clipped_by(paddle.nn.ClipGradByNorm(max_norm), grads, tensor)
 
 
@@ -401,12 +401,12 @@ def version():
 
 
 def devices():
-    found = [("cpu", "")]
+    named = [("cpu", "")]
     listed = set(paddle.device.get_available_device() or [])
     listed.update(paddle.device.get_available_custom_device() or [])
     for name in sorted(listed - {"cpu"}):
-        found.append((name if ":" in name else name + ":0", ""))
-    return found
+        named.append((name if ":" in name else name + ":0", ""))
+    return named
 
 
 def information():
@@ -438,9 +438,9 @@ def unsupported(op, direction, dtype, device):
 
 def unsupported_rms_norm(direction, dtype):
     if dtype != "float32" or direction == "backward":
-        return "PaddlePaddle's rms_norm on a CPU is float32 and forward alone"
+        return "PaddlePaddle's rms_norm on a CPU is float32 and forward only"
     if not avx512():
-        return "PaddlePaddle's rms_norm needs AVX-512 on a CPU: elsewhere it ends the process"
+        return "PaddlePaddle's rms_norm needs AVX-512 on a CPU: without it the process ends"
     return None
 
 

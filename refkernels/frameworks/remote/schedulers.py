@@ -3,8 +3,8 @@
     python schedulers.py FRAMEWORK MIN_LR MAX_LR DECAY_STEPS WARMUP_STEPS FILE.npz
 
 Runs in the framework's interpreter; writes one array of decay_steps + 1 rates by scheduler name.
-With warm-up steps it writes the framework's linear warm-ups instead, each followed by a linear
-decay to the last step if the warm-up can be followed by one.
+With warm-up steps it writes the framework's linear warm-ups instead, each followed, if it can be,
+by a linear decay to the last step.
 """
 
 import math

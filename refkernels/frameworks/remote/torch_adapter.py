@@ -102,12 +102,12 @@ def one_step(optimizer, param, grad, state, step=None, **options):
     param = torch.nn.Parameter(param)
     param.grad = grad
     made = optimizer([param], **options)
-    made.state[param].update({name: one for name, one in state.values() if one is not None})
+    made.state[param].update({name: value for name, value in state.values() if value is not None})
     if step is not None:
         made.state[param]["step"] = torch.tensor(float(step - 1))
     made.step()
     new = {ours: made.state[param].get(name) for ours, (name, _) in state.items()}
-    return {"param": param, **{ours: one for ours, one in new.items() if one is not None}}
+    return {"param": param, **{ours: value for ours, value in new.items() if value is not None}}
 
 
 def sgd(param, grad, buf=None, lr=0.01, momentum=0.9, dampening=0.0, step=1, **options):
@@ -146,7 +146,7 @@ def rmsprop(param, grad, accum, mean=None, buf=None, rho=0.99, momentum=0.9, lr=
 def axes(x, axis):
     """The axes as a tuple from 0."""
     listed = range(x.ndim) if axis is None else axis if isinstance(axis, (list, tuple)) else [axis]
-    return tuple(int(one) % x.ndim for one in listed)
+    return tuple(int(number) % x.ndim for number in listed)
 
 
 def prod(x, axis=-1):
@@ -231,11 +231,11 @@ def scaled_matmul(a, b, scale_a, scale_b, bias=None):
     if str(a.dtype).startswith("torch.float8"):
         if dtype == torch.float64:
             raise NotImplementedError("torch._scaled_mm gives no float64")
-        scales = [one.float() for one in (rows, columns)]
+        scales = [scale.float() for scale in (rows, columns)]
         if scales[0].numel() != scales[1].numel() or scales[0].numel() > 1:
             scales = [
-                one.expand(shape).contiguous()
-                for one, shape in zip(scales, ((len(a), 1), (1, b.shape[1])))
+                scale.expand(shape).contiguous()
+                for scale, shape in zip(scales, ((len(a), 1), (1, b.shape[1])))
             ]
         # Its second operand is column-major.
         return torch._scaled_mm(a, b.t().contiguous().t(), *scales, bias=bias, out_dtype=dtype)
@@ -262,7 +262,7 @@ def conv(function, x, weight, bias=None, stride=1, padding="valid", dilation=1, 
 def pieces(grads, tensor):
     """One parameter for each tensor, with its part of the gradients."""
     sizes = torch.bincount(tensor).tolist()
-    made = [torch.nn.Parameter(torch.zeros_like(one)) for one in torch.split(grads, sizes)]
+    made = [torch.nn.Parameter(torch.zeros_like(piece)) for piece in torch.split(grads, sizes)]
     for parameter, grad in zip(made, torch.split(grads, sizes)):
         parameter.grad = grad.clone()
     return made
@@ -270,20 +270,20 @@ def pieces(grads, tensor):
 
 def clip_by_global_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="eps", norm_type=2.0):
     if way != "eps" or eps != 1e-6:
-        raise NotImplementedError("torch.nn.utils.clip_grad_norm_ has way='eps' and eps=1e-6 alone")
+        raise NotImplementedError("torch.nn.utils.clip_grad_norm_ has only way='eps' and eps=1e-6")
     made = pieces(grads, tensor)
     norm = torch.nn.utils.clip_grad_norm_(made, max_norm, norm_type)
-    return {"clipped": torch.cat([one.grad for one in made]), "norm": norm}
+    return {"clipped": torch.cat([piece.grad for piece in made]), "norm": norm}
 
 
 def clip_by_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="max", norm_type=2.0):
-    """A call for each tensor."""
+    """One call for each tensor."""
     if way != "eps" or eps != 1e-6:
-        raise NotImplementedError("torch.nn.utils.clip_grad_norm_ has way='eps' and eps=1e-6 alone")
+        raise NotImplementedError("torch.nn.utils.clip_grad_norm_ has only way='eps' and eps=1e-6")
     made = pieces(grads, tensor)
-    for one in made:
-        torch.nn.utils.clip_grad_norm_([one], max_norm, norm_type)
-    return torch.cat([one.grad for one in made])
+    for piece in made:
+        torch.nn.utils.clip_grad_norm_([piece], max_norm, norm_type)
+    return torch.cat([piece.grad for piece in made])
 
 
 def clip_by_value(grads, max_value=1.0):
@@ -387,16 +387,16 @@ def version():
 
 
 def devices():
-    found = [("cpu", "")]
+    listed = [("cpu", "")]
     for kind in ("cuda", "xpu", "npu"):
         module = getattr(torch, kind, None)
         if module is not None and module.is_available():
             for index in range(module.device_count()):
-                found.append(("%s:%d" % (kind, index), module.get_device_name(index)))
+                listed.append(("%s:%d" % (kind, index), module.get_device_name(index)))
     mps = getattr(torch.backends, "mps", None)
     if mps is not None and mps.is_available():
-        found.append(("mps:0", ""))
-    return found
+        listed.append(("mps:0", ""))
+    return listed
 
 
 def information():
@@ -447,7 +447,7 @@ def load(file):
     layer.0.weight."""
     # Before 2.6, weights_only could be made to run code (CVE-2025-32434).
     if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 6):
-        raise ValueError("torch %s reads no file safely: use 2.6 or newer" % torch.__version__)
+        raise ValueError("torch %s cannot read files safely: use 2.6 or newer" % torch.__version__)
     try:
         content = torch.load(file, map_location="cpu", weights_only=True)
     except Exception as error:
@@ -456,7 +456,7 @@ def load(file):
         traceback.print_exc()
         # torch's own message explains how to unpickle the file anyway.
         raise ValueError(
-            "it is no file of tensors alone, which torch.save({'x': x}, FILE) writes (%s)"
+            "it is not a file of tensors only, as torch.save({'x': x}, FILE) writes it (%s)"
             % type(error).__name__
         ) from error
     return dict(tensors_in(content, ""))
@@ -468,8 +468,8 @@ def tensors_in(content, name):
     elif isinstance(content, (dict, list, tuple)):
         pairs = content.items() if isinstance(content, dict) else enumerate(content)
         for key, value in pairs:
-            for found in tensors_in(value, "%s.%s" % (name, key) if name else str(key)):
-                yield found
+            for leaf in tensors_in(value, "%s.%s" % (name, key) if name else str(key)):
+                yield leaf
 
 
 def forward(op, inputs, params):

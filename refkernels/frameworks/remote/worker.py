@@ -15,10 +15,10 @@ OPS            {op: (name of the main output, function of the inputs and params)
 FLAGS          {key: (getter or None, setter of a str or None)}, framework switches for --set; the
                keys must be literals, because the host reads them without running the file
 FORMULAS       optional: {op: name} of the ops for which the framework has no kernel and which the
-               adapter composes of its others; reports give the name instead of the framework's
+               adapter composes from other ops; reports give this name, not the framework's
 version()      the framework's version
 devices()      [(name, description)], "cpu" first, and every device the framework reports
-information()  {"threads": int or None, "blas": str, ...}: further facts for the record
+information()  {"threads": int or None, "blas": str, ...}: more facts for the record
 unsupported(op, direction, dtype, device)  a reason, or None if the call may be tried
 tensor(array, dtype, device)   the framework's tensor; it may alias `array`, which it then owns
 array(tensor)                  (dtype name, NumPy array in host memory)
@@ -89,7 +89,7 @@ def one_line(error):
 
 
 def classify(error, doing):
-    """The Failure that an exception of the framework stands for."""
+    """The Failure that an exception of the framework means."""
     if isinstance(error, Failure):
         return error
     if isinstance(error, MemoryError) or OUT_OF_MEMORY.search(str(error)):
@@ -100,8 +100,7 @@ def classify(error, doing):
 
 
 def why_not_loaded(error, kernel):
-    """The reason why a framework was not imported, or a kernel's file (None: no kernel) not
-    loaded."""
+    """Why a framework was not imported, or a kernel's file (None: no kernel) not loaded."""
     if kernel is None:
         return "importing the framework raised " + one_line(error)
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__)
@@ -295,7 +294,7 @@ class Worker:
         self.arrays = Arrays(message["folder"], message["inline_bytes"])
         adapter = types.ModuleType("refkernels_adapter")
         code = compile(message["source"], message["file"], "exec")
-        gc.disable()  # collecting is a quarter of an import's time, and finds hardly any garbage
+        gc.disable()  # collection takes a quarter of an import's time, and finds hardly any garbage
         try:
             exec(code, adapter.__dict__)
         except MemoryError as error:

@@ -51,7 +51,7 @@ TINIEST = 2.0**-906  # above erfc(25)
 
 _BLOCK = 256
 _ONE, _SIX = np.float32(1.0), np.float32(6.0)
-_LEAST = 2.0**-100  # of x^2, whose powers then are no subnormals, which are slow
+_LEAST = 2.0**-100  # of x^2, whose powers then are not subnormals, which are slow
 _SERIES = np.array(ERF_SERIES)
 _PAIRS = ERF_SERIES_PAIRS
 _S0, _S1, _S2, _S3, _S4, _S5, _S6, _S7, _S8, _S9, _S10, _S11 = FAST_ERF

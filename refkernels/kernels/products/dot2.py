@@ -49,7 +49,7 @@ ROWS, COLUMNS = 64, 256  # of a tile
 _SHARE = 2**24  # the fewest terms of a thread's task
 
 _WIDE = DOT2_VECTORS * WIDTH
-_FEW = _WIDE - WIDTH  # up to so many columns, narrow tiles are faster
+_FEW = _WIDE - WIDTH  # columns: up to this number, narrow tiles are faster
 
 
 def dot_products(
@@ -150,7 +150,7 @@ def _tile(
 
 @inner
 def _panel(rows: int, columns: int) -> tuple[int, int]:
-    """Rows and columns of the next panel, of so many that remain."""
+    """Rows and columns of the next panel, of those that remain."""
     if columns > _FEW and rows > 1:
         return WIDE_ROWS, _WIDE
     return 1, WIDTH

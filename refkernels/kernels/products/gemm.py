@@ -37,7 +37,7 @@ _SMALLEST_WORK, _NARROWEST = 2**18, 16  # below this, the Dot2 kernel is as fast
 
 
 def suits(shape: tuple[int, int, int], terms: int) -> bool:
-    """Whether BLAS pays for (batch, M, N) answers of so many terms, and can be trusted."""
+    """Whether BLAS pays for (batch, M, N) answers of that many terms, and can be trusted."""
     _, rows, columns = shape
     if min(rows, columns) < _NARROWEST or rows * columns * terms < _SMALLEST_WORK:
         return False

@@ -34,7 +34,7 @@ in [2^-200, 2^200]. Nothing overflows: |dx| is the largest, below 2^128 2^200 r 
 computed there as z r with d = 0). No underflow matters: c has no bits below 2^-260, so
 neither has any d0, d or delta that is not 0, and squares stay above 2^-520; t >= 2^-349, so
 that t^2 > 2^-700; products of d, r, g and t likewise stay above 2^-1000 next to radii that are u
-times the largest of their row. Rows where e_V is no number below 2^-30 go on to the next tier.
+times the largest of their row. Rows where e_V is not a number below 2^-30 go on to the next tier.
 """
 
 import math

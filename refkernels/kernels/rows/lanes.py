@@ -35,7 +35,7 @@ _SUM = (PassCounts("sum"), PassCounts("error"))
 
 @inner
 def kappa(additions: int) -> float:
-    """The relative error of a compensated sum whose terms pass through so many additions at
+    """The relative error of a compensated sum whose terms pass through that many additions at
     most."""
     return 2.1 * float(additions) ** 2 * U * U
 

@@ -253,7 +253,7 @@ class _ColumnPass:
         self.held = held.data
 
     def columns(self, j: Any, across: int | None) -> None:
-        """Emits the columns from j: so many vectors of them, or one column where `across` is
+        """Emits the columns from j: that many vectors of them, or one column where `across` is
         None."""
         builder, whole = self.builder, j.type
         inside = builder.srem(j, whole(STRIP))

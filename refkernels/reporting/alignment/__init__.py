@@ -1,1 +1,1 @@
-"""An alignment of training runs in words: Markdown in two languages, from its record."""
+"""The report of an alignment: Markdown and HTML in two languages, from its record."""

@@ -1,6 +1,6 @@
 """An alignment as a page of HTML: the Markdown page, with its loss curves drawn and every layer.
 
-One file, which needs no script and nothing beside it; light and dark, wide and narrow.
+One file without scripts or further files, for light and dark themes, wide and narrow screens.
 """
 
 from __future__ import annotations

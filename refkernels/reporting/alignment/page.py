@@ -1,6 +1,6 @@
-"""An alignment as Markdown: the verdict first, then what it rests on.
+"""An alignment as Markdown: the verdict first, then its evidence.
 
-Everything is made of the record that `Alignment.to_dict` gives.
+Everything comes from the record that `Alignment.to_dict` returns.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LISTED = 20  # suspects and findings; the rest is in the record
 
 
 def words_of(lang: str) -> Words:
-    """The sentences of a language. Raises ValueError for a language that is not there."""
+    """The sentences of a language. Raises ValueError for an unknown language."""
     if lang not in LANGUAGES:
         raise ValueError(f"There is no language {lang!r}: {instead(lang, LANGUAGES)}.")
     return WORDS[lang]
@@ -135,7 +135,7 @@ def _whole(factor: float) -> str:
 
 
 def difference(differing: Record, words: Words) -> str:
-    """A difference before any number, as a clause."""
+    """A difference found before any number was judged, as a clause."""
     details = _escaped(differing["details"])
     more = int(differing["details"].get("more", 0))
     count = more if "and" in words["several"] else more + 1
@@ -326,7 +326,7 @@ def usage(lang: str = "en") -> str:
 
 
 def _found(alignment: Record, words: Words, lang: str) -> str:
-    """Each cause once, where it was seen first."""
+    """Each cause once, at the place where it was first seen."""
     lines: dict[tuple[str, str, str, str], str] = {}
     for name, local in zip(_names(alignment), alignment["local"], strict=True):
         for judgement in local["unordinary"]:

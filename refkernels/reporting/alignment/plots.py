@@ -16,8 +16,8 @@ _MOST = 2000  # points of a line
 
 
 def draw_losses(alignment: Mapping[str, Any], words: Mapping[str, str]) -> Drawn | None:
-    """Above the losses; below, of two runs, their differences from the null runs' mean, with the
-    band from their least to their greatest, or from A. None where there are no two losses."""
+    """The losses; below them, for two runs, their differences from the null runs' mean, with the
+    band of the null runs, or from A. None if there are fewer than two losses."""
     curves = [
         {int(step): float(loss) for step, loss in losses if isinstance(loss, float)}
         for losses in alignment["losses"]

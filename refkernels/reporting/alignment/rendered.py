@@ -1,7 +1,7 @@
 """The Markdown of our own pages as HTML: headings, paragraphs, lists, tables, folded parts.
 
-It reads what `page` writes, no more. Whatever it does not know is text, and text is escaped: HTML
-sees no mark of a name in a capture.
+It reads only what `page` writes. Everything else is text, and text is escaped: a name in a capture
+cannot become markup.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ with Capture("run_a", model, optimizer, steps=[0, 1, 2]) as capture:
 WORDS: dict[str, Mapping[str, str]] = {
     "en": {
         "title": "Is it the same training run?",
-        "title_alone": "Is this run what it says to be?",
+        "title_alone": "Is this run what it claims to be?",
         "same": "**Same definition, rounding only.** Every captured op keeps to its bound on its "
         "own inputs, and nothing else differs.",
         "same_alone": "**As declared, rounding only.** Every captured op keeps to its bound on its "
@@ -24,23 +24,22 @@ WORDS: dict[str, Mapping[str, str]] = {
         "different": "**Different definition.** First: {first}",
         "different_alone": "**Not what it declares.** First: {first}",
         "undecidable": "**Undecidable.** No difference was found, and {reasons}.",
-        "reason:curves": "the loss curves differ by more than rounding: what makes the difference "
-        "was not captured",
+        "reason:curves": "the loss curves differ by more than rounding: the cause was not captured",
         "reason:saturated": "after step {step} rounding spreads as far as other seeds do",
         "reason:nothing": "no captured step has an op that an oracle knows",
         "reason:unjudged": "these types of layers are not judged: {types}",
         "reason:functions": "functions outside layers were not captured: {functions}",
-        "reason:gradients": "the gradients of these layers' weights are not those of the captured "
+        "reason:gradients": "the gradients of these layers' weights do not come from the captured "
         "calls alone: {layers}",
-        "reason:few": "one of the two is farther from the others than all {runs} null runs are, "
-        "which {needed} null runs would decide",
-        "reason:beyond": "{where} ({op}) is beyond its bound, though no other definition",
-        "reason:beyond_for": "{where} ({op}) is beyond its bound, though no other definition: it "
-        "{cause} ({confidence})",
+        "reason:few": "one of the two is farther from the others than all {runs} null runs are; "
+        "{needed} null runs would decide it",
+        "reason:beyond": "{where} ({op}) is beyond its bound, though not another definition",
+        "reason:beyond_for": "{where} ({op}) is beyond its bound, though not another definition: "
+        "it {cause} ({confidence})",
         "reason:skipped": "in step {step} {run} alone skipped an update whose gradients are not "
         "finite, as a loss scaler does",
         "reason:unseen": "what the model computes outside of layers was not captured",
-        "reason:noise": "the null runs do not round as these runs do in {op}, so their p-value is "
+        "reason:noise": "in {op} the null runs do not round as these runs do, so their p-value is "
         "not valid",
         "curve_wider": "The null runs round less than these runs in {where}: their deviations are "
         "taken {wider} times as wide, and p is an estimate.",
@@ -58,7 +57,7 @@ WORDS: dict[str, Mapping[str, str]] = {
         "unfinished": "{steps} (stopped)",
         "suspects": "What makes them different, in the order of suspicion",
         "suspects_alone": "What is not as declared",
-        "notes": "What differs too, and makes no other training",
+        "notes": "Other differences, which do not make it another training",
         "notes_alone": "To be noted",
         "local": "Every captured op on its own inputs",
         "local_columns": "run | layer or optimizer | op | pass | outputs | elements | "
@@ -76,22 +75,22 @@ WORDS: dict[str, Mapping[str, str]] = {
         "clip:threshold": "{run}: scaled {scope}, as clipping at {threshold} would{added}.",
         "clip:unknown": "{run}: scaled {scope}; no one threshold explains all steps.",
         "clip:value": "{run}: clamped to ±{limit}.",
-        "clip:other": "{run}: changed in no way that is known here.",
+        "clip:other": "{run}: changed in an unknown way.",
         "scope:global": "by one factor for all parameters",
         "scope:group": "by one factor for each parameter group",
         "scope:tensor": "by one factor for each parameter",
         "added:0": " (nothing is added to the norm)",
         "added:1e-06": " (1e-6 is added to the norm)",
-        "added:both": " (these numbers do not tell whether 1e-6 is added to the norm)",
+        "added:both": " (these numbers do not show whether 1e-6 is added to the norm)",
         "curve": "The loss curves",
         "curve_text": "Largest difference {statistic} spreads at step {step}; p = {p} beside "
         "{runs} "
-        "rounding-only runs (the least that so many can give is {least}).",
+        "rounding-only runs (so many runs can give no less than {least}).",
         "curve_normal": "One by one, if rounding spreads normally: p = {p}.",
         "curve_growth": "Rounding grows by a factor of {growth} in 100 steps.",
         "curve_power": "A learning rate wrong by {change} or more would have been noticed.",
-        "curve_no_power": "How small a change of the learning rate would have been noticed cannot "
-        "be said: the loss does not change enough.",
+        "curve_no_power": "The smallest change of the learning rate that would have been noticed "
+        "is unknown: the loss does not change enough.",
         "curve_after": "Not decidable after step {step}: rounding spreads as far as other seeds.",
         "null_directions": "Null directions: gradients that are zero but for rounding",
         "unjudged": "Captured and not judged",
@@ -137,29 +136,28 @@ WORDS: dict[str, Mapping[str, str]] = {
         "parted:cotangents": "the cotangent of {where}",
         "parted:input_gradients": "the gradient of the input of {where}",
         "difference:clip": "A and B do different things to their gradients (below)",
-        "cause:sum_of_parts": ": {run} takes the sum over {parts} parts of the batch for their "
-        "mean",
-        "cause:sum_over_ranks": ": {run} takes the sum over {parts} ranks for their mean",
+        "cause:sum_of_parts": ": {run} takes the sum over {parts} parts of the batch instead of "
+        "their mean",
+        "cause:sum_over_ranks": ": {run} takes the sum over {parts} ranks instead of their mean",
         "cause:not_reduced": ": in {run} each of {parts} ranks keeps its own gradient",
         "cause:mean_of_means": ": {run} takes the mean over {parts} parts of the batch of each "
         "part's own mean, though they have different numbers of tokens ({tokens})",
-        "cause:loss_scale": ": a power of two, as a loss scale of {scale} that {run} does not take "
-        "out",
+        "cause:loss_scale": ": a power of two, like a loss scale of {scale} that {run} does not "
+        "remove",
         "cause:multiple": ": the update of {run} receives {factor} times the gradient of its own "
         "loss",
-        "unsure": ", or {other} does the reverse: which of the two departs from its own loss, the "
-        "captures do not tell",
-        "cause:before_unscale": ": the threshold of {run} is 1/{scale} of the other's, as where "
-        "gradients are clipped before a loss scale of {scale} is taken out",
+        "unsure": ", or {other} does the reverse: the captures do not show which of the two "
+        "departs from its own loss",
+        "cause:before_unscale": ": the threshold of {run} is 1/{scale} of the other's, as if its "
+        "gradients were clipped before a loss scale of {scale} is removed",
         "steps:1": "one step", "steps": "{count} steps",
         "several": " and {count} more",
         "metric_paired": "The scores differ by {difference:+.2f} points: {only_a} questions are "
         "right in A alone, {only_b} in B alone. McNemar's exact test: p = {p}. {meaning}",
-        "metric": "The scores differ by {difference:+.2f} points; sampling of {questions} ques"
-        "tions "
-        "alone makes {deviation:.2f} (one standard deviation of a difference of two independent "
-        "models): p = {p}. {meaning} With each question's answers (--answers) the paired test is "
-        "sharper.",
+        "metric": "The scores differ by {difference:+.2f} points; the choice of {questions} "
+        "questions alone makes {deviation:.2f} (one standard deviation of the difference of two "
+        "independent models): p = {p}. {meaning} With each question's answers (--answers) the "
+        "paired test is sharper.",
         "metric:more": "That is more than the choice of questions explains.",
         "metric:chance": "The choice of questions explains that.",
         "verdict:same": "same definition, rounding only",
@@ -174,11 +172,11 @@ WORDS: dict[str, Mapping[str, str]] = {
         "plot:apart_from_a": "B minus A",
         "plot:caption": "Below: how far A and B are from the mean of the null runs, and the band "
         "from the least to the greatest of these.",
-        "plot:caption_alone": "The losses as they were captured.",
+        "plot:caption_alone": "The captured losses.",
         "usage": "## How you would do it\n\n"
-        "B says that its LayerNorm has eps = 1e-12, and computed with 1e-5. In your training "
-        "script, a few lines record a run (`refkernels/capture.py` is one file, to be copied to "
-        "any machine):\n\n"
+        "B declares eps = 1e-12 for its LayerNorm, but computes with 1e-5. In your training "
+        "script, a few lines record a run (`refkernels/capture.py` is one file that you can copy "
+        "to any machine):\n\n"
         f"{_USE}\n\n"
         "Then `refkernels align run_a run_b --out page` says whether they are the same training.\n",
     },
@@ -258,7 +256,7 @@ WORDS: dict[str, Mapping[str, str]] = {
         "at_step": "第 {step} 步：",
         "forward": "前向", "backward": "反向", "update": "更新", "clip": "裁剪",
         "assumed": "与前面的步相同",
-        "proven": "已证明", "matched": "吻合", "consistent": "相符",
+        "proven": "已证明", "matched": "相符", "consistent": "可能",
         "unexplained": "{where}：{output} 的误差是误差界的 {ratio} 倍，未找到原因",
         "explained": "{where}：{cause}（{confidence}）",
         "place": "，另有 1 处相同", "places": "，另有 {count} 处相同",
@@ -313,7 +311,7 @@ WORDS: dict[str, Mapping[str, str]] = {
         "verdict:different": "定义不同",
         "verdict:undecidable": "无法判定",
         "layers": "逐层结果",
-        "layer_columns": "运行 | 层 | 类型 | 阶段 | 最差的步 | 误差 / 误差界 | 结论",
+        "layer_columns": "运行 | 层 | 类型 | 阶段 | 最差的步 | 误差/误差界 | 结论",
         "plot:losses": "损失",
         "plot:step": "步",
         "plot:band": "参照运行",

@@ -1,1 +1,1 @@
-"""The answer to paste: why these numbers differ, from the record of an explanation."""
+"""The answer to paste into a thread: why these numbers differ, from an explanation's record."""

@@ -44,8 +44,8 @@ class ExplainedKernel:
 
     @cached_property
     def output(self) -> str:
-        """The output that decides: the one with the worst verdict, then the largest error / bound.
-        If none is wrong, the first one with that verdict, so that kernels are compared by the same
+        """The deciding output: the one with the worst verdict, then the largest error / bound. If
+        none is wrong, the first one with that verdict, so that kernels are compared by the same
         output."""
         if self.fine:
             names = (
@@ -91,7 +91,7 @@ class ExplainedKernel:
 
     @cached_property
     def best(self) -> Record | None:
-        """The candidate that is named."""
+        """The candidate that the answer names."""
         named = [candidate for candidate in self.candidates if candidate["confidence"] is not None]
         return self._own(self._alike(named))
 
@@ -208,7 +208,7 @@ class ExplainedKernel:
         return str(self.measured.get("format", self.record["format"]))
 
     def ulps(self, lang: str) -> str:
-        """The largest error in ulp, in words where no digit is right."""
+        """The largest error in ulp; in words if no digit is right."""
         return ulps(number(self.ulp), self.format, lang)
 
     @property
@@ -236,7 +236,7 @@ def kernels_of(answer: Record) -> list[ExplainedKernel]:
 
 
 def place_of(output: str, index: list[int]) -> str:
-    """y[6, 215]; y alone where it has no axes."""
+    """y[6, 215]; only y if it has no axes."""
     return f"{output}[{', '.join(map(str, index))}]" if index else output
 
 

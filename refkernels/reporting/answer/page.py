@@ -32,11 +32,11 @@ from refkernels.reporting.words.numerals import lost, ulp_figure
 _RULED_OUT = 12  # the most rows for each kernel
 _ORDERS = ("summation_order", "bias_first")
 _LONGEST = 60_000  # characters: GitHub and Gitee refuse comments of 65,536
-_PRIVATE = ("executable", "interpreter")  # paths on somebody's machine
+_PRIVATE = ("executable", "interpreter")  # paths on a user's machine
 
 
 def markdown(answer: Record, lang: str = "en", sources: Mapping[str, str] | None = None) -> str:
-    """The answer to paste into a thread: a minute to read, details folded.
+    """The answer to paste into a thread: it reads in a minute, with details folded.
 
     `sources`: the adapters' texts by framework, from which the scripts are made.
     """
@@ -70,7 +70,7 @@ def _open(answer: Record, lang: str) -> list[str]:
     parts = [f"**{escaped(summary(answer, lang), 4000)}**", _table(kernels, words, lang)]
     if answer["differences"]:
         parts.append(_pairs(answer, words))
-    return [*parts, *_paragraphs(kernels, words, lang), *_told(answer, words)]
+    return [*parts, *_paragraphs(kernels, words, lang), *_reported(answer, words)]
 
 
 def _table(kernels: list[ExplainedKernel], words: Mapping[str, str], lang: str) -> str:
@@ -108,7 +108,7 @@ def _ulp(kernel: ExplainedKernel, lang: str) -> str:
 
 
 def _absolute(kernel: ExplainedKernel, words: Mapping[str, str]) -> str:
-    """The absolute error, where the value is so tiny that no digit of it is right."""
+    """The absolute error, if the value is so tiny that no digit of it is right."""
     size = number((kernel.measured["worst"] or {}).get("error"))
     no_digit = lost(number(kernel.ulp), kernel.format) and size is not None
     return words["absolute"].format(size=show(size)) if no_digit else ""
@@ -141,7 +141,7 @@ def _why(difference: Record, words: Mapping[str, str], fine: bool) -> str:
 
 
 def _paragraphs(kernels: list[ExplainedKernel], words: Mapping[str, str], lang: str) -> list[str]:
-    """Cause, evidence and advice for each kernel; one text for several kernels stands once."""
+    """Cause, evidence and advice for each kernel; a text of several kernels appears once."""
     causes: dict[str, list[str]] = {}
     todo: dict[str, list[str]] = {}
     for kernel in kernels:
@@ -260,7 +260,7 @@ def _bits(kernel: ExplainedKernel, best: Record, words: Mapping[str, str], lang:
 
 
 def _fits_too(kernel: ExplainedKernel, words: Mapping[str, str], lang: str) -> list[str]:
-    """The causes that a right output also fits, if more elements confirmed them."""
+    """The causes that a right output also fits, which more elements might confirm."""
     lines = []
     for alike in kernel.undecided:
         best = alike[0]
@@ -296,7 +296,7 @@ def _nearest(kernel: ExplainedKernel, words: Mapping[str, str]) -> str:
     )
 
 
-def _told(answer: Record, words: Mapping[str, str]) -> list[str]:
+def _reported(answer: Record, words: Mapping[str, str]) -> list[str]:
     """The ratio that a thread reported, and the thread."""
     lines = []
     evidence = answer["evidence"]

@@ -14,9 +14,9 @@ from refkernels.reporting.words.escaping import escaped
 _WORDS: dict[str, dict[str, str]] = {
     "en": {
         "wrong": "{kernel} is wrong: in {wrong} of {elements} elements of {output} no number that "
-        "prints so can be right, whatever the inputs' further digits",
-        "within": "no error of {kernel} can be shown: every element of {output} may be right "
-        "as far as its digits go",
+        "prints like this can be right, whatever the inputs' unprinted digits",
+        "within": "no error of {kernel} can be shown: as far as the digits go, every element of "
+        "{output} may be right",
         "blamed": "; it {says}",
         "blamed_several": "; what fits: it {says}",
         "or": ", or it {says}",
@@ -25,22 +25,21 @@ _WORDS: dict[str, dict[str, str]] = {
         "verdict:within": "≈\u00a0within the digits",
         "of": "{wrong} of {elements}",
         "worst": "{place} is printed as a number in [{low}, {high}]. The truth lies in [{least}, "
-        "{most}] for all inputs that print so, and a right {format} kernel is within {allowed} of "
-        "it.",
+        "{most}] for all inputs that print like this, and a right {format} kernel is within "
+        "{allowed} of it.",
         "unknown": "Nothing is known of {unknown} elements: the inputs' intervals are too wide, or "
         "an input is not finite.",
-        "fits": "**It {says}** (`{cause}`): every printed element may be that, and {wrong} cannot "
-        "be right.",
+        "fits": "**It {says}** (`{cause}`): this may give every printed element, and {wrong} "
+        "cannot be right.",
         "unexplained": "No cause that was tried gives these digits.",
         "undecided": "These digits do not distinguish it from a kernel that {says} (`{cause}`): "
         "{more}.",
         "more": "{digits} digits of every number would",
         "never": "no number of digits would",
-        "for_bound": "An error as large as the bound is visible from {digits} digits of every "
-        "number on.",
+        "for_bound": "An error as large as the bound shows once every number has {digits} digits.",
         "todo": "**What to do**: {todo}",
         "if_exact": "**If these digits are all there are** (every input is a float as it is "
-        "printed): {told}.",
+        "printed): {summary}.",
         "and_explained": " Taken as exact, the outputs too: {summary}",
         "read": "What was read",
         "tensors": "tensor | line | name | shape | dtype | read as",
@@ -56,7 +55,7 @@ _WORDS: dict[str, dict[str, str]] = {
         "无论输入未打印出的数位如何，打印成这样的数都不可能正确",
         "within": "无法证明 {kernel} 有误：就打印出的位数而言，{output} 的每个元素都可能正确",
         "blamed": "；该实现{says}",
-        "blamed_several": "；吻合的原因：该实现{says}",
+        "blamed_several": "；符合的原因：该实现{says}",
         "or": "，或者该实现{says}",
         "columns": "实现 | 输出 | 结论 | 不可能正确 | 位数",
         "verdict:wrong": "✗\u00a0有误",
@@ -73,7 +72,7 @@ _WORDS: dict[str, dict[str, str]] = {
         "never": "打印多少位都无法区分",
         "for_bound": "每个数打印 {digits} 位以上，才能看出达到误差界的误差。",
         "todo": "**怎么办**：{todo}",
-        "if_exact": "**如果打印出的就是全部数位**（每个输入都恰好是浮点数）：{told}。",
+        "if_exact": "**如果打印出的就是全部数位**（每个输入都恰好是浮点数）：{summary}。",
         "and_explained": "把输出也当作精确值：{summary}",
         "read": "读到的内容",
         "tensors": "张量 | 行 | 名称 | 形状 | dtype | 作为",
@@ -201,7 +200,7 @@ def _number(value: Any) -> str:
 
 def _if_exact(answer_if_exact: Record, words: Mapping[str, str], lang: str) -> str:
     sentence = words["join"].join(_sentences(answer_if_exact["kernels"], words, lang))
-    text = words["if_exact"].format(told=escaped(sentence, 4000))
+    text = words["if_exact"].format(summary=escaped(sentence, 4000))
     if answer_if_exact["explanation"] is not None:
         exact = escaped(summary_of(answer_if_exact["explanation"], lang), 4000)
         text += words["and_explained"].format(summary=exact)

@@ -24,9 +24,9 @@ def page(probe: Mapping[str, Any]) -> str:
     sides = "l" + "-" * (len(names) + 1)
     return "\n\n".join(
         [
-            "On these inputs the explanations that fit say different things.",
+            "On these inputs the explanations that fit predict different outputs.",
             grid(columns, rows, sides),
-            "Run your kernel on the files below, and explain what it gives.",
+            "Run your kernel on the files below, and explain its output.",
         ]
     )
 

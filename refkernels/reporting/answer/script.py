@@ -2,8 +2,8 @@
 
 A script needs that framework and NumPy. It holds the inputs as hex bytes and the op in the
 adapter's own code. It prints each element's value, also in hex, beside the exact value and the
-values reported before. Cut inputs have zeros elsewhere: the shape, which decides the order of
-summation, stays.
+values reported before. Inputs that are cut have zeros elsewhere: they keep their shape, which
+decides the order of summation.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def blank_script(question: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class _Operation:
-    """An op in an adapter: the text of a function, its main output, and whether it returns
+    """An op in an adapter: the text of its function, its main output, and whether it returns
     several."""
 
     name: str

@@ -18,7 +18,7 @@ def script_parts(
     sources: Mapping[str, str],
     room: int,
 ) -> list[str]:
-    """As many scripts as fit into a comment, at least the first."""
+    """As many scripts as fit into a comment, and at least the first."""
     question = answer["evidence"]["question"]
     environments = answer["evidence"].get("environment") or {}
     texts: dict[str, str] = {}

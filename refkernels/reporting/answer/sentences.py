@@ -78,7 +78,7 @@ def verdict_text(kernel: ExplainedKernel, words: Mapping[str, str], lang: str) -
 
 
 def _limit(kernel: ExplainedKernel, words: Mapping[str, str]) -> str:
-    """The bound of an output: that of all forms, of the form that permits its error, or a limit."""
+    """The bound of an output: of all forms, of the form that permits its error, or a limit."""
     bound = kernel.measured["bound"]
     key = "by:limit" if "limit" in bound else "by:form" if "form" in bound else "by:forms"
     return words[key].format(
@@ -101,7 +101,7 @@ def _one(explained: ExplainedKernel, words: Mapping[str, str], lang: str) -> str
 
 
 def _blamed(kernel: ExplainedKernel, words: Mapping[str, str], lang: str, stated: set[Any]) -> str:
-    """The text after the verdict: the cause, or that no cause was found for a wrong output."""
+    """The text after the verdict: the cause of a wrong output, or that none was found."""
     best = kernel.best
     if best is None:
         return "" if kernel.fine else words["and_unexplained"].format(tried=show(kernel.tried))

@@ -11,7 +11,7 @@ WORDS: dict[str, dict[str, str]] = {
         "by:forms": "the bound of the named {format} forms, sums in any order",
         "by:form": "the bound of the {format} form {form}",
         "by:limit": "the library limit of {limit} ulp of {format}",
-        "amplified": ", and {ulp} is what a condition number of {condition} makes of it",
+        "amplified": ", and a condition number of {condition} amplifies it to {ulp}",
         "unusual": "inside the bound (error / bound {bound}), but unusual: the error of {output} "
         "is {plain} times that of the plain algorithm",
         "exceeds_bound": "not rounding: an error of {output} is {bound} times {limit}",
@@ -79,7 +79,7 @@ WORDS: dict[str, dict[str, str]] = {
         "bits": "The evidence is {bits} bits (matched from {matched}, proven from {proven}).",
         "few": "But so few elements cannot tell: the evidence is {bits} bits, and {matched} are "
         "needed.",
-        "would": "About {needed} independent elements or rows like these {units} would tell.",
+        "would": "About {needed} independent elements or rows like these {units} would suffice.",
         "interval": "{low} to {high} (these data cannot tell which)",
         "fits_too": "This fits too: the kernel {says} (`{cause}`).",
         "also": "Equally good: {says} (`{cause}`).",
@@ -88,8 +88,8 @@ WORDS: dict[str, dict[str, str]] = {
         "models": "The bits of these models are all the same here: {models}.",
         "flawless": "every bit is right.",
         "model": "the model “{model}”",
-        "ordinary": "the errors are what rounding makes of this op on these inputs, so nothing is "
-        "left to explain.",
+        "ordinary": "the errors are those that rounding makes in this op on these inputs, so "
+        "nothing is left to explain.",
         "tried": "{tried} hypotheses were tried, and none explains the output. The nearest is "
         "`{cause}`, which leaves an error / plain of {plain}{bound}.",
         "tried_bound": " and an error / bound of {bound}",

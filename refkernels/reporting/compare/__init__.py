@@ -1,1 +1,1 @@
-"""Two runs held against each other: the terminal table, Markdown, one HTML page."""
+"""The comparison of two runs: the terminal table, Markdown, one HTML page."""

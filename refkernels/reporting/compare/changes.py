@@ -1,10 +1,10 @@
 """What changed between two runs: the same seat, op, pass, format, output and case in both.
 
-A change is *fixed* where it was beyond rounding or unusual and is neither now, *new* the other way
-round; *worse* or *better* where the verdict changed otherwise, or the mean error by more than a bit
-(a factor of 2, counted from 0.25 ulp, the mean error of correct rounding); *bits* where only these
-changed; *judged* where the verdict changed and no bit did: the instrument is another one. What ran
-in one of them only is *broken*, *runs*, *gone* or *added*.
+An output is *fixed* if it was beyond rounding or unusual and is neither now, *new* the other way
+round; *worse* or *better* if the verdict changed otherwise, or the mean error by more than a bit (a
+factor of 2, counted from 0.25 ulp, the mean error of correct rounding); *bits* if only these
+changed; *judged* if the verdict changed but no bit did: the instrument changed. An output that only
+one of them ran is *broken*, *runs*, *gone* or *added*.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Change:
 
     @property
     def finding(self) -> str:
-        """The id of its finding in the new run's report, "" where there is none."""
+        """The id of its finding in the new run's report; "" if there is none."""
         now = self.example[1]
         bad = now is not None and now.status == "ok" and level_of(now).rank < _ROUNDING
         return finding_id(now) if now is not None and bad else ""
@@ -119,8 +119,8 @@ def compare(old: Study, new: Study) -> RunComparison:
 
 
 def _by_place(study: Study, other: Study) -> dict[Place, Measurement]:
-    """Every output by what it is of; a failure, which has none, stands for all that the other run
-    has."""
+    """Every output by its place; a failure, which has none, stands for every output of the other
+    run."""
     outputs: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for measurement in other.measurements:
         outputs[

@@ -1,1 +1,1 @@
-"""How plots look and how they become files; trees drawn."""
+"""The style of plots, their files, and drawings of trees."""

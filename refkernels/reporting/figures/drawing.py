@@ -1,8 +1,8 @@
-"""How plots look and how they become files: one palette, explicit figures, reproducible bytes.
+"""The style of plots and their files: one palette, explicit figures, reproducible bytes.
 
 Colours are those of Okabe and Ito (2008), darkened where they would be faint on paper; every
 subject also has its own marker. In the HTML page the same SVG takes the page's colours, light or
-dark, because each colour below stands for one CSS variable.
+dark, because each colour below becomes one CSS variable.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def finish(figure: Figure, name: str, title: str, caption: str) -> Drawn:
 
 
 def power_label(exponent: int) -> str:
-    """The power of ten as a tick says it: 0.01, 1, 100, and 10⁵ beyond."""
+    """The label of a tick at a power of ten: 0.01, 1, 100, and 10⁵ beyond."""
     if -3 <= exponent <= 3:
         return f"{10.0**exponent:g}"
     return "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
@@ -158,7 +158,7 @@ def log_axis(
 
 
 def no_digit_line(axes: Axes, which: str, values: Iterable[float | None], dtype: str) -> None:
-    """Where no digit is right, if some of the values reach it."""
+    """Mark where no digit is right, if some of the values reach it."""
     if not any(lost(value, dtype) for value in values):
         return
     top = all_digits(dtype)

@@ -1,7 +1,7 @@
 """A summation tree to look at: lines for the terminal, and a drawing.
 
-Long sums in sequence are one line: what a reader wants to see is the blocks and lanes. Takes plain
-nodes (the children of each, the root last), so that it knows no diagnosis.
+A long sum in sequence is one line: the reader wants to see the blocks and lanes. Takes plain nodes
+(the children of each, the root last), so that it does not depend on `diagnosis`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def tree_lines(
 ) -> list[str]:
     """The tree as indented lines, at most `most` of them.
 
-    `fused`: the leaves whose products are added unrounded; `names`: what some leaves are called
-    ("bias"), where others are their numbers.
+    `fused`: the leaves whose products are added unrounded; `names`: the names of some leaves
+    ("bias"); the others show their numbers.
     """
     teller = _Teller(leaves, nodes, set(fused), names or {})
     lines = teller.lines(leaves + len(nodes) - 1)
@@ -57,36 +57,36 @@ class _Teller:
 
     def lines(self, root: int) -> list[str]:
         """Depth first, by a list of (what, text before it, text before its terms)."""
-        found: list[str] = []
+        written: list[str] = []
         stack: list[tuple[int | list[int], str, str]] = [(root, "", "")]
         while stack:
             what, before, indent = stack.pop()
             if isinstance(what, list):
-                found.append(f"{before}then {self.run(what)}")
+                written.append(f"{before}then {self.run(what)}")
                 continue
             terms = self.terms(what)
             if len(terms) == 2:  # addition commutes: the order of the values is easier to read
                 terms.sort(key=self.first.__getitem__)
             if all(term < self.leaves for term in terms):
                 together = ", all at once" if self.at_once(what) else ""
-                found.append(before + self.run(terms) + together)
+                written.append(before + self.run(terms) + together)
                 continue
             how = "in sequence" if len(terms) > 2 else "the sum of two"
             how = f"{len(terms)} at once" if self.at_once(what) else how
-            found.append(f"{before}{how}: {self.sizes[what]} values")
+            written.append(f"{before}{how}: {self.sizes[what]} values")
             parts = self.grouped(terms)
             for place in reversed(range(len(parts))):
                 last = place == len(parts) - 1
                 branch, more = ("└─ ", "   ") if last else ("├─ ", "│  ")
                 stack.append((parts[place], indent + branch, indent + more))
-        return found
+        return written
 
     def at_once(self, node: int) -> bool:
         return node >= self.leaves and len(self.nodes[node - self.leaves]) > 2
 
     def terms(self, node: int) -> list[int]:
-        """What is added in sequence to make a node, first to last: down its larger children, while
-        single values join, or sums of one size (the last of them may be smaller)."""
+        """The terms that are added in sequence to make a node, first to last: down its larger
+        children, as long as single values join, or sums of one size (the last may be smaller)."""
         if node < self.leaves:
             return [node]
         if self.at_once(node):
@@ -112,7 +112,7 @@ class _Teller:
     def run(self, terms: Sequence[int]) -> str:
         """Single values added in sequence, as one line."""
         names = [self.names.get(term, str(term)) for term in terms]
-        products = [term for term in terms[1:] if term not in self.names]  # a bias is none
+        products = [term for term in terms[1:] if term not in self.names]  # a bias is not one
         fused = " (FMA)" if products and self.fused.issuperset(products) else ""
         regular = len({b - a for a, b in itertools.pairwise(terms)}) == 1
         if len(terms) <= 4 or (len(terms) <= 16 and not regular):
@@ -139,7 +139,7 @@ def draw_tree(
     title: str,
     fused: Sequence[int] = (),
 ) -> Drawn:
-    """The tree as a drawing: values below in their order, each addition above what it adds."""
+    """The tree as a drawing: values at the bottom in their order, each addition above its terms."""
     order = _from_left_to_right(leaves, nodes)
     places = [0.0] * leaves
     for place, leaf in enumerate(order):

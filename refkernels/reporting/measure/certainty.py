@@ -40,19 +40,19 @@ class Certainty:
 
 
 def certainties(study: Study) -> list[Certainty]:
-    """A row per op, pass and format whose records tell of tiers, in the order of the tables."""
+    """One row per op, pass and format whose records count tiers, in the order of the tables."""
     rows: dict[tuple[str, str, str], Certainty] = {}
     asked: set[tuple[str, str, str, str]] = set()
-    for one in study.measurements:
-        answered = (one.record.get("oracle") or {}).get("tiers")
+    for m in study.measurements:
+        answered = (m.record.get("oracle") or {}).get("tiers")
         if not isinstance(answered, dict):
             continue
-        key = (one.op, one.direction, one.dtype)
+        key = (m.op, m.direction, m.dtype)
         row = rows.setdefault(key, Certainty(*key))
-        row.width = largest((row.width, one.number("ulp", "max_uncertainty")))
-        row.undecided += one.tally("undecided")
-        if (*key, one.case) not in asked:
-            asked.add((*key, one.case))
+        row.width = largest((row.width, m.number("ulp", "max_uncertainty")))
+        row.undecided += m.tally("undecided")
+        if (*key, m.case) not in asked:
+            asked.add((*key, m.case))
             for tier, elements in answered.items():
                 row.tiers[tier] += int(as_number(elements) or 0)
     return sorted(

@@ -74,7 +74,7 @@ def _identical(names: list[str], pairs: dict[tuple[str, str], Pair]) -> list[tup
     for name in names:
         for group in groups:
             theirs = [pairs.get((name, other)) or pairs.get((other, name)) for other in group]
-            if all(one and one.elements and one.equal == one.elements for one in theirs):
+            if all(pair and pair.elements and pair.equal == pair.elements for pair in theirs):
                 group.append(name)
                 break
         else:
@@ -97,11 +97,13 @@ class Alike:
         """The cases without op and seed; without parameters too where `all_cases` has no other of
         that name."""
         names = Counter(case.partition("[")[0] for case in set(all_cases))
-        told = (
+        shortened = (
             case.partition("[")[0] if names[case.partition("[")[0]] == 1 else case
             for case in self.cases
         )
-        return [re.sub(r",?seed=\w+(?=\]$)", "", one).removeprefix(f"{self.op}/") for one in told]
+        return [
+            re.sub(r",?seed=\w+(?=\]$)", "", name).removeprefix(f"{self.op}/") for name in shortened
+        ]
 
     @property
     def everybody(self) -> bool:
@@ -118,10 +120,10 @@ def alike_by_case(study: Study) -> dict[str, list[Alike]]:
         pairs[place].setdefault((a, b), Pair()).add(record)
     lines: dict[tuple[str, str, str, int, tuple[tuple[str, ...], ...]], list[str]]
     lines = defaultdict(list)
-    for (op, direction, dtype, case), found in pairs.items():
-        names = sorted({name for pair in found for name in pair})
-        lines[op, direction, dtype, len(names), tuple(_identical(names, found))].append(case)
-    told: dict[str, list[Alike]] = defaultdict(list)
+    for (op, direction, dtype, case), compared in pairs.items():
+        names = sorted({name for pair in compared for name in pair})
+        lines[op, direction, dtype, len(names), tuple(_identical(names, compared))].append(case)
+    alike: dict[str, list[Alike]] = defaultdict(list)
     for (op, direction, dtype, many, groups), cases in sorted(
         lines.items(),
         key=lambda item: (
@@ -132,8 +134,8 @@ def alike_by_case(study: Study) -> dict[str, list[Alike]]:
             item[1],
         ),
     ):
-        told[op].append(Alike(op, f"{direction} {dtype}", many, list(groups), cases))
-    return dict(told)
+        alike[op].append(Alike(op, f"{direction} {dtype}", many, list(groups), cases))
+    return dict(alike)
 
 
 def agreements(study: Study) -> list[Agreement]:
@@ -144,7 +146,7 @@ def agreements(study: Study) -> list[Agreement]:
         pairs = groups[(*place, str(record.get("device") or ""))]
         a, b = sorted((record["a"], record["b"]))
         pairs.setdefault((a, b), Pair()).add(record)
-    found = [
+    matrices = [
         Agreement(
             *(place[0], place[1], place[2], place[3]),
             sorted({name for pair in pairs for name in pair}),
@@ -153,7 +155,8 @@ def agreements(study: Study) -> list[Agreement]:
         for place, pairs in groups.items()
     ]
     return sorted(
-        found, key=lambda one: (one.share, one.op, one.direction, rank_of_dtype(one.dtype))
+        matrices,
+        key=lambda matrix: (matrix.share, matrix.op, matrix.direction, rank_of_dtype(matrix.dtype)),
     )
 
 
@@ -168,18 +171,18 @@ class SeedCase:
 
 
 def pairs_of(cases: list[SeedCase]) -> list[tuple[str, str]]:
-    """All pairs of the cases, those that are ever furthest apart first."""
-    found = sorted({pair for one in cases for pair in one.pairs})
+    """All pairs of the cases, those that differ most in any case first."""
+    every = sorted({pair for case in cases for pair in case.pairs})
 
     def apart(pair: tuple[str, str]) -> float:
-        some = largest(one.pairs[pair].difference for one in cases if pair in one.pairs)
+        some = largest(case.pairs[pair].difference for case in cases if pair in case.pairs)
         return -falling(some)
 
-    return sorted(found, key=apart)
+    return sorted(every, key=apart)
 
 
 def seed_cases(study: Study, op: str = "linear") -> list[SeedCase]:
-    """The cases of `op` whose regime says that they come from a published thread."""
+    """The cases of `op` whose regime marks them as those of a published thread."""
     groups: dict[tuple[str, str, str], dict[tuple[str, str], Pair]] = defaultdict(dict)
     for record in study.agreements:
         case = str(record.get("case") or "")
@@ -187,8 +190,8 @@ def seed_cases(study: Study, op: str = "linear") -> list[SeedCase]:
             a, b = sorted((record["a"], record["b"]))
             pairs = groups[case, record["output"], record["dtype"]]
             pairs.setdefault((a, b), Pair()).add(record)
-    found = [SeedCase(*place, pairs) for place, pairs in groups.items()]
-    return sorted(found, key=lambda one: (rank_of_dtype(one.dtype), one.case, one.output))
+    published = [SeedCase(*place, pairs) for place, pairs in groups.items()]
+    return sorted(published, key=lambda seed: (rank_of_dtype(seed.dtype), seed.case, seed.output))
 
 
 def _is_seed(case: str) -> bool:
@@ -227,7 +230,7 @@ class Invariance:
 
     @property
     def subjects(self) -> list[str]:
-        """Who was checked."""
+        """The subjects that were checked."""
         return sorted({subject for _, cells in self.rows for subject in cells})
 
     @property
@@ -254,9 +257,9 @@ def invariances(study: Study) -> list[Invariance]:
             cells = groups[record["op"]][record["property"]]
             cells.setdefault(subject, Held()).add(record)
     known = list(PROPERTIES)
-    found = []
+    tables = []
     for op, properties in groups.items():
         order = sorted(properties, key=lambda p: (known.index(p) if p in known else 99, p))
         rows = [(name, properties[name]) for name in order]
-        found.append(Invariance(op, rows))
-    return sorted(found, key=lambda one: (-one.broken, one.op))
+        tables.append(Invariance(op, rows))
+    return sorted(tables, key=lambda table: (-table.broken, table.op))

@@ -1,7 +1,7 @@
 """Findings: what exceeds rounding, and what is unusual; ordinary inputs first, then the worst.
 
-The same op, pass, format, output, subject and verdict is one finding, however many cases show it.
-Its id is made of these alone: it stays the same from run to run, for links that are kept.
+The same op, pass, format, output, subject and verdict are one finding, however many cases show it.
+Its id is made from these alone, so that links to it work from run to run.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from refkernels.seat_names import SeatNameError, parse
 _ROUNDING = verdict_of("rounding").rank
 _LINE = 600  # characters of a command: a longer one is left out
 _LONGEST_ID = 120  # it names a file too
-_PLAIN = re.compile(r"[A-Za-z0-9_.]+")  # what an id can say as it stands
+_PLAIN = re.compile(r"[A-Za-z0-9_.]+")  # what an id can hold as it is
 
 
-def finding_id(one: Measurement) -> str:
+def finding_id(m: Measurement) -> str:
     """The finding that a measurement belongs to: a name for links, the same in every run."""
-    parts = (one.subject, one.op, one.direction, one.dtype, one.output, level_of(one).name)
+    parts = (m.subject, m.op, m.direction, m.dtype, m.output, level_of(m).name)
     if all(map(_PLAIN.fullmatch, parts)) and sum(map(len, parts)) <= _LONGEST_ID:
         return "-".join(parts)
-    told = "\0".join(parts).encode("utf-8", "replace")
+    identity = "\0".join(parts).encode("utf-8", "replace")
     plain = re.sub(r"[^A-Za-z0-9_.]+", "_", "-".join(parts))
-    return f"{plain[:80]}-{hashlib.sha256(told).hexdigest()[:8]}"
+    return f"{plain[:80]}-{hashlib.sha256(identity).hexdigest()[:8]}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,20 +72,20 @@ class Finding:
 
     @property
     def script(self) -> str:
-        """A script that asks the framework alone, "" where there is none."""
+        """A script that asks the framework alone, "" if there is none."""
         return str((self.explanation or {}).get("script") or "")
 
     @property
     def inputs(self) -> list[tuple[str, str, str, str]]:
         """(name, index, decimal, hex) of the inputs of the worst element; of a row, which is cut
         anyway, no hex."""
-        found = []
+        places = []
         for name, value in (self.example.worst.get("inputs") or {}).items():
             if isinstance(value, dict):
                 index = _index(value.get("index"))
                 decimal, bits = _text(value.get("decimal")), _text(value.get("hex"))
-                found.append((str(name), index, decimal, "" if ", " in decimal else bits))
-        return found
+                places.append((str(name), index, decimal, "" if ", " in decimal else bits))
+        return places
 
     @property
     def index(self) -> str:
@@ -118,8 +118,8 @@ class Finding:
         record, case, device = self.example.record, self.example.case, self.example.device
         spec = _specification(record)
         settings = [f"{key}={value}" for key, value in _others(record)]
-        # A folder of its own, and --resume: it meets neither the run of this page nor the page's
-        # other commands, and given twice it only shows its table again.
+        # With a folder of its own, it does not collide with the page's run or its other commands;
+        # with --resume, a second call only shows the table again.
         about = "\0".join([spec, case, self.dtype, device, *settings])
         folder = hashlib.sha256(about.encode("utf-8", "replace")).hexdigest()[:8]
         words = ["refkernels", "measure", "--framework", spec, "--case", case]
@@ -157,31 +157,31 @@ def findings(study: Study) -> list[Finding]:
     lost most."""
     cases: dict[tuple[str, ...], set[str]] = defaultdict(set)
     groups: dict[tuple[str, ...], list[Measurement]] = defaultdict(list)
-    for one in study.measurements:
-        place = (one.op, one.direction, one.dtype, one.subject, one.output)
-        cases[place].add(one.case)
-        level = level_of(one)
+    for m in study.measurements:
+        place = (m.op, m.direction, m.dtype, m.subject, m.output)
+        cases[place].add(m.case)
+        level = level_of(m)
         if level.rank < _ROUNDING:
-            groups[(*place, level.name)].append(one)
+            groups[(*place, level.name)].append(m)
     measured = Measured(study)
-    found = [
+    every = [
         _finding(key, some, len(cases[key[:5]]), study, measured) for key, some in groups.items()
     ]
     return sorted(
-        found,
-        key=lambda one: (
-            one.input,
-            one.dtype not in WIDE,
-            one.verdict == UNUSUAL,
-            -one.loss,
-            (one.op, one.direction, one.dtype, one.subject, one.output, one.verdict.name),
+        every,
+        key=lambda f: (
+            f.input,
+            f.dtype not in WIDE,
+            f.verdict == UNUSUAL,
+            -f.loss,
+            (f.op, f.direction, f.dtype, f.subject, f.output, f.verdict.name),
         ),
     )
 
 
 @dataclass(frozen=True, eq=False)
 class Unrun:
-    """What did not run for one reason: one subject, one status, one sentence."""
+    """What one subject did not run for one reason: one status, one sentence."""
 
     status: str
     subject: str
@@ -191,10 +191,10 @@ class Unrun:
 
 
 def unrun(study: Study) -> list[Unrun]:
-    """What did not run, faults first and `unsupported` last, folded by reason: one that names only
-    its own op, pass and format beside the same words is the same reason, with "…" for these."""
+    """What did not run, faults first and `unsupported` last, folded by reason. Reasons that differ
+    only in their own op, pass and format are one, with "…" for these."""
     groups: dict[tuple[str, str, str], list[tuple[str, str]]] = defaultdict(list)
-    missing = [(one.subject, one.record, "") for one in study.failures]
+    missing = [(failure.subject, failure.record, "") for failure in study.failures]
     missing += [(subject, record, " (invariance)") for subject, record in study.invariances]
     for subject, record, of in missing:
         status = str(record.get("status") or "ok")
@@ -205,52 +205,58 @@ def unrun(study: Study) -> list[Unrun]:
         words = re.compile(rf"\b(?:{'|'.join(map(re.escape, about))})\b")
         place = f"{' '.join(about)}{of}"
         groups[status, subject, words.sub("…", reason)].append((reason, place))
-    found = []
+    every = []
     for (status, subject, blanked), some in groups.items():
         reasons = {reason for reason, _ in some}
         reason = blanked if len(reasons) > 1 else reasons.pop()
         places = tuple(sorted({place for _, place in some}))
-        found.append(Unrun(status, subject, reason, places, len(some)))
+        every.append(Unrun(status, subject, reason, places, len(some)))
     return sorted(
-        found,
-        key=lambda one: (rank_of_status(one.status), -one.records, one.subject, one.reason),
+        every,
+        key=lambda u: (rank_of_status(u.status), -u.records, u.subject, u.reason),
     )
 
 
-def point_text(one: Finding, words: Mapping[str, str]) -> str:
+def point_text(finding: Finding, words: Mapping[str, str]) -> str:
     """A finding in figures: `error up to 5.0e6 times the bound, up to 27 ulp, in 3 of 8 cases`."""
     parts = []
-    if one.special:
-        parts.append(words["point:special"].format(n=f"{one.special:,}"))
-    if names := [clipped(name, 80) for name in one.invariants]:
+    if finding.special:
+        parts.append(words["point:special"].format(n=f"{finding.special:,}"))
+    if names := [clipped(name, 80) for name in finding.invariants]:
         parts.append(words["violates"].format(names=listed(words, names)))
-    inside = (one.bound or 0) <= 1
-    if one.verdict != UNUSUAL and one.bound is not None and not (inside and one.special):
+    inside = (finding.bound or 0) <= 1
+    if (
+        finding.verdict != UNUSUAL
+        and finding.bound is not None
+        and not (inside and finding.special)
+    ):
         key = "point:inside" if inside else "point:bound"
-        parts.append(words[key].format(bound=ratio(one.bound)))
-    if one.plain is not None and not parts:
-        parts.append(words["point:plain"].format(plain=figure(one.plain)))
-    if one.ulp is not None:
-        parts.append(_size(one, words))
-    key = "point:cases" if one.cases_measured > 1 else "point:case"
-    parts.append(words[key].format(cases=f"{one.cases:,}", measured=f"{one.cases_measured:,}"))
+        parts.append(words[key].format(bound=ratio(finding.bound)))
+    if finding.plain is not None and not parts:
+        parts.append(words["point:plain"].format(plain=figure(finding.plain)))
+    if finding.ulp is not None:
+        parts.append(_size(finding, words))
+    key = "point:cases" if finding.cases_measured > 1 else "point:case"
+    parts.append(
+        words[key].format(cases=f"{finding.cases:,}", measured=f"{finding.cases_measured:,}")
+    )
     return words["comma"].join(parts)
 
 
-def _size(one: Finding, words: Mapping[str, str]) -> str:
-    in_ulps = ulps(one.ulp, one.dtype, words["lang"])
-    if not lost(one.ulp, one.dtype):
+def _size(finding: Finding, words: Mapping[str, str]) -> str:
+    in_ulps = ulps(finding.ulp, finding.dtype, words["lang"])
+    if not lost(finding.ulp, finding.dtype):
         return words["point:ulp"].format(ulp=in_ulps)
-    if one.absolute is None:
+    if finding.absolute is None:
         return in_ulps
-    return words["point:off"].format(ulp=in_ulps, size=figure(one.absolute))
+    return words["point:off"].format(ulp=in_ulps, size=figure(finding.absolute))
 
 
 def _finding(
     key: tuple[str, ...], some: list[Measurement], cases: int, study: Study, measured: Measured
 ) -> Finding:
-    told = [one for one in some if study.explanation_of(one) is not None]
-    example = example_of(told or some)
+    explained = [m for m in some if study.explanation_of(m) is not None]
+    example = example_of(explained or some)
     op, direction, dtype, subject, output, name = key
     return Finding(
         verdict=verdict_of(name),
@@ -259,16 +265,16 @@ def _finding(
         dtype=dtype,
         subject=subject,
         output=output,
-        cases=len({one.case for one in some}),
+        cases=len({m.case for m in some}),
         cases_measured=cases,
-        ulp=largest(one.ulp_max for one in some),
-        bound=largest(one.number("bound", "max_ratio") for one in some),
-        plain=largest(one.number("plain", "ratio") for one in some),
-        special=sum(one.tally("special_value_mismatches") for one in some),
+        ulp=largest(m.ulp_max for m in some),
+        bound=largest(m.number("bound", "max_ratio") for m in some),
+        plain=largest(m.number("plain", "ratio") for m in some),
+        special=sum(m.tally("special_value_mismatches") for m in some),
         invariants=_invariants(some),
-        flags=tuple(sorted({flag for one in some for flag in one.flags} - {UNUSUAL.name})),
-        mean=typical(one.number("ulp", "mean") for one in some),
-        input=min(input_of(one) for one in some),
+        flags=tuple(sorted({flag for m in some for flag in m.flags} - {UNUSUAL.name})),
+        mean=typical(m.number("ulp", "mean") for m in some),
+        input=min(input_of(m) for m in some),
         loss=measured.loss(some),
         explanation=study.explanation_of(example),
         example=example,
@@ -277,8 +283,8 @@ def _finding(
 
 def _invariants(some: list[Measurement]) -> tuple[str, ...]:
     names = set()
-    for one in some:
-        violated = one.record.get("invariants_violated")
+    for m in some:
+        violated = m.record.get("invariants_violated")
         names |= {str(name) for name in violated} if isinstance(violated, list) else set()
     return tuple(sorted(names))
 
@@ -296,4 +302,4 @@ def _text(value: Any) -> str:
 def _index(value: Any) -> str:
     if not isinstance(value, list):
         return ""
-    return "[" + ", ".join(str(one) for one in value) + "]" if value else ""
+    return "[" + ", ".join(str(number) for number in value) + "]" if value else ""

@@ -29,7 +29,7 @@ def headline(study: Study, words: Mapping[str, str]) -> list[str]:
         *_verdicts(study, words),
         *_failures(study, words),
         *_invariance(study, words),
-        *settings_told(study, words),
+        *settings_sentences(study, words),
         *([words["unknown_kind"].format(n=f"{study.unknown:,}")] if study.unknown else []),
     ]
 
@@ -38,49 +38,49 @@ def _what(study: Study, words: Mapping[str, str]) -> str:
     taken = study.measurements or study.failures
     if not taken:
         return words["nothing"]
-    dtypes = sorted({one.dtype for one in taken}, key=rank_of_dtype)
-    elements = sum(one.tally("compared") for one in study.measurements)
+    dtypes = sorted({m.dtype for m in taken}, key=rank_of_dtype)
+    elements = sum(m.tally("compared") for m in study.measurements)
     return words["what" if study.measurements else "none_ran"].format(
-        named=listed(words, sorted({_named(one) for one in taken})),
-        devices=listed(words, sorted({one.device for one in taken if one.device}) or ["?"]),
+        named=listed(words, sorted({_named(m) for m in taken})),
+        devices=listed(words, sorted({m.device for m in taken if m.device}) or ["?"]),
         measurements=counted(words, "measurement", len(taken)),
-        ops=counted(words, "op", len({one.op for one in taken})),
+        ops=counted(words, "op", len({m.op for m in taken})),
         dtypes=listed(words, dtypes),
         elements=large(elements) if words["lang"] == "en" else f"{elements:,}",
     )
 
 
-def _named(one: Measurement) -> str:
-    return " ".join(filter(None, (one.record["framework"], str(one.record.get("version") or ""))))
+def _named(m: Measurement) -> str:
+    return " ".join(filter(None, (m.record["framework"], str(m.record.get("version") or ""))))
 
 
 def _verdicts(study: Study, words: Mapping[str, str]) -> Iterator[str]:
     total = len(study.measurements)
     if not total:
         return
-    fine = sum(one.verdict.rank >= _ROUNDING for one in study.measurements)
-    exact = sum(one.verdict.name == "correctly_rounded" for one in study.measurements)
+    fine = sum(m.verdict.rank >= _ROUNDING for m in study.measurements)
+    exact = sum(m.verdict.name == "correctly_rounded" for m in study.measurements)
     key = "all_fine" if fine == total else "some_bad"
     yield words[key].format(exact=f"{exact:,}", share=share(fine, total), bad=f"{total - fine:,}")
 
 
 def _failures(study: Study, words: Mapping[str, str]) -> Iterator[str]:
     groups: dict[str, list[Measurement]] = defaultdict(list)
-    for one in study.failures:
-        groups[one.status].append(one)
+    for failure in study.failures:
+        groups[failure.status].append(failure)
     for status in sorted(groups, key=lambda name: (rank_of_status(name), name)):
         some = groups[status]
         if status == "unsupported":
             yield words["unsupported"].format(n=f"{len(some):,}")
             continue
-        reasons = sorted({one.reason for one in some if one.reason})
+        reasons = sorted({failure.reason for failure in some if failure.reason})
         more = words["more_reasons"].format(n=len(reasons) - 1) if len(reasons) > 1 else ""
-        told = words["reason"].format(text=clipped(reasons[0], 90), more=more) if reasons else ""
+        because = words["reason"].format(text=clipped(reasons[0], 90), more=more) if reasons else ""
         yield words["failures"].format(
             measurements=counted(words, "measurement", len(some)),
-            who=listed(words, sorted({one.subject for one in some})),
+            who=listed(words, sorted({failure.subject for failure in some})),
             what=meaning_of_status(status, words["lang"]),
-            reason=told,
+            reason=because,
         )
 
 
@@ -101,8 +101,8 @@ def _invariance(study: Study, words: Mapping[str, str]) -> Iterator[str]:
         yield words["bits_depend"].format(what=listed(words, parts))
 
 
-def settings_told(study: Study, words: Mapping[str, str]) -> Iterator[str]:
-    """Which settings change bits, in a sentence each, and which do not."""
+def settings_sentences(study: Study, words: Mapping[str, str]) -> Iterator[str]:
+    """One sentence for each setting that changes bits, and one for those that do not."""
     effects = [effect for effect in setting_effects(study) if effect.outputs]
     for effect in effects:
         if effect.changed:

@@ -1,7 +1,7 @@
-"""How ordinary the input of a measurement is, and how wrong its answer: findings are ranked by it.
+"""How ordinary the input of a measurement is, and how wrong its answer: both rank the findings.
 
-Both are read off the record. What shows a finding is its worst element: the inputs that it depends
-on, its exact answer, and the condition number of the case's median element.
+Both come from the record. A finding is judged by its worst element: the inputs that it depends on,
+its exact answer, and the condition number of the case's median element.
 """
 
 from __future__ import annotations
@@ -36,41 +36,41 @@ class Input(IntEnum):
     EDGE = 2
 
 
-def input_of(one: Measurement) -> Input:
-    """What kind of input shows what a measurement found."""
-    if one.tally("expected_specials") or not all(
-        _is_ordinary(value, one.dtype) for value in _values(one)
+def input_of(m: Measurement) -> Input:
+    """The kind of input on which a measurement shows its finding."""
+    if m.tally("expected_specials") or not all(
+        _is_ordinary(value, m.dtype) for value in _values(m)
     ):
         return Input.EDGE
-    median, no_digit = one.number("condition", "median"), all_digits(one.dtype)
+    median, no_digit = m.number("condition", "median"), all_digits(m.dtype)
     if median is None or median <= math.sqrt(no_digit):
         return Input.ORDINARY
     return Input.DEMANDING if median < no_digit else Input.EDGE
 
 
-def level_of(one: Measurement) -> Verdict:
+def level_of(m: Measurement) -> Verdict:
     """The verdict, or UNUSUAL for what is inside the bound but stands out."""
-    return UNUSUAL if one.verdict.rank >= _ROUNDING and one.unusual else one.verdict
+    return UNUSUAL if m.verdict.rank >= _ROUNDING and m.unusual else m.verdict
 
 
-def concerned(one: Measurement) -> tuple[int, int]:
-    """(how many elements show it, of how many): those with the wrong special value or beyond the
-    bound; inside the bound those that are not correctly rounded."""
-    special = one.tally("special_value_mismatches")
-    beyond = max(special, one.tally("beyond_bound"))
+def concerned(m: Measurement) -> tuple[int, int]:
+    """(how many elements show it, of how many): those with a wrong special value or beyond the
+    bound; inside the bound, those that are not correctly rounded."""
+    special = m.tally("special_value_mismatches")
+    beyond = max(special, m.tally("beyond_bound"))
     if beyond:
-        return beyond, max(beyond, one.tally("elements"))
-    compared = one.tally("compared")
-    return min(one.tally("not_correctly_rounded"), compared), compared
+        return beyond, max(beyond, m.tally("elements"))
+    compared = m.tally("compared")
+    return min(m.tally("not_correctly_rounded"), compared), compared
 
 
-def loss(one: Measurement) -> float:
+def loss(m: Measurement) -> float:
     """How wrong it is, from 0 to 1: the share of the elements times the share of their digits that
     is lost on average. A wrong special value has lost them all."""
-    special, elements = one.tally("special_value_mismatches"), one.tally("elements")
-    part, whole = concerned(one)
-    mean = abs(one.number("ulp", "mean") or 0.0)
-    digits = math.log2(all_digits(one.dtype))
+    special, elements = m.tally("special_value_mismatches"), m.tally("elements")
+    part, whole = concerned(m)
+    mean = abs(m.number("ulp", "mean") or 0.0)
+    digits = math.log2(all_digits(m.dtype))
     known = math.isfinite(mean) and math.isfinite(digits)
     lost = min(1.0, math.log2(1.0 + mean) / digits) if known else 1.0
     return max(part / whole * lost if whole else 0.0, special / elements if elements else 0.0)
@@ -82,57 +82,55 @@ def example_of(some: Iterable[Measurement]) -> Measurement:
     median), of a handy size."""
     taken = list(some)
     for rank in (input_of, _level, _wide, _pass, _handy):
-        best = min(rank(one) for one in taken)
-        taken = [one for one in taken if rank(one) == best]
-    taken.sort(key=lambda one: (loss(one), one.case, one.output))
+        best = min(rank(m) for m in taken)
+        taken = [m for m in taken if rank(m) == best]
+    taken.sort(key=lambda m: (loss(m), m.case, m.output))
     return taken[len(taken) // 2]
 
 
-def _level(one: Measurement) -> Any:
-    return level_of(one).rank
+def _level(m: Measurement) -> Any:
+    return level_of(m).rank
 
 
-def _wide(one: Measurement) -> Any:
-    return one.dtype not in WIDE
+def _wide(m: Measurement) -> Any:
+    return m.dtype not in WIDE
 
 
-def _pass(one: Measurement) -> Any:
-    return rank_of_direction(one.direction)
+def _pass(m: Measurement) -> Any:
+    return rank_of_direction(m.direction)
 
 
-def _handy(one: Measurement) -> Any:
-    return not _FEW <= one.tally("elements") <= _MANY
+def _handy(m: Measurement) -> Any:
+    return not _FEW <= m.tally("elements") <= _MANY
 
 
 Place = tuple[str, str, str, str, str]
 
 
-def place_of(one: Measurement) -> Place:
+def place_of(m: Measurement) -> Place:
     """Seat, op, pass, format and output."""
-    return one.subject, one.op, one.direction, one.dtype, one.output
+    return m.subject, m.op, m.direction, m.dtype, m.output
 
 
 class Measured:
-    """How many cases each place was measured on, edge cases apart."""
+    """The number of cases on which each place was measured, edge cases apart."""
 
     def __init__(self, study: Study) -> None:
-        self._cases = Counter(
-            (place_of(one), input_of(one) is Input.EDGE) for one in study.measurements
-        )
+        self._cases = Counter((place_of(m), input_of(m) is Input.EDGE) for m in study.measurements)
 
     def loss(self, some: Iterable[Measurement]) -> float:
         """How wrong a finding is: the loss on average over all cases of its kind that its place was
         measured on, with those that do not show it. Of several places the largest."""
         sums: dict[tuple[Place, bool], float] = defaultdict(float)
-        for one in some:
-            sums[place_of(one), input_of(one) is Input.EDGE] += loss(one)
+        for m in some:
+            sums[place_of(m), input_of(m) is Input.EDGE] += loss(m)
         return max(sums[key] / self._cases[key] for key in sums)
 
 
-def _values(one: Measurement) -> Iterator[float]:
+def _values(m: Measurement) -> Iterator[float]:
     """The numbers that the worst element depends on, as far as the record shows them, and its exact
     answer."""
-    shown = [one.worst.get("exact"), *(one.worst.get("inputs") or {}).values()]
+    shown = [m.worst.get("exact"), *(m.worst.get("inputs") or {}).values()]
     for place in shown:
         text = place.get("decimal") if isinstance(place, dict) else None
         for part in str(text or "").split(", "):
@@ -147,17 +145,17 @@ def _is_ordinary(value: float, dtype: str) -> bool:
     return value == 0.0 or least <= abs(value) < squares_from(dtype)
 
 
-def shown_inputs(one: Measurement, most: int = 2) -> str:
+def shown_inputs(m: Measurement, most: int = 2) -> str:
     """`x[0, 5] = -1.839, weight = 1.09`: the inputs of the worst element in one line."""
     parts = []
-    for name, place in (one.worst.get("inputs") or {}).items():
+    for name, place in (m.worst.get("inputs") or {}).items():
         if isinstance(place, dict) and place.get("decimal") is not None:
             parts.append(f"{clipped(str(name), 20)} = {short_number(str(place['decimal']))}")
     return ", ".join(parts[:most]) + (", …" if len(parts) > most else "")
 
 
 def told_apart(got: str, exact: str) -> tuple[str, str]:
-    """Both in as few digits, from 9 on, as show that they differ."""
+    """Both with the fewest digits, 9 at least, that show that they differ."""
     for digits in (9, 13, 17):
         pair = short_number(got, digits), short_number(exact, digits)
         if pair[0] != pair[1]:
@@ -166,7 +164,7 @@ def told_apart(got: str, exact: str) -> tuple[str, str]:
 
 
 def short_number(decimal: str, digits: int = 9) -> str:
-    """A decimal, or a list of them, with so many significant digits at most."""
+    """A decimal, or a list of them, with at most that number of significant digits."""
     first, *more = clipped(decimal, 200).split(", ")
     try:
         text = f"{float(first):.{digits}g}"

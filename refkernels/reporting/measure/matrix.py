@@ -1,7 +1,7 @@
-"""The matrix: one row an op, one column a seat, in each cell a mark for each format.
+"""The matrix: one row per op, one column per seat, in each cell a mark for each format.
 
-A mark is the worst verdict on all but edge cases, with what edge cases add, and leads to the most
-important finding behind it.
+A mark is the worst verdict on all but edge cases, with anything worse that edge cases show. It
+links to the most important finding behind it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _SHORT = {"float16": "16", "bfloat16": "b16", "float32": "32", "float64": "64"}
 
 @dataclass(frozen=True, eq=False)
 class Mark:
-    """One op, seat and format. `verdict` is None where it was measured on edge cases only; `edge`
-    where these show nothing worse. `finding`: the id to lead to, "" where all is rounding."""
+    """One op, seat and format. `verdict` is None if only edge cases were measured, `edge` if these
+    show nothing worse. `finding`: the id to link to, "" if all is rounding."""
 
     dtype: str
     verdict: Verdict | None
@@ -51,23 +51,23 @@ class MatrixLine:
     order: int  # the place of its most important finding
 
 
-def matrix(study: Study, found: list[Finding]) -> list[MatrixLine]:
+def matrix(study: Study, findings: list[Finding]) -> list[MatrixLine]:
     """A line for each op, those first in which something is wrong on ordinary inputs."""
     groups: dict[tuple[str, str], dict[str, list[Measurement]]] = defaultdict(
         lambda: defaultdict(list)
     )
-    for one in study.measurements:
-        groups[one.op, one.subject][one.dtype].append(one)
+    for m in study.measurements:
+        groups[m.op, m.subject][m.dtype].append(m)
     first: dict[tuple[str, str, str], str] = {}
     importance: dict[str, int] = {}
-    for place, finding in enumerate(found):  # the most important first
+    for place, finding in enumerate(findings):  # the most important first
         first.setdefault((finding.op, finding.subject, finding.dtype), finding.id)
         importance.setdefault(finding.op, place)
     failed: dict[tuple[str, str], str] = {}
-    for one in study.failures:
-        failed.setdefault((one.op, one.subject), one.status)
+    for failure in study.failures:
+        failed.setdefault((failure.op, failure.subject), failure.status)
     lines = []
-    for op in sorted({one.op for one in (*study.measurements, *study.failures)}):
+    for op in sorted({result.op for result in (*study.measurements, *study.failures)}):
         cells = {
             subject: [
                 _mark(dtype, some, first.get((op, subject, dtype), ""))
@@ -79,14 +79,14 @@ def matrix(study: Study, found: list[Finding]) -> list[MatrixLine]:
             if (op, subject) in groups
         }
         failures = {name: failed[op, name] for name in study.subjects if (op, name) in failed}
-        lines.append(MatrixLine(op, cells, failures, importance.get(op, len(found))))
+        lines.append(MatrixLine(op, cells, failures, importance.get(op, len(findings))))
     return sorted(lines, key=lambda line: (line.order, line.op))
 
 
 def _mark(dtype: str, some: list[Measurement], finding: str) -> Mark:
     worst: dict[bool, Verdict] = {}
-    for one in some:
-        edge, level = input_of(one) is Input.EDGE, level_of(one)
+    for m in some:
+        edge, level = input_of(m) is Input.EDGE, level_of(m)
         if edge not in worst or level.rank < worst[edge].rank:
             worst[edge] = level
     usual, edge_only = worst.get(False), worst.get(True)

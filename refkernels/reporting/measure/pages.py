@@ -1,4 +1,4 @@
-"""The two pages: what a template may see, and how the templates are filled."""
+"""The two pages: the values for their templates, and the filling of these."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _CSV = (
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """All views of one study, in a language. Raises ValueError for one that is not there."""
+    """All views of one study, in a language. Raises ValueError for an unknown language."""
 
     study: Study
     lang: str = "en"
@@ -71,15 +71,15 @@ class Report:
     @cached_property
     def growth(self) -> list[Drawn]:
         """How the error grows."""
-        drawn = [draw_growth(one, self.study.subjects) for one in growth_plots(self.study)]
-        return [one for one in drawn if one is not None]
+        drawn = [draw_growth(plot, self.study.subjects) for plot in growth_plots(self.study)]
+        return [plot for plot in drawn if plot is not None]
 
     @cached_property
     def spread(self) -> list[Drawn]:
         """How the errors are spread."""
         some = spreads(self.study)
         drawn = [draw_spread(op, panels, self.study.subjects) for op, panels in some.items()]
-        return [one for one in drawn if one is not None]
+        return [plot for plot in drawn if plot is not None]
 
     @property
     def plots(self) -> list[Drawn]:
@@ -88,7 +88,7 @@ class Report:
         return [*first, *self.growth, *self.spread]
 
     def html(self) -> str:
-        """The page; plots and figures to download lie beside it."""
+        """The page; plots and downloadable figures lie beside it."""
         return slim(_environment(html=True).get_template("report.html.j2").render(**self._context))
 
     def markdown(self) -> str:
@@ -98,15 +98,15 @@ class Report:
     @property
     def scripts(self) -> dict[str, str]:
         """The script of each finding that has one, by its id."""
-        return {one.id: one.script for one in self._findings if one.script}
+        return {finding.id: finding.script for finding in self._findings if finding.script}
 
     def table(self) -> str:
         """Every measurement as a line of CSV."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(_CSV)
-        for one in (*self.study.measurements, *self.study.failures):
-            writer.writerow(_row(one, self.study))
+        for result in (*self.study.measurements, *self.study.failures):
+            writer.writerow(_row(result, self.study))
         return text.getvalue()
 
     @cached_property
@@ -115,13 +115,13 @@ class Report:
 
     @cached_property
     def _in_full(self) -> set[str]:
-        """Findings that get more than a row: all of a small run; of a large one what is explained
-        and what stands on a card unfolded."""
+        """Findings that get more than a row: all of a small run; of a large one, those that are
+        explained or that a card shows unfolded."""
         if len(self._findings) <= _MOST_IN_FULL:
-            return {one.id for one in self._findings}
-        symptoms = [one for card in cards(self.study) for one in card.first]
-        explained = [one.id for one in self._findings if one.explanation is not None]
-        return {*explained, *(one.finding for one in symptoms)}
+            return {finding.id for finding in self._findings}
+        symptoms = [symptom for card in cards(self.study) for symptom in card.first]
+        explained = [finding.id for finding in self._findings if finding.explanation is not None]
+        return {*explained, *(symptom.finding for symptom in symptoms)}
 
     @cached_property
     def _blocks(self) -> Any:
@@ -130,16 +130,16 @@ class Report:
     @cached_property
     def _context(self) -> dict[str, Any]:
         study, words = self.study, words_of(self.lang)
-        found = self._findings
+        findings = self._findings
         agree, alike = agreements(study.without_formulas), alike_by_case(study.without_formulas)
         threads = seeds(study)
-        told = {
+        context = {
             "w": words,
             "lang": self.lang,
             "study": study,
             "headline": headline(study, words),
             "cards": cards(study),
-            "matrix": matrix(study, found),
+            "matrix": matrix(study, findings),
             "blocks": self._blocks,
             "answered": {
                 op: [name for name in study.subjects if (op, name) in study.answered]
@@ -152,14 +152,14 @@ class Report:
             },
             "marks": vocabulary.VERDICTS,
             "unusual": vocabulary.UNUSUAL,
-            "flags": sorted({flag for one in study.measurements for flag in one.flags}),
-            "findings": found,
+            "flags": sorted({flag for m in study.measurements for flag in m.flags}),
+            "findings": findings,
             "in_full": self._in_full,
-            "usual": [one for one in found if one.input is not Input.EDGE],
-            "edges": [one for one in found if one.input is Input.EDGE],
+            "usual": [finding for finding in findings if finding.input is not Input.EDGE],
+            "edges": [finding for finding in findings if finding.input is Input.EDGE],
             "largest": _largest_rounding(study),
             "agreements": agree,
-            "pairs": sorted({names for one in agree for names in one.pairs}),
+            "pairs": sorted({names for agreement in agree for names in agreement.pairs}),
             "alike": alike,
             "alike_ids": {op: _anchor("alike", op) for op in alike},
             "seeds": threads,
@@ -169,7 +169,7 @@ class Report:
             "tiers": TIERS,
             "unrun": unrun(study),
             "gathered": _gathered,
-            "environments": [environment_lines(one) for one in study.environments],
+            "environments": [environment_lines(record) for record in study.environments],
             "limits": _limits(study),
             "bounds_plot": self.bounds_plot,
             "growth": self.growth,
@@ -193,18 +193,18 @@ class Report:
         }
         optional = ("cards", "matrix", "figures", "growth", "invariances", "certainties")
         names = {"invariances": "invariance", "certainties": "certainty"}
-        shown = {names.get(name, name): bool(told[name]) for name in optional}
+        shown = {names.get(name, name): bool(context[name]) for name in optional}
         shown |= {"growth": bool(self.growth or self.spread), "agreement": bool(agree)}
         shown |= {"seeds": bool(threads)}
         order = (
             "cards", "matrix", "findings", "figures", "rounding", "growth", "agreement",
             "invariance", "seeds", "certainty", "unrun", "read", "environments",
         )  # fmt: skip
-        return {**told, "sections": [name for name in order if shown.get(name, True)]}
+        return {**context, "sections": [name for name in order if shown.get(name, True)]}
 
 
 def _anchor(kind: str, name: str) -> str:
-    """A name for links: readable, and another for every other name."""
+    """A name for links: readable, and different for different names."""
     safe = safe_name(name)
     if safe != name:
         safe = f"{safe[:40]}-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"
@@ -225,52 +225,52 @@ def _advice(explanation: Record | None, lang: str) -> str:
     return advice(cause, lang) if cause else ""
 
 
-def _figures(one: Finding, words: Mapping[str, str]) -> Markup:
+def _figures(finding: Finding, words: Mapping[str, str]) -> Markup:
     """A finding's figures over all its cases."""
     lang = words["lang"]
     text = (
         Markup("{}")
         .format(words["figures_of"])
         .format(
-            mean=_data(one.mean, numerals.ulps(one.mean, one.dtype, lang)),
-            ulp=_data(one.ulp, numerals.ulps(one.ulp, one.dtype, lang)),
-            bound=_data(one.bound, numerals.ratio(one.bound)),
-            plain=_datum(one.plain),
+            mean=_data(finding.mean, numerals.ulps(finding.mean, finding.dtype, lang)),
+            ulp=_data(finding.ulp, numerals.ulps(finding.ulp, finding.dtype, lang)),
+            bound=_data(finding.bound, numerals.ratio(finding.bound)),
+            plain=_datum(finding.plain),
         )
     )
-    if one.absolute is not None:
-        size = numerals.figure(one.absolute)
+    if finding.absolute is not None:
+        size = numerals.figure(finding.absolute)
         text += Markup("{}{}").format(words["comma"], words["absolute"].format(size=size))
     return text
 
 
-def _misleads(one: Measurement, words: Mapping[str, str]) -> str:
+def _misleads(m: Measurement, words: Mapping[str, str]) -> str:
     return words["misleads"].format(
-        place=f"{one.subject}, {one.op} {one.direction} {one.dtype}",
-        ulp=numerals.ulps(one.number("ulp", "max"), one.dtype, words["lang"]),
-        case=one.case,
-        condition=numerals.figure(as_number(one.worst.get("condition"))),
-        bound=numerals.ratio(one.number("bound", "max_ratio")),
+        place=f"{m.subject}, {m.op} {m.direction} {m.dtype}",
+        ulp=numerals.ulps(m.number("ulp", "max"), m.dtype, words["lang"]),
+        case=m.case,
+        condition=numerals.figure(as_number(m.worst.get("condition"))),
+        bound=numerals.ratio(m.number("bound", "max_ratio")),
     )
 
 
-def _row(one: Measurement, study: Study) -> list[Any]:
-    ok = one.status == "ok"
+def _row(m: Measurement, study: Study) -> list[Any]:
+    ok = m.status == "ok"
     return [
-        one.op, one.direction, one.dtype, one.record["framework"], one.record.get("version"),
-        one.device, one.case, one.output, one.status, one.verdict.name if ok else None,
-        " ".join(one.flags), input_of(one).name.lower() if ok else None,
-        one.tally("elements") if ok else None, concerned(one)[0] if ok else None,
-        one.tally("not_correctly_rounded") if ok else None, one.number("ulp", "max"),
-        one.number("ulp", "mean"), one.number("bound", "max_ratio"), one.number("plain", "ratio"),
-        one.number("condition", "median"), known_cause(study.explanation_of(one)),
+        m.op, m.direction, m.dtype, m.record["framework"], m.record.get("version"),
+        m.device, m.case, m.output, m.status, m.verdict.name if ok else None,
+        " ".join(m.flags), input_of(m).name.lower() if ok else None,
+        m.tally("elements") if ok else None, concerned(m)[0] if ok else None,
+        m.tally("not_correctly_rounded") if ok else None, m.number("ulp", "max"),
+        m.number("ulp", "mean"), m.number("bound", "max_ratio"), m.number("plain", "ratio"),
+        m.number("condition", "median"), known_cause(study.explanation_of(m)),
     ]  # fmt: skip
 
 
 def slim(page: str) -> str:
-    """The page without what HTML does not need: end tags of cells and list items, quotes around
-    plain values, scopes of heads, empty lines. Text holds neither tags nor double quotes, as they
-    are escaped there."""
+    """The page without what HTML can omit: end tags of cells and list items, quotes around plain
+    values, scopes of heads, empty lines. Text holds neither tags nor double quotes, which are
+    escaped there."""
     body, script, end = page.partition("<script>")
     body = re.sub(r"</(?:td|th|tr|li|dt|dd)>\s*", "", body)
     body = re.sub(r' scope="(?:col|row)"', "", body)
@@ -321,32 +321,32 @@ def _brief(case: str) -> str:
 
 
 def _within(case: str, op: str) -> str:
-    """A case without its op, where that is said already."""
+    """A case without its op, where the context names it."""
     return _brief(case).removeprefix(f"{op}/")
 
 
 def _largest_rounding(study: Study) -> Measurement | None:
-    """The largest error in ulp that is rounding all the same: why ulp alone misleads."""
+    """The largest error in ulp that is rounding nevertheless: it shows why ulp alone misleads."""
     some = [
-        one
-        for one in study.measurements
-        if one.verdict.name == "rounding"
-        and not one.unusual
-        and as_number(one.worst.get("condition"))
-        and (one.ulp_max or 0) > 100
+        m
+        for m in study.measurements
+        if m.verdict.name == "rounding"
+        and not m.unusual
+        and as_number(m.worst.get("condition"))
+        and (m.ulp_max or 0) > 100
     ]
-    return max(some, key=lambda one: (one.ulp_max or 0, one.case), default=None)
+    return max(some, key=lambda m: (m.ulp_max or 0, m.case), default=None)
 
 
 def _limits(study: Study) -> list[tuple[str, str, str]]:
-    """(ops, limit, source) of the declared limits that the records carry."""
+    """(ops, limit, source) of the declared limits in the records."""
     found: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for one in study.measurements:
-        bound = one.record.get("bound") or {}
+    for m in study.measurements:
+        bound = m.record.get("bound") or {}
         limit = as_number(bound.get("limit"))
         if limit is not None:
             source = str(bound.get("limit_source") or "no source recorded")
-            found[numerals.figure(limit), source].add(one.op)
+            found[numerals.figure(limit), source].add(m.op)
     return sorted((numerals.joined(sorted(ops)), *limit) for limit, ops in found.items())
 
 
@@ -360,7 +360,7 @@ def environment_lines(record: Record) -> list[tuple[str, str]]:
             parts = [f"{key} {inner}" for key, inner in value.items() if inner is not None]
             value = ", ".join(parts)
         elif isinstance(value, list):
-            value = ", ".join(str(one) for one in value)
+            value = ", ".join(str(item) for item in value)
         if value != "":
             lines.append((name, str(value)))
     return lines

@@ -17,7 +17,7 @@ from refkernels.reporting.measure.scores import Block, Score, falling
 from refkernels.reporting.measure.series import GrowthPlot, SeriesLine, Spread, safe_name
 from refkernels.reporting.words.numerals import count, joined
 
-MOST_ROWS = 60  # of the plot of error / bound: more are no picture any more
+MOST_ROWS = 60  # of the plot of error / bound: more could not be read
 Numbers = dict[str, int]  # subject -> its number, which gives colour and marker
 
 
@@ -27,7 +27,7 @@ def draw_bounds(blocks: list[Block], subjects: list[str]) -> Drawn | None:
         (f"{block.title} {row.dtype}", row.scores)
         for block in blocks
         for row in block.rows
-        if any(_drawable(one.bound) for one in row.scores.values())
+        if any(_drawable(score.bound) for score in row.scores.values())
     ]
     if not every:
         return None
@@ -69,7 +69,7 @@ def _largest_bounds(
     rows: list[tuple[str, dict[str, Score]]],
 ) -> list[tuple[str, dict[str, Score]]]:
     """At most MOST_ROWS rows, those with the largest error / bound, in their own order."""
-    sizes = [max(falling(one.bound) for one in scores.values()) for _, scores in rows]
+    sizes = [max(falling(score.bound) for score in scores.values()) for _, scores in rows]
     kept = set(sorted(range(len(rows)), key=lambda i: -sizes[i])[:MOST_ROWS])
     return [row for i, row in enumerate(rows) if i in kept]
 
@@ -96,7 +96,7 @@ def draw_growth(plot: GrowthPlot, subjects: list[str]) -> Drawn | None:
                 axes = figure.add_axes((left, bottom, 2.0 / width, 1.85 / height))
                 _growth_panel(axes, lines, numbers, label, values, xs)
                 if row == 0:
-                    drawing.no_digit_line(axes, "y", (y for one in lines for y in one.ulp), dtype)
+                    drawing.no_digit_line(axes, "y", (y for line in lines for y in line.ulp), dtype)
                 if row == 0:
                     axes.set_title(f"{direction} {output}, {dtype}")
                 if column == 0:
@@ -126,7 +126,7 @@ def draw_spread(
     tall = {d: max(len(panels.get((d, t), [])) for t in dtypes) for d in directions}
     height = 0.2 + sum(0.55 + 0.24 * rows for rows in tall.values())
     width = 0.2 + 3.6 * len(dtypes)
-    edges = sorted({edge for some in panels.values() for one in some for edge, _ in one.bins})
+    edges = sorted({edge for some in panels.values() for spread in some for edge, _ in spread.bins})
     with mpl.rc_context(drawing.STYLE):
         figure = Figure(figsize=(width, height))
         top = height + 0.05
@@ -141,7 +141,7 @@ def draw_spread(
                     box = (left, bottom / height, 2.5 / width, size / height)
                     axes = figure.add_axes(box)
                     _spread_panel(axes, some, numbers, edges)
-                    drawing.no_digit_line(axes, "x", (one.max for one in some), dtype)
+                    drawing.no_digit_line(axes, "x", (spread.max for spread in some), dtype)
                     axes.set_title(f"{direction} {dtype}")
         figure.text(0.95 / width, 0.07 / height, "error in ulp", color=drawing.INK)
         caption = (
@@ -199,7 +199,7 @@ def _growth_panel(
 
 
 def _far_apart(xs: list[float]) -> bool:
-    """Whether a logarithmic axis would crowd its points: then they stand at equal distances."""
+    """Whether a logarithmic axis would crowd its points; if so, they stand at equal distances."""
     positive = [x for x in xs if x > 0]
     return math.log10(max(positive)) - math.log10(min(positive)) > 30
 
@@ -283,7 +283,7 @@ def _spread_panel(axes: Axes, some: list[Spread], numbers: Numbers, edges: list[
     # Exact results (error 0) have no place on a logarithmic axis: they get a cell of their own.
     floor = min(min(positive), 0.25)
     zero_low, zero_high = floor / 4, floor
-    tops = [one.max for one in some if one.max is not None and math.isfinite(one.max)]
+    tops = [spread.max for spread in some if spread.max is not None and math.isfinite(spread.max)]
     top = max([*tops, positive[-1], 1.0])
     following = dict(zip(edges, [*edges[1:], None], strict=True))
     drawing.log_axis(axes, "x", [floor, top], zero_low * 2, most=6)
@@ -308,7 +308,7 @@ def _spread_panel(axes: Axes, some: list[Spread], numbers: Numbers, edges: list[
         if spread.max is not None and math.isfinite(spread.max):
             _mark(axes, max(spread.max, zero_low * 2), place, numbers[spread.subject])
     axes.axvline(0.5, color=drawing.MUTED, linewidth=0.8, linestyle=(0, (3, 2)), zorder=0)
-    axes.set_yticks(range(len(some)), [_short(one.subject) for one in some])
+    axes.set_yticks(range(len(some)), [_short(spread.subject) for spread in some])
     axes.tick_params(axis="y", length=0, labelcolor=drawing.INK)
     axes.spines["left"].set_visible(False)
     axes.set_ylim(len(some) - 0.5, -0.5)

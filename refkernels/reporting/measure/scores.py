@@ -1,8 +1,8 @@
 """How far each subject is from the truth: measurements gathered per op, pass, format, subject.
 
-Maxima are maxima over all cases. The mean of a score is that of the *typical case* (the upper
-median over cases): a mean over hard and easy cases together would describe neither.
-So every figure of a score stands in a record.
+Maxima are over all cases. The mean of a score is that of the *typical case* (the upper median over
+cases): a mean over hard and easy cases together would describe neither. So every figure of a score
+appears in a record.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from refkernels.reporting.words.vocabulary import (
 
 @dataclass(frozen=True, eq=False)
 class Score:
-    """What one subject did on one op, pass and format, over all cases and outputs."""
+    """The result of one subject on one op, pass and format, over all cases and outputs."""
 
     verdict: Verdict
     unusual: bool  # some measurement carries the flag
@@ -52,7 +52,7 @@ class ScoreRow:
     @property
     def badness(self) -> tuple[object, ...]:
         """Sort key, worst first, but float32 and float64 before what computes in 16 bits."""
-        worst = min((one.badness for one in self.scores.values()), default=(math.inf,))
+        worst = min((score.badness for score in self.scores.values()), default=(math.inf,))
         return (self.dtype not in WIDE, *worst, rank_of_dtype(self.dtype))
 
 
@@ -85,22 +85,22 @@ def blocks(study: Study) -> list[Block]:
         block.rows.sort(key=lambda row: row.badness)
     return sorted(
         found.values(),
-        key=lambda one: (one.rows[0].badness[:-1], one.op, rank_of_direction(one.direction)),
+        key=lambda each: (each.rows[0].badness[:-1], each.op, rank_of_direction(each.direction)),
     )
 
 
 def score(measurements: list[Measurement]) -> Score:
     """The score of some measurements with status ok; at least one."""
-    compared = sum(one.tally("compared") for one in measurements)
-    wrong = sum(one.tally("not_correctly_rounded") for one in measurements)
+    compared = sum(m.tally("compared") for m in measurements)
+    wrong = sum(m.tally("not_correctly_rounded") for m in measurements)
     return Score(
-        verdict=min((one.verdict for one in measurements), key=lambda one: (one.rank, one.name)),
-        unusual=any(one.unusual for one in measurements),
+        verdict=min((m.verdict for m in measurements), key=lambda m: (m.rank, m.name)),
+        unusual=any(m.unusual for m in measurements),
         compared=compared,
         correct=max(compared - wrong, 0),
-        ulp_max=largest(one.ulp_max for one in measurements),
-        ulp_mean=typical(one.number("ulp", "mean") for one in measurements),
-        bound=largest(one.number("bound", "max_ratio") for one in measurements),
+        ulp_max=largest(m.ulp_max for m in measurements),
+        ulp_mean=typical(m.number("ulp", "mean") for m in measurements),
+        bound=largest(m.number("bound", "max_ratio") for m in measurements),
     )
 
 
@@ -127,6 +127,6 @@ def _grouped(
     measurements: list[Measurement],
 ) -> dict[tuple[str, str, str, str], list[Measurement]]:
     groups: dict[tuple[str, str, str, str], list[Measurement]] = defaultdict(list)
-    for one in measurements:
-        groups[one.op, one.direction, one.dtype, one.subject].append(one)
+    for m in measurements:
+        groups[m.op, m.direction, m.dtype, m.subject].append(m)
     return groups

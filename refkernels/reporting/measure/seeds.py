@@ -1,4 +1,4 @@
-"""The seeds: the published threads this project began with, answered from the records.
+"""The seeds: the published threads that this project began with, answered from the records.
 
 Linear differs between frameworks with the initialisation; LayerNorm of a row of two near numbers
 and its gradient, exactly zero; cos and sin at pi and along a cosine schedule; the gradients of
@@ -22,7 +22,7 @@ CHIEF = ("torch", "paddle")  # the pair that the linear thread compares
 
 @dataclass(frozen=True, eq=False)
 class SeedAnswer:
-    """What one subject gave in one case and output: the element shown is its worst."""
+    """One subject's answer in one case and output; the element shown is its worst."""
 
     got: str
     exact: str
@@ -63,12 +63,12 @@ class Seeds:
     @property
     def alike(self) -> list[tuple[str, str]]:
         """The pairs whose bits are equal in all linear cases."""
-        found = []
+        identical = []
         for pair in self.pairs:
-            some = [one.pairs[pair] for one in self.linear if pair in one.pairs]
-            if all(one.elements and one.equal == one.elements for one in some):
-                found.append(pair)
-        return found
+            some = [case.pairs[pair] for case in self.linear if pair in case.pairs]
+            if all(case.elements and case.equal == case.elements for case in some):
+                identical.append(pair)
+        return identical
 
     def __bool__(self) -> bool:
         return bool(self.linear or self.layernorm or self.pi or self.gradients)
@@ -76,7 +76,7 @@ class Seeds:
 
 def seeds(study: Study) -> Seeds:
     """The threads' cases, in float32."""
-    linear = [one for one in seed_cases(study) if one.dtype == DTYPE] or seed_cases(study)
+    linear = [case for case in seed_cases(study) if case.dtype == DTYPE] or seed_cases(study)
     pairs = pairs_of(linear)
     pairs.sort(key=lambda pair: set(pair) != set(CHIEF))
     return Seeds(
@@ -93,38 +93,38 @@ def seeds(study: Study) -> Seeds:
     )
 
 
-def chief_pairs(found: Seeds) -> list[tuple[str, Pair]]:
+def chief_pairs(answered: Seeds) -> list[tuple[str, Pair]]:
     """(case, torch against paddle) where the records have them."""
     shown = []
-    for one in found.linear:
-        pair = next((p for names, p in one.pairs.items() if set(names) == set(CHIEF)), None)
+    for seed in answered.linear:
+        pair = next((p for names, p in seed.pairs.items() if set(names) == set(CHIEF)), None)
         if pair is not None:
-            shown.append((one.case, pair))
+            shown.append((seed.case, pair))
     return shown
 
 
-def sentences(found: Seeds, words: Mapping[str, str]) -> list[str]:
-    """The threads' answers in words, each only where the records bear it out."""
-    said = []
-    apart = chief_pairs(found)
+def sentences(answered: Seeds, words: Mapping[str, str]) -> list[str]:
+    """The answers to the threads in words, each only if the records bear it out."""
+    lines = []
+    apart = chief_pairs(answered)
     zero = [pair for case, pair in apart if "bias=zero" in case]
     other = [pair for case, pair in apart if "bias=" in case and "bias=zero" not in case]
     same = bool(zero) and all(pair.difference == 0 for pair in zero)
     if same and other and all(pair.difference for pair in other):
-        said.append(words["seed:said_linear"])
+        lines.append(words["seed:said_linear"])
     nonzero = sorted(
         name
-        for _, output, answers in found.layernorm.rows
-        for name, one in answers.items()
-        if output == "dx" and one.at_zero
+        for _, output, answers in answered.layernorm.rows
+        for name, answer in answers.items()
+        if output == "dx" and answer.at_zero
     )
     if nonzero:
         who = listed(words, list(dict.fromkeys(nonzero)))
-        said.append(words["seed:said_layernorm"].format(who=who))
-    answers = [one for _, _, row in found.pi.rows for one in row.values()]
-    if answers and not any(one.violated for one in answers):
-        said.append(words["seed:said_pi"])
-    return said
+        lines.append(words["seed:said_layernorm"].format(who=who))
+    answers = [answer for _, _, row in answered.pi.rows for answer in row.values()]
+    if answers and not any(answer.violated for answer in answers):
+        lines.append(words["seed:said_pi"])
+    return lines
 
 
 def _table(study: Study, regime: str, outputs: Iterable[str], ops: tuple[str, ...] = ()) -> Table:
@@ -132,10 +132,10 @@ def _table(study: Study, regime: str, outputs: Iterable[str], ops: tuple[str, ..
         lambda: defaultdict(list)
     )
     wanted = tuple(outputs)
-    for one in study.measurements:
-        fits = one.regime == regime and one.dtype == DTYPE and one.output in wanted
-        if fits and (not ops or (one.op in ops and one.direction == "forward")):
-            rows[one.case, one.output][one.subject].append(one)
+    for m in study.measurements:
+        fits = m.regime == regime and m.dtype == DTYPE and m.output in wanted
+        if fits and (not ops or (m.op in ops and m.direction == "forward")):
+            rows[m.case, m.output][m.subject].append(m)
     order = sorted(rows, key=lambda key: (_easy(key[0]), key[0], wanted.index(key[1])))
     return Table(
         [
@@ -150,19 +150,19 @@ def _easy(case: str) -> tuple[bool, bool]:
     return "affine=yes" in case, "eps=0.1" in case
 
 
-def _answer(one: Measurement) -> SeedAnswer:
-    got, exact = one.worst.get("got") or {}, one.worst.get("exact") or {}
-    violated = one.record.get("invariants_violated")
-    at_zero = one.number("error", "max_abs_at_zero") if "nonzero_at_zero" in one.flags else None
-    compared = one.tally("compared")
+def _answer(m: Measurement) -> SeedAnswer:
+    got, exact = m.worst.get("got") or {}, m.worst.get("exact") or {}
+    violated = m.record.get("invariants_violated")
+    at_zero = m.number("error", "max_abs_at_zero") if "nonzero_at_zero" in m.flags else None
+    compared = m.tally("compared")
     return SeedAnswer(
         got=str(got.get("decimal") or ""),
         exact=_short(str(exact.get("decimal") or "")),
-        ulp=largest([one.number("ulp", "max")]),
-        dtype=one.dtype,
-        bound=as_number((one.record.get("bound") or {}).get("max_ratio")),
+        ulp=largest([m.number("ulp", "max")]),
+        dtype=m.dtype,
+        bound=as_number((m.record.get("bound") or {}).get("max_ratio")),
         at_zero=at_zero,
-        correct=max(compared - one.tally("not_correctly_rounded"), 0),
+        correct=max(compared - m.tally("not_correctly_rounded"), 0),
         compared=compared,
         violated=tuple(str(name) for name in violated) if isinstance(violated, list) else (),
     )

@@ -1,7 +1,7 @@
-"""What the growth plots draw: one figure per regime and op; one line per subject.
+"""The data of the growth plots: one figure per regime and op, one line per subject.
 
-A regime is drawn when exactly one numeric parameter varies in its cases; `PLOTS` names the
-parameter where several vary, and gives the axis its words. A new op adds one line at most.
+A regime is drawn if exactly one numeric parameter varies in its cases. If several vary, `PLOTS`
+names the parameter; it also labels the axis. A new op adds one line to it at most.
 """
 
 from __future__ import annotations
@@ -73,32 +73,32 @@ def growth_plots(study: Study) -> list[GrowthPlot]:
     """The figures: regimes of `PLOTS` in its order, then others by name; in each the ops whose
     errors grow most, by name."""
     groups: dict[tuple[str, str], list[Measurement]] = defaultdict(list)
-    for one in study.measurements:
-        groups[one.op, one.regime].append(one)
+    for m in study.measurements:
+        groups[m.op, m.regime].append(m)
     found: dict[str, list[tuple[float, GrowthPlot]]] = defaultdict(list)
     for (op, regime), some in groups.items():
         growth = _axis(regime, some)
         if growth is None:
             continue
-        drawn = _chosen_formats({one.dtype for one in some})
+        drawn = _chosen_formats({m.dtype for m in some})
         panels: dict[tuple[str, str, str], list[SeriesLine]] = {}
-        for direction in sorted({one.direction for one in some}, key=rank_of_direction):
-            passed = [one for one in some if one.direction == direction]
+        for direction in sorted({m.direction for m in some}, key=rank_of_direction):
+            passed = [m for m in some if m.direction == direction]
             output = passed[0].output  # the op's chief output comes first in its records
             for dtype in drawn:
-                alike = [one for one in passed if one.output == output and one.dtype == dtype]
+                alike = [m for m in passed if m.output == output and m.dtype == dtype]
                 lines = _lines(growth.parameter, alike)
                 if lines:
                     panels[direction, output, dtype] = lines
-        left_out = tuple(sorted({one.dtype for one in some} - set(drawn), key=rank_of_dtype))
-        declared, grown = any(growth is one for one in PLOTS), _grown(panels)
+        left_out = tuple(sorted({m.dtype for m in some} - set(drawn), key=rank_of_dtype))
+        declared, grown = any(growth is plotted for plotted in PLOTS), _grown(panels)
         if panels and (declared or grown > LEAST_GROWTH):
-            cases = len({one.case for one in some})
+            cases = len({m.case for m in some})
             found[regime].append((grown, GrowthPlot(growth, op, panels, cases, left_out)))
     place = {growth.regime: number for number, growth in enumerate(PLOTS)}
     chosen: list[GrowthPlot] = []
-    for regime in sorted(found, key=lambda one: (place.get(one, len(PLOTS)), one)):
-        most = sorted(found[regime], key=lambda one: (-one[0], one[1].op))[:MOST_OPS]
+    for regime in sorted(found, key=lambda growth: (place.get(growth, len(PLOTS)), growth)):
+        most = sorted(found[regime], key=lambda item: (-item[0], item[1].op))[:MOST_OPS]
         chosen += sorted((plot for _, plot in most), key=lambda plot: plot.op)
     return chosen[:MOST_PLOTS]
 
@@ -110,7 +110,7 @@ def _chosen_formats(dtypes: set[str]) -> list[str]:
 
 
 def _grown(panels: dict[tuple[str, str, str], list[SeriesLine]]) -> float:
-    """By what factor some line's error differs from end to end: where there is something to see."""
+    """The largest factor by which a line's error changes from end to end: is there much to see?"""
     grown = 1.0
     for lines in panels.values():
         for line in lines:
@@ -125,8 +125,8 @@ def _axis(regime: str, some: list[Measurement]) -> Growth | None:
         if growth.regime == regime:
             return growth
     values: dict[str, set[float]] = defaultdict(set)
-    for one in some:
-        for name, value in one.parameters.items():
+    for m in some:
+        for name, value in m.parameters.items():
             number = as_number(value)
             if number is not None and math.isfinite(number):
                 values[name].add(number)
@@ -138,17 +138,17 @@ def _axis(regime: str, some: list[Measurement]) -> Growth | None:
 
 def _lines(parameter: str, some: list[Measurement]) -> list[SeriesLine]:
     points: dict[str, dict[float, list[Measurement]]] = defaultdict(lambda: defaultdict(list))
-    for one in some:
-        x = as_number(one.parameters.get(parameter))
+    for m in some:
+        x = as_number(m.parameters.get(parameter))
         if x is not None and math.isfinite(x) and x >= 0:
-            points[one.subject][x].append(one)
+            points[m.subject][x].append(m)
     lines = []
     for subject in sorted(points):
         at = points[subject]
         if len(at) > 1:
             places = sorted(at)
-            ulp = [largest(drawn_ulp(one.ulp_max, one.dtype) for one in at[v]) for v in places]
-            bound = [largest(one.number("bound", "max_ratio") for one in at[v]) for v in places]
+            ulp = [largest(drawn_ulp(m.ulp_max, m.dtype) for m in at[v]) for v in places]
+            bound = [largest(m.number("bound", "max_ratio") for m in at[v]) for v in places]
             lines.append(SeriesLine(subject, places, ulp, bound))
     return lines
 
@@ -169,10 +169,10 @@ class Spread:
 
 
 def closely_looked_at(study: Study) -> set[str]:
-    """The ops with many cases, whose plots have something to show; all ops where none has many."""
+    """The ops with many cases, whose plots have something to show; all ops if none has many."""
     cases: dict[str, set[str]] = defaultdict(set)
-    for one in study.measurements:
-        cases[one.op].add(one.case)
+    for m in study.measurements:
+        cases[m.op].add(m.case)
     return {op for op, names in cases.items() if len(names) >= MANY_CASES} or set(cases)
 
 
@@ -181,9 +181,9 @@ def spreads(study: Study) -> dict[str, dict[tuple[str, str], list[Spread]]]:
     op with many cases."""
     groups: dict[tuple[str, str, str, str], list[Measurement]] = defaultdict(list)
     chosen = closely_looked_at(study)
-    for one in study.measurements:
-        if one.op in chosen:
-            groups[one.op, one.direction, one.dtype, one.subject].append(one)
+    for m in study.measurements:
+        if m.op in chosen:
+            groups[m.op, m.direction, m.dtype, m.subject].append(m)
     found: dict[str, dict[tuple[str, str], list[Spread]]] = defaultdict(lambda: defaultdict(list))
     formats = {op: _chosen_formats({key[2] for key in groups if key[0] == op}) for op, *_ in groups}
     for key in sorted(
@@ -192,11 +192,11 @@ def spreads(study: Study) -> dict[str, dict[tuple[str, str], list[Spread]]]:
     ):
         op, direction, dtype, subject = key
         bins: dict[float, int] = defaultdict(int)
-        for one in groups[key]:
-            for edge, number in (one.record.get("ulp") or {}).get("histogram") or []:
+        for m in groups[key]:
+            for edge, number in (m.record.get("ulp") or {}).get("histogram") or []:
                 if as_number(edge) is not None and math.isfinite(edge):
                     bins[min(float(edge), all_digits(dtype))] += int(number)
-        top = largest(drawn_ulp(one.ulp_max, dtype) for one in groups[key])
+        top = largest(drawn_ulp(m.ulp_max, dtype) for m in groups[key])
         if bins:
             found[op][direction, dtype].append(Spread(subject, sorted(bins.items()), top))
     return found

@@ -13,7 +13,7 @@ Place = tuple[str, str, str, str, str]
 
 @dataclass(frozen=True)
 class SettingEffect:
-    """What a seat's settings change in another's bits: `ops` in `changed` of `outputs`."""
+    """What a seat's settings change in the bits of another: `ops`, in `changed` of `outputs`."""
 
     subject: str
     base: str
@@ -25,9 +25,9 @@ class SettingEffect:
 def setting_effects(study: Study) -> list[SettingEffect]:
     """Each seat with settings beside the one that lacks the fewest of them."""
     digests: dict[str, dict[Place, str]] = {}
-    for one in study.measurements:
-        if (digest := one.record.get("digest")) is not None:
-            digests.setdefault(one.subject, {})[_place(one)] = str(digest)
+    for m in study.measurements:
+        if (digest := m.record.get("digest")) is not None:
+            digests.setdefault(m.subject, {})[_place(m)] = str(digest)
     names = dict(_named(digests))
     effects = []
     for subject, name in names.items():
@@ -47,8 +47,8 @@ def setting_effects(study: Study) -> list[SettingEffect]:
     return effects
 
 
-def _place(one: Measurement) -> Place:
-    return one.op, one.direction, one.output, one.dtype, one.case
+def _place(m: Measurement) -> Place:
+    return m.op, m.direction, m.output, m.dtype, m.case
 
 
 def _named(subjects: dict[str, dict[Place, str]]) -> Iterator[tuple[str, SeatName]]:

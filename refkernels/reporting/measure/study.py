@@ -1,8 +1,8 @@
 """A study: the records, sorted by kind, with a short unambiguous label for each thing measured.
 
 A *subject* is a framework in one version, on one device, under one set of settings, or a formula
-that its adapter composes ("NumPy formula"); its label says only as much as tells it from the other
-subjects ("torch", or "torch==2.6.0:cuda:0"), as the command line takes it (`seat_names`).
+that its adapter composes ("NumPy formula"). Its label says no more than distinguishes it from the
+other subjects ("torch", or "torch==2.6.0:cuda:0"), in the form of the command line (`seat_names`).
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class Measurement:
     flags: tuple[str, ...]
 
     def number(self, group: str, name: str) -> float | None:
-        """The number `record[group][name]`, or None where there is none."""
+        """The number `record[group][name]`, or None if there is none."""
         return as_number((self.record.get(group) or {}).get(name))
 
     @property
     def ulp_max(self) -> float | None:
-        """The largest error in ulp, None where the worst one stands at an infinite bound.
+        """The largest error in ulp; None if the bound is infinite at the worst element.
 
-        There an overflow inside is allowed, so that any result is: its ulp measure nothing.
+        There an intermediate overflow is allowed, and so is any result: ulps measure nothing.
         """
         error = as_number(self.worst.get("ulp_error"))
         allowed = bool(error) and as_number(self.worst.get("error_over_bound")) == 0
@@ -59,7 +59,7 @@ class Measurement:
 
     @property
     def worst(self) -> dict[str, Any]:
-        """The worst element, an empty dict where nothing was compared."""
+        """The worst element; an empty dict if nothing was compared."""
         return self.record.get("worst") or {}
 
     @property
@@ -68,11 +68,11 @@ class Measurement:
         return "unusual" in self.flags
 
 
-def absolute_error(one: Measurement) -> float | None:
-    """|got - exact| at the worst element, where its error in ulp leaves no digit: beside a relative
-    error that is huge because the value is tiny, this says how much is lost."""
-    worst = one.worst
-    if not lost(abs(as_number(worst.get("ulp_error")) or 0.0), one.dtype):
+def absolute_error(m: Measurement) -> float | None:
+    """|got - exact| at the worst element, if its error in ulp leaves no digit: where a relative
+    error is huge because the value is tiny, this says how much is lost."""
+    worst = m.worst
+    if not lost(abs(as_number(worst.get("ulp_error")) or 0.0), m.dtype):
         return None
     try:
         got, exact = (float(str(worst[side]["decimal"])) for side in ("got", "exact"))
@@ -104,31 +104,31 @@ class Study:
         taken = [_measurement(record, labels) for record in by_kind["measurement"]]
         known = ("measurement", "agreement", "invariance", "environment", "explanation")
         return cls(
-            measurements=[one for one in taken if one.status == "ok"],
-            failures=[one for one in taken if one.status != "ok"],
+            measurements=[m for m in taken if m.status == "ok"],
+            failures=[m for m in taken if m.status != "ok"],
             agreements=by_kind["agreement"],
-            invariances=[(_label_of(one, labels), one) for one in by_kind["invariance"]],
+            invariances=[(_label_of(record, labels), record) for record in by_kind["invariance"]],
             environments=by_kind["environment"],
-            explanations=[(_label_of(one, labels), one) for one in by_kind["explanation"]],
+            explanations=[(_label_of(record, labels), record) for record in by_kind["explanation"]],
             subjects=_ordered(taken),
             unknown=sum(len(some) for kind, some in by_kind.items() if kind not in known),
         )
 
     @cached_property
     def answered(self) -> set[tuple[str, str]]:
-        """Which op was answered by which subject."""
-        return {(one.op, one.subject) for one in self.measurements}
+        """The (op, subject) pairs with an answer."""
+        return {(m.op, m.subject) for m in self.measurements}
 
     @property
     def without_formulas(self) -> Study:
-        """The agreements of kernels alone: a formula in a framework's ops has none of its own."""
-        formulas = {one.subject for one in self.measurements if one.record.get("formula")}
-        kept = [one for one in self.agreements if formulas.isdisjoint((one["a"], one["b"]))]
+        """The agreements between kernels only: a formula in a framework's ops is not a kernel."""
+        formulas = {m.subject for m in self.measurements if m.record.get("formula")}
+        kept = [m for m in self.agreements if formulas.isdisjoint((m["a"], m["b"]))]
         return replace(self, agreements=kept)
 
-    def explanation_of(self, one: Measurement) -> Record | None:
-        """What was found out on the case of a measurement."""
-        return self._explained.get((one.subject, one.op, one.direction, one.dtype, one.case))
+    def explanation_of(self, m: Measurement) -> Record | None:
+        """The explanation of a measurement's case, if there is one."""
+        return self._explained.get((m.subject, m.op, m.direction, m.dtype, m.case))
 
     @cached_property
     def _explained(self) -> dict[tuple[str, ...], Record]:
@@ -141,7 +141,7 @@ class Study:
 
 def _ordered(some: list[Measurement]) -> list[str]:
     """The subjects by name, kernels before formulas in a framework's ops."""
-    formulas = {one.subject: bool(one.record.get("formula")) for one in some}
+    formulas = {m.subject: bool(m.record.get("formula")) for m in some}
     return sorted(formulas, key=lambda name: (formulas[name], name))
 
 
@@ -169,35 +169,36 @@ def _identity(record: Record) -> Identity:
 
 
 def _labels(identities: set[Identity]) -> dict[Identity, str]:
-    """The shortest label that tells each identity from the others of its framework: a name that
-    `--framework` takes, or words where there is none (a formula)."""
-    told = {
-        one: _told(one, [other for other in identities if other[0] == one[0]]) for one in identities
+    """The shortest label that distinguishes each identity from the others of its framework: a name
+    that `--framework` takes, or words if there is none (a formula)."""
+    distinguishing = {
+        key: _distinguishing(key, [other for other in identities if other[0] == key[0]])
+        for key in identities
     }
-    names = {one: _name(*parts) for one, parts in told.items()}
+    names = {key: _name(*parts) for key, parts in distinguishing.items()}
     several = {name for name in names.values() if list(names.values()).count(name) > 1}
     return {
-        one: name if name and name not in several else _words(*told[one])
-        for one, name in names.items()
+        key: name if name and name not in several else _words(*distinguishing[key])
+        for key, name in names.items()
     }
 
 
-def _told(one: Identity, kin: list[Identity]) -> Identity:
-    """What of an identity tells it from its kin; "" for the rest."""
-    # A framework that is not installed has no version: that alone is no second version.
+def _distinguishing(identity: Identity, kin: list[Identity]) -> Identity:
+    """The parts of an identity that distinguish it from its kin; "" for the others."""
+    # A framework that is not installed has no version: that alone is not a second version.
     versions = {other[1] for other in kin if other[1]}
     devices = {other[2] for other in kin if other[2]}
     shared = set.intersection(*(set(other[3]) for other in kin))
     return (
-        one[0],
-        one[1] if len(versions) > 1 else "",
-        one[2] if len(devices) > 1 else "",
-        tuple(setting for setting in one[3] if setting not in shared),
+        identity[0],
+        identity[1] if len(versions) > 1 else "",
+        identity[2] if len(devices) > 1 else "",
+        tuple(setting for setting in identity[3] if setting not in shared),
     )
 
 
 def _name(name: str, version: str, device: str, settings: tuple[tuple[str, str], ...]) -> str:
-    """The name of a seat, "" where these have none."""
+    """The name of a seat; "" if these parts have none."""
     try:
         own = parse(name)
         every = tuple(merged(dict(settings), own).items())
@@ -209,16 +210,16 @@ def _name(name: str, version: str, device: str, settings: tuple[tuple[str, str],
 
 
 def _words(name: str, version: str, device: str, settings: tuple[tuple[str, str], ...]) -> str:
-    told = "[" + " ".join(f"{key}={value}" for key, value in settings) + "]" if settings else ""
-    return " ".join(filter(None, (name, version, device, told)))
+    listed = "[" + " ".join(f"{key}={value}" for key, value in settings) + "]" if settings else ""
+    return " ".join(filter(None, (name, version, device, listed)))
 
 
 def _label_of(record: Record, labels: dict[Identity, str]) -> str:
-    """An invariance record's subject: the settings are what it varies, so they may differ."""
+    """An invariance record's subject: its settings may differ, since it varies them."""
     wanted = _identity(record)
     if wanted in labels:
         return labels[wanted]
-    alike = sorted(labels[one] for one in labels if one[:3] == wanted[:3])
+    alike = sorted(labels[label] for label in labels if label[:3] == wanted[:3])
     return alike[0] if alike else wanted[0]
 
 

@@ -1,8 +1,8 @@
 """Symptoms: findings gathered until one cause takes one line, and the card of each seat.
 
-What a seat does to an op in a format is one symptom for each kind of input and verdict; one that a
-more ordinary input shows already, as bad, is not told again. Formats are told together, and so are
-ops where one cause was found for them. On a card ordinary inputs come first, then what is most
+What a seat does to an op in a format is one symptom for each kind of input and verdict. A symptom
+that a more ordinary input already shows, as bad, is not repeated. Formats are joined, and so are
+ops with one known cause. A card begins with ordinary inputs, and among these with what is most
 wrong (`inputs.loss`).
 """
 
@@ -58,9 +58,9 @@ class Symptom:
 
     @cached_property
     def example(self) -> Measurement:
-        """The measurement that is shown: the explained one."""
+        """The measurement to show: the explained one."""
         if self.explanation is not None:
-            mine = [one for one in self.some if explains(self.explanation, one)]
+            mine = [m for m in self.some if explains(self.explanation, m)]
             return example_of(mine or self.some)
         return example_of(self.some)
 
@@ -76,18 +76,18 @@ class Symptom:
     @property
     def ops(self) -> list[str]:
         """The ops that show it, the example's first."""
-        return sorted({one.op for one in self.some}, key=lambda op: (op != self.example.op, op))
+        return sorted({m.op for m in self.some}, key=lambda op: (op != self.example.op, op))
 
     @property
     def directions(self) -> list[str]:
-        return sorted({one.direction for one in self.some}, key=rank_of_direction)
+        return sorted({m.direction for m in self.some}, key=rank_of_direction)
 
     @property
     def dtypes(self) -> list[str]:
         """The formats, the example's first."""
         mine = self.example.dtype
         return sorted(
-            {one.dtype for one in self.some}, key=lambda name: (name != mine, rank_of_dtype(name))
+            {m.dtype for m in self.some}, key=lambda name: (name != mine, rank_of_dtype(name))
         )
 
     @property
@@ -127,37 +127,39 @@ class Symptom:
         return f"{listed(words, shown)} {passes}, {listed(words, self.dtypes)}"
 
     def because(self, words: Mapping[str, str], lang: str) -> str:
-        """The cause in words with how sure it is, that none was found, or "" where none was looked
+        """The cause in words with its confidence; that none was found; or "" if none was looked
         for."""
         return cause_text(self.explanation, words, lang)
 
     def size(self, words: Mapping[str, str], short: str = "") -> str:
-        """How many elements are concerned, and how wrong they are; with `short`="short:" in fewer
+        """How many elements are affected, and how wrong they are; with `short`="short:" in fewer
         words."""
-        one = self.example
-        part, whole = concerned(one)
-        told = share(part, whole)
-        if one.tally("special_value_mismatches"):
-            return words["special"].format(share=told)
-        mean = one.number("ulp", "mean")
-        right = None if mean is None else digits(mean, one.dtype)
+        m = self.example
+        part, whole = concerned(m)
+        affected = share(part, whole)
+        if m.tally("special_value_mismatches"):
+            return words["special"].format(share=affected)
+        mean = m.number("ulp", "mean")
+        right = None if mean is None else digits(mean, m.dtype)
         parts = []
-        if violated := one.record.get("invariants_violated"):
+        if violated := m.record.get("invariants_violated"):
             names = [clipped(str(name), 60) for name in violated]
             parts.append(words["violates"].format(names=listed(words, names)))
         elif self.verdict == UNUSUAL:
-            plain = figure(one.number("plain", "ratio"))
+            plain = figure(m.number("plain", "ratio"))
             parts.append(words["times_plain"].format(plain=plain))
         else:
             whole_array = short and part == whole
-            parts.append(words["all_elements" if whole_array else "elements"].format(share=told))
+            parts.append(
+                words["all_elements" if whole_array else "elements"].format(share=affected)
+            )
         if right is not None and right[0] < right[1]:
             key = "digits" if right[0] else "no_digit"
             parts.append(words[short + key].format(right=right[0], whole=right[1]))
         return words["comma"].join(parts)
 
     def shown(self, words: Mapping[str, str]) -> str:
-        """`x = -1.839 gives 0.0262, exact 0.0236`, "" where the record has no element."""
+        """`x = -1.839 gives 0.0262, exact 0.0236`; "" if the record has no element."""
         worst = self.example.worst
         got, exact = ((worst.get(side) or {}).get("decimal") for side in ("got", "exact"))
         if got is None or exact is None:
@@ -186,7 +188,7 @@ class Card:
 
     @property
     def first(self) -> list[Symptom]:
-        """What is shown unfolded."""
+        """The symptoms shown unfolded."""
         return self.lines[:MOST_LINES]
 
     @property
@@ -195,38 +197,38 @@ class Card:
 
 
 def cards(study: Study) -> list[Card]:
-    """A card for each seat that answered, the one with most to say first."""
-    found: dict[str, list[Symptom]] = defaultdict(list)
-    for one in symptoms(study):
-        found[one.subject].append(one)
+    """A card for each seat that answered, the one with the most important symptom first."""
+    groups: dict[str, list[Symptom]] = defaultdict(list)
+    for symptom in symptoms(study):
+        groups[symptom.subject].append(symptom)
     some = []
     for subject in study.subjects:
-        taken = [one for one in study.measurements if one.subject == subject]
+        taken = [m for m in study.measurements if m.subject == subject]
         if taken:
-            mine = found[subject]
+            mine = groups[subject]
             some.append(
                 Card(
                     subject,
                     str(taken[0].record.get("version") or ""),
                     len(taken),
-                    sum(one.verdict.rank >= _ROUNDING for one in taken),
-                    [one for one in mine if one.input is not Input.EDGE],
-                    [one for one in mine if one.input is Input.EDGE],
+                    sum(m.verdict.rank >= _ROUNDING for m in taken),
+                    [symptom for symptom in mine if symptom.input is not Input.EDGE],
+                    [symptom for symptom in mine if symptom.input is Input.EDGE],
                 )
             )
     return sorted(some, key=lambda card: (card.badness, card.subject))
 
 
 def worth_explaining(study: Study) -> list[Measurement]:
-    """The examples of the lines on cards that nobody has explained yet, as long as the seat has
-    fewer explanations than it may."""
+    """The examples of the lines on cards that are not explained yet, up to each seat's limit of
+    explanations."""
     explained: dict[str, int] = defaultdict(int)
     for subject, _ in study.explanations:
         explained[subject] += 1
     wanted = []
     for card in cards(study):
         room = MOST_EXPLAINED - explained[card.subject]
-        missing = [one.example for one in card.first if one.explanation is None]
+        missing = [symptom.example for symptom in card.first if symptom.explanation is None]
         wanted += missing[: max(0, room)]
     return wanted
 
@@ -234,9 +236,9 @@ def worth_explaining(study: Study) -> list[Measurement]:
 def symptoms(study: Study) -> list[Symptom]:
     """All symptoms beyond rounding, the most important first."""
     groups: dict[tuple[str, str, str], list[Measurement]] = defaultdict(list)
-    for one in study.measurements:
-        if level_of(one).rank < _ROUNDING:
-            groups[one.subject, one.op, one.dtype].append(one)
+    for m in study.measurements:
+        if level_of(m).rank < _ROUNDING:
+            groups[m.subject, m.op, m.dtype].append(m)
     measured = Measured(study)
     alone = [each for some in groups.values() for each in _of_one_op(some, study, measured)]
     together: dict[tuple[object, ...], list[Symptom]] = defaultdict(list)
@@ -245,21 +247,24 @@ def symptoms(study: Study) -> list[Symptom]:
         about = ("cause", cause) if cause else ("op", symptom.ops[0], unexplained)
         place = (symptom.subject, symptom.input, symptom.verdict.name, *about)
         together[place].append(symptom)
-    found = []
+    joined = []
     for alike in together.values():
-        first = min(alike, key=lambda one: one.badness)
-        some = (*first.some, *(each for one in alike if one is not first for each in one.some))
-        found.append(replace(first, some=some, loss=max(one.loss for one in alike)))
-    return sorted(found, key=lambda one: one.badness)
+        first = min(alike, key=lambda symptom: symptom.badness)
+        some = (
+            *first.some,
+            *(each for symptom in alike if symptom is not first for each in symptom.some),
+        )
+        joined.append(replace(first, some=some, loss=max(symptom.loss for symptom in alike)))
+    return sorted(joined, key=lambda symptom: symptom.badness)
 
 
 def _of_one_op(some: list[Measurement], study: Study, measured: Measured) -> Iterator[Symptom]:
-    """What one seat does to one op in one format. What a more ordinary input shows as badly is not
-    told again."""
+    """The symptoms of one op on one seat in one format. What a more ordinary input already shows,
+    as bad, is not repeated."""
     parts: dict[tuple[Input, float, str], list[Measurement]] = defaultdict(list)
-    for one in some:
-        level = level_of(one)
-        parts[input_of(one), level.rank, level.name].append(one)
+    for m in some:
+        level = level_of(m)
+        parts[input_of(m), level.rank, level.name].append(m)
     kept: list[tuple[Input, float, list[Measurement], list[Measurement]]] = []
     for (kind, rank, _), mine in sorted(parts.items(), key=lambda item: item[0][:2]):
         covering = next((every for _, seen, _, every in kept if seen <= rank), None)
@@ -268,22 +273,22 @@ def _of_one_op(some: list[Measurement], study: Study, measured: Measured) -> Ite
         else:
             covering += mine
     for kind, _, mine, every in kept:
-        every = [one for one in every if (input_of(one) is Input.EDGE) is (kind is Input.EDGE)]
-        told = (study.explanation_of(one) for one in mine)
-        explanation = next((one for one in told if one is not None), None)
+        every = [m for m in every if (input_of(m) is Input.EDGE) is (kind is Input.EDGE)]
+        explanations = (study.explanation_of(m) for m in mine)
+        explanation = next((m for m in explanations if m is not None), None)
         yield Symptom(tuple(mine), kind, measured.loss(every), explanation)
 
 
-def explains(record: Record, one: Measurement) -> bool:
+def explains(record: Record, m: Measurement) -> bool:
     """Whether an explanation is of this measurement's case."""
     return bool(
         (record["op"], record["direction"], record["dtype"], record["case"])
-        == (one.op, one.direction, one.dtype, one.case)
+        == (m.op, m.direction, m.dtype, m.case)
     )
 
 
 def cause_text(record: Record | None, words: Mapping[str, str], lang: str) -> str:
-    """What an explanation found, in words; "" where there is none."""
+    """What an explanation found, in words; "" if there is none."""
     if record is None or record.get("status") != "ok":
         return ""
     cause = known_cause(record)
@@ -292,13 +297,17 @@ def cause_text(record: Record | None, words: Mapping[str, str], lang: str) -> st
     confidence = str(record.get("confidence") or "")
     key = "maybe" if confidence == "consistent" else "it"
     sure = words.get(f"confidence:{confidence}", confidence)
-    return words[key].format(says=_said(record, cause, lang), confidence=sure)
+    return words[key].format(says=_sentence(record, cause, lang), confidence=sure)
 
 
-def _said(record: Mapping[str, Any], cause: str, lang: str) -> str:
-    """What the cause says with its numbers; its identifier where a record lacks these."""
-    told = {"cause": cause, "model": record.get("model"), "details": record.get("details") or {}}
+def _sentence(record: Mapping[str, Any], cause: str, lang: str) -> str:
+    """The cause in words with its numbers; its identifier if a record lacks these."""
+    candidate = {
+        "cause": cause,
+        "model": record.get("model"),
+        "details": record.get("details") or {},
+    }
     try:
-        return clipped(says(told, lang, bool(record.get("among"))), 400)
+        return clipped(says(candidate, lang, bool(record.get("among"))), 400)
     except (LookupError, ValueError, TypeError, AttributeError):
         return cause

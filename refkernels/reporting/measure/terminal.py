@@ -9,7 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from refkernels.reporting.measure.headline import headline, settings_told
+from refkernels.reporting.measure.headline import headline, settings_sentences
 from refkernels.reporting.measure.study import Study
 from refkernels.reporting.measure.symptoms import Card, Symptom, cards
 from refkernels.reporting.reading import Record
@@ -34,14 +34,16 @@ def terminal_table(
     height has room for, or all with `everything`. Raises ValueError for an unknown language."""
     words = words_of(lang)
     study = Study.of(records)
-    told = headline(study, words)
-    parts: list[RenderableType] = [Text(words["space"].join(told if everything else told[:2]))]
-    found = cards(study)
-    room = max(1, (height - _AROUND) // max(1, len(found)) - 1)
-    for card in found:
+    sentences = headline(study, words)
+    parts: list[RenderableType] = [
+        Text(words["space"].join(sentences if everything else sentences[:2]))
+    ]
+    every = cards(study)
+    room = max(1, (height - _AROUND) // max(1, len(every)) - 1)
+    for card in every:
         parts += _card(card, words, lang, None if everything else room)
     if not everything:
-        parts += [Text(sentence) for sentence in settings_told(study, words)]
+        parts += [Text(sentence) for sentence in settings_sentences(study, words)]
     table = Table.grid()
     table.add_column(max_width=WIDTH)
     for part in parts:
@@ -65,21 +67,21 @@ def environment_table(lines: Iterable[Any]) -> RenderableType:
 
 
 def _card(card: Card, words: Any, lang: str, room: int | None) -> list[RenderableType]:
-    """The seat in a line, then its symptoms in as many lines as there is room for, or whole where
-    all are asked for."""
+    """The seat in a line, then its symptoms in as many lines as there is room for, or in full if
+    all are wanted."""
     head = Text(clipped(card.subject, 40), style="bold")
     fine = words["seat_line"].format(share=share(card.fine, card.measurements))
     head.append(f"{words['colon']}{fine}", style="default")
     lines: list[RenderableType] = [head]
     if room is None:
-        for one in (*card.lines, *card.edges):
-            lines += _whole(one, words, lang)
+        for symptom in (*card.lines, *card.edges):
+            lines += _whole(symptom, words, lang)
         return lines
     shown = 0
-    for one in card.first:
+    for symptom in card.first:
         if len(lines) > room:
             break
-        lines += _lines(one, words, lang, room + 1 - len(lines))
+        lines += _lines(symptom, words, lang, room + 1 - len(lines))
         shown += 1
     more = len(card.lines) - shown
     left = [words["line_more"].format(n=more)] if more > 0 else []
@@ -94,20 +96,20 @@ def _card(card: Card, words: Any, lang: str, room: int | None) -> list[Renderabl
     return lines
 
 
-def _lines(one: Symptom, words: Any, lang: str, room: int) -> list[RenderableType]:
-    """What differs first: it is the end that a narrow terminal cuts off. A cause that does not fit
-    goes into lines of its own, if there is room."""
-    told = one.because(words, lang) if one.cause else ""
-    size = one.size(words, "short:")
-    parts = [part for part in (size, told) if part]
-    line = _name(one, words, "/".join(one.dtypes))
+def _lines(symptom: Symptom, words: Any, lang: str, room: int) -> list[RenderableType]:
+    """What differs comes first, because a narrow terminal cuts off the end. A cause that does not
+    fit gets lines of its own, if there is room."""
+    reason = symptom.because(words, lang) if symptom.cause else ""
+    size = symptom.size(words, "short:")
+    parts = [part for part in (size, reason) if part]
+    line = _name(symptom, words, "/".join(symptom.dtypes))
     whole = line + _after(words, words["comma"].join(parts))
-    if whole.cell_len > WIDTH and len(one.dtypes) > 1 and (not told or room < 2):
-        line = _name(one, words, f"{one.dtypes[0]} +{len(one.dtypes) - 1}")
+    if whole.cell_len > WIDTH and len(symptom.dtypes) > 1 and (not reason or room < 2):
+        line = _name(symptom, words, f"{symptom.dtypes[0]} +{len(symptom.dtypes) - 1}")
         whole = line + _after(words, words["comma"].join(parts))
-    if not told or whole.cell_len <= WIDTH or room < 2:
+    if not reason or whole.cell_len <= WIDTH or room < 2:
         return [whole]
-    rows = Text(told, style="dim").wrap(Console(width=WIDTH), WIDTH - len(_INDENT))
+    rows = Text(reason, style="dim").wrap(Console(width=WIDTH), WIDTH - len(_INDENT))
     if len(rows) > room - 1:
         rest = " ".join(row.plain.strip() for row in rows[room - 2 :])
         rows[room - 2] = Text(rest, style="dim")
@@ -115,21 +117,30 @@ def _lines(one: Symptom, words: Any, lang: str, room: int) -> list[RenderableTyp
     return [short, *(Text(_INDENT) + row for row in rows[: room - 1])]
 
 
-def _name(one: Symptom, words: Any, dtypes: str) -> Text:
-    line = Text(f" {one.verdict.glyph} ", style=one.verdict.colour)
-    line.append(f"{listed(words, one.ops[:2])}{'…' if one.ops[2:] else ''}", style="bold")
-    if one.directions == ["backward"]:
+def _name(symptom: Symptom, words: Any, dtypes: str) -> Text:
+    line = Text(f" {symptom.verdict.glyph} ", style=symptom.verdict.colour)
+    line.append(f"{listed(words, symptom.ops[:2])}{'…' if symptom.ops[2:] else ''}", style="bold")
+    if symptom.directions == ["backward"]:
         line.append(" backward", style="bold")
     return line.append(f" {dtypes}", style="bold")
 
 
-def _after(words: Any, told: str) -> Text:
-    return Text(words["colon"] + told, style="default")
+def _after(words: Any, text: str) -> Text:
+    return Text(words["colon"] + text, style="default")
 
 
-def _whole(one: Symptom, words: Any, lang: str) -> list[RenderableType]:
-    line = Text(f" {one.verdict.glyph} {short_of(one.verdict, lang)}  ", style=one.verdict.colour)
-    line.append(one.what(words, 99), style="bold")
-    line.append(f" [{words['kind:' + one.kind]}]{words['colon']}{one.size(words)}", style="default")
-    more = [one.because(words, lang), one.shown(words), words["on"].format(case=one.example.case)]
+def _whole(symptom: Symptom, words: Any, lang: str) -> list[RenderableType]:
+    line = Text(
+        f" {symptom.verdict.glyph} {short_of(symptom.verdict, lang)}  ",
+        style=symptom.verdict.colour,
+    )
+    line.append(symptom.what(words, 99), style="bold")
+    line.append(
+        f" [{words['kind:' + symptom.kind]}]{words['colon']}{symptom.size(words)}", style="default"
+    )
+    more = [
+        symptom.because(words, lang),
+        symptom.shown(words),
+        words["on"].format(case=symptom.example.case),
+    ]
     return [line, *[Text(f"   {clipped(text, 300)}", style="dim") for text in more if text]]

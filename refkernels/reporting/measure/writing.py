@@ -15,9 +15,9 @@ def write_report(directory: Path, lang: str = "en") -> list[Path]:
     directory/records.jsonl.
 
     Returns the files written, the two pages first. The same records give the same bytes. Plots and
-    scripts that an earlier report left and this one does not have are removed.
-    Raises ValueError for a language that is not there, RecordsError (one sentence, with the line)
-    for records that cannot be read.
+    scripts of an earlier report that this one does not have are removed.
+    Raises ValueError for an unknown language, RecordsError (one sentence, with the line) for
+    records that cannot be read.
     """
     directory = Path(directory)
     report = Report.of(read_records(directory / "records.jsonl"), lang)

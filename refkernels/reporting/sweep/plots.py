@@ -1,6 +1,6 @@
-"""Sweeps drawn along the number line: the largest error and the share of wrong roundings a binade.
+"""Sweeps drawn along the number line: largest error and share of wrong roundings per binade.
 
-The inputs lie on one line from the most negative to the largest, a step a binade, so that every
+The inputs lie on one line from the most negative to the largest, one step per binade, so that every
 input has its place and the subnormals are in the middle.
 """
 
@@ -19,7 +19,7 @@ from refkernels.reporting.reading import Record
 from refkernels.reporting.sweep.rows import SweepRow
 from refkernels.reporting.words.numerals import all_digits, lost
 
-_LOGARITHMIC = 8.0  # errors beyond so many ulp need a logarithmic axis
+_LOGARITHMIC = 8.0  # ulp: larger errors need a logarithmic axis
 
 
 def draw_sweeps(op: str, dtype: str, sweeps: list[SweepRow], subjects: list[str]) -> Drawn | None:
@@ -66,7 +66,7 @@ def draw_sweeps(op: str, dtype: str, sweeps: list[SweepRow], subjects: list[str]
 
 
 def _steps(axes: Axes, points: list[tuple[float, float]], colour: str) -> None:
-    """A step a binade wide for each point; binades that were not swept are gaps."""
+    """A step one binade wide for each point; binades that were not swept are gaps."""
     x: list[float] = []
     y: list[float] = []
     for place, value in points:

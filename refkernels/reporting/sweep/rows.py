@@ -1,4 +1,4 @@
-"""Sweep records in the words of a table: one row a function, framework and format."""
+"""Sweep records in the words of a table: one row per function, framework and format."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from refkernels.reporting.words.numerals import share, ulp_figure
 from refkernels.reporting.words.vocabulary import Verdict, rank_of_dtype
 from refkernels.seat_names import framework_of
 
-# What a fault is called, and what it means, in the order of how bad it is.
+# The name of each fault and its meaning, the worst first.
 FAULTS = {
     "special_value_mismatches": (
         "wrong special",
@@ -39,7 +39,7 @@ FAULTS = {
 
 @dataclass(frozen=True, eq=False)
 class SweepRow:
-    """One sweep: what the table says of it."""
+    """One sweep, as the table shows it."""
 
     record: Record
 
@@ -53,7 +53,7 @@ class SweepRow:
 
     @property
     def subject(self) -> str:
-        """`torch 2.13.0+cpu`, with the settings of its name, and the device where it is no CPU."""
+        """`torch 2.13.0+cpu`, with the settings in its name, and the device unless it is a CPU."""
         device = str(self.record.get("device") or "cpu")
         framework = framework_of(self.record["framework"])
         _, sign, settings = self.record["framework"].partition("@")
@@ -66,7 +66,7 @@ class SweepRow:
 
     @property
     def reason(self) -> str:
-        """Why it failed, as a whole or in part; empty where it did not."""
+        """Why it failed, as a whole or in part; empty if it did not."""
         return str(self.record.get("reason") or "")
 
     @property
@@ -108,17 +108,17 @@ class SweepRow:
 
     @property
     def faults(self) -> list[tuple[str, str, int, dict[str, Any]]]:
-        """(name, short words, how many, first input) of all that was counted, worst first."""
+        """(name, short words, how many, first input) of every fault that occurred, worst first."""
         firsts = self.record.get("firsts") or {}
         violated = self.record.get("invariants") or []
-        found = []
+        counted = []
         for name, (words, _) in FAULTS.items():
             if number := self.counts.get(name, 0):
                 first = firsts.get(name, {})
                 if name == "invariants_violated" and violated:
                     first = violated[0]
-                found.append((name, words, number, first))
-        return found
+                counted.append((name, words, number, first))
+        return counted
 
     @cached_property
     def distances(self) -> list[tuple[str, int]]:
@@ -127,7 +127,7 @@ class SweepRow:
 
     @property
     def rate(self) -> float | None:
-        """Inputs a second of one worker, framework and oracle together."""
+        """Inputs per second of one worker, framework and oracle together."""
         seconds = (self.record.get("seconds") or {}).get("total")
         return self.counts["inputs"] / seconds if seconds and self.swept else None
 

@@ -14,7 +14,7 @@ _SUBJECT = 16
 
 
 def sweep_table(records: list[Record]) -> RenderableType:
-    """One line a sweep, what is wrong beneath it, and a legend."""
+    """One line per sweep, its faults beneath it, and a legend."""
     sweeps = rows(records)
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     table.add_column("op", max_width=10, overflow="fold")

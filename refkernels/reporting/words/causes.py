@@ -18,9 +18,9 @@ class Cause:
     """`says` completes "The kernel ..."; `todo` is advice. Both by language; `{name}` stands for a
     number in the candidate's details.
 
-    Advice is tested or not given: a switch is named where a test sets it and sees the bits change,
-    or where `sources`, the pages of those who make the switch, say that it does this. What the
-    author of a kernel should write instead is tested on a kernel written so.
+    Advice is tested or not given. A switch is named if a test sets it and sees the bits change, or
+    if `sources`, its makers' pages, say that it does this. Advice to the author of a kernel is
+    tested on a kernel that follows it.
     """
 
     says: dict[str, str]
@@ -138,7 +138,7 @@ CAUSES: dict[str, Cause] = {
         *_REPORT,
     ),
     "wrong_dtype": _cause(
-        "gives the right result rounded to a narrower format ({format})",
+        "returns the right result rounded to a narrower format ({format})",
         "结果是正确的，但被舍入为更窄的格式（{format}）",
         "Look for a cast, an autocast region, or a buffer of that format on the way.",
         "请检查途中是否有类型转换、autocast 区域或该格式的缓冲区。",
@@ -183,7 +183,7 @@ CAUSES: dict[str, Cause] = {
         "应当除以行的实际长度。",
     ),
     "padded_row": _cause(
-        "takes mean and variance of rows padded with zeros, from {n} to {padded}",
+        "computes mean and variance of rows padded with zeros, from {n} to {padded}",
         "均值和方差取自以零填充的行（长度由 {n} 变为 {padded}）",
         "Mask the padding in both sums, and divide by the length of the row.",
         "两个和都应屏蔽填充部分，并除以行的实际长度。",
@@ -191,11 +191,11 @@ CAUSES: dict[str, Cause] = {
     "dropped_tail": _cause(
         "leaves the last {dropped} of {n} terms out of its sums",
         "求和时漏掉了 {n} 项中的最后 {dropped} 项",
-        "Go on with the terms that do not fill a block.",
+        "Add the terms that do not fill a block, too.",
         "应当处理不足一块的剩余项。",
     ),
     "early_overflow": _cause(
-        "overflows before the end: {intermediate} is infinite in {format} where the result is not",
+        "overflows early: {intermediate} is infinite in {format} where the result is not",
         "中间结果提前溢出：{intermediate} 在 {format} 中已是无穷大，而最终结果仍是有限值",
         "Write the formula so that nothing overflows before its result, or compute it in a format "
         "with a wider range.",
@@ -254,7 +254,7 @@ CAUSES: dict[str, Cause] = {
         "updates the running variance with the biased variance of the batch",
         "用批次的有偏方差更新滑动方差",
         "Multiply the stored variance by n / (n - 1) when weights move between frameworks; it "
-        "matters for small batches alone.",
+        "matters only for small batches.",
         "在框架之间迁移权重时，把保存的方差乘以 n / (n - 1)；仅对小批次有影响。",
         "https://docs.pytorch.org/docs/stable/generated/torch.nn.BatchNorm2d.html",
         "https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/nn/BatchNorm2D_en.html",
@@ -323,12 +323,12 @@ CAUSES: dict[str, Cause] = {
     "float8_misread": _cause(
         "reads the bits of one float8 as the other's: e4m3fn as e5m2, or e5m2 as e4m3fn",
         "把一种 float8 的位模式当作另一种来读：e4m3fn 当作 e5m2，或反之",
-        "Check the dtype that the kernel is told.",
+        "Check the dtype that is passed to the kernel.",
         "请检查传给内核的数据类型。",
         "https://arxiv.org/abs/2209.05433",
     ),
     "nan_saturated": _cause(
-        "takes NaN and infinity of float8 for the largest finite number",
+        "reads NaN and infinity of float8 as the largest finite number",
         "把 float8 的 NaN 与无穷大当作最大的有限数",
         "Saturate when converting to float8; in float8, NaN stays NaN.",
         "饱和只应发生在转换为 float8 时；float8 中的 NaN 应当保持为 NaN。",
@@ -353,7 +353,7 @@ CAUSES: dict[str, Cause] = {
         "应当直接把操作数相乘，再对和进行缩放。",
     ),
     "kernel_flipped": _cause(
-        "flips the kernel: a convolution as mathematics has it, not the cross-correlation that "
+        "flips the kernel: this is a mathematical convolution, not the cross-correlation that "
         "frameworks compute",
         "翻转了卷积核：计算的是数学意义上的卷积，而不是各框架所用的互相关",
         "Flip the taps once more, or compare with a weight that is flipped along its spatial axes.",
@@ -373,7 +373,7 @@ CAUSES: dict[str, Cause] = {
         "请检查遍历卷积核的循环到何处结束。",
     ),
     "first_group_alone": _cause(
-        "convolves the first group's channels for all groups",
+        "convolves the first group's channels for every group",
         "所有分组都使用了第一组的通道",
         "Add the group's first channel, g * C / G, to the index of the channel.",
         "通道下标应当加上该组的起始通道 g * C / G。",
@@ -385,21 +385,21 @@ CAUSES: dict[str, Cause] = {
         "请检查 dilation 确实传入，并且与抽头下标相乘。",
     ),
     "padding_at_front": _cause(
-        "puts in front the padding that belongs at the end, and the other way round",
+        "swaps the padding at the front and the padding at the end",
         "把应当补在末端的零补在了前端，反之亦然",
-        "Where the padding is odd, padding='same' has the greater part at the end.",
+        "If the padding is odd, padding='same' puts the larger part at the end.",
         "补零个数为奇数时，padding='same' 在末端多补一个。",
         "https://www.tensorflow.org/api_docs/python/tf/nn#notes_on_padding_2",
     ),
     "padding_replicated": _cause(
-        "repeats the outermost elements where zeros are asked for",
+        "pads with the outermost elements instead of zeros",
         "在应当补零的地方重复了边缘元素",
-        "Ask for padding_mode='zeros'.",
+        "Set padding_mode='zeros'.",
         "请使用 padding_mode='zeros'。",
         "https://docs.pytorch.org/docs/stable/generated/torch.nn.Conv2d.html",
     ),
     "stride_ignored": _cause(
-        "takes the inputs of dweight one after the other instead of a stride apart",
+        "reads the inputs of dweight one after the other instead of a stride apart",
         "计算 dweight 时逐个读取输入，而没有按步长（stride）间隔读取",
         "Multiply the place in dy by the stride: x[i * stride + k * dilation].",
         "dy 的下标应当乘以步长：x[i * stride + k * dilation]。",
@@ -456,7 +456,7 @@ CAUSES: dict[str, Cause] = {
         "https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/max_en.html",
     ),
     "divided_by_zero_factor": _cause(
-        "takes dy y / x for the gradient of a product, which is 0 / 0 where x is 0",
+        "computes the gradient of a product as dy y / x, which is 0 / 0 where x is 0",
         "以 dy y / x 作为乘积的梯度，在 x 为 0 处是 0 / 0",
         "Multiply the other factors: cumulative products from both ends.",
         "应当把其余因子相乘：从两端各求累积乘积。",
@@ -507,7 +507,7 @@ CAUSES: dict[str, Cause] = {
         "https://github.com/huggingface/transformers/pull/29402",
     ),
     "no_shift": _cause(
-        "takes exp(x) without subtracting the row's maximum first, which overflows",
+        "computes exp(x) without first subtracting the row's maximum, which overflows",
         "没有先减去该行的最大值就计算 exp(x)，会溢出",
         "Compute exp(x - max(x)); until then, subtract the row's maximum from the input.",
         "应当计算 exp(x - max(x))；临时规避：先从输入中减去各行的最大值。",
@@ -519,20 +519,19 @@ CAUSES: dict[str, Cause] = {
         "应当计算 exp(x - max(x))；临时规避：先从输入中减去各行的最大值。",
     ),
     "clipped_exponent": _cause(
-        "takes x - max(x) for -64 where it is less: probabilities below e^-64 are e^-64, and -inf "
-        "masks nothing",
+        "clamps x - max(x) at -64: probabilities below e^-64 become e^-64, and -inf masks nothing",
         "把小于 -64 的 x - max(x) 当作 -64：低于 e^-64 的概率都变成 e^-64，-inf 也就不起屏蔽作用",
-        "Leave the clipping out: where exp underflows it gives 0 by itself.",
+        "Remove the clamp: exp underflows to 0 by itself.",
         "去掉该截断：exp 下溢时自然得到 0。",
     ),
     "base_two": _cause(
-        "takes 2^(x - max(x)) for e^(x - max(x))",
+        "computes 2^(x - max(x)) instead of e^(x - max(x))",
         "把 e^(x - max(x)) 算成了 2^(x - max(x))",
         "Multiply by log2 e = 1.4426950408889634 before exp2.",
         "在 exp2 之前应乘以 log2 e = 1.4426950408889634。",
     ),
     "zero_padding": _cause(
-        "counts the zeros that its rows are padded with as logits",
+        "counts the zeros that pad its rows as logits",
         "把行末填充的 0 也当作 logit 计入",
         "Pad with -inf: tl.load(..., other=-float('inf')).",
         "应当用 -inf 填充：tl.load(..., other=-float('inf'))。",
@@ -560,9 +559,9 @@ CAUSES: dict[str, Cause] = {
         "log_softmax 为 dx = dy - softmax(x) sum(dy)。",
     ),
     "diagonal_jacobian": _cause(
-        "keeps the diagonal of softmax's Jacobian alone: dx = dy y (1 - y)",
+        "keeps only the diagonal of softmax's Jacobian: dx = dy y (1 - y)",
         "只保留了 softmax 雅可比矩阵的对角线：dx = dy y (1 - y)",
-        "Take all of it: dx = y (dy - sum(y dy)).",
+        "Use all of it: dx = y (dy - sum(y dy)).",
         "应当使用整个雅可比矩阵：dx = y (dy - sum(y dy))。",
     ),
     "unit_cotangent": _cause(
@@ -578,21 +577,21 @@ CAUSES: dict[str, Cause] = {
         '请使用 reduction="mean"，或除以计入的行数。',
     ),
     "all_rows_denominator": _cause(
-        "divides by the number of all rows, ignored ones among them",
+        "divides by the number of all rows, including ignored ones",
         "除数是全部行数，被忽略的行也计算在内",
-        "Divide by the rows that count: take reduction='sum' and divide it yourself.",
+        "Divide by the rows that count: use reduction='sum' and divide its result yourself.",
         "应当除以计入的行数：可取 reduction='sum' 再自行相除。",
     ),
     "row_count_denominator": _cause(
         "divides by the number of rows that count, not by the sum of their class weights",
         "除数是计入的行数，而不是这些行的类别权重之和",
-        "PyTorch's weighted mean divides by the sum of the labels' weights: say which one is "
+        "PyTorch's weighted mean divides by the sum of the labels' weights: decide which one is "
         "meant.",
         "PyTorch 的加权平均除以各标签权重之和：请明确要用哪一种。",
         "https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html",
     ),
     "batch_denominator": _cause(
-        "divides by the length of the first axis alone",
+        "divides only by the length of the first axis",
         "只除以第一个轴的长度",
         "Divide by the number of rows that count, over all leading axes.",
         "应当除以所有前导轴上计入的行数。",
@@ -612,7 +611,7 @@ CAUSES: dict[str, Cause] = {
         "请传入相同的 ignore_index。",
     ),
     "smoothing_of_other_classes": _cause(
-        "spreads label smoothing over the other classes alone, not over all of them",
+        "spreads label smoothing over the other classes only, not over all of them",
         "标签平滑只分摊到其他类别，而不是全部类别",
         "Give every class e / n, the true one 1 - e + e / n.",
         "每个类别应得 e / n，正确类别得 1 - e + e / n。",
@@ -626,11 +625,11 @@ CAUSES: dict[str, Cause] = {
     "label_wrapped": _cause(
         "takes a label out of range modulo the number of classes: -1 is the last class",
         "对越界的标签按类别数取模：-1 成为最后一类",
-        "Check the labels; give those to be ignored ignore_index.",
+        "Check the labels; set those that are to be ignored to ignore_index.",
         "请检查标签；要忽略的标签应设为 ignore_index。",
     ),
     "invalid_label_ignored": _cause(
-        "gives rows whose label is no class a loss of 0, silently",
+        "silently gives a loss of 0 to rows whose label is not a class",
         "标签不属于任何类别的行，损失悄悄记为 0",
         "Check the labels before the loss: 0 <= label < classes.",
         "请在计算损失之前检查标签：0 <= 标签 < 类别数。",
@@ -642,9 +641,9 @@ CAUSES: dict[str, Cause] = {
         "请用很大的负数代替 -inf 作屏蔽，或直接取出标签对应的对数概率。",
     ),
     "softmax_twice": _cause(
-        "applies softmax to what has been through it already",
+        "applies softmax to values that have been through it already",
         "对已经过 softmax 的值又做了一次 softmax",
-        "Pass the logits to cross entropy; it has the softmax in it.",
+        "Pass the logits to cross entropy, which includes the softmax.",
         "请把 logits 传给交叉熵；它自身已包含 softmax。",
     ),
     "no_softmax": _cause(
@@ -656,7 +655,7 @@ CAUSES: dict[str, Cause] = {
     "half_square": _cause(
         "computes half the squared difference",
         "计算的是平方差的一半",
-        "Leave the factor 1/2 out, or say that the loss has one.",
+        "Remove the factor 1/2, or document that the loss has one.",
         "请去掉因子 1/2，或说明该损失带有它。",
     ),
     "absolute_difference": _cause(
@@ -674,7 +673,7 @@ CAUSES: dict[str, Cause] = {
     "sign_at_zero": _cause(
         "gives the absolute difference a slope of 1 where it is 0",
         "在差为 0 处给绝对差的斜率取 1",
-        "Take 0 there: sign(0) = 0.",
+        "Use 0 there: sign(0) = 0.",
         "该处应取 0：sign(0) = 0。",
     ),
     "delta_left_out": _cause(
@@ -721,28 +720,28 @@ CAUSES: dict[str, Cause] = {
         "第一个参数应为模型的对数概率，第二个参数为目标。",
     ),
     "target_is_log": _cause(
-        "takes the target for log-probabilities where it is probabilities, or the other way round",
+        "mistakes a target of probabilities for log-probabilities, or the other way round",
         "把概率目标当作对数概率，或者相反",
         "Pass the same log_target.",
         "请传入相同的 log_target。",
     ),
     "no_logarithm": _cause(
-        "takes the logarithm of the input, which is one already",
+        "takes the logarithm of the input, which already is a logarithm",
         "对输入取了对数，而它已经是对数",
-        "Pass log-probabilities, and take no logarithm of them.",
+        "Pass log-probabilities, and do not take their logarithm.",
         "请传入对数概率，不要再取对数。",
     ),
     "scale_missing": _cause(
         "does not scale the scores, which are q k^T times 1 / sqrt(d)",
         "没有缩放得分：应当用 q k^T 乘以 1 / sqrt(d)",
-        "Multiply the scores by 1 / sqrt(d), or by the scale that was asked for.",
+        "Multiply the scores by 1 / sqrt(d), or by the given scale.",
         "应当把得分乘以 1 / sqrt(d)，或乘以所要求的 scale。",
         "https://arxiv.org/abs/1706.03762",
     ),
     "scale_squared": _cause(
         "applies the scale twice: 1 / d instead of 1 / sqrt(d)",
         "缩放了两次：用的是 1 / d，而不是 1 / sqrt(d)",
-        "Scale either q or the scores, once; pass scale=1 to a kernel whose q is scaled already.",
+        "Scale either q or the scores, once; pass scale=1 to a kernel if q is already scaled.",
         "只缩放一次，要么缩放 q，要么缩放得分；若 q 已经缩放，请传入 scale=1。",
     ),
     "scale_inverted": _cause(
@@ -754,7 +753,7 @@ CAUSES: dict[str, Cause] = {
     "causal_ignored": _cause(
         "lets every query see all keys, as if attention were not causal",
         "每个查询都能看到所有键，没有因果屏蔽",
-        "Pass the causal flag, or the mask, to the kernel that is called.",
+        "Pass the causal flag or the mask to the kernel that is called.",
         "请把因果标志或掩码传给实际调用的算子。",
     ),
     "causal_sees_next": _cause(
@@ -785,13 +784,13 @@ CAUSES: dict[str, Cause] = {
     "mask_ignored": _cause(
         "ignores the mask: every key takes part",
         "没有使用掩码：所有键都参与计算",
-        "See that the kernel takes a mask beside its other flags; PaddlePaddle 3.3 drops attn_mask "
-        "on a CPU where is_causal is set.",
+        "Check that the kernel takes a mask together with its other flags; PaddlePaddle 3.3 drops "
+        "attn_mask on a CPU if is_causal is set.",
         "请确认该算子在其他标志之外也接受掩码；PaddlePaddle 3.3 在 CPU 上设置 is_causal 时会"
         "丢弃 attn_mask。",
     ),
     "mask_inverted": _cause(
-        "takes the keys that the mask leaves out, and leaves out those that it keeps",
+        "uses the keys that the mask leaves out, and leaves out those that it keeps",
         "掩码取反：使用了应屏蔽的键，屏蔽了应保留的键",
         "True means that the key takes part in scaled_dot_product_attention, and that it does not "
         "in MultiheadAttention's masks: invert one of them.",
@@ -803,7 +802,7 @@ CAUSES: dict[str, Cause] = {
     "lengths_ignored": _cause(
         "attends the padding beyond each sequence's length",
         "没有使用序列长度：填充部分也参与了计算",
-        "Pass the lengths, or a mask made of them.",
+        "Pass the lengths, or a mask made from them.",
         "请传入长度，或由长度生成的掩码。",
     ),
     "heads_tiled": _cause(
@@ -818,8 +817,8 @@ CAUSES: dict[str, Cause] = {
         "adds -10000 to the scores of masked keys instead of -inf: they take part where scores "
         "are as large, and where a whole row is masked",
         "对被屏蔽的键加 -10000 而不是 -inf：当得分同样大，或整行都被屏蔽时，它们仍会参与计算",
-        "Mask with -inf, or with the format's most negative number; fully masked rows need a rule "
-        "of their own.",
+        "Mask with -inf, or with the format's most negative number; fully masked rows need their "
+        "own rule.",
         "请用 -inf 或该格式的最小负数作掩码；整行都被屏蔽的情形需另行规定。",
         "https://github.com/google-research/bert/blob/master/modeling.py",
     ),
@@ -830,7 +829,7 @@ CAUSES: dict[str, Cause] = {
         "应当在 softmax 之前置为 -inf。",
     ),
     "masked_keys_counted": _cause(
-        "masks the probabilities after softmax: the sum still has the masked keys",
+        "masks the probabilities after softmax: the sum still includes the masked keys",
         "在 softmax 之后才屏蔽概率：分母中仍包含被屏蔽的键",
         "Mask the scores before softmax, or divide by the sum of what is left.",
         "应当在 softmax 之前屏蔽得分，或除以剩余概率之和。",
@@ -838,8 +837,8 @@ CAUSES: dict[str, Cause] = {
     "masked_rows_nan": _cause(
         "gives NaN for a query whose keys are all masked: 0 / 0",
         "某个查询的所有键都被屏蔽时得到 NaN：0 / 0",
-        "Give 0, as PyTorch does from 2.5 on, or leave such rows out of what follows: one NaN "
-        "spoils every gradient of its head.",
+        "Return 0, as PyTorch does from 2.5 on, or leave such rows out of later computations: one "
+        "NaN spoils every gradient of its head.",
         "应当给出 0（PyTorch 自 2.5 起如此），或在后续计算中去掉这些行：一个 NaN 会破坏该头的"
         "所有梯度。",
         "https://github.com/pytorch/pytorch/issues/103749",
@@ -872,20 +871,20 @@ CAUSES: dict[str, Cause] = {
         "应当从 0 开始计数，缓存中也是如此。",
     ),
     "base_ignored": _cause(
-        "takes 10000 for the base that was asked for",
+        "uses 10000 instead of the given base",
         "没有使用所要求的 base，而是用了 10000",
         "Pass the model's rope_theta.",
         "请传入模型的 rope_theta。",
     ),
     "frequencies_of_whole_head": _cause(
-        "takes the exponents 2 i / d of the whole head, of which a part is rotated",
+        "uses the exponents 2 i / d of the whole head, although only a part of it is rotated",
         "只旋转一部分维度，指数却按整个头的 2 i / d 计算",
         "Divide by the number of rotated dimensions.",
         "应当除以参与旋转的维数。",
     ),
     "angles_in_float16": _cause(
         "computes the angles in float16: positions beyond 2048 are rounded, and their cosine is "
-        "of another angle",
+        "that of another angle",
         "用 float16 计算角度：超过 2048 的位置会被舍入，余弦属于另一个角度",
         "Compute position, frequency, cosine and sine in float32, and convert them at the end.",
         "位置、频率、余弦与正弦应以 float32 计算，最后再转换。",
@@ -893,20 +892,20 @@ CAUSES: dict[str, Cause] = {
     ),
     "angles_in_bfloat16": _cause(
         "computes the angles in bfloat16: positions beyond 256 are rounded, and their cosine is "
-        "of another angle",
+        "that of another angle",
         "用 bfloat16 计算角度：超过 256 的位置会被舍入，余弦属于另一个角度",
         "Compute position, frequency, cosine and sine in float32, and convert them at the end.",
         "位置、频率、余弦与正弦应以 float32 计算，最后再转换。",
         "https://github.com/huggingface/transformers/pull/29285",
     ),
     "angles_in_float32": _cause(
-        "computes the angles in float32, though x is float64: they are off by 2^-24 of the angle",
+        "computes the angles in float32 although x is float64: they are off by 2^-24 of the angle",
         "x 为 float64，角度却以 float32 计算：角度的误差约为其 2^-24",
         "Compute the angles in float64, or compare models in float32.",
         "角度应以 float64 计算，或在 float32 下比较模型。",
     ),
     "padding_zeroed": _cause(
-        "gives zeros for padding_idx instead of the table's row",
+        "returns zeros for padding_idx instead of the table's row",
         "padding_idx 处输出 0，而不是表中的那一行",
         "PyTorch keeps the row and only stops its gradient: set the row to 0 in both tables.",
         "PyTorch 保留该行，只是不更新它：请在两边都把表中该行置为 0。",
@@ -984,7 +983,7 @@ CAUSES: dict[str, Cause] = {
         *_REPORT,
     ),
     "transposed_weight": _cause(
-        "takes the weight transposed",
+        "uses the transposed weight",
         "把权重转置后使用",
         "Layouts differ: Paddle's Linear keeps its weight as (in, out), the others as (out, in).",
         "布局不同：Paddle 的 Linear 权重为 (in, out)，其余框架为 (out, in)。",
@@ -993,8 +992,8 @@ CAUSES: dict[str, Cause] = {
     "scale_factor": _cause(
         "gives the right result times {factor} ({named})",
         "给出的结果是正确结果的 {factor} 倍（{named}）",
-        "Look for a mean where a sum is meant (or the other way round), for a division by the "
-        "batch size or the number of devices, and for gradients that are clipped or scaled.",
+        "Look for a mean in place of a sum (or the other way round), for a division by the batch "
+        "size or the number of devices, and for gradients that are clipped or scaled.",
         "请检查是否把求和与求平均弄混，是否多做（少做）了对批大小、设备数的除法，以及梯度是否经过裁剪或缩放。",
     ),
     "sign_error": _cause(
@@ -1025,7 +1024,7 @@ CAUSES: dict[str, Cause] = {
         "Scale the data, or keep subnormal numbers: on a CPU PyTorch flushes them only after "
         "torch.set_flush_denormal(True).",
         "缩放数据，或保留次正规数：在 CPU 上，PyTorch 只有在调用 torch.set_flush_denormal(True) "
-        "之后才会冲刷它们。",
+        "之后才会将其刷新为零。",
         "https://docs.pytorch.org/docs/stable/generated/torch.set_flush_denormal.html",
     ),
     "argument_reduction": _cause(
@@ -1037,7 +1036,7 @@ CAUSES: dict[str, Cause] = {
     "fast_approximation": _cause(
         "uses a fast approximation whose error is larger than its specification",
         "使用了误差超出规格的快速近似",
-        "Look for its error in its documentation, and report it where that promises more.",
+        "Look up its error in its documentation, and report it if that promises more accuracy.",
         "请查阅其文档所声明的误差；若文档承诺的精度更高，请上报。",
     ),
     "erf_cancellation": _cause(

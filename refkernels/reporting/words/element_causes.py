@@ -39,7 +39,7 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
         "应当使用 expm1(x)。",
     ),
     "alpha_left_out": (
-        "takes alpha for 1",
+        "uses alpha = 1",
         "把 alpha 当作 1",
         "Multiply e^x - 1 by alpha.",
         "应当把 e^x - 1 乘以 alpha。",
@@ -109,13 +109,13 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
     "scaled_by_keep_probability": (
         "multiplies by 1 - p instead of dividing by it",
         "乘以 1 - p，而不是除以 1 - p",
-        "Divide what is kept by 1 - p.",
+        "Divide the elements that are kept by 1 - p.",
         "保留的元素应除以 1 - p。",
     ),
     "scaled_by_drop_probability": (
-        "divides by p: it takes p for the probability of being kept",
+        "divides by p: it mistakes p for the probability of keeping an element",
         "除以 p：把 p 当作保留概率",
-        "Pass the probability of being dropped.",
+        "Pass the probability of dropping an element.",
         "请传入丢弃概率。",
     ),
     "float32_scale": (
@@ -127,11 +127,11 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
     "mask_inverted": (
         "keeps what the mask drops, and drops what it keeps",
         "把掩码的含义弄反：保留了应丢弃的，丢弃了应保留的",
-        "Pass the mask of what is kept.",
+        "Pass the mask of the elements to keep.",
         "掩码应标记保留的元素。",
     ),
     "clipped_per_tensor": (
-        "clips each tensor by its own norm instead of all by the norm of all",
+        "clips each tensor by its own norm instead of all tensors by their global norm",
         "每个张量按各自的范数裁剪，而不是全部张量按全局范数裁剪",
         "Pass all parameters in one call.",
         "应当在一次调用中传入全部参数。",
@@ -143,14 +143,14 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
         "应当在一次调用中裁剪全部参数：自带裁剪的优化器会对每个参数组分别裁剪。",
     ),
     "clipped_globally": (
-        "clips by the norm of all tensors instead of each tensor by its own",
+        "clips by the global norm of all tensors instead of each tensor by its own norm",
         "按全局范数裁剪，而不是每个张量按各自的范数裁剪",
         "Clip tensor by tensor.",
         "应当逐个张量裁剪。",
     ),
     "clip_eps_differs": (
-        "has another factor: min(1, M / (n + 1e-6)) where M / max(n, M) is asked for, or the other "
-        "way round",
+        "uses another factor: min(1, M / (n + 1e-6)) instead of M / max(n, M), or the other way "
+        "round",
         "裁剪系数的定义不同：应为 M / max(n, M) 而使用 min(1, M / (n + 1e-6))，或者相反",
         "Both are in use: PyTorch and OneFlow add 1e-6, Paddle's classes and TensorFlow do not; "
         "they differ by 1e-6 / n.",
@@ -164,25 +164,25 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
         "去掉 eps，或与 1 取较小者。",
     ),
     "always_rescaled": (
-        "scales to the norm max_norm always, up as well as down",
+        "always scales to the norm max_norm, up as well as down",
         "总是把范数缩放到 max_norm，小于它时反而放大",
         "Compare first: min(1, max_norm / norm).",
         "应先比较：min(1, max_norm / norm)。",
     ),
     "clipping_left_out": (
-        "gives the gradients as they were",
+        "returns the gradients unclipped",
         "梯度原样返回，没有裁剪",
         "Check that clipping is called, after backward and before the step.",
         "请检查是否在反向传播之后、更新之前调用了裁剪。",
     ),
     "norm_not_rooted": (
-        "takes the sum of squares for the norm",
+        "uses the sum of squares as the norm",
         "把平方和当作范数",
         "Take its square root.",
         "应当开平方。",
     ),
     "sum_of_norms": (
-        "adds the tensors' norms up",
+        "adds up the tensors' norms",
         "把各张量的范数直接相加",
         "Take the root of the sum of their squares.",
         "应取各范数平方和的平方根。",
@@ -194,7 +194,7 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
         "请调用 pow，或以两倍精度保存对数。",
     ),
     "magnitude_of_base": (
-        "takes |x| for x: odd powers of negative numbers lose their sign",
+        "uses |x| instead of x: odd powers of negative numbers lose their sign",
         "用 |x| 代替 x：负数的奇次幂丢失了符号",
         "Give odd integer powers the sign of x.",
         "奇数次幂应带上 x 的符号。",
@@ -202,12 +202,12 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
     "zero_times_infinity": (
         "has no rule for x = 0 and y = 0 in the gradient of x: 0 times an infinite power is NaN",
         "x 的梯度中没有处理 x = 0 且 y = 0 的情形：0 乘以无穷大的幂得到 NaN",
-        "Give 0 where y is 0.",
+        "Return 0 where y is 0.",
         "y 为 0 处梯度应为 0。",
     ),
     "negative_base_ignored": (
-        "gives the exponent a gradient of 0 wherever x is not above 0, where there is none, or an "
-        "infinite one",
+        "gives the exponent a gradient of 0 wherever x is not above 0, where the gradient does not "
+        "exist or is infinite",
         "凡 x 不大于 0 之处，指数的梯度一律为 0，而那里的梯度不存在或为无穷大",
         "Compute dy x^y log(x) there too, so that a NaN shows.",
         "这些位置也应计算 dy x^y log(x)，让 NaN 显现出来。",
@@ -225,7 +225,7 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
         "请调用 atan2(a, b)。",
     ),
     "arguments_exchanged": (
-        "takes the arguments in the other order, atan2(b, a)",
+        "takes the arguments in the opposite order, atan2(b, a)",
         "参数顺序颠倒，计算的是 atan2(b, a)",
         "Pass the ordinate first.",
         "第一个参数应为纵坐标。",
@@ -249,7 +249,7 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
         "应当计算 √(a² + b²)。",
     ),
     "gate_swapped": (
-        "takes the second input for the gate: silu(b) a",
+        "uses the second input as the gate: silu(b) a",
         "把第二个输入当作门：silu(b) a",
         "Swap the two halves of the projection.",
         "请交换投影结果的两半。",

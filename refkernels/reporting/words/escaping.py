@@ -1,8 +1,8 @@
-"""Text of others (a framework's message, a name in a file) on its way to a page or a terminal.
+"""Foreign text (a framework's message, a name in a file) on its way to a page or a terminal.
 
-What a page shows is what the text says: no control character acts, no half character breaks the
-file, and Markdown and HTML see neither marks nor addresses to make links of. Links are made of what
-this package holds itself, never of what it is told.
+A page shows exactly what the text says: no control character acts, no half character breaks the
+file, and Markdown and HTML find neither marks nor addresses to turn into links. Links come only
+from this package's own text.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def escaped(text: str, length: int = 400) -> str:
 
 
 def code(text: str, length: int = 400) -> str:
-    """One line as Markdown's code, which is shown as it stands."""
+    """One line as Markdown's code, which is shown as it is."""
     line = clipped(text, length)
     fence = "`" * (1 + max(map(len, re.findall("`+", line)), default=0))
     return f"{fence} {line} {fence}" if "`" in line else f"{fence}{line}{fence}"

@@ -70,7 +70,7 @@ REASONS: dict[str, dict[str, str]] = {
         "只在一侧为 NaN、无穷或有限数：{index} 处为 {got}，应为 {right}",
         "wrong_bound": "{output} 的 {elements} 个元素中有 {wrong} 个超出误差界："
         "{index} 处为 {got}，应为 {right}，是误差界的 {over_bound} 倍",
-        "wrong_bits": "任何正确的求和次序都得到相同的位，"
+        "wrong_bits": "任何正确的求和顺序都得到相同的位，"
         "而 {output} 的 {elements} 个元素中有 {wrong} 个不同：{index} 处为 {got}，应为 {right}",
         "wrong_invariant": "{output} 违反了数学性质：{index} 处为 {got}",
         "too_few_families": "只有 {families} 类输入能拒绝所有诱饵",

@@ -1,4 +1,4 @@
-"""Models and orders of summation in Chinese: names, made of a few phrases, and what models do."""
+"""Models and orders of summation in Chinese: names, built from a few phrases, and descriptions."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def model_name(name: str, lang: str) -> str:
 
 
 def statement(model: str, english: str, lang: str) -> str:
-    """The sentence that says what a model does, "" where the language has none."""
+    """The sentence that describes a model; "" if the language has none."""
     return english if lang == "en" else _STATEMENTS.get(model, "")
 
 

@@ -1,7 +1,6 @@
-"""Numbers as a reader wants them: three significant digits at most, never rounded to a better fate.
+"""Numbers for a reader: three significant digits at most, and no rounding that flatters.
 
-A ratio below one never prints as 1, one above one never as 1, and a share is 100 % only when
-nothing is missing.
+A ratio below or above 1 never prints as 1, and a share is 100 % only if nothing is missing.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ NOTHING = "–"
 def figure(value: float | None, decimals: int = 1) -> str:
     """`value` with two or three significant digits: 0.60, 27.1, 70,188, 4.2e5; "–" for None.
 
-    `decimals` is how many follow the point where an exponent is written.
+    `decimals`: the digits after the point if there is an exponent.
     """
     if value is None:
         return NOTHING
@@ -39,14 +38,14 @@ _NO_DIGIT = {"en": ("no digit", "no digit is right"), "zh": ("无正确位", "�
 
 def all_digits(dtype: str) -> float:
     """The error in ulp that leaves no digit: a quarter of the value, 2^p / 4 ulp. A larger number
-    of ulp says no more. Infinite for a format that is not known."""
+    of ulp says no more. Infinite for an unknown format."""
     bits = _BITS.get(dtype)
     return math.inf if bits is None else 2.0 ** (bits - 2)
 
 
 def normal_range(dtype: str) -> tuple[float, float]:
     """The smallest normal number and 2^(emax + 1), beyond every finite one, as float64 holds it;
-    (0, infinity) for a format that is not known."""
+    (0, infinity) for an unknown format."""
     exponent = _EXPONENTS.get(dtype)
     if exponent is None:
         return 0.0, math.inf
@@ -60,8 +59,8 @@ def squares_from(dtype: str) -> float:
 
 
 def digits(error: float, dtype: str) -> tuple[int, int] | None:
-    """How many decimal digits an error of so many ulp leaves, and how many the format has; None
-    for a format that is not known and for NaN. An ulp or less leaves all."""
+    """The number of decimal digits that an error in ulp leaves, and of the format's digits; None
+    for an unknown format and for NaN. An ulp or less leaves all."""
     bits = _BITS.get(dtype)
     if bits is None or math.isnan(error):
         return None
@@ -74,17 +73,17 @@ def digits(error: float, dtype: str) -> tuple[int, int] | None:
 
 
 def lost(value: float | None, dtype: str) -> bool:
-    """Whether an error of so many ulp leaves no digit."""
+    """Whether an error in ulp leaves no digit."""
     return value is not None and math.isfinite(all_digits(dtype)) and value >= all_digits(dtype)
 
 
 def drawn_ulp(value: float | None, dtype: str) -> float | None:
-    """How high an error stands in a plot: no higher than where no digit is right."""
+    """The height of an error in a plot: at most that at which no digit is right."""
     return None if value is None else min(value, all_digits(dtype))
 
 
 def ulp_figure(value: float | None, dtype: str, lang: str = "en") -> str:
-    """A number of ulp for a column that says so; "no digit" where none is right."""
+    """A number for a column headed ulp; "no digit" if none is right."""
     return _NO_DIGIT[lang][0] if lost(value, dtype) else figure(value)
 
 
@@ -97,8 +96,8 @@ _LARGEST_RATIO = 1e17
 
 
 def ratio(value: float | None) -> str:
-    """`figure`, except that a value beside 1 says on which side of it it lies, and that beyond
-    10^17, more than float64's digits tell apart, the size means nothing."""
+    """`figure`, but a value close to 1 shows on which side it lies, and a value beyond 10^17 is
+    capped: float64's digits distinguish no more, so its size means nothing."""
     if value is not None and _LARGEST_RATIO < value < math.inf:
         return ">1.0e17"
     text = figure(value)

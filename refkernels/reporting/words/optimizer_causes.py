@@ -18,7 +18,7 @@ OPTIMIZERS: dict[str, tuple[str, str, str, str]] = {
         "选用 float32 能精确表示的 beta（例如 1 - 2**-10），或在比较时计入这一偏差。",
     ),
     "float32_powers": (
-        "takes the bias corrections from powers of the betas that it multiplies up in float32",
+        "computes the bias corrections from powers of the betas that it multiplies up in float32",
         "偏差修正取自以 float32 逐步相乘的 beta 幂",
         "Compute 1 - beta**step in float64.",
         "应当以 float64 计算 1 - beta**step。",
@@ -42,14 +42,14 @@ OPTIMIZERS: dict[str, tuple[str, str, str, str]] = {
     "step_off_by_one": (
         "corrects the bias for the step after this one",
         "偏差修正用的是下一步的步数",
-        "Count steps from 1, and raise the counter once a step.",
+        "Count steps from 1, and raise the counter once per step.",
         "步数应从 1 开始，每步只加一次。",
     ),
     "lazy_rows": (
         "leaves rows without a gradient as they are, weights and moments, as a sparse or lazy Adam "
         "does (with {with})",
         "对没有梯度的行，参数与动量都保持不变，即稀疏（惰性）Adam（同时为 {with}）",
-        "Both are in use: a dense Adam goes on moving such rows by their decaying moments. Choose "
+        "Both are in use: a dense Adam keeps moving such rows by their decaying moments. Choose "
         "one for both sides.",
         "两种都有人使用：稠密 Adam 会让这些行随衰减的动量继续更新。请在两边选用同一种。",
     ),
@@ -60,10 +60,10 @@ OPTIMIZERS: dict[str, tuple[str, str, str, str]] = {
         "应当除以最大的 v 的平方根。",
     ),
     "decay_ignored": (
-        "leaves weight decay out",
+        "leaves out weight decay",
         "没有作权重衰减",
-        "Look for what exempts the parameter: MindSpore decays none whose name has beta or gamma "
-        "in it, unless parameters are grouped.",
+        "Look for what exempts the parameter: MindSpore does not decay one whose name contains "
+        "beta or gamma, unless parameters are grouped.",
         "请检查该参数为何被排除：若参数未分组，MindSpore 不对名称中含有 beta 或 gamma 的参数"
         "作衰减。",
     ),
@@ -73,41 +73,41 @@ OPTIMIZERS: dict[str, tuple[str, str, str, str]] = {
         *_SAME_DECAY,
     ),
     "decay_decoupled": (
-        "takes weight decay off the parameter, beside the gradient's step",
+        "subtracts weight decay from the parameter, apart from the gradient's step",
         "权重衰减没有加到梯度上，而是直接作用于参数",
         *_SAME_DECAY,
     ),
     "decay_after_step": (
-        "takes weight decay off the parameter after the step, not off the old one",
+        "applies weight decay to the parameter after the step, not to the old one",
         "权重衰减作用于更新之后的参数，而不是旧参数",
         *_EXPECTED,
     ),
     "decay_without_lr": (
-        "takes weight decay off without the learning rate as its factor",
+        "applies weight decay without the learning rate as its factor",
         "权重衰减没有乘以学习率",
         *_EXPECTED,
     ),
     "decay_corrected": (
         "multiplies weight decay by the bias correction too",
         "把偏差修正也乘到了权重衰减上",
-        "Multiply the decay by the learning rate alone.",
+        "Multiply the decay by the learning rate only.",
         "权重衰减只应乘以学习率。",
     ),
     "no_trust_ratio": (
-        "takes 1 for the trust ratio",
+        "uses a trust ratio of 1",
         "把信任比取为 1",
         "Multiply the step by |param| / |update|.",
         "更新量应乘以 |param| / |update|。",
     ),
     "norm_without_decay": (
-        "takes the norm of the update before weight decay is added to it",
+        "computes the norm of the update before weight decay is added to it",
         "信任比中的更新量范数在加入权重衰减之前计算",
         "The paper, apex and Paddle take the norm of the update with its decay: report it, or set "
         "the decay to 0 to compare.",
         "论文、apex 和 Paddle 取的是包含衰减的更新量的范数：请上报，或在比较时把衰减设为 0。",
     ),
     "weight_norm_clamped": (
-        "takes 10 for the parameter's norm where it is larger",
+        "clamps the parameter's norm at 10",
         "参数的范数大于 10 时按 10 计算",
         *_EXPECTED,
     ),
@@ -117,9 +117,9 @@ OPTIMIZERS: dict[str, tuple[str, str, str, str]] = {
         *_EXPECTED,
     ),
     "trust_ratio_needs_decay": (
-        "takes 1 for the trust ratio where weight decay is 0",
+        "uses a trust ratio of 1 where weight decay is 0",
         "权重衰减为 0 时把信任比取为 1",
-        "Paddle does so unless it is told always_adapt=True.",
+        "Paddle does so unless always_adapt=True is set.",
         "Paddle 默认如此，除非设置 always_adapt=True。",
     ),
     "averaged_momentum": (
@@ -131,29 +131,29 @@ OPTIMIZERS: dict[str, tuple[str, str, str, str]] = {
     "lr_in_momentum": (
         "keeps the learning rate inside the momentum",
         "把学习率乘进了动量缓冲区",
-        "It is the same while the learning rate stays: rescale the buffer where that changes.",
+        "Both agree while the learning rate is constant: rescale the buffer where it changes.",
         "学习率不变时两者相同：学习率改变时应重新缩放缓冲区。",
     ),
     "nesterov_ignored": (
-        "steps by the momentum alone, though Nesterov's was asked for",
+        "steps by plain momentum, although Nesterov's was requested",
         "要求使用 Nesterov 动量，实际只按普通动量更新",
         "Use another optimizer of the framework (MindSpore's SGD has it), and report it.",
         "请改用该框架的另一个优化器（MindSpore 的 SGD 支持），并上报。",
     ),
     "nesterov_unasked": (
-        "looks ahead, as Nesterov's momentum does, though it was not asked to",
+        "looks ahead, as Nesterov's momentum does, although this was not requested",
         "没有要求 Nesterov 动量，却作了前瞻更新",
         "Ask for the same momentum on both sides.",
         "请在两边使用同一种动量。",
     ),
     "dampening_unasked": (
-        "dampens the gradient in the momentum by {dampening}, though it was not asked to",
+        "dampens the gradient in the momentum by {dampening}, although this was not requested",
         "没有要求阻尼，却以 {dampening} 对动量中的梯度作了阻尼",
         "Set the same dampening on both sides.",
         "请在两边设置相同的 dampening。",
     ),
     "decay_unasked": (
-        "decays the weights by {weight_decay}, though it was not asked to",
+        "decays the weights by {weight_decay}, although this was not requested",
         "没有要求权重衰减，却以 {weight_decay} 作了衰减",
         "Exempt the same parameters from weight decay on both sides.",
         "请在两边把相同的参数排除在权重衰减之外。",
@@ -171,7 +171,7 @@ OPTIMIZERS: dict[str, tuple[str, str, str, str]] = {
         "请把另一边的 dampening 设为 0。",
     ),
     "no_eps": (
-        "leaves eps out",
+        "leaves out eps",
         "漏加了 eps",
         "Divide by sqrt(v) + eps.",
         "应当除以 sqrt(v) + eps。",
@@ -197,7 +197,7 @@ OPTIMIZERS: dict[str, tuple[str, str, str, str]] = {
         "请把另一边的 lr_decay 设为 0。",
     ),
     "betas_exchanged": (
-        "takes one beta for the other",
+        "swaps the two betas",
         "把两个 beta 弄反了",
         "Lion steps by the mixture with beta1, and keeps that with beta2.",
         "Lion 按 beta1 的混合更新参数，按 beta2 的混合保存动量。",

@@ -1,4 +1,4 @@
-"""The words of a measurement's report and of two runs held together, in English and in Chinese.
+"""The words of a measurement's report and of a comparison of two runs, in English and in Chinese.
 
 `{...}` are names and figures. Verdicts, statuses and flags are in `vocabulary`, causes in `causes`.
 """
@@ -41,11 +41,11 @@ _WORDS: dict[str, tuple[str, str]] = {
         "{named} on {devices}: {measurements} of {ops} in {dtypes}, {elements} elements, each "
         "compared with a certified exact answer.",
         "{named}（{devices}）：{ops}，{dtypes}，{measurements}，共 {elements} 个元素，"
-        "每个都与经过认证的精确答案比较。",
+        "每个都与经过验证的精确答案比较。",
     ),
     "ops": ("{n} ops", "{n} 个算子"),
     "op": ("1 op", "1 个算子"),
-    "nothing": ("There are no measurements in these records.", "这些记录中没有测量。"),
+    "nothing": ("There are no measurements in these records.", "这些记录中没有测量结果。"),
     "none_ran": (
         "None of {measurements} of {named} on {devices} ({ops} in {dtypes}) gave a result.",
         "{named}（{devices}）的 {measurements}（{ops}，{dtypes}）均无结果。",
@@ -55,7 +55,7 @@ _WORDS: dict[str, tuple[str, str]] = {
         "全部只有舍入误差；其中 {exact} 次逐位精确。",
     ),
     "some_bad": (
-        "{share} show rounding at most, {exact} of them exact to the last bit; {bad} do not.",
+        "{share} show rounding at most, {exact} of them exact to the last bit; {bad} show more.",
         "{share} 只有舍入误差（其中 {exact} 次逐位精确）；其余 {bad} 次不止于此。",
     ),
     "failures": (
@@ -107,7 +107,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "kind:edge": ("edge case", "极端情形"),
     "kinds": (
         "Report it: more than rounding, on an ordinary input. Formula of ours: the framework has "
-        "no such op, so this project composes it of others. By design or documented: both "
+        "no such op, so this project composes it from others. By design or documented: both "
         "definitions are in use, or a documented switch. Inside the bound: the op's named forms "
         "permit it, but the error is more than 4 times that of the plain loop. Edge case: the "
         "input or the exact answer is NaN, infinite, subnormal or so large that its square is "
@@ -121,8 +121,8 @@ _WORDS: dict[str, tuple[str, str]] = {
     "maybe": ("perhaps it {says} ({confidence})", "可能{says}（{confidence}）"),
     "no_cause": ("cause not found; {tried} hypotheses tried", "未找到原因；已尝试 {tried} 种假设"),
     "confidence:proven": ("proven", "已证明"),
-    "confidence:matched": ("matched", "吻合"),
-    "confidence:consistent": ("consistent, no proof", "相符，但未证明"),
+    "confidence:matched": ("matched", "相符"),
+    "confidence:consistent": ("consistent, no proof", "未证明"),
     "elements": ("{share} of the elements", "{share} 的元素"),
     "special": ("wrong special value in {share} of the elements", "{share} 的元素特殊值错误"),
     "violates": ("violates {names}", "违反 {names}"),
@@ -150,31 +150,31 @@ _WORDS: dict[str, tuple[str, str]] = {
         "展开可见十六进制输入和重新测量的命令。",
     ),
     "findings_more": (
-        "{n} more findings on ordinary inputs, a row each",
+        "{n} more findings on ordinary inputs, one row each",
         "普通输入下的另外 {n} 项发现，每项一行",
     ),
     "rows_note": (
-        "The input of the worst element, what it gives, the exact answer, the case; all figures "
-        "are in the CSV.",
+        "The input of the worst element, its result, the exact answer, the case; all figures are "
+        "in the CSV.",
         "依次为：误差最大的元素的输入、结果、精确答案、用例；全部数值见 CSV。",
     ),
     "findings_edge": ("Edge cases: {n} findings", "极端情形：{n} 项发现"),
     "edges_note": (
-        "The input of the worst element, what it gives, the exact answer, the case.",
+        "The input of the worst element, its result, the exact answer, the case.",
         "依次为：误差最大的元素的输入、结果、精确答案、用例。",
     ),
     "findings_none": (
         "None: every measurement is rounding at most, and none is unusual.",
         "没有：每次测量都只有舍入误差，且没有异常。",
     ),
-    "not_measured": ("Nothing was measured.", "没有任何测量。"),
+    "not_measured": ("Nothing was measured.", "没有测量结果。"),
     "example": ("example", "示例"),
     "got": ("got", "得"),
     "exact": ("exact", "精确值"),
     "condition": ("condition number", "条件数"),
     "figures_of": (
         "typically {mean}, at most {ulp}; error / bound {bound}, error / plain {plain}",
-        "通常 {mean}，最大 {ulp}；误差/误差界 {bound}，误差/朴素 {plain}",
+        "通常 {mean}，最大 {ulp}；误差/误差界 {bound}，误差/朴素算法误差 {plain}",
     ),
     "absolute": ("off by {size} in the example", "示例中相差 {size}"),
     "also": ("also", "另外"),
@@ -190,7 +190,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "matrix": ("Every op, every seat", "所有算子与实现"),
     "matrix_note": (
         "One mark for each format (16: float16, b16: bfloat16, 32, 64): the worst verdict on all "
-        "but edge cases; a second glyph after it is what edge cases add. A mark leads to its "
+        "but edge cases; a second glyph is the worse verdict of edge cases. A mark links to its "
         "finding, an op's name to its figures.",
         "每种格式一个标记（16：float16，b16：bfloat16，32，64）：极端情形以外的最差判定；"
         "其后的第二个符号表示极端情形下更差的判定。点击标记查看对应发现，点击算子名查看数据。",
@@ -213,7 +213,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "figures_note": (
         "In each cell the worst verdict, the largest error in ulp, the mean error of the typical "
         "case, the largest error / bound (up to 1 is rounding) and the share correctly rounded. "
-        "Where the bound is infinite any result is allowed: it counts for the share alone.",
+        "Where the bound is infinite any result is allowed, and counts only for the share.",
         "每格依次为：最差判定、最大误差（ulp）、典型用例的平均误差、最大的误差/误差界（不超过 1 "
         "即舍入）、正确舍入的比例。误差界为无穷处任何结果都允许，只计入比例。",
     ),
@@ -229,8 +229,8 @@ _WORDS: dict[str, tuple[str, str]] = {
     "seed:alike": ("Equal in every bit of every case: {pairs}.", "所有用例逐位相同：{pairs}。"),
     "seed:layernorm": ("LayerNorm of two near numbers", "两个相近数的 LayerNorm"),
     "seed:layernorm_note": (
-        "The row [-1.83965693, -1.82964566] in float32, dy = 1: what each gives at its worst "
-        "element, and the exact answer there; without affine parameters dx is exactly 0.",
+        "The row [-1.83965693, -1.82964566] in float32, dy = 1: each result at its worst element, "
+        "and the exact answer there; without affine parameters dx is exactly 0.",
         "float32 的一行 [-1.83965693, -1.82964566]，dy = 1：各实现在误差最大处的结果与精确值；"
         "没有仿射参数时 dx 恰为 0。",
     ),
@@ -261,7 +261,7 @@ _WORDS: dict[str, tuple[str, str]] = {
         "Linear：torch 与 paddle 只在偏置不为零时不同，与权重的分布无关；偏置为零时逐位相同。",
     ),
     "seed:said_layernorm": (
-        "LayerNorm: where dx is exactly 0, this is not what these give: {who}.",
+        "LayerNorm: where dx is exactly 0, these return something else: {who}.",
         "LayerNorm：dx 恰为 0 处，下列实现给出的不是 0：{who}。",
     ),
     "seed:said_pi": (
@@ -280,7 +280,7 @@ _WORDS: dict[str, tuple[str, str]] = {
         "在有限精度下允许多大误差取决于输入。本报告为每个结果计算误差界：算子的已命名形式在该精度、"
         "恰好这些输入、任意求和顺序下可能产生的最大误差。误差/误差界不超过 1 即舍入；超过 1，"
         "则任何求和顺序都无法解释。库函数（exp、sin、erf）则以声明的库函数限度衡量。"
-        "误差/朴素是与同样数据上的教科书循环比较。",
+        "误差/朴素算法误差是与教科书循环在同样数据上的误差之比。",
     ),
     "misleads": (
         "The error in ulp alone misleads where the exact answer nearly cancels: {place} is off by "
@@ -300,7 +300,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "agreement_note": (
         "Share of results whose bits are equal, below it the largest absolute difference; those "
         "that agree least come first. Agreement is not accuracy: two frameworks can share one "
-        "error. Formulas in a framework's ops are compared in the JSON alone.",
+        "error. Formulas in a framework's ops are compared only in the JSON.",
         "逐位相同的比例，其下为最大绝对差；最不一致的在前。一致不等于准确：两个框架可能有同样的错误。"
         "用框架算子写成的公式之间的比较只在 JSON 中。",
     ),
@@ -314,7 +314,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "invariance": ("Are the bits always the same?", "结果的位总是相同吗？"),
     "invariance_note": (
         "The same element, computed again in another setting. ✓: the bits stayed in every check. "
-        "✗: they changed in so many elements.",
+        "✗: they changed in this many elements.",
         "同一元素在另一种设置下重新计算。✓：每次检查都逐位相同。✗：有这么多元素改变。",
     ),
     "first_broken": ("For example", "例如"),
@@ -352,13 +352,13 @@ _WORDS: dict[str, tuple[str, str]] = {
     "mean:exact": (
         "The real-number function of the inputs as given, enclosed in a certified interval: no "
         "framework is taken as the truth.",
-        "以给定输入计算的实数函数值，由经过认证的区间包住：不以任何框架为真值。",
+        "以给定输入计算的实数函数值，由经过验证的区间包住：不以任何框架为真值。",
     ),
     "term:ulp": ("ulp", "ulp"),
     "mean:ulp": (
         "The spacing of the format's numbers at the exact value z: 2^(max(⌊log₂|z|⌋, emin) − p "
         "+ 1) with p bits. An error in ulp is (result − z) / ulp(z), fractional. From 2^p / 4 ulp "
-        "on no digit is right, and the page says so. Where z is 0 error / bound judges.",
+        "on no digit is right, and the page says so. Where z is 0, error / bound decides.",
         "格式在精确值 z 处的数间距：2^(max(⌊log₂|z|⌋, emin) − p + 1)，p 为有效位数。"
         "ulp 误差为 (结果 − z) / ulp(z)，可为小数。达到 2^p / 4 ulp 即没有一位数字正确。"
         "z 为 0 处以误差/误差界判定。",
@@ -370,7 +370,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     ),
     "term:condition": ("condition number", "条件数"),
     "mean:condition": (
-        "By how much the function itself amplifies a relative change of its inputs.",
+        "How much the function itself amplifies a relative change of its inputs.",
         "函数本身把输入的相对变化放大多少倍。",
     ),
     "term:limit": ("library limit", "库函数限度"),
@@ -416,7 +416,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "compare:better": ("better", "变好"),
     "compare:bits": ("bits changed", "位有变化"),
     "compare:same": ("the same", "未变"),
-    "compare:judged": ("judged otherwise, the same bits", "位未变而判定不同"),
+    "compare:judged": ("judged differently, same bits", "位未变而判定不同"),
     "compare:broken": ("no longer runs", "不再运行"),
     "compare:runs": ("runs now", "现已运行"),
     "compare:gone": ("not in the new run", "新运行中没有"),
@@ -438,7 +438,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "compare:meaning": (
         "Fixed: beyond rounding or unusual before, ordinary rounding now. New: the other way "
         "round. Worse, better: the verdict changed otherwise, or the mean error by more than a "
-        "factor of 2. Bits changed: no more than that. Judged otherwise: no bit changed, but the "
+        "factor of 2. Bits changed: nothing more. Judged differently: no bit changed, but the "
         "bound or the oracle did.",
         "已修复：之前超出舍入或异常，现在只是正常舍入。新增：反之。变差、变好：判定以其他方式改变，"
         "或平均误差变化超过 2 倍。位有变化：仅此而已。位未变而判定不同：变的是误差界或真值算法。",
@@ -452,7 +452,7 @@ _BY_LANGUAGE = {
 
 
 def words_of(lang: str) -> Mapping[str, str]:
-    """The words of a language. Raises ValueError for a language that is not there."""
+    """The words of a language. Raises ValueError for an unknown language."""
     if lang not in _BY_LANGUAGE:
         raise ValueError(f"There is no language {lang!r}: {instead(lang, LANGUAGES)}.")
     return _BY_LANGUAGE[lang]

@@ -1,7 +1,7 @@
 """The words of the report: verdicts, flags, statuses and properties, each in plain language.
 
-Whatever a record says that is not listed here (a verdict of a third party, a new flag) is shown
-under its own name and ranked where it will be noticed.
+A word in a record that is not listed here (a third party's verdict, a new flag) is shown as it is,
+and ranked where it will be noticed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from refkernels.records.words import DIRECTIONS, DTYPES, LEVELS
 
 @dataclass(frozen=True)
 class Verdict:
-    """One verdict, or `unusual`: a glyph so that colour never speaks alone, and its words."""
+    """One verdict, or `unusual`: its words, and a glyph, so that nothing rests on colour alone."""
 
     name: str
     glyph: str
@@ -57,7 +57,7 @@ _VERDICTS = (
 UNUSUAL = Verdict(
     "unusual", "△", "unusual", "v-unusual", "yellow",
     "Inside the bound, but the error is more than 4 times that of the plain sequential algorithm "
-    "on the same data. No verdict; worth a look.",
+    "on the same data. Not a verdict, but worth a look.",
 )  # fmt: skip
 _KNOWN = {verdict.name: verdict for verdict in (*_VERDICTS, UNUSUAL)}
 VERDICTS = tuple(_KNOWN[name] for name in LEVELS)
@@ -65,7 +65,7 @@ VERDICTS = tuple(_KNOWN[name] for name in LEVELS)
 
 FLAGS = {
     "unusual": UNUSUAL.meaning,
-    "nonzero_at_zero": "The exact answer is 0 and the framework returned something else; such "
+    "nonzero_at_zero": "The exact answer is 0, but the framework returned something else; such "
     "elements are left out of the ulp figures and judged by error / bound.",
     "sign_changes": "Some results have the opposite sign of the exact answer.",
     "flushed_subnormals": "Some tiny (subnormal) results were replaced by 0.",
@@ -85,12 +85,12 @@ STATUSES = {
 }
 PROPERTIES = {
     "run_to_run": "Same inputs twice, same bits",
-    "position": "Same bits wherever the element stands in the array",
+    "position": "Same bits at any position in the array",
     "batch": "Same bits whatever the batch around it",
     "threads": "Same bits with 1 and 2 threads",
 }
 _CHINESE = {
-    "special_value_mismatch": ("特殊值错误", "NaN、无穷或数，与精确答案所要求的不是同一类。"),
+    "special_value_mismatch": ("特殊值错误", "结果与精确答案的类别（NaN、无穷或有限数）不符。"),
     "invariant_violated": (
         "不可能的值",
         "任何舍入都无法解释、数学上不可能的值，如 |cos x| > 1 或负方差。",
@@ -106,11 +106,11 @@ _CHINESE = {
     ),
     "correctly_rounded": (
         "逐位精确",
-        "每一位都等于精确答案一次舍入的结果：此格式下没有更好的算法。",
+        "每一位都等于精确答案一次舍入的结果：在该格式下没有算法能做得更好。",
     ),
     "unusual": (
         "异常",
-        "在误差界之内，但误差超过同样数据上朴素顺序算法的 4 倍。不是判定，但值得一看。",
+        "在误差界之内，但误差超过同样数据上朴素顺序算法的 4 倍。这不是判定，但值得查看。",
     ),
 }
 _FLAGS_ZH = {
@@ -132,12 +132,12 @@ _STATUSES_ZH = {
     "unsupported": "框架不提供此格式的该算子",
 }
 _PROPERTIES_ZH = {
-    "run_to_run": "同样的输入算两次，逐位相同",
-    "position": "元素在数组中任何位置都逐位相同",
-    "batch": "不论周围的批如何都逐位相同",
-    "threads": "1 个和 2 个线程逐位相同",
+    "run_to_run": "相同输入计算两次，逐位相同",
+    "position": "元素位于数组任何位置，都逐位相同",
+    "batch": "无论同批的其他元素如何，都逐位相同",
+    "threads": "使用 1 个和 2 个线程，逐位相同",
 }
-WIDE = frozenset(["float32", "float64"])  # what people train and check in comes first
+WIDE = frozenset(["float32", "float64"])  # the formats that people train and check in come first
 
 
 def verdict(name: str) -> Verdict:
@@ -157,14 +157,14 @@ def short_of(verdict: Verdict, lang: str) -> str:
 
 
 def meaning_of(verdict: Verdict, lang: str) -> str:
-    """What the verdict says."""
+    """The meaning of the verdict."""
     return (
         _CHINESE[verdict.name][1] if lang == "zh" and verdict.name in _CHINESE else verdict.meaning
     )
 
 
 def meaning_of_flag(name: str, lang: str = "en") -> str:
-    """What the flag says, or its own name in words."""
+    """The meaning of the flag, or its own name in words."""
     if lang == "zh" and name == UNUSUAL.name:
         return meaning_of(UNUSUAL, lang)
     meanings = _FLAGS_ZH if lang == "zh" else FLAGS
@@ -172,7 +172,7 @@ def meaning_of_flag(name: str, lang: str = "en") -> str:
 
 
 def meaning_of_status(name: str, lang: str = "en") -> str:
-    """What the status says, or its own name in words."""
+    """The meaning of the status, or its own name in words."""
     return (_STATUSES_ZH if lang == "zh" else STATUSES).get(name, name.replace("_", " "))
 
 

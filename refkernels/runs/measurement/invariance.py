@@ -1,9 +1,9 @@
-"""Does an answer depend on what it should not: the run, the position, the batch, the threads?
+"""Does an answer depend on what it must not: the run, the position, the batch, the threads?
 
 `run_to_run` and `threads` compare whole answers over all cases of an op. For an elementwise op
 `run_to_run` also compares the first calls in a fresh interpreter, which exposes a kernel that tries
 several numbers of threads before it settles. `position` moves the rows of one case (rotated by one,
-and reversed). `batch` asks for some of its rows separately: 64 rows one by one, or, for an
+and reversed). `batch` computes some of its rows separately: 64 rows one by one, or, for an
 elementwise op, pieces shorter than a vector. A row is what the op computes independently: a row of
 `a`, a row of LayerNorm, an element of sin. All comparisons are of bits; any NaN equals any NaN.
 """

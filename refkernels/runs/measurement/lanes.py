@@ -1,7 +1,7 @@
-"""Questions to all seats at once, and ahead of the judge.
+"""Asks all seats at once, ahead of the judge.
 
-Each seat answers in a thread of its own, in the order in which it is asked: a slow framework keeps
-no other waiting, and none waits while the oracle works and answers are judged.
+Each seat answers in its own thread, in the order of its questions: a slow framework delays no
+other, and none waits while the oracle works and answers are judged.
 """
 
 from collections import deque

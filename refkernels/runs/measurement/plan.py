@@ -1,8 +1,8 @@
 """What a run consists of: units, each one case in one dtype and direction for all frameworks.
 
-By default only the core of an op's cases (`op.core`) without the large ones, which take two fifths
-of the others' time and show hardly anything that these do not; and its invariance, forward in
-float32, where no answer is judged and the large ones belong.
+By default a plan has the core of an op's cases (`op.core`) without the large ones, which take two
+fifths of the others' time and show hardly anything that these do not; and the op's invariance,
+forward in float32. Invariance judges no answers, and it includes the large cases.
 """
 
 import fnmatch

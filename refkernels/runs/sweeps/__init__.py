@@ -1,7 +1,7 @@
 """Sweeps: every input of a format through a framework and through the oracle, counted exactly.
 
 `run` holds sweep() itself, `crew` the workers, `chunk` one piece of the work (`judging` its
-kernels, `tally` its counts), `search` the search of a format that has too many inputs to try all.
+kernels, `tally` its counts), `search` the search of a format with too many inputs to try them all.
 Names are imported on first use, so that the workers can start before the rest is imported.
 """
 

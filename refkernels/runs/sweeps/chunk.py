@@ -30,7 +30,7 @@ _EVALUATED = 1 << 16  # elements that the oracle evaluates at a time
 _WARM_UP = (8, 64)
 """Warm-up calls, and inputs of each: MindSpore's CPU kernels try numbers of threads in their first
 five calls, which keep subnormals, and flush them from the sixth on."""
-_ONE_ORACLE = threading.Lock()  # a process sweeps on one thread, whatever its executor does
+_ONE_ORACLE = threading.Lock()  # a process sweeps on one thread, whatever threads its executor has
 
 
 Last = tuple[float, float]  # the answer to the last pattern of a call, and the fast tier's hi
@@ -74,7 +74,7 @@ def run_chunk(question: SweepQuestion, start: int, stop: int) -> Json:
 
 
 def describe(question: SweepQuestion) -> Json:
-    """What records state about the framework: {"status", "reason", "version", "environment"}."""
+    """The framework as records describe it: {"status", "reason", "version", "environment"}."""
     registry.get(question.op)
     with kept.taken(question) as session:
         if not session.start():
@@ -117,7 +117,7 @@ def judge_call(
 ) -> Last:
     """Judge answers to consecutive patterns and add them to the tally.
 
-    `last` is the result for the patterns just before; the step between the two is judged too.
+    `last` is the result for the patterns just before them; the step between the two is judged too.
     """
     if op.fast is not None and tally.format is formats.BINARY32:
         return _judge_fast(op, op.fast, span, got, tally, last)
@@ -138,7 +138,7 @@ def side(op: Op, pattern: int, got: npt.NDArray[Any]) -> Side:
 
 def settle_borders(op: Op, tally: SweepTally) -> None:
     """Judge the steps between adjoining chunks, and clear the borders."""
-    sign = 1 << (patterns.width(tally.format) - 1)  # from the last NaN to -0 is no step
+    sign = 1 << (patterns.width(tally.format) - 1)  # from the last NaN to -0 is not a step
     known = [(b, s) for b, s in sorted(tally.borders.items()) if len(s) == 2 and b != sign]
     tally.borders.clear()
     if not known:

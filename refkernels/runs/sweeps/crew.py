@@ -2,7 +2,7 @@
 
 A worker may die at any moment. Its chunk is then tried again alone, which separates a chunk that
 kills its worker from innocent chunks that ran beside it. A chunk that kills its worker twice gets a
-status, and the others go on. Each chunk's result is taken once.
+status, and the others continue. Each chunk's result is taken once.
 """
 
 import contextlib
@@ -109,7 +109,7 @@ class Crew:
         executor = self.executor()
         try:
             return executor.submit(job.function, *job.arguments)
-        except OSError:  # it broke while it started a worker: asked again, it says so
+        except OSError:  # it broke while it started a worker: the next call says so
             return executor.submit(job.function, *job.arguments)
 
 
@@ -196,7 +196,7 @@ class Lent(Crew):
 
 
 class Dask(Lent):
-    """The workers of a Dask cluster. Raises CrewError where there is none, or no `distributed`."""
+    """The workers of a Dask cluster. Raises CrewError without the cluster or `distributed`."""
 
     def __init__(self, address: str) -> None:
         try:

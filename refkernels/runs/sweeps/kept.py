@@ -62,15 +62,13 @@ def taken(question: SweepQuestion) -> Iterator[Session]:
 
 
 def prepare(question: SweepQuestion) -> None:
-    """Start the session for a question; a failure to start is reported when the question is
-    asked."""
+    """Start the session for a question; a failure is reported when the question is put."""
     with taken(question) as session:
         session.start()
 
 
 def cold(kernel: Any) -> bool:
-    """Whether this thread's session has not been asked for this kernel before; from now on it
-    has."""
+    """Whether this thread's session meets this kernel for the first time; the call is noted."""
     kept: _KeptSession = _this_thread.session
     before = len(kept.warm)
     kept.warm.add(kernel)

@@ -7,8 +7,8 @@ equal); from special values, alone and beside any number; and uniformly from all
 then moves one input or both by ± 2^k patterns, from the worst pairs and from those whose answers
 are next to overflow and to zero.
 
-An answer that is 0, infinite or NaN has little to show, and far beyond the format's range the
-oracle needs milliseconds for it. Of such answers only the first few of each call are judged.
+An answer that is 0, infinite or NaN shows little, and far beyond the format's range the oracle
+needs milliseconds for it. Only the first few such answers of each call are judged.
 """
 
 from collections.abc import Sequence
@@ -32,8 +32,8 @@ from refkernels.runs.sweeps.tally import Json, SweepTally
 
 _CLIMBERS = 64  # the worst pairs, from which the climb goes on
 _EDGES = 8  # pairs next to overflow, and as many next to zero, that climb too
-_DRAWN = 0.5  # this part of the tries is drawn, the rest climbs
-_OUT_OF_RANGE = 64  # answers of one call judged although they are 0, infinite or NaN
+_DRAWN = 0.5  # this share of the tries is drawn, the rest climbs
+_OUT_OF_RANGE = 64  # answers of one call that are judged although they are 0, infinite or NaN
 _RANK = 32  # bits of a code that hold the pair's place in its batch
 
 Pairs = npt.NDArray[np.uint64]  # (n, 2) patterns

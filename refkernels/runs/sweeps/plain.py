@@ -1,4 +1,4 @@
-"""The kernel that runs over every float32 input of a sweep, and settles nearly all of them.
+"""The kernel that runs over every float32 input of a sweep and settles nearly all of them.
 
 `judge_block` compares answers g with hi of the fast tier, |hi - z| <= error |z|. An element is
 *plain* if it needs no further judgement: both ends of the interval round to one float r and

@@ -1,4 +1,4 @@
-"""The question that a sweep puts to a framework: the part of a sweep that every chunk needs."""
+"""The question that a sweep puts to a framework: what every chunk needs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -84,10 +84,10 @@ def plan(
     settings: Mapping[str, str] | None = None,
     **others: Any,
 ) -> SweepPlan:
-    """A Plan of known names. `frameworks` are names of seats (`seat_names`), whose own settings and
-    device take precedence over those given for all. Raises ValueError (unknown op, dtype or range,
-    an op that no sweep can cover), FrameworkError (unknown framework or flag), and TypeError for an
-    argument that is no list of names, no settings or no number."""
+    """A Plan whose names are all known. `frameworks` are names of seats (`seat_names`), whose own
+    settings and device take precedence over those given for all. Raises ValueError (unknown op,
+    dtype or range, an op that no sweep can cover), FrameworkError (unknown framework or flag), and
+    TypeError for an argument that is not a list of names, a mapping of settings or a number."""
     others = _others(others)
     ops, dtypes = as_names(ops, "ops"), as_names(dtypes, "dtypes")
     frameworks, settings = as_names(frameworks, "frameworks"), as_settings(settings)
@@ -122,7 +122,7 @@ def sweep(
     result. A sweep that has ended with failures tries the failed chunks again. `crew` are the
     workers (by default one process for each core); it is closed at the end. Raises JournalError
     where the directory holds another sweep, CrewError where no worker is available, TypeError or
-    ValueError for an argument that is no plan, folder or crew.
+    ValueError for an argument that is not a plan, folder or crew.
     """
     if not isinstance(plan, SweepPlan):
         raise TypeError(f"plan is of type {type(plan).__name__}: `plan` makes one.")
@@ -210,7 +210,7 @@ def _unit(question: SweepQuestion, plan: SweepPlan) -> SweepUnit:
 
 
 def _describe(unit: SweepUnit, crew: Crew, journal: SweepJournal) -> Json:
-    """The framework's description; every worker is asked, so that all start it at the same time."""
+    """The framework's description. Every worker is asked, so that all start it at the same time."""
     key = unit.label + ENVIRONMENT
     if key not in journal.done:
         jobs = [Job(f"{key} {worker}", describe, (unit.question,)) for worker in range(crew.width)]
@@ -318,7 +318,7 @@ def _check_op(op: Op, range: str | None) -> None:
         ops = registry.ops().items()
         names = [name for name, known in ops if known.function or known.function_of_two]
         raise ValueError(
-            f"{op.name} is no function of one number or two, so no sweep can try its inputs: "
+            f"{op.name} is not a function of one number or two, so no sweep can try its inputs: "
             f"choose from {', '.join(names)}."
         )
     if op.function_of_two and range is not None:

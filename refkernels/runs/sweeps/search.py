@@ -1,4 +1,4 @@
-"""Searches a format that has too many inputs to try all: random inputs, then a climb.
+"""Searches a format with too many inputs to try them all: random inputs, then a climb.
 
 A search is a list of islands. Each draws inputs from all binades equally, then climbs: it moves the
 worst inputs so far by ± 2^k patterns, with k drawn uniformly, so that near and far neighbours are
@@ -26,7 +26,7 @@ from refkernels.runs.sweeps.tally import Json, SweepTally
 
 BATCH = 1 << 14  # inputs of one call
 _CLIMBERS = 64  # the worst inputs, from which the climb goes on
-_STRATIFIED = 0.5  # this part of the tries is drawn from all binades, the rest climbs
+_STRATIFIED = 0.5  # this share of the tries is drawn from all binades, the rest climbs
 
 
 @in_default_mode

@@ -25,7 +25,7 @@ Side = tuple[int, float | None]  # of a border: the answer's bits, the exact val
 class SweepTally:
     """Counts by binade (columns `judging.COLUMNS`), ULP distances, the worst input of each binade.
 
-    worst         (|error|, error, uncertainty) by binade, in ulp; |error| is -1 where there is none
+    worst         (|error|, error, uncertainty) by binade, in ulp; |error| is -1 if there is none
     worst_bits    (input's pattern, answer's pattern) of the same
     firsts        the smallest pattern of each column that counts a fault, and its answer; -1: none
     invariants    {name: [how many answers violate it, smallest such pattern, its answer]}

@@ -1,6 +1,6 @@
 """Imports for the process that workers are forked from. Importing this module does all the work.
 
-Nothing imported here is garbage, and collecting would take a fifth of the time; frozen objects stay
+Nothing imported here is garbage, and collection would take a fifth of the time. Frozen objects stay
 in memory that the forked workers share.
 """
 

@@ -1,4 +1,4 @@
-"""A fake framework with one planted fault; `planted_faults.framework` makes one a fault.
+"""A fake framework with one planted fault; `planted_faults.framework` makes one for each fault.
 
 Without a fault it is correct: it computes in float64 (float64 in long double), with derivatives by
 hand, and rounds once at the end.
@@ -29,7 +29,7 @@ STATE = {"fake_precision": "highest"}
 
 def set_precision(value):
     if value not in ("highest", "medium"):
-        raise ValueError(repr(value) + " is no precision")
+        raise ValueError(repr(value) + " is not a precision")
     STATE["fake_precision"] = value
 
 

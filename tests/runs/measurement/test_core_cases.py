@@ -1,4 +1,4 @@
-"""What is measured by default stands for all there is, and a first table comes early."""
+"""The default measurement represents all cases, and a first table comes early."""
 
 from collections.abc import Iterable
 from pathlib import Path

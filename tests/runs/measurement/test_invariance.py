@@ -1,5 +1,5 @@
-"""Kernels whose answers depend on what they should not, and one whose do not: each property is
-told from the others."""
+"""Kernels whose answers depend on what they must not, and one whose do not: each property is
+distinguished from the others."""
 
 from collections.abc import Mapping
 from typing import Any, cast

@@ -1,4 +1,4 @@
-"""A run that is stopped, however rudely, goes on where it was and ends with the same records."""
+"""A run that is stopped, however abruptly, continues there and ends with the same records."""
 
 import json
 import os

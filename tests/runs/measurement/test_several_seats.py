@@ -1,4 +1,4 @@
-"""Several seats of one framework are measured side by side, each under settings of its own."""
+"""Several seats of one framework are measured side by side, each under its own settings."""
 
 from dataclasses import replace
 from pathlib import Path

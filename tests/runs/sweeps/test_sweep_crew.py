@@ -1,4 +1,4 @@
-"""Crews: workers die, chunks are asked for again, each result is taken once."""
+"""Crews: workers die, chunks are tried again, each result is taken once."""
 
 import time
 from concurrent.futures import BrokenExecutor, Executor, ThreadPoolExecutor

@@ -150,7 +150,7 @@ def test_what_failed_in_a_sweep_that_has_ended_is_asked_again(tmp_path: Path, fa
     ("arguments", "said"),
     [
         ((["sine"], ["numpy"]), "There is no op 'sine'"),
-        ((["matmul"], ["numpy"]), "matmul is no function of one number"),
+        ((["matmul"], ["numpy"]), "matmul is not a function of one number"),
         ((["sin"], ["nunpy"]), "no framework is named 'nunpy'"),
         ((["sin"], ["numpy"], ["float8"]), "There is no dtype 'float8'"),
     ],
