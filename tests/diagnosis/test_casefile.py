@@ -187,9 +187,9 @@ def npy(shape: str, content: bytes = b"") -> bytes:
         (npy("(1000000000000,)"), "more than"),
         (npy("(-1,)"), "its header cannot be read"),
         (npy("('a',)"), "its header cannot be read"),
-        (b"\x93NUMPY\x09\x00", "it does not begin as one"),
-        (b"", "it does not begin as one"),
-        (b"hello" * 9, "it does not begin as one"),
+        (b"\x93NUMPY\x09\x00", "it does not begin like one"),
+        (b"", "it does not begin like one"),
+        (b"hello" * 9, "it does not begin like one"),
     ],
 )
 def test_headers_that_lie_are_one_sentence(tmp_path: Path, member: bytes, said: str) -> None:
