@@ -80,14 +80,14 @@ def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Directio
     """One scale for every row of a and every column of b."""
     a, b, scale_a, scale_b = (inputs[name] for name in ("a", "b", "scale_a", "scale_b"))
     if a.ndim < 1 or b.ndim != 2 or a.shape[-1] != b.shape[0]:
-        raise ValueError(f"a has shape {a.shape} and b {b.shape}: they are (..., K) and (K, N).")
+        raise ValueError(f"a has shape {a.shape} and b {b.shape}, not (..., K) and (K, N).")
     columns = b.shape[1:]
     if scale_a.shape not in ((), a.shape[:-1]):
         raise ValueError(
-            f"scale_a has shape {scale_a.shape}: it is one number, or {a.shape[:-1]}, a's rows."
+            f"scale_a has shape {scale_a.shape}: it must be a number, or {a.shape[:-1]}, a's rows."
         )
     if scale_b.shape not in ((), columns):
-        raise ValueError(f"scale_b has shape {scale_b.shape}: it is one number, or {columns}.")
+        raise ValueError(f"scale_b has shape {scale_b.shape}: it must be a number, or {columns}.")
     rows = int(np.prod(a.shape[:-1]))
     arrays = {
         **inputs,

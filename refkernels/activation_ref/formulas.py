@@ -55,7 +55,7 @@ def limits(
     replaces -inf; `above`: those in which its largest replaces +inf."""
     shapes = {name: array.shape for name, array in inputs.items()}
     if len({*shapes.values()}) > 1:
-        raise ValueError(f"The arrays have shapes {shapes}: they are the same.")
+        raise ValueError(f"The arrays have shapes {shapes}: they must be equal.")
     clipped = dict(inputs)
     for name in {*below, *above} & {*inputs}:
         x = inputs[name]

@@ -211,7 +211,7 @@ def _padding(
     rank = len(lengths)
     if isinstance(padding, str):
         if padding not in ("same", "valid"):
-            raise ValueError(f"padding is {shown(padding)}: it is 'same', 'valid' or numbers.")
+            raise ValueError(f"padding is {shown(padding)}: it must be 'same', 'valid' or numbers.")
         if padding == "valid":
             return [(0, 0)] * rank
         free = [Axis(*one, 0, 0) for one in zip(lengths, taps, steps, wide, strict=True)]

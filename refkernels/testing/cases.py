@@ -111,7 +111,7 @@ def _questions(
     for direction in directions:
         if direction not in DIRECTIONS:
             raise ValueError(
-                f"There is no direction {quoted(str(direction))}: it is 'forward' or 'backward'."
+                f"There is no direction {quoted(str(direction))}: give 'forward' or 'backward'."
             )
     for given in dtypes:
         dtype = formats.get(given).name

@@ -129,7 +129,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         {"meta": meta(), "input.x": X.astype(np.float64), "output.a.y": X},
         r"input\.x is stored as float64 where float32 is float32",
     ),
-    "unnamed dtype": ({"meta": meta(dtypes={}), **GOOD}, "is said to be None: it is one of"),
+    "unnamed dtype": ({"meta": meta(dtypes={}), **GOOD}, "is declared None, which is not one of"),
 }  # fmt: skip
 
 
