@@ -230,8 +230,8 @@ def cases() -> list[Case]:
 
     low = ("float8_e4m3fn", "float8_e5m2", "int8", "bfloat16", "float16")
     return [
-        *(make("tensor", {"operands": one}, operands=one) for one in low),
-        *(make("row", {"operands": one}, operands=one, rows=True) for one in low),
+        *(make("tensor", {"operands": operand}, operands=operand) for operand in low),
+        *(make("row", {"operands": operand}, operands=operand, rows=True) for operand in low),
         *(make("products", {"products": k}, 4, k, 3) for k in (16, 64, 256, 1024)),
         *(
             make("products", {"products": k, "of": "int8"}, 4, k, 3, operands="int8")
@@ -256,7 +256,7 @@ def _drawn(
 ) -> Arrays:  # fmt: skip
     m, k, n = shape
     kind = np.dtype(getattr(ml_dtypes, operands, operands))
-    a, b = (_low(rng, one, kind, every) for one in ((m, k), (k, n)))
+    a, b = (_low(rng, shape, kind, every) for shape in ((m, k), (k, n)))
     if cancelling:
         a[:, 1::2], b[1::2] = -a[:, ::2], b[::2]
         a[:, 0] = _low(rng, (m,), kind, every)

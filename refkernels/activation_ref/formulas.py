@@ -333,7 +333,7 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
         fault("alpha_left_out", _selu_of(SELU[0], Fraction(1))),
         fault("rounded_constants", _selu_of(Fraction("1.0507"), Fraction("1.6733"))),
         fault("rounded_constants", _selu_of(Fraction("1.05070098"), Fraction("1.67326324"))),
-        fault("float32_constants", _selu_of(*(Fraction(float(np.float32(one))) for one in SELU))),
+        fault("float32_constants", _selu_of(*(Fraction(float(np.float32(c))) for c in SELU))),
     ),
     "softsign": (
         fault("root_of_square", lambda xp, x: x / xp.sqrt(1 + xp.square(x))),
