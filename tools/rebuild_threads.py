@@ -75,11 +75,11 @@ class Thread:
             "direction": self.direction,
             "params": dict(self.params),
             "inputs": {
-                name: _told(array, f"input.{name}", larger) for name, array in inputs.items()
+                name: _stored(array, f"input.{name}", larger) for name, array in inputs.items()
             },
             "outputs": {
                 kernel: {
-                    name: _told(array, f"output.{kernel}.{name}", larger)
+                    name: _stored(array, f"output.{kernel}.{name}", larger)
                     for name, array in by.items()
                 }
                 for kernel, by in outputs.items()
@@ -103,7 +103,7 @@ class Thread:
         return contents, larger
 
 
-def _told(array: Any, place: str, larger: Arrays) -> dict[str, Any] | str:
+def _stored(array: Any, place: str, larger: Arrays) -> dict[str, Any] | str:
     """As the entry has it: spelled out, or put among the larger arrays."""
     values = np.asarray(array)
     if values.size > _SPELLED:
@@ -183,20 +183,20 @@ def _momentum(rng: np.random.Generator, *forms: str) -> tuple[Arrays, dict[str, 
     w[::4] = 0
     inputs = _f32(param=w, grad=g, buf=b)
     w, g, b = _wide(inputs)
-    told = {}
+    answers = {}
     for form in forms:
         if form == "Sutskever's, same state":
             buf = 0.9 * b - 0.01 * g
-            told[form] = _f32(param=w + buf, buf=buf)
+            answers[form] = _f32(param=w + buf, buf=buf)
         elif form == "Sutskever's, own state":
-            told[form] = _f32(param=w + (0.9 * (-0.01 * b) - 0.01 * g))
+            answers[form] = _f32(param=w + (0.9 * (-0.01 * b) - 0.01 * g))
         elif form == "HIPS/autograd":
             buf = 0.9 * b + 0.1 * g
-            told[form] = _f32(param=w - 0.01 * buf, buf=buf)
+            answers[form] = _f32(param=w - 0.01 * buf, buf=buf)
         else:
             buf = 0.9 * b + g
-            told[form] = _f32(param=w - 0.01 * buf, buf=buf)
-    return inputs, told
+            answers[form] = _f32(param=w - 0.01 * buf, buf=buf)
+    return inputs, answers
 
 
 def _clipping(rng: np.random.Generator, names: tuple[str, str]) -> tuple[Arrays, dict[str, Arrays]]:
@@ -232,8 +232,8 @@ def _mean_of_means(names: tuple[str, str]) -> Any:
         count = kept.sum(1, keepdims=True)
         shares = kept / (2 * count), kept / count.sum()
         inputs = {"dloss": np.ones((), F), **inputs}
-        told = (_f32(dx=slope * share[..., None]) for share in shares)
-        return inputs, dict(zip(names, told, strict=True))
+        answers = (_f32(dx=slope * share[..., None]) for share in shares)
+        return inputs, dict(zip(names, answers, strict=True))
 
     return build
 
@@ -258,26 +258,26 @@ def _times(factor: float, names: tuple[str, ...]) -> Any:
 def _smoothed(rng: np.random.Generator) -> tuple[Arrays, dict[str, Arrays]]:
     x, target = rng.standard_normal((N, 9)).astype(F), rng.integers(0, 9, N)
     wide = x.astype(np.float64)
-    told = {}
+    answers = {}
     for name, scores in (
         ("fairseq's loss of logits", wide),
         ("with log_softmax", wide - np.log(np.exp(wide).sum(-1, keepdims=True))),
     ):
         own = scores[np.arange(N), target]
-        told[name] = _f32(loss=-(0.9 * own + 0.1 * scores.mean(-1)))
-    return {"x": x, "target": target}, told
+        answers[name] = _f32(loss=-(0.9 * own + 0.1 * scores.mean(-1)))
+    return {"x": x, "target": target}, answers
 
 
 def _duplicates(rng: np.random.Generator) -> tuple[Arrays, dict[str, Arrays]]:
     weight, dy = rng.standard_normal((4, 6)).astype(F), rng.standard_normal((60, 6)).astype(F)
     indices = rng.integers(0, 4, 60)
-    told = {}
+    answers = {}
     for name, order in (("in order", range(60)), ("from the end", range(59, -1, -1))):
         total = np.zeros((4, 6), F)
         for k in order:
             total[indices[k]] += dy[k]
-        told[name] = {"dweight": total}
-    return {"dy": dy, "weight": weight, "indices": indices}, told
+        answers[name] = {"dweight": total}
+    return {"dy": dy, "weight": weight, "indices": indices}, answers
 
 
 # --- forward --------------------------------------------------------------------------------------

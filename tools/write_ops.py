@@ -188,7 +188,7 @@ def _reached(node: ast.AST, functions: dict[str, ast.AST]) -> list[ast.AST]:
     return found
 
 
-def _checked(said: str, op: str, framework: str, node: ast.AST, source: _Source) -> str:
+def _checked(text: str, op: str, framework: str, node: ast.AST, source: _Source) -> str:
     """What equations.ini says, where the adapter's code has all of it."""
     modules, functions = source.modules, source.functions
     reached = _reached(node, functions)
@@ -203,13 +203,13 @@ def _checked(said: str, op: str, framework: str, node: ast.AST, source: _Source)
         if isinstance(one, ast.ImportFrom)
         for alias in one.names
     }
-    for name in said.split():
+    for name in text.split():
         where, _, last = name.rpartition(".")
         if name not in known | imported and not (
             last in texts and where in {*known, *modules.values()}
         ):
             raise ValueError(f"[{op}] {framework} = {name}: the adapter does not call it.")
-    return " / ".join(f"`{name}`" for name in said.split())
+    return " / ".join(f"`{name}`" for name in text.split())
 
 
 def computes(op: str, framework: Any) -> str:
@@ -226,9 +226,9 @@ def computes(op: str, framework: Any) -> str:
     if op in formulas:
         return f"a formula ({formulas[op]})"
     node = entries[op]
-    said = texts()[op].get(framework.name)
-    if said is not None:
-        return _checked(said, op, framework.name, node, source)
+    text = texts()[op].get(framework.name)
+    if text is not None:
+        return _checked(text, op, framework.name, node, source)
     if isinstance(node, ast.Call) and ast.unparse(node.func) == "c":  # the C library's
         return f"C's `{ast.literal_eval(node.args[0])}`, where the library has it"
     if not isinstance(node, ast.Lambda):
