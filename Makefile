@@ -30,7 +30,7 @@ unexport PYTHONDONTWRITEBYTECODE  # pip compiles nothing ahead: what is imported
 .PHONY: report test check lint bench gpu docs table notebooks environments clean
 
 report: environments
-	$(BIN)/refkernels measure --out $(REPORT) --resume || [ $$? -eq 1 ]  # 1: the report tells of a fault
+	$(BIN)/refkernels measure --out $(REPORT) --resume || [ $$? -eq 1 ]  # 1: the report shows a fault
 
 test: environments
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal $(NOTEBOOKS) tests
@@ -48,8 +48,8 @@ lint: $(READY)
 	$(BIN)/mypy --strict --follow-imports=silent tests/typing
 
 bench: environments
-	$(BIN)/python benchmarks/accuracy.py || [ $$? -eq 1 ]  # 1: the report tells of a fault
-	$(BIN)/python benchmarks/speed.py || [ $$? -eq 1 ]  # 1: a bar is missed, which the table tells
+	$(BIN)/python benchmarks/accuracy.py || [ $$? -eq 1 ]  # 1: the report shows a fault
+	$(BIN)/python benchmarks/speed.py || [ $$? -eq 1 ]  # 1: a bar is missed, as the table shows
 
 docs: $(DOCS_READY)
 	PYTHONPATH=. $(BIN)/mkdocs build --quiet --strict

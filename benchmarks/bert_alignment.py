@@ -213,8 +213,8 @@ def planted(work: Path, only: str, steps: int) -> None:
             row["curve"] = leaves(losses, right, nulls)
             row["apart"] = [_short(apart[at]) for at in (1, 10, 50, 100, 199) if at < len(apart)]
             rows.append(row)
-            said = f"{optimizer:9} {name:18} {row['step']!s:>4} {row['curve']!s:>5}  {row['says']}"
-            print(said, flush=True)
+            line = f"{optimizer:9} {name:18} {row['step']!s:>4} {row['curve']!s:>5}  {row['says']}"
+            print(line, flush=True)
             _keep(out, {"steps": steps, "nulls": list(NULLS), "rows": rows})
 
 

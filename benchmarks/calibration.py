@@ -240,29 +240,29 @@ def examine(seed: int) -> dict[str, Any]:
     rng = np.random.default_rng([3000, seed])
     inputs = kernel.draw(rng)
     outputs = {n: _nudge(rng, array, kernel.share) for n, array in kernel.answer(inputs).items()}
-    told = refkernels.explain(kernel.op, inputs, outputs, direction=kernel.direction)
-    best = told.candidates[0] if told.cause else None
+    explanation = refkernels.explain(kernel.op, inputs, outputs, direction=kernel.direction)
+    best = explanation.candidates[0] if explanation.cause else None
     record = {
         "seed": seed,
         "op": kernel.op,
         "direction": kernel.direction,
         "elements": sum(array.size for array in outputs.values()),
-        "verdict": told.verdict,
-        "flags": list(told.flags),
-        "cause": told.cause,
-        "confidence": told.confidence,
+        "verdict": explanation.verdict,
+        "flags": list(explanation.flags),
+        "cause": explanation.cause,
+        "confidence": explanation.confidence,
         "bits": best.evidence.bits if best and best.evidence else None,
         "wrong": False,
     }
-    if told.confidence in ("proven", "matched"):
+    if explanation.confidence in ("proven", "matched"):
         named = [
             one
-            for one in told.candidates
-            if one.cause == told.cause and one.confidence == told.confidence
+            for one in explanation.candidates
+            if one.cause == explanation.cause and one.confidence == explanation.confidence
         ]
         record["model"] = named[0].model
         record["fresh"] = 0.0
-        if told.cause in ORDERS:
+        if explanation.cause in ORDERS:
             record["fresh"] = max(_fresh(kernel, one.output, str(one.model), rng) for one in named)
         record["wrong"] = record["fresh"] < TWIN
     return record
@@ -278,14 +278,14 @@ def _fresh(kernel: Right, output: str, model: str, rng: Generator) -> float:
         problem, _ = one_kernel(kernel.op, inputs, answers, {}, kernel.direction)
         if kernel.op == "layernorm":
             one = next(one for one in MODELS if one.name == model)
-            said = one.run(problem.inputs, problem.params, kernel.direction, problem.format)[output]
+            bits = one.run(problem.inputs, problem.params, kernel.direction, problem.format)[output]
         else:
             product = products.of(problem, output)
             assert product is not None
             known = orders.candidates(product.terms, product.bias is not None)
             order = next(one for one in known if one.name == model)
-            said = sums.run(order, product, got).reshape(got.shape)
-        equal += int(np.count_nonzero(evidence.same(got, said)))
+            bits = sums.run(order, product, got).reshape(got.shape)
+        equal += int(np.count_nonzero(evidence.same(got, bits)))
         elements += got.size
     return equal / elements
 

@@ -115,12 +115,12 @@ def main() -> None:
                 program = LISTENER + ARRAYS + FIRST_ANSWERS[name] + LISTING
                 print(f"{name}\n{run(program, Path(folder))[2]}")
             continue
-        told = measured(name, options.rounds)
+        times = measured(name, options.rounds)
         seconds = "; ".join(
-            f"{state} {told[state][0]:.2f} s of processor time, {told[state][1]:.2f} s"
+            f"{state} {times[state][0]:.2f} s of processor time, {times[state][1]:.2f} s"
             for state in ("cold", "warm")
         )
-        print(f"{name}: {seconds}; {told['compiled']} kernels", flush=True)
+        print(f"{name}: {seconds}; {times['compiled']} kernels", flush=True)
 
 
 if __name__ == "__main__":

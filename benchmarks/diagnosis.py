@@ -39,20 +39,20 @@ def examine(name: str, one: Planted) -> dict[str, Any]:
     """One kernel explained: what was planted, what was named, whether it shows."""
     start = time.perf_counter()
     direction: Any = one.direction
-    told = refkernels.explain(one.op, one.inputs, one.outputs, one.params, direction)
-    shows = told.verdict not in HARMLESS or "unusual" in told.flags
-    named = told.cause
+    explanation = refkernels.explain(one.op, one.inputs, one.outputs, one.params, direction)
+    shows = explanation.verdict not in HARMLESS or "unusual" in explanation.flags
+    named = explanation.cause
     right = named == one.cause or named in one.also
     return {
         "name": name,
         "planted": one.cause,
         "named": named,
-        "confidence": told.confidence,
+        "confidence": explanation.confidence,
         "op": one.op,
         "direction": one.direction,
         "dtype": one.dtype,
-        "verdict": told.verdict,
-        "flags": list(told.flags),
+        "verdict": explanation.verdict,
+        "flags": list(explanation.flags),
         "shows": shows,
         "right": right if one.cause else not shows and named in ORDERS,
         "seconds": round(time.perf_counter() - start, 3),
@@ -119,8 +119,8 @@ def report(records: list[dict[str, Any]], large: dict[str, float]) -> str:
     bad = [record for record in records if missed(record)]
     lines = ["# Diagnosis", "", *matrix(records), "", f"Missed or blamed: {len(bad)}.", ""]
     for record in bad:
-        told = f"{record['named']} ({record['confidence']}), {record['verdict']}"
-        lines.append(f"- {record['name']} ({record['op']} {record['direction']}): {told}")
+        verdict = f"{record['named']} ({record['confidence']}), {record['verdict']}"
+        lines.append(f"- {record['name']} ({record['op']} {record['direction']}): {verdict}")
     lines += ["", "| explanation | seconds | bar |", "|---|--:|--:|"]
     lines += [f"| {name} | {seconds} | {SECONDS:.0f} |" for name, seconds in large.items()]
     return "\n".join(lines) + "\n"

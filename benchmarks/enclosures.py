@@ -229,9 +229,9 @@ def agree(name: str, arrays: list[Array], one: tuple[Array, Array], other: Any) 
     roundings: wide balls and roots of what underflows do, and divisors beyond 2^1000, whose inverse
     a kernel takes for 2^-1000."""
     (mid, radius), (a, p) = one, other
-    told = np.isfinite(radius) & np.isfinite(p)
-    np.testing.assert_array_equal(mid[told], a[told], name)
-    near = told & (radius <= np.abs(mid) * 2.0**-10) & (np.abs(mid) > 2.0**-300)
+    known = np.isfinite(radius) & np.isfinite(p)
+    np.testing.assert_array_equal(mid[known], a[known], name)
+    near = known & (radius <= np.abs(mid) * 2.0**-10) & (np.abs(mid) > 2.0**-300)
     if name not in ROWS:
         near &= np.all([np.abs(x) < 2.0**300 for x in arrays], axis=0)
     p, q = p[near], radius[near]

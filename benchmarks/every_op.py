@@ -65,15 +65,15 @@ def _of_fault(op: Any, fault: Any, direction: Any, seed: int) -> Iterator[Plante
     for _, inputs, params in _questions(op, direction, "float32"):
         asked = inputs, params
         formula = getattr(fault, direction)
-        told = _computed(op, formula, asked, direction, "float32", seed)
-        outputs = op.plain(direction, *asked, "float32") | fault.changed(told)
+        computed = _computed(op, formula, asked, direction, "float32", seed)
+        outputs = op.plain(direction, *asked, "float32") | fault.changed(computed)
         if not _beyond(op, outputs, asked, direction, "float32"):
             continue
         also = {one.cause for one in others if fault.unstable and one.unstable}
         for one in others:
             if (other := getattr(one, direction)) is not None:
                 same = _computed(op, other, asked, direction, "float32", seed)
-                if all(np.array_equal(same[n], told[n], equal_nan=True) for n in told):
+                if all(np.array_equal(same[n], computed[n], equal_nan=True) for n in computed):
                     also.add(one.cause)
         yield Planted(
             fault.cause, op.name, inputs, outputs, params, direction, also=tuple(sorted(also))

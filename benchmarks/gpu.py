@@ -66,13 +66,13 @@ def found(wanted: str) -> tuple[str, str]:
     with Session("torch") as session:
         if session.status != "ok":
             raise NoDevice(f"{session.reason}; or {CURE}")
-        told = session.info["environment"]
-        for device, text in zip(session.info["devices"], told["devices"], strict=True):
+        environment = session.info["environment"]
+        for device, text in zip(session.info["devices"], environment["devices"], strict=True):
             if wanted in (device, device.split(":")[0]):
-                return device, f"cpu {told['cpu']}" if device == "cpu" else text
+                return device, f"cpu {environment['cpu']}" if device == "cpu" else text
         devices = ", ".join(session.info["devices"])
         raise NoDevice(
-            f"torch {session.info['version']} in {told['executable']} reports no {wanted}: it has "
+            f"torch {session.info['version']} in {environment['executable']} has no {wanted}, only "
             f"{devices}; {CURE}"
         )
 

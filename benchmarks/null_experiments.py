@@ -58,14 +58,14 @@ def main() -> None:
             alone = curves.against_reference(runs[0], BASE, runs[2:])
             found.append((pair.p, alone.p, pair.p_normal or 1.0, 1.0 - pair.extreme))
         p = np.array(found)
-        told = {"rounding": kind, "wider": wider}
+        setting = {"rounding": kind, "wider": wider}
         for at, test in enumerate(("pair", "reference", "student")):
             if test == "reference" and wider > 1.0:
                 continue  # which is of runs that round alike
             rates = {str(level): float(np.mean(p[:, at] <= level)) for level in LEVELS}
-            rows.append({**told, "test": test, "rates": rates})
+            rows.append({**setting, "test": test, "rates": rates})
         rate = float(np.mean(p[:, 3] == 0.0))
-        rows.append({**told, "test": "extreme", "rates": {str(2 / (NULLS + 2)): rate}})
+        rows.append({**setting, "test": "extreme", "rates": {str(2 / (NULLS + 2)): rate}})
     for row in rows:
         rates = ", ".join(f"{float(level):.3g}: {rate:.3f}" for level, rate in row["rates"].items())
         print(f"{row['rounding']:5} {row['wider']:3g} {row['test']:10} {rates}")

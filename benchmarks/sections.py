@@ -21,7 +21,7 @@ FUNCTIONS = ("sin", "cos", "exp", "log", "tanh", "erf", "hardswish")
 FORMULAS = ("softmax", "log_softmax", "rms_norm")
 
 
-def told(run: Callable[[], Any], format: str) -> str:
+def certainty(run: Callable[[], Any], format: str) -> str:
     """The tiers that answered, and the enclosures' width in ulp of the format."""
     with tiers.counted() as tally:
         answer = run()
@@ -32,9 +32,9 @@ def told(run: Callable[[], Any], format: str) -> str:
     return ", ".join([*(f"{tier} {count}" for tier, count in tally.items()), width])
 
 
-def _told_last(row: Row, run: Callable[[], Any], format: str) -> None:
+def _certainty_last(row: Row, run: Callable[[], Any], format: str) -> None:
     if row.missing is None:
-        row.note = told(run, format)
+        row.note = certainty(run, format)
 
 
 def matmul(n: int, seconds: float) -> Iterator[Row]:
@@ -66,7 +66,7 @@ def matmul(n: int, seconds: float) -> Iterator[Row]:
         contestants[work] = held, lambda run=runs[work]: _none(run())
     race(contestants, seconds, rest=BLAS_SPINS)
     for work, (_, _, _, format) in ours.items():
-        _told_last(contestants[work][0], runs[work], format)
+        _certainty_last(contestants[work][0], runs[work], format)
     slow = {}
     for who, m in peers.MATMUL.items():
         held = row("product", who, min(m, n) ** 2)
@@ -113,8 +113,8 @@ def layernorm(shape: tuple[int, int], torch: peers.Torch, seconds: float) -> Ite
     held = Row("layernorm", "forward", size, "NumPy float64", n, base="torch float64 forward")
     contestants["numpy"] = held, by_numpy
     race(contestants, seconds)
-    _told_last(contestants["forward"][0], forward, "float32")
-    _told_last(contestants["forward + backward"][0], both, "float32")
+    _certainty_last(contestants["forward"][0], forward, "float32")
+    _certainty_last(contestants["forward + backward"][0], both, "float32")
     yield from (held for held, _ in contestants.values())
 
 
@@ -147,7 +147,7 @@ def formula(op: str, shape: tuple[int, int], torch: peers.Torch, seconds: float)
         contestants[base] = theirs, torch.work(op, direction, arrays)
     race(contestants, seconds)
     for work, run in runs.items():
-        _told_last(contestants[work][0], run, "float32")
+        _certainty_last(contestants[work][0], run, "float32")
     yield from (held for held, _ in contestants.values())
 
 
@@ -192,8 +192,8 @@ def elementwise(op: str, n: int, torch: peers.Torch, seconds: float) -> Iterator
     if hasattr(np, op):
         contestants["numpy"] = row("NumPy float64"), lambda: _none(getattr(np, op)(wide))
     race(contestants, seconds)
-    _told_last(contestants["enclosure"][0], enclosed, "float32")
-    _told_last(contestants["rounding"][0], rounded, "float32")
+    _certainty_last(contestants["enclosure"][0], enclosed, "float32")
+    _certainty_last(contestants["rounding"][0], rounded, "float32")
     yield from (held for held, _ in contestants.values())
     if n >= 1_000_000 and op in peers.FUNCTIONS:
         yield from _slow_functions(op, x, size, contestants[base][0].per_second, seconds / 4)

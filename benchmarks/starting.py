@@ -78,14 +78,14 @@ def first_answers(rounds: int) -> Iterator[Row]:
     """The first answers in a new process, with no kernel kept yet and with all, in processor time:
     a busy machine does not change it."""
     for name in cold_start.FIRST_ANSWERS:
-        told = cold_start.measured(name, rounds)
+        times = cold_start.measured(name, rounds)
         for state, bar in (("cold", 5.0), ("warm", 1.5)):
-            processor, wall = told[state]
+            processor, wall = times[state]
             work = f"first answer, {state}: {name}"
             held = Row("startup", work, "32 x 768", "refkernels", 1, [processor], bar=bar, unit="s")
             held.note = f"processor time; wall {wall:.2f} s"
             if state == "cold":
-                held.note += f"; {told['compiled']} kernels compiled"
+                held.note += f"; {times['compiled']} kernels compiled"
             yield held
 
 

@@ -120,8 +120,8 @@ def race(
 def _run(row: Row, work: Work) -> float | None:
     began = time.perf_counter()
     try:
-        told = work()
+        result = work()
     except Exception as error:
         row.missing = f"{type(error).__name__}: {' '.join(str(error).split())[:160]}"
         return None
-    return time.perf_counter() - began if told is None else told
+    return time.perf_counter() - began if result is None else result

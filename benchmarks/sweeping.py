@@ -88,10 +88,10 @@ def _whole(op: str, patterns: range, workers: int) -> tuple[float, float]:
         done = subprocess.run(command, capture_output=True, text=True)
         wall = time.perf_counter() - began
         if done.returncode:
-            told = done.stderr.strip().splitlines()
-            raise RuntimeError(told[-1] if told else "the sweep failed")
+            errors = done.stderr.strip().splitlines()
+            raise RuntimeError(errors[-1] if errors else "the sweep failed")
         lines = (Path(folder) / "sweeps.jsonl").read_text(encoding="utf-8").splitlines()
-    record = next(told for told in map(json.loads, lines) if "seconds" in told)
+    record = next(swept for swept in map(json.loads, lines) if "seconds" in swept)
     if record["counts"]["inputs"] != len(patterns):
         raise RuntimeError(f"only {record['counts']['inputs']} inputs were swept")
     return wall, record["seconds"]["framework"] / workers

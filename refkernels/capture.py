@@ -1355,7 +1355,7 @@ class Capture:
                 _readable(size),
                 _readable(least),
                 count,
-                " and every %d. one" % self._every if self._every else "",
+                " and each multiple of %d" % self._every if self._every else "",
                 _readable(free),
             )
         )

@@ -53,14 +53,14 @@ def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Directio
     for name in ("max_norm", "eps", "max_value"):
         if name in formula_params and not 0.0 <= as_real(formula_params[name], name) < math.inf:
             raise ValueError(
-                f"{name} is {formula_params[name]!r}: it is a finite number, 0 or more."
+                f"{name} is {formula_params[name]!r}: it must be a finite number, 0 or more."
             )
     if "way" in formula_params and as_text(formula_params["way"], "way") not in WAYS:
-        raise ValueError(f"way is {formula_params['way']!r}: it is {' or '.join(map(repr, WAYS))}.")
+        raise ValueError(f"way is {formula_params['way']!r}, not {' or '.join(map(repr, WAYS))}.")
     if "norm_type" in formula_params:
         norm_type = as_real(formula_params.pop("norm_type"), "norm_type")
         if norm_type not in (2.0, math.inf):
-            raise ValueError(f"norm_type is {norm_type!r}: it is 2 or inf.")
+            raise ValueError(f"norm_type is {norm_type!r}: it must be 2 or inf.")
         formula_params["largest"] = norm_type == math.inf
     if "tensor" in inputs:
         tensor = inputs["tensor"]

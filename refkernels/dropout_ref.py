@@ -34,13 +34,13 @@ def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Directio
     """`dropped`, a probability; `kept`, 1 / (1 - p) in float32."""
     p = as_real(params["p"], "p")
     if not 0.0 <= p <= 1.0:
-        raise ValueError(f"p is {p!r}: it is the probability that an element is dropped.")
+        raise ValueError(f"p is {p!r}, but it must be a probability, that of dropping an element.")
     mode = as_text(params["mode"], "mode")
     if mode not in MODES:
-        raise ValueError(f"mode is {mode!r}: it is {' or '.join(map(repr, MODES))}.")
+        raise ValueError(f"mode is {mode!r}: it must be {' or '.join(map(repr, MODES))}.")
     shapes = {name: array.shape for name, array in inputs.items() if array is not None}
     if len({*shapes.values()}) > 1:
-        raise ValueError(f"The arrays have shapes {shapes}: they are the same.")
+        raise ValueError(f"The arrays have shapes {shapes}: they must be equal.")
     scale = np.float32(1.0) / np.float32(1.0 - p) if p < 1.0 else np.float32(0.0)
     return Prepared(inputs, {"p": p, "mode": mode, "all": p == 1.0, "float32": float(scale)})
 

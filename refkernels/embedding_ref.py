@@ -35,7 +35,7 @@ def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Directio
     the table matters."""
     weight, indices, padding = inputs["weight"], inputs["indices"], params["padding_idx"]
     if weight.ndim != 2:
-        raise ValueError(f"weight has shape {weight.shape}: it is weight[v d].")
+        raise ValueError(f"weight has shape {weight.shape}: it must be (v, d).")
     v = len(weight)
     if indices.size and not (indices.min() >= 0 and indices.max() < v):
         wrong = next(int(i) for i in indices.flat if not 0 <= i < v)

@@ -73,7 +73,7 @@ def _apart(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> str | None:
     for what in ("shape", "dtype"):
         if getattr(a, what) != getattr(b, what):
             return f"has {what} {getattr(a, what)} and {getattr(b, what)}"
-    raw = [np.ascontiguousarray(one).reshape(one.size, 1).view(np.uint8) for one in (a, b)]
+    raw = [np.ascontiguousarray(array).reshape(array.size, 1).view(np.uint8) for array in (a, b)]
     places = np.flatnonzero((raw[0] != raw[1]).any(axis=1))
     if not places.size:
         return None

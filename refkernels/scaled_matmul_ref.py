@@ -80,14 +80,14 @@ def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Directio
     """One scale for every row of a and every column of b."""
     a, b, scale_a, scale_b = (inputs[name] for name in ("a", "b", "scale_a", "scale_b"))
     if a.ndim < 1 or b.ndim != 2 or a.shape[-1] != b.shape[0]:
-        raise ValueError(f"a has shape {a.shape} and b {b.shape}: they are (..., K) and (K, N).")
+        raise ValueError(f"a has shape {a.shape} and b {b.shape}, not (..., K) and (K, N).")
     columns = b.shape[1:]
     if scale_a.shape not in ((), a.shape[:-1]):
         raise ValueError(
-            f"scale_a has shape {scale_a.shape}: it is one number, or {a.shape[:-1]}, a's rows."
+            f"scale_a has shape {scale_a.shape}: it must be a number, or {a.shape[:-1]}, a's rows."
         )
     if scale_b.shape not in ((), columns):
-        raise ValueError(f"scale_b has shape {scale_b.shape}: it is one number, or {columns}.")
+        raise ValueError(f"scale_b has shape {scale_b.shape}: it must be a number, or {columns}.")
     rows = int(np.prod(a.shape[:-1]))
     arrays = {
         **inputs,
@@ -230,8 +230,8 @@ def cases() -> list[Case]:
 
     low = ("float8_e4m3fn", "float8_e5m2", "int8", "bfloat16", "float16")
     return [
-        *(make("tensor", {"operands": one}, operands=one) for one in low),
-        *(make("row", {"operands": one}, operands=one, rows=True) for one in low),
+        *(make("tensor", {"operands": operand}, operands=operand) for operand in low),
+        *(make("row", {"operands": operand}, operands=operand, rows=True) for operand in low),
         *(make("products", {"products": k}, 4, k, 3) for k in (16, 64, 256, 1024)),
         *(
             make("products", {"products": k, "of": "int8"}, 4, k, 3, operands="int8")
@@ -256,7 +256,7 @@ def _drawn(
 ) -> Arrays:  # fmt: skip
     m, k, n = shape
     kind = np.dtype(getattr(ml_dtypes, operands, operands))
-    a, b = (_low(rng, one, kind, every) for one in ((m, k), (k, n)))
+    a, b = (_low(rng, shape, kind, every) for shape in ((m, k), (k, n)))
     if cancelling:
         a[:, 1::2], b[1::2] = -a[:, ::2], b[::2]
         a[:, 0] = _low(rng, (m,), kind, every)

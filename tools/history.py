@@ -95,13 +95,13 @@ def _seat(one: Measurement) -> str:
 
 
 def _figure(seat: str, place: str, some: list[Measurement]) -> Figure:
-    told = score(some)
+    scores = score(some)
     bits = [(one.case, one.output, str(one.record.get("digest") or "")) for one in some]
     whole = all(digest for *_, digest in bits)
-    bound = None if told.bound is None else codec.figure(float(f"{told.bound:.6g}"))
+    bound = None if scores.bound is None else codec.figure(float(f"{scores.bound:.6g}"))
     cases = {case for case, *_ in bits}
     return Figure(
-        seat, place, told.verdict.name, bound, told.compared, told.correct, len(cases),
+        seat, place, scores.verdict.name, bound, scores.compared, scores.correct, len(cases),
         _fingerprint(sorted(cases)), _fingerprint(sorted(bits)) if whole else "",
     )  # fmt: skip
 
@@ -122,9 +122,9 @@ def kept(folder: Path = KEPT) -> list[Run]:
     """The runs that are kept, the first first."""
     runs = []
     for path in sorted(folder.glob("*.json")):
-        told = json.loads(path.read_text(encoding="utf-8"))
-        figures = tuple(Figure(*line) for line in told.pop("figures"))
-        runs.append(Run(figures=figures, **told))
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        figures = tuple(Figure(*line) for line in stored.pop("figures"))
+        runs.append(Run(figures=figures, **stored))
     return runs
 
 

@@ -126,14 +126,14 @@ def beside(op: str) -> tuple[int, int, int]:
     equations = (ROOT / "docs" / "ops" / "equations.ini").read_text(encoding="utf-8")
     section = re.search(rf"^\[{op}\]\n(.*?)(?=^\[|\Z)", equations, _BLOCK)
     causes = (PACKAGE / "reporting" / "words" / "causes.py").read_text(encoding="utf-8")
-    told = 0
+    lines = 0
     faults = registry.get(op).definition
     for fault in faults.faults if faults else ():
         entry = re.search(
             rf'^    "{fault.cause}".*?(?=^    "|^}})', causes, re.MULTILINE | re.DOTALL
         )
-        told += len(entry[0].splitlines()) if entry else 0
-    return adapters, len(section[1].strip().splitlines()) if section else 0, told
+        lines += len(entry[0].splitlines()) if entry else 0
+    return adapters, len(section[1].strip().splitlines()) if section else 0, lines
 
 
 def per_op(asked: Sequence[str]) -> list[list[str]]:

@@ -75,11 +75,11 @@ class Thread:
             "direction": self.direction,
             "params": dict(self.params),
             "inputs": {
-                name: _told(array, f"input.{name}", larger) for name, array in inputs.items()
+                name: _stored(array, f"input.{name}", larger) for name, array in inputs.items()
             },
             "outputs": {
                 kernel: {
-                    name: _told(array, f"output.{kernel}.{name}", larger)
+                    name: _stored(array, f"output.{kernel}.{name}", larger)
                     for name, array in by.items()
                 }
                 for kernel, by in outputs.items()
@@ -103,7 +103,7 @@ class Thread:
         return contents, larger
 
 
-def _told(array: Any, place: str, larger: Arrays) -> dict[str, Any] | str:
+def _stored(array: Any, place: str, larger: Arrays) -> dict[str, Any] | str:
     """As the entry has it: spelled out, or put among the larger arrays."""
     values = np.asarray(array)
     if values.size > _SPELLED:
@@ -183,20 +183,20 @@ def _momentum(rng: np.random.Generator, *forms: str) -> tuple[Arrays, dict[str, 
     w[::4] = 0
     inputs = _f32(param=w, grad=g, buf=b)
     w, g, b = _wide(inputs)
-    told = {}
+    answers = {}
     for form in forms:
         if form == "Sutskever's, same state":
             buf = 0.9 * b - 0.01 * g
-            told[form] = _f32(param=w + buf, buf=buf)
+            answers[form] = _f32(param=w + buf, buf=buf)
         elif form == "Sutskever's, own state":
-            told[form] = _f32(param=w + (0.9 * (-0.01 * b) - 0.01 * g))
+            answers[form] = _f32(param=w + (0.9 * (-0.01 * b) - 0.01 * g))
         elif form == "HIPS/autograd":
             buf = 0.9 * b + 0.1 * g
-            told[form] = _f32(param=w - 0.01 * buf, buf=buf)
+            answers[form] = _f32(param=w - 0.01 * buf, buf=buf)
         else:
             buf = 0.9 * b + g
-            told[form] = _f32(param=w - 0.01 * buf, buf=buf)
-    return inputs, told
+            answers[form] = _f32(param=w - 0.01 * buf, buf=buf)
+    return inputs, answers
 
 
 def _clipping(rng: np.random.Generator, names: tuple[str, str]) -> tuple[Arrays, dict[str, Arrays]]:
@@ -232,8 +232,8 @@ def _mean_of_means(names: tuple[str, str]) -> Any:
         count = kept.sum(1, keepdims=True)
         shares = kept / (2 * count), kept / count.sum()
         inputs = {"dloss": np.ones((), F), **inputs}
-        told = (_f32(dx=slope * share[..., None]) for share in shares)
-        return inputs, dict(zip(names, told, strict=True))
+        answers = (_f32(dx=slope * share[..., None]) for share in shares)
+        return inputs, dict(zip(names, answers, strict=True))
 
     return build
 
@@ -258,26 +258,26 @@ def _times(factor: float, names: tuple[str, ...]) -> Any:
 def _smoothed(rng: np.random.Generator) -> tuple[Arrays, dict[str, Arrays]]:
     x, target = rng.standard_normal((N, 9)).astype(F), rng.integers(0, 9, N)
     wide = x.astype(np.float64)
-    told = {}
+    answers = {}
     for name, scores in (
         ("fairseq's loss of logits", wide),
         ("with log_softmax", wide - np.log(np.exp(wide).sum(-1, keepdims=True))),
     ):
         own = scores[np.arange(N), target]
-        told[name] = _f32(loss=-(0.9 * own + 0.1 * scores.mean(-1)))
-    return {"x": x, "target": target}, told
+        answers[name] = _f32(loss=-(0.9 * own + 0.1 * scores.mean(-1)))
+    return {"x": x, "target": target}, answers
 
 
 def _duplicates(rng: np.random.Generator) -> tuple[Arrays, dict[str, Arrays]]:
     weight, dy = rng.standard_normal((4, 6)).astype(F), rng.standard_normal((60, 6)).astype(F)
     indices = rng.integers(0, 4, 60)
-    told = {}
+    answers = {}
     for name, order in (("in order", range(60)), ("from the end", range(59, -1, -1))):
         total = np.zeros((4, 6), F)
         for k in order:
             total[indices[k]] += dy[k]
-        told[name] = {"dweight": total}
-    return {"dy": dy, "weight": weight, "indices": indices}, told
+        answers[name] = {"dweight": total}
+    return {"dy": dy, "weight": weight, "indices": indices}, answers
 
 
 # --- forward --------------------------------------------------------------------------------------
@@ -318,8 +318,8 @@ ROUNDED = ("rounding", None)
 WRONG = "exceeds_bound"
 _ADAM_STEP = {"lr": 1e-3, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
 _LATER = (
-    "The two agree but where the root of v is no larger than some hundred eps, and ever more as "
-    "the steps go on: eps counts 31.6 times as much in step 1, 1.26 times in step 1000.",
+    "The two agree except where the root of v is no larger than some hundred eps, and more "
+    "closely with every step: eps counts 31.6 times as much in step 1, 1.26 times in step 1000.",
     "只有当 v 的平方根不超过几百倍 eps 时两者才不同，而且步数越多越接近："
     "第 1 步 eps 的作用放大 31.6 倍，第 1000 步为 1.26 倍。",
 )
@@ -385,12 +385,12 @@ THREADS = (
             "报告称 Adam、Adagrad 与 RMSprop 把 eps 加在根号里，与论文不符。",
         ),
         (
-            "The reporter took it back for Adam, and kept to it for Adagrad and RMSprop.",
+            "The reporter withdrew it for Adam, and maintained it for Adagrad and RMSprop.",
             "报告者对 Adam 收回了说法，对 Adagrad 与 RMSprop 仍坚持。",
         ),
         (
-            "A false alarm for Adam: what it computes, with eps beside the root, is the "
-            "definition. What it was taken for would have shown.",
+            "A false alarm for Adam: it computes the definition, with eps outside the root. The "
+            "suspected form would have shown.",
             "就 Adam 而言是误报：eps 在根号外，正是定义本身。若真如报告所说，数值上是看得出来的。",
         ),
         {**_ADAM_STEP, "step": 5},
@@ -404,7 +404,7 @@ THREADS = (
         {"TensorFlow": (WRONG, "eps_inside_sqrt"), "PyTorch": RIGHT},
         ("RMSprop of TensorFlow and of PyTorch", "TensorFlow 与 PyTorch 的 RMSprop"),
         (
-            "A TensorFlow model is not reproduced: eps stands inside the root there, outside in "
+            "A TensorFlow model is not reproduced: eps is inside the root there, outside in "
             "PyTorch and Chainer, which shows with eps = 1, as Inception is trained.",
             "TensorFlow 的模型无法复现：它把 eps 放在根号里，PyTorch 与 Chainer 放在根号外；"
             "训练 Inception 时 eps = 1，差别明显。",
@@ -427,8 +427,8 @@ THREADS = (
             "do_bias_correction 默认为 false；公式要与 PyTorch 对齐。",
         ),
         (
-            "The default is true now. Weight decay stands elsewhere than in PyTorch, and is the "
-            "same in exact arithmetic.",
+            "The default is now true. Weight decay is applied in another place than in PyTorch, "
+            "and is the same in exact arithmetic.",
             "默认值改为 true。权重衰减的位置与 PyTorch 不同，但数学上等价。",
         ),
         (
@@ -451,12 +451,12 @@ THREADS = (
             "C-Optim 对更新后的权重做衰减，PyTorch 对更新前的权重做衰减。",
         ),
         (
-            "Inherited; it does no harm, since the end of a step is the start of the next but for "
-            "the learning rate.",
+            "Inherited; it does no harm, since the end of a step is the start of the next "
+            "except for the learning rate.",
             "沿用旧代码，并无害处：一步的结束就是下一步的开始，只是学习率可能不同。",
         ),
         (
-            "Both are right about it: another definition, by lr^2 times decay of the update, and "
+            "Both are right: it is another definition, by lr^2 times decay of the update, and "
             "the same sequence of decays and steps.",
             "双方都对：定义确实不同，差 lr² 乘衰减系数再乘更新量；而衰减与更新交替的序列是一样的。",
         ),
@@ -480,8 +480,9 @@ THREADS = (
         ),
         ("Documented, not changed.", "写入了文档，没有改动。"),
         (
-            "By definition equal while the learning rate stays: with v = -lr b the two give the "
-            "same parameters but for rounding. They part where the rate changes, or where the "
+            "Equal by definition while the learning rate is constant: with v = -lr b the two "
+            "give the same parameters except for rounding. They differ where the rate changes, "
+            "or where the "
             "buffer of one is loaded into the other, as the second kernel does here.",
             "学习率不变时按定义相等：取 v = -lr b，两者给出的参数只差舍入。"
             "学习率变化，或把一方的缓冲载入另一方（即这里的第二个内核）时才会不同。",
@@ -519,7 +520,7 @@ THREADS = (
         ),
         ("Changed in a pull request (614).", "由一个合并请求（614）修改。"),
         (
-            "The direction of the step changes, not its length alone.",
+            "The direction of the step changes, not only its length.",
             "不仅步长变了，方向也变了。",
         ),
         {"max_norm": 1.0, "eps": 1e-6},
@@ -554,8 +555,8 @@ THREADS = (
             "使用梯度累积时，损失与整批训练的不同。",
         ),
         (
-            "Each micro-batch is averaged over its own tokens, and the averages are averaged; all "
-            "tokens together are to be counted.",
+            "Each micro-batch is averaged over its own tokens, and the averages are averaged; "
+            "all tokens must be counted together.",
             "每个微批按自己的词元数取平均，再对平均值取平均；应当把全部词元一起计数。",
         ),
         direction="backward",
@@ -609,8 +610,8 @@ THREADS = (
             "尚未解决；始于按全局词元数相除。",
         ),
         (
-            "A sum over ranks stands where a mean stood, or the other way round. Which of the two "
-            "runs has it the thread does not say; the numbers here take DDP for it.",
+            "A sum over ranks has replaced a mean, or the other way round. The thread does not "
+            "say which of the two runs has it; the numbers here assume DDP.",
             "一处用了求和而另一处用了求平均（或相反）。原帖没有说是哪一边；"
             "这里的数值假定是 DDP 一边。",
         ),
@@ -699,7 +700,7 @@ THREADS = (
             "融合的 GELU 里是 x²，论文里是 x³；结果相差约 1e-7。",
         ),
         (
-            "Withdrawn: x is taken out of the bracket, and the rest is rounding.",
+            "Withdrawn: x is factored out of the bracket, and the rest is rounding.",
             "已撤回：x 被提到括号外，其余只是舍入。",
         ),
         (
@@ -744,8 +745,8 @@ THREADS = (
         (
             "A gradient of duplicates is a sum, and its order is the kernel's: both orders are "
             "inside the bound, and no bug. Adam divides by the gradient's own size, so that such "
-            "differences of small gradients grow to steps. That this is all of the thread's "
-            "difference its numbers do not show.",
+            "differences of small gradients grow to steps. The thread's numbers do not show "
+            "that this is all of its difference.",
             "重复索引的梯度是求和，次序由内核决定：两种次序都在误差界之内，不是缺陷。"
             "Adam 会除以梯度自身的大小，小梯度的这种差别因此被放大到步长量级。"
             "但原帖的数值不足以证明差别全部来自于此。",

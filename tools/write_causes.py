@@ -14,26 +14,28 @@ NAMES = {"en": "causes.md", "zh": "causes.zh.md"}
 HEADS = {
     "en": """# The causes that an explanation can name
 
-`refkernels explain`, `refkernels.explain` and case files say these identifiers; they are stable, so
+`refkernels explain`, `refkernels.explain` and case files use these identifiers; they are stable, so
 scripts and threads may rely on them. A verdict (rounding, or not) never depends on the cause, and a
 cause is named only on evidence:
 
-- **proven**: a model of the algorithm, run in the working precision, or the exact answer to the
-  other question, rounded once, gives the kernel's bits in every element, with at least 40 bits of
-  evidence; or as the answer to another question the output is nothing but rounding (inside its
-  bound, and no worse than a few times the plain algorithm), with as many, and no other cause fits.
+- **proven**: a model of the algorithm, run in the working precision, or the exact answer to another
+  question, rounded once, gives the kernel's bits in every element, with at least 40 bits of
+  evidence; or, as an answer to another question, the output is nothing but rounding (inside its
+  bound, and no worse than a few times the plain algorithm), with as many bits, and no other cause
+  fits.
 - **matched**: the same with at least 20 bits.
 - **consistent**: it fits, but so few elements cannot tell; or the pattern and the size of the
-  errors fit, and nothing else was found. No proof.
+  errors fit, and nothing else was found. Not a proof.
 
-Evidence is counted in bits: how much shorter a code of the output the cause allows than "a kernel
-that merely rounds", less log2 of how many models and parameters were tried. A bit more halves the
-chance of a coincidence. A unit of observation is an element, or a row where elements share
-statistics; repeated inputs count once. `refkernels probe` writes inputs that tell apart what fits.
+Evidence is counted in bits: how much shorter the cause describes the output than "a kernel that
+merely rounds" does, less log2 of the number of models and parameters that were tried. Each further
+bit halves the chance of a coincidence. A unit of observation is an element, or a row whose elements
+share statistics; repeated inputs count once. `refkernels probe` writes inputs that separate the
+causes that fit.
 
-Where two causes fit equally, both are named; where none fits, the explanation says so, and shows
-what was ruled out. Advice is tested, on the framework or on a kernel with the fault, or it is that
-of the pages linked beside it. The Chinese list is [causes.zh.md](causes.zh.md).
+If two causes fit equally, both are named; if none fits, the explanation says so, and shows what was
+ruled out. Advice is tested, on the framework or on a kernel with the fault, or comes from the pages
+linked beside it. The Chinese list is [causes.zh.md](causes.zh.md).
 
 | identifier | the kernel ... | what to do |
 |---|---|---|

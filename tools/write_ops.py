@@ -32,33 +32,33 @@ FOLDER = ROOT / "docs" / "ops"
 EQUATIONS = FOLDER / "equations.ini"
 INDEX = """# The ops
 
-What each op computes, in which ways a kernel may compute it, what its error is held to, which
-wrong kernels are known by name, and what each framework of the report is asked.
+What each op computes, the forms in which a kernel may compute it, the bound on its error, the
+faults that are known by name, and the function that is measured in each framework of the report.
 `python tools/write_ops.py` writes these pages from the code and from
 [equations.ini](equations.ini); `refkernels ops` is the same table in a terminal.
 
-- **Shapes** are index letters: a letter is one axis, of one length wherever it stands; `...` are
-  any leading axes; [brackets] mark what may be left out.
+- **Shapes** are index letters: a letter is one axis, of the same length wherever it occurs; `...`
+  are any leading axes; [brackets] mark optional arrays.
 - **The bound** of an op in a format is the largest of its named forms', proven for sums in any
   order, with or without FMA; `refkernels.registry.get(op).bound(...)` gives it element by
   element, and `forms(...)` form by form. A format of 16 bits is held to float32 arithmetic and
-  one rounding at the end, but where a form says that it keeps something in the storage format.
-- **The condition number** is how much a relative error of the inputs is amplified; of a function
-  of one number it is |x f'(x) / f(x)|, of an op made of formulas at least that of its first form,
+  one rounding at the end, except where a form says that it keeps something in the storage format.
+- **The condition number** is how much a relative error of the inputs is amplified; for a function
+  of one number it is |x f'(x) / f(x)|, for an op made of formulas at least that of its first form,
   step by step.
-- **Faults** are what `refkernels explain` looks for in this op by name; [causes.md](../causes.md)
-  has them all, with what to do, and what is looked for besides. *Unstable* ones are the op in
-  exact arithmetic: only their rounding tells.
-- **Frameworks**: the functions that the adapter calls. "A formula" is none of the framework's
-  own: it is made of its ops, and reports name it so.
+- **Faults** are the wrong kernels that `refkernels explain` looks for in this op by name;
+  [causes.md](../causes.md) has them all, with what to do, and the causes that it looks for in any
+  op. *Unstable* ones are the op in exact arithmetic: only their rounding differs.
+- **Frameworks**: the functions that the adapter calls. "A formula" is not the framework's own: the
+  adapter composes it from the framework's ops, and reports say so.
 
 """
 _PLACE = re.compile(r"\{(\w+)[^}]*\}")
 
 
 @cache
-def told() -> dict[str, dict[str, str]]:
-    """What equations.ini says, by op."""
+def texts() -> dict[str, dict[str, str]]:
+    """The texts of equations.ini, by op."""
     parser = configparser.ConfigParser(delimiters=("=",), interpolation=None, comment_prefixes="#")
     parser.optionxform = str  # type: ignore[assignment, method-assign]
     parser.read(EQUATIONS, encoding="utf-8")
@@ -71,7 +71,7 @@ def told() -> dict[str, dict[str, str]]:
 
 def equations(op: str, direction: str) -> list[str]:
     """One or more, as LaTeX."""
-    lines = told().get(op, {}).get(direction, "").splitlines()
+    lines = texts().get(op, {}).get(direction, "").splitlines()
     return [line.strip() for line in lines if line.strip()]
 
 
@@ -89,7 +89,7 @@ def form_names(op: Op, direction: str) -> list[str]:
 
 
 def _first_sentences(text: str) -> str:
-    """Up to what is said of other things than the bound."""
+    """The text up to the first sentence that is not about the bound."""
     kept: list[str] = []
     for sentence in re.split(r"(?<=[.;])\s+(?=[A-Z`])", text):
         if re.match(r"(Raises|Sources?:|Otherwise as|(What e|E)lse\b)", sentence):
@@ -123,7 +123,7 @@ def bound(op: Op, family: str, direction: str) -> str:
 
 
 def condition(op: Op, direction: str) -> str:
-    """What the oracle says of it, where it has a function of its own."""
+    """The oracle's own words on it, if it has a function of its own."""
     own = getattr(op, f"{direction}_condition")
     if not inspect.isfunction(own) or op.formulas is not None:
         return ""
@@ -188,7 +188,7 @@ def _reached(node: ast.AST, functions: dict[str, ast.AST]) -> list[ast.AST]:
     return found
 
 
-def _checked(said: str, op: str, framework: str, node: ast.AST, source: _Source) -> str:
+def _checked(text: str, op: str, framework: str, node: ast.AST, source: _Source) -> str:
     """What equations.ini says, where the adapter's code has all of it."""
     modules, functions = source.modules, source.functions
     reached = _reached(node, functions)
@@ -203,13 +203,13 @@ def _checked(said: str, op: str, framework: str, node: ast.AST, source: _Source)
         if isinstance(one, ast.ImportFrom)
         for alias in one.names
     }
-    for name in said.split():
+    for name in text.split():
         where, _, last = name.rpartition(".")
         if name not in known | imported and not (
             last in texts and where in {*known, *modules.values()}
         ):
             raise ValueError(f"[{op}] {framework} = {name}: the adapter does not call it.")
-    return " / ".join(f"`{name}`" for name in said.split())
+    return " / ".join(f"`{name}`" for name in text.split())
 
 
 def computes(op: str, framework: Any) -> str:
@@ -226,9 +226,9 @@ def computes(op: str, framework: Any) -> str:
     if op in formulas:
         return f"a formula ({formulas[op]})"
     node = entries[op]
-    said = told()[op].get(framework.name)
-    if said is not None:
-        return _checked(said, op, framework.name, node, source)
+    text = texts()[op].get(framework.name)
+    if text is not None:
+        return _checked(text, op, framework.name, node, source)
     if isinstance(node, ast.Call) and ast.unparse(node.func) == "c":  # the C library's
         return f"C's `{ast.literal_eval(node.args[0])}`, where the library has it"
     if not isinstance(node, ast.Lambda):
@@ -271,7 +271,7 @@ def _shapes(op: Op, direction: str, gives: bool) -> str:
 
 def _way(op: Op, family: str, direction: str) -> list[str]:
     """Equations, arrays, forms and bound of one direction."""
-    says = told()[op.name]
+    says = texts()[op.name]
     lines = [f"### {op.name}: {direction}", ""]
     for equation in equations(op.name, direction):
         lines += ["$$", equation, "$$", ""]

@@ -108,8 +108,8 @@ def _right(part: int, whole: int) -> str:
 def sweep() -> str:
     """The largest error in ulp and the share not correctly rounded, over all float32 inputs."""
     found = sweeps.rows(_swept_records())
-    told = {(row.op, row.subject.split()[0]): row for row in found if row.dtype == "float32"}
-    rows = [[op, *(_swept(told.get((op, name))) for name in FRAMEWORKS)] for op in SWEPT]
+    by_name = {(row.op, row.subject.split()[0]): row for row in found if row.dtype == "float32"}
+    rows = [[op, *(_swept(by_name.get((op, name))) for name in FRAMEWORKS)] for op in SWEPT]
     return _table(["float32", *_named([row.subject for row in found], FRAMEWORKS)], rows)
 
 
@@ -194,12 +194,12 @@ def _runs(runs: list[history.Run]) -> str:
 
 
 def _scores(runs: list[history.Run], mine: list[history.Run]) -> str:
-    told = history.best(mine)
+    scores = history.best(mine)
     origin = {id(one): runs.index(run) + 1 for run in mine for one in run.figures}
-    seats = sorted({seat for seat, _ in told})
+    seats = sorted({seat for seat, _ in scores})
     rows = []
-    for place in sorted({place for _, place in told}):
-        some = [told.get((seat, place)) for seat in seats]
+    for place in sorted({place for _, place in scores}):
+        some = [scores.get((seat, place)) for seat in seats]
         numbers = sorted({origin[id(one)] for one in some if one is not None})
         cells = [_score(None if one is None else one.score) for one in some]
         rows.append([place, *cells, ", ".join(map(str, numbers))])
@@ -280,10 +280,10 @@ def planted() -> str:
     for row in kept["rows"]:
         found = row["says"].removeprefix("**Different definition.** First: ").split(". ")[0]
         found = found.removesuffix(" (below).").rstrip(".")
-        said = found if row["verdict"] == "different" else row["verdict"]
+        headline = found if row["verdict"] == "different" else row["verdict"]
         late = "never" if row["curve"] is None else row["curve"]
         apart = figure(row["apart"][-1], 1) if row["apart"][-1] is not None else "diverges"
-        rows.append([f"{row['optimizer']}: {row['planted']}", said, f"{late}", apart])
+        rows.append([f"{row['optimizer']}: {row['planted']}", headline, f"{late}", apart])
     return _table(["planted", "`align`, steps 0 to 2", "curve from step", "apart at 199"], rows)
 
 

@@ -70,7 +70,7 @@ def gated(op: str) -> list[Case]:
         }
 
     def specials(rng: np.random.Generator, _: str) -> Arrays:
-        a, b = (one.reshape(-1) for one in np.meshgrid([*SPECIALS, 1.0], [*SPECIALS, -2.0]))
+        a, b = (grid.reshape(-1) for grid in np.meshgrid([*SPECIALS, 1.0], [*SPECIALS, -2.0]))
         return {"dy": rng.standard_normal(a.size), "a": a, "b": b}
 
     return [

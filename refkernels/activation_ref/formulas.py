@@ -55,7 +55,7 @@ def limits(
     replaces -inf; `above`: those in which its largest replaces +inf."""
     shapes = {name: array.shape for name, array in inputs.items()}
     if len({*shapes.values()}) > 1:
-        raise ValueError(f"The arrays have shapes {shapes}: they are the same.")
+        raise ValueError(f"The arrays have shapes {shapes}: they must be equal.")
     clipped = dict(inputs)
     for name in {*below, *above} & {*inputs}:
         x = inputs[name]
@@ -333,7 +333,7 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
         fault("alpha_left_out", _selu_of(SELU[0], Fraction(1))),
         fault("rounded_constants", _selu_of(Fraction("1.0507"), Fraction("1.6733"))),
         fault("rounded_constants", _selu_of(Fraction("1.05070098"), Fraction("1.67326324"))),
-        fault("float32_constants", _selu_of(*(Fraction(float(np.float32(one))) for one in SELU))),
+        fault("float32_constants", _selu_of(*(Fraction(float(np.float32(c))) for c in SELU))),
     ),
     "softsign": (
         fault("root_of_square", lambda xp, x: x / xp.sqrt(1 + xp.square(x))),

@@ -208,7 +208,7 @@ def _of_pieces(judgements: list[Judgement]) -> list[Judgement]:
 def _both(a: Judgement, b: Judgement) -> Judgement:
     """Two pieces of one output: sizes and signs of errors are those of all elements, the rest is
     that of the piece with the worse verdict, or nearer to its bound."""
-    worse = min(a, b, key=lambda one: (VERDICTS.index(one.verdict), -one.over_bound))
+    worse = min(a, b, key=lambda piece: (VERDICTS.index(piece.verdict), -piece.over_bound))
     n = a.elements + b.elements
     errors = a.errors.joined(b.errors) if a.errors and b.errors else a.errors or b.errors
     over_plain = 0.0 if errors is None else errors.over_plain

@@ -18,7 +18,7 @@ from refkernels.arithmetic.protocols import items_of, read
 from refkernels.arithmetic.scalars import as_real
 
 Kind = Literal["float", "int", "bool", "low"]
-LOW = {np.dtype(one) for one in (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, np.int8)}
+LOW = {np.dtype(kind) for kind in (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, np.int8)}
 """Of operands that other numbers scale, beside the formats; float16 holds each of their numbers."""
 MOST_AXES = 32  # the most that NumPy 1 and Numba support
 

@@ -76,7 +76,7 @@ def climb(
     """Improves the drafts where they are left open, step after step until none is, and counts in
     `tiers` the elements that each step answered: `first`, which made the drafts, all that it did
     not leave open; the last step all that reached it."""
-    tier, answered = first, sum(one.size for one in known.values())
+    tier, answered = first, sum(places.size for places in known.values())
     for name, step in steps:
         left = {output: at for output, at in left.items() if at.size}
         number = sum(at.size for at in left.values())

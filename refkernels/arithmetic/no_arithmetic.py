@@ -24,9 +24,12 @@ class NoArithmetic:
         raise _error(self, _called(ufunc))
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
-        if not any(function is one for one in _LOOKING):
+        if not any(function is looking for looking in _LOOKING):
             raise _error(self, _called(function))
-        given = (np.asarray(one) if isinstance(one, NoArithmetic) else one for one in args)
+        given = (
+            np.asarray(argument) if isinstance(argument, NoArithmetic) else argument
+            for argument in args
+        )
         return function(*given, **options)
 
     def _refuse(self, *others: Any) -> NoReturn:

@@ -70,7 +70,7 @@ def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction
     if direction == "backward":
         dy = inputs["dy"]
         if dy.shape != output:
-            raise ValueError(f"dy has shape {dy.shape} and y {output}: they are the same.")
+            raise ValueError(f"dy has shape {dy.shape} and y {output}: they must be equal.")
         arrays["dy"] = dy.reshape(*stacked, e)
     arrays |= {"q": q.reshape(*stacked, d), "k": k.reshape(*over, d), "v": v.reshape(*over, e)}
     arrays |= _taking_part(inputs, params["causal"], shapes)
@@ -96,7 +96,7 @@ def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction
 def _shapes(q: Array, k: Array, v: Array) -> _Shapes:
     for name, array, letters in (("q", q, "m d"), ("k", k, "n d"), ("v", v, "n e")):
         if array.ndim < 2:
-            raise ValueError(f"{name} has shape {array.shape}: it is {name}[... {letters}].")
+            raise ValueError(f"{name} has shape {array.shape}: it must be {name}[... {letters}].")
     group, lead, heads = _group(q, k, v), q.shape[:-2], k.shape[:-2]
     if not k.shape[-2] and q.size:
         raise ValueError(f"k has shape {k.shape}: it has no key for q to attend.")
@@ -134,8 +134,8 @@ def _group(q: Array, k: Array, v: Array) -> int:
     """How many heads of q share one of k and v."""
     if k.shape[:-1] != v.shape[:-1] or q.shape[-1] != k.shape[-1]:
         raise ValueError(
-            f"q has shape {q.shape}, k {k.shape} and v {v.shape}: they are q[... m d], k[... n d] "
-            "and v[... n e]."
+            f"q has shape {q.shape}, k {k.shape} and v {v.shape}: they must be q[... m d], "
+            "k[... n d] and v[... n e]."
         )
     (*lead,), (*heads,) = q.shape[:-2], k.shape[:-2]
     if lead == heads:
@@ -143,8 +143,8 @@ def _group(q: Array, k: Array, v: Array) -> int:
     fits = len(lead) == len(heads) and lead[:-1] == heads[:-1]
     if not fits or not heads[-1] or lead[-1] % heads[-1]:
         raise ValueError(
-            f"q has the leading axes {tuple(lead)}, and k and v {tuple(heads)}: they are the same, "
-            "except that the last of them, q's heads, may be a multiple of k's."
+            f"q has the leading axes {tuple(lead)}, and k and v {tuple(heads)}: they must be "
+            "equal, except that the last of them, q's heads, may be a multiple of k's."
         )
     return int(lead[-1] // heads[-1])
 
@@ -160,7 +160,7 @@ def _broadcast(name: str, array: Array, shape: Shape) -> Array:
 
 def _position(causal: Any, shapes: _Shapes) -> Array | None:
     if causal not in CAUSAL:
-        raise ValueError(f"causal is {causal!r}: it is one of {', '.join(CAUSAL)}.")
+        raise ValueError(f"causal is {causal!r}: it must be one of {', '.join(CAUSAL)}.")
     if causal == "none":
         return None
     offset = shapes.keys - shapes.queries if causal == "bottom_right" else 0

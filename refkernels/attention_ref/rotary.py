@@ -32,15 +32,15 @@ def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction
     """The prepared arrays. Raises ValueError for a dim that x lacks, or that is odd."""
     x, base, layout = inputs["x"], as_real(params["base"], "base"), params["layout"]
     if not x.ndim:
-        raise ValueError("x has shape (): it is x[... d].")
+        raise ValueError("x has shape (): it must be x[... d].")
     d, chosen = x.shape[-1], params["dim"]
     dim = d if chosen is None else as_count(chosen, "dim")
     if dim > d or dim % 2:
         raise ValueError(f"x has shape {x.shape}: of {d}, an even number is rotated, not {dim}.")
     if layout not in LAYOUTS:
-        raise ValueError(f"layout is {layout!r}: it is one of {', '.join(LAYOUTS)}.")
+        raise ValueError(f"layout is {layout!r}: it must be one of {', '.join(LAYOUTS)}.")
     if not 0.0 < base < np.inf:
-        raise ValueError(f"base is {base}: it is a positive number.")
+        raise ValueError(f"base is {base}: it must be a positive number.")
     position = inputs["position"]
     if position.size and np.abs(position).max() > 2**53:
         raise ValueError("position has an element beyond 2^53.")

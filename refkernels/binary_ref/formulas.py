@@ -33,7 +33,7 @@ def _alike(inputs: dict[str, Any]) -> list[Doubles]:
     """The arrays without a cotangent. Raises ValueError where shapes differ."""
     shapes = {name: array.shape for name, array in inputs.items()}
     if len({*shapes.values()}) > 1:
-        raise ValueError(f"The arrays have shapes {shapes}: they are the same.")
+        raise ValueError(f"The arrays have shapes {shapes}: they must be equal.")
     return [to_float64(array) for name, array in inputs.items() if name != "dy"]
 
 

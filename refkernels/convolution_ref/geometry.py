@@ -211,16 +211,16 @@ def _padding(
     rank = len(lengths)
     if isinstance(padding, str):
         if padding not in ("same", "valid"):
-            raise ValueError(f"padding is {shown(padding)}: it is 'same', 'valid' or numbers.")
+            raise ValueError(f"padding is {shown(padding)}: it must be 'same', 'valid' or numbers.")
         if padding == "valid":
             return [(0, 0)] * rank
-        free = [Axis(*one, 0, 0) for one in zip(lengths, taps, steps, wide, strict=True)]
+        free = [Axis(*axis, 0, 0) for axis in zip(lengths, taps, steps, wide, strict=True)]
         total = [
             max((math.ceil(a.length / a.stride) - 1) * a.stride + a.reach - a.length, 0)
             for a in free
         ]
-        return [(one // 2, one - one // 2) for one in total]
+        return [(zeros // 2, zeros - zeros // 2) for zeros in total]
     if isinstance(padding, list | tuple) and len(padding) == 2 * rank:
         ends = _each(padding, "padding", 2 * rank, 0)
         return list(zip(ends[::2], ends[1::2], strict=True))
-    return [(one, one) for one in _each(padding, "padding", rank, 0)]
+    return [(zeros, zeros) for zeros in _each(padding, "padding", rank, 0)]

@@ -233,7 +233,9 @@ class _Reader:
         if stored.dtype.kind not in "fu":
             raise self.wrong(f"{key} has dtype {stored.dtype}: a case holds floats.")
         if not isinstance(name, str) or name not in DTYPES:
-            raise self.wrong(f"{key} is said to be {name!r}: it is one of {', '.join(DTYPES)}.")
+            raise self.wrong(
+                f"{key} is declared {name!r}, which is not one of {', '.join(DTYPES)}."
+            )
         format = formats.get(name)
         right = format.bits_dtype if name == "bfloat16" else format.storage
         if stored.dtype != right:

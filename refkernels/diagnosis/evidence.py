@@ -68,7 +68,7 @@ def agreement(shares: Sequence[float], count: int = 1) -> float:
     if not logs:
         return 0.0
     largest = max(logs)
-    mean = sum(math.exp(count * (one - largest)) for one in logs) / len(shares)
+    mean = sum(math.exp(count * (log - largest)) for log in logs) / len(shares)
     return math.exp(largest + math.log(mean) / count)
 
 

@@ -177,7 +177,7 @@ class Session:
         `leaves`: the inputs that backward differentiates, by default all of floating point.
         """
         if direction not in DIRECTIONS:
-            return Reply("error", f"direction is {direction!r}: it is 'forward' or 'backward'")
+            return Reply("error", f"direction is {direction!r}: it must be 'forward' or 'backward'")
         message = {
             "do": "run",
             "op": op,

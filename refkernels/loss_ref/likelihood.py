@@ -149,8 +149,8 @@ def prepare_masked(
     weights, eps = inputs["weights"], params["eps"]
     if weights.shape != inputs["target"].shape:
         raise ValueError(
-            f"weights has shape {weights.shape} and target {inputs['target'].shape}: they are the "
-            "same."
+            f"weights has shape {weights.shape} and target {inputs['target'].shape}: they must "
+            "be equal."
         )
     arrays = {name: array for name, array in inputs.items() if name != "weights"}
     settings = {"reduction": params["reduction"], "label_smoothing": 0.0, "ignore_index": None}

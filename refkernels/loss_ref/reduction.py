@@ -48,7 +48,7 @@ def check(reduction: Any, *more: str) -> None:
     """Raises ValueError for an unknown reduction."""
     if reduction not in (*REDUCTIONS, *more):
         names = ", ".join((*REDUCTIONS, *more))
-        raise ValueError(f"reduction is {shown(reduction)}: it is one of {names}.")
+        raise ValueError(f"reduction is {shown(reduction)}: it must be one of {names}.")
 
 
 def counts(kept: Bools, total: Any = None) -> dict[str, Any]:

@@ -68,7 +68,9 @@ class RmsErrors(NamedTuple):
     def joined(self, other: "RmsErrors") -> "RmsErrors":
         """Those of both sets of elements."""
         n, scale = self.elements + other.elements, max(self.scale, other.scale)
-        weights = [math.sqrt(one.elements / n) * (one.scale / scale) for one in (self, other)]
+        weights = [
+            math.sqrt(errors.elements / n) * (errors.scale / scale) for errors in (self, other)
+        ]
         figures = zip(self[2:], other[2:], strict=True)
         return RmsErrors(
             n, scale, *(math.hypot(*map(operator.mul, weights, two)) for two in figures)

@@ -48,8 +48,8 @@ def along(
     for name, array in inputs.items():
         wanted = shape if name in whole else leading
         if array is not None and array.shape != wanted:
-            expected = f"x {shape}: they are the same" if name in whole else f"the result {leading}"
-            raise ValueError(f"{name} has shape {array.shape} and {expected}.")
+            other = f"x {shape}" if name in whole else f"the result {leading}"
+            raise ValueError(f"{name} has shape {array.shape} and {other}: they must be equal.")
         if array is not None and name in whole:
             array = array.transpose(kept + axes).reshape(*leading, math.prod(own))
         moved[name] = array

@@ -189,7 +189,7 @@ def _joined(
         shapes = [array.shape for array in inputs[name]]
         if pieces.setdefault(argument.own, shapes) != shapes:
             raise ValueError(
-                f"{name} has shapes {shapes}: they are those of the list that it goes with."
+                f"{name} has shapes {shapes}: they must be those of the list that it goes with."
             )
         joined[name] = np.concatenate([*(a.reshape(-1) for a in inputs[name]), np.empty(0, "f2")])
         if len({array.dtype for array in inputs[name]}) == 1:
@@ -215,7 +215,7 @@ def _lengths(signature: Signature, inputs: Mapping[str, Any]) -> tuple[dict[str,
         first = array.ndim - len(argument.own)
         if first < 0 or (first and not argument.rows):
             raise ValueError(
-                f"{name} has shape {array.shape}: it is {name}[{' '.join(argument.letters)}]."
+                f"{name} has shape {array.shape}: it must be {name}[{' '.join(argument.letters)}]."
             )
         if argument.rows:
             leading.append((name, array.shape[:first]))
@@ -223,7 +223,7 @@ def _lengths(signature: Signature, inputs: Mapping[str, Any]) -> tuple[dict[str,
             if lengths.setdefault(letter, length) != length:
                 raise ValueError(
                     f"{name} has shape {array.shape}, whose {letter} is {length}, and "
-                    f"{owner[letter]}'s is {lengths[letter]}: they are the same."
+                    f"{owner[letter]}'s is {lengths[letter]}: they must be equal."
                 )
             owner.setdefault(letter, name)
     try:

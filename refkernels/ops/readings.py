@@ -199,7 +199,7 @@ class _Blocks:
             arguments = self.reading.given(question.arrays, question.params)
             self.statistics = [several(self.formula.statistics(xp, **arguments))]
         statistics = tuple(
-            xp.concatenate(one, axis=0) for one in zip(*self.statistics, strict=True)
+            xp.concatenate(parts, axis=0) for parts in zip(*self.statistics, strict=True)
         )
         width = max(question.shapes[name][-1] for name in names)
         length = max(CACHED // max(question.rows, 1), 1)
@@ -222,7 +222,7 @@ class _Blocks:
         return {
             name: tuple(
                 np.concatenate(parts, axis=1)
-                for parts in zip(*(one[name] for one in blocks), strict=True)
+                for parts in zip(*(block[name] for block in blocks), strict=True)
             )
             for name in names
         }

@@ -87,7 +87,7 @@ def _prepare(
     if not_finite := [
         name for name, value in params.items() if isinstance(value, float) and value - value != 0
     ]:
-        raise ValueError(f"{not_finite[0]} is {params[not_finite[0]]}: it is a finite number.")
+        raise ValueError(f"{not_finite[0]} is {params[not_finite[0]]}: it must be a finite number.")
     formula_params: dict[str, Any] = {**params, "float32": _in_float32(params)}
     formula_params["weight_decay"] = params["weight_decay"] or None
     if "nesterov" in params:

@@ -160,9 +160,9 @@ def of_model(
 ) -> dict[str, Reach]:
     """What a kernel answers that rounds as this formula does at the midpoints: as far from it as
     right kernels are from the truth."""
-    given = {name: one.middle for name, one in box.items()}
-    said = formulas.computed(direction, formula, given, params, format)
-    near = {name: array for name, array in said.items() if name in right}
+    given = {name: ball.middle for name, ball in box.items()}
+    model = formulas.computed(direction, formula, given, params, format)
+    near = {name: array for name, array in model.items() if name in right}
     return {name: replace(right[name], mid=to_float64(array)) for name, array in near.items()}
 
 

@@ -15,7 +15,7 @@ from refkernels.ops.cases import Arrays, case
 Generator = np.random.Generator
 Draw = Callable[[Generator], Any]
 _LONG = {"float32", "float64"}
-_WIDE = tuple(one for one in DTYPES if one in _LONG)
+_WIDE = tuple(dtype for dtype in DTYPES if dtype in _LONG)
 OFFSETS = ((0.0, 1.0), (100.0, 3.0))
 
 

@@ -65,8 +65,8 @@ def _beside_norm(xp: Any, dy: Any, x: Any, **_: Any) -> Any:
 _GUARD = 1e-12
 NORM = (
     *(
-        Fault("other_norm", partial(_other_norm, one), details={"norm": one})
-        for one in ("1", "max", "rms", "squared")
+        Fault("other_norm", partial(_other_norm, norm), details={"norm": norm})
+        for norm in ("1", "max", "rms", "squared")
     ),
     Fault("eps_beside_norm", backward=_beside_norm, details={"eps": _GUARD}),
 )

@@ -72,7 +72,7 @@ class Schedule:
 
     def __post_init__(self) -> None:
         if as_text(self.decay, "decay") not in DECAYS:
-            raise ValueError(f"decay is {self.decay!r}: it is one of {', '.join(DECAYS)}.")
+            raise ValueError(f"decay is {self.decay!r}: it must be one of {', '.join(DECAYS)}.")
         as_count(self.decay_steps, "decay_steps")
         for name in ("from_start", "clamped"):
             as_flag(getattr(self, name), name)
@@ -80,7 +80,7 @@ class Schedule:
             _whole(getattr(self, name), name)
         for name in ("max_lr", "min_lr", "power", "gamma", "warmup_factor"):
             if not math.isfinite(as_real(getattr(self, name), name)):
-                raise ValueError(f"{name} is {getattr(self, name)!r}: it is a finite number.")
+                raise ValueError(f"{name} is {getattr(self, name)!r}: it must be a finite number.")
         if not self.min_lr <= self.max_lr:
             raise ValueError(f"min_lr {self.min_lr!r} is more than max_lr {self.max_lr!r}.")
         if self.warmup_steps < 0 or self.first not in (0, 1) or self.late not in (-1, 0, 1):

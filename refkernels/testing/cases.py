@@ -111,7 +111,7 @@ def _questions(
     for direction in directions:
         if direction not in DIRECTIONS:
             raise ValueError(
-                f"There is no direction {quoted(str(direction))}: it is 'forward' or 'backward'."
+                f"There is no direction {quoted(str(direction))}: give 'forward' or 'backward'."
             )
     for given in dtypes:
         dtype = formats.get(given).name
@@ -133,10 +133,10 @@ def _shown(array: npt.NDArray[Any]) -> str:
 
 
 def _several(value: Any) -> Iterable[Any]:
-    one = isinstance(value, str | type | np.dtype) or not isinstance(value, Iterable)
-    return (value,) if one else value
+    single = isinstance(value, str | type | np.dtype) or not isinstance(value, Iterable)
+    return (value,) if single else value
 
 
 def _ways(directions: Any) -> list[str]:
-    one = isinstance(directions, str)
-    return [directions] if one else list(as_names(directions, "directions"))
+    single = isinstance(directions, str)
+    return [directions] if single else list(as_names(directions, "directions"))

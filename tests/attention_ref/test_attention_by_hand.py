@@ -151,7 +151,7 @@ def test_a_case_of_large_logits_is_answered_in_every_format() -> None:
     [
         ({"k": K[:, :, :, :4]}, ValueError, r"q\[\.\.\. m d\]"),
         ({"q": Q[:, :3]}, ValueError, "a multiple of k's"),
-        ({"q": Q[0, 0, 0]}, ValueError, r"it is q\[\.\.\. m d\]"),
+        ({"q": Q[0, 0, 0]}, ValueError, r"it must be q\[\.\.\. m d\]"),
         ({"k": K[:, :, :0], "v": V[:, :, :0]}, ValueError, "no key for q"),
         ({"mask": MASK[:, :6]}, ValueError, "does not broadcast"),
         ({"lengths": np.array([[8], [1]])}, ValueError, "lengths has 8, and k has 7 keys"),

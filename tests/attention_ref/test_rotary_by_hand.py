@@ -91,7 +91,7 @@ def test_a_kernel_with_angles_in_float32_keeps_to_the_bound() -> None:
         ({"position": PLACES.astype(float)}, TypeError, "whole numbers"),
         ({"position": PLACES[:3]}, ValueError, "do not fit"),
         ({"position": np.array(2**60)}, ValueError, "beyond 2\\^53"),
-        ({"x": np.float32(1)}, ValueError, "it is x\\[\\.\\.\\. d\\]"),
+        ({"x": np.float32(1)}, ValueError, "it must be x\\[\\.\\.\\. d\\]"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_told_in_a_sentence(given: Any, kind: Any, said: str) -> None:

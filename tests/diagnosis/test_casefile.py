@@ -129,7 +129,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         {"meta": meta(), "input.x": X.astype(np.float64), "output.a.y": X},
         r"input\.x is stored as float64 where float32 is float32",
     ),
-    "unnamed dtype": ({"meta": meta(dtypes={}), **GOOD}, "is said to be None: it is one of"),
+    "unnamed dtype": ({"meta": meta(dtypes={}), **GOOD}, "is declared None, which is not one of"),
 }  # fmt: skip
 
 
@@ -187,9 +187,9 @@ def npy(shape: str, content: bytes = b"") -> bytes:
         (npy("(1000000000000,)"), "more than"),
         (npy("(-1,)"), "its header cannot be read"),
         (npy("('a',)"), "its header cannot be read"),
-        (b"\x93NUMPY\x09\x00", "it does not begin as one"),
-        (b"", "it does not begin as one"),
-        (b"hello" * 9, "it does not begin as one"),
+        (b"\x93NUMPY\x09\x00", "it does not begin like one"),
+        (b"", "it does not begin like one"),
+        (b"hello" * 9, "it does not begin like one"),
     ],
 )
 def test_headers_that_lie_are_one_sentence(tmp_path: Path, member: bytes, said: str) -> None:

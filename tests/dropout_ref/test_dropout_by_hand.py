@@ -48,9 +48,9 @@ def test_everything_dropped_is_zero_and_a_masked_infinity_is_nan() -> None:
 def test_what_is_no_probability_no_mode_or_no_mask_is_refused() -> None:
     x = np.ones(3)
     for given, says in (
-        ({"p": 1.5}, "the probability that an element is dropped"),
+        ({"p": 1.5}, "a probability, that of dropping"),
         ({"mode": "upscale"}, "'upscale_in_train' or 'downscale_in_infer'"),
-        ({"mask": np.ones(2, bool)}, "they are the same"),
+        ({"mask": np.ones(2, bool)}, "they must be equal"),
     ):
         with pytest.raises(ValueError, match=says):
             dropout(x, **given)

@@ -113,7 +113,7 @@ def test_products_of_16_bits_in_float32_are_judged_in_float32(op: str, dtype: st
     [
         ({"a": np.ones((2, 3), np.int16)}, TypeError, "a has dtype int16, but an operand is"),
         ({"scale_a": np.ones(3, np.float32)}, ValueError, "a's rows"),
-        ({"scale_b": np.ones(3, np.float32)}, ValueError, "it is one number, or"),
+        ({"scale_b": np.ones(3, np.float32)}, ValueError, "it must be a number, or"),
         ({"b": np.ones((2, 3), np.int8)}, ValueError, r"\(K, N\)"),
         ({"scale_a": np.ones(2, np.int8)}, TypeError, "scale_a has dtype int8"),
     ],

@@ -36,7 +36,7 @@ def by_groups(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     found = answer(replace(problem, inputs=grouped), _of_each(problem))
     mine = replace(found, reference={"clipped": found.reference["clipped"]})
     members = [np.flatnonzero(groups == k).tolist() for k in range(count)]
-    details = {"groups": "; ".join(", ".join(map(str, one)) for one in members)}
+    details = {"groups": "; ".join(", ".join(map(str, group)) for group in members)}
     yield Variant("clipped_per_group", details, mine, price=groups.size * math.log2(count))
 
 
@@ -44,7 +44,7 @@ def _of_each(problem: Problem) -> Any:
     """The formula that clips each tensor by its own norm: the op's own, or its fault."""
     read = problem.op.formulas
     assert read is not None
-    faults = (one.forward for one in read.faults if one.cause == "clipped_per_tensor")
+    faults = (fault.forward for fault in read.faults if fault.cause == "clipped_per_tensor")
     return next(faults, next(iter(read.way("forward").forms.values())))
 
 
@@ -72,7 +72,7 @@ def _groups(factors: list[tuple[float, float] | None]) -> Array | None:
         return None
     groups = np.zeros(len(factors), np.int64)
     last, high = -1, -math.inf
-    some = ((*one, k) for k, one in enumerate(factors) if one is not None and one[1] < math.inf)
+    some = ((*ends, k) for k, ends in enumerate(factors) if ends is not None and ends[1] < math.inf)
     for low, most, k in sorted(some):
         alone = low <= 1.0 <= most
         if alone or low > high:

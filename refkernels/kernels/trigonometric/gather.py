@@ -25,7 +25,7 @@ def _copy_rows(
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        row, index_row = (ir.VectorType(one, 4) for one in (ir.DoubleType(), ir.IntType(32)))
+        row, index_row = (ir.VectorType(kind, 4) for kind in (ir.DoubleType(), ir.IntType(32)))
 
         def data(k: int) -> Any:
             array = context.make_array(signature.args[k])

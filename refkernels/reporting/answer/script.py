@@ -342,12 +342,12 @@ def _cotangent(question: Mapping[str, Any]) -> str:
 
 
 def _printed(question: Mapping[str, Any]) -> list[str]:
-    lines = ["for output, index, exact, said in ["]
+    lines = ["for output, index, exact, reported in ["]
     for element in question["elements"]:
         index = tuple(element["index"])
-        said = {name: got["decimal"] for name, got in element["got"].items()}
+        reported = {name: got["decimal"] for name, got in element["got"].items()}
         lines.append(
-            f'    ("{element["output"]}", {index}, "{element["exact"]["decimal"]}", {said}),'
+            f'    ("{element["output"]}", {index}, "{element["exact"]["decimal"]}", {reported}),'
         )
     shown = _SHOWN[question["format"]]
     return [
@@ -356,5 +356,6 @@ def _printed(question: Mapping[str, Any]) -> list[str]:
         "    if output in outputs:",
         "        got = float(host(outputs[output])[index])",
         "        place = output + str(list(index))",
-        f'        print(place, np.{shown}(got), got.hex(), "exact:", exact, "said before:", said)',
+        f"        got = (np.{shown}(got), got.hex())",
+        '        print(place, *got, "exact:", exact, "reported before:", reported)',
     ]

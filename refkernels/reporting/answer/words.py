@@ -126,8 +126,8 @@ WORDS: dict[str, dict[str, str]] = {
     "zh": {
         "correctly_rounded": "{output} 的每一位都等于精确结果一次舍入后的值",
         "rounding": "舍入误差：{output} 的每个元素都在{limit}之内（误差/误差界最大为 {bound}）",
-        "by:forms": "已列名的 {format} 算式的误差界（求和顺序任意）",
-        "by:form": "{format} 算式 {form} 的误差界",
+        "by:forms": "已命名的 {format} 形式的误差界（求和顺序任意）",
+        "by:form": "{format} 形式 {form} 的误差界",
         "by:limit": "库函数限度（{limit} 个 {format} ulp）",
         "amplified": "；{ulp}，是条件数 {condition} 放大的结果",
         "unusual": "误差未超出误差界（误差/误差界 {bound}），但不寻常：{output} 的误差是朴素算法的 "
