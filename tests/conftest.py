@@ -1,6 +1,7 @@
 """What all tests share: hypothesis hunts on every run and prints how to reproduce what it finds;
 in CI it tries the same examples each time, so that a change fails for what it changed."""
 
+import gc
 import os
 from collections.abc import Callable, Iterator
 
@@ -23,6 +24,11 @@ settings.load_profile("hunt")
 
 # Tests try the kernels, whatever the size of the array; the twins are compared with them.
 small.allowance.elements = 0
+
+
+def pytest_collection_finish() -> None:
+    """Eleven thousand tests live to the end: the garbage collector need not look at them again."""
+    gc.freeze()
 
 
 @pytest.fixture
