@@ -1,12 +1,16 @@
 """What all tests share: hypothesis hunts on every run and prints how to reproduce what it finds;
 in CI it tries the same examples each time, so that a change fails for what it changed."""
 
+import gc
 import os
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from refkernels.arithmetic import small
+from refkernels.frameworks import environments
+from refkernels.frameworks.gateway import Session
 
 settings.register_profile(
     "hunt",
@@ -22,9 +26,47 @@ settings.load_profile("hunt")
 small.allowance.elements = 0
 
 
+def pytest_collection_finish() -> None:
+    """Eleven thousand tests live to the end: the garbage collector need not look at them again."""
+    gc.freeze()
+
+
 @pytest.fixture
 def judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs that several tests compare with are judged once: for runs that do not change."""
     from judged_once import install
 
     install(monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def started() -> Iterator[Callable[..., Session]]:
+    """started(name, flag="value"): the session of a framework, started or with the reason why not;
+    one for all tests of a process, as an import takes seconds."""
+    sessions: dict[str, Session] = {}
+
+    def get(name: str, **flags: str) -> Session:
+        session = sessions.setdefault(f"{name} {flags}", Session(name, flags, timeout=120.0))
+        session.start()
+        return session
+
+    yield get
+    for session in sessions.values():
+        session.close()
+
+
+@pytest.fixture(scope="session")
+def session_for(started: Callable[..., Session]) -> Callable[..., Session]:
+    """session_for(name, flag="value"): the started session of a real framework. One that is not
+    installed is a skip that says why; with REFKERNELS_REQUIRE=torch,paddle,... it is a failure."""
+
+    def get(name: str, **flags: str) -> Session:
+        session = started(name, **flags)
+        if session.status == "ok":
+            return session
+        reason = f"{name}: {session.status}: {session.reason}"
+        if name.partition("==")[0] in environments.required():
+            pytest.fail(f"REFKERNELS_REQUIRE lists {reason}", pytrace=False)
+        pytest.skip(reason)
+
+    return get

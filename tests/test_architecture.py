@@ -144,8 +144,7 @@ def imported_names(path: Path) -> frozenset[str]:
 
 def imported_modules(path: Path) -> set[str]:
     """The modules of this package that a file imports, or imports names of."""
-    known = {module_of(source) for source in sources()}
-    found = set()
+    found, known = set(), modules()
     for name in imported_names(path):
         while name not in known:
             name = name.rpartition(".")[0]
@@ -162,6 +161,11 @@ def imported_rooms(path: Path) -> set[str]:
 @cache
 def sources() -> list[Path]:
     return sorted(path for path in PACKAGE.rglob("*.py"))
+
+
+@cache
+def modules() -> frozenset[str]:
+    return frozenset(map(module_of, sources()))
 
 
 def test_every_source_file_is_looked_at() -> None:

@@ -18,12 +18,10 @@ FOLDERS = ("refkernels", "tests", "benchmarks", "tools")
 Kernel = tuple[str, str]  # module, name
 
 
-def modules() -> dict[str, ast.Module]:
-    paths = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
-    return {
-        ".".join(path.relative_to(ROOT).with_suffix("").parts): ast.parse(path.read_text("utf-8"))
-        for path in paths
-    }
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    for path in (path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))):
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        yield name, ast.parse(path.read_text("utf-8"))
 
 
 def decorators(node: ast.AST) -> list[str]:
@@ -43,13 +41,14 @@ def outside_kernels(tree: ast.Module) -> Iterator[ast.AST]:
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()
-        yield node
-        waiting += [child for child in ast.iter_child_nodes(node) if not in_kernels(child)]
+        if not (isinstance(node, ast.FunctionDef) and in_kernels(node)):
+            yield node
+            waiting += ast.iter_child_nodes(node)
 
 
-def in_kernels(node: ast.AST) -> bool:
+def in_kernels(node: ast.FunctionDef) -> bool:
     """A kernel, or a rule that generated kernels are made of (`contexts.ball_rules`)."""
-    listed = getattr(node, "decorator_list", ())
+    listed = node.decorator_list
     rules = [one for one in listed if isinstance(one, ast.Name) and one.id == "rule"]
     return bool(rules or decorators(node))
 
@@ -58,36 +57,32 @@ def is_self(node: ast.AST) -> bool:
     return isinstance(node, ast.Name) and node.id == "self"
 
 
-def used_from_python(trees: dict[str, ast.Module]) -> tuple[set[Kernel], set[str]]:
-    """What code outside kernels names, by module and name; and all names after a dot."""
-    used: set[Kernel] = set()
-    attributes: set[str] = set()
-    for module, tree in trees.items():
-        nodes = list(outside_kernels(tree))
-        origins = {
-            alias.asname or alias.name: (node.module or "", alias.name)
-            for node in nodes
-            if isinstance(node, ast.ImportFrom)
-            for alias in node.names
-        }
-        for node in nodes:
-            if isinstance(node, ast.Name):
-                used |= {(module, node.id), origins.get(node.id, ("", ""))}
-            elif isinstance(node, ast.Attribute) and not is_self(node.value):
-                attributes.add(node.attr)
-    return used, attributes
+def used_from_python(module: str, tree: ast.Module) -> tuple[set[Kernel], set[str]]:
+    """What a module's code outside kernels names, by module and name; and all names after a dot."""
+    nodes = list(outside_kernels(tree))
+    origins = {
+        alias.asname or alias.name: (node.module or "", alias.name)
+        for node in nodes
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    used = {(module, name) for name in names} | {origins.get(name, ("", "")) for name in names}
+    dotted = (node for node in nodes if isinstance(node, ast.Attribute))
+    return used, {node.attr for node in dotted if not is_self(node.value)}
 
 
 def test_the_kernels_that_only_kernels_call_are_inner_and_no_others() -> None:
-    trees = modules()
-    used, attributes = used_from_python(trees)
-    found: dict[Kernel, list[str]] = {
-        (module, node.name): kinds
-        for module, tree in trees.items()
-        if module.startswith("refkernels.")
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef) and (kinds := decorators(node))
-    }
+    used: set[Kernel] = set()
+    attributes: set[str] = set()
+    found: dict[Kernel, list[str]] = {}
+    for module, tree in modules():
+        of_module, dotted = used_from_python(module, tree)
+        used |= of_module
+        attributes |= dotted
+        if module.startswith("refkernels."):
+            defined = (node for node in tree.body if isinstance(node, ast.FunctionDef))
+            found |= {(module, one.name): kinds for one in defined if (kinds := decorators(one))}
     wrong = [
         (*kernel, kinds)
         for kernel, kinds in found.items()

@@ -1,6 +1,7 @@
 """Every op is complete: its record, its cases, and its place in each adapter."""
 
 import ast
+import functools
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -29,6 +30,7 @@ NO_ROWS = (
 each = pytest.mark.parametrize("op", OPS.values(), ids=OPS)
 
 
+@functools.cache
 def table_of(framework: Framework) -> set[str]:
     """The ops of an adapter, read from its source: the framework need not be installed."""
     for node in ast.parse(framework.adapter.read_text(encoding="utf-8")).body:

@@ -5,7 +5,7 @@ A framework that is not installed is a skip that says why, or with REFKERNELS_RE
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from refkernels.op import Case, Direction
 from refkernels.runs.measurement import invariance
 from refkernels.runs.measurement.lanes import Lanes
 from refkernels.runs.measurement.plan import Unit
-from refkernels.runs.measurement.seats import Seat, open_sessions, take_seats
+from refkernels.runs.measurement.seats import Seat, take_seats
 from refkernels.runs.measurement.unit import ask_unit, find_truth
 
 Record = dict[str, Any]
@@ -40,11 +40,8 @@ def case_named(name: str) -> Case:
 
 
 @pytest.fixture(scope="module")
-def sessions() -> Iterator[dict[str, Session]]:
-    opened = open_sessions(NAMES, {}, timeout=120.0)
-    yield opened
-    for session in opened.values():
-        session.close()
+def sessions(started: Callable[..., Session]) -> dict[str, Session]:
+    return {name: started(name) for name in NAMES}
 
 
 @pytest.fixture(scope="module")

@@ -96,8 +96,8 @@ def of_pair(
     spread = np.maximum(np.std(all_curves, axis=0, ddof=1), _ulp(middle, dtype))
     scaled = all_curves / spread
     first, second = np.triu_indices(len(all_curves), 1)
-    scores = np.array(
-        [np.max(np.abs(scaled[i] - scaled[j])) for i, j in zip(first, second, strict=True)]
+    scores = np.concatenate(
+        [np.max(np.abs(scaled[i + 1 :] - one), axis=1) for i, one in enumerate(scaled[:-1])]
     )
     ratios = np.abs(scaled[0] - scaled[1])
     observed = float(np.max(ratios))
@@ -113,9 +113,14 @@ def _extreme(all_curves: Curves, ulp: Curve) -> bool:
     of the others, in their mean absolute deviations. No width is less than an ulp, as in
     `_student`: of losses with the same bits no multiple says by how much others round."""
     scores = []
-    for which in range(len(all_curves)):
+    ordered, count = np.sort(all_curves, axis=0), len(all_curves) - 1
+    for which, curve in enumerate(all_curves):
         others = np.delete(all_curves, which, axis=0)
-        middle = np.median(others, axis=0)
+        low, high = (  # the middle of those that are left when the curve is taken out
+            np.where(curve <= ordered[k], ordered[k + 1], ordered[k])
+            for k in ((count - 1) // 2, count // 2)
+        )
+        middle = (low + high) / 2.0
         width = np.maximum(np.mean(np.abs(others - middle), axis=0), ulp)
         scores.append(float(np.max(np.abs(all_curves[which] - middle) / width)))
     return max(scores[:2]) > max(scores[2:], default=0.0)
@@ -201,7 +206,9 @@ def least_rate_change(losses: Curve, spread: Curve, critical: float) -> float | 
     """
     if len(losses) < 3 or not math.isfinite(critical):
         return None
-    time = np.arange(len(losses))
-    slopes = [np.polyfit(time[: t + 1], losses[: t + 1], 1)[0] for t in range(2, len(losses))]
-    effect = float(np.max(np.abs(np.array(slopes) * time[2:]) / spread[2:]))
+    time = np.arange(float(len(losses)))
+    fallen, count = losses - losses[0], time + 1.0
+    moments = np.cumsum(time * fallen) - time / 2.0 * np.cumsum(fallen)
+    slopes = moments[2:] / (count * (count * count - 1.0) / 12.0)[2:]
+    effect = float(np.max(np.abs(slopes * time[2:]) / spread[2:]))
     return critical / effect if effect > 0.0 else None

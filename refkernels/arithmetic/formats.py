@@ -187,6 +187,8 @@ def cast(array: npt.NDArray[Any], format: Format | str | npt.DTypeLike) -> npt.N
     target = get(format)
     if target is TF32:
         return round_to(array, target)
+    if array.dtype == target.storage:
+        return array
     if target is not BFLOAT16 or array.dtype != BINARY64.storage:
         with np.errstate(all="ignore"):
             return array.astype(target.storage, copy=False)

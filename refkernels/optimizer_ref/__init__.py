@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -60,13 +60,18 @@ def _corrections(lr: float, c1: float, c2: float) -> dict[str, float]:
 def _power_in_float32(base: float, n: int) -> float:
     """base^n, rounded to float32 after each multiplication. It grows, shrinks or stays, and is
     through where a block of steps leaves it as it was: at 0, at infinity or at a subnormal."""
-    factors, power = np.full(_BLOCK, abs(base), np.float32), np.float32(1.0)
+    return math.copysign(_size_of_power(abs(base), n), base if n % 2 else 1.0)
+
+
+@lru_cache(maxsize=16)  # near 1 it takes seconds, and each part of an answer asks for it
+def _size_of_power(base: float, n: int) -> float:
+    factors, power = np.full(_BLOCK, base, np.float32), np.float32(1.0)
     for start in range(0, n, _BLOCK):
-        factors[0] = power * np.float32(abs(base))
+        factors[0] = power * np.float32(base)
         before, power = power, factors[: n - start].cumprod(dtype=np.float32)[-1]
         if power == before:
             break
-    return math.copysign(float(power), base if n % 2 else 1.0)
+    return float(power)
 
 
 def _float32(value: float) -> float:

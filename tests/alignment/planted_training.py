@@ -1,9 +1,10 @@
 """A small transformer in torch, trained right and with one fault that align has to name.
 
-    python planted_training.py STEPS NAME ...
+    python planted_training.py STEPS[:CAPTURED] NAME ...
 
-Each NAME is a folder to capture to, and the name of what is planted ("right" for nothing). Prints
-the losses of each as JSON. Everything else is the same: weights, batches, threads.
+Of the steps, the first CAPTURED are captured, 3 by default. Each NAME is a folder to capture to,
+and the name of what is planted ("right" for nothing). Prints the losses of each as JSON. Everything
+else is the same: weights, batches, threads.
 """
 
 import json
@@ -150,7 +151,7 @@ def clip(planted, model, optimizer):
         torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
 
 
-def train(folder, planted, steps):
+def train(folder, planted, steps, captured=(0, 1, 2)):
     """`planted`: what is wrong, or NAME@SEED: that run with one weight moved by an ulp."""
     planted, _, seed = planted.partition("@")
     perturb = int(seed) if seed else 3 if planted == "perturbed" else None
@@ -161,7 +162,7 @@ def train(folder, planted, steps):
     data = torch.from_numpy(rng.integers(0, WORDS, (steps + 1, ROWS, LENGTH)))
     names = torch.from_numpy(rng.integers(0, WORDS, (steps + 1, ROWS, LENGTH)))
     losses = []
-    with Capture(folder, model, optimizer, steps=[0, 1, 2], perturb=perturb) as capture:
+    with Capture(folder, model, optimizer, steps=captured, perturb=perturb) as capture:
         for step in range(steps):
             late = planted == "late_schedule"
             rate = 1e-3 * min(max(step - late, 0) + 1, 10) / 10
@@ -210,7 +211,7 @@ def accumulated(planted, model, ids, labels):
     return total
 
 
-def train_ranks(folder, planted, steps):
+def train_ranks(folder, planted, steps, captured=(0, 1, 2)):
     """What two ranks hold and do, in one process: each has its half of the rows."""
     planted, _, seed = planted.partition("@")
     torch.manual_seed(1)
@@ -222,7 +223,7 @@ def train_ranks(folder, planted, steps):
     names = torch.from_numpy(rng.integers(0, WORDS, (steps + 1, ROWS, LENGTH)))
     losses, captures = [], []
     for rank, (model, optimizer) in enumerate(zip(models, optimizers)):  # noqa: B905
-        told = {"steps": [0, 1, 2], "rank": rank, "world_size": 2}
+        told = {"steps": captured, "rank": rank, "world_size": 2}
         told["perturb"] = int(seed) if seed else None
         captures.append(Capture(folder, model, optimizer, **told))
     with captures[0], captures[1]:
@@ -258,8 +259,10 @@ def train_ranks(folder, planted, steps):
 
 if __name__ == "__main__":
     steps, *runs = sys.argv[1:]
-    found = {}
+    steps, _, first = steps.partition(":")
+    captured, found = range(int(first or 3)), {}
     for one in runs:
         name = one.split("/")[-1]
-        found[one] = (train_ranks if name.startswith("ranks") else train)(one, name, int(steps))
+        run = train_ranks if name.startswith("ranks") else train
+        found[one] = run(one, name, int(steps), captured)
     print(json.dumps(found))

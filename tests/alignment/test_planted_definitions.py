@@ -77,7 +77,7 @@ def invoked(*words: object) -> Any:
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("planted")
-    returned = run_script("torch", folder, "planted_training.py", "12", *RIGHT, *PLANTED)
+    returned = run_script("torch", folder, "planted_training.py", "12:1", *RIGHT, *PLANTED)
     assert set(answer(returned)) == {*RIGHT, *PLANTED}
     return folder
 

@@ -2,7 +2,6 @@
 those who make the switch."""
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import faults
@@ -13,8 +12,6 @@ from planted import Kernel, exact
 
 import refkernels
 from refkernels import registry
-from refkernels.frameworks import environments
-from refkernels.frameworks.gateway import Session
 from refkernels.records.codec import number
 from refkernels.reporting.words.causes import CAUSES
 
@@ -26,25 +23,6 @@ FORMS = {
     fault.cause for op in registry.ops().values() if op.formulas for fault in op.formulas.faults
 }
 TESTED = {"naive_variance", "folded_normalisation", "padded_variance", "eps_rounded"}
-
-
-@pytest.fixture(scope="module")
-def session_for() -> Iterator[Any]:
-    sessions: dict[str, Session] = {}
-
-    def get(name: str, **flags: str) -> Session:
-        key = f"{name} {flags}"
-        session = sessions.setdefault(key, Session(name, flags, timeout=120.0))
-        if not session.start():
-            reason = f"{name}: {session.status}: {session.reason}"
-            if name in environments.required():
-                pytest.fail(f"REFKERNELS_REQUIRE lists {reason}", pytrace=False)
-            pytest.skip(reason)
-        return session
-
-    yield get
-    for session in sessions.values():
-        session.close()
 
 
 def over_plain(op: str, inputs: dict[str, Array], y: Array) -> float:

@@ -4,7 +4,7 @@ means of 0 to a million deviations.
 A framework that is not installed is a skip that says why, or with REFKERNELS_REQUIRE a failure.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from refkernels.diagnosis.models.layernorm import (
     paddle_cpu,
     torch_cpu,
 )
-from refkernels.frameworks import catalog, environments
+from refkernels.frameworks import catalog
 from refkernels.frameworks.gateway import Session
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -49,25 +49,18 @@ RATIOS = (0.0, 1.0, 10.0, 1e2, 1e3, 1e4, 1e6)  # mean / deviation
 ROWS = 32  # for each length and ratio
 
 
-@pytest.fixture(scope="module")
-def session_for() -> Iterator[SessionFor]:
-    sessions: dict[str, Session] = {}
+@pytest.fixture
+def pinned(session_for: SessionFor) -> SessionFor:
+    """Of the version that the models are of."""
 
     def get(name: str) -> Session:
-        session = sessions.setdefault(name, Session(name, timeout=120.0))
-        if not session.start():
-            reason = f"{name}: {session.status}: {session.reason}"
-            if name in environments.required():
-                pytest.fail(f"REFKERNELS_REQUIRE lists {reason}", pytrace=False)
-            pytest.skip(reason)
+        session = session_for(name)
         wanted = catalog.get(name).framework.version
         if wanted and str(session.info["version"]).split("+")[0] != wanted:
             pytest.skip(f"the models are of {name} {wanted}")
         return session
 
-    yield get
-    for session in sessions.values():
-        session.close()
+    return get
 
 
 def inputs_of(n: int, dtype: str, shape: tuple[int, ...] = ()) -> Arrays:
@@ -117,10 +110,10 @@ def differences(
 
 @pytest.mark.parametrize(("name", "dtype"), PAIRS)
 def test_every_bit_of_a_framework_s_layernorm_is_reproduced(
-    name: str, dtype: str, session_for: SessionFor
+    name: str, dtype: str, pinned: SessionFor
 ) -> None:
     """y, mean, rstd, dx, dweight and dbias, by one and the same model at all lengths and means."""
-    session = session_for(name)
+    session = pinned(name)
     rows = 0
     total: dict[str, dict[str, int]] = {}
     for n in LENGTHS:
@@ -139,9 +132,9 @@ def test_every_bit_of_a_framework_s_layernorm_is_reproduced(
 @pytest.mark.parametrize("affine", [("weight",), ("bias",), ()], ids=lambda kept: "-".join(kept))
 @pytest.mark.parametrize("name", MODELS)
 def test_absent_affine_parameters_another_eps_and_more_axes_are_reproduced_too(
-    name: str, affine: tuple[str, ...], session_for: SessionFor
+    name: str, affine: tuple[str, ...], pinned: SessionFor
 ) -> None:
-    session = session_for(name)
+    session = pinned(name)
     for shape, normalized in (((5, 3, 41), (41,)), ((6, 3, 7), (3, 7)), ((1, 300), (300,))):
         inputs = inputs_of(0, "float32", shape)
         first = inputs["x"].ndim - len(normalized)
@@ -181,9 +174,9 @@ KINDS = ("infinite", "nan", "overflowing", "subnormal", "constant", "zero", "nea
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", MODELS)
 def test_rows_of_special_values_are_reproduced_down_to_the_sign_of_zero(
-    name: str, dtype: str, session_for: SessionFor
+    name: str, dtype: str, pinned: SessionFor
 ) -> None:
-    session = session_for(name)
+    session = pinned(name)
     for kind in KINDS:
         for n in (7, 101):
             inputs = special_rows(kind, n, dtype)

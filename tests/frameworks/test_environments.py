@@ -4,7 +4,8 @@ import json
 import os
 import subprocess
 import sys
-import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -25,21 +26,46 @@ def absent(fake_home: Path) -> Framework:
     catalog.unregister("absent")
 
 
-@pytest.fixture
-def local_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fake_home: Path) -> Framework:
-    """A framework whose 'distribution' is a folder that pip builds nothing for: a local wheel."""
-    wheels = tmp_path / "wheels"
+TINY = Framework("tinyframework", ADAPTER, version="1.0", requirements=("numpy==1.0",))
+
+
+@dataclass
+class Created:
+    """What `create_all` returned and told, and where it made environments."""
+
+    home: Path
+    outcomes: list[environments.CreationOutcome]
+    told: list[str]
+
+    @property
+    def python(self) -> Path:
+        """Of the complete one."""
+        (found,) = {one.interpreter.python for one in self.outcomes if one.interpreter}
+        return Path(found)
+
+
+@pytest.fixture(scope="module")
+def created(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Created]:
+    """Of a framework whose 'distribution' pip builds nothing for, a local wheel: one that pip does
+    not find, one that does not exist, one that is asked for twice, and one that fails to import."""
+    folder = tmp_path_factory.mktemp("created")
+    wheels, told = folder / "wheels", list[str]()
     wheels.mkdir()
     write_wheel(wheels, "tinyframework", "1.0", "__version__ = '1.0'\n")
     write_wheel(wheels, "tinyframework", "2.0", "raise ImportError('libtiny.so is missing')\n")
     write_wheel(wheels, "numpy", "1.0", "__version__ = '1.0'\n")
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
-    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    framework = Framework("tinyframework", ADAPTER, version="1.0", requirements=("numpy==1.0",))
-    catalog.register(framework)
-    yield framework
-    catalog.unregister("tinyframework")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REFKERNELS_HOME", str(folder / "home"))
+        patch.setenv("PIP_NO_INDEX", "1")
+        patch.setenv("PIP_FIND_LINKS", str(wheels))
+        patch.setenv("PIP_CONFIG_FILE", os.devnull)
+        patch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+        patch.setattr(creation, "_candidates", lambda: iter([sys.executable]))
+        catalog.register(TINY)
+        names = ["tinyframework", "tinyframework==1.0", "torch==0.0.1"]
+        outcomes = environments.create_all([*names, "nosuch", "tinyframework==2.0"], told.append)
+        yield Created(folder / "home", outcomes, told)
+        catalog.unregister("tinyframework")
 
 
 def write_wheel(folder: Path, name: str, version: str, source: str) -> None:
@@ -96,70 +122,54 @@ def test_a_broken_file_of_names_is_told(fake_home: Path) -> None:
     assert len(wrong) == 6
 
 
-def test_creating_makes_finds_lists_and_removes(
-    local_package: Framework, fake_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
-    told: list[str] = []
-    made = environments.create("tinyframework", told.append)
-    assert made.version == "1.0"
-    compiled = Path(made.python).parent.parent.rglob("tinyframework/__pycache__/*.pyc")
-    assert len(list(compiled)) == 1, "what is imported is compiled once"
-    assert len(told) == 2, told
-    assert "pip install tinyframework==1.0" in told[0]
-    assert "ready" in told[1]
-    assert environments.find("tinyframework") == made
-    assert environments.find("tinyframework==1.0").python == made.python
-    line = next(x for x in environments.listing() if x.name == "tinyframework")
-    assert (line.state, line.version, line.source) == ("ready", "1.0", "managed")
-    told.clear()
-    assert environments.create("tinyframework", told.append) == made
-    assert told == []
-    interrupted = Path(made.python).parent.parent / creation.MARKER
-    interrupted.unlink()
-    line = next(x for x in environments.listing() if x.name == "tinyframework")
-    assert (line.state, "interrupted" in line.cure) == ("broken", True)
-    with pytest.raises(NotInstalled, match=r"its creation was interrupted: run `refkernels env"):
-        environments.find("tinyframework")
-    (folder,) = environments.managed("tinyframework")
-    environments.delete(folder)
-    assert list((fake_home / "environments").iterdir()) == []
+def test_one_that_fails_does_not_stop_the_others(created: Created) -> None:
+    outcomes, told = created.outcomes, created.told
+    assert [outcome.interpreter is None for outcome in outcomes] == [False, False, True, True, True]
+    assert any("ERROR" in line for line in told if line.startswith("torch==0.0.1:"))
+    assert "No matching distribution found for torch==0.0.1" in str(outcomes[2].reason)
+    assert "no framework is named 'nosuch'" in str(outcomes[3].reason)
+    assert "`import tinyframework` fails: ImportError: libtiny" in str(outcomes[4].reason)
+    assert all("\n" not in str(outcome.reason) for outcome in outcomes)
 
 
-def test_a_failing_import_is_never_taken_as_complete(local_package: Framework) -> None:
-    with pytest.raises(creation.CreationFailed, match=r"`import tinyframework` fails: .*libtiny"):
-        environments.create("tinyframework==2.0")
+def test_two_that_create_at_once_make_it_once(created: Created) -> None:
+    assert sum("ready" in line for line in created.told) == 1
+    assert sum("waiting for another process" in line for line in created.told) == 1
+
+
+def test_a_failing_import_is_never_taken_as_complete(created: Created) -> None:
     with pytest.raises(NotInstalled, match="interrupted"):
         environments.find("tinyframework==2.0")
 
 
-def test_two_that_create_at_once_make_it_once(local_package: Framework) -> None:
-    told: list[str] = []
-    threads = [
-        threading.Thread(target=environments.create, args=("tinyframework", told.append))
-        for _ in range(2)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sum("ready" in line for line in told) == 1
-    assert sum("waiting for another process" in line for line in told) == 1
+def test_creating_makes_finds_lists_and_removes(created: Created) -> None:
+    made = environments.find("tinyframework")
+    assert (made.version, made.python) == ("1.0", str(created.python))
+    compiled = created.python.parent.parent.rglob("tinyframework/__pycache__/*.pyc")
+    assert len(list(compiled)) == 1, "what is imported is compiled once"
+    told = [line for line in created.told if line.startswith("tinyframework:")]
+    assert any("pip install tinyframework==1.0" in line for line in told)
+    assert environments.find("tinyframework==1.0").python == made.python
+    assert _line().state == "ready"
+    assert (_line().version, _line().source) == ("1.0", "managed")
+    again: list[str] = []
+    assert environments.create("tinyframework", again.append) == made
+    assert again == []
+    (created.python.parent.parent / creation.MARKER).unlink()
+    assert (_line().state, "interrupted" in _line().cure) == ("broken", True)
+    with pytest.raises(NotInstalled, match=r"its creation was interrupted: run `refkernels env"):
+        environments.find("tinyframework")
+    for folder in environments.managed("tinyframework"):
+        environments.delete(folder)
+    assert [*(created.home / "environments").glob("tiny*")] == []
 
 
-def test_one_that_fails_does_not_stop_the_others(
-    local_package: Framework, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(creation, "_candidates", lambda: iter([sys.executable]))
-    told: list[str] = []
-    names = ["torch==0.0.1", "nosuch", "tinyframework"]
-    outcomes = environments.create_all(names, told.append)
-    assert any("ERROR" in line for line in told if line.startswith("torch==0.0.1:"))
-    assert sum(line.startswith("tinyframework:") for line in told) == 2
-    assert [outcome.interpreter is None for outcome in outcomes] == [True, True, False]
-    assert "No matching distribution found for torch==0.0.1" in str(outcomes[0].reason)
-    assert "no framework is named 'nosuch'" in str(outcomes[1].reason)
-    assert all("\n" not in str(outcome.reason) for outcome in outcomes)
+def _line() -> environments.Listed:
+    return next(
+        one
+        for one in environments.listing()
+        if one.name == "tinyframework" and not one.version.startswith("2")
+    )
 
 
 def test_no_fitting_python_comes_with_the_cure(

@@ -118,7 +118,10 @@ OWN: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("framework", schedulers.FRAMEWORKS)
+@pytest.mark.parametrize(
+    "framework",
+    [pytest.param(one, marks=pytest.mark.framework(one)) for one in schedulers.FRAMEWORKS],
+)
 def test_the_frameworks_have_the_conventions_that_are_told(framework: str) -> None:
     try:
         environments.find(framework)

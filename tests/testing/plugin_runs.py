@@ -9,7 +9,9 @@ from pathlib import Path
 def run_pytest(folder: Path, source: str, *options: str) -> str:
     """What pytest printed."""
     (folder / "test_it.py").write_text(source, encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null"]
+    command = [sys.executable, "-m", "pytest", "-q", "-c", "/dev/null"]
+    for unused in ("cacheprovider", "nbmake", "benchmark", "hypothesispytest"):
+        command += ["-p", f"no:{unused}"]
     if "refkernels.testing_plugin" not in plugins():
         command += ["-p", "refkernels.testing_plugin"]
     answer = subprocess.run(

@@ -1,5 +1,7 @@
 """The plugin's report of what tests asserted, and a kernel compared with a baseline."""
 
+import functools
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -22,17 +24,33 @@ def test_wrong_cos(assert_kernel):
 """
 
 
+Ran = Callable[[int], tuple[str, Path]]
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """ran(processes): what pytest printed, and where the report is."""
+
+    @functools.cache
+    def get(processes: int) -> tuple[str, Path]:
+        if processes:
+            pytest.importorskip("xdist")
+        folder = tmp_path_factory.mktemp("reported")
+        options = [f"-n{processes}"] if processes else []
+        out = folder / "out"
+        return run_pytest(folder, ASSERTED, "--refkernels-report", str(out), *options), out
+
+    return get
+
+
 @pytest.mark.parametrize("processes", [0, 2])
 def test_what_tests_asserted_is_a_report_in_one_process_and_in_several(
-    tmp_path: Path, processes: int
+    processes: int, ran: Ran
 ) -> None:
-    options = ["-n2"] if processes else []
-    if processes:
-        pytest.importorskip("xdist")
-    text = run_pytest(tmp_path, ASSERTED, "--refkernels-report", str(tmp_path / "out"), *options)
+    text, out = ran(processes)
     assert "1 failed, 2 passed" in text, text
-    assert f"oracle report: {tmp_path / 'out' / 'report.html'}" in text
-    records = reporting.read_records(tmp_path / "out" / "records.jsonl")
+    assert f"oracle report: {out / 'report.html'}" in text
+    records = reporting.read_records(out / "records.jsonl")
     named = [(r["framework"].rpartition(":")[2], r["case"]["name"], r["op"]) for r in records]
     assert sorted(named) == [
         ("test_my_sin", "sin/1", "sin"),
@@ -43,14 +61,13 @@ def test_what_tests_asserted_is_a_report_in_one_process_and_in_several(
     ]
     verdicts = {r["framework"].rpartition(":")[2]: r["verdict"] for r in records}
     assert verdicts["test_wrong_cos"] == "invariant_violated"
-    assert "test_wrong_cos" in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    assert "test_wrong_cos" in (out / "report.md").read_text(encoding="utf-8")
 
 
-def test_a_failure_in_several_processes_is_the_plain_message(tmp_path: Path) -> None:
-    pytest.importorskip("xdist")
-    alone, several = (run_pytest(tmp_path, ASSERTED, *more) for more in ((), ("-n2",)))
+def test_a_failure_in_several_processes_is_the_plain_message(ran: Ran) -> None:
     messages = [
-        [line for line in text.splitlines() if line.startswith("E  ")] for text in (alone, several)
+        [line for line in ran(processes)[0].splitlines() if line.startswith("E  ")]
+        for processes in (0, 2)
     ]
     assert messages[0] == messages[1]
     assert messages[0][0].startswith("E       AssertionError: cos y: invariant_violated: ")
