@@ -19,6 +19,9 @@ from refkernels.cli.shared.options import (
 )
 from refkernels.cli.shared.progress import log_of, progress_bar
 
+_MANY_UNITS = 200  # for fewer, judges of their own would take longer to start than they save
+_MOST_JUDGES = 4  # more would wait for the frameworks, and each takes a quarter of a gigabyte
+
 
 def measure(
     framework: Annotated[
@@ -83,7 +86,7 @@ def measure(
         typer.Option(
             "--full",
             help="Measure all cases and invariances; by default each op's core, which leaves out "
-            "the large cases.",
+            "the large cases and most of bfloat16.",
         ),
     ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a stopped run.")] = False,
@@ -170,6 +173,7 @@ def _measure(
     # The process is ours and calls its kernels from one thread. Between calls Numba's own pool
     # sleeps, while OpenMP's spins and takes the cores from the frameworks.
     numba.config.THREADING_LAYER = "workqueue"
+    many = len(plan.units) >= _MANY_UNITS
     columns = (TextColumn("measuring"), BarColumn(), MofNCompleteColumn(), Remaining())
     drawn = progress_bar(*columns, TextColumn("{task.description}"))
     with drawn as bar, log_of(bar) as log:
@@ -193,6 +197,7 @@ def _measure(
             settings=settings,
             resume=resume,
             timeout=timeout,
+            judges=min(measurement.usable_cores(), _MOST_JUDGES) if many else 1,
             progress=show,
             glance=lambda records: _show_first(bar.console, records, lang),
             afterwards=lambda records, seats: explaining.explain_cards(records, seats, tell),

@@ -54,8 +54,11 @@ _PRIMITIVES = (
 )
 
 
+_BY_VALUE = frozenset((type(None), bool, int, float, str, Fraction))
+
+
 class Remembering(Bound):
-    """`Bound`, for formulas of a few thousand elements: it keeps all their values."""
+    """`Bound`, for formulas of some thousand elements: it keeps all their values."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -72,23 +75,27 @@ class Remembering(Bound):
 
 
 def _remembered(name: str) -> Callable[..., Any]:
-    @functools.wraps(getattr(Bound, name))
+    compute = getattr(Bound, name)
+
+    @functools.wraps(compute)
     def primitive(self: Remembering, *operands: Any, **options: Any) -> Any:
-        key = (name, *map(_identity, operands), *map(_identity, sorted(options.items())))
-        if key not in self._known:
-            result = getattr(super(Remembering, self), name)(*operands, **options)
-            self._known[key] = result, (operands, options)
-        return self._known[key][0]
+        key = (name, *map(_identity, operands))
+        if options:
+            key += tuple(map(_identity, sorted(options.items())))
+        known = self._known.get(key)
+        if known is None:
+            known = compute(self, *operands, **options), (operands, options)
+            self._known[key] = known
+        return known[0]
 
     return primitive
 
 
 def _identity(operand: Any) -> Any:
-    if isinstance(operand, list | tuple):
-        return tuple(map(_identity, operand))
-    if operand is None or isinstance(operand, int | float | str | Fraction):
-        return type(operand), operand
-    return id(operand)
+    kind = type(operand)
+    if kind in _BY_VALUE:
+        return kind, operand
+    return tuple(map(_identity, operand)) if kind in (list, tuple) else id(operand)
 
 
 for _name in _PRIMITIVES:

@@ -26,6 +26,9 @@ EXIT_SECONDS = 3.0
 READY_SECONDS = 60.0
 # Unset for a managed environment: it imports only its own packages, which are compiled once.
 UNSET = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE")
+# Unless the user says otherwise: a thread that waits for work sleeps. Spinning makes no bit differ,
+# and beside other busy processes it is nine tenths of what PyTorch takes for a small array.
+PATIENT = {"OMP_WAIT_POLICY": "PASSIVE"}
 OUT_OF_MEMORY = re.compile(
     r"bad_alloc|out of memory|alloc(ate)?( memory)? failed|fail(ed)? to alloc", re.IGNORECASE
 )
@@ -212,6 +215,9 @@ class WorkerProcess:
         import execnet
 
         python = interpreter.python
+        if interpreter.local:
+            unsaid = {name: value for name, value in PATIENT.items() if name not in os.environ}
+            environment = {**unsaid, **environment}
         places.check(python)
         if places.is_spec(python):
             spec = execnet.XSpec(python)

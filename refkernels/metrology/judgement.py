@@ -267,7 +267,7 @@ def describe_element(
     parts = (reference.hi, reference.lo, reference.radius, reference.scale)
     element = Enclosure(*(np.array([part[index]]) for part in parts))
     error = ulp_error(single, element, format)
-    alone = summarise(single, element, np.array([bound[index]]), format)
+    alone = summarise(single, element, np.array([bound[index]]), format, distribution=False)
     mismatch = alone.counts["special_value_mismatches"] > 0
     return {
         "index": list(index),

@@ -32,7 +32,7 @@ Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
 Forms = Mapping[str, Formula]
 Prepare = Callable[[dict[str, Any], dict[str, Any], Direction], Prepared]
-_REMEMBERED = 4096  # elements of a question whose forms share their steps: all values are kept
+_REMEMBERED = 1 << 14  # elements of a question whose forms share their steps: all values are kept
 
 
 class Way(NamedTuple):

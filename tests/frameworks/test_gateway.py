@@ -335,6 +335,32 @@ def test_a_remote_machine_gets_arrays_over_the_channel(
         catalog.unregister("fake_correct")
 
 
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs Linux's /proc")
+@pytest.mark.parametrize(
+    ("own", "settings", "value"),
+    [
+        (None, {}, "PASSIVE"),
+        ("ACTIVE", {}, "ACTIVE"),
+        (None, {"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE"),
+    ],
+)
+def test_threads_sleep_while_they_wait_unless_the_user_says_otherwise(
+    fake: Fake,
+    monkeypatch: pytest.MonkeyPatch,
+    own: str | None,
+    settings: dict[str, str],
+    value: str,
+) -> None:
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    if own is not None:
+        monkeypatch.setenv("OMP_WAIT_POLICY", own)
+    with Session(fake("correct"), settings) as session:
+        content = Path(f"/proc/{session.pid}/environ").read_text(encoding="utf-8")
+        assert content.split("\0").count(f"OMP_WAIT_POLICY={value}") == 1
+        assert content.count("OMP_WAIT_POLICY") == 1
+        assert session.info["environment"]["settings"] == settings
+
+
 def test_a_direction_must_be_one_of_two(fake: Fake) -> None:
     reply = Session(fake("correct")).run("sin", "sideways", {"x": X})
     assert (reply.status, "sideways" in str(reply.reason)) == ("error", True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from refkernels.reporting.measure.comparisons import invariances
 from refkernels.reporting.measure.settings import setting_effects
-from refkernels.reporting.measure.study import Measurement, Study
+from refkernels.reporting.measure.study import Measurement, Study, as_number
 from refkernels.reporting.words.escaping import clipped
 from refkernels.reporting.words.numerals import large, share
 from refkernels.reporting.words.report import counted, listed
@@ -32,6 +32,17 @@ def headline(study: Study, words: Mapping[str, str]) -> list[str]:
         *settings_sentences(study, words),
         *([words["unknown_kind"].format(n=f"{study.unknown:,}")] if study.unknown else []),
     ]
+
+
+def scope(study: Study, words: Mapping[str, str]) -> list[str]:
+    """What was left out, in a sentence; none where everything was measured."""
+    plans = [plan for one in study.environments if isinstance(plan := one.get("plan"), dict)]
+    for plan in plans[:1]:
+        units, left_out = (as_number(plan.get(name)) for name in ("units", "left_out"))
+        if units and left_out:
+            total = units + left_out
+            return [words["scope"].format(units=f"{units:,.0f}", total=f"{total:,.0f}")]
+    return []
 
 
 def _what(study: Study, words: Mapping[str, str]) -> str:

@@ -21,7 +21,7 @@ from refkernels.reporting.figures.drawing import Drawn
 from refkernels.reporting.measure.certainty import TIERS, certainties
 from refkernels.reporting.measure.comparisons import agreements, alike_by_case, invariances
 from refkernels.reporting.measure.findings import Finding, findings, point_text, unrun
-from refkernels.reporting.measure.headline import headline
+from refkernels.reporting.measure.headline import headline, scope
 from refkernels.reporting.measure.inputs import (
     Input,
     concerned,
@@ -138,6 +138,7 @@ class Report:
             "lang": self.lang,
             "study": study,
             "headline": headline(study, words),
+            "scope": scope(study, words),
             "cards": cards(study),
             "matrix": matrix(study, findings),
             "blocks": self._blocks,

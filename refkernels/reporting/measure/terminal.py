@@ -9,7 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from refkernels.reporting.measure.headline import headline, settings_sentences
+from refkernels.reporting.measure.headline import headline, scope, settings_sentences
 from refkernels.reporting.measure.study import Study
 from refkernels.reporting.measure.symptoms import Card, Symptom, cards
 from refkernels.reporting.reading import Record
@@ -44,6 +44,7 @@ def terminal_table(
         parts += _card(card, words, lang, None if everything else room)
     if not everything:
         parts += [Text(sentence) for sentence in settings_sentences(study, words)]
+    parts += [Text(sentence) for sentence in scope(study, words)]
     table = Table.grid()
     table.add_column(max_width=WIDTH)
     for part in parts:

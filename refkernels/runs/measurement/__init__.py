@@ -1,14 +1,15 @@
 """Measuring: cases -> oracle, cases -> frameworks -> ULP -> records.
 
 `instruction_sets` adds seats for `--isa`, `plan` lists the units, `unit` and `invariance` measure
-one of them, `journal` keeps finished units so that a stopped run can resume, `run` is `measure()`
-itself.
+one of them, `judges` says in which process, `journal` keeps finished units so that a stopped run
+can resume, `run` is `measure()` itself.
 """
 
 from refkernels.runs.measurement.instruction_sets import with_instruction_sets
 from refkernels.runs.measurement.plan import Plan, select
 from refkernels.runs.measurement.run import FRAMEWORKS, RunOutcome, measure
 from refkernels.runs.progress import Progress
+from refkernels.runs.sweeps.crew import usable_cores
 
 __all__ = [
     "FRAMEWORKS",
@@ -17,5 +18,6 @@ __all__ = [
     "RunOutcome",
     "measure",
     "select",
+    "usable_cores",
     "with_instruction_sets",
 ]

@@ -13,7 +13,7 @@ from typing import Any
 from refkernels.runs.measurement.plan import Unit
 from refkernels.runs.measurement.seats import Seat
 
-AHEAD = 32  # units that the seats may have been asked and are not judged
+AHEAD = 96  # units asked and not judged, of several ops: judges have work while a seat is slow
 ELEMENTS = 1 << 22  # of their inputs: their answers wait in memory
 
 

@@ -21,6 +21,7 @@ LARGE = {
 }
 """Parameters that count elements, and from where on a case has tens of thousands of them."""
 INVARIANCE_DTYPES = ("float32", "float64")
+SPECIALS = "specials"  # the regime of NaN, infinities and zeros
 MANY_CASES = 10  # an op with fewer has its invariance measured in the forward direction only
 
 
@@ -43,12 +44,14 @@ class Unit:
 
 @dataclass(frozen=True)
 class Plan:
-    """The units of a run, in the order in which they are reported. `full`: all cases."""
+    """The units of a run, in the order in which they are reported. `full`: all cases. `left_out`:
+    how many units of the same ops and formats only a full run has."""
 
     ops: tuple[str, ...]
     dtypes: tuple[str, ...]
     units: tuple[Unit, ...]
     full: bool = True
+    left_out: int = 0
 
     @property
     def first(self) -> tuple[Unit, ...]:
@@ -96,6 +99,7 @@ def select(
             raise ValueError(f"There is no dtype {quoted(dtype)}: {instead(dtype, DTYPES)}.")
     wanted = tuple(dict.fromkeys(dtypes)) or DTYPES
     units: list[Unit] = []
+    left_out = 0
     used: set[str] = set()
     for op in chosen:
         everything = op.cases()
@@ -105,13 +109,16 @@ def select(
             used.update(hits)
             if cases and not hits:
                 continue
-            units += [
+            of_case = [
                 Unit(op, case, dtype, direction)
                 for dtype in wanted
-                if dtype in case.dtypes and case in taken[dtype]
+                if dtype in case.dtypes
                 for direction in op.directions
                 if direction in case.directions
             ]
+            now = [unit for unit in of_case if case in taken[unit.dtype]]
+            units += now
+            left_out += len(of_case) - len(now)
         if invariance and not cases:
             both = full and len(everything) >= MANY_CASES
             units += [
@@ -139,7 +146,7 @@ def select(
             f"None of these cases has inputs in {', '.join(wanted)}: `refkernels measure --list` "
             "shows the dtypes of each."
         )
-    return Plan(tuple(op.name for op in chosen), wanted, tuple(units), full)
+    return Plan(tuple(op.name for op in chosen), wanted, tuple(units), full, left_out)
 
 
 def is_large(case: Case) -> bool:
@@ -149,8 +156,16 @@ def is_large(case: Case) -> bool:
 
 
 def _quick(cases: Sequence[Case], dtype: str) -> list[Case]:
-    """The core of the cases that are not large."""
-    return core([case for case in cases if not is_large(case)], dtype)
+    """The core of the cases that are not large: published threads in float32 alone but for the
+    first of each; in bfloat16, where kernels do as in float16, the first case and the specials."""
+    small = [case for case in cases if not is_large(case)]
+    if dtype == "float32":
+        return core(small, dtype)
+    first = {case.regime: case for case in reversed(small)}
+    if dtype == "bfloat16":
+        few = (small[0].regime, SPECIALS) if small else ()
+        first = {regime: case for regime, case in first.items() if regime in few}
+    return [case for case in small if case in first.values()]
 
 
 def _matches(case: Case, pattern: str) -> bool:

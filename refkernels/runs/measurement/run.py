@@ -10,6 +10,7 @@ from typing import Any
 
 import refkernels
 from refkernels.arguments import (
+    as_count,
     as_flag,
     as_function,
     as_names,
@@ -24,6 +25,7 @@ from refkernels.frameworks.gateway import Session, split_settings
 from refkernels.records.journal import JournalError
 from refkernels.runs.measurement.invariance import ThreadedSeats, ask_invariance
 from refkernels.runs.measurement.journal import ENVIRONMENTS, MeasurementJournal, unit_of
+from refkernels.runs.measurement.judges import Judges
 from refkernels.runs.measurement.lanes import Asked, Lanes, in_advance
 from refkernels.runs.measurement.plan import Plan, Unit
 from refkernels.runs.measurement.seats import Seat, abandon, close_all, open_sessions, take_seats
@@ -57,6 +59,7 @@ def measure(
     settings: Mapping[str, str] | None = None,
     resume: bool = False,
     timeout: float = 120.0,
+    judges: int = 1,
     progress: Callable[[Progress], None] = lambda _: None,
     glance: Callable[[list[Record]], None] = lambda _: None,
     afterwards: Callable[[list[Record], Sequence[Seat]], Iterable[Record]] = lambda *_: (),
@@ -69,17 +72,19 @@ def measure(
     starts now. `frameworks` are names of seats (`seat_names`), each perhaps with its own settings
     and its own device; `devices` applies to those that name no device. `settings` are environment
     variables and framework flags for all, and part of every record. `timeout` limits the seconds
-    that a framework may take for one answer. `glance` gets the records of one case of each op as
-    soon as they are there, if more is to come. `afterwards` gets all records and the seats, which
-    still answer, and gives more records: explanations. Raises JournalError where the directory
-    holds another run, FrameworkError for a name, flag or device that no framework has and for a
-    kernel that cannot be loaded, and TypeError or ValueError for an argument that is no plan,
-    folder, list of names or number of seconds.
+    that a framework may take for one answer. `judges`: how many processes judge; 1 is this one, and
+    a script that asks for more guards its `__main__`. `glance` gets the records of one case of each
+    op as soon as they are there, if more is to come. `afterwards` gets all records and the seats,
+    which still answer, and gives more records: explanations. Raises JournalError where the
+    directory holds another run, FrameworkError for a name, flag or device that no framework has and
+    for a kernel that cannot be loaded, and TypeError or ValueError for an argument that is no plan,
+    folder, list of names, number of seconds or number of judges.
     """
     if not isinstance(plan, Plan):
         raise TypeError(f"plan is of type {type(plan).__name__}: `select` makes one.")
     directory, devices = as_path(directory, "directory"), as_names(devices, "devices")
     chosen, timeout = as_settings(settings), as_seconds(timeout, "timeout")
+    judges = as_count(judges, "judges")
     progress, glance = as_function(progress, "progress"), as_function(glance, "glance")
     afterwards = as_function(afterwards, "afterwards")
     frameworks, asked = _asked(as_names(frameworks, "frameworks"), devices, chosen)
@@ -90,16 +95,17 @@ def measure(
         return _outcome(journal.records(), directory / "records.jsonl")
     kept = sum(not journal.waiting(unit.key) for unit in plan.units)
     progress(Progress("starting the frameworks", kept, len(plan.units)))
-    sessions = open_sessions(asked, chosen, timeout)
-    try:
-        _refuse_broken_kernels(sessions.values())
-        seats, environments = take_seats(sessions, asked)
-        _keep_environments(journal, environments)
-        started = {name for name, session in sessions.items() if session.status == "ok"}
-        _measure_units(plan, seats, journal, started, timeout, progress, glance)
-        _explain(seats, journal, sessions, afterwards)
-    finally:
-        close_all(sessions.values())
+    with Judges(judges) as bench:
+        sessions = open_sessions(asked, chosen, timeout)
+        try:
+            _refuse_broken_kernels(sessions.values())
+            seats, environments = take_seats(sessions, asked)
+            _keep_environments(journal, environments, plan)
+            started = {name for name, session in sessions.items() if session.status == "ok"}
+            _measure_units(plan, seats, bench, journal, started, timeout, progress, glance)
+            _explain(seats, journal, sessions, afterwards)
+        finally:
+            close_all(sessions.values())
     path = journal.finish(dict.fromkeys((*keys, *journal.done)))
     return _outcome(journal.records(), path)
 
@@ -135,6 +141,7 @@ def _refuse_broken_kernels(sessions: Iterable[Session]) -> None:
 def _measure_units(
     plan: Plan,
     seats: Sequence[Seat],
+    judges: Judges,
     journal: MeasurementJournal,
     started: Collection[str],
     timeout: float,
@@ -150,7 +157,8 @@ def _measure_units(
     try:
         with Lanes(seats) as lanes:
             try:
-                for asked in in_advance(_ask(unit, lanes, threaded) for unit in open_units):
+                questions = (_ask(unit, lanes, judges, threaded) for unit in open_units)
+                for asked in in_advance(questions):
                     if not shown and (asked.unit.key not in first or time.monotonic() > end):
                         shown = True
                         keys = (ENVIRONMENTS, *(key for key in journal.done if key in first))
@@ -159,6 +167,7 @@ def _measure_units(
                     journal.add(asked.unit.key, asked.records())
                     done += 1
             except BaseException:
+                judges.abandon()
                 threaded.abandon()
                 abandon(seat.session for seat in seats)
                 raise
@@ -167,10 +176,10 @@ def _measure_units(
     progress(Progress("", len(plan.units), len(plan.units)))
 
 
-def _ask(unit: Unit, lanes: Lanes, threaded: ThreadedSeats) -> Asked:
+def _ask(unit: Unit, lanes: Lanes, judges: Judges, threaded: ThreadedSeats) -> Asked:
     if unit.case is None:
         return ask_invariance(unit, lanes, threaded)
-    return ask_unit(unit, lanes)
+    return ask_unit(unit, lanes, judges.judge)
 
 
 def _explain(
@@ -190,11 +199,11 @@ def _explain(
         raise
 
 
-def _keep_environments(journal: MeasurementJournal, records: list[Record]) -> None:
+def _keep_environments(journal: MeasurementJournal, records: list[Record], plan: Plan) -> None:
     """Record the environments. Raises JournalError where a framework's version is not the one that
     the run began with; a framework that had not started then may have started now."""
-    host = _host()
-    records = [{**record, "host": host} for record in records]
+    scope = {"units": len(plan.units), "left_out": plan.left_out}
+    records = [{**record, "host": _host(), "plan": scope} for record in records]
     before = journal.done.get(ENVIRONMENTS)
     if before is None:
         journal.add(ENVIRONMENTS, records)

@@ -4,8 +4,8 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,11 @@ class Seat:
         """The name of the seat in tables about `op`."""
         name = self.formulas.get(op, self.framework)
         return name if self.device == "cpu" else f"{name}:{self.device}"
+
+    @property
+    def name_only(self) -> "Seat":
+        """The seat without its session, as another process may know it."""
+        return replace(self, session=cast(Session, None))
 
     def run(
         self,

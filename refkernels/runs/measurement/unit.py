@@ -1,8 +1,7 @@
-"""Measures one unit: the frameworks answer while the oracle works, then each answer is judged."""
+"""Measures one unit: the frameworks answer, and each answer is judged."""
 
-import functools
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -23,19 +22,23 @@ Record = dict[str, Any]
 Outputs = dict[str, npt.NDArray[Any]]
 Marked = tuple[Seat, Outputs, dict[str, int]]
 """A seat, its outputs, and a number for the bits of each: the same bits have the same number."""
+Judge = Callable[[Unit, Sequence[Seat], Sequence[Future[Reply]]], Callable[[], list[Record]]]
+"""Sees to it that a unit's answers are judged; what it returns waits for the records."""
 
 
-def ask_unit(unit: Unit, lanes: Lanes) -> Asked:
-    """A case, whose records are a measurement for each seat and output, and each pair's agreement.
+def ask_unit(unit: Unit, lanes: Lanes, judge: Judge) -> Asked:
+    """A case, whose records are those of `judged`."""
+    inputs, params = _question(unit)
+    replies = lanes.ask(_answer, unit, inputs, params)
+    elements = sum(array.size for array in inputs.values())
+    return Asked(unit, elements, judge(unit, lanes.seats, replies))
 
-    A seat is a framework on a device. Whatever one seat does, the others get their records.
-    """
+
+def _question(unit: Unit) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
+    """Inputs and params, the same bits every time."""
     assert unit.case is not None
     arrays, params = unit.case.build(unit.dtype)
-    inputs = {name: arrays[name] for name in unit.op.takes(unit.direction) if name in arrays}
-    replies = lanes.ask(_answer, unit, inputs, params)
-    records = functools.partial(_records, unit, inputs, params, lanes.seats, replies)
-    return Asked(unit, sum(array.size for array in inputs.values()), records)
+    return {n: arrays[n] for n in unit.op.takes(unit.direction) if n in arrays}, params
 
 
 def _answer(
@@ -44,21 +47,20 @@ def _answer(
     return seat.run(unit.op.name, unit.direction, inputs, params, unit.op.differentiated)
 
 
-def _records(
-    unit: Unit,
-    inputs: dict[str, npt.NDArray[Any]],
-    params: dict[str, Any],
-    seats: Sequence[Seat],
-    replies: Sequence[Future[Reply]],
-) -> list[Record]:
+def judged(unit: Unit, seats: Sequence[Seat], replies: Iterable[Reply]) -> list[Record]:
+    """A measurement for each seat and output, and each pair's agreement.
+
+    A seat is a framework on a device. Whatever one seat does, the others get their records. The
+    replies are taken when the oracle has answered.
+    """
     assert unit.case is not None
+    inputs, params = _question(unit)
     truth = find_truth(unit, inputs, params)
     records: list[Record] = []
     answers: list[Marked] = []
     numbers: dict[tuple[Any, ...], int] = {}
-    judged: dict[int, Record] = {}
-    for seat, future in zip(seats, replies, strict=True):
-        reply = future.result()
+    known: dict[int, Record] = {}
+    for seat, reply in zip(seats, replies, strict=True):
         outputs = reply.outputs or {}
         status, reason = _accept(unit, reply.status, reply.reason, outputs, truth.reference)
         head = _head(unit, unit.case, seat, inputs, params)
@@ -74,9 +76,9 @@ def _records(
         timing = {"framework": reply.seconds, "oracle": truth.seconds}
         for output in truth.reference:
             if output in outputs:
-                if (mark := marks[output]) not in judged:
-                    judged[mark] = _judge(unit, output, outputs[output], truth, inputs, params)
-                body = judged[mark]
+                if (mark := marks[output]) not in known:
+                    known[mark] = _judge(unit, output, outputs[output], truth, inputs, params)
+                body = known[mark]
                 ok = {"output": output, "status": "ok", "reason": None}
                 sources = {"oracle": {"tiers": dict(truth.tiers)}, "seconds": timing}
                 records.append({**head, **ok, **body, **sources})

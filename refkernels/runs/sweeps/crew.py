@@ -122,7 +122,7 @@ class Processes(Crew):
     """
 
     def __init__(self, width: int | None = None) -> None:
-        super().__init__(_cores() if width is None else width)
+        super().__init__(usable_cores() if width is None else width)
         self._executor: Any = None
         self._starting: threading.Thread | None = None
         if "forkserver" in multiprocessing.get_all_start_methods():
@@ -233,7 +233,8 @@ def one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def _cores() -> int:
+def usable_cores() -> int:
+    """The processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -11,7 +11,7 @@ from refkernels.runs.measurement import invariance
 from refkernels.runs.measurement.plan import Unit, is_large
 
 
-def test_the_default_has_every_regime_of_every_op_in_every_format_that_is_not_large() -> None:
+def test_the_default_has_every_regime_of_every_op_in_three_formats_that_is_not_large() -> None:
     everything, default = measurement.select(), measurement.select(full=False)
     keys = {unit.key for unit in default.units}
     assert keys < {unit.key for unit in everything.units}
@@ -22,12 +22,60 @@ def test_the_default_has_every_regime_of_every_op_in_every_format_that_is_not_la
         return {(u.op.name, case.regime, u.dtype, u.direction) for u, case in cases}
 
     assert not any(is_large(unit.case) for unit in default.units if unit.case is not None)
-    small = [u for u in everything.units if u.case is not None and not is_large(u.case)]
+    small = [
+        unit
+        for unit in everything.units
+        if unit.case is not None and not is_large(unit.case) and unit.dtype != "bfloat16"
+    ]
     # A regime may have cases of some formats only, and the first of it need not have them.
     lost = regimes(small) - regimes(default.units)
     assert not [one for one in lost if one[2] == "float32"]
     assert len(lost) < 0.05 * len(regimes(small))
-    assert len(regimes(everything.units) - regimes(small)) < 0.05 * len(regimes(small))
+    wide = [unit for unit in everything.units if unit.dtype != "bfloat16"]
+    assert len(regimes(wide) - regimes(small)) < 0.05 * len(regimes(small))
+
+
+def test_of_bfloat16_the_default_has_the_first_case_and_the_specials_of_every_op() -> None:
+    for op in registry.ops().values():
+        small = [case for case in op.cases() if "bfloat16" in case.dtypes and not is_large(case)]
+        regimes = {case.regime for case in small} & {"specials"}
+        units = measurement.select([op.name], ["bfloat16"], full=False, invariance=False).units
+        chosen = [unit.case for unit in units if unit.case is not None]
+        assert {case.regime for case in chosen} >= regimes
+        assert len({case.name for case in chosen}) in (1, 2)
+
+
+def test_a_published_thread_is_measured_whole_in_float32_and_once_in_other_formats() -> None:
+    cases = [case for case in registry.get("matmul").cases() if case.regime == "seed_linear"]
+    counted = {
+        dtype: sum(
+            unit.case is not None and unit.case.regime == "seed_linear"
+            for unit in measurement.select(["matmul"], [dtype], full=False).units
+        )
+        for dtype in ("float32", "float64", "float16")
+    }
+    directions = len(cases[0].directions)
+    assert len(cases) > 1
+    assert counted == {
+        "float32": len(cases) * directions,
+        "float64": directions,
+        "float16": directions,
+    }
+
+
+def test_a_plan_counts_what_it_leaves_out() -> None:
+    asked = (["sin", "softmax"], ["float32", "bfloat16"])
+    everything = measurement.select(*asked, invariance=False)
+    default = measurement.select(*asked, invariance=False, full=False)
+    assert everything.left_out == 0
+    assert default.left_out == len(everything.units) - len(default.units) > 0
+
+
+def test_a_run_says_in_its_records_what_it_leaves_out(tmp_path: Path) -> None:
+    plan = measurement.select(["sqrt"], ["bfloat16"], full=False)
+    outcome = measurement.measure(plan, tmp_path, frameworks=["numpy"])
+    scope = {"units": len(plan.units), "left_out": plan.left_out}
+    assert [r["plan"] for r in outcome.records if r["kind"] == "environment"] == [scope]
 
 
 def test_a_case_that_is_not_large_has_no_more_than_some_ten_thousand_elements() -> None:

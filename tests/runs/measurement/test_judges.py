@@ -1,0 +1,114 @@
+"""Who judges makes no difference to a record; a judge that dies or is ended loses nothing."""
+
+import contextlib
+import time
+from concurrent.futures import CancelledError, Future
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from refkernels.frameworks.gateway import Reply
+from refkernels.runs import measurement
+from refkernels.runs.measurement.judges import Judges
+from refkernels.runs.measurement.plan import Plan, Unit
+
+CASES = ("softmax/specials*", "matmul/specials*", "clip_by_value/*")
+DTYPES = ("float32", "float16")
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    return measurement.select(["softmax", "matmul", "clip_by_value"], DTYPES, CASES)
+
+
+@pytest.fixture(scope="module")
+def expected(plan: Plan, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """The records of a run that this process judges, without their times."""
+    folder = tmp_path_factory.mktemp("here")
+    return timeless(measurement.measure(plan, folder, frameworks=["numpy"]).records)
+
+
+def timeless(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: value for name, value in r.items() if name != "seconds"} for r in records]
+
+
+def test_other_processes_give_the_same_records_in_the_same_order(
+    plan: Plan, expected: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    outcome = measurement.measure(plan, tmp_path, frameworks=["numpy"], judges=2)
+    assert timeless(outcome.records) == expected
+    assert sum(record["kind"] == "measurement" for record in expected) > 20
+
+
+def test_a_stopped_run_goes_on_where_it_was(
+    plan: Plan, expected: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    def stop(now: measurement.Progress) -> None:
+        if now.done == 3:
+            raise KeyboardInterrupt
+
+    asked: dict[str, Any] = {"frameworks": ["numpy"], "judges": 2}
+    with pytest.raises(KeyboardInterrupt):
+        measurement.measure(plan, tmp_path, progress=stop, **asked)
+    assert not (tmp_path / "records.jsonl").exists()
+    kept = (tmp_path / "journal.jsonl").read_text(encoding="utf-8").splitlines()
+    assert len(kept) >= 4  # the environments, and three units
+    outcome = measurement.measure(plan, tmp_path, resume=True, **asked)
+    assert timeless(outcome.records) == expected
+
+
+def test_what_a_dead_judge_leaves_is_judged_here(plan: Plan) -> None:
+    unit = next(unit for unit in plan.units if unit.op.name == "softmax")
+    with Judges(2) as judges:
+        answer = judges.judge(unit, [], [])
+        assert answer() == []
+        assert judges._crew is not None
+        executor: Any = judges._crew.executor()
+        for process in list(executor._processes.values()):
+            process.kill()
+            process.join()
+        assert [judges.judge(unit, [], [])() for _ in range(3)] == [[], [], []]
+
+
+def test_judges_that_are_abandoned_end_though_a_framework_hangs(plan: Plan) -> None:
+    unit = next(unit for unit in plan.units if unit.op.name == "softmax")
+    hangs: Future[Reply] = Future()
+    begin = time.monotonic()
+    with Judges(2) as judges:
+        judges.judge(unit, [], [])()
+        records = judges.judge(unit, [], [hangs])
+        assert judges._crew is not None
+        executor: Any = judges._crew.executor()
+        processes = list(executor._processes.values())
+        assert any(process.is_alive() for process in processes)
+        judges.abandon()
+        hangs.set_result(Reply("error", "the session was abandoned"))
+        with contextlib.suppress(CancelledError):  # where it had not begun
+            assert records() == []
+    assert not any(process.is_alive() for process in processes)
+    assert time.monotonic() - begin < 60.0
+
+
+def test_a_unit_that_no_other_process_finds_is_judged_here(plan: Plan) -> None:
+    unit = next(unit for unit in plan.units if unit.op.name == "softmax")
+    assert unit.case is not None
+    own = replace(unit, case=replace(unit.case, name="softmax/my own"))
+    asked: list[Unit] = []
+    with Judges(2) as judges:
+        judges._elsewhere = lambda unit, *_: asked.append(unit) or []  # type: ignore[method-assign]
+        judges.judge(own, [], [])()
+        assert asked == []
+        judges.judge(unit, [], [])()
+        assert asked == [unit]
+
+
+@pytest.mark.parametrize(
+    ("judges", "error"), [(0, ValueError), (True, TypeError), ("2", TypeError)]
+)
+def test_a_number_of_judges_that_is_none_is_refused(
+    plan: Plan, tmp_path: Path, judges: Any, error: type[Exception]
+) -> None:
+    with pytest.raises(error, match="judges"):
+        measurement.measure(plan, tmp_path, frameworks=["numpy"], judges=judges)
