@@ -157,6 +157,7 @@ def curves(work: Path, only: str) -> None:
             **{
                 part: [_short(line["values"][part]) for line in lines]
                 for part in lines[0]["values"]
+                if part.startswith("loss_")
             },
         }  # fmt: skip
         print(f"{at}/{len(chosen)} {name}: {time.perf_counter() - began:.0f} s", flush=True)

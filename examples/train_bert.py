@@ -212,7 +212,8 @@ def with_torch(asked, api):
         all_of_them = [p for p in model.parameters() if p.grad is not None]
         alone = asked.clip_scope == "parameter"
         for some in [[p] for p in all_of_them] if alone else [all_of_them]:
-            api.nn.utils.clip_grad_norm_(some, asked.clip)
+            norm = api.nn.utils.clip_grad_norm_(some, asked.clip)
+        return None if alone else norm
 
     if asked.planted:
         from planted_bert import plant
@@ -237,12 +238,11 @@ def with_torch(asked, api):
                 loss = weighed(model(*batch), shares)
             loss.backward()
             losses.append(loss.detach())
-        if asked.clip:
-            clip()
+        norm = clip() if asked.clip else None
         optimizer.step()
         if scheduler is not None:
             scheduler.step()
-        return losses
+        return losses, {} if norm is None else {"clip_norm": norm}
 
     return model, optimizer, step, api.tensor
 
@@ -262,7 +262,7 @@ def as_graph(api, model, optimizer, scheduler):
             return loss
 
     graph = Graph()
-    return lambda parts: [graph(*batch) for batch, _ in parts]
+    return lambda parts: ([graph(*batch) for batch, _ in parts], {})
 
 
 def with_paddle(asked, api):
@@ -299,7 +299,7 @@ def with_paddle(asked, api):
         optimizer.clear_grad()
         if asked.warmup:
             rate.step()
-        return losses
+        return losses, {}
 
     return model, optimizer, step, api.to_tensor
 
@@ -350,7 +350,7 @@ def with_mindspore(asked, api):
             losses.append(loss)
             total = grads if total is None else tuple(map(ops.add, total, grads))
         optimizer(clipped(total) if asked.clip else total)
-        return losses
+        return losses, {}
 
     return model, optimizer, step, Tensor
 
@@ -473,15 +473,16 @@ def main(words=None):
     how["hash_every"] = 1 if asked.captured else 0
     with Capture(asked.folder, model, optimizer, **how) as capture:
         for parts in batches_of(asked, tensor):
-            losses = step(parts)
+            losses, told = step(parts)
             batch = {
                 f"{name}{i}": part[at]
                 for i, (part, _) in enumerate(parts)
                 for name, at in (("ids", 0), ("labels", 5))
             }
-            each = {f"loss_{i}": float(one.numpy()) for i, one in enumerate(losses)}
+            if len(losses) > 1:
+                told.update({f"loss_{i}": float(one.numpy()) for i, one in enumerate(losses)})
             loss = losses[0] if len(losses) == 1 else sum(losses[1:], losses[0])
-            capture.step(loss=loss, batch=batch, **(each if len(losses) > 1 else {}))
+            capture.step(loss=loss, batch=batch, **told)
             printed.append(float(loss.numpy()))
     print(json.dumps(printed))
 

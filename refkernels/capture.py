@@ -812,7 +812,12 @@ class _MindSpore(_Framework):
             receive(gradient)
             return gradient
 
-        return tensor.register_hook(hook)
+        try:
+            return tensor.register_hook(hook)
+        except RuntimeError as error:
+            if "requires grad is false" in str(error):  # made of no weight, and of no argument
+                return None
+            raise
 
     def on_accumulation(self, parameter, receive):
         return self.on_gradient(parameter, receive).remove

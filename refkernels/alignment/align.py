@@ -64,10 +64,16 @@ def align(
     seeds   runs from other seeds, which show from which step on no curve can decide
     names   B's names of A's layers and parameters, where order and shapes do not decide
     steps   the captured steps to judge; all of them by default
-    Raises CaptureError, a ValueError, for a folder that holds no captured run.
+    Raises CaptureError, a ValueError, for a folder that holds no captured run, and where none of
+    `steps` was captured.
     """
     runs = tuple(_run(folder) for folder in ((a,) if b is None else (a, b)))
     chosen = None if steps is None else tuple(steps)
+    captured = sorted({step for run in runs for rank in run.ranks for step in rank.steps})
+    if chosen is not None and not set(chosen) & set(captured):
+        asked = ", ".join(map(str, chosen)) or "none"
+        there = ", ".join(map(str, captured)) or "none"
+        raise CaptureError(f"Steps to judge: {asked}; captured steps: {there}. Choose among these.")
     local = tuple(judge_run(run, chosen, progress) for run in runs)
     null_runs, seed_runs = [_run(folder) for folder in nulls], [_run(folder) for folder in seeds]
     noise = noise_of(runs, local, null_runs) if null_runs and len(runs) > 1 else None

@@ -13,7 +13,7 @@ _ANYWHERE = frozenset(
         "float32_cast", "naive_variance", "folded_normalisation", "low_precision_statistics",
         "truncated_statistics", "float32_statistics", "early_overflow", "eps_rounded",
         "params_rounded", "float32_hyperparameters", "float32_powers", "float32_constants",
-        "rounded_constants", "rounded_sixth", "float32_scale", "flush_to_zero",
+        "wrong_dtype", "rounded_constants", "rounded_sixth", "float32_scale", "flush_to_zero",
         "argument_reduction", "fast_approximation", "erf_cancellation", "tanh_cancellation",
     )
 )  # fmt: skip

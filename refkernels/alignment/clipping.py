@@ -5,20 +5,20 @@ A factor f is known as an interval, since every element is g f within one float 
 Clipping by a norm is recognised by a threshold c = f (n + eps), with n the norm of the scaled
 gradients: it must lie in the same interval in every step that clips.
 
-A right kernel's norm of k elements is off by up to k u / 2, by a plain sum in the worst order, and
-c is known no better. But many are off by a float or so: where such a norm makes c a number as
-people write it, 1 or 0.25, that is the threshold, up to a chance of 2e-5: two digits make 90
-numbers in a decade, and in float32 the interval is 5e-7 wide. The eps (1e-6 in torch and OneFlow,
-none in Paddle and MindSpore) is taken as known where this holds with one of the two alone in
-_ENOUGH clips. That is no proof, since a norm may be off by eps: norms near 2 of 3,000 to 300,000
-elements, simulated as plain sums and as sums in 8 or 16 lanes, seemed to have the other eps in 47
-of 288 single clips, and in 18 of 960 runs of three.
+The kernel took a rounded norm for n. A sum of k squares in any order, also of norms of parts, is
+off by at most k u / 2 and a few u, and c is known no better: a bias of sums alike in lanes shows in
+every clip, so that neither elements nor clips narrow it. That leaves eps open (1e-6 in torch and
+OneFlow, none in Paddle and MindSpore), which is 8 u beside a norm of 2. A run that reports the norm
+that its clip computed (`Capture.step(..., clip_norm=)`) ends this: c is then known to the roundings
+of the factor, and where one eps alone makes it a number as people write it, 1 or 0.25, that is the
+eps. By chance a number of two digits, of which a decade has 90, lies in a wrong interval of _CLOSE
+with a probability of 8e-5.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -33,16 +33,20 @@ Interval = tuple[float, float]
 Scope = Literal["none", "global", "group", "tensor", "value", "other"]
 ADDED = (0.0, 1e-6)  # added to the norm, by the definitions of clipping
 _NARROW = 2.0**-8  # relative width: so narrow an interval hardly holds a power of two by chance
-_ENOUGH = 3  # clips: one norm may be off by eps
 LEAST_SCALE = 16.0  # of a loss: a smaller ratio may be a choice of thresholds
+_MARGIN = 2.0**-10  # a factor nearer to 1 may mean no clipping at all, by rounding of the norm
 _UNIT = 2.0**-24  # of float32, in which frameworks take a norm of float64 too
-_NEAREST = 4.0  # units: a float of the norm, then a rounding of the sum with eps, one of the factor
+_CLOSE = 2.0**-19  # relative width of an interval that tells which number lies in it
+_FACTOR = 4.0  # units: the sum with eps, its inverse, the threshold and their product are rounded
+_EXACT = 2.0  # units: of a threshold that is a power of two, the sum and its inverse alone
+_NORM = 4.0  # units beside k / 2: the norms of parts, the norm of these
 
 
 @dataclass(frozen=True)
 class Scaling:
     """A step's gradients: `factors`, `norms` and the norms' numbers of elements, `sizes`, by the
-    scaled group or tensor ("" for all); `unit`: that of the norms' format."""
+    scaled group or tensor ("" for all); `reported`: the norm of all that the clip itself computed;
+    `unit`: that of the norms' format."""
 
     step: int
     rank: int
@@ -52,6 +56,16 @@ class Scaling:
     limit: float | None = None  # the bound of a clamp
     unit: float = _UNIT
     sizes: Mapping[str, int] = field(default_factory=dict)
+    reported: float | None = None
+
+    def norm(self, part: str) -> tuple[float, float]:
+        """The norm that a factor was made of, and by which share of it that may be off: the one
+        reported, unless no sum of these gradients gives it."""
+        norm = self.norms[part]
+        error = min((_NORM + self.sizes.get(part, 1) / 2.0) * self.unit, 1.0)
+        if self.reported is not None and abs(self.reported - norm) <= error * norm:
+            return self.reported, 0.0
+        return norm, error
 
     @property
     def clips(self) -> tuple[str, ...]:
@@ -80,6 +94,24 @@ class Clipping:
     constant: Interval | None = None
     limit: float | None = None
     least: float = 1.0
+
+
+@dataclass(frozen=True)
+class ClipDifference:
+    """What two runs do differently to their gradients. `run`: the one that does it, "" where either
+    may be right; `scale`: of a loss, where one run seems to clip before it is removed."""
+
+    clips: tuple[Clipping, Clipping]
+    cause: Literal[
+        "clipping_left_out", "clip_scope", "clip_limit", "gradient_multiplied",
+        "clip_before_unscale", "clip_threshold", "clip_eps_differs",
+    ]  # fmt: skip
+    run: str = ""
+    scale: int | None = None
+
+    @property
+    def step(self) -> int:
+        return min(clip.steps[0] for clip in self.clips)
 
 
 def scaling(rank: Rank, step: int, tensors: StepTensors) -> Scaling | None:
@@ -112,7 +144,10 @@ def scaling(rank: Rank, step: int, tensors: StepTensors) -> Scaling | None:
                 for part in factors
             }
             unit = max(_UNIT, *(formats.of(after).u for _, after in pairs.values()))
-            return Scaling(step, rank.rank, scope, factors, norms, unit=unit, sizes=sizes)
+            line = next((line for line in rank.lines if line.step == step), None)
+            said = None if line is None or scope != "global" else line.values.get("clip_norm")
+            reported = said if isinstance(said, float) else None
+            return Scaling(step, rank.rank, scope, factors, norms, None, unit, sizes, reported)
     limit = max(float(np.max(np.abs(after), initial=0.0)) for _, after in pairs.values())
     if all(np.array_equal(np.clip(old, -limit, limit), new) for old, new in pairs.values()):
         return Scaling(step, rank.rank, "value", limit=limit)
@@ -159,37 +194,38 @@ def clipping(step_scalings: Sequence[Scaling]) -> Clipping | None:
     least = min(high for _, high in factors)
     constant = _crossing(factors)
     norms = [norm for step in scaled for norm in step.norms.values()]
-    room = 1 + 8 * _NEAREST * max(step.unit for step in scaled)
+    room = 1 + 8 * _FACTOR * max(step.unit for step in scaled)
     if constant is not None and len(factors) > 1 and max(norms) > min(norms) * room:
         return Clipping(widest, steps, constant=constant, least=least)
-    nearest = _thresholds(scaled, lambda size: _NEAREST)
-    written = {added: ends for added, ends in nearest.items() if _written(ends)}
-    if written and sum(len(step.clips) for step in scaled) < _ENOUGH:
-        written = nearest
-    thresholds = written or _thresholds(scaled, lambda size: 2.0 * _NEAREST + size / 2.0)
+    thresholds = {added: ends for added in ADDED if (ends := _threshold(scaled, added)) is not None}
+    if all(high - low <= _CLOSE * low for low, high in thresholds.values()):
+        written = {added: ends for added, ends in thresholds.items() if _is_written(scaled, added)}
+        thresholds = written or thresholds
     return Clipping(widest, steps, thresholds, least=least)
 
 
-def _thresholds(scaled: Sequence[Scaling], units: Callable[[int], float]) -> dict[float, Interval]:
-    """The threshold that all steps share, by the eps added to the norm; `units`: by how much a norm
-    of so many elements may be off."""
-    thresholds = {}
-    for added in ADDED:
-        threshold = _crossing(
-            (low * (norm + added) * (1 - room), high * (norm + added) * (1 + room))
-            for step in scaled
-            for part in step.clips
-            for (low, high), norm in [(step.factors[part], step.norms[part])]
-            for room in [min(units(step.sizes.get(part, 1)) * step.unit, 1.0)]
-        )
-        if threshold is not None:
-            thresholds[added] = threshold
-    return thresholds
+def _threshold(
+    scaled: Sequence[Scaling], added: float, roundings: float = _FACTOR
+) -> Interval | None:
+    """The threshold that all steps share, where `added` is added to the norm."""
+    return _crossing(
+        (low * (norm + added) * (1 - room), high * (norm + added) * (1 + room))
+        for step in scaled
+        for part in step.clips
+        for low, high in [step.factors[part]]
+        for norm, error in [step.norm(part)]
+        for room in [min(error + roundings * step.unit, 1.0)]
+    )
 
 
-def _written(threshold: Interval) -> bool:
-    """Whether a number of two digits lies in a threshold's interval."""
-    return threshold[0] <= float(f"{sum(threshold) / 2:.1e}") <= threshold[1]
+def _is_written(scaled: Sequence[Scaling], added: float) -> bool:
+    """Whether the threshold may be a number of two digits."""
+    ends = _threshold(scaled, added)
+    if ends is None:
+        return False
+    number = float(f"{sum(ends) / 2:.1e}")
+    exact = _threshold(scaled, added, _EXACT) if math.frexp(number)[0] == 0.5 else ends
+    return exact is not None and exact[0] <= number <= exact[1]
 
 
 _WIDTH = ("none", "global", "group", "tensor", "value", "other")
@@ -217,11 +253,42 @@ def _unscales(factor: Interval) -> bool:
     return low <= 2.0 ** round(math.log2(low)) <= high
 
 
-def before_unscale(a: Clipping | None, b: Clipping | None) -> tuple[str, int] | None:
-    """The run ("A" or "B") that seems to clip before the loss scale is removed, and that scale:
-    one threshold is then the other over a power of two."""
+def clip_difference(a: Clipping | None, b: Clipping | None) -> ClipDifference | None:
+    """What two runs are known to do differently to their gradients; None where rounding may be
+    all."""
     if a is None or b is None:
         return None
+    clips = a, b
+    if a.scope != b.scope:
+        if "none" not in (a.scope, b.scope):
+            return ClipDifference(clips, "clip_scope")
+        if 1.0 - _MARGIN < min(a.least, b.least) < 1.0:
+            return None
+        return ClipDifference(clips, "clipping_left_out", "A" if a.scope == "none" else "B")
+    if a.limit is not None and b.limit is not None:
+        alike = math.isclose(a.limit, b.limit, rel_tol=2.0**-20)
+        return None if alike else ClipDifference(clips, "clip_limit")
+    if a.constant is not None and b.constant is not None:
+        alike = _crossing((a.constant, b.constant)) is not None
+        return None if alike else ClipDifference(clips, "gradient_multiplied")
+    if a.constant is not None or b.constant is not None:
+        return ClipDifference(clips, "gradient_multiplied", "A" if a.constant is not None else "B")
+    if not a.thresholds or not b.thresholds:
+        return None
+    shared = a.thresholds.keys() & b.thresholds.keys()
+    if not shared:
+        return ClipDifference(clips, "clip_eps_differs")
+    if any(_crossing((a.thresholds[added], b.thresholds[added])) for added in shared):
+        return None
+    early = _before_unscale(a, b)
+    if early is not None:
+        return ClipDifference(clips, "clip_before_unscale", *early)
+    return ClipDifference(clips, "clip_threshold")
+
+
+def _before_unscale(a: Clipping, b: Clipping) -> tuple[str, int] | None:
+    """The run ("A" or "B") that seems to clip before the loss scale is removed, and that scale:
+    one threshold is then the other over a power of two."""
     for added in a.thresholds.keys() & b.thresholds.keys():
         threshold_a, threshold_b = a.thresholds[added], b.thresholds[added]
         for run, (large, small) in (

@@ -40,6 +40,9 @@ BIASED = 4.0  # standard deviations of the mean of signed errors
 _WEIGHTS = ("weight", "bias")
 _FEW = 30  # fewer signed errors show no bias
 _FACTOR = "scale_factor"  # a cause that gives the amount, not the reason
+_DENOMINATORS = frozenset(
+    ("sum_instead_of_mean", "all_rows_denominator", "row_count_denominator", "batch_denominator")
+)  # of a loss's rows, each a factor of its gradient
 _SEARCHES = 2  # searches for one op and type before its cause is taken to be the same
 
 
@@ -268,12 +271,19 @@ def _guessed(judgement: Judgement) -> bool:
 
 
 def _explained(problem: Problem, outputs: dict[str, Array]) -> dict[str, Any]:
+    """The cause. A gradient that a factor explains as well as another denominator does has that
+    factor alone for certain: whatever multiplies the loss or its gradient gives it, and a wrong
+    denominator shows in the loss."""
     explanation = explain_kernel(problem, outputs)
-    details = dict(explanation.candidates[0].details) if explanation.cause else {}
+    named = explanation.candidates[0] if explanation.cause else None
+    if named is not None and problem.direction == "backward" and named.cause in _DENOMINATORS:
+        alike = named.evidence.survivors if named.evidence else ()
+        factors = (one for one in explanation.candidates if one.cause == _FACTOR)
+        named = next((one for one in factors if one.cause in alike), named)
     return {
-        "cause": explanation.cause,
+        "cause": None if named is None else named.cause,
         "confidence": explanation.confidence,
-        "details": details,
+        "details": {} if named is None else dict(named.details),
         "summary": explanation.summary,
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from refkernels.alignment.clipping import Clipping, before_unscale
+from refkernels.alignment.clipping import Clipping
 from refkernels.alignment.comparison import Departure
 from refkernels.alignment.differences import RunDifference
 from refkernels.alignment.local import Judgement, LocalTruth
@@ -68,10 +68,9 @@ def _suspect(suspect: Suspect) -> dict[str, Any]:
         return {**fields, "source": "judgement", "judgement": _judgement(suspect.source)}
     if isinstance(suspect.source, Departure):
         return {**fields, "source": "departure", **asdict(suspect.source)}
-    early = before_unscale(*suspect.source)
     return {
-        **fields, "source": "clip", "clips": [_clip(side) for side in suspect.source],
-        "before_unscale": None if early is None else {"run": early[0], "scale": early[1]},
+        **fields, "source": "clip", "clips": [_clip(side) for side in suspect.source.clips],
+        "cause": suspect.source.cause, "scale": suspect.source.scale,
     }  # fmt: skip
 
 
@@ -112,7 +111,10 @@ def _local(local: LocalTruth) -> dict[str, Any]:
                 judgement.unusual and judgement.attributed and not judgement.wrong
                 for judgement in group
             ),
-            "one_sided": sum(judgement.one_sided for judgement in group),
+            "one_sided": sum(
+                judgement.one_sided and judgement.attributed and not judgement.wrong
+                for judgement in group
+            ),
         }
         for (kind, op, stage), group in table.items()
     ]

@@ -8,12 +8,11 @@ consequence, so it is listed.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from refkernels.alignment.clipping import Clipping
+from refkernels.alignment.clipping import ClipDifference, Clipping, clip_difference
 from refkernels.alignment.comparison import Departure
 from refkernels.alignment.curves import CurveTest, needed
 from refkernels.alignment.differences import RunDifference
@@ -24,7 +23,6 @@ from refkernels.alignment.noise import Noise
 Word = Literal["same", "different", "undecidable"]
 LEVEL = 0.005  # p below which rounding alone is not believed
 _NAMED = 5  # how many layers a reason names
-_MARGIN = 2.0**-10  # a factor nearer to 1 may mean no clipping at all, by rounding of the norm
 _TOPICS = (
     "data", "ranks", "weights", "dtype", "model", "layer", "optimizer", "forward", "loss",
     "backward", "gradient", "clip", "schedule", "update",
@@ -41,7 +39,7 @@ class Suspect:
     topic: str
     where: str
     run: str
-    source: RunDifference | Judgement | Departure | tuple[Clipping | None, Clipping | None]
+    source: RunDifference | Judgement | Departure | ClipDifference
     places: int = 1
 
     @property
@@ -100,9 +98,9 @@ def decide(
         if difference.decisive
     ]
     suspects += _of_one_run(local, matched)
-    if clips_differ(*clips):
-        step = min(clip.steps[0] for clip in clips if clip is not None)
-        suspects.append(Suspect(step, "clip", "gradients", "", clips))
+    clipped = clip_difference(*clips)
+    if clipped is not None:
+        suspects.append(Suspect(clipped.step, "clip", "gradients", clipped.run, clipped))
     if parted is not None and not _explained(parted, suspects):
         suspects.append(Suspect(parted.step, parted.stage, parted.where, "", parted))
     if suspects:
@@ -156,29 +154,6 @@ def _sorted(suspects: list[Suspect]) -> tuple[Suspect, ...]:
         key = judged or (k,)
         kept[key] = replace(kept[key], places=kept[key].places + 1) if key in kept else suspect
     return tuple(kept.values())
-
-
-def clips_differ(a: Clipping | None, b: Clipping | None) -> bool:
-    """Whether two runs are known to change their gradients differently."""
-    if a is None or b is None:
-        return False
-    if a.scope != b.scope:
-        least = min(a.least, b.least)
-        return "none" not in (a.scope, b.scope) or not 1.0 - _MARGIN < least < 1.0
-    if a.limit is not None and b.limit is not None:
-        return not math.isclose(a.limit, b.limit, rel_tol=2.0**-20)
-    if (a.constant is None) != (b.constant is None):
-        return True
-    if a.constant is not None and b.constant is not None:
-        return a.constant[0] > b.constant[1] or b.constant[0] > a.constant[1]
-    shared = a.thresholds.keys() & b.thresholds.keys()
-    if not a.thresholds or not b.thresholds:
-        return False
-    return not any(
-        a.thresholds[added][0] <= b.thresholds[added][1]
-        and b.thresholds[added][0] <= a.thresholds[added][1]
-        for added in shared
-    )
 
 
 def _of_one_run(local: tuple[LocalTruth, LocalTruth], matched: Matched) -> list[Suspect]:

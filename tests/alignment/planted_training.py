@@ -137,8 +137,15 @@ SCALE = 65536.0  # of a loss, against underflow
 
 
 def clip(planted, model, optimizer):
+    """The norm that the clip computed, where it is one of all gradients."""
     if planted in UNCLIPPED or planted.startswith(("masked", "ranks")):
-        return
+        return None
+    if planted == "clip_without_eps":
+        gradients = [p.grad for p in model.parameters()]
+        norm = torch.stack([torch.linalg.vector_norm(g) for g in gradients]).norm()
+        for gradient in gradients:
+            gradient.mul_(torch.clamp(0.5 / norm, max=1.0))
+        return norm
     if planted == "clip_each_group":
         for group in optimizer.param_groups:
             torch.nn.utils.clip_grad_norm_(group["params"], 0.5)
@@ -146,9 +153,10 @@ def clip(planted, model, optimizer):
         for p in model.parameters():
             torch.nn.utils.clip_grad_norm_([p], 0.5)
     elif planted == "clip_at_one":
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        return torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     else:
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        return torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+    return None
 
 
 def train(folder, planted, steps, captured=(0, 1, 2)):
@@ -178,15 +186,15 @@ def train(folder, planted, steps, captured=(0, 1, 2)):
                 factor = SCALE if "scale" in planted else 1.0
                 factor = 8.0 if planted.endswith("_8") else factor
                 (loss * factor).backward()
-            if planted == "clip_before_unscale":
-                clip(planted, model, optimizer)
+            norm = clip(planted, model, optimizer) if planted == "clip_before_unscale" else None
             if planted in ("scaled", "scaled_by_8", "clip_before_unscale"):
                 for p in model.parameters():
                     p.grad /= factor
             if planted != "clip_before_unscale":
-                clip(planted, model, optimizer)
+                norm = clip(planted, model, optimizer)
             optimizer.step()
-            capture.step(loss=loss, batch={"ids": ids, "labels": labels})
+            told = {} if norm is None else {"clip_norm": norm}
+            capture.step(loss=loss, batch={"ids": ids, "labels": labels}, **told)
             losses.append(loss.item())
     return losses
 

@@ -336,3 +336,13 @@ def test_the_file_is_python_3_8() -> None:
     source = Path(str(refkernels.capture.__file__)).read_text(encoding="utf-8")
     ast.parse(source, feature_version=(3, 8))
     assert "pickle" not in source.replace("Nothing is pickled", "")
+
+
+@pytest.mark.framework("mindspore")
+def test_an_input_that_needs_no_gradient_has_none(tmp_path: Path) -> None:
+    losses = answer(run_script("mindspore", tmp_path, "closed_over.py", str(tmp_path / "run")))
+    rank = Run.read(tmp_path / "run").first
+    assert [line.loss for line in rank.lines] == [float.fromhex(loss) for loss in losses]
+    (call,) = rank.tensors(1).calls("(root)")
+    assert set(call.inputs) == set(call.cotangents) == {"0"}
+    assert not call.input_gradients

@@ -1,70 +1,172 @@
 """Whether a clip adds 1e-6 to the norm: read off the gradients before and after it."""
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from refkernels.alignment.clipping import ADDED, Scaling, _factor, clipping
-from refkernels.alignment.verdict import clips_differ
+from refkernels.alignment.clipping import (
+    ADDED,
+    Clipping,
+    Scaling,
+    _factor,
+    clip_difference,
+    clipping,
+)
 
 F = np.float32
+Floats = np.ndarray
+
+
+def sequential(x: Floats) -> float:
+    return float(np.cumsum(np.square(x), dtype=x.dtype)[-1])
+
+
+def in_lanes(count: int) -> Callable[[Floats], float]:
+    def squares(x: Floats) -> float:
+        whole = len(x) // count * count
+        rows = np.square(x[:whole]).reshape(-1, count)
+        sums = np.cumsum(rows, axis=0, dtype=x.dtype)[-1] if whole else x[:0]
+        return float(np.cumsum([*sums, *np.square(x[whole:])], dtype=x.dtype)[-1])
+
+    return squares
+
+
+def pairwise(x: Floats) -> float:
+    return float(np.sum(np.square(x), dtype=x.dtype))
+
+
+def wide(x: Floats) -> float:
+    return float(np.sum(np.square(x.astype(np.float64))))
+
+
+SQUARES = {
+    "sequential": sequential, "pairwise": pairwise, "wide": wide,
+    **{f"{count} lanes": in_lanes(count) for count in (4, 8, 16, 24, 32, 64, 128)},
+}  # fmt: skip
+
+
+def norm_of(parts: list[Floats], order: str) -> float:
+    """As a kernel takes it, rounded to the gradients' format; "each": the norm of norms."""
+    squares = SQUARES[order.removeprefix("each ")]
+    own = parts[0].dtype.type
+    if order.startswith("each "):
+        norms = np.array([own(np.sqrt(own(squares(part)))) for part in parts])
+        return float(own(np.sqrt(own(squares(norms)))))
+    return float(own(np.sqrt(own(squares(np.concatenate(parts))))))
+
+
+ORDERS = [f"{how}{order}" for how in ("", "each ") for order in SQUARES]
+
+
+def gradients(number: int, size: float, count: int) -> list[Floats]:
+    """Of a norm near `size`, of parameters of several sizes and scales."""
+    rng = np.random.default_rng(number)
+    shares = (0.5, 0.3, 0.15, 0.05)
+    parts = [rng.standard_normal(max(int(count * share), 1)) for share in shares]
+    parts = [part * rng.choice([0.3, 1.0, 3.0]) for part in parts]
+    norm = np.sqrt(sum(float(np.sum(np.square(part))) for part in parts))
+    scale = size * rng.uniform(0.7, 1.4) / norm
+    return [(part * scale).astype(F) for part in parts]
+
+
+def factor_of(norm: float, threshold: float, eps: float, form: str) -> np.floating:
+    n, m = F(norm), F(threshold)
+    if form == "inverse":  # as torch divides a number by a tensor
+        return F(1.0) / F(n + F(eps)) * m
+    return F(threshold / (norm + eps)) if form == "wide" else m / F(n + F(eps))
 
 
 def step(
-    number: int, threshold: float, eps: float, floats: int = 0, plain: bool = False
+    parts: list[Floats], computed: float, factor: np.floating, number: int = 0, said: bool = False
 ) -> Scaling:
-    """A step of a float32 kernel whose norm is off by some floats, or a plain sum's."""
-    rng = np.random.default_rng(number)
-    size = 300_000 if plain else 3000
-    before = (rng.standard_normal(size) / size**0.5 * 2.2).astype(np.float32)
+    before = np.concatenate(parts)
     norm = float(np.linalg.norm(before.astype(np.float64)))
-    assert 2.0 < norm < 2.5
-    computed = F(norm) + F(floats) * np.spacing(F(norm))
-    if plain:
-        computed = np.sqrt(np.cumsum(np.square(before), dtype=np.float32)[-1])
-        assert abs(float(computed) / norm - 1.0) > 8 * 2.0**-24
-    factor = F(threshold) / F(computed + F(eps)) if eps else F(threshold) / computed
-    return Scaling(number, 0, "global", {"": _factor(before, before * factor)}, {"": norm},
-                   sizes={"": before.size})  # fmt: skip
+    return Scaling(
+        number, 0, "global", {"": _factor(before, before * factor)}, {"": norm},
+        sizes={"": before.size}, reported=computed if said else None,
+    )  # fmt: skip
+
+
+def clips(
+    threshold: float, eps: float, size: float = 2.5, *, order: str = "each 16 lanes",
+    form: str = "inverse", steps: int = 3, count: int = 3000, seed: int = 0, said: bool = True,
+) -> Clipping:  # fmt: skip
+    some = []
+    for number in range(steps):
+        parts = gradients(1000 * seed + number, size, count)
+        computed = norm_of(parts, order)
+        factor = factor_of(computed, threshold, eps, form)
+        some.append(step(parts, computed, factor, number, said))
+    found = clipping(some)
+    assert found is not None
+    assert any(low <= threshold <= high for low, high in found.thresholds.values())
+    return found
+
+
+@pytest.mark.parametrize(("count", "times"), [(40, 5), (3000, 2), (30_000, 1)])
+@pytest.mark.parametrize("said", [True, False])
+def test_no_clip_is_told_as_the_other_eps_however_its_norm_is_summed(
+    count: int, times: int, said: bool
+) -> None:
+    """Every order, in one clip and in three; thresholds as people write them, and any."""
+    tried = told = 0
+    rng = np.random.default_rng(count)
+    for number, order in enumerate(ORDERS * times):
+        for eps in ADDED:
+            for steps in (1, 3):
+                threshold = float(rng.choice([1.0, 0.25, 0.1, 5.0, 0.3, rng.uniform(0.1, 2)]))
+                found = clips(
+                    threshold, eps, threshold * rng.choice([1.5, 2.2, 4.0, 30.0]), order=order,
+                    form=str(rng.choice(["plain", "inverse", "wide"])), steps=steps, count=count,
+                    seed=number, said=said,
+                )  # fmt: skip
+                assert eps in found.thresholds
+                tried += 1
+                told += [*found.thresholds] == [eps]
+    assert tried == 80 * times
+    assert told >= tried / 5 if said else not told
 
 
 @pytest.mark.parametrize("threshold", [1.0, 0.25, 0.5])
 @pytest.mark.parametrize("eps", ADDED)
-def test_eps_is_known_where_the_threshold_is_a_number_as_people_write_it(
-    threshold: float, eps: float
-) -> None:
-    for floats in (-1, 0, 1):
-        found = clipping([step(number, threshold, eps, floats) for number in range(3)])
-        assert found is not None
+def test_the_norm_that_a_clip_computed_tells_its_eps(threshold: float, eps: float) -> None:
+    for order in ORDERS:
+        found = clips(threshold, eps, 2.2 * threshold, order=order, steps=1, count=300)
         assert [*found.thresholds] == [eps]
 
 
-def test_clips_with_and_without_eps_differ() -> None:
-    with_eps, without = (
-        clipping([step(number, 1.0, eps) for number in range(3)]) for eps in (1e-6, 0.0)
-    )
-    assert clips_differ(with_eps, without)
+def test_clips_with_and_without_eps_differ_where_they_report_their_norms() -> None:
+    with_eps, without = (clips(1.0, eps) for eps in (1e-6, 0.0))
+    differing = clip_difference(with_eps, without)
+    assert differing is not None
+    assert differing.cause == "clip_eps_differs"
+    assert clip_difference(with_eps, clips(1.0, 0.0, said=False)) is None
+
+
+def test_a_reported_number_that_is_no_norm_of_these_gradients_tells_nothing() -> None:
+    parts = gradients(0, 2.5, 3000)
+    norm = norm_of(parts, "wide")
+    one = step(parts, norm, factor_of(norm, 1.0, 1e-6, "plain"), said=True)
+    for wrong in (1.0, norm * 1.001, norm * 0.999, float("nan"), float("inf")):
+        found = clipping([replace(one, reported=wrong)])
+        assert found is not None
+        assert [*found.thresholds] == [*ADDED]
 
 
 def test_a_worse_norm_is_no_other_clip_and_another_threshold_is() -> None:
-    right, half, worse, plain = (
-        clipping([step(number, *how) for number in range(3)])
-        for how in ((1.0, 0.0), (0.5, 0.0), (1.0, 0.0, 12), (1.0, 0.0, 0, True))
+    right, half, plain = (
+        clips(threshold, 0.0, count=100_000, order=order, said=False)
+        for threshold, order in ((1.0, "wide"), (0.5, "wide"), (1.0, "sequential"))
     )
-    assert not clips_differ(right, worse)
-    assert not clips_differ(right, plain)
-    assert clips_differ(right, half)
-    assert clips_differ(half, plain)
+    assert clip_difference(right, plain) is None
+    for whole in (right, plain):
+        differing = clip_difference(whole, half)
+        assert differing is not None
+        assert differing.cause == "clip_threshold"
 
 
-def test_eps_stays_open_where_the_threshold_may_be_any_number() -> None:
-    found = clipping([step(number, 1.0372918, 1e-6) for number in range(3)])
-    assert found is not None
-    assert [*found.thresholds] == [*ADDED]
-
-
-def test_one_clip_tells_no_eps_because_its_norm_may_be_off_by_as_much() -> None:
-    right, off = (clipping([step(0, 1.0, 1e-6, floats)]) for floats in (0, -4))
-    assert right is not None
-    assert [*right.thresholds] == [*ADDED]
-    assert all(high - low < 1e-5 for low, high in right.thresholds.values())
-    assert not clips_differ(right, off)
+def test_eps_stays_open_where_the_threshold_may_be_any_number_or_the_norm_is_large() -> None:
+    assert [*clips(1.0372918, 1e-6).thresholds] == [*ADDED]
+    assert [*clips(1.0, 1e-6, 100.0).thresholds] == [*ADDED]

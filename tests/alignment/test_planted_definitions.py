@@ -36,10 +36,11 @@ PLANTED: dict[str, tuple[str, int, str, str]] = {
     "momentum_dampening": ("sgd", 0, "optimizer", "dampening of"),
     "decay_on_excluded": ("right", 0, "optimizer", "is 0 in A and 0.01 in B"),
     "coupled_decay": ("right", 0, "optimizer", "type is AdamW in A and Adam in B"),
-    "clip_left_out": ("right", 0, "clip", "different things to their gradients"),
-    "clip_each_group": ("right", 0, "clip", "different things to their gradients"),
-    "clip_each_parameter": ("right", 0, "clip", "different things to their gradients"),
-    "clip_at_one": ("right", 0, "clip", "different things to their gradients"),
+    "clip_left_out": ("right", 0, "clip", "B leaves them unchanged"),
+    "clip_each_group": ("right", 0, "clip", "B scales them by one factor for each parameter group"),
+    "clip_each_parameter": ("right", 0, "clip", "by one factor for each parameter, as clipping"),
+    "clip_at_one": ("right", 0, "clip", "for all parameters, as clipping at 1 would"),
+    "clip_without_eps": ("right", 0, "clip", "at 0.5 would (nothing is added to the norm)"),
     "late_schedule": ("right", 1, "schedule", "B is one step late"),
     "stale_batch": ("right", 1, "data", "the other run's batches, one step late"),
     "halves_sum": ("clip_left_out", 0, "gradient", "B takes the sum over 2 parts of the batch"),
@@ -142,9 +143,10 @@ def test_clipping_is_read_from_gradients(runs: Path) -> None:
     scopes = [one.scope if one else "" for one in clips.values()]
     assert scopes == ["global", "none", "group", "tensor"]
     assert clips["right"] is not None
-    for low, high in clips["right"].thresholds.values():
-        assert low <= 0.5 <= high
-        assert high - low < 1e-5
+    ((added, (low, high)),) = clips["right"].thresholds.items()
+    assert added == 1e-6
+    assert low <= 0.5 <= high
+    assert high - low < 1e-6
 
 
 def test_null_directions_are_told(runs: Path) -> None:

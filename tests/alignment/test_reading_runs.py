@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from captured import safetensors, written_by_hand
 
+from refkernels.alignment import align
 from refkernels.alignment.run import CaptureError, Run
 from refkernels.alignment.tensors import TensorFile
 from refkernels.capture import _write_safetensors
+from refkernels.reporting.alignment import page
 
 sys.path.append(str(Path(__file__).parent.parent / "fuzz"))
 
@@ -104,6 +106,13 @@ def test_a_run_that_was_killed_keeps_its_whole_steps(run: Path) -> None:
     assert "was killed" in words
     assert "ends within a line" in words
     assert "step_000002.safetensors belongs to a step that was not finished" in words
+    printed = page.brief(align(run, steps=[0]).to_dict())
+    assert "step\\_000002.safetensors belongs to a step that was not finished" in printed
+
+
+def test_a_step_that_was_not_captured_is_refused(run: Path) -> None:
+    with pytest.raises(CaptureError, match=r"judge: 7; captured steps: 0, 2\. Choose"):
+        align(run, steps=[7])
 
 
 def test_a_damaged_line_costs_no_other(run: Path) -> None:

@@ -36,7 +36,6 @@ def markdown(alignment: Record, lang: str = "en") -> str:
         _folded(words["null_directions"], _null(alignment)),
         _folded(words["unjudged"], _unjudged(alignment)),
         _folded(words["not_captured"], _missing(alignment)),
-        _folded(words["remarks"], [f"- {escaped(remark)}" for remark in alignment["remarks"]]),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -54,6 +53,7 @@ def brief(alignment: Record, lang: str = "en") -> str:
         _section(words["local"], _local(alignment, words)),
         _found(alignment, words, lang),
         _notes(alignment, words),
+        _section(words["remarks"], "\n".join(f"- {escaped(r)}" for r in alignment["remarks"])),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -96,9 +96,13 @@ def suspect(suspected: Record, words: Words, lang: str) -> str:
     if suspected["source"] == "departure":
         return step + _parted(suspected, words)
     if suspected["source"] == "clip":
-        early = suspected["before_unscale"]
-        why = "" if early is None else words["cause:before_unscale"].format(**early)
-        return step + words["difference:clip"] + why
+        eps = suspected["cause"] == "clip_eps_differs"
+        a, b = (
+            _clip(run, clip, words, eps) for run, clip in zip("AB", suspected["clips"], strict=True)
+        )
+        early = suspected["cause"] == "clip_before_unscale"
+        why = words["cause:before_unscale"].format(**suspected) if early else ""
+        return step + words["difference:clip"].format(a=a, b=b) + why
     return step + difference(suspected, words)
 
 
@@ -156,9 +160,11 @@ def _judged(judgement: Record, words: Words, lang: str, where: str) -> str:
         return words["unexplained"].format(where=place, output=judgement["output"], ratio=ratio)
     candidate = {"cause": judgement["cause"], "details": judgement["details"], "model": None}
     confidence = words[judgement["confidence"]] if judgement["confidence"] else words["assumed"]
-    return words["explained"].format(
+    said = words["explained"].format(
         where=place, cause=says(candidate, lang), confidence=confidence
     )
+    multiplied = judgement["cause"] == "scale_factor" and judgement["stage"] == "backward"
+    return said + words["multiplied"] if multiplied else said
 
 
 def _alone(alignment: Record) -> bool:
@@ -246,11 +252,12 @@ def _clips(alignment: Record, words: Words) -> str:
     lines = []
     for name, clip in zip(_names(alignment), alignment["clips"], strict=True):
         if clip is not None:
-            lines.append("- " + _clip(name, clip, words))
+            lines.append("- " + _clip(name, clip, words) + words["stop"])
     return "\n".join(lines)
 
 
-def _clip(run: str, clip: Record, words: Words) -> str:
+def _clip(run: str, clip: Record, words: Words, eps: bool = True) -> str:
+    """What a run does to its gradients, as a clause; `eps`: with what is added to the norm."""
     if clip["scope"] in ("none", "other"):
         return words[f"clip:{clip['scope']}"].format(run=run)
     if clip["scope"] == "value":
@@ -261,9 +268,16 @@ def _clip(run: str, clip: Record, words: Words) -> str:
     if not clip["thresholds"]:
         return words["clip:unknown"].format(run=run, scope=scope)
     added = "both" if len(clip["thresholds"]) > 1 else next(iter(clip["thresholds"]))
-    threshold = _roundest(*next(iter(clip["thresholds"].values())))
-    added = words[f"added:{added}"]
+    threshold = _roundest(*_middle(*next(iter(clip["thresholds"].values()))))
+    added = words[f"added:{added}"] if eps else ""
     return words["clip:threshold"].format(run=run, scope=scope, threshold=threshold, added=added)
+
+
+def _middle(low: float, high: float) -> tuple[float, float]:
+    """The middle of an interval that is wider than three digits tell: the likeliest threshold,
+    because norms are off by far less than their bound."""
+    middle, room = (low + high) / 2, 2.0**-10
+    return max(low, middle * (1 - room)), min(high, middle * (1 + room))
 
 
 def _roundest(low: float, high: float) -> str:
@@ -285,7 +299,7 @@ def _local(alignment: Record, words: Words) -> str:
                 verdict = "**" + words["beyond"].format(count=op["wrong"]) + "**"
             elif counted := [
                 words[word].format(count=op[word])
-                for word in ("negligible", "unattributed", "unusual")
+                for word in ("negligible", "unattributed", "unusual", "one_sided")
                 if op[word]
             ]:
                 verdict = words["and_also"].join([verdict, *counted])
