@@ -1,40 +1,60 @@
 """What `judge` and the usual rules say about the same kernels: cheats, and right ones.
 
-    python benchmarks/judging.py [--seeds 1]        tables in Markdown
+    python benchmarks/judging.py [--seeds 1] [--first 0]    adds runs to judging.jsonl
+    python benchmarks/judging.py --tables                   writes judging.json and judging.md
 
-The rules see what public harnesses show a kernel: uniform numbers of [0, 1) in one shape, compared
-with NumPy's answer in float32. `judge` draws its own inputs, for each seed anew.
+A run is a line; one that is there is not made again, so that the benchmark can be stopped at any
+time. Each names the judge that made it, a digest of its sources.
 
     1e-2, 1e-4      allclose with rtol = atol
     1e-5            allclose with torch's defaults for float32: rtol 1.3e-6, atol 1e-5
     2 x             FlashAttention's: the largest error is at most twice NumPy's
+    benchdnn        oneDNN's: an error relative to |y|, or to 1 where |y| is at most 1e-5
+
+The first four see what public harnesses show a kernel: uniform numbers of [0, 1) in one shape,
+compared with NumPy's answer in float32. benchdnn's thresholds belong to its own inputs, and are
+tried on their like: small integers for a product, whose bits are demanded; numbers whose exact sums
+make the statistics exact for LayerNorm; few large values for softmax; several ranges for gelu.
+`judge` draws its own inputs, for each seed anew.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
-from collections.abc import Iterator
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+import refkernels
 from refkernels import registry
 from refkernels.arithmetic.formats import BINARY32
 from refkernels.frameworks import catalog, environments
-from refkernels.frameworks.cells import Call, Cell
-from refkernels.judging.examination import Examination
+from refkernels.frameworks.cells import Call, Cell, Reply
+from refkernels.judging.examination import Examinations
 from refkernels.judging.judge import judge
+from refkernels.records.files import write_whole
 from refkernels.truth import Truth
 
 KERNELS = Path(__file__).parent.parent / "tests" / "judge"
+RESULTS = Path(__file__).parent / "results" / "cpu-x86_64-linux"
+RUNS, RULED, PAGE = (RESULTS / f"judging.{end}" for end in ("jsonl", "json", "md"))
+FOLDERS = ("cheats", "right")
 SHAPES = {
     "matmul": {"a": (48, 256), "b": (256, 48)},
     "softmax": {"x": (64, 768)},
     "layernorm": {"x": (64, 768), "weight": (768,), "bias": (768,)},
     "gelu": {"x": (64, 768)},
 }
-RULES = ("1e-2", "1e-4", "1e-5", "2 x")
+RULES = ("1e-2", "1e-4", "1e-5", "2 x", "benchdnn")
+BENCHDNN = {"matmul": 0.0, "softmax": 10 * 2.0**-23, "layernorm": 5e-7, "gelu": 4e-6}
+Arrays = dict[str, Any]
 
 
 def kernels(folder: str) -> Iterator[tuple[Path, str, str]]:
@@ -45,61 +65,180 @@ def kernels(folder: str) -> Iterator[tuple[Path, str, str]]:
                 yield path, part.name, part.name.rpartition("_")[2]
 
 
-def passed(path: Path, function: str, op: str) -> dict[str, bool]:
-    """The rules that the kernel passes."""
+def label(path: Path, function: str) -> str:
+    return f"{path.parent.name}/{path.stem}.py:{function}"
+
+
+def uniform(op: str) -> Arrays:
     rng = np.random.default_rng(42)
-    inputs = {n: rng.random(shape).astype(np.float32) for n, shape in SHAPES[op].items()}
+    return {n: rng.random(shape).astype(np.float32) for n, shape in SHAPES[op].items()}
+
+
+def like_benchdnn(op: str) -> Arrays:
+    """Inputs with the properties of benchdnn's own."""
+    rng, shapes = np.random.default_rng(42), SHAPES[op]
+    if op == "matmul":
+        drawn: Arrays = {name: rng.integers(-16, 17, shape) for name, shape in shapes.items()}
+    elif op == "softmax":
+        values = rng.choice((0, 88, 89, 90), shapes["x"], p=(0.82, 0.13, 0.04, 0.01))
+        drawn = {"x": values * np.where(np.arange(64) % 2, 1, -1)[:, None]}
+    elif op == "layernorm":  # pairs m (1 + f), m (1 - f), with f a multiple of 2^-6
+        f = rng.integers(0, 64, (64, 384)) / 64
+        mean = 0.25 * np.exp2(np.arange(64) % 7)[:, None]
+        x = np.stack([mean * (1 + f), mean * (1 - f)], axis=-1).reshape(64, 768)
+        weight = np.exp2(np.arange(768) % 7 - 3)
+        drawn = {"x": x, "weight": weight, "bias": (np.arange(768) % 3 - 1) * weight / 64}
+    else:
+        tens, ones = rng.integers(0, 11, (64, 384)), rng.uniform(0.0, 0.9, (64, 384))
+        sizes = (np.array([1, 10])[:, None, None] * tens, np.array([0.1, 1])[:, None, None] * ones)
+        x = np.concatenate([part.reshape(64, 768) for part in sizes], axis=-1)[:, ::2]
+        drawn = {"x": x * rng.choice((-1, 1), (64, 768))}
+    return {name: array.astype(np.float32) for name, array in drawn.items()}
+
+
+def answered(path: Path, function: str, op: str, inputs: Arrays) -> Reply:
     spec, _ = catalog.seat(f"{path}:{function}@op={op}")
-    call = Call("forward", inputs, {})
     with Cell(spec.framework, environments.find(spec)) as cell:
         cell.writable = True
         with cell.session() as session:
-            reply = session.call(call)
+            return session.call(Call("forward", inputs, {}))
+
+
+@cache
+def truth(op: str, draw: Any) -> tuple[Arrays, Truth]:
+    inputs = draw(op)
     known = registry.get(op)
-    first = known.outputs[0]
-    if reply.status != "ok" or first not in reply.outputs:
+    return inputs, Truth(known, "forward", inputs, known.params, BINARY32)
+
+
+def passed(path: Path, function: str, op: str) -> dict[str, bool]:
+    """The rules that the kernel passes."""
+    first = registry.get(op).outputs[0]
+    replies = {draw: answered(path, function, op, draw(op)) for draw in (uniform, like_benchdnn)}
+    if any(r.status != "ok" or first not in r.outputs for r in replies.values()):
         return dict.fromkeys(RULES, False)
-    truth = Truth(known, "forward", inputs, known.params, BINARY32)
-    exact, theirs = np.asarray(truth.reference[first]), truth.plain()[first]
-    got = reply.outputs[first]
+    _, known = truth(op, uniform)
+    exact, theirs = np.asarray(known.reference[first]), known.plain()[first]
+    got = replies[uniform].outputs[first]
     with np.errstate(invalid="ignore"):
         errors = [np.max(np.abs(one - exact)) for one in (got, theirs)]
-    return {
+    verdicts = {
         "1e-2": np.allclose(got, theirs, 1e-2, 1e-2),
         "1e-4": np.allclose(got, theirs, 1e-4, 1e-4),
         "1e-5": np.allclose(got, theirs, 1.3e-6, 1e-5),
         "2 x": bool(errors[0] <= 2 * errors[1]),
+        "benchdnn": benchdnn(op, replies[like_benchdnn].outputs[first]),
     }
+    return {rule: bool(verdict) for rule, verdict in verdicts.items()}
+
+
+def benchdnn(op: str, got: Any) -> bool:
+    """Whether every element is within oneDNN's threshold. Where the terms of an answer cancel (a
+    gelu of a large negative number, a LayerNorm whose bias has the other sign), its error is
+    compared with 1, and with the normed number."""
+    inputs, known = truth(op, like_benchdnn)
+    exact = np.asarray(known.reference[registry.get(op).outputs[0]])
+    right = exact.astype(np.float32).astype(float)
+    error, most = np.abs(got - right), BENCHDNN[op]
+    near = error <= most * np.where(np.abs(right) > 1e-5, np.abs(right), 1.0)
+    if op == "gelu":
+        wide = inputs["x"].astype(float)
+        cancels = np.abs(exact) <= 2 * 2.0**-23 / most * np.abs(wide)  # 1 + erf <= 2 comp_err
+        near |= (wide < 0) & cancels & (error <= most)
+    if op == "layernorm":
+        normed = np.abs(right - inputs["bias"])
+        near |= (normed > np.abs(right)) & (error <= most * normed)
+    return bool(np.all(near))
+
+
+@cache
+def version() -> str:
+    """A digest of the sources of the judge."""
+    package = Path(refkernels.__file__).parent
+    files = [*sorted((package / "judging").glob("*.py")), package / "frameworks" / "cells.py"]
+    files += [package / "frameworks" / "remote" / f"{n}.py" for n in ("cell", "kernel_adapter")]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
+
+
+def runs() -> list[dict[str, Any]]:
+    """The runs that are kept."""
+    lines = RUNS.read_text(encoding="utf-8").splitlines() if RUNS.exists() else []
+    return [json.loads(line) for line in lines]
+
+
+def run(seeds: range, folders: tuple[str, ...]) -> None:
+    """Every kernel on every seed; the kernels of an op share the truths of a seed."""
+    done = {(one["kernel"], one["seed"]) for one in runs() if one["judge"] == version()}
+    with RUNS.open("a", encoding="utf-8") as file:
+        for seed in seeds:
+            for known in SHAPES:
+                shared = Examinations()
+                for folder in folders:
+                    for path, function, op in kernels(folder):
+                        if op != known or (label(path, function), seed) in done:
+                            continue
+                        found = judge(
+                            f"{path}:{function}", op, level="quick", seed=seed, causes=False,
+                            examinations=shared,
+                        )  # fmt: skip
+                        line = {"kernel": label(path, function), "op": op, "seed": seed}
+                        line |= {"verdict": found.verdict, "judge": version()}
+                        file.write(json.dumps(line) + "\n")
+                        file.flush()
+
+
+def tables() -> None:
+    """The rules' verdicts beside those of the runs."""
+    verdicts: dict[str, set[str]] = defaultdict(set)
+    kept = runs()
+    for one in kept:
+        verdicts[one["kernel"]].add(one["verdict"])
+    rules = {
+        label(path, function): passed(path, function, op)
+        for folder in FOLDERS
+        for path, function, op in kernels(folder)
+    }
+    right = [one for one in kept if one["kernel"].startswith("right/")]
+    record = {
+        "rules": rules,
+        "runs": {"right": len(right), "cheats": len(kept) - len(right)},
+        "refused": sum(one["verdict"] != "right" for one in right),
+        "seeds": len({one["seed"] for one in right}),
+    }
+    write_whole(RULED, json.dumps(record, indent=1) + "\n")
+    write_whole(PAGE, "\n".join(_page(rules, verdicts, record)) + "\n")
+
+
+def _page(
+    rules: Mapping[str, Mapping[str, bool]], verdicts: Mapping[str, set[str]], record: Any
+) -> Iterator[str]:
+    yield "# What `judge` and the usual rules say of the same kernels\n"
+    yield "By `python benchmarks/judging.py`; the rules are in its header. The kernels are those of"
+    yield "`tests/judge`."
+    for folder in FOLDERS:
+        yield f"\n| {folder} | op | judge | {' | '.join(RULES)} |"
+        yield f"|---|---|---|{'---|' * len(RULES)}"
+        for path, function, op in kernels(folder):
+            name = label(path, function)
+            marks = " | ".join("passes" if rules[name][rule] else "fails" for rule in RULES)
+            told = ", ".join(sorted(verdicts[name])) or "not run"
+            yield f"| {path.stem if folder == 'cheats' else function} | {op} | {told} | {marks} |"
+    yield f"\n{record['refused']} of {record['runs']['right']} runs of right kernels, on"
+    yield f"{record['seeds']} seeds, are not right."
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=1, help="how many draws of each kernel")
-    seeds = range(parser.parse_args().seeds)
-    examinations = {
-        (op, seed): Examination(registry.get(op), "forward", "float32", seed)
-        for op in SHAPES
-        for seed in seeds
-    }
-    for folder in ("cheats", "right"):
-        print(f"\n| {folder} | op | judge | {' | '.join(RULES)} |")
-        print(f"|---|---|---|{'---|' * len(RULES)}", flush=True)
-        runs, refused = 0, 0
-        for path, function, op in kernels(folder):
-            rules = passed(path, function, op)
-            verdicts = [
-                judge(
-                    f"{path}:{function}", op, level="quick", seed=seed, causes=False,
-                    examination=examinations[op, seed],
-                ).verdict
-                for seed in seeds
-            ]  # fmt: skip
-            runs, refused = runs + len(verdicts), refused + sum(v != "right" for v in verdicts)
-            name = path.stem if folder == "cheats" else function
-            told = ", ".join(dict.fromkeys(verdicts))
-            marks = " | ".join("passes" if rules[rule] else "fails" for rule in RULES)
-            print(f"| {name} | {op} | {told} | {marks} |", flush=True)
-        print(f"\n{refused} of {runs} runs are not right.", flush=True)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--right", action="store_true", help="right kernels only")
+    parser.add_argument("--tables", action="store_true", help="write the tables")
+    chosen = parser.parse_args()
+    if chosen.tables:
+        tables()
+    else:
+        seeds = range(chosen.first, chosen.first + chosen.seeds)
+        run(seeds, ("right",) if chosen.right else FOLDERS)
 
 
 if __name__ == "__main__":

@@ -250,3 +250,10 @@ def _quoted(text: str, special: str) -> str:
 def merged(settings: Mapping[str, str], name: SeatName) -> dict[str, str]:
     """The settings for all seats, overridden by those in this name."""
     return {**settings, **dict(name.settings)}
+
+
+def with_setting(name: SeatName, key: str, value: str | None) -> SeatName:
+    """The name with one more setting, unless it says its own or there is none."""
+    if value is None or key in dict(name.settings):
+        return name
+    return replace(name, settings=(*name.settings, (key, value)))

@@ -292,9 +292,10 @@ def allclose() -> str:
     kept = json.loads((RESULTS / "allclose.json").read_text())
     rows = []
     for name, draws in kept["shares"].items():
-        columns = zip(*draws, strict=True)
-        rows.append([name, *(_range(min(column), max(column)) for column in columns)])
-    return _table(["", *(f"{one:.0e}".replace("e-0", "e-") for one in kept["tolerances"])], rows)
+        shares = [_range(min(column), max(column)) for column in zip(*draws, strict=True)]
+        rows.append([name, *shares, *["–"] * (len(kept["tolerances"]) + 1 - len(shares))])
+    names = [f"{one:.0e}".replace("e-0", "e-") for one in kept["tolerances"]]
+    return _table(["", *names, "benchdnn"], rows)
 
 
 def _range(low: float, high: float) -> str:

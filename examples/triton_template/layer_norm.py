@@ -1,8 +1,8 @@
 """LayerNorm in Triton: a template of a kernel with its test (test_layer_norm.py).
 
-    TRITON_INTERPRET=1 python -m pytest examples/triton          on a CPU, by Triton's interpreter
-    python -m pytest examples/triton                             on a GPU
-    refkernels measure --kernel examples/triton/layer_norm.py:layernorm --python torch
+    TRITON_INTERPRET=1 python -m pytest examples/triton_template     on a CPU, interpreted
+    python -m pytest examples/triton_template                        on a GPU
+    refkernels measure --kernel examples/triton_template/layer_norm.py:layernorm --python torch
 
 One program computes one row, in tiles of BLOCK columns: the mean first, then the variance of the
 differences from it (two passes, so that a large mean costs no digits), in float32.
@@ -50,6 +50,7 @@ def layernorm(x, weight=None, bias=None, eps=1e-5, block=128):
     columns = x.shape[-1]
     weight = torch.ones_like(x[..., :1].expand(x.shape)[..., 0, :]) if weight is None else weight
     bias = torch.zeros_like(weight) if bias is None else bias
+    weight, bias = weight.contiguous(), bias.contiguous()  # the kernel steps from one to the next
     rows, y = x.contiguous().view(-1, columns), torch.empty_like(x.contiguous())
     _layer_norm[(len(rows),)](rows, weight, bias, y, columns, eps, BLOCK=block)
     return y

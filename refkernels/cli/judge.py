@@ -1,22 +1,29 @@
-"""`refkernels judge`: whether a kernel is right, and what was shown."""
+"""`refkernels judge`: whether a kernel is right, or which of a folder, and what was shown."""
 
 from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from refkernels.cli.shared import completion
-from refkernels.cli.shared.endings import refuse
+from refkernels.cli.shared.endings import refuse, stop
 from refkernels.cli.shared.kernels import named_kernels
 from refkernels.cli.shared.options import MOST_SEED, AsJson, Language, Names, check_language
+from refkernels.cli.shared.progress import log_of, progress_bar
+
+if TYPE_CHECKING:
+    from refkernels.judging.judgement import Judgement
 
 
 def judge(
-    kernel: Annotated[str, typer.Argument(metavar="KERNEL", help="FILE.py:FUNCTION.")],
+    kernel: Annotated[
+        str, typer.Argument(metavar="KERNEL|DIR", help="FILE.py:FUNCTION, or a folder of files.")
+    ],
     op: Annotated[
         str | None,
         typer.Option(
@@ -42,14 +49,29 @@ def judge(
         str | None, typer.Option(help="The interpreter: a path, or a framework's name.")
     ] = None,
     device: Annotated[str, typer.Option(help="cpu, or cuda:0 for a kernel of torch's.")] = "cpu",
-    out: Annotated[Path | None, typer.Option(help="Write the page in Markdown here.")] = None,
+    times: Annotated[
+        bool, typer.Option("--times", help="Time it too; a folder's kernels always are.")
+    ] = False,
+    task: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file with a class Model and get_inputs(), as KernelBench has them: KERNEL is "
+            "then FILE.py, or FILE.py:CLASS."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write the page in Markdown here; of a folder, the folder for pages."),
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a stopped folder.")] = False,
     lang: Language = "en",
     as_json: AsJson = False,
 ) -> None:
     """Judge a kernel that may have been written to pass.
 
     It runs in processes of its own, on inputs that it has not seen. Ends with status 0 for a right
-    kernel and 1 for any other verdict.
+    kernel and 1 for any other verdict. Of a folder, every function is judged whose name says an op;
+    the pages give the right ones by time, and it ends with status 0 if all are right.
     """
     from refkernels.frameworks.catalog import FrameworkError
     from refkernels.judging.judge import judge as verdict_on
@@ -57,12 +79,25 @@ def judge(
     from refkernels.reporting.judging import views
 
     check_language(lang)
-    names, _ = named_kernels([kernel], [op] if op else [], abi, python)
     lengths = dict(_length(text) for text in length or ())
+    if Path(kernel).is_dir():
+        if abi is not None:
+            refuse("A folder's kernels are Python files: --abi is for a function of a library.")
+        asked = {"op": op, "dtype": dtype, "level": level, "seed": seed, "lengths": lengths}
+        asked |= {"device": device, "python": python}
+        _folder(Path(kernel), out or Path("judged"), asked, resume, lang, as_json)
+        return
+    if resume:
+        refuse("--resume goes on with a folder of kernels, and this is one kernel.")
+    settings: dict[str, Any] = {"dtype": dtype, "level": level, "seed": seed, "lengths": lengths}
+    settings |= {"device": device, "times": times}
     try:
-        found = verdict_on(
-            names[0], dtype=dtype, level=level, seed=seed, lengths=lengths, device=device
-        )
+        if task is not None:
+            names = [kernel]
+            covered, found = _of_task(kernel, task, settings, lang, as_json)
+        else:
+            names, _ = named_kernels([kernel], [op] if op else [], abi, python)
+            covered, found = None, verdict_on(names[0], **settings)
     except (ValueError, FrameworkError) as error:
         refuse(f"{str(error).rstrip('.')}.")
     words = ["refkernels", "judge", names[0], "--seed", str(found.seed)]
@@ -72,7 +107,9 @@ def judge(
         words += [option, value] if value != usual else []
     for text in length or ():
         words += ["--length", text]
+    words += ["--task", str(task)] if task else []
     record, replay = found.to_dict(), shlex.join(words)
+    record |= {"task": covered} if covered else {}
     if as_json:
         typer.echo(json.dumps({**record, "replay": replay}, allow_nan=False))
     else:
@@ -83,6 +120,72 @@ def judge(
         except OSError as error:
             refuse(f"{out} cannot be written ({error.strerror}).")
     raise typer.Exit(0 if found.right else 1)
+
+
+def _of_task(
+    kernel: str, path: Path, settings: dict[str, Any], lang: str, as_json: bool
+) -> tuple[dict[str, Any], Judgement]:
+    """The coverage of a task, which is printed, and its candidate's judgement; ends with status 1
+    where there is none."""
+    from refkernels.judging import tasks
+    from refkernels.reporting.judging import views
+
+    task = tasks.read(path)
+    covered = task.to_dict()
+    file, _, cls = kernel.partition(".py:")
+    candidate = Path(file if file.endswith(".py") else f"{file}.py")
+    found = None
+    if task.obstacle is None:
+        _, found = tasks.judge_candidate(task, candidate, cls or "ModelNew", **settings)
+        covered["obstacle"] = None if found else "task:other"
+    if not as_json:
+        typer.echo("\n".join(views.coverage(covered, lang)))
+    elif found is None:
+        typer.echo(json.dumps({"task": covered}))
+    if found is None:
+        raise typer.Exit(1)
+    return covered, replace(found, kernel=kernel)
+
+
+def _folder(
+    folder: Path, out: Path, asked: dict[str, Any], resume: bool, lang: str, as_json: bool
+) -> None:
+    """Judge a folder, write its pages, and end with their status."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    from refkernels.judging.folder import Question, judge_all
+    from refkernels.records.journal import JournalError
+    from refkernels.reporting.judging import leaderboard
+    from refkernels.reporting.reading import RecordsError
+
+    columns = (TextColumn("judging"), BarColumn(), MofNCompleteColumn(), Remaining())
+    drawn = progress_bar(*columns, TextColumn("{task.description}"))
+    try:
+        with drawn as bar, log_of(bar) as log:
+            task = bar.add_task("", total=None)
+
+            def show(done: int, total: int, kernel: str) -> None:
+                if log is not None:
+                    log.show(done, total, kernel)
+                    return
+                bar.start()
+                bar.update(task, completed=done, total=total, description=kernel)
+
+            records = judge_all(folder, out, Question(**asked), resume, show)
+        written = leaderboard.write_leaderboard(out, lang)
+    except (ValueError, TypeError, JournalError, RecordsError) as error:
+        refuse(f"{str(error).rstrip('.')}.")
+    except OSError as error:
+        refuse(f"{error.filename or out}: {error.strerror}.")
+    except KeyboardInterrupt:
+        stop(f"Stopped; what is done is kept: add --resume to go on. ({out})")
+    if as_json:
+        typer.echo(written[-1].read_text(encoding="utf-8"), nl=False)
+    else:
+        typer.echo("\n".join(leaderboard.lines(records, lang)))
+        typer.echo(f"Written: {written[0]}, with {written[1].name} and {written[2].name}.")
+    raise typer.Exit(0 if all(one["verdict"] == "right" for one in records) else 1)
 
 
 def _length(text: str) -> tuple[str, tuple[int, ...]]:

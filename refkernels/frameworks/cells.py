@@ -20,7 +20,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -70,14 +70,15 @@ class Call:
 class Reply:
     """What came back. `status`: "ok", "error", "unsupported", "oom", "killed" (by `signal`),
     "timeout"; `outputs`: arrays, or tuples of them, by name; `aliases`: the outputs that lie in an
-    input's memory; `written`: the inputs that the kernel changed."""
+    input's memory; `written`: the inputs that the kernel changed; `waited`: seconds, by the host's
+    clock, from the message to the first byte of the answer."""
 
     status: str
     reason: str = ""
     outputs: Mapping[str, Any] = field(default_factory=dict)
     aliases: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
-    seconds: float = 0.0
+    waited: float = 0.0
     signal: int = 0
 
 
@@ -200,9 +201,15 @@ class Cell:
     def _read(self, most: int, deadline: float) -> bytes:
         assert self._process is not None
         assert self._process.stdout is not None
-        handle = self._process.stdout.fileno()
-        ready, _, _ = select.select([handle], [], [], max(deadline - time.monotonic(), 0.0))
-        return os.read(handle, most) if ready else b""
+        if not self._wait(deadline - time.monotonic()):
+            return b""
+        return os.read(self._process.stdout.fileno(), most)
+
+    def _wait(self, seconds: float) -> bool:
+        """Whether there is something to read, now or within some seconds."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        return bool(select.select([self._process.stdout.fileno()], [], [], max(seconds, 0.0))[0])
 
     def _end(self) -> None:
         process, self._process = self._process, None
@@ -231,8 +238,11 @@ class Session:
         if self.over:
             return Reply("killed", "its process has ended")
         path, message, layout = self._laid_out(call)
+        begin = time.perf_counter()
         cell._send(message)
-        reply = cell._line(self._seconds)
+        cell._wait(self._seconds)
+        waited = time.perf_counter() - begin
+        reply = cell._line(self._seconds - waited)
         if reply is None:
             return self._gone()
         if "ended" in reply:
@@ -242,7 +252,7 @@ class Session:
             return Reply("killed", f"its process was ended by {name}", signal=max(number, 0))
         self._seconds = cell._seconds
         try:
-            return self._received(reply, path, layout)
+            return replace(self._received(reply, path, layout), waited=waited)
         except _NO_ARRAYS:
             self._gone()
             return Reply("error", "its process sent something else than arrays")
@@ -294,8 +304,7 @@ class Session:
                 aliases.append(str(name))
         changed = path.read_bytes()[: len(layout)] != layout
         written = ("its inputs",) if changed else ()
-        seconds = float(reply["seconds"])
-        return Reply("ok", "", outputs, tuple(aliases), written, seconds)
+        return Reply("ok", "", outputs, tuple(aliases), written)
 
     def _array(self, header: Mapping[str, Any], deadline: float) -> Array:
         left, content = int(header["bytes"]), bytearray()

@@ -84,6 +84,42 @@ def read(name: SeatName) -> KernelFacts:
     return KernelFacts(op.name, settings.get("python", ""), literals)
 
 
+def functions(path: Path, op: str | None = None) -> list[str]:
+    """The kernels of a Python file, in its order: names without a leading underscore that it binds
+    at its top level to functions, or to what a call gives (`softmax = torch.compile(f)`), and that
+    say an op. With `op`: those that say it, or all functions where none does.
+
+    Raises KernelError for a file that cannot be read, or is no Python.
+    """
+    try:
+        tree = ast.parse(path.read_bytes())
+    except OSError as error:
+        raise KernelError(f"{path} cannot be read ({error.strerror})") from None
+    except (SyntaxError, ValueError) as error:
+        raise KernelError(f"{path} is no Python file ({error})") from None
+    defined = [part.name for part in tree.body if isinstance(part, ast.FunctionDef)]
+    bound = [
+        target.id
+        for part in tree.body
+        if isinstance(part, ast.Assign) and isinstance(part.value, ast.Call)
+        for target in part.targets
+        if isinstance(target, ast.Name)
+    ]
+    names = [name for name in dict.fromkeys((*defined, *bound)) if not name.startswith("_")]
+    saying = [name for name in names if said(name) is not None and op in (None, said(name))]
+    if op is None or saying:
+        return saying
+    return [name for name in names if name in defined]
+
+
+def said(function: str) -> str | None:
+    """The op that a function's name says."""
+    try:
+        return _op_of(function, None)[0].name
+    except KernelError:
+        return None
+
+
 def _check(path: Path, settings: dict[str, str], kernel: str) -> None:
     arrays = settings.get("arrays")
     if arrays is not None and arrays not in ARRAYS:

@@ -9,6 +9,8 @@
 `calls`           twelve calls in one process
 `precision`       whether an answer is right in a lower precision than was asked
 `running`         a kernel's answers, from its cell; `judge`, the verdict on them
+`timing`          how long it takes, on calls that are judged too
+`folder`          many kernels in one run; `tasks`, those of a Model in KernelBench's form
 
 The kernel runs in a process of its own, which gets bytes and gives bytes; the truth is computed
 afterwards, in this one.

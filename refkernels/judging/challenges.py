@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.judging import data
 from refkernels.judging.data import Draw, Roles, Shapes
@@ -71,9 +72,26 @@ class Drawer:
         takes = self.op.takes(self.direction)
         signed = {n for arrays, _ in built for n, a in arrays.items() if _floats(a) and _low(a) < 0}
         shown = {n for arrays, _ in built for n, a in arrays.items() if _floats(a)}
-        return data.roles_of(
-            self.op, self.direction, frozenset(n for n in takes if n in shown and n not in signed)
+        positive = {n for n in takes if n in shown and n not in signed}
+        if not self.op.elementwise:  # one element without an answer leaves the whole without
+            usual = [arrays for arrays, params in built if params == dict(self.op.params)]
+            smallest = min(usual, key=_elements, default={})
+            positive |= {n for n in shown if self._spoils(n, smallest)}
+        return data.roles_of(self.op, self.direction, frozenset(positive))
+
+    def _spoils(self, name: str, arrays: Mapping[str, Any]) -> bool:
+        """Whether negative numbers in an input leave no output with a number."""
+        if name not in arrays or not arrays[name].size:
+            return False
+        negative = (-np.abs(arrays[name]) - 0.5).astype(arrays[name].dtype)
+        answers = [
+            self.op.plain(self.direction, given, self.op.params, self._format)
+            for given in (arrays, {**arrays, name: negative})
+        ]
+        usual, spoilt = (
+            [bool(np.all(np.isnan(to_float64(array)))) for array in one.values()] for one in answers
         )
+        return all(spoilt) and not any(usual)
 
     @property
     def summed(self) -> bool:
@@ -84,7 +102,7 @@ class Drawer:
         """One challenge of each family, and several shapes and layouts; later rounds are larger."""
         size = min(number, 2)
         for family in FAMILIES:
-            if family != "exact" or (self.summed and self._exact_lengths):
+            if family != "exact" or self.summed:
                 yield from self._some(family, rng, size)
         if self.free:
             for shapes in self._odd_shapes(rng, size):
@@ -94,20 +112,29 @@ class Drawer:
         yield from self._hard(size)
 
     @property
-    def _exact_lengths(self) -> bool:
-        """Whether the declared lengths, if any, leave partial sums below 2^p."""
-        most = data.longest_exact(self._format) // 2
-        return all(min(some) <= most for some in (self.lengths or {}).values())
-
-    @property
     def ranked(self) -> bool:
         """Whether the signature leaves the number of leading axes open."""
         return self.free and any(one.rows for one in self._needed.values())
 
-    @property
+    @cached_property
     def free(self) -> bool:
-        """Whether the signature alone says what shapes there may be."""
-        return all(one.kind == "float" and not one.several for one in self._needed.values())
+        """Whether the signature alone says what shapes there may be: no integers, no lists, and
+        letters whose lengths do not follow from others', as a convolution's gradient's do."""
+        if any(one.kind != "float" or one.several for one in self._needed.values()):
+            return False
+        rng = np.random.default_rng(0)
+        shapes = (self._shapes(rng, 0) for _ in range(_TRIES))
+        return bool(self.lengths) or any(
+            any(self._drawn("typical", data.typical, rng, one)) for one in shapes
+        )
+
+    @property
+    def _masks(self) -> frozenset[str]:
+        """The optional inputs of integers or truth values, which only the cases give."""
+        given = {
+            n for n, one in self.roles.arguments.items() if one.optional and one.kind != "float"
+        }
+        return frozenset(given - self.left_out)
 
     @property
     def _needed(self) -> dict[str, Any]:
@@ -127,15 +154,20 @@ class Drawer:
                 shapes = self._shapes(rng, size, exact=family == "exact")
                 if found := list(self._drawn(family, draw, rng, shapes)):
                     yield from found
-                    return
-        else:
+                    break
+        if not self.free or (self._masks and not self.lengths):
             yield from self._on_case(family, draw, rng, size)
 
     def typical(self, rng: np.random.Generator, rows: int) -> Challenge:
         """An ordinary challenge, for the calls of one process."""
         for challenge in self._typical(rng, self._leading((rows,))):
             return challenge
-        raise ValueError(f"{self.op.name} has no inputs of {self.lengths}: give other lengths.")
+        if self.lengths:
+            raise ValueError(f"{self.op.name} has no inputs of {self.lengths}: give other lengths.")
+        raise ValueError(
+            f"{self.op.name} {self.direction} cannot be judged in {self.dtype}: neither its "
+            "signature nor its cases say what shapes there are."
+        )
 
     def typicals(self, rng: np.random.Generator, axes: int) -> list[Challenge]:
         """An ordinary challenge with so many leading axes, where the op has one: what a kernel is
@@ -151,6 +183,17 @@ class Drawer:
             if found := list(self._drawn("calls", data.typical, rng, shapes)):
                 yield from found
                 return
+
+    def large(
+        self, rng: np.random.Generator, lengths: Mapping[str, int], rows: tuple[int, ...]
+    ) -> Iterator[Challenge]:
+        """Typical numbers in these lengths; in one of the op's cases where only they have
+        shapes."""
+        if self.free:
+            shapes = self._of_lengths(lengths, self._leading(rows))
+            yield from self._drawn("timed", data.typical, rng, shapes)
+        else:
+            yield from self._on_case("timed", data.typical, rng, 1)
 
     def again(self, like: Challenge, family: str, rng: np.random.Generator) -> Challenge:
         """Another content in the shapes of a challenge."""
@@ -194,8 +237,8 @@ class Drawer:
 
     def _length(self, letter: str, rng: np.random.Generator, size: int, most: int) -> int:
         own = (self.lengths or {}).get(letter)
-        fitting = [n for n in own or LENGTHS[size] if n <= most] or [max(min(most, 4), 1)]
-        return int(rng.choice(fitting))
+        fitting = [n for n in LENGTHS[size] if n <= most] or [max(min(most, 4), 1)]
+        return int(rng.choice(own or fitting))
 
     def _of_lengths(self, lengths: Mapping[str, int], rows: tuple[int, ...]) -> Shapes:
         return {
@@ -302,6 +345,8 @@ class Drawer:
         """A case's shapes, integers and params, with other floats."""
         cases = [self._built(case) for case in self._cases()]
         fitting = [one for one in cases if 0 < _elements(one[0]) <= _ELEMENTS[size]]
+        if self.free:
+            fitting = [one for one in fitting if self._masks & one[0].keys()]
         if not fitting:
             return
         inputs, params = fitting[int(rng.integers(len(fitting)))]

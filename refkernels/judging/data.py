@@ -86,13 +86,19 @@ def positive(rng: np.random.Generator, shapes: Shapes, roles: Roles, format: For
 
 def integers(rng: np.random.Generator, shapes: Shapes, roles: Roles, format: Format) -> Any:
     """The first input odd, and of more bits than a narrower format has; the others -1, 0 and 1.
-    All together stay below 2^(p of the accumulator)."""
+    All together stay below 2^(p of the accumulator): in a longer row, all but so many places of the
+    first input are 0."""
     bits = {24: 12, 53: 26}.get(format.p, format.p)
+    most = longest_exact(format) // 2
     drawn = {}
     for i, (name, shape) in enumerate(shapes.items()):
         if i == 0:
             half = rng.integers(2 ** (bits - 2), 2 ** (bits - 1), shape)
             drawn[name] = (2.0 * half + 1.0) * rng.choice((-1.0, 1.0), shape)
+            axis = roles.along[name]
+            if axis is not None and shape and shape[axis] > most:
+                rows = _rows(drawn[name], axis)
+                rows[..., rng.permutation(rows.shape[-1])[most:]] = 0.0
         else:
             drawn[name] = rng.choice((-1.0, 0.0, 1.0), shape)
     return drawn

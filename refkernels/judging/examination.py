@@ -1,17 +1,18 @@
 """An examination: the challenges of one op, dtype and seed, round after round.
 
 A truth is computed when a kernel's answer is first held to it, never before. Where several kernels
-share an examination, it stays for the next.
+share examinations, it stays for the next.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from refkernels.judging import decoys, mutants
+from refkernels.judging import decoys, mutants, timing
 from refkernels.judging.calls import Protocol, protocol
 from refkernels.judging.challenges import AXES, Drawer
 from refkernels.judging.standard import Challenge
@@ -42,6 +43,11 @@ class Examination:
         """The twelve calls of one process."""
         return protocol(self.drawer, np.random.default_rng([self.seed, 1 << 20]))
 
+    @cached_property
+    def timed(self) -> list[Challenge]:
+        """The challenges for the clock, of one shape, each with other content."""
+        return timing.challenges(self.drawer, np.random.default_rng([self.seed, 1 << 22]))
+
     def round(self, number: int) -> list[Challenge]:
         """The challenges of a round."""
         if number not in self._rounds:
@@ -66,3 +72,27 @@ class Examination:
     @cached_property
     def _shown(self) -> dict[tuple[int, ...], mutants.Shown]:
         return {}
+
+
+class Examinations:
+    """The examinations that several kernels share, with their truths."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[Any, ...], Examination] = {}
+
+    def of(
+        self,
+        op: Op,
+        direction: Direction,
+        dtype: str,
+        seed: int,
+        left_out: frozenset[str] = frozenset(),
+        lengths: Mapping[str, Sequence[int]] | None = None,
+        axes: frozenset[int] = AXES,
+    ) -> Examination:
+        """That of a kernel which takes these inputs, lengths and numbers of axes."""
+        only = tuple((letter, tuple(some)) for letter, some in sorted((lengths or {}).items()))
+        key = id(op), direction, dtype, seed, left_out, only, axes
+        if key not in self._kept:
+            self._kept[key] = Examination(op, direction, dtype, seed, left_out, lengths, axes)
+        return self._kept[key]

@@ -17,10 +17,10 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.frameworks import catalog, environments
 from refkernels.frameworks.cells import Reply
-from refkernels.judging import precision
+from refkernels.judging import precision, timing
 from refkernels.judging.calls import Protocol
 from refkernels.judging.challenges import AXES, Drawer
-from refkernels.judging.examination import Examination
+from refkernels.judging.examination import Examination, Examinations
 from refkernels.judging.judgement import (
     LOWER,
     NOT_ENOUGH,
@@ -35,6 +35,7 @@ from refkernels.judging.standard import Challenge, Fault
 from refkernels.op import Direction, Op
 from refkernels.records.words import DTYPES
 from refkernels.registry import get
+from refkernels.seat_names import SeatNameError, parse, with_setting
 from refkernels.suggestion import instead, quoted
 
 LEVELS: Mapping[str, tuple[int, float]] = {
@@ -109,7 +110,8 @@ def judge(
     lengths: Mapping[str, Sequence[int]] | None = None,
     device: str = "cpu",
     causes: bool = True,
-    examination: Examination | None = None,
+    times: bool = False,
+    examinations: Examinations | None = None,
 ) -> Judgement:
     """Judge a kernel: FILE.py:FUNCTION, or FILE.so:SYMBOL with its abi.
 
@@ -120,7 +122,8 @@ def judge(
     lengths     by letter of the op's signature, the only lengths that the kernel is made for; the
                 judgement names them
     causes      whether `explain` is asked about a wrong answer
-    examination that of another kernel of the same op, whose truths are used again
+    times       whether a kernel that is right so far is timed, on calls that are judged too
+    examinations  those of other kernels, whose truths are used again for the same seed
 
     Raises ValueError for an unknown op, dtype, level or letter, TypeError for a dtype or level that
     is no string, FrameworkError for a kernel that cannot be run at all; each is one sentence.
@@ -131,17 +134,22 @@ def judge(
         raise ValueError(f"dtype is {quoted(dtype)}: {instead(dtype, DTYPES)}.")
     if level not in LEVELS:
         raise ValueError(f"There is no level {quoted(level)}: {instead(level, LEVELS)}.")
-    name = kernel if op is None else _with_op(kernel, get(op).name)
-    spec, seat = catalog.seat(name)
+    try:
+        name = parse(kernel)
+    except SeatNameError as error:
+        raise catalog.FrameworkError(str(error)) from None
+    if op is not None and name.kernel is not None:
+        name = with_setting(name, "op", get(op).name)
+    spec, seat = catalog.seat(str(name))
     if spec.framework.kernel is None:
         raise catalog.FrameworkError(f"{kernel} is no kernel, which is FILE.py:FUNCTION")
     known = get(str(spec.framework.kernel["op"])) if not isinstance(op, Op) else op
     direction: Direction = spec.framework.kernel["direction"]
     chosen = secrets.randbits(48) if seed is None else seed
-    if examination is not None:
-        chosen = examination.seed
+    time_taken: Mapping[str, Any] | None = None
     with Kernel(spec.framework, environments.find(spec), seat.device or device) as running:
-        one = examination or _examination(running, known, direction, dtype, chosen, lengths)
+        shared = examinations or Examinations()
+        one = _examination(running, shared, known, direction, dtype, chosen, lengths)
         findings = _Findings()
         _protocol(running, one, findings)
         rounds, limit = LEVELS[level]
@@ -149,6 +157,8 @@ def judge(
             if number and (findings.wrong or time.monotonic() - begin > limit):
                 break
             _ask(running, one, number, findings, begin + 2.0 * limit)
+        if times and not (findings.wrong or running.hung):
+            time_taken = _timed(running, one, findings)
         flags = [*findings.flags, *([] if running.guarded else ["unguarded"])]
         if running.outside:
             findings.unfair.clear()
@@ -165,25 +175,16 @@ def judge(
         tuple(dict.fromkeys(findings.declined)),
         {letter: tuple(some) for letter, some in (lengths or {}).items()},
         tuple(sorted(axes)),
-        tuple(dict.fromkeys(flags)),
+        tuple(dict.fromkeys(flags)), time=time_taken if verdict == RIGHT else None,
     )  # fmt: skip
     if causes and verdict in (WRONG, UNFAIR):
         result = replace(result, cause=_cause(findings))
     return replace(result, seconds=round(time.monotonic() - begin, 2))
 
 
-def _with_op(kernel: str, op: str) -> str:
-    """The kernel's name, saying the op, where the function's own name says none or another."""
-    from refkernels.seat_names import parse
-
-    name = parse(kernel)
-    if name.kernel is None or "op" in dict(name.settings):
-        return kernel
-    return str(replace(name, settings=(*name.settings, ("op", op))))
-
-
 def _examination(
     running: Kernel,
+    shared: Examinations,
     op: Op,
     direction: Direction,
     dtype: str,
@@ -192,7 +193,7 @@ def _examination(
 ) -> Examination:
     """The examination with the inputs that the kernel takes, all or some of the optional ones, and
     with as many leading axes. What it does not take, it refuses by raising an exception."""
-    whole = Examination(op, direction, dtype, seed, lengths=lengths)
+    whole = shared.of(op, direction, dtype, seed, lengths=lengths)
     letters = {x for one in whole.drawer.roles.arguments.values() for x in one.own}
     if unknown := [letter for letter in lengths or {} if letter not in letters]:
         raise ValueError(
@@ -201,10 +202,10 @@ def _examination(
     taken = [name for name in op.optional if name in whole.drawer.roles.arguments]
     for number in range(len(taken) + 1):
         for left_out in itertools.combinations(taken, number):
-            part = Examination(op, direction, dtype, seed, frozenset(left_out), lengths)
+            part = shared.of(op, direction, dtype, seed, frozenset(left_out), lengths)
             rng = np.random.default_rng([seed, 1 << 21])
             if (axes := _axes_taken(running, part.drawer, rng)) or running.hung:
-                return Examination(
+                return shared.of(
                     op, direction, dtype, seed, frozenset(left_out), lengths, axes or AXES
                 )
     return whole
@@ -280,6 +281,19 @@ def _ask(
         findings.fault(challenge, reply, one.told(challenge))
 
 
+def _timed(running: Kernel, one: Examination, findings: _Findings) -> Mapping[str, Any] | None:
+    """The time of calls apart from the others, whose answers count as well; None where one of them
+    has no answer, as for a lack of memory."""
+    replies = running.calls(timing.calls(one.timed))
+    if not one.timed or any(reply.status != "ok" for reply in replies):
+        findings.flags.append("not_timed")
+        return None
+    for challenge, reply in zip(one.timed, replies, strict=True):
+        if fault := challenge.fault(reply.outputs, findings.given):
+            findings.refused.append((challenge, reply, fault))
+    return timing.record(one.timed, replies)
+
+
 def _verdict(
     findings: _Findings, op: Op, direction: Direction, running: Kernel
 ) -> tuple[str, list[Reason]]:
@@ -295,9 +309,10 @@ def _verdict(
         return UNFAIR, [Reason(decoy, refused[0][0].name), *_faults(findings)]
     values = all(fault.kind in _VALUES for _, _, fault in findings.refused)
     families = {challenge.family for challenge, _, _ in findings.refused}
-    told = values and len(families) >= FAMILIES_LOWER and not (findings.failed or findings.unfair)
-    model = precision.found(refused) if told else None
-    if refused and model is not None:
+    model = None
+    if values and not (findings.failed or findings.unfair):
+        model = precision.found(refused)
+    if model is not None and (len(families) >= FAMILIES_LOWER or model.way == "flushed"):
         details = {"format": model.format.name, "way": model.way, "refused": len(refused)}
         return LOWER, [Reason("lower_precision", refused[0][0].name, details)]
     if findings.unfair:

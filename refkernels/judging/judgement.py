@@ -43,8 +43,9 @@ class Judgement:
     declined    families of which it refused a challenge that it need not take
     lengths     the only lengths that it takes, by letter, as declared
     axes        the only numbers of leading axes that it takes; empty for all
-    flags       "not_deterministic", "returns_input", "inputs_writable", "unguarded"
+    flags       "not_deterministic", "returns_input", "unguarded", "not_timed"
     cause       what `explain` found of a wrong answer, as its record
+    time        the median and the least of some calls, in seconds, and their inputs
     """
 
     kernel: str
@@ -65,6 +66,7 @@ class Judgement:
     axes: tuple[int, ...] = ()
     flags: tuple[str, ...] = ()
     cause: Mapping[str, Any] | None = None
+    time: Mapping[str, Any] | None = None
     seconds: float = 0.0
 
     @property
@@ -102,6 +104,7 @@ class Judgement:
             "leading_axes": list(self.axes),
             "flags": list(self.flags),
             "cause": self.cause,
+            "time": self.time,
             "seed": self.seed,
             "level": self.level,
             "seconds": self.seconds,

@@ -97,7 +97,7 @@ def _smallest(challenges: Sequence[Challenge]) -> dict[str, float]:
             if known.any():
                 with np.errstate(all="ignore"):
                     ratio = standard.bound[name][known] / ulp(right[known], standard.formats[name])
-                one = 1.0 if challenge.exact else max(float(np.min(ratio)), 0.5)
+                one = 1.0 if standard.exact(name) else max(float(np.min(ratio)), 0.5)
                 least[name] = min(least.get(name, np.inf), one)
     return least
 

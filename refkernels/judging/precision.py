@@ -1,9 +1,10 @@
 """Whether a refused answer is right in a lower precision than was asked.
 
-Two models, each of which says what every element may be: the right answer to the inputs rounded, or
-cut, to a narrower format (a TF32 product, a cast on the way in); and numbers of the narrower format
+Three models, each of which says what every element may be: the right answer to the inputs rounded,
+or cut, to a narrower format (a TF32 product, a cast on the way in); numbers of the narrower format
 that are as near to the truth, in its unit roundoff, as the bound is in the given one (a kernel that
-computes in 16 bits and widens its result).
+computes in 16 bits and widens its result); and the right answer in a format without subnormal
+numbers, which are 0 on the way in, or out, or both (a kernel compiled with flush-to-zero).
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ NARROWER = (BINARY32, TF32, BINARY16, BFLOAT16)
 
 
 class Model(NamedTuple):
-    """`way`: "inputs", rounded to the format; "cut" to it; or "results" in it."""
+    """`way`: "inputs", rounded to the format; "cut" to it; "results" in it; or "flushed", where its
+    subnormal numbers are 0."""
 
     format: Format
     way: str
@@ -40,12 +42,13 @@ def found(refused: Sequence[tuple[Challenge, Outputs]]) -> Model | None:
 
 
 def _all(model: Model, refused: Sequence[tuple[Challenge, Outputs]]) -> bool:
-    explains = _results if model.way == "results" else _inputs
+    explains = {"results": _results, "flushed": _flushed}.get(model.way, _inputs)
     return all(explains(model, *one) for one in refused)
 
 
 def models(format: Format) -> Iterator[Model]:
-    """The models of formats that are narrower than this one, the finest first."""
+    """The models of this format without subnormals, and of narrower ones, the finest first."""
+    yield Model(format, "flushed")
     for narrow in NARROWER:
         if narrow.p < format.p:
             yield Model(narrow, "inputs")
@@ -62,6 +65,31 @@ def narrowed(challenge: Challenge, model: Model) -> Challenge:
         **{name: change(array, model.format) for name, array in challenge.floats.items()},
     }
     return replace(challenge, inputs=inputs, exact=False, _standards={})
+
+
+def _flushed(model: Model, challenge: Challenge, outputs: Outputs) -> bool:
+    """Whether zeros in place of subnormal numbers are all that is wrong: in the answer alone, or in
+    the inputs too."""
+    given = {n: formats.of(a) for n, a in outputs.items() if isinstance(a, np.ndarray)}
+    zeros = {
+        name: np.where(np.abs(array) < model.format.min_normal, array * 0, array)
+        for name, array in challenge.floats.items()
+    }
+    without = replace(challenge, inputs={**challenge.inputs, **zeros}, _standards={})
+    return any(one.fault(_restored(one.standard(given), outputs)) is None
+               for one in (challenge, without))  # fmt: skip
+
+
+def _restored(standard: Standard, outputs: Outputs) -> Outputs:
+    """Outputs whose zeros are the right numbers where these are subnormal."""
+    restored = dict(outputs)
+    for name, exact in standard.reference.items():
+        got = outputs.get(name)
+        if isinstance(got, np.ndarray) and got.shape == exact.shape:
+            small = np.abs(np.asarray(exact)) < standard.formats[name].min_normal
+            zero = to_float64(got) == 0.0
+            restored[name] = np.where(small & zero, standard.rounded[name], got).astype(got.dtype)
+    return restored
 
 
 def _inputs(model: Model, challenge: Challenge, outputs: Outputs) -> bool:

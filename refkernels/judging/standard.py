@@ -202,10 +202,11 @@ class Standard:
             return None
         weighed = self._weighed(name, got)
         counts = weighed.summary.counts
-        if counts["special_value_mismatches"] and self._indeterminate.any():
+        if counts["special_value_mismatches"] and (others := self._others.get(name)):
             right = self.rounded[name]
-            got = np.where(np.isnan(to_float64(got)) & self._indeterminate, right, got)
-            weighed = self._weighed(name, got.astype(right.dtype))
+            for other in others:
+                got = np.where(_same_special(got, other, right), right, got).astype(right.dtype)
+            weighed = self._weighed(name, got)
             counts = weighed.summary.counts
         if counts["special_value_mismatches"]:
             wrong, place = counts["special_value_mismatches"], weighed.summary.first_mismatch
@@ -213,7 +214,7 @@ class Standard:
         if counts["beyond_bound"]:
             wrong, place = counts["beyond_bound"], weighed.summary.worst_ratio
             return self._at("bound", name, got, wrong, place, weighed)
-        if self.challenge.exact:
+        if self.exact(name):
             right = self.rounded[name]
             off = ~((got == right) | (np.isnan(to_float64(got)) & np.isnan(to_float64(right))))
             if off.any():
@@ -222,21 +223,49 @@ class Standard:
             return self._at("invariant", name, got, 1, 0, weighed)
         return None
 
-    @cached_property
-    def _indeterminate(self) -> npt.NDArray[np.bool_]:
-        """Where a function has a limit, and one of its named forms is NaN in IEEE 754's arithmetic:
-        x Phi(x) at minus infinity is -0, and -inf times 0. Both are right."""
+    def exact(self, name: str) -> bool:
+        """Whether every right order of sums gives the same bits of an output."""
         one = self.challenge
-        function = one.op.real_function
-        if function is None or one.direction == "backward":
-            return np.zeros((), np.bool_)
-        x = to_float64(one.inputs["x"])
-        unclear = np.zeros(x.shape, np.bool_)
-        for form in function.forms if np.isinf(x).any() else ():
-            xp = Working(BINARY64)
-            values = form.formula(xp, xp.array(np.where(np.isinf(x), x, 0.0)))
-            unclear |= np.isnan(values.data)
-        return unclear
+        summed = name in one.op.sums or one.op.total == "sum"
+        return one.exact and summed and self._small[name]
+
+    @cached_property
+    def _small(self) -> dict[str, bool]:
+        """Of each output, whether the sums of its terms' absolute values stay below 2^p, so that no
+        partial sum of these integers rounds. It is the op itself, of absolute values."""
+        one = self.challenge
+        sizes = {n: np.abs(to_float64(array)) for n, array in one.floats.items()}
+        largest = one.op.plain(one.direction, {**one.inputs, **sizes}, one.params, BINARY64)
+        least = max(one.format.p, BINARY32.p)
+        return {
+            name: bool(np.max(np.abs(array), initial=0.0) < 2.0 ** min(least, 52))
+            for name, array in largest.items()
+        }
+
+    @cached_property
+    def _others(self) -> dict[str, list[Array]]:
+        """What the plain algorithm and the named forms give beside infinities, where IEEE 754's
+        arithmetic may lead each to another special value: x Phi(x) at minus infinity is -0, and
+        -inf times 0. All are right."""
+        one, found = self.challenge, dict[str, list[Array]]()
+        if all(np.isfinite(to_float64(array)).all() for array in one.floats.values()):
+            return found
+        answers = [one.op.plain(one.direction, one.inputs, one.params, one.format)]
+        definition = one.op.definition
+        for form in () if definition is None else definition.way(one.direction).forms.values():
+            assert definition is not None
+            question = one.direction, form, one.inputs, one.params, one.format
+            answers.append(definition.computed(*question))
+        for answer in answers:
+            for name, array in answer.items():
+                found.setdefault(name, []).append(to_float64(array))
+        if one.op.real_function is not None and one.direction == "forward":
+            x, (name,) = to_float64(one.inputs["x"]), one.op.outputs
+            xp, right = Working(BINARY64), to_float64(self.rounded[name])
+            for named in one.op.real_function.forms:
+                y = named.formula(xp, xp.array(np.where(np.isinf(x), x, 0.0))).data
+                found[name].append(np.where(np.isnan(y), y, right))
+        return found
 
     def _weighed(self, name: str, got: Array) -> Weighed:
         one = self.challenge
@@ -253,6 +282,17 @@ class Standard:
         right = self.rounded[name][index]
         ratio = weighed.summary.max_ratio
         return Fault(kind, name, wrong, got.size, index, _text(got[index]), _text(right), ratio)
+
+
+def _same_special(got: Array, other: Array, right: Array) -> npt.NDArray[np.bool_]:
+    """Where an answer is what another form gives, which is NaN, infinite or finite where the right
+    one is another of the three."""
+    wide, exact = to_float64(got), to_float64(right)
+    if other.shape != exact.shape:
+        return np.zeros(exact.shape, np.bool_)
+    same = (np.isnan(wide) & np.isnan(other)) | (wide == other)
+    apart = (np.isnan(other) != np.isnan(exact)) | (np.isinf(other) != np.isinf(exact))
+    return np.asarray(same & apart)
 
 
 def _text(value: Any) -> str:

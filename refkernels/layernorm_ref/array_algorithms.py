@@ -15,6 +15,8 @@ State = tuple[Any, Array, Array]  # count, mean, sum of squared deviations
 
 def sum_in_order(values: Array, axis: int = 1) -> Array:
     """0 + v_0 + v_1 + ..., in values' own dtype."""
+    if not values.shape[axis]:
+        return np.asarray(values.sum(axis=axis, dtype=values.dtype))
     partial = np.add.accumulate(values, axis=axis, dtype=values.dtype)
     return partial.take(-1, axis=axis) + values.dtype.type(0)  # 0 + (-0) is 0
 

@@ -21,6 +21,7 @@ def judge(
     seed: int | None = None,
     lengths: Mapping[str, Sequence[int]] | None = None,
     device: str = "cpu",
+    times: bool = False,
 ) -> Judgement:
     """The verdict on a kernel that runs in processes of its own, on inputs that it has not seen.
 
@@ -33,6 +34,7 @@ def judge(
     level       "quick", "default" (up to a minute) or "full"
     seed        of all that is drawn; without one it is secret until the judgement tells it
     lengths     by letter of the op's signature, the only lengths that the kernel is made for
+    times       whether a right kernel is timed, on calls that are judged too: `Judgement.time`
 
     Raises TypeError for a function that no file has at its top level; ValueError and FrameworkError
     for a question that makes no sense and a kernel that cannot be run, in one sentence.
@@ -40,7 +42,9 @@ def judge(
     from refkernels.judging.judge import judge as verdict_on  # with processes: not for assertions
 
     name = kernel if isinstance(kernel, str) else _named(kernel)
-    return verdict_on(name, op, dtype=dtype, level=level, seed=seed, lengths=lengths, device=device)
+    return verdict_on(
+        name, op, dtype=dtype, level=level, seed=seed, lengths=lengths, device=device, times=times
+    )
 
 
 def _named(kernel: Callable[..., Any]) -> str:

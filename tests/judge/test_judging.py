@@ -16,9 +16,10 @@ from refkernels import registry
 from refkernels.arithmetic import formats
 from refkernels.cli.app import app
 from refkernels.frameworks import catalog, cells, environments
-from refkernels.judging import decoys
+from refkernels.judging import decoys, precision
 from refkernels.judging.challenges import FAMILIES, Drawer
-from refkernels.judging.examination import Examination
+from refkernels.judging.examination import Examination, Examinations
+from refkernels.judging.folder import NOT_JUDGED
 from refkernels.judging.judge import decoy_of
 from refkernels.judging.judge import judge as verdict_on
 from refkernels.judging.judgement import VERDICTS
@@ -92,6 +93,59 @@ def test_a_declared_length_holds_whatever_else_is_drawn() -> None:
     drawn = list(drawer.round(np.random.default_rng(0), 0))
     assert len(drawn) > 8
     assert {one.inputs["b"].shape[-2] for one in drawn} == {64}
+
+
+@pytest.mark.parametrize(("op", "letter"), [("matmul", "k"), ("sum", "n")])
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_bits_are_demanded_of_sums_that_are_longer_than_two_to_the_p(
+    op: str, letter: str, dtype: str
+) -> None:
+    drawer = Drawer(registry.get(op), "forward", dtype, lengths={letter: (9001,)})
+    (one,) = [one for one in drawer.round(np.random.default_rng(2), 0) if one.family == "exact"]
+    standard, name = one.standard(), one.op.outputs[0]
+    assert next(iter(one.floats.values())).shape[-1] == 9001
+    assert standard.exact(name)
+    right = standard.rounded[name]
+    beside = np.nextafter(right, right.dtype.type(np.inf))
+    fault = one.fault({name: beside})
+    assert one.fault({name: right}) is None
+    assert fault is not None
+    assert fault.kind == "bits"
+
+
+def test_no_bits_are_demanded_where_a_partial_sum_may_round() -> None:
+    op = registry.get("matmul")
+    inputs = {"a": np.full((2, 8192), 4095.0, np.float32), "b": np.ones((8192, 2), np.float32)}
+    one = Challenge("exact", "", op, "forward", inputs, {}, exact=True)
+    assert not one.standard().exact("c")
+
+
+@pytest.mark.parametrize("op", ["layernorm", "softmax", "matmul", "gelu"])
+def test_arrays_without_rows_are_asked_for_and_have_an_answer(op: str) -> None:
+    empty = [one for one in drawn(op) if next(iter(one.floats.values())).shape[:1] == (0,)]
+    assert empty
+    for one in empty:
+        assert one.has_answer
+        assert one.fault(one.standard().rounded) is None
+
+
+def test_a_kernel_without_subnormals_is_told_from_a_wrong_one() -> None:
+    (challenge,) = [one for one in drawn("gelu") if one.family == "special"]
+    tiny = np.finfo(np.float32).tiny
+    right = challenge.standard().rounded["y"]
+    flushed = np.where(np.abs(right) < tiny, right * 0, right)
+    assert challenge.fault({"y": flushed}) is not None
+    model = precision.found([(challenge, {"y": flushed})])
+    assert model is not None
+    assert model.way == "flushed"
+    wrong = np.where(np.abs(right) < tiny, right * 2, right)
+    assert precision.found([(challenge, {"y": wrong})]) is None
+
+
+def test_a_gradient_whose_lengths_follow_from_others_is_asked_on_the_cases() -> None:
+    drawer = Drawer(registry.get("conv1d"), "backward", "float32")
+    assert not drawer.free
+    assert drawer.typical(np.random.default_rng(0), 6).inputs.keys() >= {"dy", "x", "weight"}
 
 
 @pytest.mark.parametrize("axes", [0, 2])
@@ -185,7 +239,8 @@ def test_every_output_is_no_narrower_than_its_inputs_and_never_left_out() -> Non
 
 
 def test_every_reason_and_verdict_has_words_in_both_languages() -> None:
-    assert words.VERDICTS["en"].keys() == words.VERDICTS["zh"].keys() == set(VERDICTS)
+    assert words.VERDICTS["en"].keys() == words.VERDICTS["zh"].keys()
+    assert words.VERDICTS["en"].keys() == {*VERDICTS, NOT_JUDGED}
     assert words.REASONS["en"].keys() == words.REASONS["zh"].keys()
     assert words.WORDS["en"].keys() == words.WORDS["zh"].keys()
 
@@ -232,10 +287,10 @@ def test_an_output_of_c_that_is_not_written_to_its_end_is_told(tmp_path: Path) -
         ["cc", "-O1", "-shared", "-fPIC", "-o", str(library), str(tmp_path / "mine.c")], check=True
     )
     abi = "abi=float32* x%2C float32* y%2C int64 n"
-    examined = Examination(registry.get("gelu"), "forward", "float32", 4)
+    examined = Examinations()
     half, past = (
         verdict_on(f"{library}:{name}@{abi}", "gelu", level="quick", seed=4, causes=False,
-                   examination=examined)
+                   examinations=examined)
         for name in ("half", "past")
     )  # fmt: skip
     assert "unwritten" in {reason.kind for reason in half.reasons}

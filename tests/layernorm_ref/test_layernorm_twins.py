@@ -140,3 +140,11 @@ def test_a_sum_in_order_is_the_loops(kind: type, axis: int) -> None:
             total += value
         assert same_bits(totals[j], total)
     assert totals.size > 0
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_sum_of_no_terms_is_zero(axis: int) -> None:
+    shape = (0, 3) if axis == 0 else (3, 0)
+    sums = sum_in_order(np.zeros(shape, np.float32), axis)
+    assert sums.dtype == np.float32
+    assert same_bits(sums, np.zeros(3, np.float32))

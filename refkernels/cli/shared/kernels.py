@@ -17,19 +17,19 @@ def named_kernels(
     """The seats of the kernels, and the ops that they compute: the op in the function's name, or
     the one that is given. Ends the command with a sentence for anything but a kernel."""
     from refkernels.frameworks import catalog
-    from refkernels.seat_names import SeatNameError, parse
+    from refkernels.seat_names import SeatNameError, parse, with_setting
 
     names, computed = [], []
     for text in kernels:
         try:
-            name = _with(parse(text), "abi", abi)
+            name = with_setting(parse(text), "abi", abi)
             if name.kernel is None:
                 refuse(
                     f"{text} is not a kernel: write FILE.py:FUNCTION; a framework is --framework."
                 )
-            name = _with(name, "python", python)
+            name = with_setting(name, "python", python)
             if len(ops) == 1 and not _tells_op(name, ops[0]):
-                name = _with(name, "op", ops[0])
+                name = with_setting(name, "op", ops[0])
             spec, _ = catalog.seat(str(name))
         except (SeatNameError, catalog.FrameworkError) as error:
             refuse(f"{error}.")
@@ -48,14 +48,3 @@ def _tells_op(name: SeatName, op: str) -> bool:
     except catalog.FrameworkError:
         return False
     return kernel is not None and kernel["op"] == op
-
-
-def _with(name: SeatName, key: str, value: str | None) -> SeatName:
-    """The name with one more setting, unless it has its own."""
-    from dataclasses import replace
-
-    from refkernels.seat_names import merged
-
-    if value is None or key in dict(name.settings):
-        return name
-    return replace(name, settings=tuple(merged({key: value}, name).items()))

@@ -19,7 +19,6 @@ import json
 import mmap
 import os
 import sys
-import time
 import types
 import warnings
 
@@ -112,7 +111,7 @@ class Session:
         return array
 
     def call(self, message):
-        """The answers' headers and bytes, and the seconds that the function took."""
+        """The answers' headers and bytes."""
         adapter, device = self.adapter, message["device"]
         writable = message["writable"]
         given = {
@@ -128,17 +127,15 @@ class Session:
             for name, array in given.items()
         }
         adapter.synchronize(device)
-        start = time.perf_counter()
         answers = adapter.called(message["direction"], tensors, message["params"])
         adapter.synchronize(device)
-        seconds = time.perf_counter() - start
         headers, parts = {}, []
         for name, value in answers.items():
             several = isinstance(value, (list, tuple))
             each = [self.plain(one, given) for one in (value if several else [value])]
             headers[name] = [header for header, _ in each] if several else each[0][0]
             parts += [array for _, array in each]
-        return {"status": "ok", "seconds": seconds, "outputs": headers}, parts
+        return {"status": "ok", "outputs": headers}, parts
 
     def tensor(self, array, dtype, device):
         if isinstance(array, list):

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from refkernels.reporting.answer.facts import says
 from refkernels.reporting.answer.markdown import folded, grid
 from refkernels.reporting.words.escaping import escaped
 from refkernels.reporting.words.judgement import VERDICTS, WORDS, reason
+from refkernels.reporting.words.report import words_of
 
-_MARKS = {"right": "✓", "lower_precision": "≈", "not_enough_shown": "?"}
+MARKS = {"right": "✓", "lower_precision": "≈", "not_enough_shown": "?"}
 _SHOWN = 3  # reasons
 
 
@@ -20,9 +22,16 @@ def lines(record: Mapping[str, Any], replay: str, lang: str = "en") -> list[str]
         kernel=record["kernel"], op=record["op"], direction=record["direction"],
         dtype=record["dtype"], verdict=VERDICTS[lang][record["verdict"]],
     )  # fmt: skip
-    body = [f"{_MARKS.get(record['verdict'], '✗')} {head}"]
+    body = [f"{MARKS.get(record['verdict'], '✗')} {head}"]
     body += [f"  {line}" for line in (*_reasons(record, lang), *_shown(record, lang))]
     return [*body, f"  {words['replay']}: {replay}"]
+
+
+def coverage(task: Mapping[str, Any], lang: str = "en") -> list[str]:
+    """What of a task is covered, a line for each function, and why it is not judged."""
+    words = WORDS[lang]
+    found = [words[f"covered:{one['covered']}"].format(**one) for one in task["calls"]]
+    return [*found, *([words[task["obstacle"]]] if task["obstacle"] else [])]
 
 
 def markdown(record: Mapping[str, Any], replay: str, lang: str = "en") -> str:
@@ -50,9 +59,25 @@ def _reasons(record: Mapping[str, Any], lang: str) -> Iterator[str]:
         yield _because(one, lang)
     if len(reasons) > _SHOWN:
         yield words["more"].format(count=len(reasons) - _SHOWN)
-    cause = record["cause"]
-    if cause and cause.get("cause"):
-        yield words["cause"].format(cause=cause["cause"], confidence=cause["confidence"])
+    if (cause := record["cause"]) and cause.get("cause"):
+        yield _cause(cause, lang)
+
+
+def _cause(explained: Mapping[str, Any], lang: str) -> str:
+    """What `explain` found, in its sentence."""
+    name = explained["cause"]
+    found = next((one for one in explained["candidates"] if one["cause"] == name), None)
+    sure = words_of(lang).get(f"confidence:{explained['confidence']}", explained["confidence"])
+    said = says(found, lang) if found else name
+    return WORDS[lang]["cause"].format(says=said, confidence=sure)
+
+
+def time_of(seconds: float) -> str:
+    """`4.13 ms`, `87.2 µs`, `1.2 s`: three digits."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-6:.3g} µs"
 
 
 def _because(one: Mapping[str, Any], lang: str) -> str:
@@ -75,6 +100,10 @@ def _shown(record: Mapping[str, Any], lang: str) -> Iterator[str]:
             for name, ulp in smallest.items()
         )
         yield words["smallest"].format(outputs=words["join"].join(each))
+    if timed := record["time"]:
+        yield words["timed"].format(
+            seconds=time_of(timed["seconds"]), calls=timed["calls"], inputs=timed["inputs"]
+        )
     if record["declined"]:
         yield words["declined"].format(families=words["join"].join(record["declined"]))
     if record["lengths"]:

@@ -1,4 +1,4 @@
-"""Right GELUs, by erfc in float64 and in the working precision, by erf where that is wider."""
+"""Right GELUs: by erfc and by erf, with roundings in other places, fused, tiled, wider inside."""
 
 import math
 
@@ -11,6 +11,11 @@ _ROOT = math.sqrt(0.5)
 
 def _erfc(x):
     return _ERFC(x) if x.size else np.zeros(x.shape)
+
+
+def _erf(x):
+    erf = _ERF(x.astype(np.float64) * _ROOT) if x.size else np.zeros(x.shape)
+    return erf.astype(x.dtype)
 
 
 def float64_gelu(x):
@@ -43,11 +48,31 @@ def divided_argument_gelu(x):
 
 
 def erf_gelu(x):
-    erf = _ERF(x.astype(np.float64) * _ROOT) if x.size else np.zeros(x.shape)
     one, half = x.dtype.type(1), x.dtype.type(0.5)
-    return half * x * (one + erf.astype(x.dtype))
+    return half * x * (one + _erf(x))
 
 
 def both_signs_gelu(x):
     tail = (0.5 * _erfc(np.abs(x.astype(np.float64)) * _ROOT)).astype(x.dtype)
     return np.where(x < 0, x * tail, x * (x.dtype.type(1) - tail))
+
+
+def half_plus_half_gelu(x):
+    half = x.dtype.type(0.5)
+    return x * (half + half * _erf(x))
+
+
+def fused_gelu(x):
+    half = (x.dtype.type(0.5) * x).astype(np.float64)
+    return (half * _erf(x) + half).astype(x.dtype)
+
+
+def tiled_gelu(x):
+    flat, y = x.reshape(-1), np.empty(x.size, x.dtype)
+    for i in range(0, x.size, 16):
+        y[i : i + 16] = rounded_argument_gelu(flat[i : i + 16])
+    return y.reshape(x.shape)
+
+
+def float32_inside_gelu(x):
+    return divided_argument_gelu(x.astype(np.float32)).astype(x.dtype)

@@ -1,0 +1,70 @@
+"""Reads a task: what its Model calls. Run as a script, in an interpreter with torch.
+
+    python task.py TASK.py        prints one line of JSON
+
+A task is a file with a class Model, `get_inputs()` and `get_init_inputs()`, in KernelBench's form.
+It runs on torch's meta device, where tensors have shapes and no numbers; one that looks at numbers
+runs on the CPU. The calls are those of torch's functions, before they are taken apart.
+
+It needs torch only (Python 3.8).
+"""
+
+import importlib.util
+import json
+import os
+import sys
+
+
+def loaded(path):
+    """The module of a file, which may import what lies beside it."""
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    spec = importlib.util.spec_from_file_location("refkernels_task", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def called(module, device):
+    """The names of the functions that a forward pass calls, in order, and the tensors that it is
+    given."""
+    import torch
+    from torch.overrides import TorchFunctionMode
+
+    names = []
+
+    class Recording(TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            names.append(getattr(function, "__name__", str(function)))
+            return function(*args, **(kwargs or {}))
+
+    with torch.device(device), torch.no_grad():
+        model = module.Model(*module.get_init_inputs()).eval()
+        inputs = module.get_inputs()
+        parameters = [name for name, _ in model.named_parameters()]
+        with Recording():
+            model(*inputs)
+    given = [list(one.shape) for one in inputs if isinstance(one, torch.Tensor)]
+    others = len(inputs) - len(given)
+    return {"calls": names, "inputs": given, "others": others, "parameters": parameters}
+
+
+def main(path):
+    module = loaded(path)
+    for name in ("Model", "get_inputs", "get_init_inputs"):
+        if not callable(getattr(module, name, None)):
+            raise AttributeError("it has no %s" % name)
+    try:
+        return called(module, "meta")
+    except (RuntimeError, NotImplementedError):
+        return called(module, "cpu")
+
+
+if __name__ == "__main__":
+    answer = os.dup(1)
+    os.dup2(2, 1)  # what the task prints is no answer
+    try:
+        found = main(sys.argv[1])
+    except Exception as error:
+        found = {"error": "%s: %s" % (type(error).__name__, str(error).split("\n")[0][:300])}
+    os.write(answer, json.dumps(found).encode() + b"\n")

@@ -1,0 +1,164 @@
+"""Tasks in KernelBench's form: what of a Model is covered, and its candidate judged.
+
+    TASK.py         class Model, get_inputs(), get_init_inputs()
+    CANDIDATE.py    class ModelNew, which should compute the same
+
+Of each function of torch that the Model calls, the coverage says whether it is an op with an
+oracle, rounds nothing, or is not covered. A candidate is judged where its Model is one op, without
+parameters: a verdict on several ops in a row would need the truth of all together. Whether the op
+is meant as here (which axis, which eps) is not guessed: the Model itself is judged first, and has
+to be right.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from refkernels import registry
+from refkernels.frameworks import catalog, environments
+from refkernels.frameworks.torch_names import NO_ROUNDING, SAME
+from refkernels.judging.judge import judge
+from refkernels.judging.judgement import Judgement
+from refkernels.seat_names import Kernel, SeatName
+
+SCRIPT = Path(catalog.__file__).parent / "remote" / "task.py"
+READING = 300.0  # seconds: torch is imported, and a model made
+UNSEEN = frozenset(("get", "size", "dim", "numel", "len"))  # they compute nothing
+
+WRAPPER = '''\
+"""{op} as the {cls} of a task: made by refkernels."""
+import importlib.util
+import sys
+
+import torch
+
+
+def _loaded(name, path):
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+_task = _loaded("task", {task!r})
+_model = getattr(_loaded("candidate", {file!r}), {cls!r})(*_task.get_init_inputs()).eval()
+
+
+def {op}(*arrays):
+    if [array.dim() for array in arrays] != {axes!r}:
+        raise NotImplementedError("the task has other numbers of axes")
+    with torch.no_grad():
+        return _model(*arrays)
+'''
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a Model calls. `calls`: each function once, with its op where it has one; `inputs`: the
+    shapes of its tensors; `others`: how many of its inputs are none."""
+
+    path: Path
+    calls: tuple[tuple[str, str | None], ...]
+    inputs: tuple[tuple[int, ...], ...]
+    others: int = 0
+    parameters: tuple[str, ...] = ()
+
+    @property
+    def ops(self) -> list[str]:
+        return [op for _, op in self.calls if op is not None]
+
+    @property
+    def unknown(self) -> list[str]:
+        """The functions that are not covered."""
+        return [n for n, op in self.calls if not op and self._without_op(n) == "unknown"]
+
+    @property
+    def obstacle(self) -> str | None:
+        """Why a candidate cannot be judged, as a key of the words; None where it can be."""
+        if self.unknown:
+            return "task:unknown"
+        if len(self.ops) != 1 or len(self.calls) > 1:
+            return "task:several" if self.ops else "task:none"
+        if self.parameters:
+            return "task:parameters"
+        op = registry.get(self.ops[0])
+        needed = len([name for name in op.takes("forward") if name not in op.optional])
+        return None if needed == len(self.inputs) and not self.others else "task:inputs"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Strict JSON: each function with "op", "exact" or "unknown", and the obstacle."""
+        return {
+            "task": str(self.path),
+            "calls": [
+                {"function": name, "op": op, "covered": "op" if op else self._without_op(name)}
+                for name, op in self.calls
+            ],
+            "inputs": [list(shape) for shape in self.inputs],
+            "obstacle": self.obstacle,
+        }
+
+    def _without_op(self, name: str) -> str:
+        return "exact" if name in NO_ROUNDING else "unknown"
+
+
+def read(path: Path) -> Task:
+    """What a task's Model calls, found out in an interpreter with torch.
+
+    Raises FrameworkError, one sentence, where there is no such interpreter or the file is no task.
+    """
+    found = environments.find("torch")
+    try:
+        done = subprocess.run(
+            [found.python, str(SCRIPT), str(path)],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=READING, check=False,
+        )  # fmt: skip
+        answer = json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        answer = {"error": "no answer"}
+    if "error" in answer:
+        raise catalog.FrameworkError(f"{path} is no task that runs ({answer['error']})")
+    return Task(
+        path, tuple(covered(answer["calls"])), tuple(map(tuple, answer["inputs"])),
+        answer["others"], tuple(answer["parameters"]),
+    )  # fmt: skip
+
+
+def covered(calls: Sequence[str]) -> Iterator[tuple[str, str | None]]:
+    """Each function that computes something, with its op."""
+    ops = {name.replace("_", ""): name for name in registry.ops()}
+    for name in dict.fromkeys(call.strip("_") for call in calls):
+        if name not in UNSEEN:
+            yield name, SAME.get(name, ops.get(name.replace("_", "")))
+
+
+def judge_candidate(
+    task: Task, candidate: Path, cls: str = "ModelNew", **settings: Any
+) -> tuple[Judgement, Judgement | None]:
+    """The Model's judgement, and the candidate's where the Model is right; `settings` are those of
+    `judge`. Raises as `judge` does."""
+    (op,) = task.ops
+    with tempfile.TemporaryDirectory() as folder:
+        model = judge(
+            _seat(Path(folder), task, task.path, "Model", op),
+            **{**settings, "level": "quick", "causes": False, "times": False},
+        )
+        if not model.right:
+            return model, None
+        return model, judge(_seat(Path(folder), task, candidate, cls, op), **settings)
+
+
+def _seat(folder: Path, task: Task, file: Path, cls: str, op: str) -> str:
+    """The kernel that calls a class of a file."""
+    wrapper = folder / f"{cls}_{op}.py"
+    axes = [len(shape) for shape in task.inputs]
+    names: Mapping[str, Any] = {"op": op, "cls": cls, "axes": axes}
+    paths = {"task": str(task.path.absolute()), "file": str(file.absolute())}
+    wrapper.write_text(WRAPPER.format(**names, **paths), encoding="utf-8")
+    return str(SeatName(kernel=Kernel(str(wrapper), op), settings=(("python", "torch"),)))

@@ -1,0 +1,58 @@
+"""How long a kernel takes, apart from its judging: calls with other content each, in one shape.
+
+The clock is the judge's, from the message to the first byte of the answer. So a time includes the
+way into the kernel's process and out of it, the same for every kernel of the op, and nothing that
+the kernel says about itself. The answers are judged like all others: a kernel that is another one
+on the clock is refused.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from refkernels.frameworks.cells import Call, Reply
+from refkernels.judging.standard import Challenge
+
+if TYPE_CHECKING:
+    from refkernels.judging.challenges import Drawer
+
+CALLS = 6  # the first one, which may compile, is judged and not counted
+WORK = 24  # the product of all lengths is 2^24 at most
+LONGEST = 1024
+ELEMENTS = 1 << 18  # of the first input, by its leading axes
+
+
+def challenges(drawer: Drawer, rng: np.random.Generator) -> list[Challenge]:
+    """Typical numbers in a large shape; in one of the op's cases where only they have shapes."""
+    arguments = drawer.roles.arguments.values()
+    letters = list(dict.fromkeys(x for one in arguments for x in one.own))
+    usual = min(LONGEST, 2 ** (WORK // max(len(letters), 1)))
+    lengths = {x: max((drawer.lengths or {}).get(x, [usual])) for x in letters}
+    rows = ELEMENTS // math.prod(lengths.values()) if len(letters) < 2 else 0
+    first = next(iter(drawer.large(rng, lengths, (max(rows, 1),) if rows else ())), None)
+    if first is None:
+        return []
+    return [first, *(drawer.again(first, "typical", rng) for _ in range(CALLS - 1))]
+
+
+def calls(asked: Sequence[Challenge]) -> list[Call]:
+    """One after another at the same pointers, without poison."""
+    return [
+        Call(one.direction, one.inputs, dict(one.params), key=key, sizes=())
+        for key, one in enumerate(asked, 1 << 23)
+    ]
+
+
+def record(asked: Sequence[Challenge], replies: Sequence[Reply]) -> dict[str, Any]:
+    """The median and the least of the calls that count, in seconds, and what was asked."""
+    seconds = [reply.waited for reply in replies[1:]]
+    inputs = asked[0].name.partition(": ")[2]
+    return {
+        "seconds": statistics.median(seconds), "least": min(seconds), "calls": len(seconds),
+        "inputs": inputs,
+    }  # fmt: skip

@@ -1,0 +1,185 @@
+"""leaderboard.html, .md and .json from a folder's judgements: the right ones by time, the others
+with their reason."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+
+from refkernels.records.files import write_whole
+from refkernels.records.words import SCHEMA
+from refkernels.reporting.answer.markdown import grid
+from refkernels.reporting.judging.views import MARKS, time_of
+from refkernels.reporting.measure.pages import TEMPLATES, template
+from refkernels.reporting.reading import Record, read_records
+from refkernels.reporting.words.escaping import clipped, code, escaped
+from refkernels.reporting.words.judgement import VERDICTS, WORDS, reason
+
+RECORDS = "judgements.jsonl"
+_REASONS = 2
+_STYLES = {"lower_precision": "v-rounding", "not_enough_shown": "v-unusual"}
+
+
+class Row(NamedTuple):
+    """A right kernel; `slower`: its time over the fastest one's."""
+
+    kernel: str
+    seconds: float | None
+    slower: float | None
+    killed: int
+    mutants: int
+    smallest: float | None
+
+
+class Group(NamedTuple):
+    """Right kernels of one question, whose times can be compared."""
+
+    op: str
+    direction: str
+    dtype: str
+    inputs: str
+    rows: list[Row]
+
+
+class Refused(NamedTuple):
+    """A kernel that is not right; `why` in sentences."""
+
+    kernel: str
+    op: str
+    verdict: str
+    why: list[str]
+
+
+def write_leaderboard(directory: Path, lang: str = "en") -> list[Path]:
+    """Make leaderboard.html, .md and .json of directory/judgements.jsonl. Raises RecordsError, one
+    sentence, for records that cannot be read."""
+    records = read_records(Path(directory) / RECORDS)
+    groups, refused = board(records, lang)
+    pages = {
+        "html": _html(groups, refused, lang),
+        "md": _markdown(groups, refused, lang),
+        "json": json.dumps(_document(groups, refused), indent=1, allow_nan=False) + "\n",
+    }
+    return [write_whole(Path(directory) / f"leaderboard.{k}", page) for k, page in pages.items()]
+
+
+def board(records: Sequence[Record], lang: str = "en") -> tuple[list[Group], list[Refused]]:
+    """The right kernels, by question and time, and the others."""
+    right = defaultdict(list)
+    refused = []
+    for one in records:
+        if one["verdict"] == "right":
+            inputs = (one["time"] or {}).get("inputs", "")
+            right[one["op"], one["direction"], one["dtype"], inputs].append(one)
+        else:
+            refused.append(_refused(one, lang))
+    groups = [Group(*question, _rows(some)) for question, some in sorted(right.items())]
+    return groups, refused
+
+
+def _rows(records: Sequence[Record]) -> list[Row]:
+    times = [one["time"]["seconds"] for one in records if one["time"]]
+    rows = []
+    for one in records:
+        seconds = one["time"]["seconds"] if one["time"] else None
+        killed, alive = (len(one["mutants"][key]) for key in ("killed", "alive"))
+        smallest = min(map(float, one["smallest_error_ulp"].values()), default=None)
+        slower = seconds / min(times) if seconds else None
+        rows.append(Row(one["kernel"], seconds, slower, killed, killed + alive, smallest))
+    return sorted(rows, key=lambda row: (row.seconds is None, row.seconds or 0.0, row.kernel))
+
+
+def _refused(one: Record, lang: str) -> Refused:
+    reasons = one.get("reasons", ())[:_REASONS]
+    why = [
+        reason(each, lang) + (f" ({each['challenge']})" if each["challenge"] else "")
+        for each in reasons
+    ]
+    return Refused(one["kernel"], one["op"] or "", one["verdict"], why or [one.get("why", "")])
+
+
+def lines(records: Sequence[Record], lang: str = "en") -> Iterator[str]:
+    """The board for the terminal."""
+    words = WORDS[lang]
+    groups, refused = board(records, lang)
+    yield _lead(groups, refused, lang)
+    for group in groups:
+        yield ""
+        yield _title(group, lang)
+        for row in group.rows:
+            time = words["untimed"] if row.seconds is None else time_of(row.seconds)
+            yield f"  {MARKS['right']} {time:>9}  {clipped(row.kernel, 90)}"
+    if refused:
+        yield ""
+        yield words["others"]
+    for one in refused:
+        verdict = VERDICTS[lang][one.verdict]
+        yield f"  {MARKS.get(one.verdict, '✗')} {clipped(one.kernel, 90)}: {verdict}"
+        yield f"      {clipped(one.why[0], 200)}"
+
+
+def _lead(groups: Sequence[Group], refused: Sequence[Refused], lang: str) -> str:
+    right = sum(len(group.rows) for group in groups)
+    return WORDS[lang]["lead"].format(right=right, all=right + len(refused))
+
+
+def _title(group: Group, lang: str) -> str:
+    words = WORDS[lang]
+    inputs = group.inputs or words["untimed"]
+    return words["group"].format(**{**group._asdict(), "inputs": inputs})
+
+
+def _cells(row: Row, lang: str) -> list[str]:
+    """What stands beside a right kernel's name."""
+    return [
+        WORDS[lang]["untimed"] if row.seconds is None else time_of(row.seconds),
+        "" if row.slower is None else f"{row.slower:.2f} ×",
+        f"{row.killed} / {row.mutants}",
+        "" if row.smallest is None else f"{row.smallest:.3g} ulp",
+    ]
+
+
+def _markdown(groups: Sequence[Group], refused: Sequence[Refused], lang: str) -> str:
+    words = WORDS[lang]
+    parts = [f"# {words['board']}", _lead(groups, refused, lang), f"## {words['right_ones']}"]
+    for group in groups:
+        rows = [[code(row.kernel), *_cells(row, lang)] for row in group.rows]
+        parts += [f"### {escaped(_title(group, lang))}", grid(words["columns"], rows, "l----")]
+    parts += [words["no_right"]] if not groups else []
+    rows = [
+        [code(one.kernel), one.op, VERDICTS[lang][one.verdict], escaped("; ".join(one.why))]
+        for one in refused
+    ]
+    parts += [f"## {words['others']}", grid(words["refusals"], rows, "llll") if rows else ""]
+    parts += [] if rows else [words["no_refused"]]
+    parts += [f"## {words['read_board']}", words["clock"], words["wrong_refused"]]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _html(groups: Sequence[Group], refused: Sequence[Refused], lang: str) -> str:
+    context = {
+        "lang": lang, "words": WORDS[lang], "verdicts": VERDICTS[lang], "marks": MARKS,
+        "lead": _lead(groups, refused, lang), "refused": refused, "styles": _STYLES,
+        "groups": [
+            (_title(group, lang), [(row, _cells(row, lang)) for row in group.rows])
+            for group in groups
+        ],
+        "css": Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
+    }  # fmt: skip
+    return template("leaderboard.html.j2", True).render(context)
+
+
+def _document(groups: Sequence[Group], refused: Sequence[Refused]) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "kind": "leaderboard",
+        "groups": [
+            {**group._asdict(), "rows": [row._asdict() for row in group.rows]} for group in groups
+        ],
+        "refused": [one._asdict() for one in refused],
+    }

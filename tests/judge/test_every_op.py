@@ -1,0 +1,56 @@
+"""Every op can be judged, forward and backward: its plain algorithm and its named forms are right
+on the inputs that are drawn for it, and enough families of them refuse every decoy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from refkernels import registry
+from refkernels.arithmetic.mode import in_default_mode
+from refkernels.judging.challenges import Drawer
+from refkernels.judging.decoys import outputs_told
+from refkernels.judging.judge import FAMILIES_NEEDED
+from refkernels.judging.standard import Challenge
+
+SEED = 7
+FAMILIES = ("typical", "exact", "powers", "scales", "mixed", "special", "positive", "two_valued")
+QUESTIONS = [(name, way) for name, op in registry.ops().items() for way in op.directions]
+
+
+@in_default_mode
+def right(one: Challenge) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Answers of right kernels: rounded once, the plain algorithm, and each named form."""
+    yield "rounded", one.standard().rounded
+    yield "plain", one.op.plain(one.direction, one.inputs, one.params, one.format)
+    definition = one.op.definition
+    if definition is not None:
+        for name, form in definition.way(one.direction).forms.items():
+            yield (
+                name,
+                definition.computed(one.direction, form, one.inputs, one.params, one.format),
+            )
+
+
+@pytest.mark.parametrize(("name", "direction"), QUESTIONS)
+@np.errstate(all="ignore")
+def test_right_answers_to_every_op_are_right_and_decoys_are_not(name: str, direction: Any) -> None:
+    op = registry.get(name)
+    drawer = Drawer(op, direction, "float32")
+    rng = np.random.default_rng(SEED)
+    drawn = [
+        one
+        for family in FAMILIES
+        if family != "exact" or drawer.summed
+        for one in drawer._some(family, rng, 0)
+    ]
+    told = set()
+    for one in drawn:
+        for form, outputs in right(one):
+            assert one.fault(outputs) is None, (form, one.name)
+        if op.names(direction)[0] in outputs_told(one):
+            told.add(one.family)
+    assert len(told) >= FAMILIES_NEEDED

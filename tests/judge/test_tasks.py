@@ -1,0 +1,116 @@
+"""Tasks in KernelBench's form: what of them is covered, and candidates judged by a Model's op."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from refkernels.cli.app import app
+from refkernels.frameworks import environments
+from refkernels.frameworks.catalog import FrameworkError
+from refkernels.frameworks.torch_names import NO_ROUNDING, SAME
+from refkernels.judging.tasks import Task, covered, read
+from refkernels.registry import get
+from refkernels.reporting.judging.views import coverage
+
+ONE = """
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.{function}(x, dim={dim})
+def get_inputs():
+    return [torch.rand(4096, 393216)]
+def get_init_inputs():
+    return []
+"""
+NEW = """
+import torch
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        e = torch.exp(x - x.amax(-1, keepdim=True))
+        return e / e.sum(-1, keepdim=True){change}
+"""
+
+
+def task(calls: list[str], *inputs: tuple[int, ...], parameters: tuple[str, ...] = ()) -> Task:
+    return Task(Path("task.py"), tuple(covered(calls)), inputs, parameters=parameters)
+
+
+def test_every_other_name_is_that_of_an_op() -> None:
+    assert all(get(op).name == op for op in SAME.values())
+    assert not NO_ROUNDING & SAME.keys()
+
+
+@pytest.mark.parametrize(
+    ("calls", "inputs", "obstacle"),
+    [
+        (["softmax"], 1, None),
+        (["layer_norm"], 1, None),
+        (["__matmul__", "__get__"], 2, None),
+        (["mm"], 1, "task:inputs"),
+        (["softmax", "cumprod"], 1, "task:unknown"),
+        (["softmax", "gelu"], 1, "task:several"),
+        (["transpose", "softmax"], 1, "task:several"),
+        (["relu"], 1, "task:none"),
+    ],
+)
+def test_a_candidate_is_judged_where_its_model_is_one_op(
+    calls: list[str], inputs: int, obstacle: str | None
+) -> None:
+    found = task(calls, *[(2, 3)] * inputs)
+    assert found.obstacle == obstacle
+    assert len(coverage(found.to_dict())) == len(found.calls) + (obstacle is not None)
+    assert len(coverage(found.to_dict(), "zh")) == len(coverage(found.to_dict()))
+
+
+def test_a_model_with_parameters_is_not_judged() -> None:
+    assert task(["layer_norm"], (2, 3), parameters=("weight",)).obstacle == "task:parameters"
+
+
+def has_torch() -> bool:
+    try:
+        return environments.find("torch").local
+    except FrameworkError:
+        return False
+
+
+needs_torch = pytest.mark.skipif(not has_torch(), reason="no torch here")
+
+
+@needs_torch
+def test_a_task_is_read_without_its_numbers(tmp_path: Path) -> None:
+    (tmp_path / "task.py").write_text(ONE.format(function="softmax", dim=1), encoding="utf-8")
+    found = read(tmp_path / "task.py")
+    assert (found.calls, found.inputs) == ((("softmax", "softmax"),), ((4096, 393216),))
+    (tmp_path / "none.py").write_text("x = 1\n", encoding="utf-8")
+    with pytest.raises(FrameworkError, match="it has no Model"):
+        read(tmp_path / "none.py")
+
+
+@needs_torch
+def test_a_candidate_is_judged_as_the_op_of_its_model(tmp_path: Path) -> None:
+    (tmp_path / "task.py").write_text(ONE.format(function="softmax", dim=1), encoding="utf-8")
+    (tmp_path / "new.py").write_text(NEW.format(change=""), encoding="utf-8")
+    (tmp_path / "bad.py").write_text(NEW.format(change=" * 1.001"), encoding="utf-8")
+    settings = ["--task", str(tmp_path / "task.py"), "--level", "quick", "--seed", "3", "--json"]
+    good, bad = (
+        CliRunner().invoke(app, ["judge", str(tmp_path / name), *settings])
+        for name in ("new.py", "bad.py")
+    )
+    found = json.loads(good.output)
+    assert (good.exit_code, found["verdict"], found["leading_axes"]) == (0, "right", [1])
+    assert found["task"]["calls"][0]["covered"] == "op"
+    assert (bad.exit_code, json.loads(bad.output)["verdict"]) == (1, "wrong")
+
+
+@needs_torch
+def test_a_model_that_is_another_op_here_is_not_judged(tmp_path: Path) -> None:
+    (tmp_path / "task.py").write_text(ONE.format(function="softmax", dim=0), encoding="utf-8")
+    (tmp_path / "new.py").write_text(NEW.format(change=""), encoding="utf-8")
+    command = ["judge", str(tmp_path / "new.py"), "--task", str(tmp_path / "task.py")]
+    result = CliRunner().invoke(app, [*command, "--level", "quick"])
+    assert result.exit_code == 1
+    assert "not right as this op" in result.output
