@@ -23,7 +23,7 @@ def test_the_pages_are_those_of_the_code() -> None:
 
 
 def test_every_op_has_equations_of_both_directions_and_words_for_its_forms() -> None:
-    said = TOOL["told"]()
+    said = TOOL["texts"]()
     assert said.keys() == OPS.keys()
     for name, op in OPS.items():
         for direction in ("forward", "backward"):
@@ -67,6 +67,6 @@ def test_equations_hold_nothing_that_github_takes_for_markdown() -> None:
 def test_a_call_that_an_adapter_does_not_make_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = next(one for one in TOOL["catalog"].frameworks() if one.name == "torch")
     assert TOOL["computes"]("rms_norm", torch) == "`torch.nn.functional.rms_norm`"
-    monkeypatch.setitem(TOOL["told"]()["rms_norm"], "torch", "torch.nn.functional.layer_norm")
+    monkeypatch.setitem(TOOL["texts"]()["rms_norm"], "torch", "torch.nn.functional.layer_norm")
     with pytest.raises(ValueError, match="the adapter does not call it"):
         TOOL["computes"]("rms_norm", torch)
