@@ -1,15 +1,16 @@
 """Optimizer state and hyper-parameters have the oracles' names, whatever a framework calls them."""
 
-from pathlib import Path
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
-from captured import answer, run_script
 
 from refkernels.alignment import align
 from refkernels.alignment.run import Run
 from refkernels.reporting.alignment import page
 
+SmallRuns = Callable[[str], Any]
 ADAM = {"m", "v", "vmax"}
 POWERS = {"beta1_power", "beta2_power"}
 STATES = {  # of each weight, and of the optimizer
@@ -60,11 +61,11 @@ SHARED = {
 @pytest.mark.parametrize(
     "framework", [pytest.param(one, marks=pytest.mark.framework(one)) for one in STATES]
 )
-def test_words_are_those_of_the_oracles(framework: str, tmp_path: Path) -> None:
-    names = answer(run_script(framework, tmp_path, "optimizer_words.py", framework))
+def test_words_are_those_of_the_oracles(framework: str, small_runs: SmallRuns) -> None:
+    folder, names = small_runs(framework)
     assert set(names) == set(STATES[framework])
     for name in names:
-        rank = Run.read(tmp_path / name).first
+        rank = Run.read(folder / name).first
         assert rank.remarks == ()
         tensors = rank.tensors(1)
         of_weight, of_all = STATES[framework][name]
@@ -81,24 +82,24 @@ def test_words_are_those_of_the_oracles(framework: str, tmp_path: Path) -> None:
         rate = group.hyperparameters["lr"]
         assert rate == pytest.approx(0.1, rel=1e-6)
         assert all(isinstance(word, str) for word in group.hyperparameters)
-        found = align(tmp_path / name)
+        found = align(folder / name)
         assert found.verdict.word != "different", page.headline(found.to_dict())
         assert any(one.place.stage == "update" for one in found.local[0].judgements), name
     if framework in ("paddle", "oneflow"):
-        told = page.headline(align(tmp_path / "adam", steps=[0]).to_dict())
+        told = page.headline(align(folder / "adam", steps=[0]).to_dict())
         assert "holds hyper-parameters in float32" in told
     if framework == "paddle":
-        rank = Run.read(tmp_path / "groups").first
+        rank = Run.read(folder / "groups").first
         assert [line.lr for line in rank.lines] == [(0.1, 0.05)] * 2
         decays = [one.hyperparameters["weight_decay"] for one in rank.optimizer.groups]
         assert decays == [0.3, 0.01]
-        decayed = Run.read(tmp_path / "decayed").first.optimizer
+        decayed = Run.read(folder / "decayed").first.optimizer
         assert decayed.groups[0].hyperparameters["weight_decay"] == 0.25
         assert decayed.groups[0].exempt == ("bias",)
         assert decayed.hyperparameters["weight_decay_by"] == "L2Decay"
-        lamb = Run.read(tmp_path / "lamb").first.optimizer
+        lamb = Run.read(folder / "lamb").first.optimizer
         assert lamb.groups[0].exempt == ("bias",)
         assert lamb.groups[0].hyperparameters["weight_decay"] == 0.01
     if framework == "mindspore":
-        rates = [line.lr[0] for line in Run.read(tmp_path / "scheduled").first.lines]
+        rates = [line.lr[0] for line in Run.read(folder / "scheduled").first.lines]
         np.testing.assert_allclose(rates, [0.1, 0.09], rtol=1e-6)

@@ -1,9 +1,9 @@
 """What layers hold and functions draw without telling: no right run is blamed for it."""
 
-from pathlib import Path
+from collections.abc import Callable
+from typing import Any
 
 import pytest
-from captured import answer, run_script
 
 from refkernels.alignment import align
 from refkernels.alignment.run import Run
@@ -17,15 +17,15 @@ FRAMEWORKS = ("torch", "paddle", "oneflow", "mindspore")
     "framework", [pytest.param(one, marks=pytest.mark.framework(one)) for one in FRAMEWORKS]
 )
 def test_class_weights_and_functional_dropout_are_no_other_definition(
-    framework: str, tmp_path: Path
+    framework: str, small_runs: Callable[[str], Any]
 ) -> None:
-    answer(run_script(framework, tmp_path, "quiet_training.py", framework))
-    weighted = align(tmp_path / "weighted")
+    folder, _ = small_runs(framework)
+    weighted = align(folder / "weighted")
     assert weighted.verdict.word != "different", page.headline(weighted.to_dict())
     judged = {(one.op, one.verdict) for one in weighted.local[0].judgements}
     losses = {op for op, verdict in judged if verdict in ("rounding", "correctly_rounded")}
     assert losses >= {"cross_entropy", "nll", "bce_with_logits"}
-    first, second, sure = (Run.read(tmp_path / name) for name in ("drops_1", "drops_2", "sure"))
+    first, second, sure = (Run.read(folder / name) for name in ("drops_1", "drops_2", "sure"))
     for run, drawn in ((first, True), (sure, False)):
         draws = run.first.draws
         assert (draws.outside, draws.before, draws.layers) == (drawn, False, ())
