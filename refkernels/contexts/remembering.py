@@ -75,16 +75,15 @@ class Remembering(Bound):
 
 
 def _remembered(name: str) -> Callable[..., Any]:
-    compute = getattr(Bound, name)
-
-    @functools.wraps(compute)
+    @functools.wraps(getattr(Bound, name))
     def primitive(self: Remembering, *operands: Any, **options: Any) -> Any:
         key = (name, *map(_identity, operands))
         if options:
             key += tuple(map(_identity, sorted(options.items())))
         known = self._known.get(key)
         if known is None:
-            known = compute(self, *operands, **options), (operands, options)
+            result = getattr(super(Remembering, self), name)(*operands, **options)
+            known = result, (operands, options)
             self._known[key] = known
         return known[0]
 

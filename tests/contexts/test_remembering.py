@@ -21,6 +21,7 @@ from refkernels.op import Direction
         ("cross_entropy", "smoothing"),
         ("rms_norm", "scale"),
         ("softmax", "masked"),
+        ("softmax", "invariance"),  # of 9,509 elements
     ],
 )
 def test_shared_steps_change_no_bound_and_are_computed_once(
