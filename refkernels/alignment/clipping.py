@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -35,6 +35,7 @@ ADDED = (0.0, 1e-6)  # added to the norm, by the definitions of clipping
 _NARROW = 2.0**-8  # relative width: so narrow an interval hardly holds a power of two by chance
 LEAST_SCALE = 16.0  # of a loss: a smaller ratio may be a choice of thresholds
 _MARGIN = 2.0**-10  # a factor nearer to 1 may mean no clipping at all, by rounding of the norm
+_OF_SIZE = ("clipping_left_out", "clip_scope", "gradient_multiplied")
 _UNIT = 2.0**-24  # of float32, in which frameworks take a norm of float64 too
 _CLOSE = 2.0**-19  # relative width of an interval that tells which number lies in it
 _FACTOR = 4.0  # units: the sum with eps, its inverse, the threshold and their product are rounded
@@ -46,7 +47,7 @@ _NORM = 4.0  # units beside k / 2: the norms of parts, the norm of these
 class Scaling:
     """A step's gradients: `factors`, `norms` and the norms' numbers of elements, `sizes`, by the
     scaled group or tensor ("" for all); `reported`: the norm of all that the clip itself computed;
-    `unit`: that of the norms' format."""
+    `received`: the norm of all that the update receives; `unit`: that of the norms' format."""
 
     step: int
     rank: int
@@ -57,6 +58,7 @@ class Scaling:
     unit: float = _UNIT
     sizes: Mapping[str, int] = field(default_factory=dict)
     reported: float | None = None
+    received: float = math.nan
 
     def norm(self, part: str) -> tuple[float, float]:
         """The norm that a factor was made of, and by which share of it that may be off: the one
@@ -86,7 +88,8 @@ class Scaling:
 class Clipping:
     """How a run changes its gradients, over its captured steps. `thresholds`: the threshold that
     all steps share, as an interval, by the eps added to the norm; `constant`: a factor that does
-    not depend on the norm; `least`: an upper bound on the smallest factor."""
+    not depend on the norm; `least`: an upper bound on the smallest factor; `received`: the norms
+    that the updates of the steps receive."""
 
     scope: Scope
     steps: tuple[int, ...]
@@ -94,6 +97,7 @@ class Clipping:
     constant: Interval | None = None
     limit: float | None = None
     least: float = 1.0
+    received: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -125,13 +129,14 @@ def scaling(rank: Rank, step: int, tensors: StepTensors) -> Scaling | None:
             pairs[name] = (before, after)
     if not pairs or not all(np.isfinite(to_float64(before)).all() for before, _ in pairs.values()):
         return None  # overflowed gradients show nothing
+    received = _norm(after for _, after in pairs.values())
     if all(before.tobytes() == after.tobytes() for before, after in pairs.values()):
-        return Scaling(step, rank.rank, "none")
+        return Scaling(step, rank.rank, "none", received=received)
     groups = {name: str(rank.parameters[name].group) for name in pairs}
     ways: tuple[tuple[Scope, Mapping[str, str]], ...] = (
         ("global", dict.fromkeys(pairs, "")), ("group", groups), ("tensor", {n: n for n in pairs}),
     )  # fmt: skip
-    each = {name: _factor(*pair) for name, pair in pairs.items()}
+    each = {name: factor_between(*pair) for name, pair in pairs.items()}
     for scope, owner in ways:
         factors = _shared(each, owner)
         if factors is not None:
@@ -147,11 +152,13 @@ def scaling(rank: Rank, step: int, tensors: StepTensors) -> Scaling | None:
             line = next((line for line in rank.lines if line.step == step), None)
             said = None if line is None or scope != "global" else line.values.get("clip_norm")
             reported = said if isinstance(said, float) else None
-            return Scaling(step, rank.rank, scope, factors, norms, None, unit, sizes, reported)
+            return Scaling(
+                step, rank.rank, scope, factors, norms, None, unit, sizes, reported, received
+            )
     limit = max(float(np.max(np.abs(after), initial=0.0)) for _, after in pairs.values())
     if all(np.array_equal(np.clip(old, -limit, limit), new) for old, new in pairs.values()):
-        return Scaling(step, rank.rank, "value", limit=limit)
-    return Scaling(step, rank.rank, "other")
+        return Scaling(step, rank.rank, "value", limit=limit, received=received)
+    return Scaling(step, rank.rank, "other", received=received)
 
 
 def scalings(run: Run, chosen: Container[int] | None = None) -> tuple[Scaling, ...]:
@@ -181,6 +188,11 @@ def clipping(step_scalings: Sequence[Scaling]) -> Clipping | None:
     """How a run changes its gradients; None where no step shows it."""
     if not step_scalings:
         return None
+    found = _clipping(step_scalings)
+    return replace(found, received=tuple(step.received for step in step_scalings))
+
+
+def _clipping(step_scalings: Sequence[Scaling]) -> Clipping:
     scaled = [
         step for step in step_scalings if step.scope != "none" and (step.clips or not step.unscales)
     ]
@@ -231,7 +243,7 @@ def _is_written(scaled: Sequence[Scaling], added: float) -> bool:
 _WIDTH = ("none", "global", "group", "tensor", "value", "other")
 
 
-def _factor(before: Array, after: Array) -> Interval:
+def factor_between(before: Array, after: Array) -> Interval:
     """The factors that may have multiplied every element; an empty interval where there is none."""
     format = formats.of(after)
     old, new = to_float64(before).reshape(-1), to_float64(after).reshape(-1)
@@ -254,10 +266,18 @@ def _unscales(factor: Interval) -> bool:
 
 
 def clip_difference(a: Clipping | None, b: Clipping | None) -> ClipDifference | None:
-    """What two runs are known to do differently to their gradients; None where rounding may be
-    all."""
-    if a is None or b is None:
-        return None
+    """What two runs are known to do differently to their gradients in the steps that both captured;
+    None where rounding may be all. Gradients of a multiple of the loss, such as a sum over parts,
+    may be divided by it: where the updates receive as much, no scaling is another one."""
+    found = None if a is None or b is None else _difference(a, b)
+    if found is None or found.cause not in _OF_SIZE:
+        return found
+    pairs = zip(*(clip.received for clip in found.clips), strict=False)
+    alike = [math.isclose(*pair, rel_tol=_MARGIN) for pair in pairs]
+    return None if alike and all(alike) else found
+
+
+def _difference(a: Clipping, b: Clipping) -> ClipDifference | None:
     clips = a, b
     if a.scope != b.scope:
         if "none" not in (a.scope, b.scope):

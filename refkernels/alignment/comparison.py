@@ -17,7 +17,7 @@ from typing import Literal
 
 import numpy as np
 
-from refkernels.alignment.clipping import LEAST_SCALE
+from refkernels.alignment.clipping import LEAST_SCALE, factor_between
 from refkernels.alignment.matching import Matched, equal, oriented
 from refkernels.alignment.parts import FactorCause, cause
 from refkernels.alignment.question import Array
@@ -25,6 +25,8 @@ from refkernels.alignment.run import Call, Rank, Run, StepLine, StepTensors
 from refkernels.arithmetic import formats
 
 _RANDOM = ("drop", "rand", "bernoulli", "multinomial", "gumbel")
+_PARTS = 2.0**10  # more parts of a batch are not divided by
+_CLOSE = 2.0**-20  # relative width of a factor that is a whole number's inverse, and not by chance
 _CANCELLED = 16.0  # roundings of a sum's terms, by which it may err
 Stage = Literal["forward", "loss", "backward", "gradient", "clip"]
 
@@ -99,10 +101,10 @@ def _departure(
     pairs = list(_pairs(a, b, tensors, matched, line_a, line_b))
     parted = next((pair for pair in pairs if pair.apart > pair.digits), None)
     scale = None if parted is None else _taken_out(parted, pairs)
-    if scale is not None and max(scale, 1 / scale) < LEAST_SCALE:
+    if scale is not None and (max(scale, 1 / scale) < LEAST_SCALE or math.frexp(scale)[0] != 0.5):
         # Clipping by the norm removes any factor. Only where one run leaves its gradients unchanged
-        # and the updates agree has the other run removed the factor itself.
-        both = all(_changes(*side) for side in zip((a, b), tensors, strict=True))
+        # or divides them, and the updates agree, has the other run removed the factor itself.
+        both = all(_clips(*side) for side in zip((a, b), tensors, strict=True))
         scale = None if both else scale
     if scale is not None:
         pairs = list(_pairs(a, b, tensors, matched, line_a, line_b, scale))
@@ -118,24 +120,29 @@ def _departure(
 
 
 def _taken_out(parted: _Comparison, pairs: list[_Comparison]) -> float | None:
-    """The power of two that scales a backward pass and is removed before the update, or None."""
+    """The factor that scales a backward pass and is removed before the update, or None."""
     factor, behind = parted.factor, [pair for pair in pairs if pair.stage == "clip"]
     if parted.stage not in ("backward", "gradient") or factor is None or factor <= 0.0:
         return None
     power = 2.0 ** round(math.log2(factor))
     scales = math.isclose(factor, power, rel_tol=2 * parted.digits)
-    kept = not behind or any(_near(pair, parted) for pair in behind)
-    return power if scales and not kept else None
+    if not behind or any(_near(pair, parted) for pair in behind):
+        return None
+    return power if scales else factor
 
 
-def _changes(rank: Rank, tensors: StepTensors) -> bool:
-    """Whether gradients are changed between the backward pass and the update."""
+def _clips(rank: Rank, tensors: StepTensors) -> bool:
+    """Whether gradients are changed between the backward pass and the update, other than divided by
+    one whole number."""
     whens = ("backward", "update")
     each = [[_gradient(tensors, name, when) for when in whens] for name in rank.parameters]
-    return any(
-        before is not None and after is not None and not np.array_equal(before, after)
-        for before, after in each
-    )
+    pairs = [(old, new) for old, new in each if old is not None and new is not None]
+    if all(np.array_equal(old, new) for old, new in pairs):
+        return False
+    lows, highs = zip(*(factor_between(old, new) for old, new in pairs), strict=True)
+    low, high = max(lows), min(highs)
+    parts = round(1 / low) if 1 / _PARTS < low < math.inf else 0
+    return not (parts and low <= 1 / parts <= high <= low * (1 + _CLOSE))
 
 
 def _near(first: _Comparison, second: _Comparison) -> bool:

@@ -131,7 +131,8 @@ def optimizer_of(planted, model):
 
 
 UNCLIPPED = (
-    "clip_left_out", "loss_scale_left_in", "scaled_by_8", "halves_right", "halves_sum"
+    "clip_left_out", "loss_scale_left_in", "scaled_by_8", "scaled_by_3", "scaled_by_6",
+    "halves_right", "halves_sum",
 )  # fmt: skip
 SCALE = 65536.0  # of a loss, against underflow
 
@@ -140,12 +141,6 @@ def clip(planted, model, optimizer):
     """The norm that the clip computed, where it is one of all gradients."""
     if planted in UNCLIPPED or planted.startswith(("masked", "ranks")):
         return None
-    if planted == "clip_without_eps":
-        gradients = [p.grad for p in model.parameters()]
-        norm = torch.stack([torch.linalg.vector_norm(g) for g in gradients]).norm()
-        for gradient in gradients:
-            gradient.mul_(torch.clamp(0.5 / norm, max=1.0))
-        return norm
     if planted == "clip_each_group":
         for group in optimizer.param_groups:
             torch.nn.utils.clip_grad_norm_(group["params"], 0.5)
@@ -184,10 +179,11 @@ def train(folder, planted, steps, captured=(0, 1, 2)):
             else:
                 loss = model(ids, labels)
                 factor = SCALE if "scale" in planted else 1.0
-                factor = 8.0 if planted.endswith("_8") else factor
+                factor = float(planted[-1]) if planted.startswith("scaled_by_") else factor
+                factor = 8.0 if planted == "gradient_times_8" else factor
                 (loss * factor).backward()
             norm = clip(planted, model, optimizer) if planted == "clip_before_unscale" else None
-            if planted in ("scaled", "scaled_by_8", "clip_before_unscale"):
+            if planted == "clip_before_unscale" or planted.startswith("scaled"):
                 for p in model.parameters():
                     p.grad /= factor
             if planted != "clip_before_unscale":

@@ -10,9 +10,9 @@ from refkernels.alignment.clipping import (
     ADDED,
     Clipping,
     Scaling,
-    _factor,
     clip_difference,
     clipping,
+    factor_between,
 )
 
 F = np.float32
@@ -79,12 +79,12 @@ def factor_of(norm: float, threshold: float, eps: float, form: str) -> np.floati
 
 
 def step(
-    parts: list[Floats], computed: float, factor: np.floating, number: int = 0, said: bool = False
+    parts: list[Floats], computed: float, scale: np.floating, number: int = 0, said: bool = False
 ) -> Scaling:
     before = np.concatenate(parts)
     norm = float(np.linalg.norm(before.astype(np.float64)))
     return Scaling(
-        number, 0, "global", {"": _factor(before, before * factor)}, {"": norm},
+        number, 0, "global", {"": factor_between(before, before * scale)}, {"": norm},
         sizes={"": before.size}, reported=computed if said else None,
     )  # fmt: skip
 
@@ -97,8 +97,8 @@ def clips(
     for number in range(steps):
         parts = gradients(1000 * seed + number, size, count)
         computed = norm_of(parts, order)
-        factor = factor_of(computed, threshold, eps, form)
-        some.append(step(parts, computed, factor, number, said))
+        scale = factor_of(computed, threshold, eps, form)
+        some.append(step(parts, computed, scale, number, said))
     found = clipping(some)
     assert found is not None
     assert any(low <= threshold <= high for low, high in found.thresholds.values())
@@ -170,3 +170,35 @@ def test_a_worse_norm_is_no_other_clip_and_another_threshold_is() -> None:
 def test_eps_stays_open_where_the_threshold_may_be_any_number_or_the_norm_is_large() -> None:
     assert [*clips(1.0372918, 1e-6).thresholds] == [*ADDED]
     assert [*clips(1.0, 1e-6, 100.0).thresholds] == [*ADDED]
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+@pytest.mark.parametrize("other", ["none", "another divisor"])
+def test_a_sum_over_parts_that_is_divided_is_no_clip(steps: int, other: str) -> None:
+    """Of 3 parts, beside their mean, or beside a sum of 6 parts that is divided by 6."""
+    a, b = [], []
+    for number in range(steps):
+        parts = gradients(number, 2.0 + number, 300)
+        norm = norm_of(parts, "wide")
+        whole = [F(3) * part for part in parts]
+        a.append(replace(step(whole, 3 * norm, F(1 / 3), number), received=norm))
+        mean = Scaling(number, 0, "none", received=norm)
+        if other != "none":
+            twice = [F(2) * part for part in whole]
+            mean = replace(step(twice, 6 * norm, F(1 / 6), number), received=norm)
+        b.append(mean)
+    assert clip_difference(clipping(a), clipping(b)) is None
+    assert clip_difference(clipping(b), clipping(a)) is None
+
+
+def test_a_clip_that_is_left_out_is_told() -> None:
+    a, b = [], []
+    for number in range(3):
+        parts = gradients(number, 2.2, 300)
+        norm = norm_of(parts, "wide")
+        a.append(replace(step(parts, norm, F(1 / norm), number), received=1.0))
+        b.append(Scaling(number, 0, "none", received=norm))
+    for pair, run in (((a, b), "B"), ((b, a), "A")):
+        differing = clip_difference(*map(clipping, pair))
+        assert differing is not None
+        assert (differing.cause, differing.run) == ("clipping_left_out", run)
