@@ -188,9 +188,10 @@ def run(seeds: range, folders: tuple[str, ...]) -> None:
 
 
 def tables() -> None:
-    """The rules' verdicts beside those of the runs."""
+    """The rules' verdicts beside those of the runs of the last judge."""
     verdicts: dict[str, set[str]] = defaultdict(set)
-    kept = runs()
+    last = runs()[-1]["judge"]
+    kept = [one for one in runs() if one["judge"] == last]
     for one in kept:
         verdicts[one["kernel"]].add(one["verdict"])
     rules = {
@@ -201,6 +202,7 @@ def tables() -> None:
     right = [one for one in kept if one["kernel"].startswith("right/")]
     record = {
         "rules": rules,
+        "verdicts": {name: sorted(verdicts[name]) for name in rules},
         "runs": {"right": len(right), "cheats": len(kept) - len(right)},
         "refused": sum(one["verdict"] != "right" for one in right),
         "seeds": len({one["seed"] for one in right}),
