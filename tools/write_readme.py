@@ -298,6 +298,27 @@ def allclose() -> str:
     return _table(["", *names, "benchdnn"], rows)
 
 
+def judged() -> str:
+    """How many cheats each rule passes, and how many right kernels `judge` has refused."""
+    kept = json.loads((RESULTS / "judging.json").read_text())
+    verdicts = kept["verdicts"]
+    cheats = [
+        rules
+        for name, rules in kept["rules"].items()
+        if name.startswith("cheats/") and verdicts[name] != ["right"]
+    ]
+    passed = {rule: sum(rules[rule] for rules in cheats) for rule in cheats[0]}
+    right = sum(name.startswith("right/") for name in verdicts)
+    return (
+        f"of the {len(cheats)} cheats that the tests keep (each a small file, with its reason) "
+        f"`allclose` passes {passed['1e-2']} at 1e-2, {passed['1e-4']} at 1e-4 and "
+        f"{passed['1e-5']} at torch's defaults; FlashAttention's rule, at most twice the "
+        f"framework's error, passes {passed['2 x']}; benchdnn's thresholds, on inputs like its "
+        f"own, pass {passed['benchdnn']}. `judge` passes none, and of {kept['runs']['right']} runs "
+        f"of {right} right kernels, on {kept['seeds']} seeds, it has refused {kept['refused']}"
+    )
+
+
 def _range(low: float, high: float) -> str:
     ends = dict.fromkeys(f"{math.floor(100.0 * one):d} %" for one in (low, high))
     return " to ".join(ends)
@@ -312,6 +333,7 @@ FIGURES: dict[str, Makers] = {
         "gradient ratio": gradient_ratio,
     },
     "docs/sweeps.md": {"exp of -inf": exp_of_minus_infinity},
+    "docs/judging.md": {"judged": judged},
 }
 TABLES: dict[str, Makers] = {
     "README.md": {"accuracy": short},
