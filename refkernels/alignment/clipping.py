@@ -35,7 +35,7 @@ ADDED = (0.0, 1e-6)  # added to the norm, by the definitions of clipping
 _NARROW = 2.0**-8  # relative width: so narrow an interval hardly holds a power of two by chance
 LEAST_SCALE = 16.0  # of a loss: a smaller ratio may be a choice of thresholds
 _MARGIN = 2.0**-10  # a factor nearer to 1 may mean no clipping at all, by rounding of the norm
-_OF_SIZE = ("clipping_left_out", "clip_scope", "gradient_multiplied")
+_OF_SIZE = ("clipping_left_out", "gradient_multiplied")
 _UNIT = 2.0**-24  # of float32, in which frameworks take a norm of float64 too
 _CLOSE = 2.0**-19  # relative width of an interval that tells which number lies in it
 _FACTOR = 4.0  # units: the sum with eps, its inverse, the threshold and their product are rounded
@@ -270,11 +270,16 @@ def clip_difference(a: Clipping | None, b: Clipping | None) -> ClipDifference | 
     None where rounding may be all. Gradients of a multiple of the loss, such as a sum over parts,
     may be divided by it: where the updates receive as much, no scaling is another one."""
     found = None if a is None or b is None else _difference(a, b)
-    if found is None or found.cause not in _OF_SIZE:
+    if found is None or found.cause not in _OF_SIZE or any(map(_nears_one, found.clips)):
         return found
     pairs = zip(*(clip.received for clip in found.clips), strict=False)
     alike = [math.isclose(*pair, rel_tol=_MARGIN) for pair in pairs]
     return None if alike and all(alike) else found
+
+
+def _nears_one(clip: Clipping) -> bool:
+    """Whether the constant factor is too near to 1 to be a number of parts."""
+    return clip.constant is not None and abs(clip.constant[0] - 1.0) < 2 * _MARGIN
 
 
 def _difference(a: Clipping, b: Clipping) -> ClipDifference | None:

@@ -26,9 +26,9 @@ class Watch:
         self._told = False
         self._warned = False
 
-    def silence(self) -> None:
-        """Reports no more waits: another part of the program shows the progress."""
-        self._told = True
+    def silence(self, silent: bool = True) -> None:
+        """Reports no more waits: another part of the program does. `silent=False` ends this."""
+        self._told = self._warned = silent
 
     def on_start(self, event: Any) -> None:
         if not _is_ours(event):

@@ -19,7 +19,6 @@ from refkernels.cli.shared.options import (
 )
 from refkernels.cli.shared.progress import log_of, progress_bar
 
-_MANY_UNITS = 200  # for fewer, judges of their own would take longer to start than they save
 _MOST_JUDGES = 4  # more would wait for the frameworks, and each takes a quarter of a gigabyte
 
 
@@ -173,7 +172,6 @@ def _measure(
     # The process is ours and calls its kernels from one thread. Between calls Numba's own pool
     # sleeps, while OpenMP's spins and takes the cores from the frameworks.
     numba.config.THREADING_LAYER = "workqueue"
-    many = len(plan.units) >= _MANY_UNITS
     columns = (TextColumn("measuring"), BarColumn(), MofNCompleteColumn(), Remaining())
     drawn = progress_bar(*columns, TextColumn("{task.description}"))
     with drawn as bar, log_of(bar) as log:
@@ -197,7 +195,7 @@ def _measure(
             settings=settings,
             resume=resume,
             timeout=timeout,
-            judges=min(measurement.usable_cores(), _MOST_JUDGES) if many else 1,
+            judges=min(measurement.usable_cores(), _MOST_JUDGES),
             progress=show,
             glance=lambda records: _show_first(bar.console, records, lang),
             afterwards=lambda records, seats: explaining.explain_cards(records, seats, tell),
@@ -209,7 +207,8 @@ def _show_first(console: Any, records: list[dict[str, Any]], lang: str) -> None:
     from refkernels import reporting
     from refkernels.reporting.words.report import words_of
 
-    console.print(reporting.terminal_table(records, lang))
+    measured = [{name: value for name, value in r.items() if name != "plan"} for r in records]
+    console.print(reporting.terminal_table(measured, lang))
     console.print(words_of(lang)["so_far"])
 
 

@@ -7,6 +7,7 @@ op's own.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -66,7 +67,7 @@ def rounded_params(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         return
     params = {**problem.op.params, **problem.params}
     narrow = {n: float(np.float32(v)) for n, v in params.items() if isinstance(v, float)}
-    changed = {n: v for n, v in narrow.items() if v != params[n]}
+    changed = {n: v for n, v in narrow.items() if v != params[n] and math.isfinite(v)}
     for some in dict.fromkeys([*((name,) for name in changed), tuple(changed)]):
         if some == ("eps",):
             eps = {"eps": changed["eps"]}

@@ -7,6 +7,7 @@ themselves. Which process judged makes no difference to a record.
 
 import contextlib
 import functools
+import inspect
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
@@ -22,6 +23,7 @@ from refkernels.runs.measurement.seats import Seat
 from refkernels.runs.measurement.unit import Record, judged
 from refkernels.runs.sweeps.crew import Processes
 
+UNITS_EACH = 100  # for fewer, a judge would take longer to start than it saves
 Name = tuple[str, str, str, Direction]
 
 
@@ -82,7 +84,7 @@ class Judges:
         there = [reply.result() for reply in replies]
         places = [seat.name_only for seat in seats]
         if not self._abandoned:
-            with contextlib.suppress(BrokenExecutor):
+            with contextlib.suppress(BrokenExecutor, OSError, EOFError):  # it died, or never began
                 return self._crew.executor().submit(_judged, name, places, there, first).result()
         return [] if self._abandoned else self._here(unit, seats, replies)
 
@@ -96,10 +98,18 @@ def _begin() -> None:
 
 
 def _has_name(unit: Unit) -> bool:
-    """Whether another process finds the unit by its name."""
+    """Whether another process finds the unit by its name: it is not of a caller's own op or case."""
     assert unit.case is not None
-    own = registry.ops().get(unit.op.name) is unit.op
-    return own and unit.case.name in _cases(unit.op.name)
+    known = _cases(unit.op.name) if registry.ops().get(unit.op.name) is unit.op else {}
+    same = known.get(unit.case.name)
+    return same is not None and _contents(same) == _contents(unit.case)
+
+
+def _contents(case: Case) -> tuple[Any, ...]:
+    """What says that two cases are the same; those of an op are made anew whenever it is asked."""
+    build = inspect.unwrap(case.build)
+    code = getattr(build, "__code__", build)
+    return case.regime, case.parameters, case.seed, case.dtypes, case.directions, code
 
 
 @functools.cache
@@ -114,7 +124,6 @@ def _judged(
     """The records of a unit, in a judge's process. `talks`: whether it may say that it waits for
     kernels, which one of them says for all."""
     _begin()
-    if not talks:
-        waiting.watch.silence()
+    waiting.watch.silence(not talks)
     op, case, dtype, direction = name
     return judged(Unit(registry.get(op), _cases(op)[case], dtype, direction), seats, replies)

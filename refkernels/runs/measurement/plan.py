@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from refkernels import registry
 from refkernels.arguments import as_flag, as_names
-from refkernels.op import DTYPES, Case, Direction, Op, core
+from refkernels.op import DIRECTIONS, DTYPES, Case, Direction, Op, core
 from refkernels.suggestion import instead, nearest, quoted
 
 LARGE = {
@@ -45,7 +45,7 @@ class Unit:
 @dataclass(frozen=True)
 class Plan:
     """The units of a run, in the order in which they are reported. `full`: all cases. `left_out`:
-    how many units of the same ops and formats only a full run has."""
+    how many units of the same ops and formats only a full run has, invariance apart."""
 
     ops: tuple[str, ...]
     dtypes: tuple[str, ...]
@@ -156,16 +156,20 @@ def is_large(case: Case) -> bool:
 
 
 def _quick(cases: Sequence[Case], dtype: str) -> list[Case]:
-    """The core of the cases that are not large: published threads in float32 alone but for the
-    first of each; in bfloat16, where kernels do as in float16, the first case and the specials."""
-    small = [case for case in cases if not is_large(case)]
-    if dtype == "float32":
-        return core(small, dtype)
-    first = {case.regime: case for case in reversed(small)}
-    if dtype == "bfloat16":
-        few = (small[0].regime, SPECIALS) if small else ()
-        first = {regime: case for regime, case in first.items() if regime in few}
-    return [case for case in small if case in first.values()]
+    """The cases that are not large: in float32 their core; in float64 and float16 the first of each
+    regime and direction; in bfloat16 the first and the last of the op's first regime, which has
+    the longest sums that are not large, and the first of the specials, in each direction."""
+    small = [case for case in cases if dtype in case.dtypes and not is_large(case)]
+    chosen = core(small, dtype) if dtype == "float32" else []
+    for direction in DIRECTIONS:
+        there = [case for case in small if direction in case.directions]
+        first = {case.regime: case for case in reversed(there)}
+        if dtype == "bfloat16" and there:
+            last = [case for case in there if case.regime == there[0].regime][-1]
+            chosen += [there[0], last, first.get(SPECIALS, last)]
+        else:
+            chosen += first.values()
+    return [case for case in small if case in chosen]
 
 
 def _matches(case: Case, pattern: str) -> bool:

@@ -25,7 +25,7 @@ from refkernels.frameworks.gateway import Session, split_settings
 from refkernels.records.journal import JournalError
 from refkernels.runs.measurement.invariance import ThreadedSeats, ask_invariance
 from refkernels.runs.measurement.journal import ENVIRONMENTS, MeasurementJournal, unit_of
-from refkernels.runs.measurement.judges import Judges
+from refkernels.runs.measurement.judges import UNITS_EACH, Judges
 from refkernels.runs.measurement.lanes import Asked, Lanes, in_advance
 from refkernels.runs.measurement.plan import Plan, Unit
 from refkernels.runs.measurement.seats import Seat, abandon, close_all, open_sessions, take_seats
@@ -72,10 +72,10 @@ def measure(
     starts now. `frameworks` are names of seats (`seat_names`), each perhaps with its own settings
     and its own device; `devices` applies to those that name no device. `settings` are environment
     variables and framework flags for all, and part of every record. `timeout` limits the seconds
-    that a framework may take for one answer. `judges`: how many processes judge; 1 is this one, and
-    a script that asks for more guards its `__main__`. `glance` gets the records of one case of each
-    op as soon as they are there, if more is to come. `afterwards` gets all records and the seats,
-    which still answer, and gives more records: explanations. Raises JournalError where the
+    that a framework may take for one answer. `judges`: how many processes judge at most; 1 is this
+    one, and a script that asks for more guards its `__main__`. `glance` gets the records of one case
+    of each op as soon as they are there, if more is to come. `afterwards` gets all records and the
+    seats, which still answer, and gives more records: explanations. Raises JournalError where the
     directory holds another run, FrameworkError for a name, flag or device that no framework has and
     for a kernel that cannot be loaded, and TypeError or ValueError for an argument that is no plan,
     folder, list of names, number of seconds or number of judges.
@@ -95,7 +95,7 @@ def measure(
         return _outcome(journal.records(), directory / "records.jsonl")
     kept = sum(not journal.waiting(unit.key) for unit in plan.units)
     progress(Progress("starting the frameworks", kept, len(plan.units)))
-    with Judges(judges) as bench:
+    with Judges(min(judges, max(1, (len(plan.units) - kept) // UNITS_EACH))) as bench:
         sessions = open_sessions(asked, chosen, timeout)
         try:
             _refuse_broken_kernels(sessions.values())
@@ -103,6 +103,7 @@ def measure(
             _keep_environments(journal, environments, plan)
             started = {name for name, session in sessions.items() if session.status == "ok"}
             _measure_units(plan, seats, bench, journal, started, timeout, progress, glance)
+            bench.abandon()  # all is judged
             _explain(seats, journal, sessions, afterwards)
         finally:
             close_all(sessions.values())
@@ -202,7 +203,8 @@ def _explain(
 def _keep_environments(journal: MeasurementJournal, records: list[Record], plan: Plan) -> None:
     """Record the environments. Raises JournalError where a framework's version is not the one that
     the run began with; a framework that had not started then may have started now."""
-    scope = {"units": len(plan.units), "left_out": plan.left_out}
+    units = sum(unit.case is not None for unit in plan.units)
+    scope = {"units": units, "left_out": plan.left_out}
     records = [{**record, "host": _host(), "plan": scope} for record in records]
     before = journal.done.get(ENVIRONMENTS)
     if before is None:

@@ -27,22 +27,28 @@ def test_the_default_has_every_regime_of_every_op_in_three_formats_that_is_not_l
         for unit in everything.units
         if unit.case is not None and not is_large(unit.case) and unit.dtype != "bfloat16"
     ]
-    # A regime may have cases of some formats only, and the first of it need not have them.
-    lost = regimes(small) - regimes(default.units)
-    assert not [one for one in lost if one[2] == "float32"]
-    assert len(lost) < 0.05 * len(regimes(small))
+    assert not regimes(small) - regimes(default.units)
     wide = [unit for unit in everything.units if unit.dtype != "bfloat16"]
     assert len(regimes(wide) - regimes(small)) < 0.05 * len(regimes(small))
 
 
-def test_of_bfloat16_the_default_has_the_first_case_and_the_specials_of_every_op() -> None:
+def test_of_bfloat16_the_default_has_long_sums_and_the_specials_in_each_direction() -> None:
     for op in registry.ops().values():
         small = [case for case in op.cases() if "bfloat16" in case.dtypes and not is_large(case)]
-        regimes = {case.regime for case in small} & {"specials"}
         units = measurement.select([op.name], ["bfloat16"], full=False, invariance=False).units
-        chosen = [unit.case for unit in units if unit.case is not None]
-        assert {case.regime for case in chosen} >= regimes
-        assert len({case.name for case in chosen}) in (1, 2)
+        for direction in op.directions:
+            there = [case for case in small if direction in case.directions]
+            chosen = [u.case for u in units if u.case is not None and u.direction == direction]
+            regimes = {case.regime for case in there} & {"specials", there[0].regime}
+            assert {case.regime for case in chosen} >= regimes
+            first = [case.name for case in there if case.regime == there[0].regime]
+            assert {first[0], first[-1]} <= {case.name for case in chosen}
+        assert len({unit.key for unit in units}) <= 6 * len(op.directions)
+    names = {u.key for u in measurement.select(["matmul", "sum"], ["bfloat16"], full=False).units}
+    assert {name.split(",")[0] for name in names} >= {
+        "matmul/k_sweep[K=768",
+        "sum/row_length[n=1000",
+    }
 
 
 def test_a_published_thread_is_measured_whole_in_float32_and_once_in_other_formats() -> None:
@@ -65,16 +71,17 @@ def test_a_published_thread_is_measured_whole_in_float32_and_once_in_other_forma
 
 def test_a_plan_counts_what_it_leaves_out() -> None:
     asked = (["sin", "softmax"], ["float32", "bfloat16"])
-    everything = measurement.select(*asked, invariance=False)
-    default = measurement.select(*asked, invariance=False, full=False)
+    everything, default = measurement.select(*asked), measurement.select(*asked, full=False)
     assert everything.left_out == 0
-    assert default.left_out == len(everything.units) - len(default.units) > 0
+    counts = [sum(unit.case is not None for unit in plan.units) for plan in (everything, default)]
+    assert default.left_out == counts[0] - counts[1] > 0
 
 
 def test_a_run_says_in_its_records_what_it_leaves_out(tmp_path: Path) -> None:
-    plan = measurement.select(["sqrt"], ["bfloat16"], full=False)
+    plan = measurement.select(["sqrt"], ["float32"], full=False)
     outcome = measurement.measure(plan, tmp_path, frameworks=["numpy"])
-    scope = {"units": len(plan.units), "left_out": plan.left_out}
+    cases = [unit for unit in plan.units if unit.case is not None]
+    scope = {"units": len(cases), "left_out": plan.left_out}
     assert [r["plan"] for r in outcome.records if r["kind"] == "environment"] == [scope]
 
 

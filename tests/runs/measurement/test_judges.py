@@ -11,11 +11,17 @@ import pytest
 
 from refkernels.frameworks.gateway import Reply
 from refkernels.runs import measurement
+from refkernels.runs.measurement import run
 from refkernels.runs.measurement.judges import Judges
 from refkernels.runs.measurement.plan import Plan, Unit
 
 CASES = ("softmax/specials*", "matmul/specials*", "clip_by_value/*")
 DTYPES = ("float32", "float16")
+
+
+@pytest.fixture(autouse=True)
+def _judges_for_few_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "UNITS_EACH", 1)
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +65,18 @@ def test_a_stopped_run_goes_on_where_it_was(
     assert timeless(outcome.records) == expected
 
 
+def test_judges_that_cannot_begin_are_no_loss(plan: Plan) -> None:
+    class Broken:
+        def submit(self, *job: Any) -> Any:
+            raise OSError("handle is closed")
+
+    unit = next(unit for unit in plan.units if unit.op.name == "softmax")
+    with Judges(2) as judges:
+        assert judges._crew is not None
+        judges._crew.executor = Broken  # type: ignore[method-assign, assignment]
+        assert judges.judge(unit, [], [])() == []
+
+
 def test_what_a_dead_judge_leaves_is_judged_here(plan: Plan) -> None:
     unit = next(unit for unit in plan.units if unit.op.name == "softmax")
     with Judges(2) as judges:
@@ -94,11 +112,16 @@ def test_judges_that_are_abandoned_end_though_a_framework_hangs(plan: Plan) -> N
 def test_a_unit_that_no_other_process_finds_is_judged_here(plan: Plan) -> None:
     unit = next(unit for unit in plan.units if unit.op.name == "softmax")
     assert unit.case is not None
-    own = replace(unit, case=replace(unit.case, name="softmax/my own"))
+    build = unit.case.build
+    others: list[dict[str, Any]] = [
+        {"name": "softmax/my own"}, {"build": lambda dtype: build(dtype)}, {"seed": 99},
+        {"parameters": {"rows": 3}},
+    ]  # fmt: skip
     asked: list[Unit] = []
     with Judges(2) as judges:
         judges._elsewhere = lambda unit, *_: asked.append(unit) or []  # type: ignore[method-assign]
-        judges.judge(own, [], [])()
+        for other in others:
+            judges.judge(replace(unit, case=replace(unit.case, **other)), [], [])()
         assert asked == []
         judges.judge(unit, [], [])()
         assert asked == [unit]

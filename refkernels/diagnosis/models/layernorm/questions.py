@@ -6,6 +6,7 @@ For a float64 kernel, the oracle answers another eps. All other variants are eva
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -27,7 +28,7 @@ def other_eps(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """eps rounded to float32 (in float64), and every usual eps that makes a visible difference."""
     rows = rowwise.of(problem, outputs)
     narrow = float(np.float32(rows.eps))
-    if problem.format.name == "float64" and narrow != rows.eps:
+    if problem.format.name == "float64" and narrow != rows.eps and math.isfinite(narrow):
         yield Variant("eps_rounded", {"eps": narrow}, problem.ask(params={"eps": narrow}))
     for eps in USUAL_EPS:
         if eps == rows.eps or not _noticed(problem, rows, eps):
