@@ -98,7 +98,7 @@ def _begin() -> None:
 
 
 def _has_name(unit: Unit) -> bool:
-    """Whether another process finds the unit by its name: it is not of a caller's own op or case."""
+    """Whether another process finds the unit by its name: its op and its case are ours."""
     assert unit.case is not None
     known = _cases(unit.op.name) if registry.ops().get(unit.op.name) is unit.op else {}
     same = known.get(unit.case.name)
@@ -108,6 +108,8 @@ def _has_name(unit: Unit) -> bool:
 def _contents(case: Case) -> tuple[Any, ...]:
     """What says that two cases are the same; those of an op are made anew whenever it is asked."""
     build = inspect.unwrap(case.build)
+    while isinstance(build, functools.partial):
+        build = inspect.unwrap(build.func)
     code = getattr(build, "__code__", build)
     return case.regime, case.parameters, case.seed, case.dtypes, case.directions, code
 

@@ -73,12 +73,12 @@ def measure(
     and its own device; `devices` applies to those that name no device. `settings` are environment
     variables and framework flags for all, and part of every record. `timeout` limits the seconds
     that a framework may take for one answer. `judges`: how many processes judge at most; 1 is this
-    one, and a script that asks for more guards its `__main__`. `glance` gets the records of one case
-    of each op as soon as they are there, if more is to come. `afterwards` gets all records and the
-    seats, which still answer, and gives more records: explanations. Raises JournalError where the
-    directory holds another run, FrameworkError for a name, flag or device that no framework has and
-    for a kernel that cannot be loaded, and TypeError or ValueError for an argument that is no plan,
-    folder, list of names, number of seconds or number of judges.
+    one, and a script that asks for more guards its `__main__`. `glance` gets the records of one
+    case of each op as soon as they are there, if more is to come. `afterwards` gets all records
+    and the seats, which still answer, and gives more records: explanations. Raises JournalError
+    where the directory holds another run, FrameworkError for a name, flag or device that no
+    framework has and for a kernel that cannot be loaded, and TypeError or ValueError for an
+    argument that is no plan, folder, list of names, number of seconds or number of judges.
     """
     if not isinstance(plan, Plan):
         raise TypeError(f"plan is of type {type(plan).__name__}: `select` makes one.")
