@@ -202,3 +202,39 @@ def test_a_clip_that_is_left_out_is_told() -> None:
         differing = clip_difference(*map(clipping, pair))
         assert differing is not None
         assert (differing.cause, differing.run) == ("clipping_left_out", run)
+
+
+@pytest.mark.parametrize("size", [34_000_000, 110_000_000])
+def test_thresholds_of_large_models_are_told_apart(size: int) -> None:
+    """By the norm of the tensors' norms: of so many elements no bound for every order exists."""
+
+    def run(threshold: float) -> Clipping:
+        steps = [
+            Scaling(
+                number, 0, "global", {"": (threshold / n * (1 - 2**-24), threshold / n)}, {"": n},
+                sizes={"": size}, longest={"": size // 8}, received=threshold,
+            )
+            for number, n in enumerate((31.0, 22.0, 57.0))
+        ]  # fmt: skip
+        found = clipping(steps)
+        assert found is not None
+        return found
+
+    differing = clip_difference(run(1.0), run(10.0))
+    assert differing is not None
+    assert differing.cause == "clip_threshold"
+    assert clip_difference(run(1.0), run(1.001)) is None
+
+
+def test_another_threshold_with_another_eps_is_another_threshold() -> None:
+    differing = clip_difference(clips(1.0, 1e-6), clips(0.5, 0.0))
+    assert differing is not None
+    assert differing.cause == "clip_threshold"
+
+
+def test_clips_of_other_scopes_differ_though_one_tensor_dominates_the_norm() -> None:
+    whole = Clipping("global", (0,), {0.0: (1.0, 1.0)}, least=0.01, received=(1.0,))
+    each = Clipping("tensor", (0,), {0.0: (1.0, 1.0)}, least=0.01, received=(1.0002,))
+    differing = clip_difference(whole, each)
+    assert differing is not None
+    assert differing.cause == "clip_scope"
