@@ -48,9 +48,9 @@ for found in pkgutil.walk_packages(refkernels.__path__, "refkernels."):
         importlib.import_module(found.name)
         count += 1
 from refkernels.frameworks.transport import SharedFolder
-from refkernels.runs.sweeps.crew import _cores, _no_interrupt
+from refkernels.runs.sweeps.crew import _no_interrupt, usable_cores
 with _no_interrupt():
-    assert _cores() >= 1
+    assert usable_cores() >= 1
 del sys.modules["fcntl"]  # Windows has another lock, which nobody else has
 folder = SharedFolder()
 arrays = folder.send({{"x": numpy.ones(100_000)}})

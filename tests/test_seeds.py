@@ -21,6 +21,7 @@ from refkernels.frameworks import catalog, environments
 from refkernels.frameworks.gateway import Session
 from refkernels.op import Case, Direction
 from refkernels.runs.measurement import invariance
+from refkernels.runs.measurement.judges import Judges
 from refkernels.runs.measurement.lanes import Lanes
 from refkernels.runs.measurement.plan import Unit
 from refkernels.runs.measurement.seats import Seat, take_seats
@@ -75,8 +76,8 @@ def measured(sessions: dict[str, Session]) -> Measure:
             case = case_named(name)
             unit = Unit(registry.get(case.op), case, dtype, direction)
             found = known.setdefault(key, {})
-            with Lanes(seats) as lanes:
-                for record in ask_unit(unit, lanes).records():
+            with Lanes(seats) as lanes, Judges(1) as judges:
+                for record in ask_unit(unit, lanes, judges.judge).records():
                     kind = record["kind"]
                     whose = kind if kind == "agreement" else record["framework"]
                     found.setdefault(whose, []).append(record)

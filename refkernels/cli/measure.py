@@ -168,6 +168,7 @@ def _measure(
 
     from refkernels.runs import measurement
     from refkernels.runs.measurement.run import FRAMEWORKS
+    from refkernels.runs.sweeps.crew import usable_cores
 
     # The process is ours and calls its kernels from one thread. Between calls Numba's own pool
     # sleeps, while OpenMP's spins and takes the cores from the frameworks.
@@ -195,7 +196,7 @@ def _measure(
             settings=settings,
             resume=resume,
             timeout=timeout,
-            judges=min(measurement.usable_cores(), _MOST_JUDGES),
+            judges=min(usable_cores(), _MOST_JUDGES),
             progress=show,
             glance=lambda records: _show_first(bar.console, records, lang),
             afterwards=lambda records, seats: explaining.explain_cards(records, seats, tell),

@@ -187,7 +187,7 @@ def test_a_layer_that_one_rank_does_not_call_is_compared_still() -> None:
     [
         (
             FactorCause("sum_over_ranks", "B", {"parts": 2}),
-            ": B takes the sum over 2 ranks for",
+            ": B takes the sum over 2 ranks instead of",
             "：B 对",
         ),
         (

@@ -37,7 +37,7 @@ PAIRS = {  # names: the verdict, and what the headline says
         "step 1: updates of the weights in this step: 1 in A, 0 in B",
     ),
     ("plain", "overflowing"): ("undecidable", "in step 1 B alone skipped an update"),
-    ("clamped", "clamped_less"): ("different", "different things to their gradients"),
+    ("clamped", "clamped_less"): ("different", "gradients between backward pass and update"),
     ("ranks_mean", "ranks_sum"): ("different", "that the update receives in B is 2 times"),
 }
 

@@ -149,6 +149,11 @@ def stage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kernels = "".join(f"def {name}(x):\n    return x\n" for name in functions)
     for name in ("my_kernels.py", "triton_ln.py", "libmine.so"):
         (folder / name).write_text(kernels, encoding="utf-8")
+    (folder / "generated").mkdir()
+    for where in ("made", "generated"):
+        (folder / where / "softmax.py").write_text("def softmax(x):\n    return x\n")
+    for name in ("task.py", "new.py"):
+        (folder / name).touch()
     python = folder / "gpu-venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.symlink_to(sys.executable)
@@ -178,6 +183,7 @@ def stage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("refkernels.frameworks.released._released", lambda spec: RELEASED)
     monkeypatch.setattr("refkernels.cli.warm._spread", reach)
     monkeypatch.setattr("refkernels.frameworks.cells.Cell.__init__", reach)
+    monkeypatch.setattr("refkernels.judging.tasks.read", reach)
     monkeypatch.setattr("refkernels.alignment.align", reach)
     monkeypatch.setattr("refkernels.alignment.run.runs_in", lambda folder: (folder,))
     monkeypatch.setattr("refkernels.cli.gallery._table", reach)

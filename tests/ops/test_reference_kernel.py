@@ -176,7 +176,7 @@ def test_a_script_carries_the_rows_that_an_element_depends_on() -> None:
         (lambda: CLIPPED.forward(np.ones(2)), TypeError, "list of arrays"),
         (lambda: CLIPPED.backward([np.ones(2)]), ValueError, "no backward pass"),
         (lambda: refkernels.oracle(3, "x[...] -> y[...]"), TypeError, "f\\(xp, x"),  # type: ignore[arg-type]
-        (lambda: refkernels.oracle(relu_squared, "x -> y"), ValueError, "no array"),
+        (lambda: refkernels.oracle(relu_squared, "x -> y"), ValueError, "not an array"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_told_in_a_sentence(call: Any, kind: Any, said: str) -> None:

@@ -9,7 +9,6 @@ from refkernels.runs.measurement.instruction_sets import with_instruction_sets
 from refkernels.runs.measurement.plan import Plan, select
 from refkernels.runs.measurement.run import FRAMEWORKS, RunOutcome, measure
 from refkernels.runs.progress import Progress
-from refkernels.runs.sweeps.crew import usable_cores
 
 __all__ = [
     "FRAMEWORKS",
@@ -18,6 +17,5 @@ __all__ = [
     "RunOutcome",
     "measure",
     "select",
-    "usable_cores",
     "with_instruction_sets",
 ]
