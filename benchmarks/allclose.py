@@ -66,7 +66,7 @@ def one_by_one(rng: np.random.Generator) -> Iterator[Answers]:
 
 KERNELS: dict[str, Callable[[np.random.Generator], Iterator[Answers]]] = {
     "softmax of 393,216 numbers of [0, 1): zeros": zeros,
-    "matmul of numbers of [0, 1), K = 1,024: inputs cut to float16": half_inputs,
+    "matmul of numbers of [0, 1), K = 1,024: inputs rounded to float16": half_inputs,
     "matmul of numbers of [0, 1), K = 524,288: the constant K/4": constant,
     "LayerNorm of 4,194,304 normal numbers: mean 0 and variance 1 for every row": fixed_statistics,
     "gelu on [0, 1): the tanh form for the erf form": tanh_form,
@@ -114,14 +114,16 @@ def curves() -> dict[str, list[float]]:
         a, b = rng.random((2, 64, n))
         exact = (a * b).sum(axis=1)
         half = (a.astype(np.float16).astype(float) * b.astype(np.float16)).sum(axis=1)
-        found["a product of inputs cut to float16, 0.01"].append(used(half - exact, exact, 1e-2))
+        found["a product of inputs rounded to float16, 0.01"].append(
+            used(half - exact, exact, 1e-2)
+        )
     return found
 
 
 CURVES = (
     "zeros for softmax, 0.01",
     "zeros for softmax, 0.0001",
-    "a product of inputs cut to float16, 0.01",
+    "a product of inputs rounded to float16, 0.01",
     "a right float32 product, added one by one, 0.0001",
 )  # whose kernel is wrong, but for the last, and the tolerance
 

@@ -7,7 +7,7 @@ A run is a line; one that is there is not made again, so that the benchmark can 
 time. Each names the judge that made it, a digest of its sources.
 
     1e-2, 1e-4      allclose with rtol = atol
-    1e-5            allclose with torch's defaults for float32: rtol 1.3e-6, atol 1e-5
+    1e-5            torch.testing.assert_close's defaults for float32: rtol 1.3e-6, atol 1e-5
     2 x             FlashAttention's: the largest error is at most twice NumPy's
     benchdnn        oneDNN's: an error relative to |y|, or to 1 where |y| is at most 1e-5
 

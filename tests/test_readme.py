@@ -1,6 +1,7 @@
 """The tables and figures of README.md and docs/ are those of the results that are kept."""
 
 import importlib.util
+import json
 import re
 import sys
 from pathlib import Path
@@ -24,6 +25,18 @@ history = sys.modules["history"]
 def test_every_table_and_figure_is_what_the_kept_results_give(name: str) -> None:
     page = (ROOT / name).read_text(encoding="utf-8")
     assert write_readme.written(name, page) == page
+
+
+def test_a_cheat_that_the_judge_passes_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = json.loads((write_readme.RESULTS / "judging.json").read_text(encoding="utf-8"))
+    assert "`judge` passes none" in write_readme.judged()
+    kept["verdicts"]["cheats/zeros.py:softmax"] = ["right", "unfair"]
+    (tmp_path / "judging.json").write_text(json.dumps(kept), encoding="utf-8")
+    monkeypatch.setattr(write_readme, "RESULTS", tmp_path)
+    assert "of the 38 cheats" in write_readme.judged()
+    assert "`judge` passes 1," in write_readme.judged()
 
 
 def test_the_kept_records_are_a_run_of_the_history() -> None:

@@ -298,24 +298,30 @@ def allclose() -> str:
     return _table(["", *names, "benchdnn"], rows)
 
 
+ANSWER_RIGHT = ("falls_back", "stops_the_clock")  # cheats at something else than the answer
+RULES = ("1e-2", "1e-4", "1e-5", "2 x", "benchdnn")
+
+
 def judged() -> str:
     """How many cheats each rule passes, and how many right kernels `judge` has refused."""
     kept = json.loads((RESULTS / "judging.json").read_text())
     verdicts = kept["verdicts"]
-    cheats = [
-        rules
+    cheats = {
+        name: rules
         for name, rules in kept["rules"].items()
-        if name.startswith("cheats/") and verdicts[name] != ["right"]
-    ]
-    passed = {rule: sum(rules[rule] for rules in cheats) for rule in cheats[0]}
+        if name.startswith("cheats/") and Path(name).name.split(".py:")[0] not in ANSWER_RIGHT
+    }
+    passed = {rule: sum(rules[rule] for rules in cheats.values()) for rule in RULES}
+    judges = sum("right" in verdicts[name] for name in cheats)
     right = sum(name.startswith("right/") for name in verdicts)
     return (
         f"of the {len(cheats)} cheats that the tests keep (each a small file, with its reason) "
         f"`allclose` passes {passed['1e-2']} at 1e-2, {passed['1e-4']} at 1e-4 and "
-        f"{passed['1e-5']} at torch's defaults; FlashAttention's rule, at most twice the "
-        f"framework's error, passes {passed['2 x']}; benchdnn's thresholds, on inputs like its "
-        f"own, pass {passed['benchdnn']}. `judge` passes none, and of {kept['runs']['right']} runs "
-        f"of {right} right kernels, on {kept['seeds']} seeds, it has refused {kept['refused']}"
+        f"{passed['1e-5']} at `torch.testing.assert_close`'s defaults; FlashAttention's rule, at "
+        f"most twice the framework's error, passes {passed['2 x']}; benchdnn's thresholds, on "
+        f"inputs like its own, pass {passed['benchdnn']}. `judge` passes {judges or 'none'}, and "
+        f"of {kept['runs']['right']} runs of {right} right kernels, on {kept['seeds']} seeds, it "
+        f"has refused {kept['refused']}"
     )
 
 

@@ -83,6 +83,8 @@ def judge(
     if Path(kernel).is_dir():
         if abi is not None:
             refuse("A folder's kernels are Python files: --abi is for a function of a library.")
+        if task is not None:
+            refuse("A folder's kernels are judged as their ops: --task is for one candidate.")
         asked = {"op": op, "dtype": dtype, "level": level, "seed": seed, "lengths": lengths}
         asked |= {"device": device, "python": python}
         _folder(Path(kernel), out or Path("judged"), asked, resume, lang, as_json)
@@ -107,6 +109,7 @@ def judge(
         words += [option, value] if value != usual else []
     for text in length or ():
         words += ["--length", text]
+    words += ["--times"] if times else []
     words += ["--task", str(task)] if task else []
     record, replay = found.to_dict(), shlex.join(words)
     record |= {"task": covered} if covered else {}
@@ -160,7 +163,7 @@ def _folder(
     from refkernels.reporting.reading import RecordsError
 
     columns = (TextColumn("judging"), BarColumn(), MofNCompleteColumn(), Remaining())
-    drawn = progress_bar(*columns, TextColumn("{task.description}"))
+    drawn = progress_bar(*columns, TextColumn("{task.description}", markup=False))
     try:
         with drawn as bar, log_of(bar) as log:
             task = bar.add_task("", total=None)

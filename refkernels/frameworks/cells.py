@@ -20,7 +20,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -33,13 +33,16 @@ from refkernels.frameworks.catalog import Framework, FrameworkError
 from refkernels.frameworks.environments import Interpreter
 from refkernels.frameworks.process import UNSET
 from refkernels.frameworks.transport import SharedFolder, bits_dtype, unpack
+from refkernels.records.texts import showable
 
 Array = npt.NDArray[Any]
 CELL = Path(__file__).parent / "remote" / "cell.py"
 PAGE, ALIGNMENT = os.sysconf("SC_PAGESIZE") if hasattr(os, "sysconf") else 4096, 64
 LOADING = 120.0  # seconds: an import of a framework, and what the file compiles
 COMPILING = 60.0  # seconds, of the first call of a session at least: what it compiles for a shape
+_CHUNK = 1 << 16  # bytes: what a pipe holds
 _UNFORKABLE = ("jax", "cupy")
+_WITHOUT_ARRAYS = ("error", "unsupported", "oom")
 _NO_ARRAYS = (
     ArithmeticError,
     AttributeError,
@@ -71,7 +74,7 @@ class Reply:
     """What came back. `status`: "ok", "error", "unsupported", "oom", "killed" (by `signal`),
     "timeout"; `outputs`: arrays, or tuples of them, by name; `aliases`: the outputs that lie in an
     input's memory; `written`: the inputs that the kernel changed; `waited`: seconds, by the host's
-    clock, from the message to the first byte of the answer."""
+    clock, from the message to the last byte of the answer."""
 
     status: str
     reason: str = ""
@@ -111,6 +114,7 @@ class Cell:
         for name in UNSET if interpreter.source == "managed" else ():
             self._environment.pop(name, None)
         self._process: subprocess.Popen[bytes] | None = None
+        self._come = bytearray()  # read, and not yet asked for
         self._folder = SharedFolder()
         assert self._folder.path is not None
         self.path: Path = self._folder.path
@@ -167,13 +171,15 @@ class Cell:
             env=self._environment,
             start_new_session=True,
         )
+        self._come.clear()
         self._send({"fork": self.forks, "source": len(self._source)}, self._source)
         reply = self._line(LOADING)
-        if reply is None or reply["status"] != "ok":
+        if reply is None or reply.get("status") != "ok":
             self._end()
-            why = f"no answer in {LOADING:g} s" if reply is None else reply.get("reason", "")
+            answered = "" if reply is None else showable(str(reply.get("reason", "")))
+            why = f"no answer in {LOADING:g} s" if reply is None else answered
             raise FrameworkError(f"the kernel's file cannot be loaded ({why or 'it ended'})")
-        return str(reply["arrays"])
+        return str(reply.get("arrays"))
 
     def _send(self, message: Mapping[str, Any], content: bytes = b"") -> None:
         assert self._process is not None
@@ -185,13 +191,11 @@ class Cell:
 
     def _line(self, seconds: float) -> dict[str, Any] | None:
         """The next line; None where none comes in time, or the process is gone."""
-        text = bytearray()
         deadline = time.monotonic() + seconds
-        while not text.endswith(b"\n"):
-            piece = self._read(1, deadline)
-            if not piece:
+        while (end := self._come.find(b"\n") + 1) == 0:
+            if not self._more(deadline):
                 return None
-            text += piece
+        text = self._read(end, deadline)
         try:
             line = json.loads(text)
         except (ValueError, RecursionError):
@@ -199,17 +203,23 @@ class Cell:
         return line if isinstance(line, dict) else None
 
     def _read(self, most: int, deadline: float) -> bytes:
-        assert self._process is not None
-        assert self._process.stdout is not None
-        if not self._wait(deadline - time.monotonic()):
-            return b""
-        return os.read(self._process.stdout.fileno(), most)
+        """Some of the next bytes; none where none come in time."""
+        if not self._come:
+            self._more(deadline)
+        piece = bytes(self._come[:most])
+        del self._come[:most]
+        return piece
 
-    def _wait(self, seconds: float) -> bool:
-        """Whether there is something to read, now or within some seconds."""
+    def _more(self, deadline: float) -> bool:
+        """Read what comes in time; False for nothing."""
         assert self._process is not None
         assert self._process.stdout is not None
-        return bool(select.select([self._process.stdout.fileno()], [], [], max(seconds, 0.0))[0])
+        pipe = self._process.stdout.fileno()
+        if not select.select([pipe], [], [], max(deadline - time.monotonic(), 0.0))[0]:
+            return False
+        piece = os.read(pipe, _CHUNK)
+        self._come += piece
+        return bool(piece)
 
     def _end(self) -> None:
         process, self._process = self._process, None
@@ -240,22 +250,25 @@ class Session:
         path, message, layout = self._laid_out(call)
         begin = time.perf_counter()
         cell._send(message)
-        cell._wait(self._seconds)
-        waited = time.perf_counter() - begin
-        reply = cell._line(self._seconds - waited)
+        reply = cell._line(self._seconds)
         if reply is None:
             return self._gone()
-        if "ended" in reply:
-            self.over = True
-            number = -int(reply["ended"])
-            name = signal.Signals(number).name if number > 0 else f"exit status {-number}"
-            return Reply("killed", f"its process was ended by {name}", signal=max(number, 0))
-        self._seconds = cell._seconds
         try:
-            return replace(self._received(reply, path, layout), waited=waited)
+            if "ended" in reply:
+                return self._ended(-int(reply["ended"]))
+            self._seconds = cell._seconds
+            return self._received(reply, path, layout, begin)
         except _NO_ARRAYS:
             self._gone()
             return Reply("error", "its process sent something else than arrays")
+
+    def _ended(self, number: int) -> Reply:
+        self.over = True
+        try:
+            name = signal.Signals(number).name
+        except ValueError:  # a real-time signal, or none
+            name = f"signal {number}" if number > 0 else f"exit status {-number}"
+        return Reply("killed", f"its process was ended by {name}", signal=max(number, 0))
 
     def _gone(self) -> Reply:
         cell = self._cell
@@ -291,20 +304,23 @@ class Session:
         }  # fmt: skip
         return path, message, bytes(content)
 
-    def _received(self, reply: Mapping[str, Any], path: Path, layout: bytes) -> Reply:
+    def _received(self, reply: Mapping[str, Any], path: Path, layout: bytes, begin: float) -> Reply:
         if reply["status"] != "ok":
-            return Reply(str(reply["status"]), str(reply.get("reason", "")))
+            if reply["status"] not in _WITHOUT_ARRAYS:
+                raise ValueError
+            return Reply(str(reply["status"]), showable(str(reply.get("reason", ""))))
         outputs, aliases = {}, []
         deadline = time.monotonic() + LOADING
         for name, header in reply["outputs"].items():
             several = isinstance(header, list)
             arrays = [self._array(one, deadline) for one in (header if several else [header])]
-            outputs[str(name)] = tuple(arrays) if several else arrays[0]
+            outputs[showable(name)] = tuple(arrays) if several else arrays[0]
             if any(one["alias"] for one in (header if several else [header])):
-                aliases.append(str(name))
+                aliases.append(showable(name))
+        waited = time.perf_counter() - begin
         changed = path.read_bytes()[: len(layout)] != layout
         written = ("its inputs",) if changed else ()
-        return Reply("ok", "", outputs, tuple(aliases), written)
+        return Reply("ok", "", outputs, tuple(aliases), written, waited)
 
     def _array(self, header: Mapping[str, Any], deadline: float) -> Array:
         left, content = int(header["bytes"]), bytearray()

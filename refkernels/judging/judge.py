@@ -385,7 +385,10 @@ def _zeros(challenge: Challenge, outputs: Mapping[str, Any]) -> bool:
 
 
 def _nan(challenge: Challenge, outputs: Mapping[str, Any]) -> bool:
-    return all(np.isnan(array.astype(np.float64)).all() for array in _arrays(outputs))
+    return all(
+        formats.is_one(array.dtype) and np.isnan(array.astype(np.float64)).all()
+        for array in _arrays(outputs)
+    )
 
 
 def _memory(challenge: Challenge, outputs: Mapping[str, Any]) -> bool:

@@ -116,7 +116,7 @@ def _results(model: Model, challenge: Challenge, outputs: Outputs) -> bool:
     telling = False
     for name, got in outputs.items():
         exact = standards[0].reference.get(name)
-        if exact is None or got.shape != exact.shape:
+        if exact is None or not isinstance(got, np.ndarray) or got.shape != exact.shape:
             return False
         if not np.array_equal(_rounded(got, model.format), got, equal_nan=True):
             return False

@@ -1,6 +1,6 @@
 """How long a kernel takes, apart from its judging: calls with other content each, in one shape.
 
-The clock is the judge's, from the message to the first byte of the answer. So a time includes the
+The clock is the judge's, from the message to the last byte of the answer. So a time includes the
 way into the kernel's process and out of it, the same for every kernel of the op, and nothing that
 the kernel says about itself. The answers are judged like all others: a kernel that is another one
 on the clock is refused.

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from refkernels.records import codec, schema
+from refkernels.records.texts import showable
 from refkernels.records.words import SCHEMA
-from refkernels.reporting.words.escaping import showable
 
 Record = dict[str, Any]
 

@@ -55,6 +55,7 @@ CHEATS = {
     "race": (WRONG, ""),
     "launch_fails": (WRONG, "unwritten"),
     "falls_back": (RIGHT, ""),
+    "stops_the_clock": (RIGHT, ""),  # and timed truly, see below
 }
 
 
@@ -89,6 +90,14 @@ def test_a_cheat_is_refused_with_its_reason(name: str) -> None:
     kinds = {one.kind for one in found.reasons}
     assert found.verdict == verdict, found.reasons
     assert not reason or reason in kinds, kinds
+
+
+def test_the_clock_stops_at_the_last_byte() -> None:
+    kernel = f"{HERE}/cheats/stops_the_clock.py:softmax"
+    found = judge(kernel, level="quick", seed=SEED, times=True, examinations=SHARED)
+    assert found.verdict == RIGHT, found.reasons
+    assert found.time is not None
+    assert found.time["least"] >= 0.1
 
 
 @pytest.mark.parametrize(("path", "function"), [*right_kernels()], ids=lambda one: str(one)[-40:])

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
+from refkernels.cli import judge as command
 from refkernels.cli.app import app
 from refkernels.frameworks import kernels
-from refkernels.judging.folder import RECORDS
+from refkernels.judging import folder as folders
+from refkernels.judging.folder import NOT_JUDGED, RECORDS, Question, found, judge_all
+from refkernels.judging.judgement import Judgement
+from refkernels.records.journal import Json
 from refkernels.reporting.judging.leaderboard import board, write_leaderboard
 from refkernels.reporting.reading import read_records
 
@@ -110,3 +115,96 @@ def test_a_folder_without_kernels_is_refused_in_a_sentence(tmp_path: Path) -> No
     result = CliRunner().invoke(app, ["judge", str(tmp_path)])
     assert result.exit_code == 2
     assert "has no kernel" in result.output
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The files whose kernels are judged, all of them right; that of odd.py ends the judge."""
+    files: list[str] = []
+
+    def judged(kernel: str, **settings: object) -> Judgement:
+        files.append(Path(kernel.rpartition(":")[0]).name)
+        if files[-1] == "odd.py":
+            raise RuntimeError("half a \ud800")
+        if files[-1] == "stop.py":
+            raise KeyboardInterrupt
+        return Judgement(kernel, "gelu", "forward", "float32", "right", 1, "quick")
+
+    monkeypatch.setattr(folders, "judge", judged)
+    return files
+
+
+def kernel_in(folder: Path, name: str, answer: str = "x") -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(f"def gelu(x):\n    return {answer}\n", encoding="utf-8")
+
+
+def again(tmp_path: Path) -> list[Json]:
+    return judge_all(tmp_path / "mine", tmp_path / "out", Question(), resume=True)
+
+
+def test_what_is_new_or_has_changed_is_judged_again(tmp_path: Path, asked: list[str]) -> None:
+    for name in ("a.py", "b.py", "stop.py"):
+        kernel_in(tmp_path / "mine", name)
+    with pytest.raises(KeyboardInterrupt):
+        judge_all(tmp_path / "mine", tmp_path / "out", Question())
+    (tmp_path / "mine" / "stop.py").unlink()
+    kernel_in(tmp_path / "mine", "a.py", "0 * x")
+    asked.clear()
+    assert len(again(tmp_path)) == 2
+    assert asked == ["a.py"]
+    kernel_in(tmp_path / "mine", "c.py")
+    kernel_in(tmp_path / "mine", "b.py", "0 * x")
+    assert len(again(tmp_path)) == 3
+    assert asked == ["a.py", "b.py", "c.py"]
+    (tmp_path / "mine" / "a.py").unlink()
+    assert len(again(tmp_path)) == len(again(tmp_path)) == 2
+    assert asked == ["a.py", "b.py", "c.py"]
+
+
+def test_a_kernel_on_which_the_judge_fails_ends_no_folder(tmp_path: Path, asked: list[str]) -> None:
+    for name in ("odd.py", "right.py"):
+        kernel_in(tmp_path / "mine", name)
+    odd, right = judge_all(tmp_path / "mine", tmp_path / "out", Question())
+    assert odd["verdict"] == NOT_JUDGED
+    assert odd["why"] == "The judge failed on it (RuntimeError: half a \ufffd)."
+    assert right["verdict"] == "right"
+
+
+def test_a_file_whose_name_no_page_can_show_is_refused(tmp_path: Path) -> None:
+    kernel_in(tmp_path, "a\x1b.py")
+    named, (refusal,) = found(tmp_path)
+    assert not named
+    assert "rename it" in refusal["why"]
+    refusal["kernel"] += "\ud800|b"
+    _, (row,) = board([refusal])
+    assert row.kernel.endswith("\ufffd|b")
+
+
+def test_a_bar_in_a_name_ends_no_cell(tmp_path: Path, asked: list[str]) -> None:
+    kernel_in(tmp_path / "mine", "a|b.py")
+    judge_all(tmp_path / "mine", tmp_path / "out", Question())
+    _, page, _ = write_leaderboard(tmp_path / "out")
+    assert "a\\|b.py:gelu`" in page.read_text(encoding="utf-8")
+
+
+def test_the_line_that_shows_progress_reads_no_markup(
+    tmp_path: Path, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = []
+
+    def bar(*columns: object) -> object:
+        drawn.extend(columns)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "progress_bar", bar)
+    with pytest.raises(KeyboardInterrupt):
+        command._folder(tmp_path, tmp_path / "out", {}, False, "en", False)
+    name = "/[/x]/a.py:gelu"
+    assert drawn[-1].render(SimpleNamespace(description=name)).plain == name
+
+
+def test_a_folder_is_judged_by_no_task(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["judge", str(tmp_path), "--task", str(tmp_path / "t.py")])
+    assert result.exit_code == 2
+    assert "--task is for one candidate" in result.output

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -218,6 +219,78 @@ def test_a_product_of_matrices_alone_is_right_for_matrices(tmp_path: Path) -> No
     assert (found.verdict, found.axes) == ("right", (0,)), found.reasons
 
 
+ODD = """
+import os
+import sys
+import numpy as np
+
+def half_character_gelu(x):
+    raise ValueError(chr(0xD800) + "x")
+
+def signalled_gelu(x):
+    os.kill(os.getpid(), 35)
+
+def forging_gelu(x):
+    frame = sys._getframe()
+    while "pipe" not in frame.f_locals:
+        frame = frame.f_back
+    os.write(frame.f_locals["pipe"].write, b'{"ended": [1]}\\n')
+    return x
+
+def text_gelu(x):
+    return np.array(["a", "b"])
+"""
+
+
+@pytest.fixture
+def odd(tmp_path: Path) -> Path:
+    (tmp_path / "odd.py").write_text(ODD, encoding="utf-8")
+    return tmp_path / "odd.py"
+
+
+@pytest.mark.parametrize(
+    ("function", "status", "reason"),
+    [
+        ("half_character_gelu", "error", "ValueError: \ufffdx"),
+        pytest.param(
+            "signalled_gelu",
+            "killed",
+            "its process was ended by signal 35",
+            marks=pytest.mark.skipif(sys.platform != "linux", reason="a signal of Linux's"),
+        ),
+        ("forging_gelu", "error", "its process sent something else than arrays"),
+    ],
+)
+def test_whatever_a_process_says_is_a_reply_that_a_file_can_hold(
+    odd: Path, function: str, status: str, reason: str
+) -> None:
+    spec, _ = catalog.seat(f"{odd}:{function}")
+    (challenge,) = Drawer(registry.get("gelu"), "forward", "float32").typicals(
+        np.random.default_rng(0), 1
+    )
+    with Kernel(spec.framework, environments.find(spec), "cpu") as running:
+        reply = running.answer(challenge)
+        assert running.answer(challenge).status == status
+    assert (reply.status, reply.reason) == (status, reason)
+    reply.reason.encode()
+
+
+def test_a_kernel_that_gives_text_is_wrong(odd: Path) -> None:
+    assert verdict_on(f"{odd}:text_gelu", level="quick", seed=1).verdict == "wrong"
+
+
+def test_an_output_that_is_no_array_is_in_no_lower_precision() -> None:
+    (challenge,) = [one for one in drawn("layernorm") if one.family == "typical"]
+    right = challenge.standard().rounded
+    narrow = {
+        name: formats.cast(array, formats.BINARY16).astype(array.dtype)
+        for name, array in right.items()
+    }
+    model = precision.Model(formats.BINARY16, "results")
+    assert precision.found([(challenge, narrow)]) == model
+    assert precision.found([(challenge, {**narrow, "mean": (narrow["mean"],) * 2})]) is None
+
+
 def test_a_wrong_number_is_no_constant_and_no_array_is_no_zeros() -> None:
     (challenge,) = [one for one in drawn("sum") if one.family == "typical"]
     one, none = np.ones((), np.float32), np.ones((0,), np.float32)
@@ -262,13 +335,13 @@ def test_a_function_of_a_module_is_judged_in_its_file() -> None:
 def test_the_command_tells_the_verdict_and_its_seed(tmp_path: Path) -> None:
     kernel = f"{Path(__file__).parent}/cheats/tanh_for_erf.py:gelu"
     page = tmp_path / "page.md"
-    command = ["judge", kernel, "--level", "quick", "--seed", "7", "--out", str(page)]
+    command = ["judge", kernel, "--level", "quick", "--seed", "7", "--times", "--out", str(page)]
     result = CliRunner().invoke(app, [*command, "--json"])
     assert result.exit_code == 1
     record = json.loads(result.output)
     assert record["verdict"] == "wrong"
     assert record["cause"]["cause"] == "tanh_gelu"
-    assert record["replay"].endswith("--seed 7 --level quick")
+    assert record["replay"].endswith("--seed 7 --level quick --times")
     assert "tanh" in page.read_text(encoding="utf-8")
     again = CliRunner().invoke(app, [*command, "--lang", "zh"])
     assert "有误" in again.output

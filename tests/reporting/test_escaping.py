@@ -8,7 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from refkernels.reporting.words.escaping import clipped, code, escaped, showable
+from refkernels.records.texts import showable
+from refkernels.reporting.words.escaping import clipped, code, escaped
 
 ANY = st.text(st.characters(exclude_categories=())) | st.text("\\`*_[]|#~<>&;:/.whtpsa(!) \n\0\x1b")
 PLAIN = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])

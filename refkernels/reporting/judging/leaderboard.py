@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from refkernels.records.files import write_whole
+from refkernels.records.texts import showable
 from refkernels.records.words import SCHEMA
 from refkernels.reporting.answer.markdown import grid
 from refkernels.reporting.judging.views import MARKS, time_of
@@ -90,7 +91,8 @@ def _rows(records: Sequence[Record]) -> list[Row]:
         killed, alive = (len(one["mutants"][key]) for key in ("killed", "alive"))
         smallest = min(map(float, one["smallest_error_ulp"].values()), default=None)
         slower = seconds / min(times) if seconds else None
-        rows.append(Row(one["kernel"], seconds, slower, killed, killed + alive, smallest))
+        name = showable(one["kernel"])
+        rows.append(Row(name, seconds, slower, killed, killed + alive, smallest))
     return sorted(rows, key=lambda row: (row.seconds is None, row.seconds or 0.0, row.kernel))
 
 
@@ -100,7 +102,8 @@ def _refused(one: Record, lang: str) -> Refused:
         reason(each, lang) + (f" ({each['challenge']})" if each["challenge"] else "")
         for each in reasons
     ]
-    return Refused(one["kernel"], one["op"] or "", one["verdict"], why or [one.get("why", "")])
+    why = [showable(each) for each in why or [one.get("why", "")]]
+    return Refused(showable(one["kernel"]), one["op"] or "", one["verdict"], why)
 
 
 def lines(records: Sequence[Record], lang: str = "en") -> Iterator[str]:
@@ -148,17 +151,22 @@ def _markdown(groups: Sequence[Group], refused: Sequence[Refused], lang: str) ->
     words = WORDS[lang]
     parts = [f"# {words['board']}", _lead(groups, refused, lang), f"## {words['right_ones']}"]
     for group in groups:
-        rows = [[code(row.kernel), *_cells(row, lang)] for row in group.rows]
+        rows = [[_name(row.kernel), *_cells(row, lang)] for row in group.rows]
         parts += [f"### {escaped(_title(group, lang))}", grid(words["columns"], rows, "l----")]
     parts += [words["no_right"]] if not groups else []
     rows = [
-        [code(one.kernel), one.op, VERDICTS[lang][one.verdict], escaped("; ".join(one.why))]
+        [_name(one.kernel), one.op, VERDICTS[lang][one.verdict], escaped("; ".join(one.why))]
         for one in refused
     ]
     parts += [f"## {words['others']}", grid(words["refusals"], rows, "llll") if rows else ""]
     parts += [] if rows else [words["no_refused"]]
     parts += [f"## {words['read_board']}", words["clock"], words["wrong_refused"]]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _name(kernel: str) -> str:
+    """A kernel's name in a table of Markdown's, which a bar would end a cell of."""
+    return code(kernel).replace("|", "\\|")
 
 
 def _html(groups: Sequence[Group], refused: Sequence[Refused], lang: str) -> str:

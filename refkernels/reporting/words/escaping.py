@@ -9,18 +9,10 @@ from __future__ import annotations
 
 import re
 
-# Control characters, half characters, and the marks that turn the direction of writing around.
-_UNSHOWABLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
-)
+from refkernels.records.texts import showable
+
 _MARKS = re.compile(r"([\\`*_\[\]|#~])")
 _ADDRESS = re.compile(r":(?=//)|(?<=\bwww)\.", re.IGNORECASE)
-
-
-def showable(text: str) -> str:
-    """The text with a replacement character for each that cannot be shown; tabs and line feeds
-    stay."""
-    return _UNSHOWABLE.sub("\ufffd", text)
 
 
 def clipped(text: str, length: int = 300) -> str:
