@@ -125,6 +125,7 @@ class Processes(Crew):
         super().__init__(usable_cores() if width is None else width)
         self._executor: Any = None
         self._starting: threading.Thread | None = None
+        self._closed = False
         if "forkserver" in multiprocessing.get_all_start_methods():
             from multiprocessing import forkserver, resource_tracker
 
@@ -154,6 +155,8 @@ class Processes(Crew):
         from concurrent.futures import ProcessPoolExecutor
 
         self._settle()
+        if self._closed:
+            raise BrokenExecutor("The workers were let go.")
         if self._executor is None:
             self._executor = ProcessPoolExecutor(
                 self.width, self._context, initializer=_begin, initargs=(self._lifeline,)
@@ -167,6 +170,7 @@ class Processes(Crew):
 
     def close(self, at_once: bool = False) -> None:
         self._settle()
+        self._closed = True
         if at_once:
             self._end.close()
         if self._executor is not None:
@@ -176,8 +180,9 @@ class Processes(Crew):
         self._lifeline.close()
 
     def _settle(self) -> None:
-        if self._starting is not None:
-            self._starting.join()
+        starting = self._starting  # several threads may wait for it
+        if starting is not None:
+            starting.join()
             self._starting = None
 
 
