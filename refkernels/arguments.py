@@ -82,15 +82,6 @@ def as_seconds(value: Any, name: str) -> float:
     return float(value)
 
 
-def as_count(value: Any, name: str) -> int:
-    """A whole number >= 1. Raises TypeError for what is none, ValueError otherwise."""
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{name} is of type {type(value).__name__}, but it must be a whole number.")
-    if value < 1:
-        raise ValueError(f"{name} is {value}, but it must be 1 or more.")
-    return value
-
-
 def as_path(value: Any, name: str) -> Path:
     """A path. Raises TypeError for anything but a path, ValueError if no file can have the name."""
     if not isinstance(value, str | os.PathLike):

@@ -50,7 +50,7 @@ def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Directio
     """The formula's params. `largest`: whether the norm is the largest magnitude; `count`: the
     number of tensors."""
     formula_params = dict(params)
-    for name in ("max_norm", "eps", "max_value"):
+    for name in ("max_norm", "max_value"):
         if name in formula_params and not 0.0 <= as_real(formula_params[name], name) < math.inf:
             raise ValueError(
                 f"{name} is {formula_params[name]!r}: it must be a finite number, 0 or more."

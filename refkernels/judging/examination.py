@@ -37,6 +37,7 @@ class Examination:
         self.seed = seed
         self._rounds: dict[int, list[Challenge]] = {}
         self._told: dict[int, tuple[str, ...]] = {}
+        self._shown: dict[tuple[int, ...], mutants.Shown] = {}
 
     @cached_property
     def calls(self) -> Protocol:
@@ -68,10 +69,6 @@ class Examination:
             telling = [one for one in answered if one.plain and self.told(one)]
             self._shown[key] = mutants.shown(telling, self.drawer.roles)
         return self._shown[key]
-
-    @cached_property
-    def _shown(self) -> dict[tuple[int, ...], mutants.Shown]:
-        return {}
 
 
 class Examinations:

@@ -291,6 +291,5 @@ def backward(op, inputs, cotangent, params):
 
 
 def synchronize(device):
-    (
-        jax.device_put(0.0, device_of(device)) + 0.0
-    ).block_until_ready()  # a device runs its work in order
+    # A device runs its work in order.
+    (jax.device_put(0.0, device_of(device)) + 0.0).block_until_ready()

@@ -10,7 +10,6 @@ from typing import Any
 
 import refkernels
 from refkernels.arguments import (
-    as_count,
     as_flag,
     as_function,
     as_names,
@@ -19,6 +18,7 @@ from refkernels.arguments import (
     as_settings,
 )
 from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.scalars import as_count
 from refkernels.frameworks import catalog
 from refkernels.frameworks.catalog import FrameworkError
 from refkernels.frameworks.gateway import Session, split_settings
