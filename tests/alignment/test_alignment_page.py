@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from refkernels.cli.app import app
 from refkernels.reporting.alignment import html
-from refkernels.reporting.alignment.rendered import blocks, inline
+from refkernels.reporting.rendered import blocks, inline
 
 
 @pytest.fixture(scope="module")

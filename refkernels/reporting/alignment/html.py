@@ -12,8 +12,8 @@ from markupsafe import Markup
 
 from refkernels.reporting.alignment.page import layers_table, markdown, words_of
 from refkernels.reporting.alignment.plots import draw_losses
-from refkernels.reporting.alignment.rendered import blocks, inline
 from refkernels.reporting.measure.pages import TEMPLATES, template
+from refkernels.reporting.rendered import blocks, inline
 
 STYLES = {"same": "v-correct", "different": "v-exceeds", "undecidable": "v-unusual"}
 

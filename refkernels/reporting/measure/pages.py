@@ -37,6 +37,7 @@ from refkernels.reporting.measure.series import growth_plots, safe_name, spreads
 from refkernels.reporting.measure.study import Measurement, Study, as_number, known_cause
 from refkernels.reporting.measure.symptoms import cards, cause_text
 from refkernels.reporting.reading import Record
+from refkernels.reporting.rendered import inline
 from refkernels.reporting.words import escaping, numerals, vocabulary
 from refkernels.reporting.words.report import counted, words_of
 
@@ -299,7 +300,7 @@ def _environment(html: bool) -> jinja2.Environment:
         md=lambda value: escaping.escaped(str(value)), datum=_datum,
         ulps=numerals.ulps, ulp_figure=numerals.ulp_figure,
         code=escaping.code, brief=_brief, within=_within,
-        svg=lambda plot: Markup(plot.inline),
+        svg=lambda plot: Markup(plot.inline), inline=lambda text: Markup(inline(text)),
     )  # fmt: skip
     environment.globals["share"] = numerals.share
     return environment

@@ -87,9 +87,9 @@ _WORDS: dict[str, tuple[str, str]] = {
     "scope": (
         "Measured by default: {units} of {total} questions (a case in one format and direction). "
         "The others, more cases of the same kinds, the large ones and most of those in bfloat16, "
-        "are measured by refkernels measure --full.",
+        "are measured by `refkernels measure --full`.",
         "默认只测 {total} 个问题（一个用例、一种格式、一个方向）中的 {units} 个；"
-        "其余的（同类的更多用例、大用例、bfloat16 的大部分）由 refkernels measure --full 测量。",
+        "其余的（同类的更多用例、大用例、bfloat16 的大部分）由 `refkernels measure --full` 测量。",
     ),
     # cards
     "cards_note": (
