@@ -192,6 +192,17 @@ BUILTIN = (
         requirements=("numpy", "onnx"),
         pins=(Pin(">=1.24", ">=3.11,<3.15"), Pin("<1.24", ">=3.9,<3.14")),
     ),
+    Framework(
+        "tensorflow",
+        REMOTE / "tensorflow_adapter.py",
+        distributions=("tensorflow", "tensorflow-cpu"),
+        version="2.21.0",
+        pins=(
+            Pin(">=2.21", ">=3.10,<3.14"),
+            Pin(">=2.20,<2.21", ">=3.9,<3.14"),
+            Pin(">=2.16,<2.20", ">=3.9,<3.13"),
+        ),
+    ),
 )
 
 _registered: dict[str, Framework] = {}

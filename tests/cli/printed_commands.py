@@ -26,7 +26,7 @@ from refkernels.frameworks.catalog import Spec
 from refkernels.frameworks.environments import Interpreter
 from refkernels.runs.sweeps import Crew
 
-REAL = ("torch", "paddle", "oneflow", "mindspore", "jax", "onnxruntime")
+REAL = ("torch", "paddle", "oneflow", "mindspore", "jax", "onnxruntime", "tensorflow")
 RELEASED = [Version("1.9.0"), Version("2.13.0")]  # as the index may list them
 ENTRY = "acos-at-one"
 # What a reader puts in the place of a word in capitals.

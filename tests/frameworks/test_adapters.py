@@ -100,12 +100,13 @@ def test_an_adapter_needs_numpy_its_framework_and_the_standard_library(
         elif isinstance(node, ast.ImportFrom):
             imported.add(str(node.module).split(".")[0])
     allowed = {"numpy", framework.module, *sys.stdlib_module_names}
-    # Of an Ascend build; what compiles libm's loop where it happens to be there; what JAX requires
-    # itself; and what writes the graphs.
+    # Of an Ascend build; what compiles libm's loop where it happens to be there; what JAX and
+    # TensorFlow require themselves; and what writes the graphs.
     allowed |= {
         "torch": {"torch_npu"},
         "libm": {"numba"},
         "jax": {"jaxlib", "ml_dtypes"},
+        "tensorflow": {"keras"},
         "onnxruntime": {"onnx"},
     }.get(framework.name, set())
     assert imported <= allowed
@@ -144,12 +145,13 @@ def test_what_an_adapter_composes_is_called_composed() -> None:
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "FORMULAS":
                 namespace = ast.literal_eval(node.value)
         seen[framework.name] = tuple(name for name in namespace if name in ATTENTION)
-        if framework.name not in ("numpy", "jax", "onnxruntime"):
+        if framework.name not in ("numpy", "jax", "onnxruntime", "tensorflow"):
             assert set(namespace) <= set(ATTENTION)
             assert all(name.endswith(" ops") for name in namespace.values())
     assert seen == {
         "numpy": ATTENTION, "libm": (), "torch": ("rotary",), "paddle": ("rotary",),
         "oneflow": ATTENTION, "mindspore": ATTENTION, "jax": ("rotary",), "onnxruntime": (),
+        "tensorflow": ("rotary",),
     }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from refkernels.frameworks.catalog import Framework, Pin
 def test_the_frameworks_are_there() -> None:
     assert [f.name for f in catalog.BUILTIN] == [
         "numpy", "libm", "torch", "paddle", "oneflow", "mindspore", "jax", "onnxruntime",
+        "tensorflow",
     ]  # fmt: skip
     assert all(f.adapter.is_file() for f in catalog.BUILTIN)
 
@@ -56,6 +57,7 @@ def test_the_pinned_requirements_are_those_that_work() -> None:
     assert wanted["paddle"] == ("paddlepaddle==3.3.1", "setuptools")
     assert wanted["mindspore"] == ("mindspore==2.10.0", "numpy<2")
     assert wanted["jax"] == ("jax==0.10.2", "numpy")
+    assert wanted["tensorflow"] == ("tensorflow==2.21.0",)
     assert wanted["onnxruntime"] == ("onnxruntime==1.32.0", "numpy", "onnx")
     assert wanted["oneflow"] == (
         "oneflow==0.9.0",

@@ -1,4 +1,5 @@
-"""JAX and ONNX Runtime, which are not in the report: `refkernels env create jax onnxruntime`."""
+"""JAX, TensorFlow and ONNX Runtime, which are not in the report: `refkernels env create` adds
+them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,12 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import refkernels
 from refkernels import registry
 from refkernels.frameworks.gateway import Session
 from refkernels.runs import measurement
 
 BOTH = ("matmul", "linear", "layernorm", "rms_norm", "softmax", "sum", "gelu", "conv2d")
-OPS = {"jax": (*BOTH, "rotary"), "onnxruntime": BOTH}
+OPS = {"jax": (*BOTH, "rotary"), "tensorflow": (*BOTH, "attention"), "onnxruntime": BOTH}
 
 
 @pytest.mark.parametrize("name", OPS)
@@ -29,7 +31,9 @@ def test_ordinary_inputs_show_rounding_at_most(
         if r["kind"] == "measurement" and r["status"] == "ok"
     }
     asked = {(op, way) for op, case in first.items() for way in case.directions}
-    assert set(judged) == {(op, way) for op, way in asked if name == "jax" or way == "forward"}
+    assert set(judged) == {
+        (op, way) for op, way in asked if name != "onnxruntime" or way == "forward"
+    }
     assert set(judged.values()) <= {"rounding", "correctly_rounded"}, judged
 
 
@@ -43,6 +47,30 @@ def test_onnxruntime_s_limits_are_reasons(session_for: Callable[[str], Session])
         assert reply.status == "unsupported"
         assert reason in str(reply.reason)
     assert "no gradients" in str(session.run("sin", "backward", {"x": x, "dy": x}).reason)
+
+
+@pytest.mark.parametrize("op", ["rmsprop", "adagrad"])
+def test_keras_s_optimizers_are_told_as_the_definitions_that_they_are(
+    op: str, session_for: Callable[[str], Session]
+) -> None:
+    session, asked = session_for("tensorflow"), registry.get(op)
+    case = next(case for case in asked.cases() if case.name.startswith(f"{op}/invariance"))
+    inputs, params = case.build("float32")
+    answer = session.run(op, "forward", inputs, params).outputs
+    found = refkernels.explain(op, inputs, answer, params=params)
+    assert (found.cause, found.confidence) == ("decay_decoupled", "proven")
+
+
+def test_tensorflow_has_bfloat16_and_jit_is_a_flag(session_for: Callable[[str], Session]) -> None:
+    import ml_dtypes
+
+    session, x = session_for("tensorflow"), np.linspace(-1, 1, 6).reshape(2, 3)
+    reply = session.run("softmax", "forward", {"x": x.astype(ml_dtypes.bfloat16)}, {"axis": -1})
+    assert reply.outputs["y"].dtype == ml_dtypes.bfloat16
+    reply = session.run("expm1", "backward", {"x": x, "dy": np.ones_like(x)})
+    np.testing.assert_allclose(reply.outputs["dx"], np.exp(x), rtol=1e-15)
+    with Session("tensorflow@jit=1") as compiled:
+        assert compiled.run("layernorm", "forward", {"x": x}, {"eps": 1e-5}).ok
 
 
 def test_jax_has_float64_and_bfloat16_and_jit_is_a_flag(

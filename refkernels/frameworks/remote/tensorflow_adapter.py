@@ -1,0 +1,454 @@
+"""TensorFlow 2.16 and newer, with the Keras 3 that it installs; eagerly, gradients by a tape.
+
+What TensorFlow itself has no function for is Keras's: its layers, losses and optimizers, and the
+functions of `keras.ops`.
+"""
+
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import ops
+
+JIT = {"on": False}
+
+
+def truth(text):
+    if text.lower() not in ("1", "0", "true", "false", "on", "off", "yes", "no"):
+        raise ValueError("%r is neither true nor false" % text)
+    return text.lower() in ("1", "true", "on", "yes")
+
+
+FLAGS = {
+    "num_threads": (
+        lambda: tf.config.threading.get_intra_op_parallelism_threads(),
+        lambda v: tf.config.threading.set_intra_op_parallelism_threads(int(v)),
+    ),
+    "tensor_float_32": (
+        lambda: tf.config.experimental.tensor_float_32_execution_enabled(),
+        lambda v: tf.config.experimental.enable_tensor_float_32_execution(truth(v)),
+    ),
+    "deterministic_ops": (
+        None,
+        lambda v: truth(v) and tf.config.experimental.enable_op_determinism(),
+    ),
+    "jit": (None, lambda v: JIT.update(on=truth(v))),
+}
+FORMULAS = {"linear": "TensorFlow ops", "swiglu": "TensorFlow ops", "rotary": "TensorFlow ops"}
+
+
+def axes(axis):
+    return list(axis) if isinstance(axis, (list, tuple)) else axis
+
+
+def norm(x, axis=-1):
+    if isinstance(axis, (list, tuple)) and len(axis) > 2:
+        raise NotImplementedError("tf.norm takes one axis, two, or all")
+    return tf.norm(x, axis=axes(axis))
+
+
+def spread(function, x, axis, ddof):
+    if ddof:
+        raise NotImplementedError("TensorFlow's variance has ddof 0 only")
+    return function(x, axes(axis))
+
+
+def matmul(a, b):
+    if min(a.ndim, b.ndim) < 2:
+        raise NotImplementedError("tf.matmul takes no vectors")
+    return tf.matmul(a, b)
+
+
+def linear(x, weight, bias=None):
+    """As Keras's Dense: a product of rows, then the bias."""
+    y = tf.matmul(tf.reshape(x, [-1, x.shape[-1]]), weight, transpose_b=True)
+    y = tf.reshape(y, [*x.shape[:-1], weight.shape[0]])
+    return y if bias is None else tf.nn.bias_add(y, bias)
+
+
+def layernorm(x, weight=None, bias=None, eps=1e-5, normalized_shape=None):
+    """What keras.layers.LayerNormalization calls."""
+    rank = 1 if normalized_shape is None else len(normalized_shape)
+    own = list(range(x.ndim - rank, x.ndim))
+    return ops.layer_normalization(x, weight, bias, axis=own, epsilon=eps)
+
+
+def rms_norm(x, weight=None, eps=1e-5):
+    return ops.rms_normalization(x, weight, axis=-1, epsilon=eps)
+
+
+def layer(kind, x, trained, held=(), training=False, **options):
+    """A call of a layer of channels that are axis 1: (y, its new statistics). `trained` are weight
+    and bias."""
+    options.update(scale=trained[0] is not None, center=trained[1] is not None)
+    made = getattr(keras.layers, kind)(axis=1, dtype=x.dtype.name, **options)
+    made.build(x.shape)
+    given = [array for array in trained if array is not None]
+    return made.stateless_call(given, list(held), x, **({"training": True} if training else {}))
+
+
+def batch_norm(
+    x, weight=None, bias=None, running_mean=None, running_var=None, training=True, momentum=0.1,
+    eps=1e-5,
+):  # fmt: skip
+    """Keras's momentum is the share of the old statistics."""
+    if x.ndim < 2:
+        raise NotImplementedError("Keras's BatchNormalization takes two axes or more")
+    old_mean = tf.zeros(x.shape[1], x.dtype) if running_mean is None else running_mean
+    old_var = tf.ones(x.shape[1], x.dtype) if running_var is None else running_var
+    options = {"momentum": 1.0 - momentum, "epsilon": eps}
+    y, (new_mean, new_var) = layer(
+        "BatchNormalization", x, (weight, bias), (old_mean, old_var), training, **options
+    )
+    return {"y": y, "new_mean": new_mean, "new_var": new_var}
+
+
+def group_norm(x, weight=None, bias=None, num_groups=1, eps=1e-5):
+    return layer("GroupNormalization", x, (weight, bias), groups=num_groups, epsilon=eps)[0]
+
+
+def instance_norm(x, weight=None, bias=None, eps=1e-5):
+    return group_norm(x, weight, bias, x.shape[1], eps)
+
+
+def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
+    """keras.ops.dot_product_attention, whose arrays have the heads last but one."""
+    if q.ndim != 4 or lengths is not None:
+        raise NotImplementedError("keras.ops.dot_product_attention takes (batch, rows, heads, d)")
+    if causal == "bottom_right" and q.shape[-2] != k.shape[-2]:
+        raise NotImplementedError("Keras aligns causal masks top left")
+    heads = [tf.transpose(array, [0, 2, 1, 3]) for array in (q, k, v)]
+    shape = [*q.shape[:-1], k.shape[-2]]
+    bias, kept = (None if a is None else tf.broadcast_to(a, shape) for a in (mask, keep))
+    y = ops.dot_product_attention(
+        *heads, bias=bias, mask=kept, scale=scale, is_causal=causal != "none"
+    )
+    return tf.transpose(y, [0, 2, 1, 3])
+
+
+def rotary(x, position, base=10000.0, layout="half", dim=None):
+    """As in models: the angles are computed in float32."""
+    dim = x.shape[-1] if dim is None else dim
+    steps = tf.cast(tf.range(0, dim, 2), tf.float32) / dim
+    angles = tf.cast(position[..., None], tf.float32) * (1.0 / tf.pow(float(base), steps))
+    cos, sin = tf.cast(tf.cos(angles), x.dtype), tf.cast(tf.sin(angles), x.dtype)
+    own, rest = x[..., :dim], x[..., dim:]
+    if layout == "half":
+        a, b = own[..., : dim // 2], own[..., dim // 2 :]
+        y = tf.concat([a * cos - b * sin, b * cos + a * sin], -1)
+    else:
+        a, b = own[..., ::2], own[..., 1::2]
+        y = tf.reshape(tf.stack([a * cos - b * sin, b * cos + a * sin], -1), tf.shape(own))
+    return tf.concat([y, rest], -1)
+
+
+def conv(x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
+    """On a CPU channels come last. The number of groups follows from the shapes."""
+    rank = weight.ndim - 2
+    steps, wide = ([n] * rank if isinstance(n, int) else list(n) for n in (stride, dilation))
+    if max(steps) > 1 and max(wide) > 1:
+        raise NotImplementedError("tf.nn.convolution takes no stride beside a dilation")
+    x = tf.transpose(x, [0, *range(2, rank + 2), 1])
+    if not isinstance(padding, str):
+        ends = [padding] * rank if isinstance(padding, int) else list(padding)
+        ends = [end for end in ends for _ in range(2)] if len(ends) == rank else ends
+        x = tf.pad(x, [[0, 0], *([*ends[2 * k : 2 * k + 2]] for k in range(rank)), [0, 0]])
+        padding = "valid"
+    kernel = tf.transpose(weight, [*range(2, rank + 2), 1, 0])
+    y = tf.nn.convolution(x, kernel, steps, padding.upper(), dilations=wide)
+    y = y if bias is None else tf.nn.bias_add(y, bias)
+    return tf.transpose(y, [0, rank + 1, *range(1, rank + 1)])
+
+
+def embedding(weight, indices, padding_idx=None):
+    if padding_idx is not None:
+        raise NotImplementedError("tf.nn.embedding_lookup has no padding_idx")
+    return tf.nn.embedding_lookup(weight, indices)
+
+
+REDUCTIONS = {"mean": "sum_over_batch_size", "sum": "sum", "none": "none"}
+
+
+def loss_of(kind, x, target, reduction, **options):
+    made = getattr(keras.losses, kind)(
+        reduction=REDUCTIONS[reduction], dtype=x.dtype.name, **options
+    )
+    return made(target, x)
+
+
+def cross_entropy(x, target, weight=None, reduction="mean", ignore_index=-100, label_smoothing=0.0):
+    if weight is not None or label_smoothing:
+        raise NotImplementedError(
+            "Keras's SparseCategoricalCrossentropy takes neither weights of classes nor smoothing"
+        )
+    return loss_of(
+        "SparseCategoricalCrossentropy", x, target, reduction, from_logits=True,
+        ignore_class=ignore_index,
+    )  # fmt: skip
+
+
+def soft_cross_entropy(x, target, weight=None, reduction="mean", label_smoothing=0.0):
+    if weight is not None:
+        raise NotImplementedError("Keras's CategoricalCrossentropy takes no weights of classes")
+    return loss_of(
+        "CategoricalCrossentropy", x, target, reduction, from_logits=True,
+        label_smoothing=label_smoothing,
+    )  # fmt: skip
+
+
+def elementwise(kind):
+    """A loss of Keras, which takes means over the last axis before anything else."""
+
+    def function(x, target, reduction="mean", **options):
+        if reduction != "mean":
+            raise NotImplementedError("Keras's %s takes the mean of each row first" % kind)
+        return loss_of(kind, x, target, reduction, **options)
+
+    return function
+
+
+def bce_with_logits(x, target, weight=None, pos_weight=None, reduction="mean"):
+    if pos_weight is None:
+        each = tf.nn.sigmoid_cross_entropy_with_logits(labels=target, logits=x)
+    else:
+        each = tf.nn.weighted_cross_entropy_with_logits(target, x, pos_weight)
+    each = each if weight is None else each * weight
+    return {"mean": tf.reduce_mean, "sum": tf.reduce_sum, "none": tf.identity}[reduction](each)
+
+
+def one_step(optimizer, param, grad, state, step=1, lr=0.01, eps=None, weight_decay=0.0, **options):
+    """A step of Keras's own optimizer; `state` is {our name: (Keras's name, tensor or None)}."""
+    if eps is not None:
+        options["epsilon"] = eps
+    decay = weight_decay or (0.0 if optimizer == "AdamW" else None)
+    made = getattr(keras.optimizers, optimizer)(lr, weight_decay=decay, **options)
+    own = keras.Variable(param, dtype=param.dtype.name, name="weight")
+    made.build([own])
+    made.iterations.assign(step - 1)
+    held = {ours: getattr(made, name)[0] for ours, (name, x) in state.items() if x is not None}
+    for ours, variable in held.items():
+        variable.assign(state[ours][1])
+    made.apply([grad], [own])
+    return {name: variable.value for name, variable in {"param": own, **held}.items()}
+
+
+def sgd(param, grad, buf=None, lr=0.01, weight_decay=0.0, **options):
+    if buf is not None:
+        raise NotImplementedError("Keras's SGD keeps lr inside of its velocity")
+    return one_step("SGD", param, grad, {}, lr=lr, weight_decay=weight_decay)
+
+
+def adam(param, grad, m, v, vmax=None, kind="Adam", lr=1e-3, eps=1e-8, **options):
+    state = {"m": ("_momentums", m), "v": ("_velocities", v), "vmax": ("_velocity_hats", vmax)}
+    for name in ("beta1", "beta2"):
+        if name in options:
+            options["beta_" + name[-1]] = options.pop(name)
+    if kind != "Lamb":
+        options["amsgrad"] = vmax is not None
+    return one_step(kind, param, grad, state, lr=lr, eps=eps, **options)
+
+
+def adamw(weight_decay=0.01, **given):
+    return adam(weight_decay=weight_decay, kind="AdamW", **given)
+
+
+def lamb(eps=1e-6, weight_decay=0.01, **given):
+    return adam(eps=eps, weight_decay=weight_decay, kind="Lamb", **given)
+
+
+def adagrad(param, grad, accum, lr_decay=0.0, eps=1e-10, **options):
+    if lr_decay:
+        raise NotImplementedError("Keras's Adagrad has no lr_decay")
+    return one_step("Adagrad", param, grad, {"accum": ("_accumulators", accum)}, eps=eps, **options)
+
+
+def rmsprop(param, grad, accum, mean=None, buf=None, rho=0.99, momentum=0.9, eps=1e-8, **options):
+    state = {"accum": ("_velocities", accum), "mean": ("_average_gradients", mean)}
+    state["buf"] = ("_momentums", buf)
+    options = dict(options, rho=rho, centered=mean is not None)
+    options["momentum"] = 0.0 if buf is None else momentum
+    return one_step("RMSprop", param, grad, state, eps=eps, **options)
+
+
+def lion(param, grad, m, lr=1e-4, beta1=0.9, beta2=0.99, **options):
+    options = dict(options, lr=lr, beta_1=beta1, beta_2=beta2)
+    return one_step("Lion", param, grad, {"m": ("_momentums", m)}, **options)
+
+
+def pieces(grads, tensor):
+    return tf.split(grads, np.bincount(np.asarray(tensor)).tolist())
+
+
+def clip_by_global_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="eps", norm_type=2.0):
+    if way != "max" or norm_type != 2.0:
+        raise NotImplementedError("tf.clip_by_global_norm has only way='max' and norm_type=2")
+    clipped, norm = tf.clip_by_global_norm(pieces(grads, tensor), max_norm)
+    return {"clipped": tf.concat(clipped, 0), "norm": norm}
+
+
+def clip_by_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="max", norm_type=2.0):
+    if way != "max" or norm_type != 2.0:
+        raise NotImplementedError("tf.clip_by_norm has only way='max' and norm_type=2")
+    return tf.concat([tf.clip_by_norm(piece, max_norm) for piece in pieces(grads, tensor)], 0)
+
+
+OPS = {
+    "matmul": ("c", matmul),
+    "scaled_matmul": ("c", "TensorFlow has no scaled product of narrow operands on a CPU"),
+    "linear": ("y", linear),
+    "layernorm": ("y", layernorm),
+    "sum": ("y", lambda x, axis=-1: tf.reduce_sum(x, axes(axis))),
+    "mean": ("y", lambda x, axis=-1: tf.reduce_mean(x, axes(axis))),
+    "var": ("y", lambda x, axis=-1, ddof=0: spread(tf.math.reduce_variance, x, axis, ddof)),
+    "std": ("y", lambda x, axis=-1, ddof=0: spread(tf.math.reduce_std, x, axis, ddof)),
+    "norm": ("y", norm),
+    "prod": ("y", lambda x, axis=-1: tf.reduce_prod(x, axes(axis))),
+    "max": ("y", lambda x, axis=-1: tf.reduce_max(x, axes(axis))),
+    "cumsum": ("y", lambda x, axis=-1: tf.cumsum(x, axis)),
+    "logsumexp": ("y", lambda x, axis=-1: tf.reduce_logsumexp(x, axes(axis))),
+    "sin": ("y", lambda x: tf.sin(x)),
+    "cos": ("y", lambda x: tf.cos(x)),
+    "tan": ("y", lambda x: tf.tan(x)),
+    "asin": ("y", lambda x: tf.asin(x)),
+    "acos": ("y", lambda x: tf.acos(x)),
+    "atan": ("y", lambda x: tf.atan(x)),
+    "sinpi": ("y", "TensorFlow has no sinpi"),
+    "cospi": ("y", "TensorFlow has no cospi"),
+    "exp": ("y", lambda x: tf.exp(x)),
+    "exp2": ("y", lambda x: ops.exp2(x)),
+    "expm1": ("y", lambda x: tf.math.expm1(x)),
+    "log": ("y", lambda x: tf.math.log(x)),
+    "log2": ("y", lambda x: ops.log2(x)),
+    "log10": ("y", lambda x: ops.log10(x)),
+    "log1p": ("y", lambda x: tf.math.log1p(x)),
+    "sinh": ("y", lambda x: tf.sinh(x)),
+    "cosh": ("y", lambda x: tf.cosh(x)),
+    "tanh": ("y", lambda x: tf.tanh(x)),
+    "sigmoid": ("y", lambda x: tf.sigmoid(x)),
+    "silu": ("y", lambda x: tf.nn.silu(x)),
+    "softplus": ("y", lambda x: tf.nn.softplus(x)),
+    "erf": ("y", lambda x: tf.math.erf(x)),
+    "erfc": ("y", lambda x: tf.math.erfc(x)),
+    "gelu": ("y", lambda x: tf.nn.gelu(x)),
+    "gelu_tanh": ("y", lambda x: tf.nn.gelu(x, approximate=True)),
+    "hardswish": ("y", lambda x: ops.hard_silu(x)),
+    "mish": ("y", lambda x: keras.activations.mish(x)),
+    "hardsigmoid": ("y", lambda x: ops.hard_sigmoid(x)),
+    "elu": ("y", lambda x, alpha=1.0: ops.elu(x, alpha)),
+    "selu": ("y", lambda x: tf.nn.selu(x)),
+    "softsign": ("y", lambda x: tf.nn.softsign(x)),
+    "log_sigmoid": ("y", lambda x: tf.math.log_sigmoid(x)),
+    "swiglu": ("y", lambda a, b: tf.nn.silu(a) * b),
+    "pow": ("y", lambda x, exponent: tf.pow(x, exponent)),
+    "atan2": ("y", lambda a, b: tf.atan2(a, b)),
+    "hypot": ("y", lambda a, b: ops.hypot(a, b)),
+    "dropout": ("y", "TensorFlow's dropout takes no mask: it draws its own"),
+    "clip_by_global_norm": ("clipped", clip_by_global_norm),
+    "clip_by_norm": ("clipped", clip_by_norm),
+    "clip_by_value": (
+        "clipped",
+        lambda grads, max_value=1.0: tf.clip_by_value(grads, -max_value, max_value),
+    ),
+    "softmax": ("y", lambda x, axis=-1: tf.nn.softmax(x, axis)),
+    "log_softmax": ("y", lambda x, axis=-1: tf.nn.log_softmax(x, axis)),
+    "cross_entropy": ("loss", cross_entropy),
+    "nll": ("loss", "TensorFlow has no loss of log-probabilities"),
+    "soft_cross_entropy": ("loss", soft_cross_entropy),
+    "masked_lm_loss": ("loss", "TensorFlow has no loss of masked language models"),
+    "mse": ("loss", elementwise("MeanSquaredError")),
+    "l1": ("loss", elementwise("MeanAbsoluteError")),
+    "huber": ("loss", elementwise("Huber")),
+    "smooth_l1": ("loss", "TensorFlow has no smooth_l1 (Huber over delta is one)"),
+    "kl_div": ("loss", "Keras's KLDivergence takes probabilities, not their logarithms"),
+    "bce_with_logits": ("loss", bce_with_logits),
+    "attention": ("y", attention),
+    "rotary": ("y", rotary),
+    "conv1d": ("y", conv),
+    "conv2d": ("y", conv),
+    "embedding": ("y", embedding),
+    "rms_norm": ("y", rms_norm),
+    "batch_norm": ("y", batch_norm),
+    "group_norm": ("y", group_norm),
+    "instance_norm": ("y", instance_norm),
+    "sqrt": ("y", lambda x: tf.sqrt(x)),
+    "rsqrt": ("y", lambda x: tf.math.rsqrt(x)),
+    "reciprocal": ("y", lambda x: tf.math.reciprocal(x)),
+    "sgd": ("param", sgd),
+    "momentum": ("param", "Keras's SGD keeps lr inside of its velocity"),
+    "adam": ("param", adam),
+    "adamw": ("param", adamw),
+    "lamb": ("param", lamb),
+    "adagrad": ("param", adagrad),
+    "rmsprop": ("param", rmsprop),
+    "lion": ("param", lion),
+}
+
+
+def version():
+    return tf.__version__
+
+
+def devices():
+    listed = [("cpu", "")]
+    for index, device in enumerate(tf.config.list_physical_devices("GPU")):
+        details = tf.config.experimental.get_device_details(device)
+        listed.append(("cuda:%d" % index, details.get("device_name", "")))
+    return listed
+
+
+def place(device):
+    return "/" + device.replace("cuda", "GPU").replace("cpu", "CPU:0")
+
+
+def information():
+    from tensorflow.python.util import _pywrap_util_port as built
+
+    blas = "oneDNN and Eigen" if built.IsMklEnabled() else "Eigen"
+    return {"keras": keras.__version__, "blas": blas, "jit": JIT["on"]}
+
+
+def unsupported(op, direction, dtype, device):
+    return OPS[op][1] if isinstance(OPS[op][1], str) else None
+
+
+def tensor(array, dtype, device):
+    with tf.device(place(device)):
+        if dtype == "bfloat16":
+            return tf.bitcast(tf.constant(array), tf.bfloat16)
+        return tf.constant(array)
+
+
+def array(tensor):
+    if tensor.dtype == tf.bfloat16:
+        return "bfloat16", tf.bitcast(tensor, tf.uint16).numpy()
+    return tensor.dtype.name, tensor.numpy()
+
+
+def called(op, params):
+    name, function = OPS[op]
+
+    def call(inputs):
+        outputs = function(**inputs, **params)
+        return outputs if isinstance(outputs, dict) else {name: outputs}
+
+    return tf.function(call, jit_compile=True) if JIT["on"] else call
+
+
+def forward(op, inputs, params):
+    return called(op, params)(inputs)
+
+
+def backward(op, inputs, cotangent, params):
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        output = called(op, params)(inputs)[OPS[op][0]]
+    try:
+        gradients = tape.gradient(output, inputs, cotangent, tf.UnconnectedGradients.ZERO)
+    except tf.errors.OpError as error:
+        if "not supported" in error.message:
+            raise NotImplementedError(error.message.partition("}} ")[2]) from error
+        raise
+    return {"d" + name: tf.convert_to_tensor(value) for name, value in gradients.items()}
+
+
+def synchronize(device):
+    tf.test.experimental.sync_devices()
