@@ -58,9 +58,43 @@ def ranked(
     for name, got in outputs.items():
         mine = [candidate for candidate in unranked if candidate.output == name]
         weighed += _of_output(problem, got, fits[name], mine, tried)
+    weighed = _of_one_kernel(weighed, fits)
+    fitting = [c for c in weighed if not c.ruled_out]
+    causes = Counter(cause for cause, _ in {(c.cause, c.output) for c in fitting})
+    whole = Counter(key for key, _ in {(_definition(c), c.output) for c in fitting})
+    return sorted(
+        map(_bare, weighed),
+        key=lambda c: _rank(c, fits[c.output], causes[c.cause], whole[_definition(c)]),
+    )
+
+
+def _definition(candidate: Candidate) -> str:
+    return f"{candidate.cause} {sorted(map(repr, candidate.details.items()))}"
+
+
+def _of_one_kernel(weighed: list[Candidate], fits: dict[str, Fit]) -> list[Candidate]:
+    """The candidates of all outputs, which are one kernel's. Of causes that one output cannot tell
+    apart, the one counts that another output proves; and another definition of the op that a second
+    wrong output refutes is at most consistent."""
     fitting = {(c.cause, c.output) for c in weighed if not c.ruled_out}
-    breadth = Counter(cause for cause, _ in fitting)
-    return sorted(map(_bare, weighed), key=lambda c: _rank(c, fits[c.output], breadth[c.cause]))
+    listed = {(c.cause, c.output) for c in weighed if c.model is None}
+    proven = {c.cause for c in weighed if c.confidence == "proven"}
+    wrong = [name for name, fit in fits.items() if not fit.ordinary]
+
+    def counted(candidate: Candidate) -> Candidate:
+        cause, mine = candidate.cause, candidate.evidence
+        if candidate.ruled_out or mine is None or cause in HARMLESS:
+            return candidate
+        refuted = [n for n in wrong if (cause, n) in listed and (cause, n) not in fitting]
+        if candidate.model is None and refuted:
+            return replace(candidate, confidence="consistent")
+        if cause in proven and proven.isdisjoint(set(mine.survivors) - {cause}):
+            return replace(
+                candidate, confidence=candidate.sure, evidence=replace(mine, survivors=(cause,))
+            )
+        return candidate
+
+    return [counted(candidate) for candidate in weighed]
 
 
 def badness(fit: Fit) -> tuple[float, ...]:
@@ -172,13 +206,13 @@ def _shared(details: Any, members: list[Any]) -> dict[str, Any]:
     return shared
 
 
-def _rank(candidate: Candidate, truth: Fit, breadth: int) -> tuple[float, ...]:
+def _rank(candidate: Candidate, truth: Fit, causes: int, whole: int) -> tuple[float, ...]:
     """A key to sort candidates by, best first:
 
     wrong outputs, the worst first; confidence; no fitted number; more than an order of summation
     (an order, where the candidate is merely consistent and the output within its bound: a right
-    kernel is not blamed without evidence); the number of outputs that the cause fits; the bits
-    reproduced, and the error that is left.
+    kernel is not blamed without evidence); the number of outputs that the cause fits, and that it
+    fits with the same details; the bits reproduced, and the error that is left.
     """
     sure = candidate.confidence
     kept = truth.verdict in ("rounding", "correctly_rounded")
@@ -196,7 +230,8 @@ def _rank(candidate: Candidate, truth: Fit, breadth: int) -> tuple[float, ...]:
         float(bool(candidate.details.get("fitted"))),
         float((candidate.cause == ORDER) != (kept and sure == "consistent")),
         float(not matched),
-        -float(breadth),
+        -float(causes),
+        -float(whole),
         *sized,
         float(-candidate.equal),  # of two outputs reproduced, the larger says more
     )

@@ -26,6 +26,21 @@ def _undecayed(formula: Formula) -> Fault:
     return _of_param("decay_ignored", _without(formula, weight_decay=None))
 
 
+def _decoupled(formula: Formula) -> Formula:
+    """Keras's decay: the formula's step from w - wd w lr, with a gradient that has no decay."""
+
+    def step(xp: Any, param: Any, weight_decay: Any, **arguments: Any) -> Any:
+        if weight_decay is not None:
+            param = param - param * weight_decay * arguments["lr"]
+        return formula(xp, param=param, weight_decay=None, **arguments)
+
+    return step
+
+
+def _decayed_first(formula: Formula, **details: Any) -> Fault:
+    return Fault("decay_decoupled", _decoupled(formula), details=details)
+
+
 def _in_float32(formula: Formula, names: str, kind: str = "betas") -> Formula:
     """The formula with these hyper-parameters in float32, and if lr is one of them also everything
     that is computed from them alone; `kind` as in `refkernels.optimizer_ref`."""
@@ -152,6 +167,7 @@ ADAM = (
     _of_param("float32_powers", _in_float32(formulas.adam, _NAMES, "powers")),
     Fault("decay_ignored", _without(formulas.adam, weight_decay=None)),
     Fault("decay_decoupled", partial(formulas.adam, decay=decay_before)),
+    _decayed_first(partial(formulas.adam, update=_hat), **{"with": "eps_hat"}),
     _raw(formulas.adam),
     Fault("lazy_rows", _lazy(formulas.adam)),
     _LAZY_HAT,
@@ -207,6 +223,7 @@ _SWITCHED = _of_param("trust_ratio_needs_decay", _needs_decay)
 LAMB = (
     *_of_moments(formulas.lamb, _hat_direction, _inside_direction, "direction"),
     _undecayed(formulas.lamb),
+    Fault("decay_decoupled", _decoupled(formulas.lamb), outputs=("param",)),
     _BARE,
     _too(_NAMES, _BARE),
     _SWITCHED,
@@ -241,7 +258,7 @@ def _momentum(formula: str) -> Formula:
     return step
 
 
-def _decoupled(xp: Any, param: Any, weight_decay: Any, **arguments: Any) -> Any:
+def _decayed_beside(xp: Any, param: Any, weight_decay: Any, **arguments: Any) -> Any:
     moved = formulas.sgd(xp, param, weight_decay=None, **arguments)
     if weight_decay is None:
         return moved
@@ -253,7 +270,8 @@ MOMENTUM = (
     Fault("lr_in_momentum", _momentum("lr_in_momentum")),
     Fault("nesterov_ignored", _without(formulas.sgd, nesterov=False)),
     Fault("nesterov_unasked", _without(formulas.sgd, nesterov=True)),
-    Fault("decay_decoupled", _decoupled),
+    Fault("decay_decoupled", _decayed_beside),
+    _decayed_first(formulas.sgd),
     Fault("decay_ignored", _without(formulas.sgd, weight_decay=None)),
     _narrow(formulas.sgd, "lr momentum dampening weight_decay"),
     _narrow(formulas.sgd, "momentum weight_decay"),
@@ -317,11 +335,15 @@ ADAGRAD = (
     *_of_squares(formulas.adagrad, _ADAGRAD),
     replace(_of_step("eps_inside_sqrt", _small_eps_inside), details={"eps": 1e-8}),
     Fault("decay_ignored", _without(formulas.adagrad, weight_decay=None)),
+    _decayed_first(formulas.adagrad),
+    _decayed_first(partial(formulas.adagrad, root=_eps_inside), **{"with": "eps_inside_sqrt"}),
     _of_step("lr_decay_ignored", _without(formulas.adagrad, step=1)),
 )
 RMSPROP = (
     *_of_squares(formulas.rmsprop, _RMSPROP),
     Fault("decay_ignored", _without(formulas.rmsprop, weight_decay=None)),
+    _decayed_first(formulas.rmsprop),
+    _decayed_first(partial(formulas.rmsprop, root=_eps_inside), **{"with": "eps_inside_sqrt"}),
     _TAIL,
     _too(_RMSPROP, _TAIL),
     _RATE_FIRST,

@@ -73,8 +73,8 @@ OPTIMIZERS: dict[str, tuple[str, str, str, str]] = {
         *_SAME_DECAY,
     ),
     "decay_decoupled": (
-        "subtracts weight decay from the parameter, apart from the gradient's step",
-        "权重衰减没有加到梯度上，而是直接作用于参数",
+        "subtracts weight decay from the parameter, apart from the gradient's step (with {with})",
+        "权重衰减没有加到梯度上，而是直接作用于参数（同时为 {with}）",
         *_SAME_DECAY,
     ),
     "decay_after_step": (
