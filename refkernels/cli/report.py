@@ -9,11 +9,13 @@ import typer
 
 from refkernels.cli.shared import pages
 from refkernels.cli.shared.options import Language, check_language
+from refkernels.records.files import exists
 
 
 def report(
     directory: Annotated[
-        Path, typer.Argument(help="A folder with records.jsonl, sweeps.jsonl or both.")
+        Path,
+        typer.Argument(help="A folder with records.jsonl, sweeps.jsonl or both, or these as .gz."),
     ],
     lang: Language = "en",
     everything: Annotated[
@@ -22,8 +24,8 @@ def report(
 ) -> None:
     """Make every table, plot and page again from the records."""
     check_language(lang)
-    swept = (directory / "sweeps.jsonl").exists()
-    if (directory / "records.jsonl").exists() or not swept:
+    swept = exists(directory / "sweeps.jsonl")
+    if exists(directory / "records.jsonl") or not swept:
         pages.show_measured(directory, lang, everything)
     if swept:
         pages.show_swept(directory)

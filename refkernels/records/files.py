@@ -1,8 +1,10 @@
-"""Files that exist whole or not at all."""
+"""Files that exist whole or not at all, and files that are kept compressed."""
 
 import contextlib
+import gzip
 import os
 import threading
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,3 +28,36 @@ def write_whole(path: Path, content: bytes | str) -> Path:
     with aside(path) as place:
         place.write_bytes(content.encode() if isinstance(content, str) else content)
     return path
+
+
+def compressed(path: Path) -> Path:
+    """The gzip file that stands for `path` where `path` is not there: records.jsonl.gz."""
+    return path.with_name(f"{path.name}.gz")
+
+
+def exists(path: Path) -> bool:
+    """Whether the file is there, as it is or compressed."""
+    return path.exists() or compressed(path).exists()
+
+
+def read_whole(path: Path) -> bytes:
+    """The content of a file, or of the gzip file that stands for it; of a .gz what it holds.
+
+    Raises FileNotFoundError where neither is there, ValueError for a gzip file that is cut off or
+    damaged.
+    """
+    stored = path if path.exists() or not compressed(path).exists() else compressed(path)
+    content = stored.read_bytes()
+    if stored.suffix != ".gz":
+        return content
+    try:
+        return gzip.decompress(content)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(f"{stored} is cut off or damaged ({error}).") from None
+
+
+def compress(path: Path) -> Path:
+    """Put a gzip file in the place of `path`; equal contents give equal files."""
+    write_whole(compressed(path), gzip.compress(path.read_bytes(), mtime=0))
+    path.unlink()
+    return compressed(path)

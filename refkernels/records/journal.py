@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from refkernels.records import codec
-from refkernels.records.files import write_whole
+from refkernels.records.files import compressed, exists, read_whole, write_whole
 
 Json = dict[str, Any]
 _SYNC_SECONDS = 1.0  # to write a line may take a disk as long as a small piece of work
@@ -64,7 +64,7 @@ class Journal:
     @property
     def complete(self) -> bool:
         """Whether an earlier call finished the work, so that nothing is left to do."""
-        ended = (self.directory / self.words.records).exists()
+        ended = exists(self.directory / self.words.records)
         return ended and not (self.directory / self.words.journal).exists()
 
     def add(self, key: str, result: Any) -> None:
@@ -90,6 +90,7 @@ class Journal:
                 os.fsync(file.fileno())
             journal = self.directory / self.words.journal
             journal.touch() if keep else journal.unlink(missing_ok=True)
+            compressed(path).unlink(missing_ok=True)  # older
         return path
 
     def records(self) -> list[Json]:
@@ -117,7 +118,7 @@ class Journal:
 
     def _open(self, question: Json, resume: bool) -> None:
         files = (self.words.records, self.words.journal)
-        used = any((self.directory / name).exists() for name in files)
+        used = any(exists(self.directory / name) for name in files)
         if used and not resume:
             raise JournalError(
                 f"{self.directory} already holds a {self.words.work}: add --resume to go on with "
@@ -170,7 +171,9 @@ class Journal:
 
     def _content(self, path: Path) -> bytes:
         try:
-            return path.read_bytes()
+            return read_whole(path)
+        except ValueError as error:
+            raise JournalError(f"{error} Choose another --out.") from None
         except OSError as error:
             raise JournalError(
                 f"{path} cannot be read ({error.strerror}): choose another --out."

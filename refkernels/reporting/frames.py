@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from refkernels.arguments import as_path
-from refkernels.records.files import write_whole
+from refkernels.records.files import exists, write_whole
 from refkernels.reporting.reading import Record, RecordsError, read_records
 
 if TYPE_CHECKING:
@@ -88,14 +88,14 @@ class Records(Sequence[Record]):
 def load_records(path: str | os.PathLike[str]) -> Records:
     """The records of a run: what `refkernels measure --out DIR` wrote, or a sweep.
 
-    path    the folder, or one file of records in JSON lines
+    path    the folder, or one file of records in JSON lines; either may be compressed (.gz)
     Raises ValueError, in a sentence, if there is none and where a line is not a record (with the
     line's number), TypeError for anything but a path.
     """
     place = as_path(path, "path")
     if not place.is_dir():
         return Records(read_records(place))
-    files = [place / name for name in FILES if (place / name).exists()]
+    files = [place / name for name in FILES if exists(place / name)]
     if not files:
         raise RecordsError(
             f"{place} holds no records: give the folder of `refkernels measure --out DIR`."

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from refkernels.records import codec, schema
+from refkernels.records.files import read_whole
 from refkernels.records.texts import showable
 from refkernels.records.words import SCHEMA
 
@@ -28,14 +29,15 @@ class RecordsError(ValueError):
 
 
 def read_records(path: Path) -> list[Record]:
-    """All records of the JSON-lines file `path`, in its order.
+    """All records of the JSON-lines file `path`, or of `path`.gz, in its order.
 
-    Raises RecordsError (one sentence, with the line number) for a missing file, bytes that are
-    not UTF-8, a line that is not one JSON object, a line that is cut off, another schema, and a
-    record that is not what `schema` says of its kind. Blank lines are allowed.
+    Raises RecordsError (one sentence, with the line number) for a missing file, a damaged gzip
+    file, bytes that are not UTF-8, a line that is not one JSON object, a line that is cut off,
+    another schema, and a record that is not what `schema` says of its kind. Blank lines are
+    allowed.
     """
     try:
-        text = path.read_bytes().decode("utf-8")
+        text = read_whole(path).decode("utf-8")
     except FileNotFoundError:
         raise RecordsError(
             f"{path} does not exist: give the folder that `refkernels measure --out DIR` wrote."
@@ -45,6 +47,8 @@ def read_records(path: Path) -> list[Record]:
         raise RecordsError(
             f"{path}, line {broken}: not UTF-8 text, so this is not a records file."
         ) from None
+    except ValueError as fault:
+        raise RecordsError(str(fault)) from None
     lines = text.split("\n")
     while lines and not lines[-1].strip():
         lines.pop()

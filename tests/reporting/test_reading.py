@@ -6,7 +6,9 @@ import math
 import pytest
 import synthetic
 
+import refkernels
 from refkernels.records import schema
+from refkernels.records.files import compress
 from refkernels.reporting import RecordsError, read_records
 
 GOOD = json.dumps(synthetic.environment("torch"))
@@ -77,6 +79,25 @@ def test_bytes_that_are_not_text_are_named(tmp_path):
 def test_a_missing_file_says_what_to_give(tmp_path):
     with pytest.raises(RecordsError, match="--out"):
         read_records(tmp_path / "records.jsonl")
+
+
+def test_compressed_records_are_read_as_they_were(tmp_path):
+    path = tmp_path / "records.jsonl"
+    path.write_text(GOOD + "\n")
+    before = read_records(path)
+    packed = compress(path)
+    assert not path.exists()
+    assert read_records(path) == read_records(packed) == before
+    assert list(refkernels.load_records(tmp_path)) == before
+    content = packed.read_bytes()
+    path.write_text(GOOD + "\n")
+    assert compress(path).read_bytes() == content
+    for damaged in (content[:-9], content[:20] + b"\xff" * 20 + content[40:], b"no gzip"):
+        packed.write_bytes(damaged)
+        with pytest.raises(RecordsError, match=r"records.jsonl.gz is cut off or damaged"):
+            read_records(path)
+    path.write_text(GOOD + "\n")
+    assert read_records(path) == before  # what is not compressed counts
 
 
 def test_an_ok_measurement_without_a_verdict_is_refused(tmp_path):

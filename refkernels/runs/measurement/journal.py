@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
+from refkernels.records.files import exists
 from refkernels.records.journal import Journal, JournalError, Words
 
 RECORDS = "records.jsonl"
@@ -71,7 +72,7 @@ class MeasurementJournal(Journal):
     def _read(self) -> None:
         """A finished run keeps its units in its records."""
         path = self.directory / RECORDS
-        for number, record in enumerate(self.records() if path.exists() else (), start=1):
+        for number, record in enumerate(self.records() if exists(path) else (), start=1):
             key = unit_of(record)
             if key is None:
                 raise self._damaged(path, number)

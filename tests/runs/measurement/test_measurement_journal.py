@@ -6,6 +6,7 @@ from unittest import mock
 import pytest
 
 from refkernels.records import journal
+from refkernels.records.files import compress
 from refkernels.records.journal import JournalError
 from refkernels.runs.measurement.journal import MeasurementJournal
 
@@ -22,6 +23,28 @@ def test_finished_units_are_read_back_in_the_plan_s_order(tmp_path: Path) -> Non
         "records.jsonl",
         "run.json",
     ]
+
+
+def test_a_finished_run_that_is_kept_compressed_is_that_run(tmp_path: Path) -> None:
+    sin = {"kind": "measurement", "op": "sin", "case": {"name": "sin/a"}, "dtype": "float32"}
+    records = [sin | {"direction": "forward"}, sin | {"direction": "backward"}]
+    keys = ["sin/a float32 forward", "sin/a float32 backward"]
+    store = MeasurementJournal(tmp_path, QUESTION, resume=False)
+    for key, record in zip(keys, records, strict=True):
+        store.add(key, [record])
+    compress(store.finish(keys))
+    with pytest.raises(JournalError, match="already holds a run"):
+        MeasurementJournal(tmp_path, QUESTION, resume=False)
+    again = MeasurementJournal(tmp_path, QUESTION, resume=True)
+    assert again.complete
+    assert not any(map(again.waiting, keys))
+    assert again.records() == records
+    path = again.finish(keys[:1])  # what is written anew takes its place
+    assert again.records() == records[:1]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["records.jsonl", "run.json"]
+    compress(path).write_bytes(b"not gzip")
+    with pytest.raises(JournalError, match=r"records.jsonl.gz is cut off or damaged"):
+        MeasurementJournal(tmp_path, QUESTION, resume=True)
 
 
 def test_each_unit_is_written_at_once_and_the_disk_is_waited_for_once_a_second(
