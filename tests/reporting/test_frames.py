@@ -1,5 +1,6 @@
 """Records as data: loaded, chosen, as a frame and as Parquet."""
 
+import gzip
 import math
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ KEPT = Path(__file__).parent.parent.parent / "benchmarks" / "results" / "cpu-x86
 @pytest.fixture(scope="module")
 def records(tmp_path_factory: pytest.TempPathFactory) -> Records:
     folder = tmp_path_factory.mktemp("run")
-    with (KEPT / "records.jsonl").open(encoding="utf-8") as lines:
+    with gzip.open(KEPT / "records.jsonl.gz", "rt", encoding="utf-8") as lines:
         few = [line for number, line in enumerate(lines) if number < 5 or number % 50 == 0]
     (folder / "records.jsonl").write_text("".join(few), encoding="utf-8")
     return refkernels.load_records(folder)
