@@ -25,6 +25,7 @@ arXiv:2002.05202, SwiGLU.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -298,6 +299,18 @@ def _selu_of(scale: Fraction, alpha: Fraction) -> Any:
     return lambda xp, x: xp.number(scale) * elu(xp, x, alpha=xp.number(alpha))
 
 
+def _selu_by_exponential(scale: Fraction, alpha: Fraction) -> Any:
+    """λ (α e^x - α) for x <= 0, which cancels near 0."""
+
+    def formula(xp: Any, x: Any) -> Any:
+        a = xp.number(alpha)
+        e = xp.exp(xp.minimum(x, xp.number(0)))
+        return xp.number(scale) * xp.where(x > 0, x, xp.either(a * e - a, a * (e - 1)))
+
+    return formula
+
+
+_NARROW_SELU = tuple(Fraction(float(np.float32(constant))) for constant in SELU)
 FAULTS: dict[str, tuple[Fault, ...]] = {
     "mish": (
         fault("silu_gate", lambda xp, x: x * sigmoid(xp, x)),
@@ -331,9 +344,19 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
         Fault("exponential_minus_one", partial(selu, exp="exp"), unstable=True),
         fault("scale_left_out", _selu_of(Fraction(1), SELU[1])),
         fault("alpha_left_out", _selu_of(SELU[0], Fraction(1))),
-        fault("rounded_constants", _selu_of(Fraction("1.0507"), Fraction("1.6733"))),
-        fault("rounded_constants", _selu_of(Fraction("1.05070098"), Fraction("1.67326324"))),
-        fault("float32_constants", _selu_of(*(Fraction(float(np.float32(c))) for c in SELU))),
+        *(
+            replace(
+                fault("rounded_constants", _selu_of(Fraction(scale), Fraction(alpha))),
+                details={"constants": f"{scale}, {alpha}"},
+            )
+            for scale, alpha in (("1.0507", "1.6733"), ("1.05070098", "1.67326324"))
+        ),
+        fault("float32_constants", _selu_of(*_NARROW_SELU)),
+        Fault(
+            "float32_constants",
+            _selu_by_exponential(*_NARROW_SELU),
+            details={"with": "exponential_minus_one"},
+        ),
     ),
     "softsign": (
         fault("root_of_square", lambda xp, x: x / xp.sqrt(1 + xp.square(x))),

@@ -141,7 +141,7 @@ class Problem:
         self,
         inputs: Arrays | None = None,
         params: Mapping[str, Any] | None = None,
-        op: str | None = None,
+        op: str | Op | None = None,
     ) -> Answer:
         """The answer with some inputs and params replaced (None leaves an input out), or the answer
         of another op."""

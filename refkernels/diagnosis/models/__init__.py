@@ -31,9 +31,10 @@ def _of(name: str) -> Known:
 
         return Known((circular.reductions,), (), circular.errors, overflowing)
     if name in ("gelu", "gelu_tanh"):
-        from refkernels.diagnosis.models import gelu
+        from refkernels.diagnosis.models import gelu, gelu_constants
 
-        return Known((gelu.other,), (), gelu.errors, overflowing, run=gelu.run)
+        sources = (gelu.other, gelu_constants.other_constants)
+        return Known(sources, (), gelu.errors, overflowing, run=gelu.run)
     if name in ("clip_by_global_norm", "clip_by_norm"):
         from refkernels.diagnosis.models import clipping
 

@@ -57,14 +57,17 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
         "应当乘以 1.0507009873554804934193349852946。",
     ),
     "rounded_constants": (
-        "uses constants of a few decimals, such as 1.0507 and 1.6733",
-        "使用位数不足的常数，例如 1.0507 和 1.6733",
-        "Use 1.0507009873554804934193349852946 and 1.6732632423543772848170429916717.",
-        "应当使用 1.0507009873554804934193349852946 和 1.6732632423543772848170429916717。",
+        "uses constants of a few decimals ({constants})",
+        "使用位数不足的常数（{constants}）",
+        "Write constants with at least 17 digits: sqrt(2 / pi) is 0.79788456080286536, selu's are "
+        "1.0507009873554805 and 1.6732632423543773.",
+        "常数应至少写出 17 位有效数字：sqrt(2 / pi) 为 0.79788456080286536，selu 的两个常数为 "
+        "1.0507009873554805 和 1.6732632423543773。",
     ),
     "float32_constants": (
-        "holds its constants in float32 although it computes in float64",
-        "以 float64 计算，常数却只有 float32 精度",
+        "holds its constants in float32 ({constants}) although it computes in float64 (with "
+        "{with})",
+        "以 float64 计算，常数却只有 float32 精度（{constants}）（同时为 {with}）",
         "Write the constants as float64: 1.0 / 6.0, not 1.0f / 6.0f.",
         "常数应写成 float64：1.0 / 6.0，而不是 1.0f / 6.0f。",
     ),
