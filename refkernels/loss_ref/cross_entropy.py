@@ -214,6 +214,17 @@ def _row_weighted_slope(xp: Any, g: Any, weight: Any = None, **arguments: Any) -
     return slope(xp, g * rows, **arguments)
 
 
+def _label_weighted(xp: Any, weight: Any = None, **arguments: Any) -> Any:
+    """The usual NumPy code: the weight of the label's class for the smoothing's share too."""
+    rows = xp.number(1) if weight is None else _weights(xp, weight, arguments["target"])
+    return tuple(rows * term for term in _shifted(xp, **arguments))
+
+
+def _label_weighted_slope(xp: Any, g: Any, weight: Any = None, **arguments: Any) -> Any:
+    rows = xp.number(1) if weight is None else _weights(xp, weight, arguments["target"])
+    return slope(xp, g * rows, **arguments)
+
+
 _FAULTS = (
     *reduction.wrong_totals(_shifted, slope, *reduction.OTHER_TOTALS),
     _fault("ignored_rows_counted", "rows", kept=None),
@@ -231,6 +242,7 @@ _FAULTS = (
     reduction.fault(
         "row_weights", _row_weighted, _row_weighted_slope, reduction.by("label_weights")
     ),
+    reduction.fault("smoothing_by_label_weight", _label_weighted, _label_weighted_slope),
 )
 CROSS_ENTROPY: dict[str, Any] = {
     "forms": {

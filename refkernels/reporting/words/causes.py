@@ -936,6 +936,12 @@ CAUSES: dict[str, Cause] = {
         "both sides.",
         "PyTorch 对每个标签的项分别加权，再除以行数：请在两边使用同一种类别加权方式。",
     ),
+    "smoothing_by_label_weight": _cause(
+        "weights the smoothing's share by the label's class, not class by class",
+        "平滑部分按标签所属类别的权重加权，而不是按各类别分别加权",
+        "PyTorch weights every class's share by that class: weight alike on both sides.",
+        "PyTorch 按各类别的权重对平滑部分分别加权：请在两边使用同一种类别加权方式。",
+    ),
     "clip_before_shift": _cause(
         "adds 3 after clipping instead of before: x (clip(x, 0, 6) + 3) / 6",
         "先截断再加 3，而不是先加 3 再截断：x (clip(x, 0, 6) + 3) / 6",
@@ -1078,7 +1084,7 @@ _IN_USE = frozenset((
     "trust_ratio_needs_decay", "averaged_momentum", "lr_in_momentum", "dampened_first_step",
     "eps_inside_sqrt", "gradient_to_first", "gradient_to_all", "biased_running_variance",
     "swapped_momentum", "tanh_gelu", "erf_gelu", "weight_plus_one", "row_weights",
-    "row_count_denominator",
+    "smoothing_by_label_weight", "row_count_denominator",
 ))  # fmt: skip
 # Switches, by the framework whose documentation names them (`Cause.sources`).
 _DOCUMENTED = {
