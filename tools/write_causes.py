@@ -1,4 +1,4 @@
-"""Writes docs/causes.md and docs/causes.zh.md, the lists of the causes that an explanation names.
+"""Writes docs/causes.md and docs/causes.zh.md, the lists of the causes that explanations name.
 
 python tools/write_causes.py
 """
