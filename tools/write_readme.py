@@ -325,9 +325,9 @@ def judged() -> str:
         f"`allclose` passes {passed['1e-2']} at 1e-2, {passed['1e-4']} at 1e-4 and "
         f"{passed['1e-5']} at `torch.testing.assert_close`'s defaults; FlashAttention's rule, at "
         f"most twice the framework's error, passes {passed['2 x']}; benchdnn's thresholds, on "
-        f"inputs like its own, pass {passed['benchdnn']}. `judge` passes {judge_passes or 'none'}, and "
-        f"of {runs} runs of {right} right kernels, on {record['seeds']} seeds, it "
-        f"has refused {record['refused']}"
+        f"inputs like its own, pass {passed['benchdnn']}. `judge` passes {judge_passes or 'none'}, "
+        f"and of {runs} runs of {right} right kernels, on {record['seeds']} seeds, it has refused "
+        f"{record['refused']}"
     )
 
 
