@@ -102,7 +102,7 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
     "other_dropout_convention": (
         "scales in inference what should be scaled in training, or the other way round",
         "把训练时的缩放放到了推理时，或者相反",
-        "Choose one convention: Paddle calls them upscale_in_train, PyTorch's, and "
+        "Choose one convention. Paddle's names are upscale_in_train (PyTorch's convention) and "
         "downscale_in_infer.",
         "请统一约定：Paddle 称之为 upscale_in_train（与 PyTorch 相同）和 downscale_in_infer。",
     ),
