@@ -60,7 +60,7 @@ def test_null_runs_are_drawn_as_a_band(shown: tuple[str, Path]) -> None:
     assert "<svg" not in html.page({**told, "losses": [[], []], "band": []})
 
 
-def test_names_do_not_act() -> None:
+def test_names_act_as_neither_html_nor_markdown() -> None:
     hostile = r"\<b\> &lt;script&gt; <script>alert(1)</script> \| a\_b `x<y>` **bold**"
     assert inline(hostile) == (
         "&lt;b&gt; &lt;script&gt; &lt;script&gt;alert(1)&lt;/script&gt; | a_b "

@@ -61,7 +61,7 @@ SHARED = {
 @pytest.mark.parametrize(
     "framework", [pytest.param(one, marks=pytest.mark.framework(one)) for one in STATES]
 )
-def test_words_are_those_of_the_oracles(framework: str, small_runs: SmallRuns) -> None:
+def test_names_are_those_of_the_oracles(framework: str, small_runs: SmallRuns) -> None:
     folder, names = small_runs(framework)
     assert set(names) == set(STATES[framework])
     for name in names:

@@ -16,7 +16,7 @@ FRAMEWORKS = ("torch", "paddle", "oneflow", "mindspore")
 @pytest.mark.parametrize(
     "framework", [pytest.param(one, marks=pytest.mark.framework(one)) for one in FRAMEWORKS]
 )
-def test_class_weights_and_functional_dropout_are_no_other_definition(
+def test_class_weights_and_functional_dropout_are_not_another_definition(
     framework: str, small_runs: Callable[[str], Any]
 ) -> None:
     folder, _ = small_runs(framework)

@@ -188,7 +188,7 @@ def test_shapes_are_kept(shape):
     assert elementary_ref.backward("tanh", x, x).shape == shape
 
 
-def test_wrong_names_dtypes_and_shapes_are_told():
+def test_wrong_names_dtypes_and_shapes_are_refused():
     with pytest.raises(ValueError, match=r"knows exp, .*not 'cbrt'"):
         elementary_ref.backward("cbrt", np.ones(2), np.ones(2))
     with pytest.raises(TypeError):

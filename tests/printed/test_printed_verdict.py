@@ -232,7 +232,7 @@ def rotated(cause: str | None, position: int) -> dict:
     return answer["kernels"]["torch"]["outputs"]["y"]
 
 
-def test_whole_numbers_of_a_formula_are_no_printed_digits() -> None:
+def test_whole_numbers_of_a_formula_are_not_printed_digits() -> None:
     assert rotated(None, 1000)["verdict"] == "within"
     for cause in ("rotated_backwards", "pairs_of_other_layout", "positions_from_one"):
         told = rotated(cause, 1000)

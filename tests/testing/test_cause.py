@@ -34,7 +34,7 @@ def test_the_cause_is_quoted_with_its_confidence_and_its_own_advice() -> None:
 
 
 @pytest.mark.usefixtures("causes")
-def test_no_cause_is_said_where_none_fits() -> None:
+def test_no_cause_is_named_where_none_fits() -> None:
     x = np.random.default_rng(2).standard_normal((8, 64)).astype(np.float32)
     noise = np.random.default_rng(3).standard_normal(x.shape).astype(np.float32)
     message = failure("layernorm", {"x": x}, noise, EPS)
@@ -43,7 +43,7 @@ def test_no_cause_is_said_where_none_fits() -> None:
 
 
 @pytest.mark.usefixtures("causes")
-def test_rounding_is_said_where_it_is_all_that_there_is() -> None:
+def test_rounding_is_named_where_nothing_else_is_wrong() -> None:
     a = np.array([[1, 1e8, -1e8]], np.float32)
     b = np.array([[0.75], [1], [1]], np.float32)
     exact = np.array([[0.75]], np.float32)
