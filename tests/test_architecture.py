@@ -1,4 +1,4 @@
-"""The arrows of the design: who may import whom. A test that reads the sources, not the docs."""
+"""The arrows of the design, which module may import which: checked in the sources, not the docs."""
 
 import ast
 import subprocess

@@ -1,4 +1,4 @@
-"""One grammar reads and prints every name of a seat; anything else is refused with the reason."""
+"""One grammar reads and prints the names of seats; any other text is refused with the reason."""
 
 import pytest
 from hypothesis import example, given

@@ -1,4 +1,4 @@
-"""Activations and their gradients against mpmath, by the definitions; limits; jumps."""
+"""Activations and their gradients compared with their definitions in mpmath; limits; jumps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""hardswish in exact fractions: values, ties, and the jump of its slope."""
+"""hardswish compared with exact fractions: values, ties, and the jump of its slope."""
 
 from __future__ import annotations
 

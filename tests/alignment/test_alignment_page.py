@@ -1,4 +1,4 @@
-"""The demonstration, from nothing to a page; and no name in a capture acts on that page."""
+"""The demonstration makes a page from nothing; no name in a capture becomes markup on it."""
 
 import json
 from pathlib import Path

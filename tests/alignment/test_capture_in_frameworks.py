@@ -1,4 +1,4 @@
-"""The probe in each framework, copied alone into an empty folder: same bits, complete records."""
+"""The probe, copied alone into a folder, in each framework: same bits, complete records."""
 
 import functools
 import hashlib

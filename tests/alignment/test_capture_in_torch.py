@@ -1,4 +1,4 @@
-"""What trainings do: accumulate, skip, nest, share, clip, stop. The probe changes no bit of any."""
+"""Trainings accumulate, skip, nest, share, clip and stop: the probe changes no bit of any."""
 
 from pathlib import Path
 from typing import Any

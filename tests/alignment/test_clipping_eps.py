@@ -1,4 +1,4 @@
-"""Whether a clip adds 1e-6 to the norm: read off the gradients before and after it."""
+"""Whether a clip adds 1e-6 to the norm, inferred from the gradients before and after it."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A p-value holds if the null runs round as the runs do: how this is decided and reported."""
+"""A p-value is valid if the null runs round as the runs do: how this is decided and reported."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Optimizer state and hyper-parameters have the oracles' names, whatever a framework calls them."""
+"""Optimizer state and hyper-parameters have the oracles' names in every framework."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What layers hold and functions draw without telling: no right run is blamed for it."""
+"""Tensors in layers and random numbers in functions that no capture shows blame no right run."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Runs are read as docs/capture.md describes them; damage is named, and the rest is read."""
+"""Runs in the format of docs/capture.md are read; damage is named, and the rest is read."""
 
 import json
 import sys

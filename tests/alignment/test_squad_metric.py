@@ -1,4 +1,4 @@
-"""SQuAD's scores and whether two differ by more than sampling."""
+"""SQuAD's scores, and the test whether two differ by more than sampling."""
 
 import math
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""No curve makes a run the same whose ops break their bounds."""
+"""Runs whose ops exceed their bounds are not called the same, whatever their curves."""
 
 import dataclasses
 

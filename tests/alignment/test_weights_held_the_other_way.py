@@ -1,4 +1,4 @@
-"""Paddle holds the weight of a linear layer turned; a square one shows it by values."""
+"""Paddle keeps the weight of a linear layer transposed; of a square one only the values show it."""
 
 from pathlib import Path
 

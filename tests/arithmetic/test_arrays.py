@@ -1,4 +1,4 @@
-"""Which arguments a caller may pass, and which are refused in a sentence."""
+"""Arguments that a caller may pass are accepted; others are refused in a sentence."""
 
 import sys
 import warnings

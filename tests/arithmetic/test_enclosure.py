@@ -1,4 +1,4 @@
-"""Enclosure: its statements about its interval hold for every point in it."""
+"""What an Enclosure says of its interval holds for every point in it."""
 
 import math
 import warnings

@@ -1,4 +1,4 @@
-"""An answer in the making, and the tiers that better it."""
+"""A draft of an answer, and the tiers that refine it."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""In whatever floating-point mode a program runs, the answers have the same bits."""
+"""The answers have the same bits in every floating-point mode."""
 
 import importlib
 import inspect

@@ -1,4 +1,4 @@
-"""What goes through NumPy before there is a kernel: little, and only as long as it stays little."""
+"""NumPy twins answer small arrays before a kernel is compiled, up to a limit for each process."""
 
 import subprocess
 import sys

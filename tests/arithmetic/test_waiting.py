@@ -1,4 +1,4 @@
-"""A user who waits for kernels to be compiled is told so once."""
+"""A long wait for the compilation of kernels is announced once."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Finds the commands that pages, sentences and docs print, and runs them as printed."""
+"""Finds the commands that pages, sentences and docs print, and runs them as they are printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line: what it says and how it ends. 0 fine, 1 a framework failed, 2 a question that
+"""The command line: its output and its status. 0: fine; 1: a framework failed; 2: a question that
 cannot be answered."""
 
 import json

@@ -1,4 +1,4 @@
-"""What the shell completes, requested as bash requests it."""
+"""The shell's completions, requested as bash requests them."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""`refkernels explain`: what it takes, what it prints, and how it ends."""
+"""`refkernels explain`: its arguments, its output and its status."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The LayerNorm models are what they say they are, without any framework."""
+"""The LayerNorm models match their descriptions; no framework is needed."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""Causes that the data cannot separate are unproven, and a model has only its own numbers."""
+"""Causes that the data cannot separate are not proven, and a model answers only for its outputs."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The revealer finds the tree of any box that is one, and a replay has the box's bits."""
+"""The revealer finds the summation tree of any box that has one; a replay has the box's bits."""
 
 import inspect
 import sys

@@ -1,4 +1,4 @@
-"""What the functions promise besides their values: specials, slopes there, plain, Op records."""
+"""The functions' promises besides values: specials, slopes there, plain algorithm, Op records."""
 
 import elementary_truth as truth
 import numpy as np

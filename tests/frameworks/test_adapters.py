@@ -1,4 +1,4 @@
-"""What every adapter must have, read from its source: no framework need be installed."""
+"""Every adapter keeps the contract, by its source: no framework need be installed."""
 
 import ast
 import importlib.util

@@ -1,4 +1,4 @@
-"""A session with planted faults: each is named, and the others continue."""
+"""A session with planted faults: each fault is named, and the session continues."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""A kernel of the user's is a seat: found, called and judged like a framework's op."""
+"""A user's kernel is a seat: it is found, called and judged like a framework's op."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""An interpreter starts whatever it prints on its way; where it does not, its words are quoted."""
+"""An interpreter may print anything while it starts; if it fails, its last words are quoted."""
 
 import os
 import stat

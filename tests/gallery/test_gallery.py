@@ -1,5 +1,5 @@
-"""Every entry of the gallery: what the tool says of it is what the entry expects, the numbers print
-as the thread shows them, and the figures that the texts give are computed again."""
+"""Every entry of the gallery: the tool's answer is the expected one, the numbers print as the
+thread shows them, and the figures in the texts are computed again."""
 
 import functools
 import importlib.util

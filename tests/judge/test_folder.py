@@ -1,4 +1,4 @@
-"""A folder of kernels in one run: what is found in it, what is kept, and the leaderboard."""
+"""A folder of kernels in one run: the kernels found, the records kept, and the leaderboard."""
 
 from __future__ import annotations
 

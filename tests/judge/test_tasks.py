@@ -1,4 +1,4 @@
-"""Tasks in KernelBench's form: what of them is covered, and candidates judged by a Model's op."""
+"""Tasks in KernelBench's form: which functions are covered; candidates judged by a Model's op."""
 
 from __future__ import annotations
 

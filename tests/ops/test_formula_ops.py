@@ -1,4 +1,4 @@
-"""What every op that is a formula has to be true of: one suite, run on each of them."""
+"""One suite that every op that is a formula has to pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ladder: which tier decides what, and what nothing decides."""
+"""The ladder: the elements that each tier decides, and those that none decides."""
 
 from __future__ import annotations
 

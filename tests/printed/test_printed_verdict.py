@@ -1,4 +1,4 @@
-"""What the digits prove: never that a right kernel is wrong, and every fault that they show."""
+"""Printed digits never prove a right kernel wrong, and they prove every fault that they show."""
 
 import os
 

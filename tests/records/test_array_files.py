@@ -1,4 +1,4 @@
-"""Files of arrays: what NumPy writes comes back bit for bit, anything else is one sentence."""
+"""Files of arrays: NumPy's come back bit for bit, any other is refused in one sentence."""
 
 import io
 import os

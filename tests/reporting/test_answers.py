@@ -1,4 +1,4 @@
-"""An answer says what the explanation says: every figure is in the evidence, no guess is proven."""
+"""An answer agrees with its explanation: every figure is in the evidence, no guess is proven."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What the report says about the oracle's own certainty."""
+"""The report's section on the oracle's own certainty."""
 
 from synthetic import records
 

@@ -1,4 +1,4 @@
-"""The assertions for kernel authors: what fails, what passes, and what the message says."""
+"""The assertions for kernel authors: failures, passes, and messages."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""max_ulp, max_over_plain, max_over_baseline, dtype and the warning: each both ways."""
+"""max_ulp, max_over_plain, max_over_baseline, dtype and the warning: each passes and fails."""
 
 import math
 import warnings

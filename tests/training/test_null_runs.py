@@ -1,4 +1,4 @@
-"""Null runs of a formula: rounding only, without a side, the same for a seed, and made once."""
+"""Null runs of a formula: rounding only, unbiased, the same for a seed, and made once."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Judging: the vectorised kernel says exactly what the careful one says, whatever is planted."""
+"""The vectorised judge gives exactly the counts of the careful one, whatever is planted."""
 
 from dataclasses import replace
 from typing import Any
