@@ -313,7 +313,7 @@ CAUSES: dict[str, Cause] = {
         "除以了缩放因子，而不是乘以它",
         "Conventions differ: a scale that quantises is the inverse of the one that dequantises. "
         "Pass the inverse on one side.",
-        "约定不同：量化所用的缩放因子是反量化所用者的倒数。请在其中一边传入倒数。",
+        "约定不同：量化与反量化的缩放因子互为倒数。请在其中一边传入倒数。",
     ),
     "scales_swapped": _cause(
         "applies a's scales to the columns and b's to the rows",
@@ -631,7 +631,7 @@ CAUSES: dict[str, Cause] = {
     ),
     "invalid_label_ignored": _cause(
         "silently gives a loss of 0 to rows whose label is not a class",
-        "标签不属于任何类别的行，损失悄悄记为 0",
+        "标签不属于任何类别的行，损失被静默记为 0",
         "Check the labels before the loss: 0 <= label < classes.",
         "请在计算损失之前检查标签：0 <= 标签 < 类别数。",
     ),
@@ -791,12 +791,12 @@ CAUSES: dict[str, Cause] = {
         "丢弃 attn_mask。",
     ),
     "mask_inverted": _cause(
-        "uses the keys that the mask leaves out, and leaves out those that it keeps",
-        "掩码取反：使用了应屏蔽的键，屏蔽了应保留的键",
-        "True means that the key takes part in scaled_dot_product_attention, and that it does not "
-        "in MultiheadAttention's masks: invert one of them.",
-        "在 scaled_dot_product_attention 中 True 表示该键参与计算，在 MultiheadAttention 的掩码中"
-        "则表示不参与：请把其中之一取反。",
+        "inverts the mask: keeps what it drops, and drops what it keeps",
+        "把掩码的含义弄反：保留了应丢弃的，丢弃了应保留的",
+        "Check what True means: the element is kept in dropout, and the key takes part in "
+        "scaled_dot_product_attention, but not in MultiheadAttention's masks.",
+        "请确认 True 的含义：在 dropout 中表示保留该元素，在 scaled_dot_product_attention 中"
+        "表示该键参与计算，在 MultiheadAttention 的掩码中则表示不参与。",
         _TORCH_SDPA,
         "https://docs.pytorch.org/docs/stable/generated/torch.nn.MultiheadAttention.html",
     ),
@@ -886,7 +886,7 @@ CAUSES: dict[str, Cause] = {
     "angles_in_float16": _cause(
         "computes the angles in float16: positions beyond 2048 are rounded, and their cosine is "
         "that of another angle",
-        "用 float16 计算角度：超过 2048 的位置会被舍入，余弦属于另一个角度",
+        "用 float16 计算角度：超过 2048 的位置会被舍入，得到的是另一个角度的余弦",
         "Compute position, frequency, cosine and sine in float32, and convert them at the end.",
         "位置、频率、余弦与正弦应以 float32 计算，最后再转换。",
         "https://github.com/EleutherAI/gpt-neox/issues/1003",
@@ -894,7 +894,7 @@ CAUSES: dict[str, Cause] = {
     "angles_in_bfloat16": _cause(
         "computes the angles in bfloat16: positions beyond 256 are rounded, and their cosine is "
         "that of another angle",
-        "用 bfloat16 计算角度：超过 256 的位置会被舍入，余弦属于另一个角度",
+        "用 bfloat16 计算角度：超过 256 的位置会被舍入，得到的是另一个角度的余弦",
         "Compute position, frequency, cosine and sine in float32, and convert them at the end.",
         "位置、频率、余弦与正弦应以 float32 计算，最后再转换。",
         "https://github.com/huggingface/transformers/pull/29285",
@@ -920,13 +920,13 @@ CAUSES: dict[str, Cause] = {
     ),
     "duplicates_overwritten": _cause(
         "keeps the last gradient of an index that occurs several times instead of adding them up",
-        "同一下标多次出现时只保留最后一个梯度，而没有累加",
+        "同一索引多次出现时只保留最后一个梯度，而没有累加",
         "Add them: np.add.at, index_add or an atomic add, not an assignment.",
         "应当累加：np.add.at、index_add 或原子加，而不是赋值。",
     ),
     "duplicates_averaged": _cause(
         "divides an index's gradient by how often it occurs",
-        "把某个下标的梯度除以它出现的次数",
+        "把某个索引的梯度除以它出现的次数",
         "Turn scale_grad_by_freq off.",
         "请关闭 scale_grad_by_freq。",
     ),
@@ -957,7 +957,7 @@ CAUSES: dict[str, Cause] = {
     ),
     "constant_gate": _cause(
         "treats the gate, the factor beside x, as a constant in the backward pass",
-        "在反向传播中把门（x 的系数）当作常数",
+        "在反向传播中把门控（x 的系数）当作常数",
         "Let the gradient flow through it: dx = dy (gate + x gate').",
         "让梯度也通过它传播：dx = dy (gate + x gate')。",
     ),

@@ -124,12 +124,6 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
         "Compute 1 / (1 - p) in float64.",
         "应当以 float64 计算 1 / (1 - p)。",
     ),
-    "mask_inverted": (
-        "keeps what the mask drops, and drops what it keeps",
-        "把掩码的含义弄反：保留了应丢弃的，丢弃了应保留的",
-        "Pass the mask of the elements to keep.",
-        "掩码应标记保留的元素。",
-    ),
     "clipped_per_tensor": (
         "clips each tensor by its own norm instead of all tensors by their global norm",
         "每个张量按各自的范数裁剪，而不是全部张量按全局范数裁剪",
@@ -250,7 +244,7 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
     ),
     "gate_swapped": (
         "uses the second input as the gate: silu(b) a",
-        "把第二个输入当作门：silu(b) a",
+        "把第二个输入当作门控：silu(b) a",
         "Swap the two halves of the projection.",
         "请交换投影结果的两半。",
     ),
@@ -264,6 +258,6 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
         "computes gelu(a) b, which is GEGLU",
         "计算的是 gelu(a) b，即 GEGLU",
         "Use silu for the gate, or compare with GEGLU.",
-        "门应当使用 silu；若本意如此，请与 GEGLU 比较。",
+        "门控应当使用 silu；若本意如此，请与 GEGLU 比较。",
     ),
 }

@@ -2,8 +2,8 @@
 English and in Chinese, and what to do."""
 
 _EXPECTED = (
-    "Both definitions are in use: choose one, and compare like with like.",
-    "两种定义都有人使用：请选定其一，再作同类比较。",
+    "Both definitions are in use: choose one for both sides.",
+    "两种定义都有人使用：请选定其一，两边一致后再比较。",
 )
 _SAME_DECAY = (
     "Choose the same kind of weight decay on both sides: Adam's is coupled, AdamW's is not.",
