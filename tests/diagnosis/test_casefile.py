@@ -80,7 +80,7 @@ def test_no_pickle_is_needed_to_read_it(tmp_path: Path) -> None:
 
 
 class Opened:
-    """What a pickle would do to whoever loads it."""
+    """An object whose pickle runs code when it is loaded."""
 
     def __reduce__(self) -> Any:
         return os.abort, ()

@@ -31,7 +31,7 @@ TINY = Framework("tinyframework", ADAPTER, version="1.0", requirements=("numpy==
 
 @dataclass
 class Created:
-    """What `create_all` returned and told, and where it made environments."""
+    """What `create_all` returned and printed, and where it made environments."""
 
     home: Path
     outcomes: list[environments.CreationOutcome]

@@ -205,7 +205,7 @@ def test_a_finding_has_the_figures_of_one_output(records):
 
 
 def test_where_no_digit_is_right_the_absolute_error_is_shown():
-    """A gradient of 1e-12 that is told as 3e-9."""
+    """A gradient of 1e-12 whose answer is 3e-9."""
     some = [one for one in synthetic.records() if one.get("op") in (None, "layernorm")]
     some = [one for one in some if one.get("framework", "mindspore") == "mindspore"]
     for one in some:

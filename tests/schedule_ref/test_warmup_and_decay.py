@@ -1,4 +1,4 @@
-"""Schedules with warm-up against mpmath; conventions told apart; the frameworks' own."""
+"""Schedules with warm-up compared with mpmath; conventions distinguished; the frameworks' own."""
 
 from __future__ import annotations
 
