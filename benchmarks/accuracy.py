@@ -1,4 +1,4 @@
-"""The main job as a benchmark: all frameworks, all ops, all cases; records and report are kept.
+"""All frameworks, all ops, all cases, measured; records and report are kept.
 
     python benchmarks/accuracy.py [--out benchmarks/results/NAME]
 

@@ -1,12 +1,12 @@
-"""One version of refkernels beside another: which pieces of work take longer than they did?
+"""Two versions of refkernels, timed: which pieces of work became slower?
 
     python benchmarks/against.py OLD NEW [--pairs 9] [--only TEXT] [--out FILE] [--list]
 
 OLD and NEW are checkouts or wheels; both run in this interpreter, each with compiled kernels of its
 own, which are kept under --cache. Every piece of `workloads.py` runs in new processes: old new, new
-old, old new, ... so that what slows the machine slows both. Prints medians of the processor time of
-all threads and of wall time, and the ratio new / old, the median over pairs with its quartiles. The
-exit status is 1 where a median takes more than 1.05 times as long, in processor time.
+old, old new, ... so that other load slows both alike. Prints medians of the processor time of all
+threads and of wall time, and the ratio new / old: its median over pairs, with quartiles. The exit
+status is 1 where a median ratio of processor times is above 1.05.
 """
 
 import argparse
@@ -44,10 +44,10 @@ class Side:
             "NUMBA_CACHE_DIR": str(self.cache),
         }
         command = [sys.executable, workloads.__file__, name]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True)
-        if done.returncode:
-            raise RuntimeError((done.stderr.strip().splitlines() or ["it failed"])[-1][:160])
-        times: Times = json.loads(done.stdout.splitlines()[-1])
+        completed = subprocess.run(command, env=environment, capture_output=True, text=True)
+        if completed.returncode:
+            raise RuntimeError((completed.stderr.strip().splitlines() or ["it failed"])[-1][:160])
+        times: Times = json.loads(completed.stdout.splitlines()[-1])
         return times
 
 
@@ -76,21 +76,21 @@ class Comparison:
         return self.missing is None and statistics.median(self.ratios("processor")) > WORSE
 
 
-def side(given: Path, cache: Path, name: str) -> Side:
-    """A checkout as it is; a wheel unpacked. Raises ValueError for what is neither."""
-    if given.suffix == ".whl":
-        folder = cache / f"{name}-{given.stem}"
-        with zipfile.ZipFile(given) as wheel:
+def side(path: Path, cache: Path, name: str) -> Side:
+    """A checkout as it is; a wheel unpacked. Raises ValueError for anything else."""
+    if path.suffix == ".whl":
+        folder = cache / f"{name}-{path.stem}"
+        with zipfile.ZipFile(path) as wheel:
             wheel.extractall(folder)
-        given = folder
-    if not (given / "refkernels" / "__init__.py").exists():
-        raise ValueError(f"{given} is neither a checkout nor a wheel of refkernels.")
-    return Side(given.absolute(), cache / name)
+        path = folder
+    if not (path / "refkernels" / "__init__.py").exists():
+        raise ValueError(f"{path} is neither a checkout nor a wheel of refkernels.")
+    return Side(path.absolute(), cache / name)
 
 
 def compare(name: str, old: Side, new: Side, pairs: int) -> Comparison:
-    """`pairs` pairs, after one that is not counted: it compiles."""
-    found = Comparison(name)
+    """`pairs` pairs, after one that compiles and is not counted."""
+    comparison = Comparison(name)
     try:
         old.run(name), new.run(name)
         for number in range(pairs):
@@ -100,35 +100,35 @@ def compare(name: str, old: Side, new: Side, pairs: int) -> Comparison:
             else:
                 first = old.run(name)
                 second = new.run(name)
-            found.old.append(first)
-            found.new.append(second)
+            comparison.old.append(first)
+            comparison.new.append(second)
     except RuntimeError as error:
-        found.missing = str(error)
-    return found
+        comparison.missing = str(error)
+    return comparison
 
 
-def table(found: list[Comparison]) -> str:
+def table(comparisons: list[Comparison]) -> str:
     """As Markdown; bold: more than 1.05."""
     lines = [
         "| work | old, processor | new | ratio | old, wall | new | ratio |",
         "|---|--:|--:|--:|--:|--:|--:|",
     ]
-    for one in found:
-        if one.missing:
-            lines.append(f"| {one.name} | missing: {one.missing} | | | | | |")
+    for comparison in comparisons:
+        if comparison.missing:
+            lines.append(f"| {comparison.name} | missing: {comparison.missing} | | | | | |")
             continue
-        cells = [one.name]
+        cells = [comparison.name]
         for clock in CLOCKS:
-            old, new = one.medians(clock)
-            cells += [_time(old), _time(new), _ratio(one.ratios(clock))]
+            old, new = comparison.medians(clock)
+            cells += [_time(old), _time(new), _ratio(comparison.ratios(clock))]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
 def _ratio(ratios: list[float]) -> str:
     median, spread = statistics.median(ratios), quartiles(ratios)
-    shown = f"**{median:.2f}**" if median > WORSE else f"{median:.2f}"
-    return shown if spread is None else f"{shown} ({spread[0]:.2f} to {spread[1]:.2f})"
+    text = f"**{median:.2f}**" if median > WORSE else f"{median:.2f}"
+    return text if spread is None else f"{text} ({spread[0]:.2f} to {spread[1]:.2f})"
 
 
 def _time(seconds: float) -> str:
@@ -151,16 +151,18 @@ def main() -> int:
     except ValueError as error:
         parser.error(str(error))
     bytecode.keep(old.package / "refkernels", new.package / "refkernels")
-    found = []
+    comparisons = []
     for name in workloads.workloads():
         if not arguments.only or any(part in name for part in arguments.only):
-            found.append(compare(name, old, new, arguments.pairs))
-            print(table(found[-1:]).splitlines()[-1], file=sys.stderr, flush=True)
+            comparisons.append(compare(name, old, new, arguments.pairs))
+            print(table(comparisons[-1:]).splitlines()[-1], file=sys.stderr, flush=True)
     if arguments.out is not None:
-        kept = [vars(one) for one in found]
-        arguments.out.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
-    print(table(found))
-    return int(not found or any(one.worse or one.missing for one in found))
+        record = [vars(comparison) for comparison in comparisons]
+        arguments.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    print(table(comparisons))
+    return int(
+        not comparisons or any(comparison.worse or comparison.missing for comparison in comparisons)
+    )
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
     python benchmarks/align_cost.py RUN [--out FILE]
 
-RUN is what `benchmarks/capture_overhead.py --keep RUN` made: BERT-small, one captured step. Seconds
-are those of the process's own work, which other processes do not lengthen.
+`benchmarks/capture_overhead.py --keep RUN` makes RUN: BERT-small, one captured step. Seconds are
+processor time, which other processes do not lengthen.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run", type=Path)
     parser.add_argument("--out", type=Path)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     began, wall = time.process_time(), time.perf_counter()
-    found = align(asked.run, steps=[0])
+    alignment = align(arguments.run, steps=[0])
     record = {
         "cpu_s": time.process_time() - began,
         "wall_s": time.perf_counter() - wall,
         "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        "captured_mib": sum(one.stat().st_size for one in asked.run.rglob("*.safetensors")) / 2**20,
-        "judged": len(found.local[0].judgements),
-        "unjudged": len(found.local[0].unjudged),
-        "verdict": found.verdict.word,
+        "captured_mib": sum(file.stat().st_size for file in arguments.run.rglob("*.safetensors"))
+        / 2**20,
+        "judged": len(alignment.local[0].judgements),
+        "unjudged": len(alignment.local[0].unjudged),
+        "verdict": alignment.verdict.word,
     }
     print(json.dumps(record, indent=1))
-    if asked.out:
-        write_whole(asked.out, json.dumps(record, indent=1) + "\n")
+    if arguments.out:
+        write_whole(arguments.out, json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":

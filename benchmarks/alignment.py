@@ -1,12 +1,12 @@
-"""What is wrong with a training: named from its first step, or seen in its loss curve, and when?
+"""Faults of a training: does its first step name them, and when does its loss curve show them?
 
     python benchmarks/alignment.py [--steps 200] [--nulls 10] [--out FILE]
 
-Definitions are planted one at a time in a small transformer (tests/alignment/planted_training.py),
-trained in float32 by torch. Two questions about each. What does `refkernels align` say from a
-capture of step 0? And from which step on does the loss curve alone show it: by more than twice the
-largest difference that runs with one weight moved by an ulp have shown so far, for 5 steps running?
-Prints a table; FILE keeps it as JSON.
+Other definitions are planted one at a time in a small transformer, which torch trains in float32
+(tests/alignment/planted_training.py). Two questions about each. What does `refkernels align` say
+from a capture of step 0? And from which step on does the loss curve alone show it? It shows where
+the curve differs, for 5 steps running, by more than twice the largest difference so far of runs
+with one weight moved by an ulp. Prints a table; FILE keeps it as JSON.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from refkernels.records.files import write_whole
 from refkernels.reporting.alignment import page
 
 ROOT = Path(__file__).parent.parent
-PLANTED = {  # what is planted, and the run that it is held against
+PLANTED = {  # what is planted, and the run that it is compared with
     **dict.fromkeys(
         (
             "layernorm_eps", "layernorm_eps_hidden", "tanh_gelu_declared", "tanh_gelu",
@@ -58,17 +58,17 @@ def trained(folder: Path, steps: int, names: list[str]) -> dict[str, np.ndarray]
     command = [python, "planted_training.py", str(steps), *names]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     environment.pop("PYTHONPATH", None)
-    done = subprocess.run(
+    completed = subprocess.run(
         command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         text=True, check=True,
     )  # fmt: skip
-    losses = json.loads(done.stdout.splitlines()[-1])
+    losses = json.loads(completed.stdout.splitlines()[-1])
     return {name: np.array(values) for name, values in losses.items()}
 
 
 def leaves(losses: np.ndarray, base: np.ndarray, nulls: list[np.ndarray]) -> int | None:
     """The first step from which the curve stays out of the spread; None where it never does."""
-    spread = np.maximum.accumulate(np.max([np.abs(one - base) for one in nulls], axis=0))
+    spread = np.maximum.accumulate(np.max([np.abs(null - base) for null in nulls], axis=0))
     floor = np.spacing(np.abs(base).astype(np.float32)).astype(np.float64)
     out = ~(np.abs(losses - base) <= BEYOND * np.maximum(spread, floor))
     for step in range(len(out) - RUNNING + 1):
@@ -82,38 +82,39 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--nulls", type=int, default=10)
     parser.add_argument("--out", type=Path)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     bases = sorted(set(PLANTED.values()))
-    null = {base: [f"{base}@{seed}" for seed in range(asked.nulls)] for base in bases}
-    names = [*dict.fromkeys((*bases, *PLANTED)), *(one for some in null.values() for one in some)]
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        losses = trained(folder, asked.steps, names)
+    null = {base: [f"{base}@{seed}" for seed in range(arguments.nulls)] for base in bases}
+    nulls = [name for names in null.values() for name in names]
+    names = [*dict.fromkeys((*bases, *PLANTED)), *nulls]
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        losses = trained(folder, arguments.steps, names)
         rows = [_row(folder, name, losses, null) for name in PLANTED]
     print(f"{'planted':24} {'align: step':>11} {'topic':10} {'curve leaves':>12}  seconds")
     for row in rows:
-        late = "never" if row["curve"] is None else row["curve"]
+        left = "never" if row["curve"] is None else row["curve"]
         step = "–" if row["step"] is None else row["step"]
         print(
-            f"{row['planted']:24} {step!s:>11} {row['topic']:10} {late!s:>12}  {row['seconds']:.1f}"
+            f"{row['planted']:24} {step!s:>11} {row['topic']:10} {left!s:>12}  {row['seconds']:.1f}"
         )
-    if asked.out:
-        record = {"steps": asked.steps, "nulls": asked.nulls, "rows": rows}
-        write_whole(asked.out, json.dumps(record, indent=1) + "\n")
+    if arguments.out:
+        record = {"steps": arguments.steps, "nulls": arguments.nulls, "rows": rows}
+        write_whole(arguments.out, json.dumps(record, indent=1) + "\n")
 
 
 def _row(
     folder: Path, name: str, losses: dict[str, np.ndarray], null: dict[str, list[str]]
 ) -> dict[str, Any]:
     base, began = PLANTED[name], time.perf_counter()
-    found = align(folder / base, folder / name, steps=[0])
-    first = found.verdict.first
-    nulls = [losses[one] for one in null[base]]
+    alignment = align(folder / base, folder / name, steps=[0])
+    first = alignment.verdict.first
+    nulls = [losses[run] for run in null[base]]
     return {
         "planted": name,
         "step": None if first is None else first.step,
         "topic": "" if first is None else first.topic,
-        "says": page.headline(found.to_dict()),
+        "says": page.headline(alignment.to_dict()),
         "curve": leaves(losses[name], losses[base], nulls),
         "seconds": round(time.perf_counter() - began, 2),
     }

@@ -1,12 +1,12 @@
-"""What tolerances let through: the share of elements within atol + rtol |y|, atol = rtol, and
-within benchdnn's thresholds for float32 (oneDNN): t |y|, or t where |y| is at most 1e-5.
+"""What tolerances accept: the share of elements within atol + rtol |y|, atol = rtol, and within
+benchdnn's thresholds for float32 (oneDNN): t |y|, or t where |y| is at most 1e-5.
 
     python benchmarks/allclose.py [--draws 8]        writes allclose.json beside the results
     python benchmarks/allclose.py --plot             draws plots/judging-tolerances.png of it
 
-Each wrong answer, and one right kernel, on several draws; y is computed in float64. benchdnn
-chooses its own inputs: its products are of small integers, whose bits it demands, so that its
-threshold for a product says nothing of other numbers.
+Several draws of wrong answers and of one right kernel; y is computed in float64. benchdnn chooses
+its own inputs: products of small integers, whose bits must be right. Its threshold for a product
+says nothing about other numbers.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def fixed_statistics(rng: np.random.Generator) -> Iterator[Answers]:
 
 def tanh_form(rng: np.random.Generator) -> Iterator[Answers]:
     x = rng.random(20_000)
-    y = [0.5 * one * (1.0 + math.erf(one / math.sqrt(2.0))) for one in x]
+    y = [0.5 * value * (1.0 + math.erf(value / math.sqrt(2.0))) for value in x]
     yield 0.5 * x * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3))), np.array(y)
 
 
@@ -75,19 +75,19 @@ KERNELS: dict[str, Callable[[np.random.Generator], Iterator[Answers]]] = {
 
 
 def shares(kernel: Callable[[np.random.Generator], Iterator[Answers]], seed: int) -> list[float]:
-    """Per tolerance, the share of elements that it lets through in one draw; last benchdnn's, where
-    it has one."""
+    """Per tolerance, the share of elements that it accepts in one draw; last benchdnn's, if it has
+    one for the op."""
     answers = list(kernel(np.random.default_rng(seed)))
-    got, exact = (np.concatenate([np.ravel(one[part]) for one in answers]) for part in (0, 1))
+    got, exact = (np.concatenate([np.ravel(pair[part]) for pair in answers]) for part in (0, 1))
     error, size = np.abs(got - exact), np.abs(exact)
-    most = [t + t * size for t in TOLERANCES]
-    name = next(name for name, one in KERNELS.items() if one is kernel)
-    most += [
+    allowed = [t + t * size for t in TOLERANCES]
+    name = next(name for name, known in KERNELS.items() if known is kernel)
+    allowed += [
         t * np.where(size > 1e-5, size, 1.0)
         for op, t in BENCHDNN.items()
         if name.startswith(op)
     ]  # fmt: skip
-    return [float(np.mean(error <= one)) for one in most]
+    return [float(np.mean(error <= most)) for most in allowed]
 
 
 def used(error: Any, exact: Any, t: float) -> float:
@@ -98,26 +98,26 @@ def used(error: Any, exact: Any, t: float) -> float:
 def curves() -> dict[str, list[float]]:
     """The share of a tolerance that a kernel uses, by length; a test passes it up to 1."""
     rng = np.random.default_rng(0)
-    found: dict[str, list[float]] = {name: [] for name in CURVES}
+    used_shares: dict[str, list[float]] = {name: [] for name in CURVES}
     for n in LENGTHS:
         x = rng.random(n)
         y = np.exp(x) / np.exp(x).sum()
         for t in TOLERANCES:
-            found[f"zeros for softmax, {t:g}"].append(used(y, y, t))
+            used_shares[f"zeros for softmax, {t:g}"].append(used(y, y, t))
         a, b = rng.standard_normal((2, 64, n)).astype(np.float32)
         wide = a.astype(float)
         exact = (wide * b).sum(axis=1)
         sums = np.cumsum(a * b, axis=1, dtype=np.float32)[:, -1]
-        found["a right float32 product, added one by one, 0.0001"].append(
+        used_shares["a right float32 product, added one by one, 0.0001"].append(
             used(sums - exact, exact, 1e-4)
         )
         a, b = rng.random((2, 64, n))
         exact = (a * b).sum(axis=1)
         half = (a.astype(np.float16).astype(float) * b.astype(np.float16)).sum(axis=1)
-        found["a product of inputs rounded to float16, 0.01"].append(
+        used_shares["a product of inputs rounded to float16, 0.01"].append(
             used(half - exact, exact, 1e-2)
         )
-    return found
+    return used_shares
 
 
 CURVES = (
@@ -125,10 +125,10 @@ CURVES = (
     "zeros for softmax, 0.0001",
     "a product of inputs rounded to float16, 0.01",
     "a right float32 product, added one by one, 0.0001",
-)  # whose kernel is wrong, but for the last, and the tolerance
+)  # the kernel and the tolerance; all kernels but the last are wrong
 
 
-def plot(kept: dict[str, list[float]]) -> bytes:
+def plot(curves: dict[str, list[float]]) -> bytes:
     """The curves: what lies below 1 passes."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -139,7 +139,7 @@ def plot(kept: dict[str, list[float]]) -> bytes:
         figure = Figure(figsize=(7.6, 4.8))
         axes = figure.add_axes((0.09, 0.32, 0.88, 0.61))
         axes.grid(axis="y")
-        for i, (name, shares) in enumerate(kept.items()):
+        for i, (name, shares) in enumerate(curves.items()):
             right = name.startswith("a right")
             axes.plot(
                 LENGTHS, shares, color=drawing.colour_of(i), marker=drawing.marker_of(i),
@@ -149,7 +149,7 @@ def plot(kept: dict[str, list[float]]) -> bytes:
         axes.axhline(1.0, color=drawing.LIMIT, linewidth=0.8)
         axes.text(16, 0.8, "below: it passes", color=drawing.LIMIT, fontsize=8, va="top")
         drawing.log_axis(axes, "x", LENGTHS, None)
-        drawing.log_axis(axes, "y", [s for some in kept.values() for s in some], None)
+        drawing.log_axis(axes, "y", [s for shares_ in curves.values() for s in shares_], None)
         axes.set_xlabel("elements in a row, terms in a sum")
         axes.set_title("The largest error, as a share of what allclose allows")
         figure.legend(loc="lower left", bbox_to_anchor=(0.07, 0.0), frameon=False, fontsize=8)
@@ -160,16 +160,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--draws", type=int, default=8)
     parser.add_argument("--plot", action="store_true", help="draw the curves that are kept")
-    chosen = parser.parse_args()
-    if chosen.plot:
+    arguments = parser.parse_args()
+    if arguments.plot:
         kept = json.loads(OUT.read_text(encoding="utf-8"))["curves"]
         write_whole(OUT.parent / "plots" / "judging-tolerances.png", plot(kept))
         return
-    found = {
-        name: [shares(kernel, seed) for seed in range(chosen.draws)]
+    shares_ = {
+        name: [shares(kernel, seed) for seed in range(arguments.draws)]
         for name, kernel in KERNELS.items()
     }
-    record = {"tolerances": TOLERANCES, "shares": found, "curves": curves()}
+    record = {"tolerances": TOLERANCES, "shares": shares_, "curves": curves()}
     write_whole(OUT, json.dumps(record, indent=1) + "\n")
 
 

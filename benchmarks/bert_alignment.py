@@ -7,9 +7,9 @@
 keeps every loss in bert_curves.json, beside the other results. `planted` trains what
 examples/planted_bert.py plants, for each optimizer, and asks two questions of each. What does
 `refkernels align` say from the captures of steps 0 to 2? And from which step on does the loss curve
-alone show it: by more than twice the largest difference that rounding-only runs have shown so far,
-for 5 steps running? Kept in bert_planted.json. Runs lie in FOLDER, and what is there is not run
-again: a command that was stopped goes on where it was.
+alone show it? It shows where the curve differs, for 5 steps running, by more than twice the largest
+difference so far of runs that differ in rounding only. Kept in bert_planted.json. Runs lie in
+FOLDER, and finished runs are not repeated: a stopped command resumes.
 """
 
 from __future__ import annotations
@@ -91,7 +91,9 @@ PLANTED = {  # by optimizer: its options, and what is planted
 }  # fmt: skip
 
 
-def trained(folder: Path, seat: str, options: str, more: dict[str, str] | None = None) -> Path:
+def trained(
+    folder: Path, seat: str, options: str, more_environment: dict[str, str] | None = None
+) -> Path:
     """A run of examples/train_bert.py, unless the folder holds it already."""
     if finished(folder, options):
         return folder
@@ -99,24 +101,24 @@ def trained(folder: Path, seat: str, options: str, more: dict[str, str] | None =
     graph = seat == "graph"
     name = "oneflow" if graph else seat
     command = [environments.find(name).python, str(TRAIN), name, str(folder), *options.split()]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", **(more or {})}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **(more_environment or {})}
     environment.pop("PYTHONPATH", None)
-    done = subprocess.run(
+    completed = subprocess.run(
         command + ["--graph"] * graph, env=environment, capture_output=True, text=True, check=False
     )
-    if done.returncode:
-        raise SystemExit(f"{' '.join(command)}: {done.stderr[-2000:]}")
+    if completed.returncode:
+        raise SystemExit(f"{' '.join(command)}: {completed.stderr[-2000:]}")
     return folder
 
 
 def finished(folder: Path, options: str) -> bool:
-    """Whether the steps that are asked for are there."""
+    """Whether the folder has the steps that `options` ask for."""
     steps = int(options.split("--steps ")[1].split()[0])
     return (folder / "rank_0" / "steps.jsonl").exists() and len(lines_of(folder)) >= steps
 
 
 def lines_of(folder: Path) -> list[dict[str, Any]]:
-    """Of every finished step, whether the run went on or not."""
+    """The lines of the finished steps, of a finished or a stopped run."""
     text = (folder / "rank_0" / "steps.jsonl").read_text()
     return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
@@ -143,14 +145,14 @@ def curve_runs() -> Iterator[tuple[str, str, str, dict[str, str]]]:
 
 def curves(work: Path, only: str) -> None:
     out = KEPT / "bert_curves.json"
-    kept = json.loads(out.read_text())["runs"] if out.exists() else {}
+    runs = json.loads(out.read_text())["runs"] if out.exists() else {}
     chosen = [run for run in curve_runs() if fnmatch.fnmatch(run[0], only)]
-    for at, (name, seat, options, environment) in enumerate(chosen, 1):
-        began, folder = time.perf_counter(), work / name.replace("/", "@")
+    for number, (name, seat, options, environment) in enumerate(chosen, 1):
+        start, folder = time.perf_counter(), work / name.replace("/", "@")
         trained(folder, seat, options, environment)
         lines = lines_of(folder)[: int(options.split()[1])]
         run = json.loads((folder / "rank_0" / "run.json").read_text())
-        kept[name] = {
+        runs[name] = {
             "options": options, "environment": environment, "versions": run["versions"],
             "losses": [_short(line["loss"]) for line in lines],
             "lr": [_short(line["lr"][0]) for line in lines[:40] if line["lr"]],
@@ -160,26 +162,26 @@ def curves(work: Path, only: str) -> None:
                 if part.startswith("loss_")
             },
         }  # fmt: skip
-        print(f"{at}/{len(chosen)} {name}: {time.perf_counter() - began:.0f} s", flush=True)
-        _keep(out, {"runs": dict(sorted(kept.items()))})
+        print(f"{number}/{len(chosen)} {name}: {time.perf_counter() - start:.0f} s", flush=True)
+        _keep(out, {"runs": dict(sorted(runs.items()))})
 
 
 def _short(number: float | None) -> float | None:
-    """A float32 in nine digits, which give it back."""
+    """A float32 in nine digits, which are enough to restore it."""
     return None if number is None or not np.isfinite(number) else float(f"{number:.9g}")
 
 
 def _keep(out: Path, record: dict[str, Any]) -> None:
-    """One line a run, or a row."""
-    ((head, entries),) = ((key, one) for key, one in record.items() if key in ("runs", "rows"))
-    rest = {key: one for key, one in record.items() if key != head}
+    """Write the record with one line for each run, or row."""
+    ((head, entries),) = ((key, part) for key, part in record.items() if key in ("runs", "rows"))
+    rest = {key: value for key, value in record.items() if key != head}
     if isinstance(entries, dict):
-        inner = [f"{json.dumps(key)}: {json.dumps(one)}" for key, one in entries.items()]
-        whole = "{\n" + ",\n".join(inner) + "\n}"
+        lines = [f"{json.dumps(key)}: {json.dumps(entry)}" for key, entry in entries.items()]
+        text = "{\n" + ",\n".join(lines) + "\n}"
     else:
-        whole = "[\n" + ",\n".join(json.dumps(one) for one in entries) + "\n]"
-    before = "".join(f"{json.dumps(key)}: {json.dumps(one)},\n" for key, one in rest.items())
-    write_whole(out, "{" + before + json.dumps(head) + ": " + whole + "}\n")
+        text = "[\n" + ",\n".join(json.dumps(entry) for entry in entries) + "\n]"
+    before = "".join(f"{json.dumps(key)}: {json.dumps(value)},\n" for key, value in rest.items())
+    write_whole(out, "{" + before + json.dumps(head) + ": " + text + "}\n")
 
 
 # --- what is planted --------------------------------------------------------------------------
@@ -189,10 +191,10 @@ def planted(work: Path, only: str, steps: int) -> None:
     out = KEPT / "bert_planted.json"
     rows = json.loads(out.read_text())["rows"] if out.exists() else []
     for optimizer, (options, names) in PLANTED.items():
-        asked = [name for name in names if fnmatch.fnmatch(f"{optimizer}/{name}", only)]
-        done = {(row["optimizer"], row["planted"]) for row in rows}
-        asked = [name for name in asked if (optimizer, name) not in done]
-        if not asked:
+        wanted = [name for name in names if fnmatch.fnmatch(f"{optimizer}/{name}", only)]
+        known = {(row["optimizer"], row["planted"]) for row in rows}
+        wanted = [name for name in wanted if (optimizer, name) not in known]
+        if not wanted:
             continue
         plain = f"{options} --steps {steps}"
         base = trained(work / f"planted@{optimizer}", "torch", plain)
@@ -205,7 +207,7 @@ def planted(work: Path, only: str, steps: int) -> None:
             )
             for null, (more, environment) in NULLS.items()
         ]  # fmt: skip
-        for name in asked:
+        for name in wanted:
             folder = work / f"planted@{optimizer}@{name}"
             trained(folder, "torch", f"{plain} --planted {name}")
             row = {"optimizer": optimizer, "planted": name, **_named(base, folder)}
@@ -220,21 +222,21 @@ def planted(work: Path, only: str, steps: int) -> None:
 
 
 def _named(base: Path, folder: Path) -> dict[str, Any]:
-    """What align says of step 0; of steps 0 to 2 where that tells nothing."""
+    """What align says of step 0; of steps 0 to 2 where step 0 shows no difference."""
     began = time.perf_counter()
     for steps in ([0], [0, 1, 2]):
-        found = align(base, folder, steps=steps)
-        if found.verdict.word == "different":
+        alignment = align(base, folder, steps=steps)
+        if alignment.verdict.word == "different":
             break
-    first = found.verdict.first
+    first = alignment.verdict.first
     cause = getattr(first.source, "cause", None) if first else None
     return {
-        "verdict": found.verdict.word,
+        "verdict": alignment.verdict.word,
         "step": None if first is None else first.step,
         "topic": None if first is None else first.topic,
         "where": None if first is None else first.where,
         "cause": cause,
-        "says": page.headline(found.to_dict()),
+        "says": page.headline(alignment.to_dict()),
         "seconds": round(time.perf_counter() - began, 1),
     }
 
@@ -245,12 +247,12 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "bert_alignment")
     parser.add_argument("--only", default="*", help="of the names that are printed")
     parser.add_argument("--steps", type=int, default=200, help="of planted")
-    asked = parser.parse_args()
-    asked.work.mkdir(parents=True, exist_ok=True)
-    if asked.what == "curves":
-        curves(asked.work, asked.only)
+    arguments = parser.parse_args()
+    arguments.work.mkdir(parents=True, exist_ok=True)
+    if arguments.what == "curves":
+        curves(arguments.work, arguments.only)
     else:
-        planted(asked.work, asked.only, asked.steps)
+        planted(arguments.work, arguments.only, arguments.steps)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Bytecode as an installed package has it: without it a process compiles each module it imports."""
+"""Bytecode, as in an installed package: without it a process compiles every module it imports."""
 
 import compileall
 import os
@@ -8,7 +8,7 @@ HERE = Path(__file__).parent.parent / "refkernels"
 
 
 def keep(*packages: Path) -> None:
-    """Compile the packages' modules, as pip does, and let the processes to come keep theirs too."""
+    """Compile the packages' modules, as pip does, and let later processes keep theirs too."""
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     for package in packages or (HERE,):
         compileall.compile_dir(package, quiet=2)

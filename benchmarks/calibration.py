@@ -4,11 +4,11 @@
 
 Each kernel is right: sums in lanes, blocks, chains of FMAs or random trees, in any order; functions
 rounded after errors of a hundredth of an ulp to an ulp; LayerNorm by two passes, Welford and
-float64; and each may have some results moved by one ulp, as libraries do. It answers 1 to 100
-elements. What is proven, or matched, is false where something is blamed, or where every model named
-has other bits than the kernel in a tenth of the elements of fresh answers. (The model of a twin, of
-LayerNorm's two passes with and without Chan's correction, has others in a hundredth.) Prints the
-rates and the false ones; FILE keeps the records, so that the run goes on with `--first`.
+float64. Some results may be off by one ulp, as in libraries. It answers 1 to 100 elements. A proven
+or matched cause is false where it blames the kernel, or where every model named differs from the
+kernel in more than a tenth of the elements of fresh answers. (A twin differs in about a hundredth:
+LayerNorm's two passes with and without Chan's correction.) Prints the rates and the false ones;
+FILE keeps the records, so that `--first` resumes the run.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from refkernels.diagnosis.summation import SummationTree, replay
 
 ORDERS = ("summation_order", "bias_first")
 MOST = 100  # elements
-TWIN = 0.9  # two algorithms with so many equal bits are one: no few bits tell them apart
+TWIN = 0.9  # share of equal bits from which two algorithms count as one
 DTYPES = tuple(map(np.dtype, ("f4", "f4", "f4", "f2", ml_dtypes.bfloat16, "f8")))
 Answer = Callable[[Arrays], Arrays]
 Generator = np.random.Generator
@@ -47,8 +47,8 @@ Generator = np.random.Generator
 
 @dataclass(frozen=True)
 class Right:
-    """A right kernel: `draw` makes inputs of one shape, `answer` answers them; `share` of what it
-    says is then moved by an ulp."""
+    """A right kernel: `draw` makes inputs of one shape, `answer` answers them; `share` of its
+    results are then moved by an ulp."""
 
     op: str
     direction: Any
@@ -92,7 +92,7 @@ def _tree(rng: Generator, terms: int) -> SummationTree:
     while len(free) > 1:
         pair = [0, 1] if chained else rng.choice(len(free), 2, replace=False)
         picked = tuple(int(free[k]) for k in pair)
-        free = [one for k, one in enumerate(free) if k not in pair]
+        free = [leaf for k, leaf in enumerate(free) if k not in pair]
         nodes.append(picked)
         free.insert(0, terms + len(nodes) - 1)
     return SummationTree.of(terms, nodes)
@@ -100,20 +100,20 @@ def _tree(rng: Generator, terms: int) -> SummationTree:
 
 def _multiplied(rng: Generator, terms: int) -> Callable[[Array, Array], Array]:
     """A way to multiply matrices with sums of so many terms, (M, K) x (K, N)."""
-    how = int(rng.integers(3))
+    kind = int(rng.integers(3))
     kernel = planted.Kernel(rng)
-    if how == 0:
+    if kind == 0:
         return kernel.product
-    if how == 1:
+    if kind == 1:
         tree = _tree(rng, terms)
     else:
-        known = list(orders.candidates(terms, False))
-        tree = known[int(rng.integers(len(known)))].tree
+        named_orders = list(orders.candidates(terms, False))
+        tree = named_orders[int(rng.integers(len(named_orders)))].tree
     return lambda a, b: replay(tree, np.ascontiguousarray(a), np.ascontiguousarray(b))
 
 
 def _nudge(rng: Generator, array: Array, share: float) -> Array:
-    """Some elements moved by one ulp, but for formats that are rounded once from float32."""
+    """Some elements moved by one ulp, except in formats that are rounded once from float32."""
     if not share or array.dtype.itemsize < 4:
         return array
     up = np.where(rng.integers(2, size=array.shape), np.inf, -np.inf).astype(array.dtype)
@@ -158,7 +158,11 @@ def _linear_backward(rng: Generator, dtype: Any) -> Right:
     m, n = _sizes(rng)
     k = int(np.exp(rng.uniform(0, math.log(max(2, MOST / max(m, n))))))
     share, kind = _share(rng), int(rng.integers(5))
-    ways = {"dx": _multiplied(rng, n), "dweight": _multiplied(rng, m), "dbias": _multiplied(rng, m)}
+    multiply = {
+        "dx": _multiplied(rng, n),
+        "dweight": _multiplied(rng, m),
+        "dbias": _multiplied(rng, m),
+    }
     wide = planted.working(dtype)
 
     def draw(rng: Generator) -> Arrays:
@@ -167,12 +171,12 @@ def _linear_backward(rng: Generator, dtype: Any) -> Right:
 
     def answer(inputs: Arrays) -> Arrays:
         dy, x, w = (inputs[name].astype(wide) for name in ("dy", "x", "weight"))
-        found = {
-            "dx": ways["dx"](dy, w),
-            "dweight": ways["dweight"](dy.T, x),
-            "dbias": ways["dbias"](np.ones((1, m), wide), dy)[0],
+        gradients = {
+            "dx": multiply["dx"](dy, w),
+            "dweight": multiply["dweight"](dy.T, x),
+            "dbias": multiply["dbias"](np.ones((1, m), wide), dy)[0],
         }
-        return {name: v.astype(dtype) for name, v in found.items()}
+        return {name: v.astype(dtype) for name, v in gradients.items()}
 
     return Right("linear", "backward", draw, answer, share)
 
@@ -190,15 +194,15 @@ def _norm(rng: Generator, dtype: Any) -> Right:
 
     def draw(rng: Generator) -> Arrays:
         scale = size * np.exp(rng.uniform(-1, 1, (rows, 1)))
-        found = {"x": (scale * (rng.standard_normal((rows, n)) + offset)).astype(dtype)}
-        found["weight"] = np.ones(n, dtype)
-        found["bias"] = np.zeros(n, dtype)
+        inputs = {"x": (scale * (rng.standard_normal((rows, n)) + offset)).astype(dtype)}
+        inputs["weight"] = np.ones(n, dtype)
+        inputs["bias"] = np.zeros(n, dtype)
         if affine:
-            found["weight"] = (1 + 0.5 * rng.standard_normal(n)).astype(dtype)
-            found["bias"] = rng.standard_normal(n).astype(dtype)
+            inputs["weight"] = (1 + 0.5 * rng.standard_normal(n)).astype(dtype)
+            inputs["bias"] = rng.standard_normal(n).astype(dtype)
         if backward:
-            found["dy"] = rng.standard_normal((rows, n)).astype(dtype)
-        return found
+            inputs["dy"] = rng.standard_normal((rows, n)).astype(dtype)
+        return inputs
 
     def answer(inputs: Arrays) -> Arrays:
         return kernel.layernorm(inputs, **how)
@@ -207,7 +211,7 @@ def _norm(rng: Generator, dtype: Any) -> Right:
 
 
 def _function(rng: Generator, dtype: Any) -> Right:
-    """fl(f(x) + e ulp): as a library that errs by so much before it rounds."""
+    """fl(f(x) + e ulp), as of a library whose error before rounding is e ulp."""
     names = ("sin", "cos", "tan", "sin", "cos", *planted.FUNCTIONS)
     name = str(rng.choice(names))
     size = int(np.exp(rng.uniform(0, math.log(MOST))))
@@ -228,8 +232,8 @@ def _function(rng: Generator, dtype: Any) -> Right:
         y = value.astype(np.float64).astype(x.dtype) if dtype != np.float64 else rounded
         if dtype == np.float64:
             y = _nudge(rng, rounded, min(1.0, width))
-        most = 1.0 if name in ("sin", "cos", "tanh", "erf", "sigmoid") else np.inf
-        return {"y": np.clip(y, -most, most).astype(x.dtype)}
+        largest = 1.0 if name in ("sin", "cos", "tanh", "erf", "sigmoid") else np.inf
+        return {"y": np.clip(y, -largest, largest).astype(x.dtype)}
 
     return Right(name, "forward", draw, answer)
 
@@ -256,20 +260,21 @@ def examine(seed: int) -> dict[str, Any]:
     }
     if explanation.confidence in ("proven", "matched"):
         named = [
-            one
-            for one in explanation.candidates
-            if one.cause == explanation.cause and one.confidence == explanation.confidence
+            candidate
+            for candidate in explanation.candidates
+            if (candidate.cause, candidate.confidence)
+            == (explanation.cause, explanation.confidence)
         ]
         record["model"] = named[0].model
         record["fresh"] = 0.0
         if explanation.cause in ORDERS:
-            record["fresh"] = max(_fresh(kernel, one.output, str(one.model), rng) for one in named)
+            record["fresh"] = max(_fresh(kernel, c.output, str(c.model), rng) for c in named)
         record["wrong"] = record["fresh"] < TWIN
     return record
 
 
 def _fresh(kernel: Right, output: str, model: str, rng: Generator) -> float:
-    """In how many elements of fresh answers a model has the kernel's bits."""
+    """The share of elements of fresh answers in which a model has the kernel's bits."""
     equal = elements = 0
     for _ in range(8):
         inputs = kernel.draw(rng)
@@ -277,13 +282,14 @@ def _fresh(kernel: Right, output: str, model: str, rng: Generator) -> float:
         got = answers[output]
         problem, _ = one_kernel(kernel.op, inputs, answers, {}, kernel.direction)
         if kernel.op == "layernorm":
-            one = next(one for one in MODELS if one.name == model)
-            bits = one.run(problem.inputs, problem.params, kernel.direction, problem.format)[output]
+            norm = next(known for known in MODELS if known.name == model)
+            outputs = norm.run(problem.inputs, problem.params, kernel.direction, problem.format)
+            bits = outputs[output]
         else:
             product = products.of(problem, output)
             assert product is not None
-            known = orders.candidates(product.terms, product.bias is not None)
-            order = next(one for one in known if one.name == model)
+            named_orders = orders.candidates(product.terms, product.bias is not None)
+            order = next(known for known in named_orders if known.name == model)
             bits = sums.run(order, product, got).reshape(got.shape)
         equal += int(np.count_nonzero(evidence.same(got, bits)))
         elements += got.size

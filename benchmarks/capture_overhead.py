@@ -5,9 +5,9 @@
 
 TORCH_PYTHON is an interpreter that has torch (`refkernels env list` names one). The model is a BERT
 of four layers with hidden size 256, 11 million weights, batches of 8 x 128 tokens, AdamW, on one
-thread. The seconds are the processor's, which other programs hardly change; waiting for a disk is
-not counted. Trainings take turns; medians are printed, and FILE keeps the least too. RUN keeps a
-run with one captured step, for what align costs.
+thread. Seconds are processor time, which other programs hardly change; waiting for a disk is not
+counted. Trainings take turns; medians are printed, and FILE keeps the least too. RUN keeps a run
+with one captured step, for benchmarks/align_cost.py.
 """
 
 import argparse
@@ -64,8 +64,8 @@ class Bert(nn.Module):
         self.places = nn.Embedding(LENGTH, HIDDEN)
         self.norm = nn.LayerNorm(HIDDEN)
         self.blocks = nn.Sequential(*(Block() for _ in range(4)))
-        for weight in self.parameters():  # PyTorch's embeddings make subnormal gradients, and these
-            if weight.ndim > 1:  # a step ten times as long
+        for weight in self.parameters():  # with PyTorch's own embeddings, gradients are subnormal
+            if weight.ndim > 1:  # and a step takes ten times as long
                 nn.init.normal_(weight, std=0.02)
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
@@ -84,8 +84,8 @@ def seconds_of(mode: dict[str, Any] | None, steps: int, keep: Path | None = None
         capture = None
         if mode is not None:
             mode = dict(mode, steps=[step for step in mode["steps"] if step < steps])
-            place = keep or folder
-            capture = stack.enter_context(Capture(place, model, optimizer, **mode))
+            destination = keep or folder
+            capture = stack.enter_context(Capture(destination, model, optimizer, **mode))
         for _ in range(steps):
             ids = torch.randint(0, VOCABULARY, (BATCH, LENGTH), generator=generator)
             start = time.process_time()
@@ -110,22 +110,22 @@ def main() -> None:
     torch.set_num_threads(1)
     if arguments.keep:
         seconds_of({"steps": [0]}, 3, arguments.keep)
-    found: dict[str, list[float]] = {name: [] for name in MODES}
+    seconds: dict[str, list[float]] = {name: [] for name in MODES}
     for number in range(arguments.rounds):
         for name, mode in MODES.items():
-            found[name] += seconds_of(mode, arguments.steps)
-            median = statistics.median(found[name])
-            ratio = median / statistics.median(found["probe off"])
+            seconds[name] += seconds_of(mode, arguments.steps)
+            median = statistics.median(seconds[name])
+            ratio = median / statistics.median(seconds["probe off"])
             print(f"round {number} {name:14} {median:8.3f} s {ratio:6.2f} x", flush=True)
     if arguments.out:
-        off = found["probe off"]
+        off = seconds["probe off"]
         rows = {
             name: {
-                "least_s": min(some), "median_s": statistics.median(some),
-                "least_ratio": min(some) / min(off),
-                "median_ratio": statistics.median(some) / statistics.median(off),
+                "least_s": min(taken), "median_s": statistics.median(taken),
+                "least_ratio": min(taken) / min(off),
+                "median_ratio": statistics.median(taken) / statistics.median(off),
             }
-            for name, some in found.items()
+            for name, taken in seconds.items()
         }  # fmt: skip
         record = {"steps": arguments.steps - 2, "rounds": arguments.rounds, "rows": rows}
         arguments.out.write_text(json.dumps(record, indent=1) + "\n")

@@ -1,10 +1,11 @@
-"""How long the first answers take in a new process: with no kernel kept yet (cold), and with all.
+"""How long the first answers take in a new process: with an empty kernel cache, and a full one.
 
     python benchmarks/cold_start.py [--rounds 3] [--kernels] [NAME ...]
 
-Every run is a process of its own; the first with an empty cache folder, the second with what the
-first kept. Its processor time, imports included, counts on a machine with other work to do; the
-median of the rounds is printed. `--kernels` names what is compiled, with the seconds of each.
+Every run is a process of its own: the first with an empty cache folder (cold), the second with the
+cache of the first (warm). Processor time is counted, imports included, because the machine may be
+busy; the median of the rounds is printed. `--kernels` names what is compiled, with the seconds of
+each.
 """
 
 import argparse
@@ -26,7 +27,7 @@ d = x - x.mean(-1, keepdims=True)
 y = d / np.sqrt((d * d).mean(-1, keepdims=True) + np.float32(1e-5))
 """
 
-FIRST_ANSWERS = {  # what a newcomer asks first, in a process of its own
+FIRST_ANSWERS = {  # a newcomer's first questions
     "layernorm_ref.forward": """
 from refkernels import layernorm_ref
 layernorm_ref.forward(x, eps=1e-5)
@@ -72,14 +73,14 @@ print(waiting.watch.compiled)
 def run(program: str, cache: Path) -> tuple[float, float, str]:
     """Processor and wall seconds of a new process, and what it printed."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
-    before, began = os.times(), time.perf_counter()
-    done = subprocess.run(
+    before, start = os.times(), time.perf_counter()
+    completed = subprocess.run(
         [sys.executable, "-c", program], env=environment, check=True, stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL, text=True,
     )  # fmt: skip
-    wall, after = time.perf_counter() - began, os.times()
+    wall, after = time.perf_counter() - start, os.times()
     used = after.children_user + after.children_system
-    return used - before.children_user - before.children_system, wall, done.stdout
+    return used - before.children_user - before.children_system, wall, completed.stdout
 
 
 def measured(name: str, rounds: int) -> dict[str, Any]:

@@ -3,10 +3,10 @@
     python benchmarks/diagnosis.py [--seeds 3] [--right 2000] [--out FOLDER]
 
 A fault counts where it shows: the verdict is worse than rounding, or the output is unusual. Then
-its cause must be the first that is named. The faults of ops that are formulas are their own
-(`every_op`), the others are written by hand (`faults`). A right kernel is blamed where its verdict
-is worse than rounding or where a cause other than an order of summation is named. Writes
-diagnosis.md and diagnosis.json, prints the confusion matrix and the time of two large explanations.
+its cause must be named first. Ops that are formulas bring their own faults (`every_op`); the others
+are written by hand (`faults`). A right kernel is blamed where its verdict is worse than rounding,
+or where a cause other than an order of summation is named. Writes diagnosis.md and diagnosis.json,
+prints the confusion matrix and the time of two large explanations.
 """
 
 from __future__ import annotations
@@ -35,26 +35,28 @@ ORDERS = (None, "summation_order", "bias_first")
 SECONDS = 10.0
 
 
-def examine(name: str, one: Planted) -> dict[str, Any]:
+def examine(name: str, planted: Planted) -> dict[str, Any]:
     """One kernel explained: what was planted, what was named, whether it shows."""
     start = time.perf_counter()
-    direction: Any = one.direction
-    explanation = refkernels.explain(one.op, one.inputs, one.outputs, one.params, direction)
+    direction: Any = planted.direction
+    explanation = refkernels.explain(
+        planted.op, planted.inputs, planted.outputs, planted.params, direction
+    )
     shows = explanation.verdict not in HARMLESS or "unusual" in explanation.flags
     named = explanation.cause
-    right = named == one.cause or named in one.also
+    right = named == planted.cause or named in planted.also
     return {
         "name": name,
-        "planted": one.cause,
+        "planted": planted.cause,
         "named": named,
         "confidence": explanation.confidence,
-        "op": one.op,
-        "direction": one.direction,
-        "dtype": one.dtype,
+        "op": planted.op,
+        "direction": planted.direction,
+        "dtype": planted.dtype,
         "verdict": explanation.verdict,
         "flags": list(explanation.flags),
         "shows": shows,
-        "right": right if one.cause else not shows and named in ORDERS,
+        "right": right if planted.cause else not shows and named in ORDERS,
         "seconds": round(time.perf_counter() - start, 3),
     }
 
@@ -68,13 +70,13 @@ def matrix(records: list[dict[str, Any]]) -> list[str]:
     """The confusion matrix as Markdown, one line for each cause planted."""
     lines = ["| planted | kernels | shows | named first | called |", "|---|--:|--:|--:|---|"]
     for cause in dict.fromkeys(record["planted"] for record in records):
-        mine = [record for record in records if record["planted"] == cause]
-        shown = [record for record in mine if record["shows"]]
-        counts = collections.Counter(str(record["named"]) for record in mine)
-        called = ", ".join(f"{name} {count}" for name, count in counts.most_common())
-        named = sum(record["right"] for record in (shown if cause else mine))
+        of_cause = [record for record in records if record["planted"] == cause]
+        showing = [record for record in of_cause if record["shows"]]
+        counts = collections.Counter(str(record["named"]) for record in of_cause)
+        names = ", ".join(f"{name} {count}" for name, count in counts.most_common())
+        named = sum(record["right"] for record in (showing if cause else of_cause))
         label = cause or "nothing (right kernels)"
-        lines.append(f"| {label} | {len(mine)} | {len(shown)} | {named} | {called} |")
+        lines.append(f"| {label} | {len(of_cause)} | {len(showing)} | {named} | {names} |")
     return lines
 
 
@@ -86,7 +88,7 @@ def times() -> dict[str, float]:
     norm = {"x": x, "weight": w, "bias": b}
     centred = x - x.mean(1, keepdims=True)
     y = centred / np.sqrt(np.square(centred).mean(1, keepdims=True) + np.float32(1e-5)) * w + b
-    found = {}
+    seconds = {}
     for name, op, inputs, outputs in (
         ("layernorm (512, 1024)", "layernorm", norm, {"y": y}),
         ("matmul (256, 768) x (768, 768)", "matmul", {"a": a, "b": m}, {"c": a @ m}),
@@ -94,23 +96,23 @@ def times() -> dict[str, float]:
         for _ in range(2):
             start = time.perf_counter()
             refkernels.explain(op, inputs, outputs)
-            found[name] = round(time.perf_counter() - start, 2)
-    return found
+            seconds[name] = round(time.perf_counter() - start, 2)
+    return seconds
 
 
 def run(seeds: int, right: int, progress: bool = False) -> list[dict[str, Any]]:
     """All records."""
     records = []
-    some = right // 2
+    half = right // 2
     planted = (faults.planted(seeds), every_op.planted(seeds))
-    for stream in (*planted, faults.right(right - some), every_op.right(some)):
-        for name, one in stream:
-            records.append(examine(name, one))
+    for stream in (*planted, faults.right(right - half), every_op.right(half)):
+        for name, kernel in stream:
+            records.append(examine(name, kernel))
             if progress and missed(records[-1]):
                 print(records[-1], file=sys.stderr, flush=True)
             if progress and len(records) % 50 == 0:
-                bad = sum(missed(record) for record in records)
-                print(f"{len(records)} kernels, {bad} missed", file=sys.stderr, flush=True)
+                count = sum(missed(record) for record in records)
+                print(f"{len(records)} kernels, {count} missed", file=sys.stderr, flush=True)
     return records
 
 

@@ -1,14 +1,14 @@
-"""Counts the enclosures of every primitive that were compared with exact rationals or Arb.
+"""Checks enclosures of every primitive against exact rationals or Arb, and counts them.
 
     python benchmarks/enclosures.py [Ball fused DoubleDouble Arb Bound] [--elements 80000]
 
-Of each primitive so many elements in each reading: random and adversarial ones, as the tests draw
-them (`context_rules`), with ties and the ends of float64; what is not finite must have an infinite
-radius. Fused kernels must have the bits of NumPy's mids (`agree`). `Bound` counts the answers of
-emulated kernels in all formats. Algebraic primitives are compared with exact rationals, the others
-with Arb, at a precision that decides every comparison. A run that was stopped goes on. The counts
-go to benchmarks/results, and by tools/write_readme.py into docs/trust.md. Ends with an
-AssertionError at the first element that is outside.
+Each reading of a primitive checks --elements elements: random and adversarial ones, as the tests
+draw them (`context_rules`), with ties and the ends of float64. Where an input is not finite, the
+radius must be infinite. Fused kernels must have the bits of NumPy's mids (`agree`). `Bound` counts
+the answers of emulated kernels in all formats. Algebraic primitives are compared with exact
+rationals, the others with Arb, at a precision that decides every comparison. A stopped run resumes.
+The counts go to benchmarks/results, and tools/write_readme.py copies them into docs/trust.md. The
+first element outside its enclosure raises AssertionError.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ KEPT = Path(__file__).parent / "results" / "cpu-x86_64-linux" / "enclosures.json
 CALL = 20_000  # elements of one call
 PRECISIONS = 200, 1400, 5000, 20000
 TRANSCENDENTAL = {*NAMES, "norm", "real power"}
-DENSE = {"prod", "others"}  # whose rationals have as many digits as all factors
-HULLS = {"where", "streamed squares"}  # whose mids may hang on the rounding of a radius
+DENSE = {"prod", "others"}  # their rationals have as many digits as all factors together
+HULLS = {"where", "streamed squares"}  # their mids may depend on the rounding of a radius
 FORMATS = "float16", "bfloat16", "float32", "float64"
 SHAPES = (60, 1), (90, 3), (40, 33), (150, 5)
 LARGEST = np.nextafter(np.finfo(float).max, 0.0)  # with a neighbour on either side
@@ -96,26 +96,28 @@ def check(name: str, points: list[list[Any]], shape: Any, parts: Sequence[Array]
     rows = list(zip(*(x[known].tolist() for x in columns), strict=True))
     if name not in TRANSCENDENTAL:
         xp = Fractions()
-        given = [xp.value(objects([rational(x) for x in one], shape)) for one in points]
-        truth = data(rule(xp, *given)).reshape(-1)[known]
-        left = [
+        arguments = [xp.value(objects([rational(x) for x in column], shape)) for column in points]
+        truth = data(rule(xp, *arguments)).reshape(-1)[known]
+        outside = [
             z is None or abs(z - sum(map(number, row[:-1]))) > number(row[-1])
             for z, row in zip(truth, rows, strict=True)
         ]
-        assert not any(left), (name, [row for row, bad in zip(rows, left, strict=True) if bad][:3])
+        bad = [row for row, is_outside in zip(rows, outside, strict=True) if is_outside]
+        assert not bad, (name, bad[:3])
         return len(known)
     waiting = np.arange(len(known))
     for precision in PRECISIONS[2 if name in ROWS else 0 :]:
         with Arb(precision) as arb:
             if name in ROWS:
-                found = data(rule(arb, *(arb.value(objects(one, shape)) for one in points)))
-                truth = found.reshape(-1)[known]
+                values = data(rule(arb, *(arb.value(objects(column, shape)) for column in points)))
+                truth = values.reshape(-1)[known]
             else:
-                some = [
-                    objects([one[i] for i in known[waiting]], (len(waiting),)) for one in points
+                arguments = [
+                    objects([column[i] for i in known[waiting]], (len(waiting),))
+                    for column in points
                 ]
-                truth = data(rule(arb, *map(arb.value, some)))
-            open_ = []
+                truth = data(rule(arb, *map(arb.value, arguments)))
+            undecided = []
             for place, z in zip(waiting, truth, strict=True):
                 *parts_, r = rows[place]
                 off = z
@@ -124,8 +126,8 @@ def check(name: str, points: list[list[Any]], shape: Any, parts: Sequence[Array]
                 radius = flint.arb(r)
                 if not abs(off) <= radius:
                     assert not abs(off) > radius, (name, rows[place])
-                    open_.append(place)
-            waiting = np.array(open_, int)
+                    undecided.append(place)
+            waiting = np.array(undecided, int)
         if not waiting.size:
             break
     assert not waiting.size, (name, "undecided", [rows[i] for i in waiting[:3]])
@@ -142,7 +144,7 @@ def number(x: float) -> Any:
 def numbers(name: str, rng: np.random.Generator, n: int) -> list[Array]:
     """The middles of the arguments."""
     a = doubles(rng, n)
-    if name in TRANSCENDENTAL - {"norm"}:  # beyond, Arb takes its time
+    if name in TRANSCENDENTAL - {"norm"}:  # Arb is slow on larger ones
         a = np.where(np.abs(a) < 2000.0, a, np.sign(a) * rng.choice([700.0, 709.7, 745.2, 27.0], n))
     elif name not in DENSE:
         a = np.where(rng.random(n) < 0.01, np.copysign(LARGEST, a), a)
@@ -181,8 +183,8 @@ def ball(name: str, rng: np.random.Generator, shape: Any) -> int:
     value = RULES[name](B, *(B.value(m.reshape(shape), r.reshape(shape)) for m, r, _ in drawn))
     if name not in ROWS:
         special = [m.copy() for m, _, _ in drawn]
-        for one in special:
-            one[:3] = np.inf, -np.inf, np.nan
+        for middle in special:
+            middle[:3] = np.inf, -np.inf, np.nan
         assert np.isinf(RULES[name](B, *map(B.array, special)).radius[:3]).all(), name
     return check(name, [p for _, _, p in drawn], shape, (value.mid, value.radius))
 
@@ -225,9 +227,9 @@ def fused(name: str, rng: np.random.Generator, shape: Any) -> int:
 
 
 def agree(name: str, arrays: list[Array], one: tuple[Array, Array], other: Any) -> None:
-    """The same mids where both tell; the same radii, to 2^-20, where nothing magnifies their
-    roundings: wide balls and roots of what underflows do, and divisors beyond 2^1000, whose inverse
-    a kernel takes for 2^-1000."""
+    """Equal mids where both are finite; equal radii, to 2^-20, where nothing magnifies their
+    roundings. Wide balls do, and roots of numbers that underflow, and divisors beyond 2^1000, whose
+    inverse a kernel takes for 2^-1000."""
     (mid, radius), (a, p) = one, other
     known = np.isfinite(radius) & np.isfinite(p)
     np.testing.assert_array_equal(mid[known], a[known], name)
@@ -262,22 +264,24 @@ def arb(name: str, rng: np.random.Generator, shape: Any) -> int:
             [flint.arb(*pair) for pair in zip(m.tolist(), r.tolist(), strict=True)]
             for m, r, _ in drawn
         ]
-        found = data(RULES[name](xp, *(xp.value(objects(one, shape)) for one in given)))
+        found = data(RULES[name](xp, *(xp.value(objects(column, shape)) for column in given)))
     return _check_arb(name, [p for _, _, p in drawn], shape, found)
 
 
 def _check_arb(name: str, points: list[list[Any]], shape: Any, found: Array) -> int:
     count = 0
     if name in TRANSCENDENTAL:
-        waiting = [i for i, one in enumerate(found.flat) if one.is_finite()]
+        waiting = [i for i, ball in enumerate(found.flat) if ball.is_finite()]
         count = len(waiting)
         for precision in PRECISIONS[2 if name in ROWS else 1 :]:
             with Arb(precision) as xp:
                 if name in ROWS:
-                    given = [objects(one, shape) for one in points]
+                    given = [objects(ball, shape) for ball in points]
                     truth = data(RULES[name](xp, *map(xp.value, given))).reshape(-1)[waiting]
                 else:
-                    given = [objects([one[i] for i in waiting], (len(waiting),)) for one in points]
+                    given = [
+                        objects([ball[i] for i in waiting], (len(waiting),)) for ball in points
+                    ]
                     truth = data(RULES[name](xp, *map(xp.value, given)))
                 pairs = list(zip(waiting, truth, strict=True))
                 assert all(found.flat[i].overlaps(z) for i, z in pairs), name
@@ -286,12 +290,12 @@ def _check_arb(name: str, points: list[list[Any]], shape: Any, found: Array) -> 
                 return count
         raise AssertionError((name, "undecided", [found.flat[i] for i in waiting[:3]]))
     exact = Fractions()
-    given = [exact.value(objects([rational(x) for x in one], shape)) for one in points]
-    for z, one in zip(data(RULES[name](exact, *given)).flat, found.flat, strict=True):
-        if one.is_finite():
-            middle, radius = rational(one.mid()), rational(one.rad())
-            assert z is not None, (name, one)
-            assert abs(z - middle) <= radius, (name, one, z)
+    given = [exact.value(objects([rational(x) for x in ball], shape)) for ball in points]
+    for z, ball in zip(data(RULES[name](exact, *given)).flat, found.flat, strict=True):
+        if ball.is_finite():
+            middle, radius = rational(ball.mid()), rational(ball.rad())
+            assert z is not None, (name, ball)
+            assert abs(z - middle) <= radius, (name, ball, z)
             count += 1
     return count
 
@@ -299,7 +303,7 @@ def _check_arb(name: str, points: list[list[Any]], shape: Any, found: Array) -> 
 def bound(name: str, rng: np.random.Generator, shape: Any) -> int:
     """Answers of kernels, in every format."""
     shape = (20, 3) if name in ROWS else (8, 13)
-    return sum(attacked(RULES[name], 1 + (name in BINARY), one, rng, shape) for one in FORMATS)
+    return sum(attacked(RULES[name], 1 + (name in BINARY), dtype, rng, shape) for dtype in FORMATS)
 
 
 READINGS = {
@@ -308,18 +312,19 @@ READINGS = {
 
 
 def counted(reading: str, name: str, elements: int, seed: int) -> int:
-    """So many elements or a few more, fewer where each takes long; 0 where there is no kernel."""
+    """Check `elements` elements or a few more, and return how many; a tenth where each takes long,
+    0 where there is no kernel."""
     rng = np.random.default_rng([seed, *reading.encode(), *name.encode()])
-    wanted = elements // (10 if name in DENSE or (name in ROWS and reading == "Arb") else 1)
-    done = calls = 0
-    while done < wanted:
-        shape = SHAPES[calls % len(SHAPES)] if name in ROWS else (min(wanted, CALL),)
+    goal = elements // (10 if name in DENSE or (name in ROWS and reading == "Arb") else 1)
+    checked = calls = 0
+    while checked < goal:
+        shape = SHAPES[calls % len(SHAPES)] if name in ROWS else (min(goal, CALL),)
         try:
-            done += READINGS[reading](name, rng, shape)
+            checked += READINGS[reading](name, rng, shape)
         except Untraceable:
             return 0
         calls += 1
-    return done
+    return checked
 
 
 def main() -> None:
@@ -327,22 +332,23 @@ def main() -> None:
     parser.add_argument("readings", nargs="*", default=[], help=", ".join(READINGS))
     parser.add_argument("--elements", type=int, default=80_000)
     parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args()
-    kept: dict[str, Any] = {"elements": asked.elements, "seed": asked.seed, "counts": {}}
-    before = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else kept
-    if before | {"counts": {}} == kept:
-        kept = before  # and go on
-    for reading in asked.readings or READINGS:
-        counts = kept["counts"].setdefault(reading, {})
+    arguments = parser.parse_args()
+    record: dict[str, Any] = {"elements": arguments.elements, "seed": arguments.seed, "counts": {}}
+    previous = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else record
+    if previous | {"counts": {}} == record:
+        record = previous  # resumes
+    for reading in arguments.readings or READINGS:
+        counts = record["counts"].setdefault(reading, {})
         for name in RULES:
             if name in counts or (reading == "Bound" and name == "real power"):
                 continue
             start = time.perf_counter()
-            counts[name] = counted(reading, name, asked.elements, asked.seed)
+            counts[name] = counted(reading, name, arguments.elements, arguments.seed)
             seconds = time.perf_counter() - start
             print(f"{reading:13}{name:22}{counts[name]:10,}{seconds:8.1f} s", flush=True)
-            write_whole(KEPT, json.dumps(kept, indent=1) + "\n")
-    print(f"{sum(sum(one.values()) for one in kept['counts'].values()):,} in all, none outside")
+            write_whole(KEPT, json.dumps(record, indent=1) + "\n")
+    total = sum(sum(counts.values()) for counts in record["counts"].values())
+    print(f"{total:,} in all, none outside")
 
 
 if __name__ == "__main__":

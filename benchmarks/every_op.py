@@ -1,4 +1,4 @@
-"""The faults of every op that is a formula, planted, and its forms as right kernels.
+"""Faults of every op that is a formula, planted; its forms are right kernels.
 
 A kernel is a fault's formula, or a form's, computed in the working precision with its sums in a
 random order: no model of the package adds in that order. Its inputs are those of the op's cases.
@@ -22,22 +22,22 @@ def _questions(op: Any, direction: Any, dtype: str) -> Iterator[tuple[str, Any, 
         if dtype not in case.dtypes or direction not in case.directions:
             continue
         inputs, params = case.build(dtype)
-        given = {name: inputs[name] for name in op.takes(direction) if name in inputs}
-        if sum(np.size(array) for array in given.values()) <= LARGEST:
-            yield case.name, given, params
+        arrays = {name: inputs[name] for name in op.takes(direction) if name in inputs}
+        if sum(np.size(array) for array in arrays.values()) <= LARGEST:
+            yield case.name, arrays, params
 
 
-def _computed(op: Any, formula: Any, asked: Any, direction: Any, dtype: str, seed: int) -> Any:
-    inputs, params = asked
-    how = {"order": "random", "seed": seed}
+def _computed(op: Any, formula: Any, question: Any, direction: Any, dtype: str, seed: int) -> Any:
+    inputs, params = question
+    options = {"order": "random", "seed": seed}
     with np.errstate(all="ignore"):
-        return op.formulas.computed(direction, formula, inputs, params, dtype, **how)
+        return op.formulas.computed(direction, formula, inputs, params, dtype, **options)
 
 
-def _beyond(op: Any, outputs: Any, asked: Any, direction: Any, dtype: str) -> bool:
-    """Whether some number is far from what the definition says: more than half of its digits."""
+def _beyond(op: Any, outputs: Any, question: Any, direction: Any, dtype: str) -> bool:
+    """Whether some number has fewer than half of its digits right."""
     with np.errstate(all="ignore"):
-        for name, right in op.plain(direction, *asked, dtype).items():
+        for name, right in op.plain(direction, *question, dtype).items():
             got, wide = outputs[name].astype(np.float64), right.astype(np.float64)
             size = np.max(np.abs(wide), where=np.isfinite(wide), initial=0.0)
             eps = 2.0 ** -{"float64": 26, "float32": 12, "float16": 5, "bfloat16": 4}[dtype]
@@ -47,7 +47,7 @@ def _beyond(op: Any, outputs: Any, asked: Any, direction: Any, dtype: str) -> bo
 
 
 def planted(seeds: int) -> Iterator[tuple[str, Planted]]:
-    """Every fault of every op, each direction, on so many cases where it is seen, in float32."""
+    """Every fault of every op, in each direction, on `seeds` cases that show it, in float32."""
     for name, op in registry.ops().items():
         if op.formulas is None:
             continue
@@ -55,40 +55,42 @@ def planted(seeds: int) -> Iterator[tuple[str, Planted]]:
             for direction in op.directions:
                 if getattr(fault, direction) is None:
                     continue
-                for k, one in enumerate(_of_fault(op, fault, direction, number)):
+                for k, kernel in enumerate(_of_fault(op, fault, direction, number)):
                     if k < min(seeds, MOST):
-                        yield f"{name}-{fault.cause}-{direction}-{number}-{k}", one
+                        yield f"{name}-{fault.cause}-{direction}-{number}-{k}", kernel
 
 
 def _of_fault(op: Any, fault: Any, direction: Any, seed: int) -> Iterator[Planted]:
-    others = [one for one in op.formulas.faults if one is not fault]
+    others = [other_fault for other_fault in op.formulas.faults if other_fault is not fault]
     for _, inputs, params in _questions(op, direction, "float32"):
-        asked = inputs, params
+        question = inputs, params
         formula = getattr(fault, direction)
-        computed = _computed(op, formula, asked, direction, "float32", seed)
-        outputs = op.plain(direction, *asked, "float32") | fault.changed(computed)
-        if not _beyond(op, outputs, asked, direction, "float32"):
+        computed = _computed(op, formula, question, direction, "float32", seed)
+        outputs = op.plain(direction, *question, "float32") | fault.changed(computed)
+        if not _beyond(op, outputs, question, direction, "float32"):
             continue
-        also = {one.cause for one in others if fault.unstable and one.unstable}
-        for one in others:
-            if (other := getattr(one, direction)) is not None:
-                same = _computed(op, other, asked, direction, "float32", seed)
+        also = {
+            other_fault.cause for other_fault in others if fault.unstable and other_fault.unstable
+        }
+        for other_fault in others:
+            if (formula_ := getattr(other_fault, direction)) is not None:
+                same = _computed(op, formula_, question, direction, "float32", seed)
                 if all(np.array_equal(same[n], computed[n], equal_nan=True) for n in computed):
-                    also.add(one.cause)
+                    also.add(other_fault.cause)
         yield Planted(
             fault.cause, op.name, inputs, outputs, params, direction, also=tuple(sorted(also))
         )
 
 
 def right(count: int) -> Iterator[tuple[str, Planted]]:
-    """So many right kernels: forms of every op in turn, formats and cases by turns."""
+    """`count` right kernels: the forms of every op in turn; formats and cases take turns."""
     ways = [
         (op, direction)
         for op in registry.ops().values()
         if op.formulas is not None
         for direction in op.directions
     ]
-    made = 0
+    yielded = 0
     for seed in range(count):
         op, direction = ways[seed % len(ways)]
         turn = seed // len(ways)
@@ -100,9 +102,9 @@ def right(count: int) -> Iterator[tuple[str, Planted]]:
         forms = list(op.formulas.way(direction).forms.values())
         form = forms[turn // len(questions) % len(forms)]
         outputs = _computed(op, form, (inputs, params), direction, dtype, seed)
-        made += 1
+        yielded += 1
         yield (
             f"right-{op.name}-{direction}-{seed}",
             Planted(None, op.name, inputs, outputs, params, direction, dtype),
         )
-    assert made or not count
+    assert yielded or not count

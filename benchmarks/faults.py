@@ -1,4 +1,4 @@
-"""One fault each, planted in the kernels of `planted.py`, and right kernels of every kind."""
+"""Kernels of `planted.py` with one fault each, and right kernels of every kind."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ def _layernorm(
 def paired(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
     """Rows of pairs c + d, c - d about c = 1024, d of about 16, such that every partial sum is
     exact, and Welford's mean after each element too: the k-th (even) deviation is a multiple of
-    2^-6 and of k / 2^13. What errs is the formula, not the mean."""
+    2^-6 and of k / 2^13. The formula errs, not the mean."""
     rows, n = shape
     deviations = np.zeros(shape)
     for k in range(2, n, 2):
@@ -46,8 +46,8 @@ def paired(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
 
 
 def _folded(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> Planted:
-    """Where the mean is exact, folding loses what (x - mean) rstd does not; elsewhere a mean's own
-    rounding costs as much."""
+    """Where the mean is exact, folding cancels and (x - mean) rstd does not; elsewhere the rounding
+    of the mean costs as much."""
     inputs = {**norm_inputs(rng, shape, dtype), "x": paired(rng, shape).astype(dtype)}
     outputs = Kernel(rng).layernorm(inputs, form="folded")
     return Planted("folded_normalisation", "layernorm", inputs, outputs, dtype=str(dtype))
@@ -146,7 +146,7 @@ def _corrupted(rng: np.random.Generator, y: Array) -> Array:
 
 
 def _any_factor(rng: np.random.Generator, y: Array) -> Array:
-    """1.5 % to 66 times the answer, but for what is next to it, of either sign."""
+    """1.5 % to 66 times the answer, with either sign, except factors near 1."""
     factor = float(np.exp(rng.uniform(0.05, 4.2))) ** float(rng.choice([-1.0, 1.0]))
     kind = working(y.dtype)
     return (y.astype(kind) * kind(factor * float(rng.choice([-1.0, 1.0])))).astype(y.dtype)
@@ -327,7 +327,7 @@ def generator(number: int, kind: int, shape: tuple[int, int], seed: int) -> np.r
 
 
 def planted(seeds: int) -> Iterator[tuple[str, Planted]]:
-    """Every fault in every dtype where it makes sense, at every shape, so many seeds each."""
+    """Every fault in every dtype where it makes sense, at every shape, with `seeds` seeds each."""
     for number, (cause, kinds) in enumerate(FAULTS.items()):
         for kind, (build, dtypes) in enumerate(kinds):
             for dtype in dtypes:

@@ -1,5 +1,5 @@
-"""Faults that any op may have: parts of reductions left out, quantised weights, intermediates of
-formulas that overflow, another norm, a variance that turned negative; and clipping by groups."""
+"""Faults that any op may have: parts of reductions left out, quantised weights, intermediates that
+overflow, another norm, a negative variance; and clipping by groups."""
 
 from typing import Any
 
@@ -54,20 +54,20 @@ def _quantised(bits: int, rows: bool) -> Builder:
     return build
 
 
-def _norm(cause: str, centre: bool, more: float) -> Builder:
+def _norm(cause: str, centre: bool, added: float) -> Builder:
     def build(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> Planted:
         inputs, kernel = norm_inputs(rng, shape, dtype, offset=0.5), Kernel(rng)
         wide: Arrays = {name: array.astype(working(dtype)) for name, array in inputs.items()}
         kind = wide["x"].dtype.type
         x = wide["x"] - (kernel.sum(wide["x"]) / kind(shape[1]) if centre else kind(0))
-        y = _rms(kernel, x, np.square(x), shape[1]) * (wide["weight"] + kind(more)) + wide["bias"]
+        y = _rms(kernel, x, np.square(x), shape[1]) * (wide["weight"] + kind(added)) + wide["bias"]
         return Planted(cause, "layernorm", inputs, {"y": y.astype(dtype)}, dtype=str(dtype))
 
     return build
 
 
 def _negative(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> Planted:
-    """Standard deviations by E[x²] - E[x]², one of which is that of a negative number."""
+    """Standard deviations by E[x²] - E[x]², one of a variance that came out negative."""
     x, kernel = normal(rng, *shape, dtype=dtype), Kernel(rng)
     x[::2] += x.dtype.type(3000)
     n = x.dtype.type(shape[1])
@@ -75,23 +75,28 @@ def _negative(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> P
     var[0] = -0.25
     with np.errstate(invalid="ignore"):
         y = np.sqrt(var)
-    asked = {"axis": -1}
-    return Planted("naive_variance", "std", {"x": x}, {"y": y}, asked, dtype=str(dtype))
+    params = {"axis": -1}
+    return Planted("naive_variance", "std", {"x": x}, {"y": y}, params, dtype=str(dtype))
 
 
 def _groups(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> Planted:
-    """Rows are tensors, in two groups, each of which is clipped by its own norm."""
+    """Rows are tensors; each of two groups is clipped by its own norm."""
     rows, n = shape
     tensor, kind = np.repeat(np.arange(rows), n), working(dtype)
     grads, group = normal(rng, rows * n, dtype=dtype), rng.permutation(np.arange(rows) % 2 == 0)
-    wide, most = grads.astype(kind).reshape(shape), float(rng.uniform(0.1, 5.0))
+    wide, max_norm = grads.astype(kind).reshape(shape), float(rng.uniform(0.1, 5.0))
     clipped = np.empty_like(wide)
-    for mine in (group, ~group):
-        norm = np.sqrt(Kernel(rng).sum(np.square(wide[mine].reshape(1, -1))))[0, 0]
-        clipped[mine] = wide[mine] * (kind(most) / (norm + kind(1e-6)))
-    inputs, got = {"grads": grads, "tensor": tensor}, {"clipped": clipped.reshape(-1).astype(dtype)}
-    asked = {"max_norm": most}
-    return Planted("clipped_per_group", "clip_by_global_norm", inputs, got, asked, dtype=str(dtype))
+    for members in (group, ~group):
+        norm = np.sqrt(Kernel(rng).sum(np.square(wide[members].reshape(1, -1))))[0, 0]
+        clipped[members] = wide[members] * (kind(max_norm) / (norm + kind(1e-6)))
+    inputs, outputs = (
+        {"grads": grads, "tensor": tensor},
+        {"clipped": clipped.reshape(-1).astype(dtype)},
+    )
+    params = {"max_norm": max_norm}
+    return Planted(
+        "clipped_per_group", "clip_by_global_norm", inputs, outputs, params, dtype=str(dtype)
+    )
 
 
 BOTH = (FLOAT32, FLOAT16)

@@ -5,7 +5,7 @@
     python benchmarks/gpu.py --device cpu    a rehearsal without a GPU
 
 The folder is named after the device, benchmarks/results/nvidia-h200, say, and keeps records and
-tables. A stopped run goes on where it was.
+tables. A stopped run resumes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="the folder (default: named after the device)")
     parser.add_argument("--op", action="append", default=[], help="all by default; repeatable")
     parser.add_argument("--range", help="of the sweeps, such as 1:2; all numbers by default")
-    arguments, others = parser.parse_known_args()
+    arguments, passed_on = parser.parse_known_args()
     try:
         if arguments.python:
             addition.add("torch", arguments.python)
@@ -51,18 +51,20 @@ def main() -> int:
     out = arguments.out or RESULTS / slug(name)
     ops = [word for op in chosen for word in ("--op", op)]
     seats = [word for tf32 in TF32 for word in ("--framework", f"torch@{tf32}:{device}")]
-    ended = refkernels("measure", "--full", *seats, *ops, "--out", str(out), "--resume", *others)
+    status = refkernels(
+        "measure", "--full", *seats, *ops, "--out", str(out), "--resume", *passed_on
+    )
     swept = [op for op in functions if op in chosen or not chosen]
-    if ended not in (0, 1) or not swept:  # 1: the report tells of a fault
-        return ended
+    if status not in (0, 1) or not swept:  # 1: the report has a fault
+        return status
     dtypes = [word for dtype in DTYPES for word in ("--dtype", dtype)]
     limits = ["--range", arguments.range] if arguments.range else []
     torch = ["--framework", f"torch:{device}", *dtypes, *limits]
-    return max(ended, refkernels("sweep", *swept, *torch, "--out", str(out), "--resume"))
+    return max(status, refkernels("sweep", *swept, *torch, "--out", str(out), "--resume"))
 
 
 def found(wanted: str) -> tuple[str, str]:
-    """The device of torch that is wanted, and its description. Raises NoDevice."""
+    """The wanted device of torch, and its description. Raises NoDevice."""
     with Session("torch") as session:
         if session.status != "ok":
             raise NoDevice(f"{session.reason}; or {CURE}")

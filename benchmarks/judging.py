@@ -3,19 +3,19 @@
     python benchmarks/judging.py [--seeds 1] [--first 0]    adds runs to judging.jsonl
     python benchmarks/judging.py --tables                   writes judging.json and judging.md
 
-A run is a line; one that is there is not made again, so that the benchmark can be stopped at any
-time. Each names the judge that made it, a digest of its sources.
+A run is a line. Runs that are kept are not repeated: the benchmark can be stopped at any time. Each
+names its judge, by a digest of the sources.
 
     1e-2, 1e-4      allclose with rtol = atol
     1e-5            torch.testing.assert_close's defaults for float32: rtol 1.3e-6, atol 1e-5
     2 x             FlashAttention's: the largest error is at most twice NumPy's
     benchdnn        oneDNN's: an error relative to |y|, or to 1 where |y| is at most 1e-5
 
-The first four see what public harnesses show a kernel: uniform numbers of [0, 1) in one shape,
-compared with NumPy's answer in float32. benchdnn's thresholds belong to its own inputs, and are
-tried on their like: small integers for a product, whose bits are demanded; numbers whose exact sums
-make the statistics exact for LayerNorm; few large values for softmax; several ranges for gelu.
-`judge` draws its own inputs, for each seed anew.
+The first four use the inputs of public harnesses: uniform numbers of [0, 1) in one shape, and
+NumPy's answer in float32. benchdnn's thresholds belong to its own inputs and are tried on similar
+ones: small integers for a product, whose bits must be right; numbers whose exact sums make the
+statistics exact for LayerNorm; few large values for softmax; several ranges for gelu. `judge` draws
+its own inputs, new ones for each seed.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def uniform(op: str) -> Arrays:
 
 
 def like_benchdnn(op: str) -> Arrays:
-    """Inputs with the properties of benchdnn's own."""
+    """Inputs with the properties of benchdnn's."""
     rng, shapes = np.random.default_rng(42), SHAPES[op]
     if op == "matmul":
         drawn: Arrays = {name: rng.integers(-16, 17, shape) for name, shape in shapes.items()}
@@ -121,7 +121,7 @@ def passed(path: Path, function: str, op: str) -> dict[str, bool]:
     exact, theirs = np.asarray(known.reference[first]), known.plain()[first]
     got = replies[uniform].outputs[first]
     with np.errstate(invalid="ignore"):
-        errors = [np.max(np.abs(one - exact)) for one in (got, theirs)]
+        errors = [np.max(np.abs(answer - exact)) for answer in (got, theirs)]
     verdicts = {
         "1e-2": np.allclose(got, theirs, 1e-2, 1e-2),
         "1e-4": np.allclose(got, theirs, 1e-4, 1e-4),
@@ -133,9 +133,9 @@ def passed(path: Path, function: str, op: str) -> dict[str, bool]:
 
 
 def benchdnn(op: str, got: Any) -> bool:
-    """Whether every element is within oneDNN's threshold. Where the terms of an answer cancel (a
-    gelu of a large negative number, a LayerNorm whose bias has the other sign), its error is
-    compared with 1, and with the normed number."""
+    """Whether every element is within oneDNN's threshold. Where the terms of an answer cancel, its
+    error is compared with 1 (a gelu of a large negative number), or with the normed number (a
+    LayerNorm whose bias has the other sign)."""
     inputs, known = truth(op, like_benchdnn)
     exact = np.asarray(known.reference[registry.get(op).outputs[0]])
     right = exact.astype(np.float32).astype(float)
@@ -168,21 +168,21 @@ def runs() -> list[dict[str, Any]]:
 
 def run(seeds: range, folders: tuple[str, ...]) -> None:
     """Every kernel on every seed; the kernels of an op share the truths of a seed."""
-    done = {(one["kernel"], one["seed"]) for one in runs() if one["judge"] == version()}
+    judged = {(kept["kernel"], kept["seed"]) for kept in runs() if kept["judge"] == version()}
     with RUNS.open("a", encoding="utf-8") as file:
         for seed in seeds:
-            for known in SHAPES:
+            for judged_op in SHAPES:
                 shared = Examinations()
                 for folder in folders:
                     for path, function, op in kernels(folder):
-                        if op != known or (label(path, function), seed) in done:
+                        if op != judged_op or (label(path, function), seed) in judged:
                             continue
-                        found = judge(
+                        judgement = judge(
                             f"{path}:{function}", op, level="quick", seed=seed, causes=False,
                             examinations=shared,
                         )  # fmt: skip
                         line = {"kernel": label(path, function), "op": op, "seed": seed}
-                        line |= {"verdict": found.verdict, "judge": version()}
+                        line |= {"verdict": judgement.verdict, "judge": version()}
                         file.write(json.dumps(line) + "\n")
                         file.flush()
 
@@ -191,19 +191,19 @@ def tables() -> None:
     """The rules' verdicts beside those of the runs of the last judge."""
     verdicts: dict[str, set[str]] = defaultdict(set)
     last = runs()[-1]["judge"]
-    kept = [one for one in runs() if one["judge"] == last]
-    for one in kept:
+    of_last = [one for one in runs() if one["judge"] == last]
+    for one in of_last:
         verdicts[one["kernel"]].add(one["verdict"])
     rules = {
         label(path, function): passed(path, function, op)
         for folder in FOLDERS
         for path, function, op in kernels(folder)
     }
-    right = [one for one in kept if one["kernel"].startswith("right/")]
+    right = [one for one in of_last if one["kernel"].startswith("right/")]
     record = {
         "rules": rules,
         "verdicts": {name: sorted(verdicts[name]) for name in rules},
-        "runs": {"right": len(right), "cheats": len(kept) - len(right)},
+        "runs": {"right": len(right), "cheats": len(of_last) - len(right)},
         "refused": sum(one["verdict"] != "right" for one in right),
         "seeds": len({one["seed"] for one in right}),
     }
@@ -223,8 +223,9 @@ def _page(
         for path, function, op in kernels(folder):
             name = label(path, function)
             marks = " | ".join("passes" if rules[name][rule] else "fails" for rule in RULES)
-            told = ", ".join(sorted(verdicts[name])) or "not run"
-            yield f"| {path.stem if folder == 'cheats' else function} | {op} | {told} | {marks} |"
+            verdict = ", ".join(sorted(verdicts[name])) or "not run"
+            kernel = path.stem if folder == "cheats" else function
+            yield f"| {kernel} | {op} | {verdict} | {marks} |"
     yield f"\n{record['refused']} of {record['runs']['right']} runs of right kernels, on"
     yield f"{record['seeds']} seeds, are not right."
 
@@ -235,12 +236,12 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--right", action="store_true", help="right kernels only")
     parser.add_argument("--tables", action="store_true", help="write the tables")
-    chosen = parser.parse_args()
-    if chosen.tables:
+    arguments = parser.parse_args()
+    if arguments.tables:
         tables()
     else:
-        seeds = range(chosen.first, chosen.first + chosen.seeds)
-        run(seeds, ("right",) if chosen.right else FOLDERS)
+        seeds = range(arguments.first, arguments.first + arguments.seeds)
+        run(seeds, ("right",) if arguments.right else FOLDERS)
 
 
 if __name__ == "__main__":

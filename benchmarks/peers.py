@@ -1,4 +1,4 @@
-"""The others: NumPy, mpmath, gmpy2, python-flint's Arb, and torch in its own interpreter."""
+"""The peers: NumPy, mpmath, gmpy2, python-flint's Arb, and torch in its own interpreter."""
 
 import importlib
 from collections.abc import Callable
@@ -12,14 +12,14 @@ Array = np.ndarray
 MATMUL = {"longdouble": 16, "arb_mat, 106 bits": 16, "gmpy2, 113 bits": 4, "mpmath, 113 bits": 1}
 """How many rows and columns of the product each slow peer computes."""
 FUNCTIONS = ("sin", "cos", "exp", "log", "tanh", "erf")
-"""What the slow peers have, by these names."""
+"""The functions that the slow peers have, under these names."""
 CALLS = {"NumPy longdouble": 20_000, "Arb, 106 bits": 2_000, "gmpy2, 113 bits": 2_000,
          "mpmath, 113 bits": 100}  # fmt: skip
 """How many elements of an elementwise function each slow peer computes."""
 
 
 def module(name: str) -> Any:
-    """Raises with what to install where it is not there."""
+    """The module `name`. Raises RuntimeError with what to install."""
     try:
         return importlib.import_module(name)
     except ImportError:

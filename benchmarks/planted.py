@@ -1,7 +1,7 @@
-"""Kernels written for `diagnosis.py`: right ones in many ways, and the same with one fault each.
+"""Kernels for `diagnosis.py`: right ones of many kinds, and the same with one fault each.
 
-Every sum runs in vector lanes whose number is drawn, so that no model of the package has a kernel's
-bits by construction; formats narrower than float32 are computed in float32 and rounded at the end.
+Every sum runs in a random number of vector lanes, so that no model of the package has a kernel's
+bits by construction. Formats narrower than float32 are computed in float32 and rounded at the end.
 """
 
 import math
@@ -22,8 +22,8 @@ BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 @dataclass(frozen=True)
 class Planted:
-    """A question and a kernel's answer; `cause` is the fault, None for a right kernel; `also`: what
-    else it may rightly be called."""
+    """A question and a kernel's answer. `cause`: the fault, None for a right kernel; `also`: other
+    causes that may be named for it."""
 
     cause: str | None
     op: str
@@ -41,7 +41,7 @@ def working(dtype: Any) -> Any:
 
 
 class Kernel:
-    """Sums in so many lanes, lanes added in turn; elementwise errors of at most one ulp."""
+    """Sums in a random number of lanes; elementwise errors of at most one ulp."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         self.rng = rng
@@ -86,12 +86,12 @@ class Kernel:
         dy, x, weight = (
             inputs[name].astype(working(inputs["x"].dtype)) for name in ("dy", "x", "weight")
         )
-        found = {
+        gradients = {
             "dx": self.product(dy, weight),
             "dweight": self.product(np.ascontiguousarray(dy.T), x),
             "dbias": self.sum(dy, 0)[0],
         }
-        return {name: array.astype(inputs["x"].dtype) for name, array in found.items()}
+        return {name: array.astype(inputs["x"].dtype) for name, array in gradients.items()}
 
     def statistics(self, x: Array, variance: str, eps: float, ddof: int = 0) -> tuple[Array, Array]:
         """mean and rstd, (rows, 1), in the dtype of x."""
@@ -134,12 +134,12 @@ class Kernel:
         t, n = dy * weight, kind(x.shape[1])
         inner = t - self.sum(t) / n - xhat * (self.sum(t * xhat) / n)
         dx = rstd * (t if how.get("constant") else inner)
-        found = {"dx": dx, "dweight": self.sum(dy * xhat, 0)[0], "dbias": self.sum(dy, 0)[0]}
-        return {name: array.astype(x.dtype) for name, array in found.items()}
+        gradients = {"dx": dx, "dweight": self.sum(dy * xhat, 0)[0], "dbias": self.sum(dy, 0)[0]}
+        return {name: array.astype(x.dtype) for name, array in gradients.items()}
 
     def function(self, op: str, x: Array) -> Array:
-        """Within an ulp of the function: the float64 value rounded, some values one further; of 16
-        bits as a library has it that works in float32."""
+        """Within an ulp of the function: the float64 value rounded, some values one ulp off;
+        formats of 16 bits as in a library that works in float32."""
         if x.dtype.itemsize == 2:
             return self.function(op, x.astype(np.float32)).astype(x.dtype)
         right = exact(op, x)
@@ -147,9 +147,9 @@ class Kernel:
         keep = ~np.isfinite(right) | (right == 0)
         bits = formats.of(right).bits_dtype
         moved = (right.view(bits) + np.where(keep, 0, off).astype(bits)).view(right.dtype)
-        for one in registry.get(op).invariants:  # a right kernel keeps to them
-            if one.direction == "forward":
-                moved = np.where(one.violated(moved, {"x": x}, {}), right, moved)
+        for invariant in registry.get(op).invariants:  # a right kernel satisfies them
+            if invariant.direction == "forward":
+                moved = np.where(invariant.violated(moved, {"x": x}, {}), right, moved)
         return np.where(np.isfinite(moved), moved, right)
 
 

@@ -24,12 +24,12 @@ def norm_inputs(
 ) -> Arrays:
     rows, n = shape
     scale = np.exp(rng.uniform(-1, 1, (rows, 1)))
-    found = {
+    inputs = {
         "x": (scale * (rng.standard_normal(shape) + offset)).astype(dtype),
         "weight": (1 + 0.5 * rng.standard_normal(n)).astype(dtype),
         "bias": normal(rng, n, dtype=dtype),
     }
-    return {**found, "dy": normal(rng, *shape, dtype=dtype)} if dy else found
+    return {**inputs, "dy": normal(rng, *shape, dtype=dtype)} if dy else inputs
 
 
 def linear_inputs(

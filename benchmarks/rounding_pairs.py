@@ -2,13 +2,13 @@
 
     python benchmarks/rounding_pairs.py --work FOLDER [--out FILE]
 
-200 pairs of one definition each, in float32, 40 steps: 168 of a small transformer in torch (three
-optimizers, two seeds; one weight moved by an ulp, batches in another order, two threads, other
-vector instructions, MKL's compatible kernels), 32 of examples' BERT in torch and in paddle (four
-optimizers). 19 null runs for each definition, each with one weight moved by an ulp; for the BERT,
-of both frameworks. Counted: alarms (p < 0.005 by either of the curves' p-values) and verdicts
-"different definition". What is in FOLDER already is not made again. FILE keeps the counts, and
-every pair's figures.
+200 pairs of one definition each, in float32, 40 steps. 168 are of a small transformer in torch:
+three optimizers, two seeds; one weight moved by an ulp, batches in another order, two threads,
+other vector instructions, MKL's compatible kernels. 32 are of examples' BERT in torch and in
+paddle, with four optimizers. Each definition has 19 null runs, each with one weight moved by an
+ulp; the BERT's are of both frameworks. Counted: alarms (p < 0.005 by either of the curves'
+p-values) and verdicts "different definition". Runs in FOLDER are not repeated. FILE keeps the
+counts, and every pair's figures.
 """
 
 from __future__ import annotations
@@ -53,17 +53,20 @@ def train(
     **environment: str,
 ) -> None:  # fmt: skip
     """The runs that are not there yet."""
-    missing = [one for one in variants if not _whole(work / folder / one.replace(":", "_"))]
-    for one in missing:  # what a stopped training left
-        shutil.rmtree(work / folder / one.replace(":", "_"), ignore_errors=True)
+    missing = [
+        variant for variant in variants if not _whole(work / folder / variant.replace(":", "_"))
+    ]
+    for variant in missing:  # what a stopped training left
+        shutil.rmtree(work / folder / variant.replace(":", "_"), ignore_errors=True)
     if missing:
-        own = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
-        own.pop("PYTHONPATH", None)
+        variables = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
+        variables.pop("PYTHONPATH", None)
         optimizer, seed = how
         subprocess.run(
             [environments.find(framework).python, "rounding_training.py", folder, STEPS, seed,
              optimizer, *missing],
-            cwd=work, env=own, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            cwd=work, env=variables, check=True, stdout=subprocess.DEVNULL,
+             stderr=subprocess.DEVNULL,
         )  # fmt: skip
 
 
@@ -80,31 +83,32 @@ def small(work: Path, how: tuple[str, str]) -> tuple[list[tuple[str, str]], list
     train(work, folder, "torch", how, [*ROUNDINGS, *ULPS])
     for name, environment in MACHINES.items():
         train(work, f"{folder}/{name}", "torch", how, ["base"], **environment)
-    runs = [f"{folder}/{one}" for one in (*ROUNDINGS, *(f"{name}/base" for name in MACHINES))]
-    return list(itertools.combinations(runs, 2)), [f"{folder}/{one}" for one in ULPS]
+    variants = (*ROUNDINGS, *(f"{name}/base" for name in MACHINES))
+    runs = [f"{folder}/{variant}" for variant in variants]
+    return list(itertools.combinations(runs, 2)), [f"{folder}/{variant}" for variant in ULPS]
 
 
 def bert(work: Path, how: tuple[str, str]) -> tuple[list[tuple[str, str]], list[str]]:
     """Pairs and null runs of the BERT, in two frameworks."""
     folder = "bert_{}_{}".format(*how)
-    mine, theirs = ["base", "ulp1"], ["base", "ulp1", "ulp2", "ulp3"]
+    of_torch, of_paddle = ["base", "ulp1"], ["base", "ulp1", "ulp2", "ulp3"]
     nulls = {"torch": ULPS[:10], "paddle": ULPS[10:]}
-    for framework, own in (("torch", mine), ("paddle", theirs)):
-        variants = [f"{framework}:{one}" for one in (*own, *nulls[framework])]
+    for framework, own in (("torch", of_torch), ("paddle", of_paddle)):
+        variants = [f"{framework}:{variant}" for variant in (*own, *nulls[framework])]
         train(work, folder, framework, how, variants)
     pairs = [
-        (f"{folder}/torch_{one}", f"{folder}/paddle_{two}")
-        for one, two in itertools.product(mine, theirs)
+        (f"{folder}/torch_{mine}", f"{folder}/paddle_{theirs}")
+        for mine, theirs in itertools.product(of_torch, of_paddle)
     ]
-    return pairs, [f"{folder}/{name}_{one}" for name, ones in nulls.items() for one in ones]
+    return pairs, [f"{folder}/{name}_{ulp}" for name, ulps in nulls.items() for ulp in ulps]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--out", type=Path)
-    asked = parser.parse_args()
-    work = asked.work
+    arguments = parser.parse_args()
+    work = arguments.work
     work.mkdir(parents=True, exist_ok=True)
     for name in FILES:
         shutil.copy(ROOT / name, work)
@@ -114,9 +118,9 @@ def main() -> None:
         [json.loads(line) for line in journal.read_text().splitlines()] if journal.exists() else []
     )
     done = {(row["a"], row["b"]) for row in rows}
-    for made in (small, bert):
-        for how in SMALL if made is small else BERT:
-            pairs, nulls = made(work, how)
+    for runs_of in (small, bert):
+        for how in SMALL if runs_of is small else BERT:
+            pairs, nulls = runs_of(work, how)
             runs: dict[str, tuple[Run, LocalTruth]] = {}
             curves = [Run.read(work / one) for one in nulls]
             null = judge_run(curves[0]).judgements if set(pairs) - done else ()
@@ -131,9 +135,9 @@ def main() -> None:
                 with journal.open("a") as file:
                     file.write(json.dumps(rows[-1]) + "\n")
                 _say(rows)
-            if asked.out:
+            if arguments.out:
                 whole = {"of": PAIRS, **_counts(rows), "rows": rows}
-                write_whole(asked.out, json.dumps(whole, indent=1) + "\n")
+                write_whole(arguments.out, json.dumps(whole, indent=1) + "\n")
 
 
 def _row(
@@ -143,13 +147,13 @@ def _row(
     null: Sequence[Judgement],
 ) -> dict[str, Any]:
     runs, local = zip(*known, strict=True)
-    noise = compared([one.judgements for one in local], null)
-    found = conclude(runs, local, nulls, noise=noise)
-    curve, verdict = found.curve, found.verdict
+    noise = compared([truth.judgements for truth in local], null)
+    conclusion = conclude(runs, local, nulls, noise=noise)
+    curve, verdict = conclusion.curve, conclusion.verdict
     assert curve is not None
     return {
         "a": pair[0], "b": pair[1], "verdict": verdict.word,
-        "says": [one.word for one in verdict.reasons] + [one.topic for one in verdict.suspects],
+        "says": [r.word for r in verdict.reasons] + [s.topic for s in verdict.suspects],
         "p": curve.p, "p_normal": curve.p_normal, "extreme": curve.extreme,
         "wider": noise.wider, "invalid": noise.invalid, "statistic": curve.statistic,
         "step": curve.step,

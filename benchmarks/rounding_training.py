@@ -3,9 +3,9 @@
     PYTHON rounding_training.py FOLDER STEPS SEED OPTIMIZER VARIANT ...
     PYTHON rounding_training.py FOLDER STEPS RATE OPTIMIZER FRAMEWORK:VARIANT ...
 
-The first trains a small transformer in torch, the second examples' BERT in torch or paddle. A
-variant is "base"; "ulp3", one weight moved by an ulp; "rows3", the rows of each batch in another
-order; or "threads". Needs capture.py, planted_training.py and the examples beside it.
+The first trains a small transformer in torch, the second examples' BERT in torch or paddle.
+Variants are "base"; "ulp3": one weight moved by an ulp; "rows3": the rows of each batch in another
+order; "threads": two threads. Needs capture.py, planted_training.py and the examples beside it.
 """
 
 import os
@@ -25,16 +25,16 @@ def small(folder, steps, seed, optimizer_name, variant):
     rng = np.random.default_rng(seed)
     with torch.no_grad():  # torch's own draw depends on its vector instructions
         for name, p in model.named_parameters():
-            near = 1.0 if "norm" in name and name.endswith("weight") else 0.0
-            p.copy_(torch.from_numpy(near + 0.1 * rng.standard_normal(tuple(p.shape))))
+            centre = 1.0 if "norm" in name and name.endswith("weight") else 0.0
+            p.copy_(torch.from_numpy(centre + 0.1 * rng.standard_normal(tuple(p.shape))))
     shape = steps, planted.ROWS, planted.LENGTH
     ids, labels = (torch.from_numpy(rng.integers(0, planted.WORDS, shape)) for _ in range(2))
     order = torch.arange(planted.ROWS)
     if variant.startswith("rows"):
         order = torch.from_numpy(np.random.default_rng(int(variant[4:])).permutation(planted.ROWS))
     perturb = int(variant[3:]) if variant.startswith("ulp") else None
-    how = {"steps": [0], "perturb": perturb, "hash_every": 1}
-    with Capture(os.path.join(folder, variant), model, optimizer, **how) as capture:
+    capturing = {"steps": [0], "perturb": perturb, "hash_every": 1}
+    with Capture(os.path.join(folder, variant), model, optimizer, **capturing) as capture:
         for step in range(steps):
             batch = {"ids": ids[step][order], "labels": labels[step][order]}
             optimizer.zero_grad()

@@ -1,5 +1,5 @@
-"""What is timed: matrix products, LayerNorm and other ops over rows, elementwise functions and
-statistics."""
+"""The sections of the benchmark: matrix products, LayerNorm and other ops over rows, elementwise
+functions, statistics."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -62,20 +62,20 @@ def matmul(n: int, seconds: float) -> Iterator[Row]:
         runs[work] = lambda pair=pair, question=question: matmul_ref.forward(
             *pair, certify=question
         )
-        held = row(work, "refkernels", n * n, bar=bar if bars else None)
-        contestants[work] = held, lambda run=runs[work]: _none(run())
+        entry = row(work, "refkernels", n * n, bar=bar if bars else None)
+        contestants[work] = entry, lambda run=runs[work]: _none(run())
     race(contestants, seconds, rest=BLAS_SPINS)
     for work, (_, _, _, format) in ours.items():
         _certainty_last(contestants[work][0], runs[work], format)
     slow = {}
     for who, m in peers.MATMUL.items():
-        held = row("product", who, min(m, n) ** 2)
-        slow[who] = held, peers.product(who, *wide)
+        entry = row("product", who, min(m, n) ** 2)
+        slow[who] = entry, peers.product(who, *wide)
     race(slow, seconds / 5, rounds=3)
     base = contestants[BASE_GEMM][0].per_second
-    for held, _ in slow.values():
-        held.ratios = [base / (held.elements / s) for s in held.seconds] if base else []
-    yield from (held for held, _ in (contestants | slow).values())
+    for entry, _ in slow.values():
+        entry.ratios = [base / (entry.elements / s) for s in entry.seconds] if base else []
+    yield from (entry for entry, _ in (contestants | slow).values())
 
 
 def layernorm(shape: tuple[int, int], torch: peers.Torch, seconds: float) -> Iterator[Row]:
@@ -101,58 +101,58 @@ def layernorm(shape: tuple[int, int], torch: peers.Torch, seconds: float) -> Ite
         centred * rstd * wide["weight"] + wide["bias"]
 
     contestants: dict[str, tuple[Row, Work]] = {}
-    for work, run, direction, given in (
+    for work, run, direction, arrays in (
         ("forward", forward, "forward", inputs),
         ("forward + backward", both, "backward", {**inputs, "dy": dy}),
     ):
         base = f"torch float64 {work}"
-        held = Row("layernorm", work, size, "refkernels", n, base=base, bar=bar)
+        entry = Row("layernorm", work, size, "refkernels", n, base=base, bar=bar)
         theirs = Row("layernorm", work, size, base, n, base=base)
-        contestants[work] = held, lambda run=run: _none(run())
-        contestants[base] = theirs, torch.work("layernorm", direction, given)
-    held = Row("layernorm", "forward", size, "NumPy float64", n, base="torch float64 forward")
-    contestants["numpy"] = held, by_numpy
+        contestants[work] = entry, lambda run=run: _none(run())
+        contestants[base] = theirs, torch.work("layernorm", direction, arrays)
+    entry = Row("layernorm", "forward", size, "NumPy float64", n, base="torch float64 forward")
+    contestants["numpy"] = entry, by_numpy
     race(contestants, seconds)
     _certainty_last(contestants["forward"][0], forward, "float32")
     _certainty_last(contestants["forward + backward"][0], both, "float32")
-    yield from (held for held, _ in contestants.values())
+    yield from (entry for entry, _ in contestants.values())
 
 
 def formula(op: str, shape: tuple[int, int], torch: peers.Torch, seconds: float) -> Iterator[Row]:
     """An op over rows that is a formula: forward, and forward and backward, of float32 to 0.01 ulp,
     beside torch's own in float64."""
     rng = np.random.default_rng(shape[0])
-    known, size = registry.get(op), f"{shape[0]} x {shape[1]}"
+    found_op, size = registry.get(op), f"{shape[0]} x {shape[1]}"
     inputs = {"x": (3.0 * rng.standard_normal(shape)).astype(np.float32)}
-    if "weight" in known.inputs:
+    if "weight" in found_op.inputs:
         inputs["weight"] = rng.standard_normal(shape[1]).astype(np.float32)
-    given = {known.cotangent: rng.standard_normal(shape).astype(np.float32), **inputs}
-    asked, n = ("ulp", "float32", 0.01), inputs["x"].size
+    with_cotangent = {found_op.cotangent: rng.standard_normal(shape).astype(np.float32), **inputs}
+    certify, n = ("ulp", "float32", 0.01), inputs["x"].size
 
     def forward() -> Any:
-        return tuple(known.evaluate("forward", inputs, {}, asked).values())
+        return tuple(found_op.evaluate("forward", inputs, {}, certify).values())
 
     def both() -> Any:
-        return (*forward(), *known.evaluate("backward", given, {}, asked).values())
+        return (*forward(), *found_op.evaluate("backward", with_cotangent, {}, certify).values())
 
     contestants: dict[str, tuple[Row, Work]] = {}
     runs = {"forward": forward, "forward + backward": both}
     for work, run in runs.items():
         base, whole = f"torch float64 {op} {work}", f"{op} {work}"
         bar = 3.0 if work == "forward" and shape == (4096, 1024) else None
-        held = Row("formulas", whole, size, "refkernels", n, base=base, bar=bar)
+        entry = Row("formulas", whole, size, "refkernels", n, base=base, bar=bar)
         theirs = Row("formulas", whole, size, base, n, base=base)
-        direction, arrays = ("forward", inputs) if run is forward else ("backward", given)
-        contestants[work] = held, lambda run=run: _none(run())
+        direction, arrays = ("forward", inputs) if run is forward else ("backward", with_cotangent)
+        contestants[work] = entry, lambda run=run: _none(run())
         contestants[base] = theirs, torch.work(op, direction, arrays)
     race(contestants, seconds)
     for work, run in runs.items():
         _certainty_last(contestants[work][0], run, "float32")
-    yield from (held for held, _ in contestants.values())
+    yield from (entry for entry, _ in contestants.values())
 
 
 def inputs_of(op: str, n: int) -> Array:
-    """float32 inputs: all magnitudes for sin, cos and log; where something happens for the rest."""
+    """float32 inputs: all magnitudes for sin, cos and log; unsaturated ranges for the rest."""
     rng = np.random.default_rng(n)
     if op in ("sin", "cos", "log"):
         bits = rng.integers(0, 0x7F800000, n, dtype=np.uint32)
@@ -170,8 +170,8 @@ def elementwise(op: str, n: int, torch: peers.Torch, seconds: float) -> Iterator
     contestants: dict[str, tuple[Row, Work]] = {}
 
     def row(who: str, elements: int = n, **rest: Any) -> Row:
-        held = Row("elementwise", op, size, who, elements, base=base, at_least=True, **rest)
-        return held
+        entry = Row("elementwise", op, size, who, elements, base=base, at_least=True, **rest)
+        return entry
 
     def enclosed() -> Any:
         return known.evaluate("forward", {"x": x}, {})["y"]
@@ -179,8 +179,8 @@ def elementwise(op: str, n: int, torch: peers.Torch, seconds: float) -> Iterator
     def rounded() -> Any:
         return known.evaluate("forward", {"x": x}, {}, ("rounding", "float32"))["y"]
 
-    held = row("refkernels", bar=2.0 if waves else None)
-    contestants["enclosure"] = held, lambda: _none(enclosed())
+    entry = row("refkernels", bar=2.0 if waves else None)
+    contestants["enclosure"] = entry, lambda: _none(enclosed())
     contestants["rounding"] = row("refkernels, rounding certified"), lambda: _none(rounded())
     if known.fast is not None:
         hi, kernel = np.empty(n), known.fast.kernel
@@ -194,7 +194,7 @@ def elementwise(op: str, n: int, torch: peers.Torch, seconds: float) -> Iterator
     race(contestants, seconds)
     _certainty_last(contestants["enclosure"][0], enclosed, "float32")
     _certainty_last(contestants["rounding"][0], rounded, "float32")
-    yield from (held for held, _ in contestants.values())
+    yield from (entry for entry, _ in contestants.values())
     if n >= 1_000_000 and op in peers.FUNCTIONS:
         yield from _slow_functions(op, x, size, contestants[base][0].per_second, seconds / 4)
 
@@ -207,17 +207,17 @@ def _slow_functions(
         if who == "NumPy longdouble" and not hasattr(np, op):
             continue
         few, work = peers.function(who, op, x)
-        held = Row("elementwise", op, size, who, few, base="torch float64 cos", at_least=True)
-        slow[who] = held, lambda work=work: _none(work())
+        entry = Row("elementwise", op, size, who, few, base="torch float64 cos", at_least=True)
+        slow[who] = entry, lambda work=work: _none(work())
     race(slow, seconds, rounds=3)
-    for held, _ in slow.values():
-        held.ratios = [held.elements / s / base for s in held.seconds] if base else []
-        yield held
+    for entry, _ in slow.values():
+        entry.ratios = [entry.elements / s / base for s in entry.seconds] if base else []
+        yield entry
 
 
 def statistics(n: int, seconds: float) -> Iterator[Row]:
     """ULP statistics, and the decision which roundings are certain, beside NumPy's pass over the
-    same arrays, which is bound by memory; NumPy's shortest statistics too."""
+    same arrays, which is bound by memory, and beside NumPy's shortest statistics."""
     rng = np.random.default_rng(n)
     hi = rng.standard_normal(n) * 2.0 ** rng.integers(-20, 20, n)
     got = (hi * (1 + rng.choice([0.0, 2.0**-23, -(2.0**-24)], n))).astype(np.float32)
@@ -243,16 +243,16 @@ def statistics(n: int, seconds: float) -> Iterator[Row]:
     contestants: dict[str, tuple[Row, Work]] = {}
     for work, (run, base, bar) in rows.items():
         bar = bar if large else None
-        held = Row("statistics", work, size, "refkernels", n, base=base, bar=bar)
-        contestants[work] = held, run
+        entry = Row("statistics", work, size, "refkernels", n, base=base, bar=bar)
+        contestants[work] = entry, run
     for base, pair in passes.items():
-        held = Row("statistics", "a pass over memory", size, base, n, base=base)
-        contestants[base] = held, lambda pair=pair: _none(np.subtract(*pair, out=third))
-    held = Row("statistics", "ULP statistics", size, "NumPy float64", n, base=first)
-    contestants["numpy"] = held, by_numpy
+        entry = Row("statistics", "a pass over memory", size, base, n, base=base)
+        contestants[base] = entry, lambda pair=pair: _none(np.subtract(*pair, out=third))
+    entry = Row("statistics", "ULP statistics", size, "NumPy float64", n, base=first)
+    contestants["numpy"] = entry, by_numpy
     race(contestants, seconds)
-    yield from (held for held, _ in contestants.values())
+    yield from (entry for entry, _ in contestants.values())
 
 
 def _none(_: Any) -> None:
-    """The result is not the seconds."""
+    """Drop the result: a Work returns seconds or None."""

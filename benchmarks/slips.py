@@ -1,5 +1,5 @@
-"""Faults of conversions, of blocks and of range: bits cut off, lanes miscounted, intermediates that
-overflow before the result does."""
+"""Faults of conversions, of blocks and of range: truncated bits, miscounted lanes, intermediates
+that overflow before the result does."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ OPS = ("linear", "linear backward", "layernorm", "layernorm backward", "function
 
 
 def cut(values: Array, dtype: Any) -> Array:
-    """Rounded to nearest, and one step back where that is larger."""
+    """Truncated: rounded to nearest, and one step back where that is larger."""
     if dtype == "tf32":
         return (values.astype(np.float32).view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
     near = values.astype(dtype)
@@ -53,7 +53,8 @@ def _function(
 
 
 def _cut_output(op: str, to: Any = None) -> Builder:
-    """A right answer in a wider format, cut off at the end; to: at one narrower than the dtype."""
+    """A right answer in a wider format, truncated at the end; to: to a format narrower than the
+    dtype."""
 
     def build(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> Planted:
         if op == "function":
@@ -71,7 +72,7 @@ def _cut_output(op: str, to: Any = None) -> Builder:
 
 
 def _cut_inputs(op: str, to: Any) -> Builder:
-    """Inputs (of LayerNorm x, of a product its factors) cut off first."""
+    """Inputs (LayerNorm's x, a product's factors) truncated first."""
 
     def build(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> Planted:
         cause = "truncated_inputs"
@@ -120,12 +121,12 @@ def _normalised(
         return {"y": (xhat * wide["weight"] + wide["bias"]).astype(dtype)}
     t = wide["dy"] * wide["weight"]
     mean_of = sums or (lambda values: kernel.sum(values) / kind(values.shape[1]))
-    found = {
+    gradients = {
         "dx": rstd * (t - mean_of(t) - xhat * mean_of(t * xhat)),
         "dweight": kernel.sum(wide["dy"] * xhat, 0)[0],
         "dbias": kernel.sum(wide["dy"], 0)[0],
     }
-    return {name: array.astype(dtype) for name, array in found.items()}
+    return {name: array.astype(dtype) for name, array in gradients.items()}
 
 
 def _blocks(cause: str, slip: str, dy: bool = False) -> Builder:
@@ -200,8 +201,8 @@ def _overflowing(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -
     op = str(rng.choice(list(_BY_EXP)))
     end = np.log(float(np.finfo(dtype).max))
     x = rng.uniform(end / 2, end, shape)
-    few = rng.random(shape) < 0.1
-    x = np.where(few, end + rng.uniform(0.05, 0.6, shape), x)
+    beyond = rng.random(shape) < 0.1
+    x = np.where(beyond, end + rng.uniform(0.05, 0.6, shape), x)
     x = (-x if op == "silu" else x).astype(dtype)
     with np.errstate(all="ignore"):
         y = _BY_EXP[op](np.exp(x), x, x.dtype.type(1))
@@ -219,7 +220,7 @@ def _squared(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> Pl
         squares = np.square(x - mean).astype(np.float16).astype(np.float32)
         rstd = 1 / np.sqrt(kernel.sum(squares) / np.float32(x.shape[1]) + np.float32(1e-5))
         outputs = _normalised(kernel, inputs, mean, rstd.astype(np.float32))
-    also = ("fp16_accumulation",)  # whose model overflows in the same rows
+    also = ("fp16_accumulation",)  # its model overflows in the same rows
     return Planted("early_overflow", "layernorm", inputs, outputs, dtype=str(dtype), also=also)
 
 
@@ -233,7 +234,7 @@ def _negative(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> P
     mean = kernel.sum(x) / n
     with np.errstate(all="ignore"):
         var = kernel.sum(x * x) / n - mean * mean
-        var[np.flatnonzero(far)[0]] = -1e-4  # whatever the order makes of it: one is negative
+        var[np.flatnonzero(far)[0]] = -1e-4  # one is negative in every order of summation
         outputs = _normalised(kernel, inputs, mean, 1 / np.sqrt(var + n.dtype.type(1e-5)))
     return Planted("naive_variance", "layernorm", inputs, outputs, dtype=str(dtype))
 

@@ -1,11 +1,10 @@
-"""How fast the oracles are, beside their peers, in one run: a table and the times behind it.
+"""The speed of the oracles beside their peers, in one run: a table and the times behind it.
 
     python benchmarks/speed.py [--out benchmarks/results/NAME] [--quick] [--without SECTION]
 
-Takes five minutes on two cores. Every contestant of a table runs in turn, round by round; figures
-are medians, with the quartiles beside them, and ratios are taken within a round. Slow peers compute
-fewer elements, which are counted. Writes speed.md and speed.json; the exit status is 1 where a bar
-is missed.
+Takes five minutes on two cores. The contestants of a table take turns, round by round; figures are
+medians with quartiles, and ratios are taken within a round. Slow peers compute fewer elements,
+which are counted. Writes speed.md and speed.json; the exit status is 1 where a bar is missed.
 """
 
 import argparse
@@ -31,7 +30,7 @@ from stopwatch import Row
 from refkernels.records.files import write_whole
 
 RESULTS = Path(__file__).parent / "results"
-LIMIT = 360.0  # seconds; what would begin later is left out, and said to be
+LIMIT = 360.0  # seconds; sections that would begin later are left out, and the report says so
 
 FORMULAS = {(64, 256): 1.0, (4096, 1024): 6.0}
 LAYERNORM = {(256, 256): 2.0, (2048, 768): 5.0, (8192, 1024): 20.0}
@@ -82,8 +81,8 @@ def environment(torch: peers.Torch) -> dict[str, Any]:
     cpu = platform.processor() or platform.machine()
     if Path("/proc/cpuinfo").exists():
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-        cpu = named[0] if named else cpu
+        models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+        cpu = models[0] if models else cpu
     return {
         "cpu": cpu, "threads": numba.get_num_threads(), "python": platform.python_version(),
         "platform": platform.platform(), "versions": versions,
@@ -120,18 +119,18 @@ def main() -> int:
     began = time.perf_counter()
     torch = peers.Torch(numba.get_num_threads())
     try:
-        about = environment(torch)
+        details = environment(torch)
         steps = plan(torch, arguments.quick)
         chosen = [step for step in steps if step[0].split()[0] not in arguments.without]
         rows, left_out = run(chosen, LIMIT)
     finally:
         torch.close()
-    about["seconds"] = round(time.perf_counter() - began, 1)
-    record = {"environment": about, "left_out": left_out, "rows": [row.record() for row in rows]}
+    details["seconds"] = round(time.perf_counter() - began, 1)
+    record = {"environment": details, "left_out": left_out, "rows": [row.record() for row in rows]}
     write_whole(arguments.out / "speed.json", json.dumps(record, indent=1, allow_nan=False) + "\n")
-    path = write_whole(arguments.out / "speed.md", tables.markdown(rows, about, left_out))
+    path = write_whole(arguments.out / "speed.md", tables.markdown(rows, details, left_out))
     print(tables.bars(rows))
-    print(f"\nwritten: {path} ({about['seconds']} s)")
+    print(f"\nwritten: {path} ({details['seconds']} s)")
     return 1 if any(row.met is False for row in rows) or left_out else 0
 
 

@@ -1,4 +1,4 @@
-"""Starting up: import, help, and the first answers of a new process."""
+"""Start-up: import, help, and the first answers of a new process."""
 
 import subprocess
 import sys
@@ -45,8 +45,8 @@ def startup(seconds: float) -> Iterator[Row]:
 
     def itself(code: str) -> Work:
         def run() -> float:
-            done = subprocess.run([*python, code], check=True, capture_output=True, text=True)
-            return float(done.stdout)
+            completed = subprocess.run([*python, code], check=True, capture_output=True, text=True)
+            return float(completed.stdout)
 
         return run
 
@@ -69,28 +69,30 @@ def startup(seconds: float) -> Iterator[Row]:
         )
         for work, code in FIRST_CALLS.items()
     }
-    for held, run in first.values():
-        held.seconds = _twice_if_slow(held, run)
-    yield from (held for held, _ in (rows | first).values())
+    for entry, run in first.values():
+        entry.seconds = _twice_if_slow(entry, run)
+    yield from (entry for entry, _ in (rows | first).values())
 
 
 def first_answers(rounds: int) -> Iterator[Row]:
-    """The first answers in a new process, with no kernel kept yet and with all, in processor time:
-    a busy machine does not change it."""
+    """The first answers in a new process, with an empty kernel cache and with a full one, in
+    processor time: a busy machine does not change it."""
     for name in cold_start.FIRST_ANSWERS:
         times = cold_start.measured(name, rounds)
         for state, bar in (("cold", 5.0), ("warm", 1.5)):
             processor, wall = times[state]
             work = f"first answer, {state}: {name}"
-            held = Row("startup", work, "32 x 768", "refkernels", 1, [processor], bar=bar, unit="s")
-            held.note = f"processor time; wall {wall:.2f} s"
+            entry = Row(
+                "startup", work, "32 x 768", "refkernels", 1, [processor], bar=bar, unit="s"
+            )
+            entry.note = f"processor time; wall {wall:.2f} s"
             if state == "cold":
-                held.note += f"; {times['compiled']} kernels compiled"
-            yield held
+                entry.note += f"; {times['compiled']} kernels compiled"
+            yield entry
 
 
 def _twice_if_slow(row: Row, run: Work) -> list[float]:
-    """A call that is quick had its cache; a slow one has made it, and is asked again."""
+    """Seconds of a call with a warm cache: a slow call has filled the cache, and is repeated."""
     try:
         taken = run()
         if taken is not None and taken > 0.5:

@@ -1,4 +1,4 @@
-"""Contestants timed side by side: in turn, round by round, for a busy machine slows all alike."""
+"""Contestants timed in turn, round by round, so that a busy machine slows all alike."""
 
 import statistics
 import time
@@ -14,9 +14,9 @@ Work = Callable[[], float | None]
 class Row:
     """One contestant's times for one piece of work of one size.
 
-    `elements`: how many were computed in `seconds`; slow contestants take fewer than asked. `ratio`
-    is to `base`, per element, the median over rounds where both took part, or of throughputs where
-    `at_least`; `bar` what it should be (at most, or at least), in `unit`: "x", a ratio, or "s".
+    `elements`: how many were computed in `seconds`; slow contestants compute fewer. `ratios`: to
+    `base`, per element, of the rounds where both took part; with `at_least`, of throughputs. `bar`:
+    the largest acceptable figure, or the smallest with `at_least`, in `unit`: "x", a ratio, or "s".
     `missing`: why there are no times.
     """
 
@@ -51,13 +51,13 @@ class Row:
 
     @property
     def met(self) -> bool | None:
-        """None where there is no bar, or nothing to hold to it."""
+        """None where there is no bar, or no figure."""
         if self.bar is None or self.figure is None:
             return None
         return self.figure >= self.bar if self.at_least else self.figure <= self.bar
 
     def record(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """As JSON."""
         return {
             "section": self.section, "work": self.work, "size": self.size, "who": self.who,
             "elements": self.elements, "rounds": len(self.seconds), "median_s": self.median,
@@ -82,9 +82,9 @@ def race(
     rounds: int = 15,
     rest: float = 0.0,
 ) -> None:
-    """Runs every contestant once to warm up, then in turn until the time or the rounds are over (3
-    rounds at least where one round does not take longer than all the time given), with a rest of so
-    many seconds before each: some thread pools spin after their work, on the next one's cores.
+    """Run every contestant once to warm up, then in turn until the time or the rounds are over (at
+    least 3 rounds, unless one takes longer than `seconds`). Each waits `rest` seconds first,
+    because some thread pools spin after their work, on the next one's cores.
 
     A contestant that raises is out, with its reason in `missing`. Ratios are filled in afterwards.
     """

@@ -1,5 +1,5 @@
-"""What a sweep of all float32 inputs of one function of torch costs beside torch alone, and beside
-a pass of NumPy over as many float32 numbers, which is bound by memory."""
+"""The cost of a sweep of all float32 inputs of one function of torch, beside torch alone, and
+beside NumPy's pass over as many float32 numbers, which is bound by memory."""
 
 import json
 import subprocess
@@ -24,8 +24,8 @@ BARS = {"sin": (3.0, ALONE), "erf": (4.0, PASS)}
 def sweep(op: str, torch: peers.Torch, patterns: range) -> Iterator[Row]:
     """The whole command, from its start to its page, once; torch alone before it and after it.
 
-    Torch's time is that within its function, for inputs that are there already, on as many threads
-    as the sweep has workers: half of the calls before, the others after.
+    Torch's time is that within its function, on inputs in memory, with as many threads as the sweep
+    has workers: half of the calls before, the others after.
     """
     bar, against = BARS[op]
     size, n = f"{len(patterns):,}".replace(",", " "), len(patterns)
@@ -35,7 +35,7 @@ def sweep(op: str, torch: peers.Torch, patterns: range) -> Iterator[Row]:
     ours = Row("sweep", op, size, "refkernels", n, base=against, bar=bar)
     try:
         alone, passing = _alone(op, torch, patterns[:: 2 * CALL]), _pass(n)
-        if len(patterns) > 8 * CALL:  # compiles what has not been yet
+        if len(patterns) > 8 * CALL:  # compiles the kernels first
             _whole(op, patterns[:CALL], torch.threads)
         wall, within = _whole(op, patterns, torch.threads)
         alone += _alone(op, torch, patterns[CALL :: 2 * CALL])
@@ -81,14 +81,14 @@ def _alone(op: str, torch: peers.Torch, starts: Sequence[int]) -> float:
 def _whole(op: str, patterns: range, workers: int) -> tuple[float, float]:
     """(seconds of the command, seconds within torch for each worker)."""
     with tempfile.TemporaryDirectory() as folder:
-        given = f"{patterns.start:#x}:{patterns.stop - 1:#x}"
+        selection = f"{patterns.start:#x}:{patterns.stop - 1:#x}"
         command = [sys.executable, "-m", "refkernels", "sweep", op, "--framework", "torch"]
-        command += ["--range", given, "--workers", str(workers), "--out", folder]
+        command += ["--range", selection, "--workers", str(workers), "--out", folder]
         began = time.perf_counter()
-        done = subprocess.run(command, capture_output=True, text=True)
+        completed = subprocess.run(command, capture_output=True, text=True)
         wall = time.perf_counter() - began
-        if done.returncode:
-            errors = done.stderr.strip().splitlines()
+        if completed.returncode:
+            errors = completed.stderr.strip().splitlines()
             raise RuntimeError(errors[-1] if errors else "the sweep failed")
         lines = (Path(folder) / "sweeps.jsonl").read_text(encoding="utf-8").splitlines()
     record = next(swept for swept in map(json.loads, lines) if "seconds" in swept)

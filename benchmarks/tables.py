@@ -72,8 +72,8 @@ def growth(rows: Sequence[Row]) -> str:
 
 
 def _spread(row: Row) -> str:
-    found = quartiles(row.ratios if row.unit == "x" else row.seconds)
-    return "" if found is None else f" [{_short(found[0])}, {_short(found[1])}]"
+    spread = quartiles(row.ratios if row.unit == "x" else row.seconds)
+    return "" if spread is None else f" [{_short(spread[0])}, {_short(spread[1])}]"
 
 
 def _table(rows: Sequence[Row]) -> str:
@@ -90,10 +90,10 @@ def _table(rows: Sequence[Row]) -> str:
         spread = quartiles(row.seconds)
         between = f" [{_time(spread[0])}, {_time(spread[1])}]" if spread else ""
         ratio = "" if not row.ratios else f"{_short(statistics.median(row.ratios))}"
-        each = "" if row.elements == 1 else _time(row.median / row.elements)
+        per_element = "" if row.elements == 1 else _time(row.median / row.elements)
         lines.append(
             f"| {row.work} | {row.size} | {row.who} | {row.elements} "
-            f"| {_time(row.median)}{between} | {each} | {ratio} | {row.note} |"
+            f"| {_time(row.median)}{between} | {per_element} | {ratio} | {row.note} |"
         )
     return "\n".join(lines)
 

@@ -2,10 +2,10 @@
 
     python benchmarks/workloads.py NAME     prints {"processor": seconds, "wall": ..., "calls": ...}
 
-They use public names that every version has, and no NumPy twin stands in for a kernel: what is
-compared is a machine that has compiled them. One call first, which is not counted (but for whole
-processes); then as many as fit into a fifth of a second of processor time, which is that of all
-threads and of the processes that were started and have ended. Means over the calls.
+They use public names that every version has. No NumPy twin stands in for a kernel: all kernels are
+compiled. The first call is not counted, except of whole processes; then as many follow as fit into
+a fifth of a second of processor time, of all threads and of finished child processes. Means over
+the calls.
 """
 
 import gzip
@@ -120,18 +120,18 @@ class Process:
 
     def __call__(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            given = [folder if one == "OUT" else one for one in self.arguments]
-            # Elsewhere than here, for Python looks for `refkernels` in the working folder first.
-            command = [sys.executable, *given]
-            done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
-        expected = (0, 1) if "OUT" in self.arguments else (0,)  # measuring tells of faults with 1
-        if done.returncode not in expected:
-            raise RuntimeError(done.stderr.strip()[-300:])
+            arguments = [folder if one == "OUT" else one for one in self.arguments]
+            # Not in this folder: Python looks for `refkernels` in the working folder first.
+            command = [sys.executable, *arguments]
+            completed = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+        expected = (0, 1) if "OUT" in self.arguments else (0,)  # 1: measure found faults
+        if completed.returncode not in expected:
+            raise RuntimeError(completed.stderr.strip()[-300:])
 
 
 def workloads() -> dict[str, Callable[[], Run]]:
-    """Name -> what makes the inputs and gives the work."""
-    found: dict[str, Callable[[], Run]] = {
+    """By name: a function that makes the inputs and returns the work."""
+    named: dict[str, Callable[[], Run]] = {
         "import refkernels": lambda: Process("-c", "import refkernels"),
         "refkernels --help": lambda: Process("-m", "refkernels", "--help"),
         "first layernorm": lambda: Process(
@@ -139,28 +139,28 @@ def workloads() -> dict[str, Callable[[], Run]]:
         ),
     }
     for n in (256, 1024):
-        asked = {"0.01 ulp": ("ulp", "float32", 0.01), "rounding": ("rounding", "float32")}
-        for name, certify in asked.items():
-            found[f"matmul {n}, {name}"] = lambda n=n, certify=certify: _product(n, certify)
+        demands = {"0.01 ulp": ("ulp", "float32", 0.01), "rounding": ("rounding", "float32")}
+        for name, certify in demands.items():
+            named[f"matmul {n}, {name}"] = lambda n=n, certify=certify: _product(n, certify)
     for shape in SHAPES:
         for both in (False, True):
             work = "forward + backward" if both else "forward"
             name = f"layernorm {shape[0]} x {shape[1]}, {work}"
-            found[name] = lambda shape=shape, both=both: _norm(shape, both)
+            named[name] = lambda shape=shape, both=both: _norm(shape, both)
     for op in ("sin", "exp", "erf", "gelu"):
         for n in (1000, 100_000, 4_000_000):
-            found[f"{op} {n}"] = lambda op=op, n=n: _function(op, n)
+            named[f"{op} {n}"] = lambda op=op, n=n: _function(op, n)
     for n in (1000, 100_000, 4_000_000):
-        found[f"ULP statistics {n}"] = lambda n=n: _statistics(n, bounded=False)
-    found["ULP statistics and bound 4000000"] = lambda: _statistics(4_000_000, bounded=True)
+        named[f"ULP statistics {n}"] = lambda n=n: _statistics(n, bounded=False)
+    named["ULP statistics and bound 4000000"] = lambda: _statistics(4_000_000, bounded=True)
     for op in ("layernorm", "matmul", "sin"):
-        found[f"assert_kernel {op}"] = lambda op=op: _asserted(op)
-        found[f"explain {op}"] = lambda op=op: _explained(op)
-    found["read records"] = _read
+        named[f"assert_kernel {op}"] = lambda op=op: _asserted(op)
+        named[f"explain {op}"] = lambda op=op: _explained(op)
+    named["read records"] = _read
     command = ("-m", "refkernels", "measure", "--dtype", "float32", "--framework", "numpy")
     for op in ("layernorm", "sin"):
-        found[f"measure {op}"] = lambda op=op: Process(*command, "--op", op, "--out", "OUT")
-    return found
+        named[f"measure {op}"] = lambda op=op: Process(*command, "--op", op, "--out", "OUT")
+    return named
 
 
 def _processor() -> float:
@@ -178,16 +178,16 @@ def timed(run: Run, warm: bool) -> dict[str, float]:
     if warm:
         run()
     calls = 0
-    began, used = time.perf_counter(), _processor()
-    while _processor() - used < SECONDS:
+    began, processor = time.perf_counter(), _processor()
+    while _processor() - processor < SECONDS:
         run()
         calls += 1
-    used, taken = _processor() - used, time.perf_counter() - began
-    return {"processor": used / calls, "wall": taken / calls, "calls": calls}
+    processor, wall = _processor() - processor, time.perf_counter() - began
+    return {"processor": processor / calls, "wall": wall / calls, "calls": calls}
 
 
 def _without_twins() -> None:
-    """No NumPy twin takes a kernel's place, as it does where kernels would have to be compiled."""
+    """Forbid the NumPy twins, which stand in for kernels that are not compiled yet."""
     try:
         from refkernels.arithmetic import small
     except ImportError:  # older versions have none

@@ -372,7 +372,7 @@ def clip_by_norm(
 def clip_by_value(
     grads: Any, *, max_value: float = 1.0, certify: Certify = "enclosure"
 ) -> Enclosure:
-    """min(max(g, -max_value), max_value), of any shape; NaN stays. The bound is half an ulp, that
-    of a max_value which the format does not hold. Otherwise as `clip_by_global_norm`."""
+    """min(max(g, -max_value), max_value), of any shape; NaN stays. The bound is half an ulp, of
+    a max_value that the format cannot represent. Otherwise as `clip_by_global_norm`."""
     inputs, params = {"grads": grads}, {"max_value": max_value}
     return _BY_NAME["clip_by_value"].evaluate("forward", inputs, params, certify)["clipped"]

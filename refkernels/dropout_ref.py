@@ -112,8 +112,8 @@ def cases() -> list[Case]:
     ) -> Case:  # fmt: skip
         def build(rng: np.random.Generator, _: str) -> Arrays:
             x = np.resize(values, n) if values else scale * rng.standard_normal(n)
-            made: Arrays = {"dy": rng.standard_normal(n), "x": x}
-            return {**made, "mask": rng.random(n) >= p} if masked else made
+            inputs: Arrays = {"dy": rng.standard_normal(n), "x": x}
+            return {**inputs, "mask": rng.random(n) >= p} if masked else inputs
 
         shown = {"p": p} if regime != "invariance" else {"n": n}
         return case("dropout", regime, shown, build, {"p": p, "mode": mode})

@@ -9,7 +9,7 @@ import numpy as np
 
 
 def bits(asked: Any) -> Hashable:
-    """What tells one question from another: arrays by their bits, 0.0 from -0.0, 1 from True."""
+    """A question's identity: arrays by their bits, 0.0 unlike -0.0, 1 unlike True."""
     if isinstance(asked, np.ndarray | np.generic):
         return str(asked.dtype), asked.shape, hashlib.sha256(asked.tobytes()).digest()
     if isinstance(asked, Mapping):

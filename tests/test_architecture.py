@@ -1,4 +1,4 @@
-"""The arrows of the design: who may import whom. A test that reads the sources, not the docs."""
+"""The arrows of the design, which module may import which: checked in the sources, not the docs."""
 
 import ast
 import subprocess
@@ -127,8 +127,8 @@ def module_of(path: Path) -> str:
 
 @cache
 def imported_names(path: Path) -> frozenset[str]:
-    """What a file imports of this package, wherever in the file it does, but for what only a type
-    checker reads."""
+    """The names that a file imports from this package, anywhere in the file, except for imports
+    that only a type checker reads."""
     names: set[str] = set()
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for branch in [node for node in ast.walk(tree) if isinstance(node, ast.If)]:
@@ -224,7 +224,7 @@ def strings_of(path: Path) -> set[str]:
 
 
 def test_no_room_but_the_oracles_and_their_models_knows_an_op_by_its_name() -> None:
-    """A name that ops give to an output or a form too (mean, sum) tells nothing."""
+    """A name that is also that of an output or a form (mean, sum) does not count."""
     ops = registry.ops()
     definitions = [op.definition for op in ops.values() if op.definition is not None]
     words = {name for op in ops.values() for name in (*op.outputs, *op.gradients)}

@@ -75,7 +75,7 @@ def test_ctrl_c_while_a_class_is_made_is_one_line_and_other_errors_are_not() -> 
     assert "no class" in done.stderr
 
 
-def test_what_the_terminal_cannot_show_is_told_all_the_same(tmp_path: Path) -> None:
+def test_what_the_terminal_cannot_show_is_still_reported(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", X)
     name = os.fsdecode(b"caf\xe9")
     kernel = ["--input", "x=x.npy", "--output", f"{name}:y=x.npy"]

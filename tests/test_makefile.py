@@ -1,4 +1,4 @@
-"""Everything that the Makefile names exists."""
+"""Every file that the Makefile names exists."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What Windows lacks is guarded: every module is imported without it, every use asks first."""
+"""Functions that Windows lacks are guarded: modules import without them, uses check first."""
 
 import ast
 import subprocess

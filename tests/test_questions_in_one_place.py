@@ -1,4 +1,4 @@
-"""A question that makes no sense is refused in the same sentence by every function."""
+"""Every function refuses an invalid question in the same sentence."""
 
 import numpy as np
 import pytest

@@ -62,7 +62,7 @@ def test_runs_are_compared_over_the_same_cases_across_versions() -> None:
     assert not change._replace(now=now._replace(bits="")).same_bits
 
 
-def test_the_table_tells_the_run_with_most_cases_then_the_newest(tmp_path: Path) -> None:
+def test_the_table_shows_the_run_with_most_cases_then_the_newest(tmp_path: Path) -> None:
     runs = [
         history.Run(f"2026-0{month}-01", "here", "cpu", (figure(cases=cases, correct=month),))
         for month, cases in ((1, 2), (2, 3), (3, 3), (4, 1))
@@ -108,5 +108,5 @@ def test_the_readme_is_read_in_two_minutes() -> None:
      (99_989, 100_000, "99.98 %"), (9_999, 100_000, "9 %"), (99, 100_000, "<0.1 %"),
      (0, 3, "0 %")],
 )  # fmt: skip
-def test_a_share_is_never_rounded_to_a_better_fate(part: int, whole: int, told: str) -> None:
+def test_a_share_is_never_rounded_up(part: int, whole: int, told: str) -> None:
     assert write_readme._right(part, whole) == told

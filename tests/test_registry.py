@@ -61,7 +61,7 @@ def test_the_ops_of_the_design_are_there() -> None:
     assert set(registry.families()) >= {"matmul_ref", "layernorm_ref", "trig_ref"}
 
 
-def test_an_unknown_op_is_told_with_the_known_ones() -> None:
+def test_an_unknown_op_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match=r"no op 'sine': did you mean 'sin'.*one of .*sinh, cosh"):
         registry.get("sine")
     with pytest.raises(TypeError, match="Give an op's name, not a list"):

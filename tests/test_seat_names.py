@@ -1,4 +1,4 @@
-"""One grammar reads and prints every name of a seat; anything else is refused with the reason."""
+"""One grammar reads and prints the names of seats; any other text is refused with the reason."""
 
 import pytest
 from hypothesis import example, given
@@ -94,7 +94,7 @@ def test_a_name_is_read_as_it_is_meant(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_what_is_no_name_is_told_in_one_sentence(text: str) -> None:
+def test_wrong_names_are_refused_in_one_sentence(text: str) -> None:
     with pytest.raises(SeatNameError) as caught:
         parse(text)
     said = str(caught.value)
@@ -145,7 +145,7 @@ def test_what_is_printed_is_read_as_the_same_seat(name: SeatName) -> None:
 @example("0@0=\\0.py:f")
 @example("x.py:y.py:f")
 @example("torch@A=%")
-def test_any_text_is_a_name_that_prints_back_or_is_told_why_not(text: str) -> None:
+def test_any_text_is_a_name_that_prints_back_or_is_refused_with_a_reason(text: str) -> None:
     try:
         name = parse(text)
     except SeatNameError as error:
@@ -173,7 +173,7 @@ def test_a_name_that_no_text_could_have_cannot_be_made(name: dict[str, object], 
         SeatName(**name)  # type: ignore[arg-type]
 
 
-def test_the_order_of_settings_tells_nothing() -> None:
+def test_the_order_of_settings_does_not_matter() -> None:
     assert parse("torch@B=1,A=2") == parse("torch@A=2,B=1")
     assert str(parse("torch@B=1,A=2")) == "torch@A=2,B=1"
 

@@ -170,7 +170,7 @@ SEED_DX = {
 
 
 @pytest.mark.parametrize("name", AUTOGRAD)
-def test_a_gradient_that_is_zero_is_told_apart_from_one_that_is_not(
+def test_a_zero_gradient_is_distinguished_from_one_that_is_not(
     name: str, measured: Measure, seat_for: SeatFor
 ) -> None:
     pinned(seat_for(name))

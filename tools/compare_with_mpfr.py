@@ -2,10 +2,10 @@
 
     python tools/compare_with_mpfr.py sin 10000000 [--format float32] [--seed 0]
 
-COUNT random bit patterns of the format, both ends of every binade, and the inputs of the op's own
+The inputs are COUNT random bit patterns of the format, both ends of every binade, and the op's own
 cases (the hard ones among them); every pattern where the format has no more than COUNT. MPFR, by
-gmpy2, rounds correctly into the format, subnormals included; a function that it lacks is Arb's, in
-balls sharp enough to round. Exits with 1 where a single bit differs.
+gmpy2, rounds correctly into the format, subnormals included. Arb computes the functions that MPFR
+lacks, in balls narrow enough to round. Exits with 1 where a single bit differs.
 Source: Fousse, Hanrot, Lefevre, Pelissier, Zimmermann (2007), "MPFR", doi:10.1145/1236463.1236468.
 """
 
@@ -42,7 +42,7 @@ ARB: dict[str, Callable[[Any], Any]] = {
     "gelu": lambda x: x / 2 * (-x / flint.arb(2).sqrt()).erfc(),
     "gelu_tanh": lambda x: x / (1 + (-2 * _inner(x)).exp()),
 }
-_PRECISIONS = (200, 800, 3200)  # of Arb; the first decides all but a hair's breadth of a midpoint
+_PRECISIONS = (200, 800, 3200)  # of Arb; the first decides all but inputs very near a midpoint
 CHUNK = 1 << 20
 
 
@@ -69,7 +69,7 @@ def rounded(name: str, x: np.ndarray, format: formats.Format) -> np.ndarray:
             values = [function(gmpy2.mpfr(v, 53)) for v in x.tolist()]
         else:
             values = [_by_arb(ARB[name], v) for v in x.tolist()]
-            if name == "sinpi":  # of IEEE 754-2019: sinpi(-n) = -0
+            if name == "sinpi":  # IEEE 754-2019: sinpi(-n) = -0
                 pairs = zip(x.tolist(), values, strict=True)
                 values = [math.copysign(0.0, v) if y == 0 else y for v, y in pairs]
         return np.array([float(value) for value in values])
@@ -77,7 +77,7 @@ def rounded(name: str, x: np.ndarray, format: formats.Format) -> np.ndarray:
 
 def _by_arb(function: Callable[[Any], Any], x: float) -> Any:
     if not np.isfinite(x) or x == 0.0:
-        raise ValueError("Arb is asked for finite numbers other than zero only.")
+        raise ValueError("x must be finite and not zero.")
     for precision in _PRECISIONS:
         flint.ctx.prec = precision
         ball = function(flint.arb(x))
@@ -125,8 +125,8 @@ def inputs(name: str, format: formats.Format, count: int, seed: int) -> np.ndarr
 
 
 def compare(name: str, x: np.ndarray, format: formats.Format) -> tuple[np.ndarray, int, dict]:
-    """The inputs whose roundings differ, how many are not certified, and who answered."""
-    different, open_ = [], 0
+    """The inputs whose roundings differ, the number not certified, and the count of each tier."""
+    different, uncertified = [], 0
     with tiers.counted() as tally:
         for start in range(0, x.size, CHUNK):
             part = x[start : start + CHUNK]
@@ -136,8 +136,8 @@ def compare(name: str, x: np.ndarray, format: formats.Format) -> tuple[np.ndarra
             same = (wide == truth) & (np.signbit(wide) == np.signbit(truth))
             same |= np.isnan(wide) & np.isnan(truth)
             different.append(part[~same])
-            open_ += int((~certified).sum())
-    return np.concatenate(different), open_, dict(tally)
+            uncertified += int((~certified).sum())
+    return np.concatenate(different), uncertified, dict(tally)
 
 
 def main() -> None:
@@ -146,18 +146,18 @@ def main() -> None:
     parser.add_argument("count", type=int)
     parser.add_argument("--format", default="float32")
     parser.add_argument("--seed", type=int, default=0)
-    chosen = parser.parse_args()
-    format = formats.get(chosen.format)
-    x = inputs(chosen.function, format, chosen.count, chosen.seed)
-    different, open_, tally = compare(chosen.function, x, format)
-    truth = "MPFR" if chosen.function in MPFR else "Arb"
+    arguments = parser.parse_args()
+    format = formats.get(arguments.format)
+    x = inputs(arguments.function, format, arguments.count, arguments.seed)
+    different, uncertified, tally = compare(arguments.function, x, format)
+    truth = "MPFR" if arguments.function in MPFR else "Arb"
     print(
-        f"{chosen.function} {format}: {x.size} inputs, {different.size} differ from {truth}, "
-        f"{open_} not certified; answered by tier: {tally}"
+        f"{arguments.function} {format}: {x.size} inputs, {different.size} differ from {truth}, "
+        f"{uncertified} not certified; answered by tier: {tally}"
     )
     for value in different[:10].astype(np.float64):
         print("   ", float(value).hex())
-    sys.exit(1 if different.size or open_ else 0)
+    sys.exit(1 if different.size or uncertified else 0)
 
 
 if __name__ == "__main__":

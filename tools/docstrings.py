@@ -1,4 +1,4 @@
-"""Docstrings for the site (mkdocs.yml): their columns of names and meanings as lists.
+"""Docstrings for the site (mkdocs.yml): columns of names and meanings become lists.
 
 A docstring lists arguments in two columns, the meaning two or more spaces behind the name, and
 continues a meaning on indented lines. Markdown would run these together.
@@ -18,22 +18,22 @@ _MORE = re.compile(r" {4,}(?P<meaning>\S.*)")
 def listed(text: str) -> str:
     """The text with every row `name  meaning` as an item of a list."""
     lines: list[str] = []
-    inside = False
+    in_list = False
     for line in text.splitlines():
-        row, more = _ROW.fullmatch(line), _MORE.fullmatch(line)
+        row, continued = _ROW.fullmatch(line), _MORE.fullmatch(line)
         if row:
-            lines += ([] if inside else [""]) + [f"- `{row['name']}`: {row['meaning']}"]
-            inside = True
-        elif inside and more:
-            lines.append(f"    {more['meaning']}")
+            lines += ([] if in_list else [""]) + [f"- `{row['name']}`: {row['meaning']}"]
+            in_list = True
+        elif in_list and continued:
+            lines.append(f"    {continued['meaning']}")
         else:
-            lines += ["", line] if inside and line else [line]
-            inside = False
+            lines += ["", line] if in_list and line else [line]
+            in_list = False
     return "\n".join(lines)
 
 
 class Columns(griffe.Extension):
-    """Every docstring that is rendered."""
+    """Converts every docstring that is rendered."""
 
     def on_object(self, *, obj: Any, **_: Any) -> None:
         if obj.docstring:

@@ -2,8 +2,8 @@
 
     python tools/find_hard_float32.py
 
-Every float32 there is tried in float64; the candidates, float64's error included, are then put in
-order by the certified oracle.
+float64 finds the candidates among all float32 there, with a margin for its own error; the certified
+oracle sorts them.
 """
 
 import math
@@ -36,13 +36,13 @@ def near_midpoints(code, bits, flags):
 
 
 def candidates(code):
-    found = []
+    near = []
     for start in range(LOW, HIGH, 1 << 23):
         bits = np.arange(start, min(start + (1 << 23), HIGH), dtype=np.uint32).view(np.float32)
         flags = np.zeros(bits.size, np.bool_)
         near_midpoints(code, bits, flags)
-        found.append(bits[flags])
-    return np.concatenate(found)
+        near.append(bits[flags])
+    return np.concatenate(near)
 
 
 def distance(enclosure):
@@ -58,8 +58,8 @@ def main():
     for code, name in enumerate(("sin", "cos", "tan")):
         x = candidates(code)
         order = np.argsort(distance(getattr(trig_ref, name)(x.astype(np.float64))))[:KEPT]
-        shown = "\n".join(f'        "{float(v).hex()}",' for v in x[order])
-        rows.append(f'    "{name}": (\n{shown}\n    ),')
+        literals = "\n".join(f'        "{float(v).hex()}",' for v in x[order])
+        rows.append(f'    "{name}": (\n{literals}\n    ),')
         print(name, x.size, np.log2(distance(getattr(trig_ref, name)(x[order].astype(np.float64)))))
     TARGET.write_text(HEADER + "HARD_FLOAT32 = {\n" + "\n".join(rows) + "\n}\n")
 

@@ -23,19 +23,19 @@ def pair(value: mpmath.mpf) -> list[float]:
 
 
 def short(value: mpmath.mpf, bits: int) -> mpmath.mpf:
-    """The value cut to so many significant bits."""
+    """The value truncated to `bits` significant bits."""
     unit = mpmath.ldexp(1, mpmath.frexp(value)[1] - bits)
     return mpmath.floor(value / unit) * unit
 
 
 def parts(value: mpmath.mpf, *widths: int) -> list[float]:
-    """Parts of the widths, in bits, and a last one of a whole double."""
-    found = []
+    """Parts of these widths, in bits, and a last one of a whole double."""
+    leading = []
     for width in widths:
         part = short(value, width)
-        found.append(double(part))
+        leading.append(double(part))
         value -= part
-    return [*found, double(value)]
+    return [*leading, double(value)]
 
 
 def exponentials() -> Table:
@@ -68,10 +68,12 @@ def tables() -> list[Table]:
         "ONE_120TH": ("1/120", 1 / mpmath.mpf(120)),
         "ONE_720TH": ("1/720", 1 / mpmath.mpf(720)),
     }
-    found = [Table(name, about, [pair(value)]) for name, (about, value) in constants.items()]
+    constant_tables = [
+        Table(name, about, [pair(value)]) for name, (about, value) in constants.items()
+    ]
     exact = "Parts whose products with a short integer are exact: "
     return [
-        *found,
+        *constant_tables,
         Table("LN2_PARTS", exact + "ln 2.", [parts(ln2, 40)]),
         Table("STEP_PARTS", exact + f"ln 2 / {STEPS}.", [parts(ln2 / STEPS, 36, 36)]),
         exponentials(),

@@ -5,16 +5,16 @@
 erfcx(w) = exp(w^2) erfc(w), the smooth factor of every tail.
 
 Tables, for double-doubles. About each node the Taylor series (Arb balls, TERMS terms, the rest by
-Cauchy's estimate) is written in Chebyshev polynomials, cut at the wanted degree and rounded; then
-the difference between the rounded polynomial and the series is summed in Chebyshev polynomials too:
-a proof of the error over the whole interval, no sampling. The rounding errors of Horner's rule are
-bounded step by step.
+Cauchy's estimate) is written in Chebyshev polynomials, truncated at the wanted degree and rounded.
+The difference between the rounded polynomial and the series is then summed in Chebyshev polynomials
+too: this proves the error over the whole interval, without sampling. The rounding errors of
+Horner's rule are bounded step by step.
 
 Single polynomials, for one float64 or float32 without a table: erfcx(w) = p(u) / (w + shift) with
-u = A - B / (w + shift) in [-1, 1], p interpolated in Chebyshev points; proven interval by interval
-by the same difference of series.
+u = A - B / (w + shift) in [-1, 1], p interpolated in Chebyshev points. The same difference of
+series proves them, interval by interval.
 
-What is proven goes into the file. Source of the economised series: Lanczos (1938),
+The file keeps the proven bounds. Source of the economised series: Lanczos (1938),
 doi:10.1002/sapm1938171123; of the variable u: Shepherd and Laframboise (1981),
 doi:10.1090/S0025-5718-1981-0595058-X.
 """
@@ -106,27 +106,27 @@ def to_chebyshev(monomials: list[Any]) -> list[Any]:
 
 def to_monomials(chebyshev: list[Any]) -> list[Any]:
     monomials = [arb(0)] * len(chebyshev)
-    before, last = [1], [0, 1]
+    previous, last = [1], [0, 1]
     for n, coefficient in enumerate(chebyshev):
         if n > 1:
             doubled = [0, *(2 * c for c in last)]
-            before, last = (
+            previous, last = (
                 last,
-                [c - (before[i] if i < len(before) else 0) for i, c in enumerate(doubled)],
+                [c - (previous[i] if i < len(previous) else 0) for i, c in enumerate(doubled)],
             )
-        basis = before if n == 0 else last
+        basis = previous if n == 0 else last
         for i, c in enumerate(basis):
             monomials[i] += coefficient * c
     return monomials
 
 
 def rounded(ball: Any, parts: int, bits: int = 53) -> list[float]:
-    found = []
+    values = []
     for _ in range(parts):
         value = nearest(ball)
-        found.append(float(np.float32(value)) if bits == 24 else value)
-        ball -= exact(found[-1])
-    return found
+        values.append(float(np.float32(value)) if bits == 24 else value)
+        ball -= exact(values[-1])
+    return values
 
 
 def economised(
@@ -146,7 +146,7 @@ def horner_error(coefficients: list[list[float]], r: Fraction) -> Fraction:
     """A bound on the rounding errors of Horner's rule for |t| <= r: fl(p t + c) by one FMA while
     coefficients are single (u of the result, and u of p t for the low part of t that is left out),
     dd_mul and dd_add (5 u^2 of the product, 3.0001 u^2 of the sum) from there on."""
-    size = error = Fraction(0)  # of what has been summed so far
+    size = error = Fraction(0)  # of the partial sum
     for parts in reversed(coefficients):
         product, carried = size * r, error * r
         size = product + abs(sum(map(Fraction, parts)))

@@ -70,7 +70,7 @@ def chunks(biased: int) -> tuple[float, float, float]:
 
 
 def tables() -> list[Table]:
-    """All but the polynomials."""
+    """All tables but the polynomials."""
     mpmath.mp.prec = 2000
     constants = {
         "PI": ("pi", +mpmath.pi),
@@ -81,8 +81,10 @@ def tables() -> list[Table]:
         "THIRD": ("1/3", 1 / mpmath.mpf(3)),
         "FIFTH": ("1/5", 1 / mpmath.mpf(5)),
     }
-    found = [Table(name, about, [pair(value)]) for name, (about, value) in constants.items()]
-    return [*found, two_over_pi(), sine_cosine(), arc_tangent(), quadrants()]
+    constant_tables = [
+        Table(name, about, [pair(value)]) for name, (about, value) in constants.items()
+    ]
+    return [*constant_tables, two_over_pi(), sine_cosine(), arc_tangent(), quadrants()]
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Keeps the results of a run in a small file, and lists the runs of all machines side by side.
+"""Keeps the results of a run in a small file, and reads the files of all machines.
 
 python tools/history.py FOLDER [DATE]
 
 writes benchmarks/history/DATE-FOLDER.json from FOLDER/records.jsonl: for each seat, op, pass and
-format the verdict, the largest error / bound, how many results are correctly rounded, and two
-fingerprints, of the cases and of the bits of all results. Formulas in a framework's ops are left
-out.
+format the verdict, the largest error / bound, the number of correctly rounded results, and two
+fingerprints: of the cases, and of the bits of all results. Formulas that an adapter composes of a
+framework's ops are left out.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ KEPT = Path(__file__).parent.parent / "benchmarks" / "history"
 
 
 class Figure(NamedTuple):
-    """What one seat did on one op, pass and format; a line of the file."""
+    """One seat's results on one op, pass and format; a line of the file."""
 
     seat: str
     place: str  # "sin forward float32"
@@ -46,7 +46,7 @@ class Figure(NamedTuple):
 
     @property
     def score(self) -> Score:
-        """As the report has it."""
+        """The figure as a score of the report."""
         bound = codec.number(self.bound)
         return Score(verdict(self.verdict), False, self.compared, self.correct, None, None, bound)
 
@@ -63,40 +63,42 @@ class Run:
     @cached_property
     def by_place(self) -> dict[tuple[str, str], Figure]:
         """The figures by seat and place."""
-        return {(one.seat, one.place): one for one in self.figures}
+        return {(figure.seat, figure.place): figure for figure in self.figures}
 
     @property
     def seats(self) -> list[str]:
-        """Who answered, with versions."""
-        return sorted({one.seat for one in self.figures})
+        """The seats that answered, with versions."""
+        return sorted({figure.seat for figure in self.figures})
 
     @property
     def ops(self) -> int:
         """How many ops were measured."""
-        return len({one.place.split(" ")[0] for one in self.figures})
+        return len({figure.place.split(" ")[0] for figure in self.figures})
 
 
 def summary(records: list[dict[str, Any]], machine: str, date: str) -> Run:
-    """What is kept of a run."""
+    """The figures of a run, which its file keeps."""
     study = Study.of(records)
     groups: dict[tuple[str, str], list[Measurement]] = defaultdict(list)
-    for one in study.measurements:
-        if not one.record.get("formula"):
-            groups[_seat(one), f"{one.op} {one.direction} {one.dtype}"].append(one)
-    figures = tuple(_figure(*place, some) for place, some in sorted(groups.items()))
+    for measurement in study.measurements:
+        if not measurement.record.get("formula"):
+            place = f"{measurement.op} {measurement.direction} {measurement.dtype}"
+            groups[_seat(measurement), place].append(measurement)
+    figures = tuple(_figure(*key, group) for key, group in sorted(groups.items()))
     return Run(date, machine, str(study.environments[0]["cpu"]), figures)
 
 
-def _seat(one: Measurement) -> str:
-    version = str(one.record.get("version") or "").partition("+")[0]
-    settings = [f"{k}={v}" for k, v in sorted((one.record.get("settings") or {}).items())]
-    device = [one.device] if one.device not in ("", "cpu") else []
-    return " ".join([str(one.record["framework"]), version, *device, *settings])
+def _seat(measurement: Measurement) -> str:
+    record = measurement.record
+    version = str(record.get("version") or "").partition("+")[0]
+    settings = [f"{k}={v}" for k, v in sorted((record.get("settings") or {}).items())]
+    device = [measurement.device] if measurement.device not in ("", "cpu") else []
+    return " ".join([str(record["framework"]), version, *device, *settings])
 
 
-def _figure(seat: str, place: str, some: list[Measurement]) -> Figure:
-    scores = score(some)
-    bits = [(one.case, one.output, str(one.record.get("digest") or "")) for one in some]
+def _figure(seat: str, place: str, measurements: list[Measurement]) -> Figure:
+    scores = score(measurements)
+    bits = [(m.case, m.output, str(m.record.get("digest") or "")) for m in measurements]
     whole = all(digest for *_, digest in bits)
     bound = None if scores.bound is None else codec.figure(float(f"{scores.bound:.6g}"))
     cases = {case for case, *_ in bits}
@@ -111,15 +113,15 @@ def _fingerprint(value: object) -> str:
 
 
 def keep(run: Run, folder: Path = KEPT) -> Path:
-    """Write the file of a run, a figure a line."""
+    """Write the file of a run, one figure to a line."""
     head = json.dumps({"date": run.date, "machine": run.machine, "cpu": run.cpu})
-    lines = ",\n".join(codec.dumps(list(one)) for one in run.figures)
+    lines = ",\n".join(codec.dumps(list(figure)) for figure in run.figures)
     text = f'{head[:-1]}, "figures": [\n{lines}\n]}}\n'
     return write_whole(folder / f"{run.date}-{run.machine}.json", text)
 
 
 def kept(folder: Path = KEPT) -> list[Run]:
-    """The runs that are kept, the first first."""
+    """The runs that are kept, in order of their dates."""
     runs = []
     for path in sorted(folder.glob("*.json")):
         stored = json.loads(path.read_text(encoding="utf-8"))
@@ -130,12 +132,12 @@ def kept(folder: Path = KEPT) -> list[Run]:
 
 def best(runs: Iterable[Run]) -> dict[tuple[str, str], Figure]:
     """By seat and place the figure over the most cases, the newest of several."""
-    found: dict[tuple[str, str], Figure] = {}
+    figures: dict[tuple[str, str], Figure] = {}
     for run in runs:
-        for place, one in run.by_place.items():
-            if place not in found or found[place].cases <= one.cases:
-                found[place] = one
-    return found
+        for place, figure in run.by_place.items():
+            if place not in figures or figures[place].cases <= figure.cases:
+                figures[place] = figure
+    return figures
 
 
 class Change(NamedTuple):
@@ -146,20 +148,20 @@ class Change(NamedTuple):
 
     @property
     def same_bits(self) -> bool:
-        """Whether every result is the same, so that only the judgement changed."""
+        """Whether all results have the same bits: then only the judgement changed."""
         return bool(self.now.bits) and self.before.bits == self.now.bits
 
 
 def both(old: Run, new: Run) -> Iterator[Change]:
-    """What both measured over the same cases: a seat in one version, or its next one."""
+    """The figures over the same cases in both runs, of a seat in the same or another version."""
     versions: dict[tuple[str, str], Figure] = {}
-    for one in old.figures:
-        versions[_versionless(one.seat), one.place] = one
-    for one in new.figures:
-        before = old.by_place.get((one.seat, one.place))
-        before = before or versions.get((_versionless(one.seat), one.place))
-        if before is not None and before.case_names == one.case_names:
-            yield Change(before, one)
+    for figure in old.figures:
+        versions[_versionless(figure.seat), figure.place] = figure
+    for figure in new.figures:
+        before = old.by_place.get((figure.seat, figure.place))
+        before = before or versions.get((_versionless(figure.seat), figure.place))
+        if before is not None and before.case_names == figure.case_names:
+            yield Change(before, figure)
 
 
 def _versionless(seat: str) -> str:

@@ -2,7 +2,7 @@
 
 `tables()` is called by generate_trig_tables.py. A fit p(u) with rounded coefficients is compared
 with the function's Taylor polynomial T about the middle of the interval, in Arb's balls: p - T is
-a polynomial, which its Bernstein coefficients bound, and Cauchy's estimate bounds what T leaves.
+a polynomial, which its Bernstein coefficients bound, and Cauchy's estimate bounds T - g.
 """
 
 from collections.abc import Callable
@@ -20,9 +20,9 @@ DEGREE = 300  # of the Bernstein form: the higher, the sharper
 
 @dataclass(frozen=True)
 class Target:
-    """p(u), of so many coefficients, is to approximate g(u) on [0, end].
+    """The function g(u), approximated by p(u) with `coefficients` coefficients on [0, end].
 
-    |g| <= bound on the disc of that radius about end / 2.
+    |g| <= bound on the disc of radius `radius` about end / 2.
     """
 
     name: str
@@ -81,8 +81,8 @@ def fit(target: Target, coefficients: int, kind: Any) -> list[float]:
         return target.g(mpmath.mpf(u), mpmath.pi, mpmath.sqrt, mpmath)
 
     with mpmath.workprec(300):
-        found = mpmath.chebyfit(g, [mpmath.mpf("1e-40"), mpmath.mpf(target.end)], coefficients)
-    return [float(kind(float(c))) for c in reversed(found)]
+        fitted = mpmath.chebyfit(g, [mpmath.mpf("1e-40"), mpmath.mpf(target.end)], coefficients)
+    return [float(kind(float(c))) for c in reversed(fitted)]
 
 
 def error(target: Target, coefficients: list[float]) -> Any:
@@ -108,7 +108,7 @@ def error(target: Target, coefficients: list[float]) -> Any:
 
 def tables() -> list[Table]:
     """The fits, constant term first."""
-    found = []
+    fits = []
     for target in TARGETS:
         for suffix, count, kind in (
             ("", target.coefficients, np.float64),
@@ -118,8 +118,8 @@ def tables() -> list[Table]:
             bound = mpmath.log(mpmath.mpf(float(error(target, coefficients).upper())), 2)
             proven = f"|p - exact| <= 2^{float(mpmath.ceil(10 * bound) / 10):.1f}"
             about = f"{target.comment}; {proven}"
-            found.append(Table(target.name + suffix, about, [[c] for c in coefficients]))
-    return found
+            fits.append(Table(target.name + suffix, about, [[c] for c in coefficients]))
+    return fits
 
 
 if __name__ == "__main__":

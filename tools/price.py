@@ -1,10 +1,10 @@
-"""Prints what ops cost in lines, as docs/architecture.md has it.
+"""Prints the lines of code that ops cost: the tables of docs/architecture.md.
 
     python tools/price.py [OP ...]
 
-For an op: the definitions in its room that only it reaches, those that other ops reach too, its
-lines in the adapters and among the equations, and the words for its faults. For a room: all lines,
-and lines per op. Docstrings and blank lines within definitions count; tests are listed separately.
+For an op: the definitions of its room that only it uses, those that other ops use too, its lines in
+the adapters and among the equations, and the words for its faults. For a room: all lines, and lines
+per op. Docstrings and blank lines within definitions count; tests are listed separately.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def lines(path: Path) -> int:
 
 
 class Room:
-    """The definitions of a room: where each stands, and which others it names."""
+    """The definitions of a room: their lines, and the other definitions that each names."""
 
     def __init__(self, room: str) -> None:
         self.spans: dict[Place, tuple[int, int]] = {}
@@ -53,8 +53,9 @@ class Room:
             for node in tree.body:
                 for name in _bound(node):
                     place = module, name
-                    above = [one.lineno for one in getattr(node, "decorator_list", [])]
-                    self.spans[place] = min([node.lineno, *above]), node.end_lineno or node.lineno
+                    decorators = [part.lineno for part in getattr(node, "decorator_list", [])]
+                    first = min([node.lineno, *decorators])
+                    self.spans[place] = first, node.end_lineno or node.lineno
                     self.nodes[place] = node
                     self.visible[module][name] = place
         for module, tree in trees.items():
@@ -62,27 +63,27 @@ class Room:
                 if not isinstance(node, ast.ImportFrom) or not node.module:
                     continue
                 source = node.module.removeprefix("refkernels.")
-                for one in node.names:
-                    if f"{source}.{one.name}" in trees:
-                        self.visible[module][one.asname or one.name] = f"{source}.{one.name}"
+                for alias in node.names:
+                    if f"{source}.{alias.name}" in trees:
+                        self.visible[module][alias.asname or alias.name] = f"{source}.{alias.name}"
                     elif source in trees:
-                        self.visible[module][one.asname or one.name] = source, one.name
+                        self.visible[module][alias.asname or alias.name] = source, alias.name
 
     def named(self, place: Place, node: ast.AST) -> set[Place]:
-        """The definitions that code names, in texts as well: `getattr(formulas, way)`."""
-        visible, found = self.visible[place[0]], set()
-        for one in ast.walk(node):
-            if isinstance(one, ast.Name):
-                found.add(visible.get(one.id))
-            elif isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name):
-                found.add((visible.get(one.value.id), one.attr))
-            elif isinstance(one, ast.Constant) and isinstance(one.value, str):
+        """The definitions that code names, in strings as well: `getattr(formulas, way)`."""
+        visible, places = self.visible[place[0]], set()
+        for part in ast.walk(node):
+            if isinstance(part, ast.Name):
+                places.add(visible.get(part.id))
+            elif isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name):
+                places.add((visible.get(part.value.id), part.attr))
+            elif isinstance(part, ast.Constant) and isinstance(part.value, str):
                 homes = [home for home in visible.values() if isinstance(home, str)]
-                found |= {(home, word) for home in homes for word in one.value.split()}
-        return {one for one in found if one in self.spans}
+                places |= {(home, word) for home in homes for word in part.value.split()}
+        return {named for named in places if named in self.spans}
 
     def reached(self, op: str) -> set[Place]:
-        """What the op needs: its record, its functions, and what these name."""
+        """The definitions that the op needs: its record, its functions, and all that these name."""
         waiting = {
             place
             for place, node in self.nodes.items()
@@ -106,18 +107,18 @@ def _bound(node: ast.stmt) -> list[str]:
         return [node.name]
     targets = node.targets if isinstance(node, ast.Assign) else []
     targets = [node.target] if isinstance(node, ast.AnnAssign) else targets
-    return [one.id for one in targets if isinstance(one, ast.Name) and one.id != "__all__"]
+    return [name.id for name in targets if isinstance(name, ast.Name) and name.id != "__all__"]
 
 
 def _makes(node: ast.stmt, op: str) -> bool:
     """Whether it is X = formula_op("op", ...)."""
     call = getattr(node, "value", None)
     first = call.args[:1] if isinstance(call, ast.Call) else []
-    return any(isinstance(one, ast.Constant) and one.value == op for one in first)
+    return any(isinstance(argument, ast.Constant) and argument.value == op for argument in first)
 
 
 def beside(op: str) -> tuple[int, int, int]:
-    """Lines with its name in the adapters, of its equations, and of the words for its faults."""
+    """Its lines in the adapters, of its equations, and of the words for its faults."""
     adapters = sum(
         f'"{op}"' in line
         for path in (PACKAGE / "frameworks" / "remote").glob("*_adapter.py")
@@ -136,12 +137,14 @@ def beside(op: str) -> tuple[int, int, int]:
     return adapters, len(section[1].strip().splitlines()) if section else 0, lines
 
 
-def per_op(asked: Sequence[str]) -> list[list[str]]:
+def per_op(ops: Sequence[str]) -> list[list[str]]:
     rows = []
-    for op in asked:
+    for op in ops:
         home = next(room for room in registry.families() if op in names(room))
         room = Room(home)
-        others: set[Place] = set().union(*(room.reached(one) for one in names(home) if one != op))
+        others: set[Place] = set().union(
+            *(room.reached(name) for name in names(home) if name != op)
+        )
         mine = room.reached(op)
         own, *more = room.size(mine - others), *beside(op)
         rows.append([op, *map(str, (own, room.size(mine & others), *more, own + sum(more)))])
@@ -163,7 +166,7 @@ def per_room() -> list[list[str]]:
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
-    return "\n".join(f"| {' | '.join(one)} |" for one in [head, ["---"] * len(head), *rows])
+    return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *rows])
 
 
 if __name__ == "__main__":

@@ -1,11 +1,10 @@
-"""Writes the gallery's entries of public threads without numbers: the definitions that a thread
-compares, computed here on a few seeded numbers.
+"""Writes gallery entries for public threads that give no numbers: the definitions that a thread
+compares, computed on a few seeded numbers.
 
     python tools/rebuild_threads.py refkernels/gallery/entries
 
-Each kernel is a few lines of NumPy in float64 and is rounded to float32 once, unless its order of
-operations is what the thread is about. An array of more than two dozen numbers stands in the .npz
-beside its entry.
+Each kernel is a few lines of NumPy in float64, rounded to float32 once, unless the thread is about
+the order of operations. Arrays of more than two dozen numbers are in the .npz beside their entry.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ _REBUILT_ZH = "重建：原帖没有数值。定义取自原帖，输入由 NumP
 
 @dataclass(frozen=True)
 class Thread:
-    """A thread, and how its kernels are rebuilt: `build(rng)` gives the inputs, and the outputs by
-    kernel. title, reported, thread and argument: in English and in Chinese."""
+    """A thread, and how its kernels are rebuilt: `build(rng)` returns the inputs, and the outputs
+    by kernel. title, reported, thread and argument are in English and in Chinese."""
 
     name: str
     source: str
@@ -53,7 +52,7 @@ class Thread:
     seed: int = 14
 
     def difference(self) -> str | None:
-        """The cause of the two kernels' difference: that of the one which is wrong."""
+        """The cause of the two kernels' difference: the wrong kernel's."""
         return next((cause for verdict, cause in self.expected.values() if verdict == WRONG), None)
 
     def entry(self) -> tuple[dict[str, Any], Arrays]:
@@ -104,7 +103,7 @@ class Thread:
 
 
 def _stored(array: Any, place: str, larger: Arrays) -> dict[str, Any] | str:
-    """As the entry has it: spelled out, or put among the larger arrays."""
+    """The array as the entry has it: spelled out, or kept among the larger arrays."""
     values = np.asarray(array)
     if values.size > _SPELLED:
         larger[place] = values
@@ -115,7 +114,7 @@ def _stored(array: Any, place: str, larger: Arrays) -> dict[str, Any] | str:
 
 def _shortest(values: Any) -> Any:
     """The shortest decimals that are these numbers in their own format."""
-    return np.vectorize(lambda one: float(str(one)), otypes=[object])(values)
+    return np.vectorize(lambda value: float(str(value)), otypes=[object])(values)
 
 
 def _f32(**arrays: Any) -> Arrays:
@@ -152,7 +151,7 @@ def _adam(
 
 def _state(rng: np.random.Generator, size: float) -> Arrays:
     w, g, m, v = rng.standard_normal((4, N))
-    w[::4] = 0  # where the update stands by itself
+    w[::4] = 0  # so that param is the update alone
     return _f32(param=w, grad=size * g, m=size * m, v=np.square(size * v))
 
 
@@ -291,7 +290,7 @@ def _layernorm(eps: Mapping[str, float]) -> Any:
         centred = x - x.mean(1, keepdims=True)
         var = np.square(centred).mean(1, keepdims=True)
         return inputs, {
-            name: _f32(y=centred / np.sqrt(var + one) * weight + bias) for name, one in eps.items()
+            name: _f32(y=centred / np.sqrt(var + own) * weight + bias) for name, own in eps.items()
         }
 
     return build

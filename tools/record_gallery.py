@@ -1,10 +1,10 @@
-"""Writes the larger arrays of the gallery: answers of the frameworks that are installed here, and
-reconstructions of TF32 and of bfloat16 products.
+"""Writes the larger arrays of the gallery: answers of the installed frameworks, and reconstructions
+of TF32 and bfloat16 products.
 
     python tools/record_gallery.py refkernels/gallery/entries
 
-Run with torch 2.13.0 (CPU), paddle 3.3.1, one thread, on an x86-64 with AVX-512. The arrays of a
-run elsewhere may differ in bits, and then belong into an entry of their own.
+The gallery's are of torch 2.13.0 (CPU) and paddle 3.3.1, one thread, on an x86-64 with AVX-512.
+Arrays of another machine may differ in bits, and then belong in an entry of their own.
 """
 
 import sys
@@ -28,21 +28,21 @@ def linear_case(bias: str) -> Case:
 
 
 def answers(framework: str, x: npt.NDArray[np.float32]) -> dict[str, npt.NDArray[np.float32]]:
-    found = {}
+    recorded = {}
     with Session(framework, settings={"OMP_NUM_THREADS": "1"}) as session:
         for op in ("sin", "cos"):
-            found[op] = session.run(op, "forward", {"x": x}).outputs["y"]
+            recorded[op] = session.run(op, "forward", {"x": x}).outputs["y"]
         for bias in ("uniform", "zero"):
             inputs, _ = linear_case(bias).build("float32")
-            given = {key: inputs[key] for key in ("x", "weight", "bias")}
-            y = session.run("linear", "forward", given).outputs["y"]
-            found[bias] = np.ascontiguousarray(y[ROWS, FEATURES])
-    return found
+            arrays = {key: inputs[key] for key in ("x", "weight", "bias")}
+            y = session.run("linear", "forward", arrays).outputs["y"]
+            recorded[bias] = np.ascontiguousarray(y[ROWS, FEATURES])
+    return recorded
 
 
 def tf32_linear() -> Arrays:
-    """A Linear(768, 768) as the thread's, Xavier uniform weights and no bias, on 4 of its 64 rows
-    and 8 features; the products of TF32 inputs summed in float64 and rounded once."""
+    """A Linear(768, 768) like the thread's, with Xavier uniform weights and no bias, on 4 of its 64
+    rows and 8 features: products of TF32 inputs, summed in float64 and rounded once."""
     generator = np.random.default_rng(34763)
     x = generator.standard_normal((64, 768)).astype(np.float32)
     weight = generator.uniform(-0.0625, 0.0625, (768, 768)).astype(np.float32)
@@ -59,8 +59,8 @@ def tf32_linear() -> Arrays:
 
 
 def bf16_einsum() -> Arrays:
-    """einsum("btd,adr->brta") of the thread's whole numbers as a product of matrices, (4, 10) and
-    (10, 32): sums of products of inputs rounded to bfloat16."""
+    """einsum("btd,adr->brta") of the thread's integers as a matrix product, (4, 10) by (10, 32):
+    sums of products of inputs rounded to bfloat16."""
     a = np.arange(40, dtype=np.float32).reshape(4, 10)
     b = np.arange(320, dtype=np.float32).reshape(8, 10, 4).transpose(1, 0, 2).reshape(10, 32)
     c = rounded(a, "bfloat16").astype(np.float64) @ rounded(b, "bfloat16").astype(np.float64)

@@ -1,8 +1,8 @@
-"""What `make docs` adds to the pages of docs/: a hook of MkDocs (mkdocs.yml).
+"""A hook of MkDocs (mkdocs.yml): adds generated pages to those of docs/ in `make docs`.
 
-The gallery's pages in English and Chinese, the command line's reference and the plots of the kept
-results are made when the site is built, so that they are never out of date. Equations become
-MathML, which needs no script.
+The gallery in English and Chinese, the reference of the command line and the plots of the kept
+results are generated with the site, so that they are never out of date. Equations become MathML,
+which needs no script.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OUTSIDE = re.compile(r"\]\(\.\./(?=benchmarks/results/)")
 
 
 def on_config(config: Any) -> Any:
-    """The pages of docs/ops are listed as they are there."""
+    """List the pages of docs/ops in the navigation."""
     pages = sorted(path.name for path in (ROOT / "docs" / "ops").glob("*_ref.md"))
     (ops,) = (part["Ops"] for part in _parts(config.nav) if "Ops" in part)
     ops += [f"ops/{page}" for page in pages]
@@ -43,7 +43,7 @@ def _parts(nav: list[Any]) -> Iterator[dict[str, Any]]:
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """With the pages and pictures that are made here."""
+    """The files, with the generated pages and the plots."""
     for name, text in (*gallery_pages(), ("cli.md", command_line())):
         files.append(File.generated(config, name, content=text))
     for plot in sorted(RESULTS.glob("*/plots/*.png")):
@@ -53,7 +53,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Pictures beside docs/ in the repository lie inside the site."""
+    """Links to pictures beside docs/ become links into the site."""
     return _OUTSIDE.sub("](", markdown)
 
 
@@ -62,9 +62,9 @@ def on_page_content(html: str, **_: Any) -> str:
     return _MATHS.sub(_mathml, html)
 
 
-def _mathml(found: re.Match[str]) -> str:
-    display = "block" if found["kind"] == "[" else "inline"
-    return convert(html.unescape(found["tex"]).strip(), display=display)
+def _mathml(match: re.Match[str]) -> str:
+    display = "block" if match["kind"] == "[" else "inline"
+    return convert(html.unescape(match["tex"]).strip(), display=display)
 
 
 def gallery_pages() -> list[tuple[str, str]]:
@@ -110,8 +110,8 @@ def command_line() -> str:
 
 
 def _commands(command: Any, path: str) -> list[tuple[str, Any]]:
-    inner = getattr(command, "commands", {})
-    found = [(path, command)]
-    for name in inner:
-        found += _commands(inner[name], f"{path} {name}")
-    return found
+    names = getattr(command, "commands", {})
+    commands = [(path, command)]
+    for name in names:
+        commands += _commands(names[name], f"{path} {name}")
+    return commands

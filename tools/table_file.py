@@ -1,4 +1,4 @@
-"""The file of a module's tables, as their generators write it."""
+"""The file of a module's tables: the format that their generators write."""
 
 import json
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parents[1] / "refkernels"
 
 @dataclass(frozen=True)
 class Table:
-    """`about`: what it holds; `rows`: of numbers."""
+    """A table of numbers; `about` says what they are."""
 
     name: str
     about: str
@@ -18,12 +18,16 @@ class Table:
 
 
 def words(row: Iterable[float | int]) -> str:
-    """Hexadecimal: the bits, and no decimal rounding."""
-    return " ".join(one.hex() if isinstance(one, float) else f"0x{one:016X}" for one in row)
+    """The numbers in hexadecimal, which has their bits without decimal rounding."""
+    return " ".join(
+        number.hex() if isinstance(number, float) else f"0x{number:016X}" for number in row
+    )
 
 
 def write(path: Path, about: str, tables: Iterable[Table]) -> None:
     """Writes the file that `refkernels.arithmetic.tables` reads."""
-    found = {one.name: {"about": one.about, "rows": [*map(words, one.rows)]} for one in tables}
-    content = {"about": about, "tables": found}
+    by_name = {
+        table.name: {"about": table.about, "rows": [*map(words, table.rows)]} for table in tables
+    }
+    content = {"about": about, "tables": by_name}
     path.write_text(json.dumps(content, indent=1, ensure_ascii=True) + "\n", "ascii")

@@ -1,4 +1,4 @@
-"""Writes docs/causes.md and docs/causes.zh.md, the lists of the causes that an explanation names.
+"""Writes docs/causes.md and docs/causes.zh.md, the lists of the causes that explanations name.
 
 python tools/write_causes.py
 """
@@ -20,12 +20,12 @@ cause is named only on evidence:
 
 - **proven**: a model of the algorithm, run in the working precision, or the exact answer to another
   question, rounded once, gives the kernel's bits in every element, with at least 40 bits of
-  evidence; or, as an answer to another question, the output is nothing but rounding (inside its
-  bound, and no worse than a few times the plain algorithm), with as many bits, and no other cause
+  evidence; or, as an answer to another question, the output shows only rounding (inside its bound,
+  and at most a few times the error of the plain algorithm), with as many bits, and no other cause
   fits.
 - **matched**: the same with at least 20 bits.
-- **consistent**: it fits, but so few elements cannot tell; or the pattern and the size of the
-  errors fit, and nothing else was found. Not a proof.
+- **consistent**: it fits, but there are too few elements to decide; or the pattern and the size of
+  the errors fit, and nothing else was found. Not a proof.
 
 Evidence is counted in bits: how much shorter the cause describes the output than "a kernel that
 merely rounds" does, less log2 of the number of models and parameters that were tried. Each further
@@ -44,19 +44,19 @@ linked beside it. The Chinese list is [causes.zh.md](causes.zh.md).
 
 `refkernels explain`、`refkernels.explain` 和案例文件使用下列标识符；
 它们保持不变，脚本和讨论可以放心引用。
-结论（是否属于舍入误差）与原因无关；指出原因必须有证据：
+判定（是否属于舍入误差）从不取决于原因；指出原因必须有证据：
 
 - **已证明**：在工作精度下运行的算法模型，或另一个问题的精确结果经一次舍入，
-  逐位重现了每个元素，且证据不少于 40 比特；或者把输出当作另一个问题的答案时，其误差只是舍入误差
+  与每个元素逐位相同，且证据不少于 40 比特；或者把输出当作另一个问题的答案时，其误差只是舍入误差
   （在误差界之内，且不比朴素算法差几倍以上），证据同样不少于 40 比特，且没有其他原因符合。
 - **相符**：同上，证据不少于 20 比特。
 - **可能**：符合，但元素太少，无法判定；或者误差的规律和大小都符合，也没有找到其他原因。未经证明。
 
 证据以比特计：与“只做舍入的实现”相比，该原因使输出的编码缩短了多少，再减去所试模型与参数个数的
-以 2 为底的对数；每多一比特，巧合的可能性就减半。每个元素算一个观测；共用统计量的一行算一个；
-重复的输入只算一次。`refkernels probe` 给出能把各种符合的解释区分开的输入。
+以 2 为底的对数；每多一比特，巧合的可能性就减半。每个元素算一次观测，共用统计量的一行算一次；
+重复的输入只算一次。`refkernels probe` 生成能区分这些解释的输入。
 
-若有两个原因同样符合，则一并指出；若都不符合，则说明原因未明，并列出已排除的原因。
+若两个原因同样符合，则一并指出；若都不符合，则说明原因不明，并列出已排除的原因。
 所给的建议都经过测试（在框架上，或在带有该缺陷的实现上），或出自旁边链接的官方页面。
 英文版见 [causes.md](causes.md)。
 

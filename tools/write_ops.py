@@ -2,9 +2,9 @@
 
 python tools/write_ops.py
 
-Equations, and what a named form is, come from docs/ops/equations.ini. The rest is read from the
-registry, the oracles' docstrings, the lists of causes, and the adapters' sources; no framework is
-started.
+Equations and the descriptions of the named forms come from docs/ops/equations.ini; the rest from
+the registry, the oracles' docstrings, the list of causes, and the adapters' sources. No framework
+is started.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ def texts() -> dict[str, dict[str, str]]:
     parser = configparser.ConfigParser(delimiters=("=",), interpolation=None, comment_prefixes="#")
     parser.optionxform = str  # type: ignore[assignment, method-assign]
     parser.read(EQUATIONS, encoding="utf-8")
-    found: dict[str, dict[str, str]] = {}
+    by_op: dict[str, dict[str, str]] = {}
     for section in parser.sections():
         for op in section.split():
-            found.setdefault(op, {}).update(parser[section])
-    return found
+            by_op.setdefault(op, {}).update(parser[section])
+    return by_op
 
 
 def equations(op: str, direction: str) -> list[str]:
@@ -76,7 +76,7 @@ def equations(op: str, direction: str) -> list[str]:
 
 
 def form_names(op: Op, direction: str) -> list[str]:
-    """The named forms, the definition first; none of a library's own function."""
+    """The named forms, the definition first; none for a library's own function."""
     if (function := op.real_function) is not None:
         forms = function.forms if direction == "forward" else function.slope_forms
         return [form.name for form in forms]
@@ -110,7 +110,7 @@ def _bounds_in(document: str | None) -> str:
 
 
 def bound(op: Op, family: str, direction: str) -> str:
-    """The oracle's own words; the function's limit where it has one."""
+    """The bound in the words of the oracle's docstring; the function's limit where it has one."""
     function = op.real_function
     if function is not None and direction == "forward" and function.limit is not None:
         return f"{function.limit:g} ulp ({function.limit_source})."
@@ -123,7 +123,7 @@ def bound(op: Op, family: str, direction: str) -> str:
 
 
 def condition(op: Op, direction: str) -> str:
-    """The oracle's own words on it, if it has a function of its own."""
+    """The condition number in the words of its function's docstring, if it has its own function."""
     own = getattr(op, f"{direction}_condition")
     if not inspect.isfunction(own) or op.formulas is not None:
         return ""
@@ -134,8 +134,8 @@ def condition(op: Op, direction: str) -> str:
 
 
 class _Source(NamedTuple):
-    """Of an adapter: the modules by the names that they have there, its functions, the entries of
-    OPS, and what FORMULAS says."""
+    """An adapter's imported modules by their names there, its functions, and the entries of OPS
+    and of FORMULAS."""
 
     modules: dict[str, str]
     functions: dict[str, ast.AST]
@@ -151,9 +151,11 @@ def _source(adapter: Path) -> _Source:
     tables: dict[str, ast.Dict] = {}
     for node in tree.body:
         if isinstance(node, ast.Import):
-            modules |= {one.asname or one.name: one.name for one in node.names}
+            modules |= {alias.asname or alias.name: alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            modules |= {one.asname or one.name: f"{node.module}.{one.name}" for one in node.names}
+            modules |= {
+                alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names
+            }
         elif isinstance(node, ast.FunctionDef):
             functions[node.name] = node
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict):
@@ -162,46 +164,46 @@ def _source(adapter: Path) -> _Source:
     for key, value in zip(tables["OPS"].keys, tables["OPS"].values, strict=True):
         assert isinstance(key, ast.Constant)
         assert isinstance(value, ast.Tuple)
-        what = value.elts[1]
-        entries[str(key.value)] = what.body if isinstance(what, ast.IfExp) else what
+        function = value.elts[1]
+        entries[str(key.value)] = function.body if isinstance(function, ast.IfExp) else function
     formulas = ast.literal_eval(tables["FORMULAS"]) if "FORMULAS" in tables else {}
     return _Source(modules, functions, entries, formulas)
 
 
 def _called(node: ast.AST, modules: dict[str, str]) -> Iterator[str]:
-    """The framework's functions that are named below a node, in full."""
-    for one in ast.walk(node):
-        if isinstance(one, ast.Attribute):
-            head, _, rest = ast.unparse(one).partition(".")
+    """The full names of the framework's functions in the code of a node."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Attribute):
+            head, _, rest = ast.unparse(part).partition(".")
             if head in modules and re.fullmatch(r"[\w.]+", rest):
                 yield f"{modules[head]}.{rest}"
 
 
 def _reached(node: ast.AST, functions: dict[str, ast.AST]) -> list[ast.AST]:
     """The node, and the adapter's own functions that it names, and those that they name."""
-    found, left = [node], [node]
-    while left:
-        names = {one.id for one in ast.walk(left.pop()) if isinstance(one, ast.Name)}
-        more = [functions[name] for name in sorted(names & functions.keys())]
-        left += [one for one in more if one not in found]
-        found += [one for one in more if one not in found]
-    return found
+    nodes, waiting = [node], [node]
+    while waiting:
+        names = {part.id for part in ast.walk(waiting.pop()) if isinstance(part, ast.Name)}
+        own = [functions[name] for name in sorted(names & functions.keys())]
+        waiting += [function for function in own if function not in nodes]
+        nodes += [function for function in own if function not in nodes]
+    return nodes
 
 
 def _checked(text: str, op: str, framework: str, node: ast.AST, source: _Source) -> str:
-    """What equations.ini says, where the adapter's code has all of it."""
+    """The functions that equations.ini names. Raises ValueError where the adapter calls another."""
     modules, functions = source.modules, source.functions
     reached = _reached(node, functions)
-    known = {name for one in reached for name in _called(one, modules)}
+    known = {name for part in reached for name in _called(part, modules)}
     texts = {
-        leaf.value for one in reached for leaf in ast.walk(one) if isinstance(leaf, ast.Constant)
+        leaf.value for part in reached for leaf in ast.walk(part) if isinstance(leaf, ast.Constant)
     }
     imported = {
-        f"{one.module}.{alias.name}"
+        f"{node.module}.{alias.name}"
         for part in reached
-        for one in ast.walk(part)
-        if isinstance(one, ast.ImportFrom)
-        for alias in one.names
+        for node in ast.walk(part)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
     }
     for name in text.split():
         where, _, last = name.rpartition(".")
@@ -213,12 +215,12 @@ def _checked(text: str, op: str, framework: str, node: ast.AST, source: _Source)
 
 
 def computes(op: str, framework: Any) -> str:
-    """What a framework's adapter computes of an op, or why it does not.
+    """What a framework's adapter computes for an op, or why it does not.
 
     Raises ValueError where neither its code nor equations.ini says it, and where they disagree.
     """
-    listed = adapters.ops_of(framework.adapter)
-    reason = listed.get(op, f"its adapter has no op named {op}")
+    reasons = adapters.ops_of(framework.adapter)
+    reason = reasons.get(op, f"its adapter has no op named {op}")
     if reason is not None:
         return f"not measured: {reason}"
     source = _source(framework.adapter)
@@ -236,13 +238,13 @@ def computes(op: str, framework: Any) -> str:
             f"[{op}] {framework.name}: say in {EQUATIONS.name} what its function calls."
         )
     body = node.body
-    found = dict.fromkeys(_called(body, modules))
-    names = [name for name in found if not any(one.startswith(f"{name}.") for one in found)]
+    called = dict.fromkeys(_called(body, modules))
+    names = [name for name in called if not any(n.startswith(f"{name}.") for n in called)]
     if isinstance(body, ast.Call) and len(names) == 1:
         fixed = [
-            f"{one.arg}={ast.unparse(one.value)}"
-            for one in body.keywords
-            if isinstance(one.value, ast.Constant)
+            f"{keyword.arg}={ast.unparse(keyword.value)}"
+            for keyword in body.keywords
+            if isinstance(keyword.value, ast.Constant)
         ]
         return f"`{names[0]}" + (f"(..., {', '.join(fixed)})`" if fixed else "`")
     return f"`{ast.unparse(body)}`" + (
@@ -253,11 +255,11 @@ def computes(op: str, framework: Any) -> str:
 # --- pages ----------------------------------------------------------------------------------------
 
 
-def _shaped(one: Argument) -> str:
-    shape = f"`{one.name}[{' '.join(one.letters)}]`" + (
-        f" {one.kind}" if one.kind != "float" else ""
+def _shaped(argument: Argument) -> str:
+    shape = f"`{argument.name}[{' '.join(argument.letters)}]`" + (
+        f" {argument.kind}" if argument.kind != "float" else ""
     )
-    return f"[{shape}]" if one.optional else shape
+    return f"[{shape}]" if argument.optional else shape
 
 
 def _shapes(op: Op, direction: str, gives: bool) -> str:
@@ -293,7 +295,7 @@ def _way(op: Op, family: str, direction: str) -> list[str]:
 
 
 def _literal(text: str) -> str:
-    """As Markdown that shows the text itself, code in backquotes apart."""
+    """Markdown that shows the text literally; code in backquotes stays."""
     parts = re.split(r"(`[^`]*`)", text)
     return "".join(
         part if part.startswith("`") else re.sub(r"([\\*_|<>$\[\]])", r"\\\1", part)
@@ -314,8 +316,10 @@ def _faults(op: Op) -> list[str]:
     ways: dict[str, list[str]] = {}
     for fault in faults:
         where = ways.setdefault(fault.cause, [])
-        has = {"forward": fault.forward, "backward": fault.backward}
-        where += [way for way, formula in has.items() if formula is not None and way not in where]
+        formulas = {"forward": fault.forward, "backward": fault.backward}
+        where += [
+            way for way, formula in formulas.items() if formula is not None and way not in where
+        ]
         where += ["unstable"] * (fault.unstable and "unstable" not in where)
     for cause, where in ways.items():
         says = _PLACE.sub(r"*\1*", CAUSES[cause].says["en"])
@@ -328,8 +332,8 @@ def _section(op: Op, family: str) -> list[str]:
     for direction in op.directions:
         lines += _way(op, family, direction)
     if op.params:
-        listed = ", ".join(f"`{name}={value!r}`" for name, value in op.params.items())
-        lines += [f"Params: {listed}", ""]
+        params = ", ".join(f"`{name}={value!r}`" for name, value in op.params.items())
+        lines += [f"Params: {params}", ""]
     lines += [*_faults(op), "| framework | what is measured |", "|---|---|"]
     for framework in catalog.frameworks():
         if framework.name not in (*FRAMEWORKS, "libm"):  # those of the report

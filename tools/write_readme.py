@@ -1,5 +1,5 @@
-"""Writes the tables and the figures in prose of README.md and docs/ from the results that are kept
-in benchmarks/results, as the report writes them.
+"""Writes the tables and the figures in the prose of README.md and docs/ from benchmarks/results, in
+the report's own spelling.
 
 python tools/write_readme.py
 
@@ -51,19 +51,19 @@ def _swept_records() -> list[dict[str, Any]]:
 
 @functools.cache
 def accuracy(ops: tuple[str, ...] = OPS) -> str:
-    """As in the report: largest error / bound and the share of correctly rounded answers, forward,
-    over all cases and outputs."""
+    """The report's table: largest error / bound and the share of correctly rounded answers,
+    forward, over all cases and outputs."""
     study = _study()
     board, rows = scores.blocks(study), []
     for op in ops:
         for dtype in ("float32", "float64"):
             rows.append([f"{op} {dtype}", *(_score(_of(board, op, dtype, n)) for n in _MEASURED)])
-    subjects = [f"{one['framework']} {one['version']}" for one in study.environments]
+    subjects = [f"{env['framework']} {env['version']}" for env in study.environments]
     return _table(["forward, all cases", *_named(subjects, _MEASURED)], rows)
 
 
 def short(head: str = "forward, all cases") -> str:
-    """A few rows of it."""
+    """A few rows of the accuracy table."""
     table = accuracy(("linear", "layernorm", "exp", "gelu"))
     return table.replace("forward, all cases", head, 1).replace("all |", f"{_ALL[head]} |")
 
@@ -82,17 +82,17 @@ def _of(board: list[scores.Block], op: str, dtype: str, name: str) -> scores.Sco
     return None
 
 
-def _score(one: scores.Score | None) -> str:
-    if one is None:
+def _score(score: scores.Score | None) -> str:
+    if score is None:
         return "–"
-    size = ratio(one.bound)
-    if one.verdict.rank < _ROUNDING:
+    size = ratio(score.bound)
+    if score.verdict.rank < _ROUNDING:
         size = f"**{size}**"
-    return f"{size} · {_right(one.correct, one.compared)}"
+    return f"{size} · {_right(score.correct, score.compared)}"
 
 
 def _right(part: int, whole: int) -> str:
-    """A share in few digits that says "all" only of all, and is never rounded to a better fate."""
+    """A share in few digits, rounded down; "all" only where all are."""
     if part in (0, whole):
         return "all" if part else "0 %"
     percent = 100.0 * part / whole
@@ -107,10 +107,10 @@ def _right(part: int, whole: int) -> str:
 
 def sweep() -> str:
     """The largest error in ulp and the share not correctly rounded, over all float32 inputs."""
-    found = sweeps.rows(_swept_records())
-    by_name = {(row.op, row.subject.split()[0]): row for row in found if row.dtype == "float32"}
+    all_rows = sweeps.rows(_swept_records())
+    by_name = {(row.op, row.subject.split()[0]): row for row in all_rows if row.dtype == "float32"}
     rows = [[op, *(_swept(by_name.get((op, name))) for name in FRAMEWORKS)] for op in SWEPT]
-    return _table(["float32", *_named([row.subject for row in found], FRAMEWORKS)], rows)
+    return _table(["float32", *_named([row.subject for row in all_rows], FRAMEWORKS)], rows)
 
 
 def _swept(row: sweeps.SweepRow | None) -> str:
@@ -125,7 +125,7 @@ _SECTIONS = {"layernorm": "LayerNorm ", "matmul": "matmul, ", "sweep": "sweep of
 
 
 def speed() -> str:
-    """The bars: what was asked, what was measured."""
+    """The bars, and what was measured."""
     rows = []
     for row in json.loads((RESULTS / "speed.json").read_text(encoding="utf-8"))["rows"]:
         if row["bar"] is None or row["work"].startswith("first call"):
@@ -149,14 +149,20 @@ def _figure(row: dict[str, Any]) -> str:
 
 
 def enclosures() -> str:
-    """How many enclosures of each primitive were compared with the truth."""
-    kept = json.loads((RESULTS / "enclosures.json").read_text(encoding="utf-8"))["counts"]
+    """The number of enclosures of each primitive that were compared with exact values."""
+    counts = json.loads((RESULTS / "enclosures.json").read_text(encoding="utf-8"))["counts"]
     readings = "Ball", "fused", "DoubleDouble", "Arb", "Bound"
     rows = [
-        [name, *(f"{kept[one][name]:,}" if kept[one].get(name) else "–" for one in readings)]
-        for name in kept["Ball"]
+        [
+            name,
+            *(
+                f"{counts[reading][name]:,}" if counts[reading].get(name) else "–"
+                for reading in readings
+            ),
+        ]
+        for name in counts["Ball"]
     ]
-    totals = [f"**{sum(kept[one].values()):,}**" for one in readings]
+    totals = [f"**{sum(counts[reading].values()):,}**" for reading in readings]
     return _table(["", *readings], [*rows, ["**in all**", *totals]])
 
 
@@ -172,8 +178,8 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def every_machine() -> str:
-    """All runs that are kept: a list of them, the score of every op, pass and format by machine,
-    and what changed from run to run."""
+    """All runs that are kept: their list, the score of every op, pass and format by machine, and
+    the changes from run to run."""
     runs = history.kept()
     parts = ["## Runs\n", _runs(runs)]
     for machine in dict.fromkeys(run.machine for run in runs):
@@ -187,7 +193,7 @@ def every_machine() -> str:
 def _runs(runs: list[history.Run]) -> str:
     rows = [
         [str(number), run.date.replace("T", ", hour "), run.machine, str(run.ops),
-         f"{sum(one.compared for one in run.figures) / 1e6:,.1f} million", ", ".join(run.seats)]
+         f"{sum(f.compared for f in run.figures) / 1e6:,.1f} million", ", ".join(run.seats)]
         for number, run in enumerate(runs, start=1)
     ]  # fmt: skip
     return _table(["run", "date", "machine", "ops", "results", "frameworks"], rows) + "\n"
@@ -195,25 +201,25 @@ def _runs(runs: list[history.Run]) -> str:
 
 def _scores(runs: list[history.Run], mine: list[history.Run]) -> str:
     scores = history.best(mine)
-    origin = {id(one): runs.index(run) + 1 for run in mine for one in run.figures}
+    origin = {id(figure): runs.index(run) + 1 for run in mine for figure in run.figures}
     seats = sorted({seat for seat, _ in scores})
     rows = []
     for place in sorted({place for _, place in scores}):
-        some = [scores.get((seat, place)) for seat in seats]
-        numbers = sorted({origin[id(one)] for one in some if one is not None})
-        cells = [_score(None if one is None else one.score) for one in some]
+        figures = [scores.get((seat, place)) for seat in seats]
+        numbers = sorted({origin[id(figure)] for figure in figures if figure is not None})
+        cells = [_score(None if figure is None else figure.score) for figure in figures]
         rows.append([place, *cells, ", ".join(map(str, numbers))])
     return _table(["", *seats, "run"], rows) + "\n"
 
 
 def _changes(runs: list[history.Run], old: history.Run, new: history.Run) -> str:
-    """What changed, over the same cases."""
-    both = list(history.both(old, new))
-    changed = [pair for pair in both if pair.before.verdict != pair.now.verdict]
+    """The changed verdicts, over the same cases."""
+    pairs = list(history.both(old, new))
+    changed = [pair for pair in pairs if pair.before.verdict != pair.now.verdict]
     judged = sum(pair.same_bits for pair in changed)
     numbers = f"{runs.index(old) + 1} and {runs.index(new) + 1}"
     text = (
-        f"### Between runs {numbers}\n\n{len(both):,} figures of both are over the same cases. "
+        f"### Between runs {numbers}\n\n{len(pairs):,} figures of both are over the same cases. "
         f"The verdict changed in {len(changed):,}: in {judged:,} of them refkernels judges the "
         f"same bits differently, in {len(changed) - judged:,} the bits changed too.\n"
     )
@@ -229,104 +235,104 @@ def _changes(runs: list[history.Run], old: history.Run, new: history.Run) -> str
 def linear_differences() -> str:
     """torch's Linear against Paddle's with a bias that is not zero, one initialisation each."""
     pairs = seeds.chief_pairs(_threads())
-    apart = (pair.difference for case, pair in pairs if "bias=zero" not in case)
-    return joined([figure(one, 2) for one in sorted(apart, reverse=True)])
+    differences = (pair.difference for case, pair in pairs if "bias=zero" not in case)
+    return joined([figure(size, 2) for size in sorted(differences, reverse=True)])
 
 
 def _row(output: str) -> dict[str, seeds.SeedAnswer]:
     """The answers to the LayerNorm thread's own row, by framework."""
     _, _, answers = next(row for row in _threads().layernorm.rows if row[1] == output)
-    return {subject.split()[0]: one for subject, one in answers.items()}
+    return {subject.split()[0]: answer for subject, answer in answers.items()}
 
 
 _CALLED = {"paddle": "Paddle", "oneflow": "OneFlow", "mindspore": "MindSpore", "torch": "torch"}
 
 
 def exact_row() -> str:
-    return _sizes({one.exact for one in _row("y").values()})
+    return _sizes({answer.exact for answer in _row("y").values()})
 
 
 def nonzero_gradients() -> str:
-    """Who gives a gradient that is not 0, and which."""
-    given = {name: one.got for name, one in _row("dx").items() if one.at_zero}
-    return joined([f"{_CALLED[name]}'s {_sizes({got})}" for name, got in given.items()])
+    """The frameworks whose gradient is not 0, with it."""
+    gradients = {name: answer.got for name, answer in _row("dx").items() if answer.at_zero}
+    return joined([f"{_CALLED[name]}'s {_sizes({got})}" for name, got in gradients.items()])
 
 
 def _sizes(decimals: set[str]) -> str:
-    """∓size of the numbers of one size: the row is one of opposite numbers."""
-    (size,) = {one.removeprefix("-") for one in decimals}
+    """∓ their common absolute value: the row's two numbers are opposite."""
+    (size,) = {decimal.removeprefix("-") for decimal in decimals}
     return f"∓{size}"
 
 
 def gradient_ratio() -> str:
-    return ratio(max(one.bound for one in _row("dx").values() if one.bound is not None))
+    return ratio(max(answer.bound for answer in _row("dx").values() if answer.bound is not None))
 
 
 def exp_of_minus_infinity() -> str:
     """The answer that Paddle gives where exp is exactly 0."""
     record = next(
-        one
-        for one in _swept_records()
-        if one.get("op") == "exp" and one.get("framework") == "paddle"
+        swept
+        for swept in _swept_records()
+        if swept.get("op") == "exp" and swept.get("framework") == "paddle"
     )
     return figure(float(record["firsts"]["nonzero_at_zero"]["got"]["decimal"]))
 
 
 def planted() -> str:
-    """What is planted in the BERT: what align says from its first captures, and when the loss curve
-    alone shows it."""
-    kept = json.loads((RESULTS / "bert_planted.json").read_text())
+    """For each fault planted in the BERT: what align says from its first captures, and the step
+    from which the loss curve alone shows it."""
+    record = json.loads((RESULTS / "bert_planted.json").read_text())
     rows = []
-    for row in kept["rows"]:
-        found = row["says"].removeprefix("**Different definition.** First: ").split(". ")[0]
-        found = found.removesuffix(" (below).").rstrip(".")
-        headline = found if row["verdict"] == "different" else row["verdict"]
-        late = "never" if row["curve"] is None else row["curve"]
+    for row in record["rows"]:
+        first = row["says"].removeprefix("**Different definition.** First: ").split(". ")[0]
+        first = first.removesuffix(" (below).").rstrip(".")
+        headline = first if row["verdict"] == "different" else row["verdict"]
+        leaves = "never" if row["curve"] is None else row["curve"]
         apart = figure(row["apart"][-1], 1) if row["apart"][-1] is not None else "diverges"
-        rows.append([f"{row['optimizer']}: {row['planted']}", headline, f"{late}", apart])
+        rows.append([f"{row['optimizer']}: {row['planted']}", headline, f"{leaves}", apart])
     return _table(["planted", "`align`, steps 0 to 2", "curve from step", "apart at 199"], rows)
 
 
 def allclose() -> str:
-    """The shares of elements that tolerances let through, over all draws."""
-    kept = json.loads((RESULTS / "allclose.json").read_text())
+    """The shares of elements that tolerances accept, over all draws."""
+    record = json.loads((RESULTS / "allclose.json").read_text())
     rows = []
-    for name, draws in kept["shares"].items():
+    for name, draws in record["shares"].items():
         shares = [_range(min(column), max(column)) for column in zip(*draws, strict=True)]
-        rows.append([name, *shares, *["–"] * (len(kept["tolerances"]) + 1 - len(shares))])
-    names = [f"{one:.0e}".replace("e-0", "e-") for one in kept["tolerances"]]
+        rows.append([name, *shares, *["–"] * (len(record["tolerances"]) + 1 - len(shares))])
+    names = [f"{tolerance:.0e}".replace("e-0", "e-") for tolerance in record["tolerances"]]
     return _table(["", *names, "benchdnn"], rows)
 
 
-ANSWER_RIGHT = ("falls_back", "stops_the_clock")  # cheats at something else than the answer
+ANSWER_RIGHT = ("falls_back", "stops_the_clock")  # cheats whose answers are right
 RULES = ("1e-2", "1e-4", "1e-5", "2 x", "benchdnn")
 
 
 def judged() -> str:
-    """How many cheats each rule passes, and how many right kernels `judge` has refused."""
-    kept = json.loads((RESULTS / "judging.json").read_text())
-    verdicts = kept["verdicts"]
+    """The number of cheats that each rule passes, and of right kernels that `judge` refused."""
+    record = json.loads((RESULTS / "judging.json").read_text())
+    verdicts, runs = record["verdicts"], record["runs"]["right"]
     cheats = {
         name: rules
-        for name, rules in kept["rules"].items()
+        for name, rules in record["rules"].items()
         if name.startswith("cheats/") and Path(name).name.split(".py:")[0] not in ANSWER_RIGHT
     }
     passed = {rule: sum(rules[rule] for rules in cheats.values()) for rule in RULES}
-    judges = sum("right" in verdicts[name] for name in cheats)
+    judge_passes = sum("right" in verdicts[name] for name in cheats)
     right = sum(name.startswith("right/") for name in verdicts)
     return (
         f"of the {len(cheats)} cheats that the tests keep (each a small file, with its reason) "
         f"`allclose` passes {passed['1e-2']} at 1e-2, {passed['1e-4']} at 1e-4 and "
         f"{passed['1e-5']} at `torch.testing.assert_close`'s defaults; FlashAttention's rule, at "
         f"most twice the framework's error, passes {passed['2 x']}; benchdnn's thresholds, on "
-        f"inputs like its own, pass {passed['benchdnn']}. `judge` passes {judges or 'none'}, and "
-        f"of {kept['runs']['right']} runs of {right} right kernels, on {kept['seeds']} seeds, it "
-        f"has refused {kept['refused']}"
+        f"inputs like its own, pass {passed['benchdnn']}. `judge` passes {judge_passes or 'none'}, "
+        f"and of {runs} runs of {right} right kernels, on {record['seeds']} seeds, it has refused "
+        f"{record['refused']}"
     )
 
 
 def _range(low: float, high: float) -> str:
-    ends = dict.fromkeys(f"{math.floor(100.0 * one):d} %" for one in (low, high))
+    ends = dict.fromkeys(f"{math.floor(100.0 * share):d} %" for share in (low, high))
     return " to ".join(ends)
 
 
@@ -356,8 +362,8 @@ PAGES = tuple(dict.fromkeys((*TABLES, *FIGURES)))
 
 
 def written(name: str, page: str) -> str:
-    """The page with the tables and figures of the results. Raises ValueError where one has no
-    place."""
+    """The page with the tables and figures of the results. Raises ValueError where the page has no
+    place for one."""
     for table, make in TABLES.get(name, {}).items():
         place = re.compile(rf"(<!-- {table}: [^\n]*-->\n).*?(<!-- end of {table} -->)", re.DOTALL)
         page = _filled(page, place, f"{make()}\n", f"{name} has no place for the table {table!r}.")
@@ -370,7 +376,7 @@ def written(name: str, page: str) -> str:
 def _filled(page: str, place: re.Pattern[str], text: str, complaint: str) -> str:
     if len(place.findall(page)) != 1:
         raise ValueError(complaint)
-    return place.sub(lambda found: f"{found[1]}{text}{found[2]}", page)
+    return place.sub(lambda match: f"{match[1]}{text}{match[2]}", page)
 
 
 def main() -> None:

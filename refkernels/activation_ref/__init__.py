@@ -147,7 +147,7 @@ def hardsigmoid(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
 
 
 def hardsigmoid_backward(dy: Any, x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """dx = dy / 6 for |x| < 3, else 0; the bound takes in the jump at ±3. Otherwise as
+    """dx = dy / 6 for |x| < 3, else 0; the bound includes the jump at ±3. Otherwise as
     `hardswish`."""
     return _backward("hardsigmoid", dy, x, certify)
 
@@ -162,7 +162,7 @@ def elu(x: Any, *, alpha: float = 1.0, certify: Certify = "enclosure") -> Enclos
 def elu_backward(
     dy: Any, x: Any, *, alpha: float = 1.0, certify: Certify = "enclosure"
 ) -> Enclosure:
-    """dx = dy for x > 0, dy alpha e^x else; the bound is that of dy (y + alpha) too, and takes in
+    """dx = dy for x > 0, dy alpha e^x else; the bound covers dy (y + alpha) too, and includes
     the jump at 0. Otherwise as `elu`."""
     return _backward("elu", dy, x, certify, alpha=alpha)
 
@@ -197,14 +197,14 @@ def log_sigmoid(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
 
 
 def log_sigmoid_backward(dy: Any, x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """dx = dy / (1 + e^x). The bound is that of 1 - e / (1 + e) with a saved e, and of 1 - e^y,
-    too: absolute where x is large. Otherwise as `log_sigmoid`."""
+    """dx = dy / (1 + e^x). The bound also covers 1 - e / (1 + e) with a saved e, and
+    1 - e^y: absolute where x is large. Otherwise as `log_sigmoid`."""
     return _backward("log_sigmoid", dy, x, certify)
 
 
 def swiglu(a: Any, b: Any, *, certify: Certify = "enclosure") -> Enclosure:
     """y = a σ(a) b, σ(a) = 1 / (1 + e^-a), a and b of one shape; a σ(a) is 0 at -inf. The
-    bound is that of a silu kept in the arrays' format, too. Source: Shazeer (2020),
+    bound also covers a silu kept in the arrays' format. Source: Shazeer (2020),
     arXiv:2002.05202. Otherwise as `hardswish`."""
     return _BY_NAME["swiglu"].evaluate("forward", {"a": a, "b": b}, {}, certify)["y"]
 

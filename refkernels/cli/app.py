@@ -80,11 +80,13 @@ class _Refkernels(Commands):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """A line for each command: the beginning of its docstring."""
-        help = {each.__name__: inspect.getdoc(each) for each in _FUNCTIONS} | {"env": env.HELP}
-        listed: dict[str, Any] = {
+        help = {function.__name__: inspect.getdoc(function) for function in _FUNCTIONS} | {
+            "env": env.HELP
+        }
+        commands: dict[str, Any] = {
             name: TyperCommand(name, help=text) for name, text in help.items()
         }
-        TyperGroup(commands=listed).format_commands(ctx, formatter)
+        TyperGroup(commands=commands).format_commands(ctx, formatter)
 
 
 _PLAIN: Any = {"rich_markup_mode": None, "pretty_exceptions_enable": False}

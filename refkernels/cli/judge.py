@@ -70,8 +70,8 @@ def judge(
     """Judge a kernel that may have been written to pass.
 
     It runs in processes of its own, on inputs that it has not seen. Ends with status 0 for a right
-    kernel and 1 for any other verdict. Of a folder, every function is judged whose name says an op;
-    the pages give the right ones by time, and it ends with status 0 if all are right.
+    kernel and 1 for any other verdict. In a folder, every function that is named after an op is
+    judged; the pages list the right ones by time, and the status is 0 if all are right.
     """
     from refkernels.frameworks.catalog import FrameworkError
     from refkernels.judging.judge import judge as verdict_on
@@ -85,9 +85,9 @@ def judge(
             refuse("A folder's kernels are Python files: --abi is for a function of a library.")
         if task is not None:
             refuse("A folder's kernels are judged as their ops: --task is for one candidate.")
-        asked = {"op": op, "dtype": dtype, "level": level, "seed": seed, "lengths": lengths}
-        asked |= {"device": device, "python": python}
-        _folder(Path(kernel), out or Path("judged"), asked, resume, lang, as_json)
+        question = {"op": op, "dtype": dtype, "level": level, "seed": seed, "lengths": lengths}
+        question |= {"device": device, "python": python}
+        _folder(Path(kernel), out or Path("judged"), question, resume, lang, as_json)
         return
     if resume:
         refuse("--resume goes on with a folder of kernels, and this is one kernel.")
@@ -96,13 +96,13 @@ def judge(
     try:
         if task is not None:
             names = [kernel]
-            covered, found = _of_task(kernel, task, settings, lang, as_json)
+            covered, judgement = _of_task(kernel, task, settings, lang, as_json)
         else:
             names, _ = named_kernels([kernel], [op] if op else [], abi, python)
-            covered, found = None, verdict_on(names[0], **settings)
+            covered, judgement = None, verdict_on(names[0], **settings)
     except (ValueError, FrameworkError) as error:
         refuse(f"{str(error).rstrip('.')}.")
-    words = ["refkernels", "judge", names[0], "--seed", str(found.seed)]
+    words = ["refkernels", "judge", names[0], "--seed", str(judgement.seed)]
     for option, value, usual in (
         ("--dtype", dtype, "float32"), ("--level", level, "default"), ("--device", device, "cpu"),
     ):  # fmt: skip
@@ -111,7 +111,7 @@ def judge(
         words += ["--length", text]
     words += ["--times"] if times else []
     words += ["--task", str(task)] if task else []
-    record, replay = found.to_dict(), shlex.join(words)
+    record, replay = judgement.to_dict(), shlex.join(words)
     record |= {"task": covered} if covered else {}
     if as_json:
         typer.echo(json.dumps({**record, "replay": replay}, allow_nan=False))
@@ -122,7 +122,7 @@ def judge(
             write_whole(out, views.markdown(record, replay, lang))
         except OSError as error:
             refuse(f"{out} cannot be written ({error.strerror}).")
-    raise typer.Exit(0 if found.right else 1)
+    raise typer.Exit(0 if judgement.right else 1)
 
 
 def _of_task(
@@ -137,21 +137,21 @@ def _of_task(
     covered = task.to_dict()
     file, _, cls = kernel.partition(".py:")
     candidate = Path(file if file.endswith(".py") else f"{file}.py")
-    found = None
+    judgement = None
     if task.obstacle is None:
-        _, found = tasks.judge_candidate(task, candidate, cls or "ModelNew", **settings)
-        covered["obstacle"] = None if found else "task:other"
+        _, judgement = tasks.judge_candidate(task, candidate, cls or "ModelNew", **settings)
+        covered["obstacle"] = None if judgement else "task:other"
     if not as_json:
         typer.echo("\n".join(views.coverage(covered, lang)))
-    elif found is None:
+    elif judgement is None:
         typer.echo(json.dumps({"task": covered}))
-    if found is None:
+    if judgement is None:
         raise typer.Exit(1)
-    return covered, replace(found, kernel=kernel)
+    return covered, replace(judgement, kernel=kernel)
 
 
 def _folder(
-    folder: Path, out: Path, asked: dict[str, Any], resume: bool, lang: str, as_json: bool
+    folder: Path, out: Path, question: dict[str, Any], resume: bool, lang: str, as_json: bool
 ) -> None:
     """Judge a folder, write its pages, and end with their status."""
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
@@ -175,7 +175,7 @@ def _folder(
                 bar.start()
                 bar.update(task, completed=done, total=total, description=kernel)
 
-            records = judge_all(folder, out, Question(**asked), resume, show)
+            records = judge_all(folder, out, Question(**question), resume, show)
         written = leaderboard.write_leaderboard(out, lang)
     except (ValueError, TypeError, JournalError, RecordsError) as error:
         refuse(f"{str(error).rstrip('.')}.")
@@ -188,13 +188,13 @@ def _folder(
     else:
         typer.echo("\n".join(leaderboard.lines(records, lang)))
         typer.echo(f"Written: {written[0]}, with {written[1].name} and {written[2].name}.")
-    raise typer.Exit(0 if all(one["verdict"] == "right" for one in records) else 1)
+    raise typer.Exit(0 if all(record["verdict"] == "right" for record in records) else 1)
 
 
 def _length(text: str) -> tuple[str, tuple[int, ...]]:
     letter, _, several = text.partition("=")
     try:
-        lengths = tuple(int(one) for one in several.split(","))
+        lengths = tuple(int(length) for length in several.split(","))
     except ValueError:
         lengths = ()
     if not letter or not lengths or min(lengths) < 1:

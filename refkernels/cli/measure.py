@@ -133,8 +133,8 @@ def measure(
     try:
         chosen = parse_settings(settings or [])
         if isa:
-            asked = framework or measurement.FRAMEWORKS
-            framework = list(measurement.with_instruction_sets(asked, chosen, timeout))
+            names = framework or measurement.FRAMEWORKS
+            framework = list(measurement.with_instruction_sets(names, chosen, timeout))
         outcome = _measure(plan, out, framework, device, chosen, resume, timeout, lang)
     except (FrameworkError, JournalError) as error:
         refuse(str(error))
@@ -214,13 +214,13 @@ def _show_first(console: Any, records: list[dict[str, Any]], lang: str) -> None:
 
 
 def _list(plan: Any) -> None:
-    seen: dict[str, list[str]] = {}
+    dtypes_of: dict[str, list[str]] = {}
     for unit in plan.units:
         if unit.case is not None:
-            what = f"{unit.dtype}"
-            seen.setdefault(unit.case.name, [])
-            if what not in seen[unit.case.name]:
-                seen[unit.case.name].append(what)
-    for name, dtypes in seen.items():
+            dtype = f"{unit.dtype}"
+            dtypes_of.setdefault(unit.case.name, [])
+            if dtype not in dtypes_of[unit.case.name]:
+                dtypes_of[unit.case.name].append(dtype)
+    for name, dtypes in dtypes_of.items():
         typer.echo(f"{name}  ({', '.join(dtypes)})")
-    typer.echo(f"{len(seen)} cases, {len(plan.units)} units.")
+    typer.echo(f"{len(dtypes_of)} cases, {len(plan.units)} units.")

@@ -48,15 +48,15 @@ def probe(
             raise ValueError("There is no kernel's answer to probe: give --output NAME=FILE.npy.")
         answers = case.outputs.get(kernel) if kernel else next(iter(case.outputs.values()))
         if answers is None or (kernel is None and len(case.outputs) > 1):
-            known = ", ".join(case.outputs)
-            raise ValueError(f"A probe is of one kernel: give --kernel, one of {known}.")
-        chosen = probes.probe(case.op, case.inputs, answers, case.params, case.direction, seed)
-        written = chosen.save(out)
+            kernels = ", ".join(case.outputs)
+            raise ValueError(f"A probe is of one kernel: give --kernel, one of {kernels}.")
+        probe_ = probes.probe(case.op, case.inputs, answers, case.params, case.direction, seed)
+        written = probe_.save(out)
     except (ValueError, TypeError, FrameworkError) as error:
         refuse(str(error))
     except OSError as error:
         refuse(f"{error.filename or out} cannot be written ({error.strerror}).")
-    _print(chosen.to_dict(), written, as_json, pages)
+    _print(probe_.to_dict(), written, as_json, pages)
 
 
 def _print(answer: dict[str, Any], written: list[Path], as_json: bool, pages: Any) -> None:

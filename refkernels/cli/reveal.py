@@ -101,7 +101,7 @@ class _FrameworkFault(Exception):
     """A failure of the framework, not of the question."""
 
 
-def _revealed(session: Any, op: str, device: str, dtype: str, **asked: Any) -> dict[str, Any]:
+def _revealed(session: Any, op: str, device: str, dtype: str, **element: Any) -> dict[str, Any]:
     """The tree of an element with its properties, as strict JSON."""
     from refkernels.arithmetic import formats
     from refkernels.diagnosis.summation import RevealError
@@ -119,7 +119,7 @@ def _revealed(session: Any, op: str, device: str, dtype: str, **asked: Any) -> d
             raise _FrameworkFault(reply.reason)
         return dict(reply.outputs)
 
-    box = OpBox(run, op, dtype=dtype, **asked)
+    box = OpBox(run, op, dtype=dtype, **element)
     try:
         with _progress(f"revealing {op} of {session.name}") as progress:
             order = reveal_order(box, progress)
@@ -142,7 +142,7 @@ def _revealed(session: Any, op: str, device: str, dtype: str, **asked: Any) -> d
         "version": session.info.get("version"),
         "device": device,
         "dtype": dtype,
-        **asked,
+        **element,
         "output": box.mean,
         "inputs": box.shapes,
         "products": box.product is not None,

@@ -95,7 +95,7 @@ def sweep(
             crew = sweeps.Processes(workers)
             _start(crew, framework[0], chosen, timeout)  # while the plan is made
         try:
-            asked = sweeps.plan(
+            plan = sweeps.plan(
                 op, framework, dtype or ("float32",), range=range, device=device, settings=chosen,
                 tries=tries, seed=seed, timeout=timeout,
             )  # fmt: skip
@@ -103,7 +103,7 @@ def sweep(
             refuse(str(error))
         # The drawing code is imported while the workers start.
         threading.Thread(target=import_module, args=("refkernels.reporting",), daemon=True).start()
-        records = _run(asked, out, resume, crew or sweeps.Dask(str(scheduler)))
+        records = _run(plan, out, resume, crew or sweeps.Dask(str(scheduler)))
     except (FrameworkError, JournalError, sweeps.CrewError) as error:
         refuse(str(error))
     except KeyboardInterrupt:
@@ -125,12 +125,12 @@ def _start(crew: Any, framework: str, settings: dict[str, str], timeout: float) 
     from refkernels.seat_names import merged
 
     spec, name = catalog.seat(framework)
-    asked = merged({**ONE_THREAD, **settings}, name)
-    question = SweepQuestion("", spec, "", "", asked, timeout=timeout)
+    flags = merged({**ONE_THREAD, **settings}, name)
+    question = SweepQuestion("", spec, "", "", flags, timeout=timeout)
     crew.prepare(kept.prepare, question)
 
 
-def _run(asked: Any, out: Path, resume: bool, crew: Any) -> list[dict[str, Any]]:
+def _run(plan: Any, out: Path, resume: bool, crew: Any) -> list[dict[str, Any]]:
     from rich.progress import BarColumn, TextColumn
     from rich.progress import TimeRemainingColumn as Remaining
 
@@ -151,4 +151,4 @@ def _run(asked: Any, out: Path, resume: bool, crew: Any) -> list[dict[str, Any]]
             rate = f"{speed / 1e6:,.0f} M/s" if speed else ""
             bar.update(task, rate=f"{now.done / 1e6:,.0f} of {now.total / 1e6:,.0f} M  {rate}")
 
-        return sweeps.sweep(asked, out, resume=resume, crew=crew, progress=show)
+        return sweeps.sweep(plan, out, resume=resume, crew=crew, progress=show)

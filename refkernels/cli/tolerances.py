@@ -51,13 +51,13 @@ def tolerances(
     from rich.table import Table
 
     from refkernels.frameworks.catalog import FrameworkError
-    from refkernels.testing import tolerances as of
+    from refkernels.testing import tolerances as tolerances_of
 
     try:
         with tensors_of([], 120.0) as tensors:
             case = read_case(what, inputs or [], [], param or [], direction, tensors)
         case.inputs.update(_drawn(shape or (), dtype, seed, case.inputs))
-        allowed = of(case.op, case.inputs, case.params, case.direction)
+        allowed = tolerances_of(case.op, case.inputs, case.params, case.direction)
     except (ValueError, TypeError, FrameworkError) as error:
         refuse(str(error))
     if as_json:

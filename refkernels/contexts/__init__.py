@@ -1,4 +1,4 @@
-"""Contexts: what the arrays of a formula are, and so what the formula is read as.
+"""Contexts: the arithmetics in which a formula is read.
 
     def softmax(xp, x):
         e = xp.exp(x - xp.pivot(x))

@@ -1,4 +1,4 @@
-"""Amplification: by how much a formula magnifies relative errors of its inputs, at most.
+"""Amplification: an upper bound on how much a formula magnifies relative errors of its inputs.
 
     amplification_i >= sum_j |dy_i/dx_j| |x_j| / |y_i|,  the condition number
 
@@ -8,7 +8,7 @@ least eps sum_j |dy_i/dx_j| |x_j| by the chain rule. It is more where the formul
 one input to y are added in magnitude, so that softmax(x) is charged for e and for sum e. The
 condition number itself comes from `Gradient`. The pivot has derivative 0 here too.
 
-A large eps gives, instead, how far y may be off if its inputs are so far off.
+With a large eps, y's error is bounded for inputs that are off by as much.
 """
 
 from __future__ import annotations

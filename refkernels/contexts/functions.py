@@ -120,32 +120,32 @@ def _sharp(name: str, a: Doubles, p: Doubles) -> tuple[Doubles, Doubles]:
     with np.errstate(all="ignore"):
         if name == "sqrt":
             mid = np.sqrt(a)  # IEEE 754: correctly rounded
-            off = mid * 2.0**-53
+            error = mid * 2.0**-53
         else:
-            mid, off = value(name, a)
+            mid, error = value(name, a)
         if not np.any(p):
-            return mid, off
-        off = off + spread(name, a, np.zeros(()), p, np.abs(mid) + off)
+            return mid, error
+        error = error + spread(name, a, np.zeros(()), p, np.abs(mid) + error)
         wide = (p > 2.0**-4) & np.isfinite(p)
-        return _by_ends(a, p, mid, off, wide) if name == "exp" and np.any(wide) else (mid, off)
+        return _by_ends(a, p, mid, error, wide) if name == "exp" and np.any(wide) else (mid, error)
 
 
-def _by_ends(a: Doubles, p: Doubles, mid: Doubles, off: Doubles, wide: Any) -> tuple[Any, Any]:
+def _by_ends(a: Doubles, p: Doubles, mid: Doubles, error: Doubles, wide: Any) -> tuple[Any, Any]:
     """Around the middle of e^(a ± p): unlike a ball around e^a it has an inverse, for p <= 16."""
-    (low, low_off), (high, high_off) = (
+    (low, low_error), (high, high_error) = (
         value("exp", np.nextafter(np.where(wide, end, 0.0), away))
         for end, away in ((a - p, -np.inf), (a + p, np.inf))
     )
-    low, high = np.maximum(low - low_off, 0.0) * _LESS, (high + high_off) / _LESS
+    low, high = np.maximum(low - low_error, 0.0) * _LESS, (high + high_error) / _LESS
     centre = low / 2 + high / 2
     reach = np.maximum(high - centre, centre - low) / _LESS
-    return np.where(wide, centre, mid), np.where(wide, reach, off)
+    return np.where(wide, centre, mid), np.where(wide, reach, error)
 
 
 def _decay(y: Doubles) -> Doubles:
     """At least e^-y for y >= 0."""
-    mid, off = value("exp", -y)
-    return mid + off
+    mid, error = value("exp", -y)
+    return mid + error
 
 
 def outward(radius: Any) -> Any:
@@ -165,8 +165,8 @@ def spread(name: str, a: Doubles, rho: Doubles, p: Doubles, size: Doubles) -> Do
     wide = _SPREADS[name](low, p, size, np.maximum(inner, 0.0))
     wide = np.where(np.isnan(wide), np.inf, wide)
     if name in ("exp", "expm1") and np.any(p > 1.0):  # neither e^x nor e^(x + d) exceeds that
-        mid, off = value("exp", np.nextafter((a + (rho + p) / _LESS), np.inf))
-        wide = np.minimum(wide, np.where(np.isfinite(mid), mid + off, np.inf))
+        mid, error = value("exp", np.nextafter((a + (rho + p) / _LESS), np.inf))
+        wide = np.minimum(wide, np.where(np.isfinite(mid), mid + error, np.inf))
     wide = np.where(p < np.inf, wide, np.inf)  # nothing is known of an x that may not be a number
     return np.where(p > 0.0, wide * _MORE + _ETA, 0.0)
 
@@ -174,8 +174,8 @@ def spread(name: str, a: Doubles, rho: Doubles, p: Doubles, size: Doubles) -> Do
 def _exponential(p: Doubles, size: Doubles) -> Doubles:
     growth = p * (1.0 + p)
     if np.any(p > 1.0):
-        mid, off = value("expm1", np.minimum(p, 700.0))
-        growth = np.where(p <= 1.0, growth, np.where(p <= 700.0, mid + off, np.inf))
+        mid, error = value("expm1", np.minimum(p, 700.0))
+        growth = np.where(p <= 1.0, growth, np.where(p <= 700.0, mid + error, np.inf))
     return size * growth
 
 

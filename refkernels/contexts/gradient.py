@@ -73,8 +73,10 @@ class Gradient(Context):
                 if share is None:
                     continue
                 share = _unbroadcast(below, share, argument.shape)
-                before = gathered.get(id(argument))
-                gathered[id(argument)] = share if before is None else below.add(before, share)
+                sum_so_far = gathered.get(id(argument))
+                gathered[id(argument)] = (
+                    share if sum_so_far is None else below.add(sum_so_far, share)
+                )
         zero = below.number(0)
         return [gathered.get(id(x)) or below.broadcast(zero, x.shape) for x in inputs]
 
@@ -191,8 +193,8 @@ class Gradient(Context):
         ]
 
         def pull(g: Value) -> tuple[Value | None, ...]:
-            came_from = change(*indices).reshape(-1)
-            flat = below.scatter_add(below.reshape(g, (-1,)), came_from, int(starts[-1]))
+            sources = change(*indices).reshape(-1)
+            flat = below.scatter_add(below.reshape(g, (-1,)), sources, int(starts[-1]))
             return tuple(
                 below.reshape(below.take(flat, index.reshape(-1)), index.shape) for index in indices
             )

@@ -40,11 +40,11 @@ class ObjectValue(Value):
 class Waiting(ObjectValue):
     """Finite floats, made into objects when first asked for: long sums of them need none."""
 
-    __slots__ = ("floats", "made")
+    __slots__ = ("elements", "floats")
 
     def __init__(self, context: Objectwise, floats: npt.NDArray[Any]) -> None:
         self.context, self.floats = context, floats
-        self.made: Objects | None = None
+        self.elements: Objects | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -53,11 +53,11 @@ class Waiting(ObjectValue):
     @property
     def data(self) -> Objects:  # type: ignore[override]
         assert isinstance(self.context, Objectwise)
-        if self.made is None:
+        if self.elements is None:
             elements = [self.context.element(x) for x in self.floats.reshape(-1).tolist()]
-            self.made = objects(elements, self.shape)
-        made: Objects = self.made
-        return made
+            self.elements = objects(elements, self.shape)
+        kept: Objects = self.elements
+        return kept
 
 
 def objects(elements: list[Any], shape: tuple[int, ...]) -> Objects:

@@ -123,14 +123,14 @@ class Program:
     def loop(self, wanted: Iterable[Term], stage: int) -> list[Term]:
         """The terms that a loop computes, operands first; kept ones are read."""
         needed: dict[Term, None] = {}
-        waiting = list(wanted)
-        while waiting:
-            term = waiting.pop()
+        pending = list(wanted)
+        while pending:
+            term = pending.pop()
             if term in needed or self.level[term] in (NUMBER, ROW):
                 continue
             needed[term] = None
             if not (term in self.kept and self.stage[term] < stage):
-                waiting += term.operands
+                pending += term.operands
         return [term for term in self.terms if term in needed]
 
     @cached_property
@@ -146,12 +146,12 @@ class Program:
 
     def _cost(self, term: Term) -> int:
         """The cost of the term and of all that its loop computes for it."""
-        loop, waiting = {term}, [term]
-        while waiting:
-            for operand in waiting.pop().operands:
+        loop, pending = {term}, [term]
+        while pending:
+            for operand in pending.pop().operands:
                 if operand not in loop and self.level[operand] in (COLUMN, FULL):
                     loop.add(operand)
-                    waiting.append(operand)
+                    pending.append(operand)
         return sum(_COST.get(part.op, 1) for part in loop if part.op not in ("array", "broadcast"))
 
     # --- numbers -----------------------------------------------------------------------------

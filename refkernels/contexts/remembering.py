@@ -62,16 +62,16 @@ class Remembering(Bound):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._known: dict[tuple[Any, ...], tuple[Any, Any]] = {}
+        self._results: dict[tuple[Any, ...], tuple[Any, Any]] = {}
 
     def array(self, values: npt.NDArray[Any]) -> BoundValue:
         """Views of the same elements are the same array."""
         start = values.__array_interface__["data"][0]
         key = ("array", start, values.shape, values.strides, values.dtype)
-        if key not in self._known:
-            self._known[key] = super().array(values), values
-        known: BoundValue = self._known[key][0]
-        return known
+        if key not in self._results:
+            self._results[key] = super().array(values), values
+        value: BoundValue = self._results[key][0]
+        return value
 
 
 def _remembered(name: str) -> Callable[..., Any]:
@@ -80,12 +80,12 @@ def _remembered(name: str) -> Callable[..., Any]:
         key = (name, *map(_identity, operands))
         if options:
             key += tuple(map(_identity, sorted(options.items())))
-        known = self._known.get(key)
-        if known is None:
+        kept = self._results.get(key)
+        if kept is None:
             result = getattr(super(Remembering, self), name)(*operands, **options)
-            known = result, (operands, options)
-            self._known[key] = known
-        return known[0]
+            kept = result, (operands, options)
+            self._results[key] = kept
+        return kept[0]
 
     return primitive
 

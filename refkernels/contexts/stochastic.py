@@ -98,8 +98,8 @@ class Stochastic(Working):
             down = np.floor(units)
             part = (units - down) + np.ldexp(lo, scale - q)
             down, part = down - (part < 0.0), np.where(part < 0.0, part + 1.0, part)
-            drawn = self.random.random(hi.shape)
-            result = np.ldexp(down + (drawn < part), q)
+            uniform = self.random.random(hi.shape)
+            result = np.ldexp(down + (uniform < part), q)
             result = np.copysign(result, hi)
             result = np.where(np.abs(result) > to.max, np.copysign(np.inf, hi), result)
             return np.where(np.isfinite(hi) & (hi != 0.0), result, hi).astype(to.storage)
@@ -109,7 +109,7 @@ def _wide(*arrays: Array) -> list[Doubles]:
     return [np.asarray(x).astype(np.float64) for x in np.broadcast_arrays(*arrays)]
 
 
-def _known(x: Doubles) -> Doubles:
+def _finite_or_zero(x: Doubles) -> Doubles:
     """0 where the result is not finite, so that there is no rest."""
     return np.where(np.isfinite(x), x, 0.0)
 
@@ -117,14 +117,14 @@ def _known(x: Doubles) -> Doubles:
 def _sum(a: Doubles, b: Doubles) -> Triple:
     with np.errstate(all="ignore"):
         total, rest = two_sum(a, b)
-        return total, _known(rest), 0
+        return total, _finite_or_zero(rest), 0
 
 
 def _product(a: Doubles, b: Doubles) -> Triple:
     with np.errstate(all="ignore"):
         (a, a_scale), (b, b_scale) = np.frexp(a), np.frexp(b)
         product, rest = two_prod(a, b)
-        return product, _known(rest), a_scale + b_scale
+        return product, _finite_or_zero(rest), a_scale + b_scale
 
 
 def _quotient(a: Doubles, b: Doubles) -> Triple:
@@ -132,7 +132,7 @@ def _quotient(a: Doubles, b: Doubles) -> Triple:
     with np.errstate(all="ignore"):
         (a, a_scale), (b, b_scale) = np.frexp(a), np.frexp(b)
         q, rest = divided(a, b)
-        return q, _known(rest / b), a_scale - b_scale
+        return q, _finite_or_zero(rest / b), a_scale - b_scale
 
 
 def _root(x: Doubles) -> Triple:
@@ -141,4 +141,4 @@ def _root(x: Doubles) -> Triple:
         m, scale = np.frexp(x)
         odd = scale & 1
         s, rest = rooted(np.where(odd, m * 2.0, m))
-        return s, _known(rest / (2.0 * s)), (scale - odd) // 2
+        return s, _finite_or_zero(rest / (2.0 * s)), (scale - odd) // 2

@@ -88,16 +88,16 @@ class Trace(Context):
 
     def __init__(self) -> None:
         self.arrays: list[npt.NDArray[Any]] = []
-        self._known: dict[Any, Term] = {}
+        self._terms: dict[Any, Term] = {}
 
     def term(self, op: str, *operands: Term, option: Any = None, shape: Any = None) -> Term:
         """The one term of that kind."""
         if shape is None:
             shape = np.broadcast_shapes(*(operand.shape for operand in operands))
         key = op, tuple(map(id, operands)), option, tuple(shape)
-        if key not in self._known:
-            self._known[key] = Term(op, operands, option, tuple(shape))
-        return self._known[key]
+        if key not in self._terms:
+            self._terms[key] = Term(op, operands, option, tuple(shape))
+        return self._terms[key]
 
     def _apply(self, op: str, *values: Value, option: Any = None, shape: Any = None) -> Expression:
         return Expression(

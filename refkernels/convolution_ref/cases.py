@@ -69,9 +69,9 @@ def _case(
             weight = weight - np.roll(weight, 1, axis=-1)
         if specials:
             x[0, 0, ..., 2], x[1, 1, ..., 0], x[1, 2, ..., 4] = np.nan, np.inf, -np.inf
-        made = {"dy": rng.standard_normal((n, o, *grid.out)), "x": x, "weight": weight}
+        inputs = {"dy": rng.standard_normal((n, o, *grid.out)), "x": x, "weight": weight}
         if bias is not None:
-            made["bias"] = bias * rng.standard_normal(o)
-        return made
+            inputs["bias"] = bias * rng.standard_normal(o)
+        return inputs
 
     return case(op, regime, parameters, arrays, params, directions=directions)

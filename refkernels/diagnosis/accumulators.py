@@ -69,16 +69,16 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator
     for name, got in outputs.items():
         product = products.of(problem, name)
         own = formats.of(got)
-        fine = fits[name].ordinary or own.name == "float64"
-        if product is None or fine or not np.isfinite(got).any():
+        explained = fits[name].ordinary or own.name == "float64"
+        if product is None or explained or not np.isfinite(got).any():
             continue
         narrow = own.name if own.name in _CAUSES else None
         for format in (narrow,) if narrow else _CAUSES:
-            if _held(got, product, own, formats.get(format)):
-                yield _of(problem, product, got, fits[name], format)
+            if _can_give(got, product, own, formats.get(format)):
+                yield _claim_of(problem, product, got, fits[name], format)
 
 
-def _held(got: Array, product: Product, own: Format, format: Format) -> bool:
+def _can_give(got: Array, product: Product, own: Format, format: Format) -> bool:
     """Whether an accumulator of the format can give the outputs: they are its numbers, or its
     numbers plus the bias, rounded once. Without the bias these lie within u |y| of its numbers."""
     if precision.all_in(got, format):
@@ -87,13 +87,13 @@ def _held(got: Array, product: Product, own: Format, format: Format) -> bool:
         return False
     with np.errstate(over="ignore", invalid="ignore"):
         total = got.astype(np.float64) - product.bias.astype(np.float64)
-        off = np.abs(total - to_float64(formats.cast(total, format)))
+        distance = np.abs(total - to_float64(formats.cast(total, format)))
         # y = (total + bias)(1 + e), |e| <= u, so |total' - total| <= u / (1 - u) |y|; the
         # difference of two float32 in float64 errs by far less than the other u.
-        return bool(np.all((off <= 2.0 * own.u * np.abs(got)) | ~np.isfinite(total)))
+        return bool(np.all((distance <= 2.0 * own.u * np.abs(got)) | ~np.isfinite(total)))
 
 
-def _of(problem: Problem, product: Product, got: Array, truth: Fit, format: str) -> Claim:
+def _claim_of(problem: Problem, product: Product, got: Array, truth: Fit, format: str) -> Claim:
     own = formats.of(got).name
     matrix = got.reshape(len(product.a), product.b.shape[1])
     part, sampled = _sample(product, matrix)
@@ -110,14 +110,14 @@ def _of(problem: Problem, product: Product, got: Array, truth: Fit, format: str)
             whole = accumulator.run(product, own).reshape(got.shape)
             if evidence.reproduces(truth, got, whole):
                 return claim(accumulator, Prediction(bits=whole))
-        off = _unlike(problem, product, sampled, model, truth.output)
-        if nearest is None or off < nearest[0]:
-            nearest = (off, accumulator)
+        distance = _log_error_ratio(problem, product, sampled, model, truth.output)
+        if nearest is None or distance < nearest[0]:
+            nearest = (distance, accumulator)
     assert nearest is not None
-    off, accumulator = nearest
+    distance, accumulator = nearest
     outcome = Outcome(False, 0, got.size)
-    if off <= math.log(LIKE):
-        outcome = _by_size(problem, got, truth.output, accumulator.run(product, own))
+    if distance <= math.log(LIKE):
+        outcome = _judged_by_size(problem, got, truth.output, accumulator.run(product, own))
     return claim(accumulator, Prediction(outcome=outcome))
 
 
@@ -141,7 +141,9 @@ def _sample(product: Product, got: Array) -> tuple[Product, Array]:
     return part, np.ascontiguousarray(got[np.ix_(rows, columns)])
 
 
-def _unlike(problem: Problem, product: Product, sampled: Array, model: Array, output: str) -> float:
+def _log_error_ratio(
+    problem: Problem, product: Product, sampled: Array, model: Array, output: str
+) -> float:
     """|log| of the ratio of the sample's RMS errors, the kernel's to the model's."""
     exact = np.asarray(problem.truth.reference[output]).reshape(len(product.a), product.b.shape[1])
     right = _sample(product, exact)[1]
@@ -156,8 +158,8 @@ def _unlike(problem: Problem, product: Product, sampled: Array, model: Array, ou
     return abs(math.log(errors[0] / errors[1]))
 
 
-def _by_size(problem: Problem, got: Array, output: str, model: Array) -> Outcome:
+def _judged_by_size(problem: Problem, got: Array, output: str, model: Array) -> Outcome:
     model = model.reshape(got.shape)
-    result = sized(problem, output, got, model)
+    sizes = sized(problem, output, got, model)
     equal = int(np.count_nonzero(evidence.same(got, model)))
-    return Outcome(True, equal, got.size, result.over_bound, result.over_plain)
+    return Outcome(True, equal, got.size, sizes.over_bound, sizes.over_plain)

@@ -65,8 +65,8 @@ class CaseFile:
             "reported": self.reported,
             "source": self.source,
         }
-        known = {name: value for name, value in origin.items() if value}
-        return replace(explanation, evidence={**explanation.evidence, **known})
+        given = {name: value for name, value in origin.items() if value}
+        return replace(explanation, evidence={**explanation.evidence, **given})
 
 
 def save(path: str | os.PathLike[str], case: CaseFile) -> Path:
@@ -100,10 +100,10 @@ def save(path: str | os.PathLike[str], case: CaseFile) -> Path:
     stored = {key: _stored(array) for key, array in arrays.items()}
     everything: dict[str, Any] = {"meta": np.frombuffer(encoded, np.uint8), **stored}
     target.parent.mkdir(parents=True, exist_ok=True)
-    with aside(target) as place:
-        with place.open("wb") as file:
+    with aside(target) as temporary:
+        with temporary.open("wb") as file:
             np.savez_compressed(file, **everything)
-        with array_files.opened_npz(place) as archive:
+        with array_files.opened_npz(temporary) as archive:
             _Reader(target.name, archive).meta()
     return target
 
@@ -136,8 +136,8 @@ def load(path: str | os.PathLike[str]) -> CaseFile:
 def _stored(array: Array) -> Array:
     """The array in a dtype of NumPy's own: bfloat16 and float8 as their bits."""
     plain = np.ascontiguousarray(array).reshape(array.shape)
-    own = array.dtype.name == "bfloat16" or array.dtype in LOW - {np.dtype(np.int8)}
-    return plain.view(f"u{array.dtype.itemsize}") if own else plain
+    foreign = array.dtype.name == "bfloat16" or array.dtype in LOW - {np.dtype(np.int8)}
+    return plain.view(f"u{array.dtype.itemsize}") if foreign else plain
 
 
 class _Reader:
@@ -237,7 +237,7 @@ class _Reader:
                 f"{key} is declared {name!r}, which is not one of {', '.join(DTYPES)}."
             )
         format = formats.get(name)
-        right = format.bits_dtype if name == "bfloat16" else format.storage
-        if stored.dtype != right:
-            raise self.wrong(f"{key} is stored as {stored.dtype} where {name} is {right}.")
+        expected = format.bits_dtype if name == "bfloat16" else format.storage
+        if stored.dtype != expected:
+            raise self.wrong(f"{key} is stored as {stored.dtype} where {name} is {expected}.")
         return stored.view(format.storage)

@@ -43,8 +43,8 @@ def steps(got: Array, reference: Enclosure) -> Doubles:
 
 def _fraction(rounded: Array, reference: Enclosure, format: Format) -> Doubles:
     with np.errstate(invalid="ignore", over="ignore"):
-        off = (rounded.astype(np.float64) - reference.hi) - reference.lo
-        fraction = off / ulp(reference.hi, format)
+        error = (rounded.astype(np.float64) - reference.hi) - reference.lo
+        fraction = error / ulp(reference.hi, format)
     usable = np.isfinite(fraction) & (reference.scale == 0)
     result: Doubles = np.clip(np.where(usable, fraction, 0.0), -0.5, 0.5)
     return result
@@ -68,7 +68,7 @@ def lengths(
     scales = spread * 2.0 ** -np.arange(_SCALES + octaves)[:, None] * widths
     size = np.minimum(np.abs(steps), 2.0**64)
     logs = np.log2(np.arctan2(scales, scales * scales + size * size - 0.25) / np.pi)
-    seen = np.cumsum(logs, axis=1)
-    largest = np.max(seen, axis=0, initial=-np.inf)
-    total = largest + np.log2(np.mean(np.exp2(seen - largest), axis=0))
+    cumulated = np.cumsum(logs, axis=1)
+    largest = np.max(cumulated, axis=0, initial=-np.inf)
+    total = largest + np.log2(np.mean(np.exp2(cumulated - largest), axis=0))
     return -np.diff(total, prepend=0.0)

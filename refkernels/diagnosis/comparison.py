@@ -56,22 +56,22 @@ def difference(
     sides = (_Side(a, first, explanation_a), _Side(b, second, explanation_b))
     shared = [name for name in first if name in second]
     outputs = {name: agreement(*_alike(first[name], second[name])) for name in shared}
-    apart = [name for name in shared if outputs[name]["equal_bits"] < outputs[name]["elements"]]
+    differing = [name for name in shared if outputs[name]["equal_bits"] < outputs[name]["elements"]]
     models = {name: [_model(side, name) for side in sides] for name in shared}
-    known = {
+    named_models = {
         name: {a: mine.model, b: theirs.model}
         for name, (mine, theirs) in models.items()
         if mine is not None and theirs is not None
     }
-    shares = {name: share(problem, name, first[name], second[name]) for name in apart}
-    causes = [_cause(sides, name, shares[name], models[name]) for name in apart]
+    shares = {name: share(problem, name, first[name], second[name]) for name in differing}
+    causes = [_cause(sides, name, shares[name], models[name]) for name in differing]
     faults = [named for named in causes if named[0] not in (None, *HARMLESS)]
     others = (named for named in causes if named[0])
-    cause, confidence, more = next(iter([*faults, *others]), _NOTHING)
-    details: dict[str, Any] = {"models": known} if known else {}
-    if apart:
+    cause, confidence, numbers = next(iter([*faults, *others]), _NOTHING)
+    details: dict[str, Any] = {"models": named_models} if named_models else {}
+    if differing:
         details["shares"] = {name: {a: part, b: 1.0 - part} for name, part in shares.items()}
-    return Difference(a, b, outputs, cause, confidence, {**details, **more})
+    return Difference(a, b, outputs, cause, confidence, {**details, **numbers})
 
 
 def _alike(a: Array, b: Array) -> tuple[Array, Array]:
@@ -93,12 +93,12 @@ def share(problem: Problem, output: str, first: Array, second: Array) -> float:
         return counts[0] / sum(counts)
     a, b = to_float64(first), to_float64(second)
     usable = np.isfinite(exact) & np.isfinite(a) & np.isfinite(b)
-    size = float(np.max(np.abs(a - b)[usable], initial=0.0))
-    if not 0.0 < size < np.inf:
+    scale = float(np.max(np.abs(a - b)[usable], initial=0.0))
+    if not 0.0 < scale < np.inf:
         return 0.5
-    apart = (a - b)[usable] / size
-    mine = ((a - reference.hi) - reference.lo)[usable] / size
-    return float(np.clip(np.sum(mine * apart) / np.sum(apart * apart), 0.0, 1.0))
+    differences = (a - b)[usable] / scale
+    mine = ((a - reference.hi) - reference.lo)[usable] / scale
+    return float(np.clip(np.sum(mine * differences) / np.sum(differences * differences), 0.0, 1.0))
 
 
 def _misplaced(got: Array, rounded: Array) -> Array:
@@ -111,19 +111,19 @@ def _cause(
     sides: tuple[_Side, _Side], output: str, part: float, models: list[Candidate | None]
 ) -> Named:
     """The cause of the kernel that one output's difference is charged to."""
-    mine, theirs = (_own(side, output) for side in sides)
+    mine, theirs = (_candidate_of(side, output) for side in sides)
     faults = [c for c in (mine, theirs) if c is not None and c.cause not in HARMLESS]
     if not faults:
         return _orders(*models)
     if len(faults) == 2 and faults[0].cause == faults[1].cause:
-        return _numbers(sides, *faults)
+        return _same_fault(sides, *faults)
     charged = mine if part >= 0.5 else theirs
     if charged is None or charged not in faults:
         return _NOTHING
     return charged.cause, charged.confidence, {**charged.details, "output": output}
 
 
-def _own(side: _Side, output: str) -> Candidate | None:
+def _candidate_of(side: _Side, output: str) -> Candidate | None:
     """The named candidate of one output: the first that fits. One that is merely consistent counts
     only where it is the cause named for the kernel."""
     named = side.explanation.cause
@@ -139,7 +139,7 @@ def _own(side: _Side, output: str) -> Candidate | None:
     )
 
 
-def _numbers(sides: tuple[_Side, _Side], mine: Candidate, theirs: Candidate) -> Named:
+def _same_fault(sides: tuple[_Side, _Side], mine: Candidate, theirs: Candidate) -> Named:
     """One fault in both kernels, with different numbers (two factors, two eps). The confidence is
     the lower of the two."""
     numbers = {
@@ -159,24 +159,24 @@ def _orders(mine: Candidate | None, theirs: Candidate | None) -> Named:
     """The cause between two models of one output, each of which has all its kernel's bits."""
     if mine is None or theirs is None or mine.model == theirs.model:
         return _NOTHING
-    sure = _less_sure(mine, theirs)
-    if sure in (None, "consistent"):
+    confidence = _less_sure(mine, theirs)
+    if confidence in (None, "consistent"):
         return _NOTHING
-    order, another = mine.details.get("order"), theirs.details.get("order")
-    if order is not None and order == another and "bias_first" in (mine.cause, theirs.cause):
-        return "bias_first", sure, {"order": order}
-    return ORDER, sure, {}
+    order, other_order = mine.details.get("order"), theirs.details.get("order")
+    if order is not None and order == other_order and "bias_first" in (mine.cause, theirs.cause):
+        return "bias_first", confidence, {"order": order}
+    return ORDER, confidence, {}
 
 
 def _less_sure(*candidates: Candidate) -> Confidence | None:
-    sure = [CONFIDENCES.index(c.confidence) for c in candidates if c.confidence]
-    return CONFIDENCES[max(sure)] if sure else None
+    indices = [CONFIDENCES.index(c.confidence) for c in candidates if c.confidence]
+    return CONFIDENCES[max(indices)] if indices else None
 
 
 def _model(side: _Side, output: str) -> Candidate | None:
     """The first harmless model that has all bits of an output, even where these are the correctly
     rounded ones. Several may have them: a model of the kernel's own framework goes first."""
-    whole = [
+    exact = [
         candidate
         for candidate in side.explanation.candidates
         if candidate.output == output
@@ -185,5 +185,5 @@ def _model(side: _Side, output: str) -> Candidate | None:
         and candidate.cause in HARMLESS
     ]
     framework = framework_of(side.name)
-    own = [c for c in whole if framework and str(c.model).startswith(framework)]
-    return next(iter(own or whole), None)
+    native = [c for c in exact if framework and str(c.model).startswith(framework)]
+    return next(iter(native or exact), None)

@@ -87,11 +87,11 @@ class Tried:
     fits: bool
 
     def beside(self, alike: float) -> Tried:
-        """The same, where other right models have a unit's bits with the frequency `alike`."""
+        """A copy in which other right models have a unit's bits with the frequency `alike`."""
         return replace(self, claim=self.claim.beside(alike))
 
     def against(self, model: Array | None) -> Tried:
-        """The same, where the nearest harmless model has these bits."""
+        """A copy in which the nearest harmless model has these bits."""
         prediction = replace(self.claim.prediction, against=model)
         return replace(self, claim=replace(self.claim, prediction=prediction))
 
@@ -110,15 +110,15 @@ def nearest(family: Iterable[Tried], beside_fits: bool) -> list[Claim]:
     of all these. `beside_fits`: even where a claim of that output and cause fits."""
     family = list(family)
     fitting = [trial for trial in family if trial.fits]
-    named = {(trial.claim.output, trial.claim.cause) for trial in fitting}
+    explained = {(trial.claim.output, trial.claim.cause) for trial in fitting}
     kept: dict[tuple[str, str], Tried] = {}
     for trial in family:
         key = (trial.claim.output, trial.claim.cause)
-        if trial.fits or (key in named and not beside_fits):
+        if trial.fits or (key in explained and not beside_fits):
             continue
-        known = kept.get(key)
-        best = trial if known is None or trial.share > known.share else known
-        trials = trial.claim.trials + (0 if known is None else known.claim.trials)
+        previous = kept.get(key)
+        best = trial if previous is None or trial.share > previous.share else previous
+        trials = trial.claim.trials + (0 if previous is None else previous.claim.trials)
         kept[key] = replace(best, claim=replace(best.claim, trials=trials))
     return [trial.claim for trial in (*fitting, *kept.values())]
 
@@ -223,17 +223,17 @@ def _widths(exact: Doubles, bound: Doubles, format: Format) -> Doubles:
         across = 2.0 ** (format.p - 1) * (1.0 + np.log2(bound / size))
     spans = np.where(bound > size, np.minimum(inside, across), inside)
     spans = np.where(np.isfinite(spans), spans, 0.0)
-    middle = float(np.median(spans)) if spans.size else 0.0
-    return np.maximum(1.0, spans / middle) if middle > 0.0 else np.ones(spans.size)
+    median = float(np.median(spans)) if spans.size else 0.0
+    return np.maximum(1.0, spans / median) if median > 0.0 else np.ones(spans.size)
 
 
 def weighed(hypothesis: Hypothesis, earned: Doubles, count: int, tried: int) -> Evidence:
     """A hypothesis's evidence from its units' bits, as one of `tried` (model, parameter) pairs."""
-    base = math.log2(max(tried, 1)) + hypothesis.price
+    description = math.log2(max(tried, 1)) + hypothesis.price
     total = float(np.sum(earned))
-    bits = total - (base + hypothesis.parameters * float(np.max(earned, initial=0.0)))
+    bits = total - (description + hypothesis.parameters * float(np.max(earned, initial=0.0)))
     needed = None
     if bits < Evidence.MATCHED and total > 0.0 and count:
-        solved = base + Evidence.MATCHED
+        solved = description + Evidence.MATCHED
         needed = max(math.ceil(solved / (total / count)) + hypothesis.parameters, count + 1)
     return Evidence(bits, count, needed)

@@ -1,8 +1,8 @@
-"""The part of a problem that a script can carry: small inputs whole; of larger ones, the values
-that the shown elements depend on.
+"""The part of a problem that fits into a script.
 
-All other values are zero in the script, in arrays of the same shapes. Kernels choose their order of
-summation by shape, so an element with all its terms keeps its bits.
+Small inputs are written whole; of larger ones, only the values that the shown elements depend on.
+The script fills arrays of the same shapes with zeros elsewhere. Kernels choose their order of
+summation by shape, so an element that keeps all its terms keeps its bits.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def question(problem: Problem, answers: Mapping[str, Arrays], places: Iterable[P
     Of each input: dtype, shape and `parts`, each an index (":" for a whole axis) and the bytes of
     its elements, little endian, as hex. `inputs` is None where even the excerpt is too large.
     """
-    names = _order(problem)
+    names = _input_names(problem)
     whole = all(problem.inputs[name].size <= WHOLE for name in names)
     chosen = list(dict.fromkeys(places))[: PLACES if whole else 1]
     inputs = {name: _input(problem, name, chosen) for name in names}
@@ -58,18 +58,18 @@ def worst_places(
 ) -> list[Place]:
     """The elements worth showing, in order: what lies beyond its bound, then where two kernels are
     furthest apart, then each kernel's worst (`worst`: judge's records by kernel and output)."""
-    ranked: list[tuple[float, Place]] = []
+    candidates: list[tuple[float, Place]] = []
     for records in worst.values():
         elements = [(name, record["worst"]) for name, record in records.items() if record["worst"]]
         if elements:
             name, element = max(elements, key=lambda pair: _size(pair[1]["error_over_bound"]))
-            ranked.append((_size(element["error_over_bound"]), (name, tuple(element["index"]))))
+            candidates.append((_size(element["error_over_bound"]), (name, tuple(element["index"]))))
     for a, b in itertools.combinations(answers.values(), 2):
         output = next((name for name in a if name in b and a[name].size), None)
         if output is not None and a[output].tobytes() != b[output].tobytes():
-            ranked.append((1.0, (output, _furthest(a[output], b[output]))))
+            candidates.append((1.0, (output, _furthest(a[output], b[output]))))
             break
-    return [place for _, place in sorted(ranked, key=lambda pair: -pair[0])]
+    return [place for _, place in sorted(candidates, key=lambda pair: -pair[0])]
 
 
 def _size(value: Any) -> float:
@@ -79,12 +79,12 @@ def _size(value: Any) -> float:
 
 def _furthest(a: Array, b: Array) -> tuple[int, ...]:
     with np.errstate(invalid="ignore", over="ignore"):
-        apart = np.abs(to_float64(a) - to_float64(b))
-    apart = np.where(np.isnan(apart), 0.0, apart)
-    return tuple(int(i) for i in np.unravel_index(int(np.argmax(apart)), a.shape))
+        distance = np.abs(to_float64(a) - to_float64(b))
+    distance = np.where(np.isnan(distance), 0.0, distance)
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(distance)), a.shape))
 
 
-def _order(problem: Problem) -> list[str]:
+def _input_names(problem: Problem) -> list[str]:
     return [name for name in problem.op.takes(problem.direction) if name in problem.inputs]
 
 
@@ -111,8 +111,8 @@ def _index(problem: Problem, name: str, place: Place) -> Index:
     output, index = place
     shape = problem.inputs[name].shape
     if (formulas := problem.op.definition) is not None:
-        asked = (problem.direction, output, index, problem.inputs, problem.params)
-        return _box(formulas.cone(*asked).get(name), shape)
+        arguments = (problem.direction, output, index, problem.inputs, problem.params)
+        return _box(formulas.cone(*arguments).get(name), shape)
     return index if problem.op.elementwise else (":",) * len(shape)
 
 
@@ -129,9 +129,9 @@ def _slices(index: Index) -> tuple[Any, ...]:
 
 
 def _hex(values: Array) -> str:
-    whole = values.dtype.kind in "iub"
+    integral = values.dtype.kind in "iub"
     bits = np.ascontiguousarray(values)
-    bits = bits if whole else bits.view(f"u{values.dtype.itemsize}")
+    bits = bits if integral else bits.view(f"u{values.dtype.itemsize}")
     return bits.astype(bits.dtype.newbyteorder("<")).tobytes().hex()
 
 

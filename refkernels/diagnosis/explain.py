@@ -37,9 +37,8 @@ def explain(
 
     op         "matmul", "linear", "layernorm", "sin", ... (`refkernels.registry`), or your own Op
                (`refkernels.oracle(...).op`)
-    inputs     arrays by the names of the op's signature; for backward the cotangent too. Or those
-               that each of several kernels was asked with, {"torch": {"x": array}, ...}: where they
-               are not the same bits, this is refused before anything else
+    inputs     arrays by the names of the op's signature; for backward the cotangent too. Or each
+               kernel's own, {"torch": {"x": array}, ...}; they must have the same bits
     outputs    one kernel's {"y": array}, tuple in the op's order, or first output alone; or several
                kernels' {"torch": {"y": array}, "paddle": {"y": array}}. Each output is judged in
                its own format (`metrology.outputs`); the kernels' first outputs share one format
@@ -50,13 +49,13 @@ def explain(
     if isinstance(inputs, Mapping) and inputs and _all_mappings(inputs):
         inputs = question.shared(inputs)
     record, arrays, settings = question.read(op, inputs, params, direction)
-    several = _several(record, direction, outputs)
-    problem = _problem(record, arrays, settings, direction, several or {"": outputs})
-    if several is None:
-        alone = _arrays(problem, outputs)
-        explanation = explain_kernel(problem.judging(alone), alone)
-        return _with_question(problem, {"kernel": alone}, {"kernel": explanation}, explanation)
-    answers = {str(name): _arrays(problem, kernel) for name, kernel in several.items()}
+    by_kernel = _by_kernel(record, direction, outputs)
+    problem = _problem(record, arrays, settings, direction, by_kernel or {"": outputs})
+    if by_kernel is None:
+        single = _arrays(problem, outputs)
+        explanation = explain_kernel(problem.judging(single), single)
+        return _with_question(problem, {"kernel": single}, {"kernel": explanation}, explanation)
+    answers = {str(name): _arrays(problem, kernel) for name, kernel in by_kernel.items()}
     kernels = {
         name: explain_kernel(problem.judging(answer), answer) for name, answer in answers.items()
     }
@@ -64,7 +63,7 @@ def explain(
         (a, b): comparison.difference(problem, a, b, answers[a], answers[b], kernels[a], kernels[b])
         for a, b in itertools.combinations(answers, 2)
     }
-    together = _together(problem, kernels, differences)
+    together = _summary_of(problem, kernels, differences)
     return _with_question(problem, answers, kernels, together)
 
 
@@ -136,15 +135,15 @@ def _merged(variants: list[Candidate], models: list[Candidate]) -> list[Candidat
 
 
 def _named(candidates: list[Candidate], fits: dict[str, Fit]) -> Candidate | None:
-    """The best candidate. An ordinary output needs no cause that is merely consistent. None where
-    only an ordinary output's order of summation was found: it does not explain the wrong output."""
-    telling = (
+    """The best candidate. An ordinary output needs no cause that is merely consistent. None if all
+    that fits is the order of summation of an ordinary output: it explains no wrong output."""
+    eligible = (
         candidate
         for candidate in candidates
         if not candidate.ruled_out
         and not (fits[candidate.output].ordinary and candidate.confidence == "consistent")
     )
-    best = next(telling, None)
+    best = next(eligible, None)
     if best is None or best.cause != ORDER or not fits[best.output].ordinary:
         return best
     return best if all(fit.ordinary for fit in fits.values()) else None
@@ -153,8 +152,8 @@ def _named(candidates: list[Candidate], fits: dict[str, Fit]) -> Candidate | Non
 def _fit_to_truth(problem: Problem, name: str, got: Array) -> Fit:
     result = fit_to_truth(problem, name, got)
     if result is None:
-        right = problem.truth.reference[name].shape
-        raise ValueError(f"{name} has shape {got.shape}, and {problem.op.name}'s is {right}.")
+        expected = problem.truth.reference[name].shape
+        raise ValueError(f"{name} has shape {got.shape}, and {problem.op.name}'s is {expected}.")
     return result
 
 
@@ -167,8 +166,8 @@ def _with_question(
     """The explanation with the question in its evidence, as far as a script can carry it."""
     worst = {name: kernel.evidence["outputs"] for name, kernel in kernels.items()}
     places = excerpt.worst_places(problem, answers, worst)
-    asked = excerpt.question(problem, answers, places)
-    evidence: dict[str, Any] = {**explanation.evidence, "question": asked}
+    carried = excerpt.question(problem, answers, places)
+    evidence: dict[str, Any] = {**explanation.evidence, "question": carried}
     if explanation.kernels:
         evidence["kernels"] = {name: kernel.evidence for name, kernel in kernels.items()}
         differences = explanation.differences.values()
@@ -176,7 +175,7 @@ def _with_question(
     return replace(explanation, evidence=evidence)
 
 
-def _together(
+def _summary_of(
     problem: Problem,
     kernels: dict[str, Explanation],
     differences: dict[tuple[str, str], Difference],
@@ -229,7 +228,7 @@ def _arrays(problem: Problem, outputs: Any) -> dict[str, Array]:
     return answered.without_kept_axes(op, direction, arrays, shapes)
 
 
-def _several(op: Op, direction: Direction, outputs: Any) -> Mapping[str, Any] | None:
+def _by_kernel(op: Op, direction: Direction, outputs: Any) -> Mapping[str, Any] | None:
     """Each kernel's answers by its name; None where these are one kernel's outputs."""
     if not isinstance(outputs, Mapping):
         return None

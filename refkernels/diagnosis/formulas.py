@@ -39,17 +39,17 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Cla
         for how, answer in _computed(problem, formula):
             harmless.append(answer)
             family += _tried(outputs, fits, answer, ORDER, _name(name, how), [])
-    family += [evidence.Tried(claim, 0.0, True) for claim in _alike(problem, outputs, fits)]
+    family += [evidence.Tried(claim, 0.0, True) for claim in _forms_alike(problem, outputs, fits)]
     for fault in formulas.faults:
         formula = getattr(fault, problem.direction)
         if formula is None or is_right(problem, formula):
             continue
-        mine = fault.changed(outputs)
+        changed = fault.changed(outputs)
         for how, answer in _computed(problem, formula):
             name = _name(fault.cause.replace("_", " "), how)
-            family += _tried(mine, fits, answer, fault.cause, name, harmless, fault.details)
+            family += _tried(changed, fits, answer, fault.cause, name, harmless, fault.details)
         if fault.unstable:
-            claims = _unstable(problem, mine, fits, fault.cause, formula)
+            claims = _unstable(problem, changed, fits, fault.cause, formula)
             family += [evidence.Tried(claim, 0.0, True) for claim in claims]
     return evidence.nearest(family, beside_fits=False)
 
@@ -103,7 +103,7 @@ def _tried(
         yield evidence.tried(claim, fits[name], got)
 
 
-def _alike(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
+def _forms_alike(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
     """For an unusual output within its bound, the forms whose model errs as much. In another order
     of summation the kernel of that form has other bits, so only its errors can be compared."""
     assert problem.op.formulas is not None
@@ -134,9 +134,9 @@ def _unstable(
         reference = problem.truth.reference[name]
         exact, modelled, wide = np.asarray(reference), to_float64(model), to_float64(got)
         with np.errstate(all="ignore"):
-            off, lost = np.abs(wide - exact), np.abs(modelled - exact)
-            wrong = ~(off <= problem.truth.bound[name]) & np.isfinite(exact)
-            within = (off <= limit) | ~(limit < np.inf) | ~np.isfinite(exact)
+            error, modelled_error = np.abs(wide - exact), np.abs(modelled - exact)
+            wrong = ~(error <= problem.truth.bound[name]) & np.isfinite(exact)
+            within = (error <= limit) | ~(limit < np.inf) | ~np.isfinite(exact)
         if not wrong.any() or not within.all():
             continue
         numbers = np.isfinite(wide) & np.isfinite(modelled)
@@ -145,18 +145,20 @@ def _unstable(
         settled = np.isfinite(exact) & (limit < np.inf)
         if np.any((np.isfinite(wide) != np.isfinite(modelled)) & settled):
             continue
-        alike = fit(
+        result = fit(
             problem, name, np.where(numbers, got, model),
             Answer({name: reference}, {name: limit}, {name: model}),
         )  # fmt: skip
-        ratio = 1.0 if not (wrong & numbers).any() or alike is None else alike.over_plain
-        if not 1.0 / LIKE <= ratio <= LIKE or (not np.any(lost[wrong] > 0.0) and numbers.all()):
+        ratio = 1.0 if not (wrong & numbers).any() or result is None else result.over_plain
+        if not 1.0 / LIKE <= ratio <= LIKE or (
+            not np.any(modelled_error[wrong] > 0.0) and numbers.all()
+        ):
             continue
         equal = int(np.count_nonzero(evidence.same(got, model)))
         outcome = Outcome(True, equal, got.size, None, ratio)
-        other = (np.isfinite(wide) != np.isfinite(modelled)) & np.isfinite(exact)
-        prediction = Prediction(wrong=wrong, outcome=outcome, counted=not other.any())
+        misplaced = (np.isfinite(wide) != np.isfinite(modelled)) & np.isfinite(exact)
+        prediction = Prediction(wrong=wrong, outcome=outcome, counted=not misplaced.any())
         details = {"wrong": int(np.count_nonzero(wrong))}
-        if other.any():
+        if misplaced.any():
             details["negative"] = int(np.count_nonzero(wrong & ~np.isfinite(wide)))
         yield Claim(cause, name, prediction, details)

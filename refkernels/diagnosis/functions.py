@@ -38,7 +38,7 @@ def _fast(problem: Problem, name: str, got: Array) -> list[Claim]:
         return []
     normal = np.isfinite(exact) & (np.abs(exact) >= problem.format.min_normal)
     scale = np.maximum(np.abs(exact[normal]), np.minimum(1.0, np.abs(exact[normal]).max(initial=0)))
-    off = np.abs(wide[normal] - exact[normal])
-    if not normal.any() or np.any(off > math.sqrt(problem.format.u) * scale):
+    error = np.abs(wide[normal] - exact[normal])
+    if not normal.any() or np.any(error > math.sqrt(problem.format.u) * scale):
         return []
     return [pattern("fast_approximation", name, wrong, {})]

@@ -156,9 +156,9 @@ class Claim:
         return self.prediction if output == self.output else None
 
     def beside(self, alike: float) -> Claim:
-        """The same, where other right models have a unit's bits at least so often."""
-        mine = self.prediction
-        return replace(self, prediction=replace(mine, alike=max(mine.alike, alike)))
+        """A copy in which other right models have a unit's bits at least so often."""
+        prediction = self.prediction
+        return replace(self, prediction=replace(prediction, alike=max(prediction.alike, alike)))
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ class Candidate:
         return self.prediction if output == self.output else None
 
     def against(self, model: Array | None) -> Candidate:
-        """The same, where the nearest harmless model has these bits; patterns have no bits."""
+        """A copy in which the nearest harmless model has these bits; patterns have no bits."""
         prediction = self.prediction
         if prediction is None or prediction.bits is None:
             return self
@@ -240,10 +240,10 @@ def moved(
         # The truth's bound has one rounding of an output, at its own magnitude.
         larger = np.maximum(np.abs(values) - np.abs(factor * np.asarray(reference)), 0.0)
         stored = format.u * (larger + format.min_normal)
-    known = np.isfinite(values) & np.isfinite(spread)
-    values = np.where(known | ~np.isfinite(values), values, np.nan)
+    certain = np.isfinite(values) & np.isfinite(spread)
+    values = np.where(certain | ~np.isfinite(values), values, np.nan)
     return Answer(
-        {output: Enclosure(values, 0.0, np.where(known, spread, 0.0))},
+        {output: Enclosure(values, 0.0, np.where(certain, spread, 0.0))},
         {output: truth.bound[output] * np.abs(factor) + np.where(np.isfinite(stored), stored, 0.0)},
         {output: sized},
     )

@@ -46,8 +46,8 @@ def of_formula(problem: Problem, output: str, wide: Doubles, wrong: Array) -> Cl
                         "wrong": int(np.count_nonzero(wrong)),
                         "overflows": int(np.count_nonzero(lost)),
                     }  # fmt: skip
-                    sure = bool(np.array_equal(lost, wrong) and not lost.all())
-                    prediction = Prediction(wrong=wrong, counted=sure)
+                    decisive = bool(np.array_equal(lost, wrong) and not lost.all())
+                    prediction = Prediction(wrong=wrong, counted=decisive)
                     claim = "early_overflow", output, prediction, details
                     return Claim(*claim, trials=tried)
     return None
@@ -81,15 +81,15 @@ def _lost(
     special values elsewhere."""
     if model is None or model.shape != wide.shape:
         return None
-    kept = formats.cast(model, problem.format_of(output))
-    lost = wrong_elements(problem, output, kept)
+    rounded = formats.cast(model, problem.format_of(output))
+    lost = wrong_elements(problem, output, rounded)
     special = wrong & (~np.isfinite(wide) | (wide == 0))
     if not lost.any() or np.any(lost & ~wrong) or np.any(special & ~lost):
         return None
-    expected = to_float64(kept)[lost]
+    expected = to_float64(rounded)[lost]
     got, bound = wide[lost], problem.truth.bound[output][lost]
     with np.errstate(all="ignore"):
-        most = bound + 2.0 * problem.format.u * (np.abs(expected) + np.abs(got))
-        near = np.isfinite(expected) & (np.abs(expected - got) <= most)
+        tolerance = bound + 2.0 * problem.format.u * (np.abs(expected) + np.abs(got))
+        near = np.isfinite(expected) & (np.abs(expected - got) <= tolerance)
     same = near | (expected == got) | (np.isnan(expected) & np.isnan(got))
     return lost if same.all() else None

@@ -88,11 +88,11 @@ def _order(name: str, terms: int, place: Place) -> Order | None:
 
 def _names(terms: int) -> Iterator[str]:
     """Orders of products by name; `_tree` needs nothing else."""
-    few = terms > MOST_TERMS
-    blocks = [size for size in _BLOCKS[: 2 if few else None] if size < terms]
+    too_long = terms > MOST_TERMS
+    blocks = [size for size in _BLOCKS[: 2 if too_long else None] if size < terms]
     names = ["in sequence", *(f"blocks of {size} in sequence" for size in blocks)]
     seen = {tuple(block_sizes(terms, size)) for size in blocks}
-    for size, unroll in itertools.product(() if few else blocks, _UNROLL):
+    for size, unroll in itertools.product(() if too_long else blocks, _UNROLL):
         sizes = tuple(block_sizes(terms, size, unroll))
         if sizes not in seen:
             seen.add(sizes)
@@ -101,11 +101,11 @@ def _names(terms: int) -> Iterator[str]:
     for name in names:
         yield f"{name}, FMA"
         yield name
-    for lanes in _LANES[: 2 if few else None]:
+    for lanes in _LANES[: 2 if too_long else None]:
         combinations = list(known.COMBINATIONS.values())
-        for how in combinations[: 1 if lanes == 2 else None] if lanes < terms else ():
-            yield f"{lanes} lanes, combined {how}, FMA"
-            yield f"{lanes} lanes, combined {how}"
+        for combination in combinations[: 1 if lanes == 2 else None] if lanes < terms else ():
+            yield f"{lanes} lanes, combined {combination}, FMA"
+            yield f"{lanes} lanes, combined {combination}"
     yield "pairwise"
     yield "NumPy's pairwise sum"
     yield "in sequence from the last to the first"
@@ -152,7 +152,7 @@ def block_sizes(terms: int, size: int, unroll: int = 0) -> list[int]:
 def _inserted(tree: SummationTree, at: int) -> SummationTree:
     """The tree with one more leaf, the last, added to the value of node `at`."""
     n = tree.leaves
-    place = list(range(n))
+    renumbered = list(range(n))
     nodes: list[tuple[int, ...]] = []
 
     def add(*children: int) -> int:
@@ -160,11 +160,11 @@ def _inserted(tree: SummationTree, at: int) -> SummationTree:
         return n + len(nodes)
 
     if at < n:
-        place[at] = add(at, n)
+        renumbered[at] = add(at, n)
     for k, children in enumerate(tree.nodes):
-        place.append(add(*(place[child] for child in children)))
+        renumbered.append(add(*(renumbered[child] for child in children)))
         if n + k == at:
-            place[-1] = add(place[-1], n)
+            renumbered[-1] = add(renumbered[-1], n)
     return canonical(n + 1, nodes, [leaf for leaf in tree.fused if leaf >= 0])
 
 

@@ -66,8 +66,8 @@ def first(
         for format in _formats(problem):
             end = format.emax + 1
             if np.all(size[explained] > end - _BORDER) and np.all(shows[size > end + _BORDER]):
-                sure = bool(np.any(size < end - _BORDER) and not np.any(bad & ~explained))
-                return _claim(output, wrong, size, format, name, sure, 2 * len(sizes))
+                decisive = bool(np.any(size < end - _BORDER) and not np.any(bad & ~explained))
+                return _claim(output, wrong, size, format, name, decisive, 2 * len(sizes))
     return None
 
 
@@ -93,7 +93,7 @@ def _claim(
     size: Doubles,
     format: Format,
     intermediate: str,
-    sure: bool = True,
+    decisive: bool = True,
     trials: int = 2,
 ) -> Claim:
     details = {
@@ -102,5 +102,5 @@ def _claim(
         "wrong": int(np.count_nonzero(wrong)),
         "overflows": int(np.count_nonzero(size > format.emax + 1)),
     }
-    prediction = Prediction(wrong=wrong, counted=sure)
+    prediction = Prediction(wrong=wrong, counted=decisive)
     return Claim("early_overflow", output, prediction, details, trials=trials)

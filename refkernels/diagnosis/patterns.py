@@ -1,5 +1,7 @@
-"""Patterns among the wrong elements of an output, for any op: zeros in place of numbers, one wrong
-element among many, one value throughout. They need only the truth.
+"""Patterns among the wrong elements of an output, for any op.
+
+Zeros in place of numbers, one wrong element among many, one value throughout: they need only the
+truth.
 """
 
 from __future__ import annotations
@@ -79,13 +81,13 @@ def flushed(problem: Problem, output: str, got: Array, wrong: Array) -> Claim | 
         return None
     exact = np.abs(np.asarray(problem.truth.reference[output]))
     tiny = formats.of(got).min_normal
-    kept = bool(np.any((size > 0.0) & (size < tiny)))
-    small = np.zeros(got.shape, bool) if kept else exact < tiny
+    holds_subnormals = bool(np.any((size > 0.0) & (size < tiny)))
+    affected = np.zeros(got.shape, bool) if holds_subnormals else exact < tiny
     for array in problem.inputs.values():
         wide = np.abs(to_float64(array))
         if wide.shape == got.shape:
-            small = small | ((wide > 0) & (wide < tiny))
-    if not small[wrong].all():
+            affected = affected | ((wide > 0) & (wide < tiny))
+    if not affected[wrong].all():
         return None
     return _pattern("flush_to_zero", output, wrong)
 
@@ -95,8 +97,8 @@ def unwritten(output: str, got: Array, wrong: Array) -> Claim | None:
     (An element in between may be right by chance.)"""
     places = np.flatnonzero(wrong)
     values = got.reshape(-1)[places[0] : places[-1] + 1]
-    alike = bool(np.all(values == values[0]) or np.all(np.isnan(values)))
-    if not alike or places.size < 2:
+    constant = bool(np.all(values == values[0]) or np.all(np.isnan(values)))
+    if not constant or places.size < 2:
         return None
     claim = _pattern("unwritten_elements", output, wrong, value=str(values[0]))
     return replace(claim, parameters=1, price=2.0 * math.log2(got.size))

@@ -120,12 +120,12 @@ def probe(
     seeds = as_count(seed, "seed", least=0)
     problem, answers = one_kernel(op, inputs, outputs, params, direction)
     candidates = explain_kernel(problem, answers).candidates
-    named = [c for c in candidates if not c.ruled_out and c.evidence is not None]
-    named = named or [c for c in candidates if c.exact and c.model]
-    if not named:
+    fitting = [c for c in candidates if not c.ruled_out and c.evidence is not None]
+    fitting = fitting or [c for c in candidates if c.exact and c.model]
+    if not fitting:
         raise ValueError("Nothing that was tried fits the output, so there is nothing to probe.")
-    output = named[0].output
-    survivors = {_name(c): c for c in reversed(named) if c.output == output}
+    output = fitting[0].output
+    survivors = {_name(c): c for c in reversed(fitting) if c.output == output}
     rng = np.random.default_rng(seeds)
     best: Probe | None = None
     for inputs_ in _draws(problem, rng):
@@ -134,17 +134,17 @@ def probe(
         params_ = dict(problem.params)
         drawn_probe = Probe(problem.op.name, direction, params_, inputs_, output, predictions)
         if problem.op.elementwise:
-            return _apart(_sharpest(drawn_probe))
+            return _separating(_sharpest(drawn_probe))
         if best is None or _separation(drawn_probe) > _separation(best):
             best = drawn_probe
     assert best is not None
-    return _apart(best)
+    return _separating(best)
 
 
-def _apart(probe_: Probe) -> Probe:
+def _separating(probe_: Probe) -> Probe:
     """The probe, where survivors differ on it. Raises ValueError where they do not."""
     if not any(probe_.apart.values()):
-        raise ValueError("What fits has the same bits on all inputs that were drawn.")
+        raise ValueError("All that fits has the same bits on every drawn input.")
     return probe_
 
 
@@ -166,14 +166,14 @@ def _name(candidate: Candidate) -> str:
 
 def _draws(problem: Problem, rng: np.random.Generator) -> Iterator[dict[str, Array]]:
     """Random inputs of the problem's shapes and formats."""
-    most = min(2.0**10, problem.format.max / 2.0**6)
+    largest = min(2.0**10, problem.format.max / 2.0**6)
     for _ in range(_DRAWS):
         drawn = {}
         for name, array in problem.inputs.items():
             shape = _shape(problem, name, array)
             values = rng.standard_normal(shape)
             if problem.op.elementwise and name == "x":
-                size = np.exp2(rng.uniform(-4.0, np.log2(most), shape))
+                size = np.exp2(rng.uniform(-4.0, np.log2(largest), shape))
                 values = np.where(rng.random(shape) < 0.5, 2.0 * values, np.sign(values) * size)
             elif name in ("x", "a"):
                 size = np.exp2(rng.uniform(-6.0, 3.0, (*shape[:-1], 1)))
@@ -199,8 +199,8 @@ def _sharpest(probe_: Probe) -> Probe:
     """The arguments on which pairs of survivors lie furthest apart, one pair after the other."""
     ranked = []
     for a, b in itertools.combinations(probe_.predictions.values(), 2):
-        far = ulp_distance(a, b)
-        ranked.append(np.argsort(far)[::-1][: min(_KEPT, int(np.count_nonzero(far)))])
+        distances = ulp_distance(a, b)
+        ranked.append(np.argsort(distances)[::-1][: min(_KEPT, int(np.count_nonzero(distances)))])
     chosen: dict[int, None] = {}
     for places in itertools.zip_longest(*ranked):
         chosen.update({int(place): None for place in places if place is not None})
@@ -223,16 +223,16 @@ def _predictions(
     }
     right = rounded_[output]
     predictions = {RIGHT: right}
-    again = _Again(sources.variants(problem, rounded_))
+    shared_variants = _SharedVariants(sources.variants(problem, rounded_))
     for name, candidate in survivors.items():
-        bits = predict(problem, candidate, right, again)
+        bits = predict(problem, candidate, right, shared_variants)
         if bits is not None and bits.shape == right.shape:
             predictions[name] = bits
     return predictions
 
 
-class _Again:
-    """The variants of a question, each made once for all survivors."""
+class _SharedVariants:
+    """The variants of a question, each computed once for all survivors."""
 
     def __init__(self, variants_: Iterator[Hypothesis]) -> None:
         self._left, self._made = variants_, list[Hypothesis]()

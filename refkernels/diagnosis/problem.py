@@ -71,8 +71,8 @@ class Problem:
 
     def judging(self, answers: Arrays) -> Problem:
         """The same question, with each output judged in its format in `answers`."""
-        given = {name: formats.of(array) for name, array in answers.items()}
-        others = {name: format for name, format in given.items() if format != self.format}
+        own_formats = {name: formats.of(array) for name, array in answers.items()}
+        others = {name: format for name, format in own_formats.items() if format != self.format}
         return self if others == self.formats else replace(self, formats=others)
 
     def format_of(self, output: str) -> Format:
@@ -109,8 +109,8 @@ class Problem:
         for format in dict.fromkeys(map(self.format_of, names)):
             question = (self.direction, form, self.inputs, self.params, format)
             computed = self.op.formulas.computed(*question)
-            mine = (name for name in computed if self.format_of(name) == format)
-            answers |= {name: computed[name] for name in mine}
+            own_format = (name for name in computed if self.format_of(name) == format)
+            answers |= {name: computed[name] for name in own_format}
         return answers
 
     @property

@@ -70,13 +70,13 @@ def summed(problem: Problem) -> Array | None:
 
 def _are_matrices(problem: Problem, product: Sum) -> bool:
     """Whether every input of the op is a matrix, apart from leading axes of rows."""
-    flat = (*problem.op.row_inputs, problem.op.cotangent)
+    by_rows = (*problem.op.row_inputs, problem.op.cotangent)
     for output in (product, problem.op.sums[problem.op.outputs[0]]):
         for name, letters in output.terms.items():
             axes = problem.inputs[name].ndim if name in problem.inputs else len(letters)
             if axes < len(letters) and not output.rows:
                 return False
-            if axes > len(letters) and name not in flat:
+            if axes > len(letters) and name not in by_rows:
                 return False
     return True
 

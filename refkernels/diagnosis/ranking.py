@@ -1,4 +1,4 @@
-"""Ranks the hypotheses that fit, and says how sure the best one is.
+"""Ranks the hypotheses that fit, and sets the confidence of each.
 
 Hypotheses of one output are compared by the code lengths that they leave, on the units where their
 predictions differ. One that another beats by 20 bits is ruled out. The survivors form a class that
@@ -56,8 +56,8 @@ def ranked(
     parameter) pairs that they are chosen from."""
     weighed: list[Candidate] = []
     for name, got in outputs.items():
-        mine = [candidate for candidate in unranked if candidate.output == name]
-        weighed += _of_output(problem, got, fits[name], mine, tried)
+        of_output = [candidate for candidate in unranked if candidate.output == name]
+        weighed += _of_output(problem, got, fits[name], of_output, tried)
     weighed = _of_one_kernel(weighed, fits)
     fitting = [c for c in weighed if not c.ruled_out]
     causes = Counter(cause for cause, _ in {(c.cause, c.output) for c in fitting})
@@ -105,31 +105,31 @@ def badness(fit: Fit) -> tuple[float, ...]:
 def _of_output(
     problem: Problem, got: Array, truth: Fit, candidates: list[Candidate], tried: int
 ) -> list[Candidate]:
-    telling = [c for c in candidates if c.prediction is not None]
-    if not telling:
+    weighable = [c for c in candidates if c.prediction is not None]
+    if not weighable:
         return candidates
     observed = evidence.observe(problem, got, truth)
-    telling = _without_blame(telling)
-    weighed = [_weighed(observed, candidate, tried) for candidate in telling]
+    weighable = _without_blame(weighable)
+    weighed = [_weighed(observed, candidate, tried) for candidate in weighable]
     patterns = [w.candidate for w in weighed if w.bits is None]
-    alike, beaten = _survivors(observed, [w for w in weighed if w.bits is not None])
-    named = [_named(candidate, alike) for candidate in alike] + _of_patterns(patterns)
-    sure = {c.model for c in named if c.cause != ORDER and c.confidence != "consistent"}
-    kept = [c for c in named if c.cause != ORDER or c.model not in sure]
+    survivors, beaten = _survivors(observed, [w for w in weighed if w.bits is not None])
+    named = [_named(candidate, survivors) for candidate in survivors] + _of_patterns(patterns)
+    blamed = {c.model for c in named if c.cause != ORDER and c.confidence != "consistent"}
+    kept = [c for c in named if c.cause != ORDER or c.model not in blamed]
     rest = [c for c in candidates if c.prediction is None]
     return kept + [replace(w.candidate, confidence=None) for w in beaten] + rest
 
 
-def _without_blame(telling: list[Candidate]) -> list[Candidate]:
+def _without_blame(candidates: list[Candidate]) -> list[Candidate]:
     """Where a harmless model reproduces an output bit by bit, a fault counts only where it differs
     from that model: a right kernel gives these bits too. A bias too small to change a rounding may
     be missing or not."""
-    harmless = next((c for c in telling if c.cause in HARMLESS and c.exact), None)
+    harmless = next((c for c in candidates if c.cause in HARMLESS and c.exact), None)
     if harmless is None:
-        return telling
+        return candidates
     assert harmless.prediction is not None
     bits = harmless.prediction.bits
-    return [c if c.cause in HARMLESS else c.against(bits) for c in telling]
+    return [c if c.cause in HARMLESS else c.against(bits) for c in candidates]
 
 
 def _weighed(observed: evidence.Observed, candidate: Candidate, tried: int) -> _WeighedCandidate:
@@ -147,8 +147,8 @@ def _survivors(
     if not weighed:
         return [], []
     best = min(weighed, key=lambda w: w.cost)
-    alike = [w for w in weighed if _behind(observed, w, best) < Evidence.APART]
-    return [w.candidate for w in alike], [w for w in weighed if w not in alike]
+    survivors = [w for w in weighed if _behind(observed, w, best) < Evidence.APART]
+    return [w.candidate for w in survivors], [w for w in weighed if w not in survivors]
 
 
 def _behind(
@@ -162,19 +162,22 @@ def _behind(
     return float(np.sum((other.left - best.left)[where]))
 
 
-def _named(candidate: Candidate, alike: list[Candidate]) -> Candidate:
+def _named(candidate: Candidate, survivors: list[Candidate]) -> Candidate:
     """The candidate with its confidence, its class, and the numbers that the class shares."""
-    sure = candidate.sure
-    causes = dict.fromkeys((candidate.cause, *(other.cause for other in alike)))
+    confidence = candidate.sure
+    causes = dict.fromkeys((candidate.cause, *(other.cause for other in survivors)))
     others = set(causes) - {candidate.cause}
     # A factor says by how much the output is off; the other cause says why.
     if others - {*HARMLESS, _FACTOR}:
-        sure = "consistent"  # the class shares no cause
-    mine = [other.details for other in alike if other.cause == candidate.cause]
+        confidence = "consistent"  # the class shares no cause
+    members = [other.details for other in survivors if other.cause == candidate.cause]
     assert candidate.evidence is not None
     counted = replace(candidate.evidence, survivors=tuple(causes))
     return replace(
-        candidate, confidence=sure, details=_shared(candidate.details, mine), evidence=counted
+        candidate,
+        confidence=confidence,
+        details=_shared(candidate.details, members),
+        evidence=counted,
     )
 
 
@@ -214,21 +217,21 @@ def _rank(candidate: Candidate, truth: Fit, causes: int, whole: int) -> tuple[fl
     kernel is not blamed without evidence); the number of outputs that the cause fits, and that it
     fits with the same details; the bits reproduced, and the error that is left.
     """
-    sure = candidate.confidence
-    kept = truth.verdict in ("rounding", "correctly_rounded")
-    left = math.inf if candidate.over_plain is None else candidate.over_plain
-    if sure == "consistent" and left < math.inf:  # the nearest size
-        left = abs(math.log(left)) if left > 0.0 else math.inf
-    sized = (left, -candidate.share) if sure == "consistent" else (-candidate.share, left)
+    confidence = candidate.confidence
+    inside = truth.verdict in ("rounding", "correctly_rounded")
+    error = math.inf if candidate.over_plain is None else candidate.over_plain
+    if confidence == "consistent" and error < math.inf:  # the nearest size
+        error = abs(math.log(error)) if error > 0.0 else math.inf
+    sized = (error, -candidate.share) if confidence == "consistent" else (-candidate.share, error)
     # Among unproven candidates, one with more evidence than chance gives goes first.
     matched = candidate.sure != "consistent"
     return (
         float(candidate.ruled_out),
         float(truth.ordinary),
         *((0.0,) * 3 if truth.ordinary else badness(truth)),
-        float(len(CONFIDENCES) if sure is None else CONFIDENCES.index(sure)),
+        float(len(CONFIDENCES) if confidence is None else CONFIDENCES.index(confidence)),
         float(bool(candidate.details.get("fitted"))),
-        float((candidate.cause == ORDER) != (kept and sure == "consistent")),
+        float((candidate.cause == ORDER) != (inside and confidence == "consistent")),
         float(not matched),
         -float(causes),
         -float(whole),

@@ -65,14 +65,14 @@ def _by_fit(
     if reference is None or reference.shape != got.shape:
         return None, prediction
     equal = correctly_rounded(problem, got, answer, reference)
-    left = over_plain(problem, output, got, answer)
+    error = over_plain(problem, output, got, answer)
     if truth.ordinary:
         possible = equal == got.size and not truth.exact
     else:
-        possible = left is None or left <= UNUSUAL
+        possible = error is None or error <= UNUSUAL
     result = fit(problem, output, got, answer) if possible else None
     if result is None:
-        return Outcome(False, equal, got.size, over_plain=left), prediction
+        return Outcome(False, equal, got.size, over_plain=error), prediction
     outcome = Outcome(result.ordinary, equal, got.size, result.over_bound, result.over_plain)
     return outcome, _rounded(problem, prediction, output) if outcome.fits else prediction
 

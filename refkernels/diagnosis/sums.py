@@ -30,8 +30,8 @@ _SHORT = 8  # orders tried for narrowed inputs where nothing is wrong
 
 @dataclass(frozen=True)
 class _PossibleProduct:
-    """The product that a kernel may have computed; `right`: the one that it should have, where they
-    differ; and the cause of that."""
+    """The product that a kernel may have computed. `right`: the product that it should have
+    computed, where they differ, and `cause` says why."""
 
     cause: str
     product: Product
@@ -65,10 +65,10 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator
     for name, got in outputs.items():
         product = products.of(problem, name)
         if product is not None and np.isfinite(got).any():
-            yield from _of(problem, product, got, fits[name])
+            yield from _claims_of(problem, product, got, fits[name])
 
 
-def _of(problem: Problem, product: Product, got: Array, truth: Fit) -> Iterator[Claim]:
+def _claims_of(problem: Problem, product: Product, got: Array, truth: Fit) -> Iterator[Claim]:
     ordered = _ordered(_PossibleProduct(ORDER, product), got, truth)
     yield from ordered
     if problem.format.name != "float32" or any(_exact(claim, got) for claim in ordered):
@@ -77,9 +77,9 @@ def _of(problem: Problem, product: Product, got: Array, truth: Fit) -> Iterator[
         narrow = replace(product, a=rounded(product.a, format), b=rounded(product.b, format))
         if np.array_equal(narrow.a, product.a) and np.array_equal(narrow.b, product.b):
             continue
-        short = _SHORT if truth.ordinary else None
-        asked = _PossibleProduct(cause, narrow, product, {"format": format})
-        yield from _ordered(asked, got, truth, short)
+        most = _SHORT if truth.ordinary else None
+        narrowed = _PossibleProduct(cause, narrow, product, {"format": format})
+        yield from _ordered(narrowed, got, truth, most)
 
 
 def _exact(claim: Claim, got: Array) -> bool:
@@ -98,53 +98,53 @@ def _sum(product: Product, got: Array) -> _SampledSum:
 
 
 def _ordered(
-    asked: _PossibleProduct, got: Array, truth: Fit, most: int | None = None
+    possible: _PossibleProduct, got: Array, truth: Fit, most: int | None = None
 ) -> list[Claim]:
     """The orders that have all bits; where none has, the order nearest on the sample, ruled out."""
-    product = asked.product
+    product = possible.product
     bias = product.bias is not None and bool(np.any(product.bias))
-    whole = _sum(product, got)
-    near: dict[bytes, tuple[float, Order]] = {}
+    sampled_sum = _sum(product, got)
+    misses: dict[bytes, tuple[float, Order]] = {}
     claims: list[Claim] = []
     tried = 0
     for order in itertools.islice(orders.candidates(product.terms, bias), most):
         tried += 1
-        model = run(order, whole.sample, got)
-        share = float(evidence.same(whole.sampled, model).mean())
+        model = run(order, sampled_sum.sample, got)
+        share = float(evidence.same(sampled_sum.sampled, model).mean())
         if share < 1.0:
-            near.setdefault(model.tobytes(), (share, order))
+            misses.setdefault(model.tobytes(), (share, order))
         elif len(claims) < _NAMED:
-            claims += _whole(asked, order, got, truth.output)
+            claims += _replayed(possible, order, got, truth.output)
     claims = [claim for claim in claims if _exact(claim, got)] or claims[:1]
-    shares = [share for share, _ in near.values()]
+    shares = [share for share, _ in misses.values()]
     alike = [evidence.agreement(shares, count) for count in (1, got.size)]
-    if not claims and near:
-        share, order = max(near.values(), key=lambda pair: pair[0])
-        claims = [_nearest(asked, share, order, whole.sampled.size, truth.output)]
+    if not claims and misses:
+        share, order = max(misses.values(), key=lambda pair: pair[0])
+        claims = [_nearest(possible, share, order, sampled_sum.sampled.size, truth.output)]
     claims = [claim.beside(alike[claim.prediction.against is None]) for claim in claims]
     return [replace(claim, trials=0 if k else tried) for k, claim in enumerate(claims)]
 
 
 def _nearest(
-    asked: _PossibleProduct, share: float, order: Order, sampled: int, output: str
+    possible: _PossibleProduct, share: float, order: Order, sampled: int, output: str
 ) -> Claim:
     outcome = Outcome(False, round(share * sampled), sampled)
-    details = {**asked.details, "sampled": True}
-    return Claim(asked.cause, output, Prediction(outcome=outcome), details, order.name)
+    details = {**possible.details, "sampled": True}
+    return Claim(possible.cause, output, Prediction(outcome=outcome), details, order.name)
 
 
-def _whole(asked: _PossibleProduct, order: Order, got: Array, output: str) -> list[Claim]:
+def _replayed(possible: _PossibleProduct, order: Order, got: Array, output: str) -> list[Claim]:
     """One order on all elements. Where it adds the bias earlier than last, and the bits show it,
     there is a second claim, of that cause."""
-    model = run(order, asked.product, got).reshape(got.shape)
-    details = {**asked.details, "order": order.products, "bias": order.bias}
+    model = run(order, possible.product, got).reshape(got.shape)
+    details = {**possible.details, "order": order.products, "bias": order.bias}
     against = None
-    if asked.right is not None:
-        against = run(order, asked.right, got).reshape(got.shape)
+    if possible.right is not None:
+        against = run(order, possible.right, got).reshape(got.shape)
     prediction = Prediction(bits=model, against=against)
-    claims = [Claim(asked.cause, output, prediction, details, order.name)]
-    if asked.right is None and order.bias in ("first", "start") and _exact(claims[0], got):
-        last = run(order.bias_last, asked.product, got).reshape(got.shape)
+    claims = [Claim(possible.cause, output, prediction, details, order.name)]
+    if possible.right is None and order.bias in ("first", "start") and _exact(claims[0], got):
+        last = run(order.bias_last, possible.product, got).reshape(got.shape)
         if evidence.apart(model, last):
             early = Prediction(bits=model, against=last)
             claims.append(Claim("bias_first", output, early, details, order.name))

@@ -74,24 +74,24 @@ def of(problem: Problem, output: str) -> Units:
     product = products.of(problem, output)
     if product is not None:
         return _of_product(product)
-    return _first_ones(_spaced(math.prod(shape)), problem, shape)
+    return _distinct(_spaced(math.prod(shape)), problem, shape)
 
 
 def _of_rows(problem: Problem, output: str) -> Units:
     """The units of an op whose elements depend on their whole row."""
     assert problem.op.definition is not None
-    asked = problem.op.definition.question(problem.direction, problem.inputs, problem.params)
-    by_row = [array for array in asked.arrays.values() if array is not None and len(array) > 1]
-    rows = _ids([array.reshape(asked.rows, -1) for array in by_row or [np.zeros((1, 1))]])
-    size = math.prod(asked.shapes[output])
-    if not asked.rows_of[output]:
+    question = problem.op.definition.question(problem.direction, problem.inputs, problem.params)
+    by_row = [array for array in question.arrays.values() if array is not None and len(array) > 1]
+    rows = _ids([array.reshape(question.rows, -1) for array in by_row or [np.zeros((1, 1))]])
+    size = math.prod(question.shapes[output])
+    if not question.rows_of[output]:
         places = _spaced(size)
         return Units(places, np.arange(places.size), int(np.unique(rows).size))
     cores = np.sort(np.unique(rows, return_index=True)[1])
-    width = size // max(asked.rows, 1)
+    width = size // max(question.rows, 1)
     cores = cores[_spaced(cores.size, max(1, MOST // max(width, 1)))]
     canonical = (cores[:, None] * width + np.arange(width)).reshape(-1)
-    order = asked.restore(output, np.arange(size).reshape(asked.shapes[output])).reshape(-1)
+    order = question.restore(output, np.arange(size).reshape(question.shapes[output])).reshape(-1)
     return Units(np.argsort(order)[canonical], np.repeat(np.arange(cores.size), width))
 
 
@@ -105,11 +105,11 @@ def _of_product(product: products.Product) -> Units:
     return Units(places[first], np.arange(first.size))
 
 
-def _first_ones(places: Places, problem: Problem, shape: tuple[int, ...]) -> Units:
+def _distinct(places: Places, problem: Problem, shape: tuple[int, ...]) -> Units:
     """The elements of an output; of an elementwise op, one for each combination of inputs."""
-    alike = [array for array in problem.inputs.values() if array.shape == shape]
-    if problem.op.elementwise and alike and places.size:
-        ids = _ids([array.reshape(-1, 1)[places] for array in alike])
+    same_shape = [array for array in problem.inputs.values() if array.shape == shape]
+    if problem.op.elementwise and same_shape and places.size:
+        ids = _ids([array.reshape(-1, 1)[places] for array in same_shape])
         places = places[np.sort(np.unique(ids, return_index=True)[1])]
     return Units(places, np.arange(places.size))
 
@@ -118,8 +118,8 @@ def _ids(arrays: Sequence[Array]) -> Places:
     """A number for each row: rows with equal bits in all arrays have the same."""
     parts = []
     for array in arrays:
-        kept = np.ascontiguousarray(array).reshape(len(array), -1)
-        parts.append(kept.view(np.uint8))
+        rows = np.ascontiguousarray(array).reshape(len(array), -1)
+        parts.append(rows.view(np.uint8))
     joined = np.ascontiguousarray(np.hstack(parts))
     if not joined.size:
         return np.zeros(len(joined), np.intp)

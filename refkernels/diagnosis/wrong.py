@@ -23,8 +23,8 @@ def wrong_elements(problem: Problem, output: str, got: Array) -> Array:
         error = np.abs((wide - exact) - low)
         beyond = error - np.ldexp(reference.radius, reference.scale) > bound
     special = np.isfinite(exact) & ~np.isfinite(wide) & np.isfinite(bound)
-    lost = ~np.isfinite(exact) & ~((wide == exact) | (np.isnan(wide) & np.isnan(exact)))
-    result: Array = (beyond & np.isfinite(exact) & np.isfinite(wide)) | special | lost
+    misplaced = ~np.isfinite(exact) & ~((wide == exact) | (np.isnan(wide) & np.isnan(exact)))
+    result: Array = (beyond & np.isfinite(exact) & np.isfinite(wide)) | special | misplaced
     return result
 
 

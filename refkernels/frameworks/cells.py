@@ -6,8 +6,8 @@
 The kernel's file is loaded once; each session is a fork of that process, so that nothing stays from
 one session to the next. Where its library does not survive a fork (JAX, CuPy, torch on a GPU), each
 session starts an interpreter of its own. Inputs lie in files of the host, which the kernel's
-process maps read-only: it cannot change them, and what a kernel that needs writable arrays leaves
-there is compared afterwards, here.
+process maps read-only. Where a kernel needs writable arrays, the files are compared after each
+call.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ _NO_ARRAYS = (
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a kernel. `slot`: calls of equal layout in one slot have equal pointers; `before`
-    whether the arrays lie against the page before them, not the one behind; `key` makes the NaNs
-    of outputs; `sizes`: bytes of the blocks that are poisoned."""
+    """One call of a kernel. `slot`: calls of equal layout in one slot have equal pointers;
+    `before`: whether the arrays lie against the page before them, not the one behind; `key` seeds
+    the NaNs of outputs; `sizes`: bytes of the blocks that are poisoned."""
 
     direction: str
     inputs: Mapping[str, Any]
@@ -114,7 +114,7 @@ class Cell:
         for name in UNSET if interpreter.source == "managed" else ():
             self._environment.pop(name, None)
         self._process: subprocess.Popen[bytes] | None = None
-        self._come = bytearray()  # read, and not yet asked for
+        self._unread = bytearray()  # from the pipe, for the next `_line` or `_read`
         self._folder = SharedFolder()
         assert self._folder.path is not None
         self.path: Path = self._folder.path
@@ -171,14 +171,14 @@ class Cell:
             env=self._environment,
             start_new_session=True,
         )
-        self._come.clear()
+        self._unread.clear()
         self._send({"fork": self.forks, "source": len(self._source)}, self._source)
         reply = self._line(LOADING)
         if reply is None or reply.get("status") != "ok":
             self._end()
             answered = "" if reply is None else showable(str(reply.get("reason", "")))
-            why = f"no answer in {LOADING:g} s" if reply is None else answered
-            raise FrameworkError(f"the kernel's file cannot be loaded ({why or 'it ended'})")
+            reason = f"no answer in {LOADING:g} s" if reply is None else answered
+            raise FrameworkError(f"the kernel's file cannot be loaded ({reason or 'it ended'})")
         return str(reply.get("arrays"))
 
     def _send(self, message: Mapping[str, Any], content: bytes = b"") -> None:
@@ -192,7 +192,7 @@ class Cell:
     def _line(self, seconds: float) -> dict[str, Any] | None:
         """The next line; None where none comes in time, or the process is gone."""
         deadline = time.monotonic() + seconds
-        while (end := self._come.find(b"\n") + 1) == 0:
+        while (end := self._unread.find(b"\n") + 1) == 0:
             if not self._more(deadline):
                 return None
         text = self._read(end, deadline)
@@ -204,10 +204,10 @@ class Cell:
 
     def _read(self, most: int, deadline: float) -> bytes:
         """Some of the next bytes; none where none come in time."""
-        if not self._come:
+        if not self._unread:
             self._more(deadline)
-        piece = bytes(self._come[:most])
-        del self._come[:most]
+        piece = bytes(self._unread[:most])
+        del self._unread[:most]
         return piece
 
     def _more(self, deadline: float) -> bool:
@@ -218,7 +218,7 @@ class Cell:
         if not select.select([pipe], [], [], max(deadline - time.monotonic(), 0.0))[0]:
             return False
         piece = os.read(pipe, _CHUNK)
-        self._come += piece
+        self._unread += piece
         return bool(piece)
 
     def _end(self) -> None:
@@ -288,13 +288,13 @@ class Session:
         dtypes = {}
         path = self._cell.path / f"slot-{call.slot}"
         for name, value in call.inputs.items():
-            several = isinstance(value, list | tuple)
+            is_list = isinstance(value, list | tuple)
             parts = [
                 _place(array, str(path), content, call.before)
-                for array in (value if several else [value])
+                for array in (value if is_list else [value])
             ]
-            placed[name] = parts if several else parts[0]
-            dtypes[name] = (value[0] if several else value).dtype.name
+            placed[name] = parts if is_list else parts[0]
+            dtypes[name] = (value[0] if is_list else value).dtype.name
         _write(path, content)
         message = {
             "inputs": placed, "dtypes": dtypes, "params": dict(call.params),
@@ -312,10 +312,10 @@ class Session:
         outputs, aliases = {}, []
         deadline = time.monotonic() + LOADING
         for name, header in reply["outputs"].items():
-            several = isinstance(header, list)
-            arrays = [self._array(one, deadline) for one in (header if several else [header])]
-            outputs[showable(name)] = tuple(arrays) if several else arrays[0]
-            if any(one["alias"] for one in (header if several else [header])):
+            is_list = isinstance(header, list)
+            arrays = [self._array(part, deadline) for part in (header if is_list else [header])]
+            outputs[showable(name)] = tuple(arrays) if is_list else arrays[0]
+            if any(part["alias"] for part in (header if is_list else [header])):
                 aliases.append(showable(name))
         waited = time.perf_counter() - begin
         changed = path.read_bytes()[: len(layout)] != layout

@@ -24,7 +24,7 @@ from refkernels.records.files import write_whole
 
 MARKER = "refkernels-complete.json"
 Progress = Callable[[str], None]
-_TOLD = 200  # lines of a step that failed
+_LINES_SHOWN = 200  # lines of a step that failed
 
 
 class CreationFailed(FrameworkError):
@@ -109,7 +109,7 @@ def _build_with(
 def _checked(command: list[str], spec: Spec, progress: Progress) -> None:
     """Run a step and discard its output; if it fails, raise one sentence with the line that names
     the cause."""
-    done = subprocess.run(
+    completed = subprocess.run(
         command,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -117,8 +117,8 @@ def _checked(command: list[str], spec: Spec, progress: Progress) -> None:
         errors="replace",
         env=clean_environment(),
     )
-    if done.returncode != 0:
-        lines = [line for line in done.stdout.splitlines() if line.strip()][-_TOLD:]
+    if completed.returncode != 0:
+        lines = [line for line in completed.stdout.splitlines() if line.strip()][-_LINES_SHOWN:]
         for line in lines:
             progress(f"{spec}: {line.rstrip()}")
         raise _failure(spec, command, lines)
@@ -181,7 +181,7 @@ def clean_environment() -> dict[str, str]:
 
 
 def _fitting_pythons(versions: str) -> Iterator[str]:
-    """Interpreters that run, have venv and fit; one for each minor version, the best first.
+    """Interpreters that run, have venv and fit: one of each minor version, the best first.
 
     The running Python's base comes first (the user works with its version), then those that
     findpython finds, in its order.
@@ -189,14 +189,14 @@ def _fitting_pythons(versions: str) -> Iterator[str]:
     from packaging.specifiers import SpecifierSet
 
     fits = SpecifierSet(versions)
-    seen: set[str] = set()
+    minors: set[str] = set()
     for candidate in _candidates():
         version = _version_if_usable(candidate)
         if version is None or not fits.contains(version, prereleases=True):
             continue
         minor = version.rpartition(".")[0]
-        if minor not in seen:
-            seen.add(minor)
+        if minor not in minors:
+            minors.add(minor)
             yield candidate
 
 
@@ -215,7 +215,7 @@ def _version_if_usable(python: str) -> str | None:
     """X.Y.Z of an interpreter that runs and can make virtual environments with pip."""
     code = "import sys, venv, ensurepip; print('%d.%d.%d' % sys.version_info[:3])"
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             [python, "-c", code],
             capture_output=True,
             text=True,
@@ -224,7 +224,7 @@ def _version_if_usable(python: str) -> str | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip() if done.returncode == 0 else None
+    return completed.stdout.strip() if completed.returncode == 0 else None
 
 
 @contextlib.contextmanager

@@ -44,7 +44,7 @@ class KernelError(ValueError):
 
 @dataclass(frozen=True)
 class KernelFacts:
-    """What a seat's name says about a kernel: `literals` is for its adapter, `python` is its
+    """A kernel as a seat's name describes it: `literals` is for its adapter, `python` is its
     interpreter ("" for this one)."""
 
     op: str
@@ -85,9 +85,9 @@ def read(name: SeatName) -> KernelFacts:
 
 
 def functions(path: Path, op: str | None = None) -> list[str]:
-    """The kernels of a Python file, in its order: names without a leading underscore that it binds
-    at its top level to functions, or to what a call gives (`softmax = torch.compile(f)`), and that
-    say an op. With `op`: those that say it, or all functions where none does.
+    """The kernels of a Python file, in its order: top-level functions, and names that are bound to
+    a call's result (`softmax = torch.compile(f)`). They have no leading underscore and are named
+    after an op. With `op`: those named after it, or all functions where none is.
 
     Raises KernelError for a file that cannot be read, or is no Python.
     """
@@ -106,14 +106,14 @@ def functions(path: Path, op: str | None = None) -> list[str]:
         if isinstance(target, ast.Name)
     ]
     names = [name for name in dict.fromkeys((*defined, *bound)) if not name.startswith("_")]
-    saying = [name for name in names if said(name) is not None and op in (None, said(name))]
-    if op is None or saying:
-        return saying
+    matching = [name for name in names if said(name) is not None and op in (None, said(name))]
+    if op is None or matching:
+        return matching
     return [name for name in names if name in defined]
 
 
 def said(function: str) -> str | None:
-    """The op that a function's name says."""
+    """The op that a function is named after."""
     try:
         return _op_of(function, None)[0].name
     except KernelError:

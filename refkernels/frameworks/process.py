@@ -130,7 +130,7 @@ class WorkerProcess:
 
     def ask(self, message: dict[str, Any], seconds: float) -> dict[str, Any]:
         """Send a request and wait for its answer; raise `NoReply` when none comes."""
-        doing = "starting and importing" if message["do"] == "hello" else _doing(message)
+        doing = "starting and importing" if message["do"] == "hello" else _activity(message)
         if message["do"] == "hello":
             message = {**message, "folder": self._arrays.path and str(self._arrays.path)}
         try:
@@ -216,8 +216,8 @@ class WorkerProcess:
 
         python = interpreter.python
         if interpreter.local:
-            unsaid = {name: value for name, value in PATIENT.items() if name not in os.environ}
-            environment = {**unsaid, **environment}
+            defaults = {name: value for name, value in PATIENT.items() if name not in os.environ}
+            environment = {**defaults, **environment}
         places.check(python)
         if places.is_spec(python):
             spec = execnet.XSpec(python)
@@ -250,7 +250,7 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _doing(message: Mapping[str, Any]) -> str:
+def _activity(message: Mapping[str, Any]) -> str:
     if message["do"] == "sweep":
         return f"sweeping {message['op']} on {message['device']}"
     if message["do"] == "load":

@@ -15,7 +15,7 @@ _LISTED = re.compile(r"Available versions:\s*(.+)")
 
 
 def versions(spec: Spec, wanted: str) -> list[str]:
-    """The versions that `wanted` means, oldest first.
+    """The versions that `wanted` names, oldest first.
 
     wanted  "1.9..2.13", the releases of the package index from 1.9 to any 2.13; "1.9.0,2.6.0",
             exactly these; either side of the dots may be empty
@@ -27,21 +27,21 @@ def versions(spec: Spec, wanted: str) -> list[str]:
     try:
         if dots:
             ends = [Version(end) if end else None for end in (first, last)]
-            chosen = [version for version in _released(spec) if _within(version, *ends)]
+            parsed = [version for version in _released(spec) if _within(version, *ends)]
         else:
-            chosen = [Version(part.strip()) for part in wanted.split(",")]
+            parsed = [Version(part.strip()) for part in wanted.split(",")]
     except InvalidVersion as error:
         raise FrameworkError(
             f"--versions {wanted!r}: {error}: write 1.9..2.13, or 1.9.0,2.6.0"
         ) from None
-    named = [str(version) for version in sorted(set(chosen))]
-    if len(named) < 2:
-        few = named[0] if named else "none"
+    releases = [str(version) for version in sorted(set(parsed))]
+    if len(releases) < 2:
+        meant = releases[0] if releases else "none"
         raise FrameworkError(
-            f"--versions {wanted!r} means {few} of the versions of {spec.name}: at least two are "
+            f"--versions {wanted!r} means {meant} of the versions of {spec.name}: at least two are "
             "needed"
         )
-    return named
+    return releases
 
 
 def _within(version: Version, first: Version | None, last: Version | None) -> bool:
@@ -55,19 +55,19 @@ def _released(spec: Spec) -> list[Version]:
     """The final releases for this Python and platform."""
     distribution = spec.framework.distributions[0]
     command = [sys.executable, "-m", "pip", "index", "versions", distribution]
-    done = subprocess.run(
+    completed = subprocess.run(
         [*command, "--disable-pip-version-check"],
         capture_output=True,
         text=True,
         errors="replace",
         env=clean_environment(),
     )
-    listed = _LISTED.search(done.stdout)
-    if listed is None:
-        last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
+    match = _LISTED.search(completed.stdout)
+    if match is None:
+        last = (completed.stderr.strip().splitlines() or ["it printed nothing"])[-1]
         raise FrameworkError(
             f"`pip index versions {distribution}` lists nothing ({last}): name the versions, such "
             "as --versions 1.9.0,2.6.0"
         )
-    releases = [Version(part.strip()) for part in listed[1].split(",")]
+    releases = [Version(part.strip()) for part in match[1].split(",")]
     return [version for version in releases if not version.is_prerelease]

@@ -4,8 +4,8 @@
     element changed · the rows in another order · easy and hard rows · other scales · three more
     contents · the first once more
 
-Every answer is judged. The answers to the first content should have the same bits; where they do
-not, and all are right, the kernel is not deterministic, which is said and no fault.
+Every answer is judged. The answers to the first content should have the same bits. Where they do
+not, and all are right, the kernel is not deterministic, which is reported and is no fault.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class Protocol:
     calls: list[Call]
 
     def stale(self, replies: list[Reply], wrong: list[int]) -> int | None:
-        """The number of a wrong call that was answered as an earlier call of another content was,
-        and rightly; None where there is none."""
+        """The number of a wrong call whose answer is the right one to an earlier call of another
+        content; None where there is none."""
         for i in wrong:
             earlier = [j for j in range(i) if not _alike(self.challenges[i], self.challenges[j])]
-            told = [replies[j].outputs for j in earlier if j not in wrong]
-            if any(_same_bits(replies[i].outputs, one) for one in told):
+            earlier_outputs = [replies[j].outputs for j in earlier if j not in wrong]
+            if any(_same_bits(replies[i].outputs, outputs) for outputs in earlier_outputs):
                 return i
         return None
 
@@ -50,7 +50,7 @@ class Protocol:
     def deterministic(self, replies: list[Reply]) -> bool:
         """Whether the answers to the first content have the same bits."""
         answers = [replies[i].outputs for i in _SAME if i < len(replies) and replies[i].outputs]
-        return all(_same_bits(one, answers[0]) for one in answers[1:])
+        return all(_same_bits(answer, answers[0]) for answer in answers[1:])
 
 
 def protocol(drawer: Drawer, rng: np.random.Generator) -> Protocol:
@@ -65,10 +65,12 @@ def protocol(drawer: Drawer, rng: np.random.Generator) -> Protocol:
         other("mixed"), other("scales"), other("positive"), other("powers"), other("typical"),
         first,
     ]  # fmt: skip
-    calls = [call_of(one, 1 << 20 | i, slot=int(i == 3)) for i, one in enumerate(order)]
+    calls = [call_of(challenge, 1 << 20 | i, slot=int(i == 3)) for i, challenge in enumerate(order)]
     numbered = tuple(
-        replace(one, family="calls", name=f"call {i + 1} of 12", _standards=one._standards)
-        for i, one in enumerate(order)
+        replace(
+            challenge, family="calls", name=f"call {i + 1} of 12", _standards=challenge._standards
+        )
+        for i, challenge in enumerate(order)
     )
     return Protocol(numbered, calls)
 
@@ -99,20 +101,20 @@ def _permuted(drawer: Drawer, challenge: Challenge, rng: np.random.Generator) ->
     return replace(challenge, inputs={**challenge.inputs, **moved}, _standards={})
 
 
-def _alike(one: Challenge, other: Challenge) -> bool:
+def _alike(challenge: Challenge, other: Challenge) -> bool:
     return all(
         np.array_equal(array, other.inputs[name], equal_nan=True)
-        for name, array in one.floats.items()
+        for name, array in challenge.floats.items()
     )
 
 
-def _same_bits(one: Any, other: Any) -> bool:
-    if one.keys() != other.keys():
+def _same_bits(a: Any, b: Any) -> bool:
+    if a.keys() != b.keys():
         return False
     return all(
-        isinstance(one[name], np.ndarray)
-        and isinstance(other[name], np.ndarray)
-        and one[name].dtype == other[name].dtype
-        and one[name].tobytes() == other[name].tobytes()
-        for name in one
+        isinstance(a[name], np.ndarray)
+        and isinstance(b[name], np.ndarray)
+        and a[name].dtype == b[name].dtype
+        and a[name].tobytes() == b[name].tobytes()
+        for name in a
     )

@@ -71,12 +71,12 @@ class Drawer:
         built = [self._built(case) for case in self._cases()[:8]]
         takes = self.op.takes(self.direction)
         signed = {n for arrays, _ in built for n, a in arrays.items() if _floats(a) and _low(a) < 0}
-        shown = {n for arrays, _ in built for n, a in arrays.items() if _floats(a)}
-        positive = {n for n in takes if n in shown and n not in signed}
-        if not self.op.elementwise:  # one element without an answer leaves the whole without
+        floating = {n for arrays, _ in built for n, a in arrays.items() if _floats(a)}
+        positive = {n for n in takes if n in floating and n not in signed}
+        if not self.op.elementwise:  # one element without an answer spoils the whole output
             usual = [arrays for arrays, params in built if params == dict(self.op.params)]
             smallest = min(usual, key=_elements, default={})
-            positive |= {n for n in shown if self._spoils(n, smallest)}
+            positive |= {n for n in floating if self._spoils(n, smallest)}
         return data.roles_of(self.op, self.direction, frozenset(positive))
 
     def _spoils(self, name: str, arrays: Mapping[str, Any]) -> bool:
@@ -89,7 +89,8 @@ class Drawer:
             for given in (arrays, {**arrays, name: negative})
         ]
         usual, spoilt = (
-            [bool(np.all(np.isnan(to_float64(array)))) for array in one.values()] for one in answers
+            [bool(np.all(np.isnan(to_float64(array)))) for array in outputs.values()]
+            for outputs in answers
         )
         return all(spoilt) and not any(usual)
 
@@ -114,25 +115,27 @@ class Drawer:
     @property
     def ranked(self) -> bool:
         """Whether the signature leaves the number of leading axes open."""
-        return self.free and any(one.rows for one in self._needed.values())
+        return self.free and any(argument.rows for argument in self._needed.values())
 
     @cached_property
     def free(self) -> bool:
         """Whether the signature alone says what shapes there may be: no integers, no lists, and
         letters whose lengths do not follow from others', as a convolution's gradient's do."""
-        if any(one.kind != "float" or one.several for one in self._needed.values()):
+        if any(argument.kind != "float" or argument.several for argument in self._needed.values()):
             return False
         rng = np.random.default_rng(0)
         shapes = (self._shapes(rng, 0) for _ in range(_TRIES))
         return bool(self.lengths) or any(
-            any(self._drawn("typical", data.typical, rng, one)) for one in shapes
+            any(self._drawn("typical", data.typical, rng, drawn)) for drawn in shapes
         )
 
     @property
     def _masks(self) -> frozenset[str]:
         """The optional inputs of integers or truth values, which only the cases give."""
         given = {
-            n for n, one in self.roles.arguments.items() if one.optional and one.kind != "float"
+            n
+            for n, argument in self.roles.arguments.items()
+            if argument.optional and argument.kind != "float"
         }
         return frozenset(given - self.left_out)
 
@@ -140,9 +143,9 @@ class Drawer:
     def _needed(self) -> dict[str, Any]:
         """The arrays that are given: the optional ones of integers or truth values are not."""
         return {
-            name: one
-            for name, one in self.roles.arguments.items()
-            if name not in self.left_out and not (one.optional and one.kind != "float")
+            name: argument
+            for name, argument in self.roles.arguments.items()
+            if name not in self.left_out and not (argument.optional and argument.kind != "float")
         }
 
     def _some(self, family: str, rng: np.random.Generator, size: int) -> Iterator[Challenge]:
@@ -152,8 +155,8 @@ class Drawer:
         if self.free:
             for _ in range(_TRIES):
                 shapes = self._shapes(rng, size, exact=family == "exact")
-                if found := list(self._drawn(family, draw, rng, shapes)):
-                    yield from found
+                if challenges := list(self._drawn(family, draw, rng, shapes)):
+                    yield from challenges
                     break
         if not self.free or (self._masks and not self.lengths):
             yield from self._on_case(family, draw, rng, size)
@@ -170,8 +173,8 @@ class Drawer:
         )
 
     def typicals(self, rng: np.random.Generator, axes: int) -> list[Challenge]:
-        """An ordinary challenge with so many leading axes, where the op has one: what a kernel is
-        asked first."""
+        """An ordinary challenge with so many leading axes, where the op has one: the first question
+        to a kernel."""
         return list(self._typical(rng, (*(2,) * (axes - 1), 5) if axes else ()))
 
     def _typical(self, rng: np.random.Generator, leading: tuple[int, ...]) -> Iterator[Challenge]:
@@ -180,8 +183,8 @@ class Drawer:
             return
         for _ in range(_TRIES):
             shapes = self._shapes(rng, 0, leading=leading)
-            if found := list(self._drawn("calls", data.typical, rng, shapes)):
-                yield from found
+            if challenges := list(self._drawn("calls", data.typical, rng, shapes)):
+                yield from challenges
                 return
 
     def large(
@@ -214,15 +217,15 @@ class Drawer:
     ) -> Shapes:
         """Shapes of a family: lengths drawn by letter, no more work than the round allows."""
         arguments = self._needed.values()
-        letters = list(dict.fromkeys(x for one in arguments for x in one.own))
-        most = data.longest_exact(self._format) // 2 if exact else 1 << 30
+        letters = list(dict.fromkeys(x for argument in arguments for x in argument.own))
+        longest = data.longest_exact(self._format) // 2 if exact else 1 << 30
         rows = _ROWS[size][int(rng.integers(len(_ROWS[size])))] if leading is None else leading
         if self.roles.first is None and leading is None:
             rows = (*rows, int(rng.choice(LENGTHS[size])))
         rows = self._leading(rows)
         lengths: dict[str, int] = {}
         for _ in range(_TRIES):
-            lengths = {x: self._length(x, rng, size, most) for x in letters}
+            lengths = {x: self._length(x, rng, size, longest) for x in letters}
             if math.prod(lengths.values()) * math.prod(rows) <= _WORK[size]:
                 break
         return self._of_lengths(lengths, rows)
@@ -232,36 +235,36 @@ class Drawer:
         does not take so many."""
         if not self.axes or len(rows) in self.axes:
             return rows
-        number = min(self.axes, key=lambda one: (abs(one - len(rows)), one))
+        number = min(self.axes, key=lambda count: (abs(count - len(rows)), count))
         return (*(2,) * (number - len(rows)), *rows[len(rows) - min(number, len(rows)) :])
 
-    def _length(self, letter: str, rng: np.random.Generator, size: int, most: int) -> int:
-        own = (self.lengths or {}).get(letter)
-        fitting = [n for n in LENGTHS[size] if n <= most] or [max(min(most, 4), 1)]
-        return int(rng.choice(own or fitting))
+    def _length(self, letter: str, rng: np.random.Generator, size: int, longest: int) -> int:
+        allowed = (self.lengths or {}).get(letter)
+        fitting = [n for n in LENGTHS[size] if n <= longest] or [max(min(longest, 4), 1)]
+        return int(rng.choice(allowed or fitting))
 
     def _of_lengths(self, lengths: Mapping[str, int], rows: tuple[int, ...]) -> Shapes:
         return {
-            name: (*(rows if one.rows else ()), *(lengths[x] for x in one.own))
-            for name, one in self._needed.items()
+            name: (*(rows if argument.rows else ()), *(lengths[x] for x in argument.own))
+            for name, argument in self._needed.items()
         }
 
     def _odd_shapes(self, rng: np.random.Generator, size: int) -> Iterator[Shapes]:
         """Of each letter in turn 1, 0 and a large prime; no rows, and a single one without axis."""
-        letters = list(dict.fromkeys(x for one in self._needed.values() for x in one.own))
+        letters = list(dict.fromkeys(x for argument in self._needed.values() for x in argument.own))
         others = self._lengths({x: int(rng.choice(LENGTHS[0])) for x in letters}, rng)
         free = [x for x in letters if x not in (self.lengths or {})]
-        few = self._leading((2,))
+        two_rows = self._leading((2,))
         for letter in free:
-            yield self._of_lengths({**others, letter: 1}, few)
-        if any(one.rows for one in self._needed.values()):
+            yield self._of_lengths({**others, letter: 1}, two_rows)
+        if any(argument.rows for argument in self._needed.values()):
             yield self._of_lengths(self._lengths(others, rng), self._leading((0,)))
             if 0 in self.axes:
                 yield self._of_lengths(self._lengths(others, rng), ())
         for letter in free:
             large = (127, 1021, 8191)[size] if len(letters) < 3 else (67, 257, 1021)[size]
-            yield self._of_lengths({**others, letter: large}, few)
-            yield self._of_lengths({**others, letter: 0}, few)
+            yield self._of_lengths({**others, letter: large}, two_rows)
+            yield self._of_lengths({**others, letter: 0}, two_rows)
         if not letters:
             yield self._of_lengths({}, self._leading(((127, 1021, 65537)[size],)))
 
@@ -305,21 +308,21 @@ class Drawer:
         """Typical numbers in arrays that are not dense."""
         for _ in range(_TRIES):
             shapes = self._shapes(rng, 0)
-            for one in self._drawn("strides", data.typical, rng, shapes):
-                laid = {name: layout(array) for name, array in one.floats.items()}
+            for challenge in self._drawn("strides", data.typical, rng, shapes):
+                laid = {name: layout(array) for name, array in challenge.floats.items()}
                 changed = {name: array for name, array in laid.items() if array is not None}
                 if changed:
-                    arrays = {**one.inputs, **changed}
-                    yield self._challenge("strides", arrays, one.params, plain=False)
+                    arrays = {**challenge.inputs, **changed}
+                    yield self._challenge("strides", arrays, challenge.params, plain=False)
                 return
 
     def _cases(self) -> list[Any]:
-        found = [
+        matching = [
             case
             for case in core(self.op.cases(), self.dtype)
             if self.dtype in case.dtypes and self.direction in case.directions
         ]
-        return found or [case for case in self.op.cases() if self.dtype in case.dtypes]
+        return matching or [case for case in self.op.cases() if self.dtype in case.dtypes]
 
     @in_default_mode
     def _built(self, case: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -344,9 +347,9 @@ class Drawer:
     ) -> Iterator[Challenge]:
         """A case's shapes, integers and params, with other floats."""
         cases = [self._built(case) for case in self._cases()]
-        fitting = [one for one in cases if 0 < _elements(one[0]) <= _ELEMENTS[size]]
+        fitting = [built for built in cases if 0 < _elements(built[0]) <= _ELEMENTS[size]]
         if self.free:
-            fitting = [one for one in fitting if self._masks & one[0].keys()]
+            fitting = [built for built in fitting if self._masks & built[0].keys()]
         if not fitting:
             return
         inputs, params = fitting[int(rng.integers(len(fitting)))]
@@ -394,7 +397,9 @@ def _low(array: Array) -> float:
 
 
 def _elements(inputs: Mapping[str, Any]) -> int:
-    arrays = [a for one in inputs.values() for a in (one if isinstance(one, list) else [one])]
+    arrays = [
+        a for value in inputs.values() for a in (value if isinstance(value, list) else [value])
+    ]
     return sum(np.asarray(array).size for array in arrays)
 
 

@@ -86,19 +86,19 @@ def positive(rng: np.random.Generator, shapes: Shapes, roles: Roles, format: For
 
 def integers(rng: np.random.Generator, shapes: Shapes, roles: Roles, format: Format) -> Any:
     """The first input odd, and of more bits than a narrower format has; the others -1, 0 and 1.
-    All together stay below 2^(p of the accumulator): in a longer row, all but so many places of the
+    All sums stay below 2^p, p that of the accumulator: in a longer row, the other places of the
     first input are 0."""
     bits = {24: 12, 53: 26}.get(format.p, format.p)
-    most = longest_exact(format) // 2
+    longest = longest_exact(format) // 2
     drawn = {}
     for i, (name, shape) in enumerate(shapes.items()):
         if i == 0:
             half = rng.integers(2 ** (bits - 2), 2 ** (bits - 1), shape)
             drawn[name] = (2.0 * half + 1.0) * rng.choice((-1.0, 1.0), shape)
             axis = roles.along[name]
-            if axis is not None and shape and shape[axis] > most:
+            if axis is not None and shape and shape[axis] > longest:
                 rows = _rows(drawn[name], axis)
-                rows[..., rng.permutation(rows.shape[-1])[most:]] = 0.0
+                rows[..., rng.permutation(rows.shape[-1])[longest:]] = 0.0
         else:
             drawn[name] = rng.choice((-1.0, 0.0, 1.0), shape)
     return drawn
@@ -175,7 +175,7 @@ def mixed(rng: np.random.Generator, shapes: Shapes, roles: Roles, format: Format
     if name not in shapes or not result[name].size or not result[name].ndim:
         return result
     axis = roles.along[name]
-    views = [_rows(one[name], -1 if axis is None else axis) for one in drawn]
+    views = [_rows(arrays[name], -1 if axis is None else axis) for arrays in drawn]
     which = rng.integers(0, len(kinds) + 2, views[0].shape[:-1])
     for i, view in enumerate(views):
         views[0][which == i] = view[which == i]
@@ -187,11 +187,11 @@ def mixed(rng: np.random.Generator, shapes: Shapes, roles: Roles, format: Format
 
 
 def special(rng: np.random.Generator, shapes: Shapes, roles: Roles, format: Format) -> Any:
-    """In the first input: one of a few in one row after the other, every fourth row without. Not in
-    a cotangent: what an infinite one gives, NaN or infinity, depends on the form."""
+    """Special values in the first input, of another kind in each row; every fourth row has none. A
+    cotangent has none: whether an infinite one gives NaN or infinity depends on the form."""
     drawn = typical(rng, shapes, roles, format)
-    others = [one for one in shapes if one != roles.cotangent]
-    rowed = [one for one in others if roles.along[one] is not None]
+    others = [other for other in shapes if other != roles.cotangent]
+    rowed = [other for other in others if roles.along[other] is not None]
     name = next(iter(rowed or others), "")
     if name not in shapes or not drawn[name].size or not drawn[name].ndim:
         return drawn

@@ -24,7 +24,7 @@ def outputs_told(challenge: Challenge) -> tuple[str, ...]:
     return tuple(
         name
         for name, right in standard.rounded.items()
-        if right.size and not any(accepted(standard, name, one) for one in of(challenge, right))
+        if right.size and not any(accepted(standard, name, decoy) for decoy in of(challenge, right))
     )
 
 
@@ -40,10 +40,10 @@ def of(challenge: Challenge, right: Array) -> Iterator[Array]:
             yield np.ascontiguousarray(array).reshape(right.shape).astype(right.dtype)
             break
     wide = to_float64(right)
-    known = wide[np.isfinite(wide)]
-    if known.size > 1:  # of one number it would be the answer
+    finite = wide[np.isfinite(wide)]
+    if finite.size > 1:  # the median of one number is the answer
         with np.errstate(over="ignore"):
-            yield np.full_like(right, np.sort(known)[known.size // 2])
+            yield np.full_like(right, np.sort(finite)[finite.size // 2])
     if right.size > 1:
         axis = 0 if right.shape[0] > 1 else int(np.argmax(right.shape))
         yield np.roll(right, 1, axis=axis)

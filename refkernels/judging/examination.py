@@ -1,7 +1,7 @@
 """An examination: the challenges of one op, dtype and seed, round after round.
 
-A truth is computed when a kernel's answer is first held to it, never before. Where several kernels
-share examinations, it stays for the next.
+A truth is computed when the first answer is compared with it, never before. Kernels that share
+examinations share their truths.
 """
 
 from __future__ import annotations
@@ -63,11 +63,13 @@ class Examination:
         return self._told[id(challenge)]
 
     def shown(self, answered: Sequence[Challenge]) -> mutants.Shown:
-        """What these challenges, which a kernel has answered, would have seen."""
-        key = tuple(id(one) for one in answered)
+        """The mutants and errors that these challenges, answered by a kernel, would have caught."""
+        key = tuple(id(challenge) for challenge in answered)
         if key not in self._shown:
-            telling = [one for one in answered if one.plain and self.told(one)]
-            self._shown[key] = mutants.shown(telling, self.drawer.roles)
+            decisive = [
+                challenge for challenge in answered if challenge.plain and self.told(challenge)
+            ]
+            self._shown[key] = mutants.shown(decisive, self.drawer.roles)
         return self._shown[key]
 
 
@@ -87,8 +89,8 @@ class Examinations:
         lengths: Mapping[str, Sequence[int]] | None = None,
         axes: frozenset[int] = AXES,
     ) -> Examination:
-        """That of a kernel which takes these inputs, lengths and numbers of axes."""
-        only = tuple((letter, tuple(some)) for letter, some in sorted((lengths or {}).items()))
+        """The examination for kernels that take these inputs, lengths and numbers of axes."""
+        only = tuple((letter, tuple(values)) for letter, values in sorted((lengths or {}).items()))
         key = id(op), direction, dtype, seed, left_out, only, axes
         if key not in self._kept:
             self._kept[key] = Examination(op, direction, dtype, seed, left_out, lengths, axes)

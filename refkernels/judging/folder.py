@@ -1,10 +1,10 @@
-"""A folder of kernels, judged one after another: what is done is kept, so that it can go on.
+"""A folder of kernels, judged one after another. Finished judgements are kept: a run can resume.
 
     OUT/judgements.jsonl     a record for each kernel: its Judgement, or why it could not be judged
 
-The kernels of one op share a seed, and so the truths. It is drawn anew when the work goes on: until
-it ends, a seed lies in no file but in the records of what is judged already. A record names its
-file's digest: what has changed since is judged again.
+The kernels of one op share a seed, and so their truths. A resumed run draws a new seed: until a run
+ends, a seed is written only in the records of kernels that are judged already. A record has its
+file's digest; a file that has changed since is judged again.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class JudgementJournal(Journal):
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of every kernel: arguments of `judge`, and the interpreter for each."""
+    """The question to every kernel: arguments of `judge`, and the interpreter."""
 
     op: str | None = None
     dtype: str = "float32"
@@ -64,26 +64,26 @@ class Question:
         """The question as the folder keeps it."""
         return {
             "op": self.op, "dtype": self.dtype, "level": self.level, "seed": self.seed,
-            "lengths": {letter: list(some) for letter, some in (self.lengths or {}).items()},
+            "lengths": {letter: list(values) for letter, values in (self.lengths or {}).items()},
             "device": self.device, "python": self.python,
         }  # fmt: skip
 
 
 def found(folder: Path, op: str | None = None) -> tuple[list[tuple[Path, str]], list[Json]]:
-    """The kernels of a folder's Python files, and a record for every file that is none."""
-    named, refused = [], []
+    """The kernels of a folder's Python files, and a record for every file without one."""
+    accepted, refused = [], []
     for path in sorted(folder.glob("*.py")):
         if showable(path.name) != path.name:
-            why = "Its name has characters that no page can show: rename it."
-            refused.append(_refusal(showable(str(path)), op, why))
+            reason = "Its name has characters that no page can show: rename it."
+            refused.append(_refusal(showable(str(path)), op, reason))
             continue
         try:
             functions = kernels.functions(path, op)
         except kernels.KernelError as error:
             refused.append(_refusal(str(path), op, showable(f"{error}.")))
             continue
-        named += [(path, function) for function in functions]
-    return named, refused
+        accepted += [(path, function) for function in functions]
+    return accepted, refused
 
 
 def judge_all(
@@ -98,30 +98,32 @@ def judge_all(
     Raises ValueError, one sentence, for a folder without kernels, JournalError for an `out` that
     holds other work.
     """
-    named, refused = found(folder, question.op)
-    if not named:
+    accepted, refused = found(folder, question.op)
+    if not accepted:
         raise ValueError(
             f"{folder} has no kernel: a Python file in it whose function says its op by name, such "
             "as my_softmax, or any function with --op."
         )
     journal = JudgementJournal(out, {"folder": str(folder), **question.record}, resume)
-    seats = sorted(_seats(named, question), key=lambda one: one.op)
+    seats = sorted(_seats(accepted, question), key=lambda seat: seat.op)
     finished = journal.records() if journal.complete else []
-    names = [one["kernel"] for one in refused] + [one.name for one in seats]
-    before = {one.get("kernel"): one for one in finished} or dict(journal.done)
-    kept = {one.name for one in seats if before.get(one.name, {}).get("file") == one.digest}
-    if [one.get("kernel") for one in finished] == names and len(kept) == len(seats):
+    names = [record["kernel"] for record in refused] + [seat.name for seat in seats]
+    previous = {record.get("kernel"): record for record in finished} or dict(journal.done)
+    unchanged = {
+        seat.name for seat in seats if previous.get(seat.name, {}).get("file") == seat.digest
+    }
+    if [record.get("kernel") for record in finished] == names and len(unchanged) == len(seats):
         return finished
-    for name in kept - journal.done.keys():
-        journal.add(name, before[name])
+    for name in unchanged - journal.done.keys():
+        journal.add(name, previous[name])
     seed = secrets.randbits(48) if question.seed is None else question.seed
     shared: dict[str, Examinations] = {}
     for number, seat in enumerate(seats):
         progress(number, len(seats), seat.name)
-        if seat.name in kept:
+        if seat.name in unchanged:
             continue
         if seat.op not in shared:
-            shared = {seat.op: Examinations()}  # the truths of the last op are not needed any more
+            shared = {seat.op: Examinations()}  # drops the truths of the last op
         result = _judged(seat.name, question, seed, shared[seat.op])
         journal.add(seat.name, {**result, "file": seat.digest})
     progress(len(seats), len(seats), "")
@@ -131,18 +133,18 @@ def judge_all(
 
 
 class _Seat(NamedTuple):
-    """A kernel's name, with what belongs to it, its op, and its file's digest."""
+    """A kernel's name with its settings, its op, and its file's digest."""
 
     name: str
     op: str
     digest: str
 
 
-def _seats(named: Sequence[tuple[Path, str]], question: Question) -> list[_Seat]:
+def _seats(accepted: Sequence[tuple[Path, str]], question: Question) -> list[_Seat]:
     from refkernels.seat_names import Kernel, SeatName, with_setting
 
     seats = []
-    for path, function in named:
+    for path, function in accepted:
         name = SeatName(kernel=Kernel(str(path), function))
         if question.op != kernels.said(function):
             name = with_setting(name, "op", question.op)
@@ -160,13 +162,13 @@ def _judged(seat: str, question: Question, seed: int, shared: Examinations) -> J
         ).to_dict()  # fmt: skip
     except (ValueError, catalog.FrameworkError) as error:
         return _refusal(seat, question.op, showable(f"{str(error).rstrip('.')}."))
-    except Exception as error:  # what one kernel does to the judge ends no folder
-        why = f"The judge failed on it ({type(error).__name__}: {error})."
-        return _refusal(seat, question.op, showable(why))
+    except Exception as error:  # one kernel that breaks the judge does not stop the folder
+        reason = f"The judge failed on it ({type(error).__name__}: {error})."
+        return _refusal(seat, question.op, showable(reason))
 
 
-def _refusal(kernel: str, op: str | None, why: str) -> Json:
+def _refusal(kernel: str, op: str | None, reason: str) -> Json:
     return {
         "schema": SCHEMA, "kind": "judgement", "kernel": kernel, "op": op, "direction": "",
-        "dtype": "", "verdict": NOT_JUDGED, "why": why,
+        "dtype": "", "verdict": NOT_JUDGED, "why": reason,
     }  # fmt: skip

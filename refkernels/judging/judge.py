@@ -54,14 +54,16 @@ _SMALLEST, _LARGEST = 16, 1 << 14  # elements of an answer whose cause is looked
 
 @dataclass
 class _Findings:
-    """What came out so far. `asked`: of each family, how many challenges were not declined;
-    `answered`: those with an answer, right or wrong; `refused`: with their wrong answers and
-    faults; `failed`: without an answer; `declined`: families of which a challenge was declined that
-    a kernel may decline, `owed`, of which one that it must take; `given`: the outputs seen."""
+    """The findings so far. `asked`: by family, the number of challenges that were not declined;
+    `by_family` and `by_output`: of these, the number that reject every decoy, of some output and of
+    each; `answered`: the challenges with an answer, right or wrong; `refused`: those answered
+    wrongly, with answer and fault; `failed`: those without an answer; `declined`: the families of
+    challenges that the kernel declined and may decline; `owed`: those that it declined and must
+    take; `given`: the outputs seen."""
 
     asked: Counter[str] = field(default_factory=Counter)
-    telling: Counter[str] = field(default_factory=Counter)
-    told: Counter[str] = field(default_factory=Counter)
+    by_family: Counter[str] = field(default_factory=Counter)
+    by_output: Counter[str] = field(default_factory=Counter)
     refused: list[tuple[Challenge, Reply, Fault]] = field(default_factory=list)
     failed: list[tuple[Challenge, Reply]] = field(default_factory=list)
     answered: list[Challenge] = field(default_factory=list)
@@ -85,11 +87,12 @@ class _Findings:
             self.asked[challenge.family] += 1
             self.failed.append((challenge, reply))
 
-    def fault(self, challenge: Challenge, reply: Reply, told: Sequence[str]) -> Fault | None:
-        """Count an answer to a challenge that tells some outputs from decoys; its fault."""
+    def fault(self, challenge: Challenge, reply: Reply, decisive: Sequence[str]) -> Fault | None:
+        """Count an answer; its fault. `decisive`: the outputs of which its challenge rejects every
+        decoy."""
         self.asked[challenge.family] += 1
-        self.telling[challenge.family] += bool(told)
-        self.told.update({name for name in told if name in reply.outputs})
+        self.by_family[challenge.family] += bool(decisive)
+        self.by_output.update({name for name in decisive if name in reply.outputs})
         self.answered.append(challenge)
         fault = challenge.fault(reply.outputs, self.given)
         self.given = self.given.union(reply.outputs)
@@ -128,7 +131,7 @@ def judge(
     Raises ValueError for an unknown op, dtype, level or letter, TypeError for a dtype or level that
     is no string, FrameworkError for a kernel that cannot be run at all; each is one sentence.
     """
-    begin = time.monotonic()
+    start = time.monotonic()
     dtype, level = as_text(dtype, "dtype"), as_text(level, "level")
     if dtype not in DTYPES:
         raise ValueError(f"dtype is {quoted(dtype)}: {instead(dtype, DTYPES)}.")
@@ -143,43 +146,47 @@ def judge(
     spec, seat = catalog.seat(str(name))
     if spec.framework.kernel is None:
         raise catalog.FrameworkError(f"{kernel} is no kernel, which is FILE.py:FUNCTION")
-    known = get(str(spec.framework.kernel["op"])) if not isinstance(op, Op) else op
+    record = get(str(spec.framework.kernel["op"])) if not isinstance(op, Op) else op
     direction: Direction = spec.framework.kernel["direction"]
-    chosen = secrets.randbits(48) if seed is None else seed
+    drawn_seed = secrets.randbits(48) if seed is None else seed
     time_taken: Mapping[str, Any] | None = None
     with Kernel(spec.framework, environments.find(spec), seat.device or device) as running:
         shared = examinations or Examinations()
-        one = _examination(running, shared, known, direction, dtype, chosen, lengths)
+        examination = _examination(running, shared, record, direction, dtype, drawn_seed, lengths)
         findings = _Findings()
-        _protocol(running, one, findings)
+        _protocol(running, examination, findings)
         rounds, limit = LEVELS[level]
         for number in range(rounds):
-            if number and (findings.wrong or time.monotonic() - begin > limit):
+            if number and (findings.wrong or time.monotonic() - start > limit):
                 break
-            _ask(running, one, number, findings, begin + 2.0 * limit)
+            _ask(running, examination, number, findings, start + 2.0 * limit)
         if times and not (findings.wrong or running.hung):
-            time_taken = _timed(running, one, findings)
+            time_taken = _timed(running, examination, findings)
         flags = [*findings.flags, *([] if running.guarded else ["unguarded"])]
         if running.outside:
             findings.unfair.clear()
-    verdict, reasons = _verdict(findings, known, direction, running)
-    shown = one.shown(findings.answered) if verdict == RIGHT else None
-    axes = one.drawer.axes if one.drawer.ranked and one.drawer.axes != AXES else frozenset[int]()
+    verdict, reasons = _verdict(findings, record, direction, running)
+    shown = examination.shown(findings.answered) if verdict == RIGHT else None
+    axes = (
+        examination.drawer.axes
+        if examination.drawer.ranked and examination.drawer.axes != AXES
+        else frozenset[int]()
+    )
     result = Judgement(
-        kernel, known.name, direction, dtype, verdict, chosen, level, tuple(reasons),
-        {f: (asked, findings.telling[f]) for f, asked in findings.asked.items()},
+        kernel, record.name, direction, dtype, verdict, drawn_seed, level, tuple(reasons),
+        {f: (asked, findings.by_family[f]) for f, asked in findings.asked.items()},
         () if shown is None else shown.killed, () if shown is None else shown.alive,
         {n: ulp for n, ulp in (shown.smallest if shown else {}).items() if n in findings.given},
         max((max(a.shape, default=1) for c in findings.answered for a in c.floats.values()),
             default=0),
         tuple(dict.fromkeys(findings.declined)),
-        {letter: tuple(some) for letter, some in (lengths or {}).items()},
+        {letter: tuple(values) for letter, values in (lengths or {}).items()},
         tuple(sorted(axes)),
         tuple(dict.fromkeys(flags)), time=time_taken if verdict == RIGHT else None,
     )  # fmt: skip
     if causes and verdict in (WRONG, UNFAIR):
         result = replace(result, cause=_cause(findings))
-    return replace(result, seconds=round(time.monotonic() - begin, 2))
+    return replace(result, seconds=round(time.monotonic() - start, 2))
 
 
 def _examination(
@@ -191,17 +198,17 @@ def _examination(
     seed: int,
     lengths: Mapping[str, Sequence[int]] | None,
 ) -> Examination:
-    """The examination with the inputs that the kernel takes, all or some of the optional ones, and
-    with as many leading axes. What it does not take, it refuses by raising an exception."""
+    """The examination with the optional inputs and the numbers of leading axes that the kernel
+    takes. It refuses others by raising an exception."""
     whole = shared.of(op, direction, dtype, seed, lengths=lengths)
-    letters = {x for one in whole.drawer.roles.arguments.values() for x in one.own}
+    letters = {x for argument in whole.drawer.roles.arguments.values() for x in argument.own}
     if unknown := [letter for letter in lengths or {} if letter not in letters]:
         raise ValueError(
             f"{op.name} has no letter {quoted(unknown[0])}: {instead(unknown[0], letters)}."
         )
-    taken = [name for name in op.optional if name in whole.drawer.roles.arguments]
-    for number in range(len(taken) + 1):
-        for left_out in itertools.combinations(taken, number):
+    optional = [name for name in op.optional if name in whole.drawer.roles.arguments]
+    for number in range(len(optional) + 1):
+        for left_out in itertools.combinations(optional, number):
             part = shared.of(op, direction, dtype, seed, frozenset(left_out), lengths)
             rng = np.random.default_rng([seed, 1 << 21])
             if (axes := _axes_taken(running, part.drawer, rng)) or running.hung:
@@ -212,22 +219,24 @@ def _examination(
 
 
 def _axes_taken(running: Kernel, drawer: Drawer, rng: np.random.Generator) -> frozenset[int]:
-    """The numbers of leading axes with which the kernel raises no exception: all, where the op does
-    not leave them open; none, where it raises one with each."""
+    """The numbers of leading axes with which the kernel raises no exception: all where the op does
+    not leave them open, none where every number raises one."""
     refused = set()
-    asked = {axes: drawer.typicals(rng, axes) for axes in ((1, 0, 2, 3) if drawer.ranked else (1,))}
-    for axes, challenges in asked.items():
-        for one in challenges:
-            if running.answer(one).status in ("error", "unsupported"):
+    by_axes = {
+        axes: drawer.typicals(rng, axes) for axes in ((1, 0, 2, 3) if drawer.ranked else (1,))
+    }
+    for axes, challenges in by_axes.items():
+        for challenge in challenges:
+            if running.answer(challenge).status in ("error", "unsupported"):
                 refused |= {axes, 4} if axes == 3 else {axes}
         if running.hung:
             break
-    return frozenset() if refused >= asked.keys() else AXES - refused
+    return frozenset() if refused >= by_axes.keys() else AXES - refused
 
 
-def _protocol(running: Kernel, one: Examination, findings: _Findings) -> None:
+def _protocol(running: Kernel, examination: Examination, findings: _Findings) -> None:
     """The twelve calls of one process, after one in another, which tells how inputs are given."""
-    protocol = one.calls
+    protocol = examination.calls
     if not running.hung:
         running.answer(protocol.challenges[0])
     if running.hung:
@@ -241,7 +250,7 @@ def _protocol(running: Kernel, one: Examination, findings: _Findings) -> None:
             break
         if reply.written:
             findings.unfair.append(Reason("writes_inputs", challenge.name))
-        if findings.fault(challenge, reply, one.told(challenge)):
+        if findings.fault(challenge, reply, examination.told(challenge)):
             wrong.append(i)
     if (place := protocol.stale(replies, wrong)) is not None:
         findings.unfair.append(Reason("stale_answer", protocol.challenges[place].name))
@@ -252,16 +261,20 @@ def _protocol(running: Kernel, one: Examination, findings: _Findings) -> None:
 
 
 def _wrong(protocol: Protocol, replies: Sequence[Reply]) -> list[int]:
-    """The numbers of the calls that are answered wrongly."""
+    """The numbers of the wrongly answered calls."""
     answers = enumerate(zip(protocol.challenges, replies, strict=False))
-    return [i for i, (one, reply) in answers if reply.status != "ok" or one.fault(reply.outputs)]
+    return [
+        i
+        for i, (challenge, reply) in answers
+        if reply.status != "ok" or challenge.fault(reply.outputs)
+    ]
 
 
 def _ask(
-    running: Kernel, one: Examination, number: int, findings: _Findings, deadline: float
+    running: Kernel, examination: Examination, number: int, findings: _Findings, deadline: float
 ) -> None:
     """One round of challenges, each in a process of its own; only the first is always whole."""
-    for challenge in one.round(number):
+    for challenge in examination.round(number):
         if running.hung or (number and time.monotonic() > deadline):
             break
         if running.compiled and challenge.family == "strides":
@@ -278,20 +291,22 @@ def _ask(
             continue
         if reply.aliases:
             findings.flags.append("returns_input")
-        findings.fault(challenge, reply, one.told(challenge))
+        findings.fault(challenge, reply, examination.told(challenge))
 
 
-def _timed(running: Kernel, one: Examination, findings: _Findings) -> Mapping[str, Any] | None:
+def _timed(
+    running: Kernel, examination: Examination, findings: _Findings
+) -> Mapping[str, Any] | None:
     """The time of calls apart from the others, whose answers count as well; None where one of them
     has no answer, as for a lack of memory."""
-    replies = running.calls(timing.calls(one.timed))
-    if not one.timed or any(reply.status != "ok" for reply in replies):
+    replies = running.calls(timing.calls(examination.timed))
+    if not examination.timed or any(reply.status != "ok" for reply in replies):
         findings.flags.append("not_timed")
         return None
-    for challenge, reply in zip(one.timed, replies, strict=True):
+    for challenge, reply in zip(examination.timed, replies, strict=True):
         if fault := challenge.fault(reply.outputs, findings.given):
             findings.refused.append((challenge, reply, fault))
-    return timing.record(one.timed, replies)
+    return timing.record(examination.timed, replies)
 
 
 def _verdict(
@@ -301,7 +316,7 @@ def _verdict(
     if running.outside:
         return WRONG, [Reason("outside_memory", _first_failed(findings))]
     refused = [(challenge, reply.outputs) for challenge, reply, _ in findings.refused]
-    acts = [one for one in findings.unfair if one.kind in _ACTS]
+    acts = [reason for reason in findings.unfair if reason.kind in _ACTS]
     if acts:
         return UNFAIR, [acts[0], *_faults(findings)]
     mostly = 2 * len(refused) > len(findings.answered) + len(findings.failed)
@@ -322,8 +337,8 @@ def _verdict(
     if findings.owed:
         return NOT_ENOUGH, _declines(findings)
     first = op.names(direction)[0]
-    number = sum(1 for telling in findings.telling.values() if telling)
-    if findings.told[first] < FAMILIES_NEEDED or number < FAMILIES_NEEDED:
+    number = sum(1 for decisive in findings.by_family.values() if decisive)
+    if findings.by_output[first] < FAMILIES_NEEDED or number < FAMILIES_NEEDED:
         return NOT_ENOUGH, [Reason("too_few_families", "", {"families": number})]
     return RIGHT, []
 
@@ -331,8 +346,8 @@ def _verdict(
 def _declines(findings: _Findings) -> list[Reason]:
     """One reason for each family of which a challenge was declined that a kernel must take."""
     reasons = {
-        one.family: Reason("declines", one.name, {"reason": reply.reason})
-        for one, reply in reversed(findings.owed)
+        challenge.family: Reason("declines", challenge.name, {"reason": reply.reason})
+        for challenge, reply in reversed(findings.owed)
     }
     return list(reasons.values())[::-1]
 
@@ -350,8 +365,8 @@ def _faults(findings: _Findings) -> list[Reason]:
             (challenge.family, reply.status), Reason("no_answer", challenge.name, details)
         )
     for challenge, reply, fault in findings.refused:
-        if lost := sum(map(unwritten, _arrays(reply.outputs))):
-            written = Reason("unwritten", challenge.name, {"output": fault.output, "wrong": lost})
+        if count := sum(map(unwritten, _arrays(reply.outputs))):
+            written = Reason("unwritten", challenge.name, {"output": fault.output, "wrong": count})
             reasons.setdefault((challenge.family, "unwritten"), written)
             continue
         figures = {**asdict(fault), "index": list(fault.index)}
@@ -363,15 +378,15 @@ def _faults(findings: _Findings) -> list[Reason]:
 
 
 def decoy_of(refused: Sequence[tuple[Challenge, Mapping[str, Any]]]) -> str | None:
-    """The decoy that every refused answer is. An answer without elements is none, and one number is
-    no constant."""
+    """The decoy that all refused answers are. An answer without elements is no decoy, and a single
+    number no constant."""
     kinds = {"answers_zeros": _zeros, "answers_memory": _memory, "answers_nan": _nan}
     kinds["answers_input"] = _input
     sizes = [max((a.size for a in _arrays(outputs)), default=0) for _, outputs in refused]
     for kind, matches in {**kinds, "answers_constant": _constant}.items():
         least = 2 if kind == "answers_constant" else 1
-        told = [one for one, size in zip(refused, sizes, strict=True) if size >= least]
-        if told and all(matches(*one) for one in told):
+        judged = [answer for answer, size in zip(refused, sizes, strict=True) if size >= least]
+        if judged and all(matches(*answer) for answer in judged):
             return kind
     return None
 
@@ -421,7 +436,7 @@ def _constant(challenge: Challenge, outputs: Mapping[str, Any]) -> bool:
 
 
 def _cause(findings: _Findings) -> Mapping[str, Any] | None:
-    """What `explain` finds of the smallest wrong answer that is finite."""
+    """What `explain` finds about the smallest finite wrong answer."""
     from refkernels.diagnosis.explain import explain
 
     sizes = {
@@ -429,12 +444,12 @@ def _cause(findings: _Findings) -> Mapping[str, Any] | None:
         for i, (challenge, reply, fault) in enumerate(findings.refused)
         if fault.kind in ("bound", "bits", "special") and challenge.family != "special"
     }
-    known = {i: size for i, size in sizes.items() if _SMALLEST <= size <= _LARGEST}
-    if not known:
+    eligible = {i: size for i, size in sizes.items() if _SMALLEST <= size <= _LARGEST}
+    if not eligible:
         return None
-    one, reply, _ = findings.refused[min(known, key=lambda i: known[i])]
+    smallest, reply, _ = findings.refused[min(eligible, key=lambda i: eligible[i])]
     try:
-        question = one.op, one.inputs, reply.outputs, one.params, one.direction
+        question = smallest.op, smallest.inputs, reply.outputs, smallest.params, smallest.direction
         return explain(*question).to_dict()
     except (ValueError, TypeError):
         return None

@@ -34,7 +34,7 @@ class Judgement:
     """The verdict on one kernel of one op, in one direction and dtype.
 
     verdict     "right", "lower_precision", "wrong", "unfair" or "not_enough_shown"
-    reasons     why, the most telling first; empty for "right"
+    reasons     why, the strongest first; empty for "right"
     families    by name, how many challenges were asked and not declined, and how many of those that
                 were answered reject every decoy
     killed      the mutants that these challenges refuse; `alive`: those that they do not
@@ -44,7 +44,7 @@ class Judgement:
     lengths     the only lengths that it takes, by letter, as declared
     axes        the only numbers of leading axes that it takes; empty for all
     flags       "not_deterministic", "returns_input", "unguarded", "not_timed"
-    cause       what `explain` found of a wrong answer, as its record
+    cause       what `explain` found about a wrong answer, as its record
     time        the median and the least of some calls, in seconds, and their inputs
     """
 
@@ -89,8 +89,12 @@ class Judgement:
             "dtype": self.dtype,
             "verdict": self.verdict,
             "reasons": [
-                {"kind": one.kind, "challenge": one.challenge, "details": dict(one.details)}
-                for one in self.reasons
+                {
+                    "kind": reason.kind,
+                    "challenge": reason.challenge,
+                    "details": dict(reason.details),
+                }
+                for reason in self.reasons
             ],
             "families": {
                 name: {"asked": asked, "telling": telling}
@@ -100,7 +104,7 @@ class Judgement:
             "smallest_error_ulp": dict(self.smallest),
             "longest_axis": self.longest,
             "declined": list(self.declined),
-            "lengths": {letter: list(some) for letter, some in self.lengths.items()},
+            "lengths": {letter: list(values) for letter, values in self.lengths.items()},
             "leading_axes": list(self.axes),
             "flags": list(self.flags),
             "cause": self.cause,

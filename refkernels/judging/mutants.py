@@ -2,8 +2,8 @@
 
 Of any op: inputs in a narrower format, a stale element, an element that was never written, other
 params; where something is summed, the last term or the tail left out, statistics of the first half,
-a mean divided by n - 1. Of this op: the faults that its oracle and `diagnosis` name. A mutant that
-differs from the right kernel in no bit, on no challenge, is none.
+a mean divided by n - 1. Of this op: the faults that its oracle and `diagnosis` name. A mutant
+that has the bits of a right kernel on every challenge does not count.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _FACTOR = 1.0 + 2.0**-7  # of a param
 
 @dataclass(frozen=True)
 class Shown:
-    """What the challenges would have seen. `killed` and `alive`: names of mutants; `smallest`: by
-    output, the smallest error that would have been seen in an element, in ulp."""
+    """What the challenges would have caught. `killed` and `alive`: names of mutants; `smallest`: by
+    output, the smallest error that would have been caught in an element, in ulp."""
 
     killed: tuple[str, ...] = ()
     alive: tuple[str, ...] = ()
@@ -58,19 +58,19 @@ def shown(challenges: Sequence[Challenge], roles: Roles) -> Shown:
 
 
 def _tried(answers: Answers, challenges: Sequence[Challenge]) -> dict[str, bool]:
-    """The mutants of one kind that differ from every right kernel at hand, by name: whether a
-    challenge refuses them. It ends when all that have been seen are refused."""
-    seen: dict[str, bool] = {}
+    """By name, whether a challenge refuses each mutant of one kind. Those that never differ from a
+    right kernel are left out. It stops as soon as every mutant seen so far is refused."""
+    refused: dict[str, bool] = {}
     for challenge in challenges:
         with contextlib.suppress(ValueError, IndexError, TypeError), np.errstate(all="ignore"):
             for name, outputs in answers(challenge).items():
-                if not seen.get(name, False) and challenge.fault(outputs) is not None:
-                    seen[name] = True
-                elif name not in seen and not _right_bits(challenge, outputs):
-                    seen[name] = False
-        if seen and all(seen.values()):
+                if not refused.get(name, False) and challenge.fault(outputs) is not None:
+                    refused[name] = True
+                elif name not in refused and not _right_bits(challenge, outputs):
+                    refused[name] = False
+        if refused and all(refused.values()):
             break
-    return seen
+    return refused
 
 
 def _right_bits(challenge: Challenge, outputs: Outputs) -> bool:
@@ -79,8 +79,8 @@ def _right_bits(challenge: Challenge, outputs: Outputs) -> bool:
     if challenge.op.definition is not None:
         right.append(_computed(challenge, None))
     return any(
-        all(np.array_equal(got, one[name], equal_nan=True) for name, got in outputs.items())
-        for one in right
+        all(np.array_equal(got, expected[name], equal_nan=True) for name, got in outputs.items())
+        for expected in right
     )
 
 
@@ -88,18 +88,20 @@ def _smallest(challenges: Sequence[Challenge]) -> dict[str, float]:
     """The least bound of an element, in ulp of its exact value; one ulp where bits are demanded."""
     from refkernels.metrology.ulp_errors import ulp
 
-    least: dict[str, float] = {}
+    smallest: dict[str, float] = {}
     for challenge in challenges:
         standard = challenge.standard()
         for name, exact in standard.reference.items():
             right = np.asarray(exact)
-            known = np.isfinite(right) & (right != 0.0)
-            if known.any():
+            usable = np.isfinite(right) & (right != 0.0)
+            if usable.any():
                 with np.errstate(all="ignore"):
-                    ratio = standard.bound[name][known] / ulp(right[known], standard.formats[name])
-                one = 1.0 if standard.exact(name) else max(float(np.min(ratio)), 0.5)
-                least[name] = min(least.get(name, np.inf), one)
-    return least
+                    ratio = standard.bound[name][usable] / ulp(
+                        right[usable], standard.formats[name]
+                    )
+                limit = 1.0 if standard.exact(name) else max(float(np.min(ratio)), 0.5)
+                smallest[name] = min(smallest.get(name, np.inf), limit)
+    return smallest
 
 
 def _mutants(first: Challenge, roles: Roles) -> Iterator[Answers]:

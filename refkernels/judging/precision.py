@@ -1,10 +1,10 @@
-"""Whether a refused answer is right in a lower precision than was asked.
+"""Whether a refused answer is right in a lower precision than the one asked for.
 
-Three models, each of which says what every element may be: the right answer to the inputs rounded,
-or cut, to a narrower format (a TF32 product, a cast on the way in); numbers of the narrower format
-that are as near to the truth, in its unit roundoff, as the bound is in the given one (a kernel that
-computes in 16 bits and widens its result); and the right answer in a format without subnormal
-numbers, which are 0 on the way in, or out, or both (a kernel compiled with flush-to-zero).
+Each of three models says what every element may be. *Inputs*: the right answer to inputs rounded or
+truncated to a narrower format (a TF32 product, a cast on the way in). *Results*: numbers of the
+narrower format whose errors keep the bound, scaled to its unit roundoff (a kernel that computes in
+16 bits and widens its result). *Flushed*: the right answer where subnormal inputs, outputs or both
+are 0 (a kernel compiled with flush-to-zero).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def found(refused: Sequence[tuple[Challenge, Outputs]]) -> Model | None:
 
 def _all(model: Model, refused: Sequence[tuple[Challenge, Outputs]]) -> bool:
     explains = {"results": _results, "flushed": _flushed}.get(model.way, _inputs)
-    return all(explains(model, *one) for one in refused)
+    return all(explains(model, *answer) for answer in refused)
 
 
 def models(format: Format) -> Iterator[Model]:
@@ -70,14 +70,14 @@ def narrowed(challenge: Challenge, model: Model) -> Challenge:
 def _flushed(model: Model, challenge: Challenge, outputs: Outputs) -> bool:
     """Whether zeros in place of subnormal numbers are all that is wrong: in the answer alone, or in
     the inputs too."""
-    given = {n: formats.of(a) for n, a in outputs.items() if isinstance(a, np.ndarray)}
+    output_formats = {n: formats.of(a) for n, a in outputs.items() if isinstance(a, np.ndarray)}
     zeros = {
         name: np.where(np.abs(array) < model.format.min_normal, array * 0, array)
         for name, array in challenge.floats.items()
     }
-    without = replace(challenge, inputs={**challenge.inputs, **zeros}, _standards={})
-    return any(one.fault(_restored(one.standard(given), outputs)) is None
-               for one in (challenge, without))  # fmt: skip
+    flushed = replace(challenge, inputs={**challenge.inputs, **zeros}, _standards={})
+    return any(asked.fault(_restored(asked.standard(output_formats), outputs)) is None
+               for asked in (challenge, flushed))  # fmt: skip
 
 
 def _restored(standard: Standard, outputs: Outputs) -> Outputs:
@@ -93,27 +93,30 @@ def _restored(standard: Standard, outputs: Outputs) -> Outputs:
 
 
 def _inputs(model: Model, challenge: Challenge, outputs: Outputs) -> bool:
-    """Whether it is the right answer to the narrowed inputs, all of them or all but an addend."""
+    """Whether this is the right answer to narrowed inputs: all of them, or all but the addends."""
     other = narrowed(challenge, model)
     if other.fault(outputs) is None:
         return True
-    kept = {
+    addends = {
         name: array
         for name, array in challenge.floats.items()
         if name in challenge.op.optional
     }  # fmt: skip
-    if not kept:
+    if not addends:
         return False
-    beside = replace(other, inputs={**other.inputs, **kept}, _standards={})
-    return beside.fault(outputs) is None
+    wide_addends = replace(other, inputs={**other.inputs, **addends}, _standards={})
+    return wide_addends.fault(outputs) is None
 
 
 def _results(model: Model, challenge: Challenge, outputs: Outputs) -> bool:
-    """Whether every number is one of the narrower format, as near as one computed in it is; where
-    nothing would be near too, that tells nothing."""
-    given = {n: formats.of(a) for n, a in outputs.items() if isinstance(a, np.ndarray)}
-    standards = challenge.standard(given), narrowed(challenge, model).standard(given)
-    telling = False
+    """Whether every number belongs to the narrower format, and is as near to the truth as one
+    computed in it. Where zeros are as near, this decides nothing."""
+    output_formats = {n: formats.of(a) for n, a in outputs.items() if isinstance(a, np.ndarray)}
+    standards = (
+        challenge.standard(output_formats),
+        narrowed(challenge, model).standard(output_formats),
+    )
+    decisive = False
     for name, got in outputs.items():
         exact = standards[0].reference.get(name)
         if exact is None or not isinstance(got, np.ndarray) or got.shape != exact.shape:
@@ -123,17 +126,17 @@ def _results(model: Model, challenge: Challenge, outputs: Outputs) -> bool:
         near = [_near(standard, name, got, model.format) for standard in standards]
         if not np.all(near[0] | near[1]):
             return False
-        telling |= not np.all(_near(standards[0], name, np.zeros_like(got), model.format))
-    return telling
+        decisive |= not np.all(_near(standards[0], name, np.zeros_like(got), model.format))
+    return decisive
 
 
 def _near(standard: Standard, name: str, got: Array, format: Format) -> npt.NDArray[np.bool_]:
-    """Where a number is as near to the truth as one that is computed in the narrower format."""
+    """Where a number is as near to the truth as one computed in the narrower format."""
     right, wide = np.asarray(standard.reference[name]), to_float64(got)
     with np.errstate(all="ignore"):
         factor = format.u / standard.formats[name].u
-        most = standard.bound[name] * factor + format.min_subnormal
-        near = (np.abs(wide - right) <= most) | (wide == right)
+        limit = standard.bound[name] * factor + format.min_subnormal
+        near = (np.abs(wide - right) <= limit) | (wide == right)
         near |= np.isnan(wide) & np.isnan(right)
         return np.asarray(near | (np.isinf(wide) & (np.abs(right) > format.max)))
 

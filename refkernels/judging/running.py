@@ -1,10 +1,10 @@
 """A kernel's answers to challenges, each from a fresh process.
 
-Some compiled functions take no read-only arrays. A kernel that fails on them and succeeds on
-writable ones is asked with writable ones from then on, if it leaves them as they are. One that
-dies of a memory fault, again and again, and lives when its arrays lie against the other page, has
-touched memory outside of them. One that does not answer in a forked process is asked in an
-interpreter of its own: threads that its file has started do not survive a fork.
+Inputs are read-only, which some compiled functions do not take. A kernel that fails on them and
+succeeds on writable ones gets writable ones from then on, as long as it does not change them. A
+kernel that dies of a memory fault every time, and not when its arrays lie against the other
+protected page, has touched memory outside of them. A kernel that does not answer in a forked
+process is run in an interpreter of its own: threads that its file started do not survive a fork.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _FAULTS = (signal.SIGSEGV, signal.SIGBUS)
 
 class Kernel:
     """A kernel in its cell. `outside`: it has touched memory outside of its arrays; `hung`: the
-    reply that did not come in time; `guarded`: whether its arrays lie between pages that nobody may
-    touch, in the CPU's memory."""
+    reply that did not come in time; `guarded`: whether its arrays lie between protected pages of
+    the CPU's memory."""
 
     def __init__(
         self, framework: Framework, interpreter: Interpreter, device: str, seconds: float = 10.0
@@ -79,7 +79,7 @@ class Kernel:
             return session.call(call)
 
     def _again(self, call: Call, reply: Reply) -> Reply:
-        """The same on writable inputs, and on the other side of the pages."""
+        """The same call on writable inputs, and with the arrays against the other page."""
         if not self._cell.writable:
             self._cell.writable = True
             other = self._once(call)
@@ -95,7 +95,9 @@ class Kernel:
 
 def call_of(challenge: Challenge, key: int, slot: int = 0, before: bool = False) -> Call:
     """The call that asks a challenge."""
-    arrays = [a for one in challenge.inputs.values() for a in (one if _several(one) else [one])]
+    arrays = [
+        a for value in challenge.inputs.values() for a in (value if _several(value) else [value])
+    ]
     sizes = sorted({array.nbytes for array in arrays if array.size})
     params = dict(challenge.params)
     return Call(challenge.direction, challenge.inputs, params, slot, before, key, tuple(sizes[-3:]))

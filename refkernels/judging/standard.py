@@ -1,4 +1,4 @@
-"""What the answer to a challenge is held to.
+"""The standard that an answer to a challenge must meet.
 
 A `Challenge` is one question to a kernel. Its `Standard` is the truth of every output in its
 format, with the bound of the op's named forms; where the challenge is exact, every bit.
@@ -8,8 +8,8 @@ terms, and a product with a zero factor rounds nothing: adding 0 is exact. So th
 K terms is multiplied by (m + 12) / K, where m of its products are not zero. The bound is
 K u P + K h (1 + K u) (`matmul_ref.bounds`), and a smaller K only shrinks it; with m + 12 terms it
 still holds for a kernel that takes a product by the three largest of the four products of split
-floats (3xTF32), which errs by 3 2^-22 |a b| = 12 u |a b| more. m is the op itself, of ones where
-the inputs are not zero. It is done where the output has 24 bits or more: in fewer, the rounding of
+floats (3xTF32), which errs by 3 2^-22 |a b| = 12 u |a b| more. The op itself gives m, on
+ones where the inputs are not zero. Outputs of fewer than 24 bits keep their bound: the rounding of
 the result outweighs all else.
 """
 
@@ -75,7 +75,7 @@ class Challenge:
 
     @cached_property
     def has_answer(self) -> bool:
-        """Whether the op has one: a mean of no elements is none. It computes the truth."""
+        """Whether the op has an answer: a mean of no elements is none. It computes the truth."""
         try:
             return bool(self.standard().reference)
         except (ValueError, TypeError):
@@ -123,18 +123,18 @@ class Challenge:
             if "low" not in self.op.kinds.values() and not self._fits(name, formats.of(got)):
                 return Fault("dtype", name, got=formats.of(got).name, right=self.format.name)
         standard = self.standard({name: formats.of(got) for name, got in arrays.items()})
-        lost = [n for n in names if n in before.difference(arrays) and n in standard.reference]
-        if lost:
-            return Fault("missing", lost[0])
+        missing = [n for n in names if n in before.difference(arrays) and n in standard.reference]
+        if missing:
+            return Fault("missing", missing[0])
         return standard.fault(arrays)
 
     def _fits(self, name: str, got: Format) -> bool:
         """A first output has the inputs' format, or binary32 where that has 16 bits; the others are
         no narrower."""
-        wanted = self.format
+        own = self.format
         if name != self.op.names(self.direction)[0]:
-            return got.p >= wanted.p
-        return got == wanted or (wanted.storage.itemsize == 2 and got == BINARY32)
+            return got.p >= own.p
+        return got == own or (own.storage.itemsize == 2 and got == BINARY32)
 
 
 class Standard:
@@ -145,8 +145,10 @@ class Standard:
 
     @cached_property
     def _asked(self) -> answered.Asked:
-        one = self.challenge
-        return answered.ask(one.op, one.direction, one.inputs, one.params, self.formats)
+        challenge = self.challenge
+        return answered.ask(
+            challenge.op, challenge.direction, challenge.inputs, challenge.params, self.formats
+        )
 
     @cached_property
     def reference(self) -> dict[str, Enclosure]:
@@ -156,11 +158,11 @@ class Standard:
     @cached_property
     def bound(self) -> dict[str, Doubles]:
         """The allowed errors."""
-        one, shares = self.challenge, self._shares()
+        challenge, shares = self.challenge, self._shares()
         bounds = {}
         for name, bound in self._asked.bound.items():
             bounds[name] = np.broadcast_to(bound, self.reference[name].shape)
-            if self.formats[name].p >= BINARY32.p and name in one.op.sums:
+            if self.formats[name].p >= BINARY32.p and name in challenge.op.sums:
                 bounds[name] = np.asarray(bounds[name] * shares.get(name, 1.0))
         return bounds
 
@@ -170,23 +172,24 @@ class Standard:
         return {n: exact.round(self.formats[n])[0] for n, exact in self.reference.items()}
 
     def _shares(self) -> dict[str, Any]:
-        """The share of each output's terms that count, and 12 more: the module's header."""
-        one = self.challenge
-        if not one.op.sums or all(np.all(array != 0) for array in one.inputs.values()):
+        """(m + 12) / K of each output, at most 1: see the module's header."""
+        challenge = self.challenge
+        if not challenge.op.sums or all(np.all(array != 0) for array in challenge.inputs.values()):
             return {}
-        masks = {name: (array != 0).astype(np.float64) for name, array in one.inputs.items()}
+        masks = {name: (array != 0).astype(np.float64) for name, array in challenge.inputs.items()}
         ones = {name: np.ones_like(mask) for name, mask in masks.items()}
         counted, terms = (
-            one.op.plain(one.direction, arrays, one.params, BINARY64) for arrays in (masks, ones)
+            challenge.op.plain(challenge.direction, arrays, challenge.params, BINARY64)
+            for arrays in (masks, ones)
         )
         with np.errstate(all="ignore"):
             return {n: np.fmin((counted[n] + SPLIT) / terms[n], 1.0) for n in counted}
 
     def fault(self, outputs: Mapping[str, Array]) -> Fault | None:
         """The first fault of outputs in the standard's formats."""
-        one = self.challenge
+        challenge = self.challenge
         shapes = {name: exact.shape for name, exact in self.reference.items()}
-        got = answered.without_kept_axes(one.op, one.direction, outputs, shapes)
+        got = answered.without_kept_axes(challenge.op, challenge.direction, outputs, shapes)
         for name, array in got.items():
             if name not in shapes:
                 continue
@@ -216,27 +219,33 @@ class Standard:
             return self._at("bound", name, got, wrong, place, weighed)
         if self.exact(name):
             right = self.rounded[name]
-            off = ~((got == right) | (np.isnan(to_float64(got)) & np.isnan(to_float64(right))))
-            if off.any():
-                return self._at("bits", name, got, int(off.sum()), int(np.argmax(off)), weighed)
+            differing = ~(
+                (got == right) | (np.isnan(to_float64(got)) & np.isnan(to_float64(right)))
+            )
+            if differing.any():
+                return self._at(
+                    "bits", name, got, int(differing.sum()), int(np.argmax(differing)), weighed
+                )
         if weighed.broken:
             return self._at("invariant", name, got, 1, 0, weighed)
         return None
 
     def exact(self, name: str) -> bool:
         """Whether every right order of sums gives the same bits of an output."""
-        one = self.challenge
-        summed = name in one.op.sums or one.op.total == "sum"
-        return one.exact and summed and self._small[name]
+        challenge = self.challenge
+        summed = name in challenge.op.sums or challenge.op.total == "sum"
+        return challenge.exact and summed and self._small[name]
 
     @cached_property
     def _small(self) -> dict[str, bool]:
         """Of each output, whether the sums of its terms' absolute values stay below 2^p, so that no
-        partial sum of these integers rounds. It is the op itself, of absolute values."""
-        one = self.challenge
-        sizes = {n: np.abs(to_float64(array)) for n, array in one.floats.items()}
-        largest = one.op.plain(one.direction, {**one.inputs, **sizes}, one.params, BINARY64)
-        least = max(one.format.p, BINARY32.p)
+        partial sum of these integers rounds. The op itself gives these sums, on absolute values."""
+        challenge = self.challenge
+        sizes = {n: np.abs(to_float64(array)) for n, array in challenge.floats.items()}
+        largest = challenge.op.plain(
+            challenge.direction, {**challenge.inputs, **sizes}, challenge.params, BINARY64
+        )
+        least = max(challenge.format.p, BINARY32.p)
         return {
             name: bool(np.max(np.abs(array), initial=0.0) < 2.0 ** min(least, 52))
             for name, array in largest.items()
@@ -244,34 +253,46 @@ class Standard:
 
     @cached_property
     def _others(self) -> dict[str, list[Array]]:
-        """What the plain algorithm and the named forms give beside infinities, where IEEE 754's
-        arithmetic may lead each to another special value: x Phi(x) at minus infinity is -0, and
-        -inf times 0. All are right."""
-        one, found = self.challenge, dict[str, list[Array]]()
-        if all(np.isfinite(to_float64(array)).all() for array in one.floats.values()):
-            return found
-        answers = [one.op.plain(one.direction, one.inputs, one.params, one.format)]
-        definition = one.op.definition
-        for form in () if definition is None else definition.way(one.direction).forms.values():
+        """The answers of the plain algorithm and of the named forms to infinite inputs, where IEEE
+        754's arithmetic may lead each to another special value: x Phi(x) at minus infinity is -0,
+        but -inf times 0 is NaN. All are right."""
+        challenge, answers_of = self.challenge, dict[str, list[Array]]()
+        if all(np.isfinite(to_float64(array)).all() for array in challenge.floats.values()):
+            return answers_of
+        answers = [
+            challenge.op.plain(
+                challenge.direction, challenge.inputs, challenge.params, challenge.format
+            )
+        ]
+        definition = challenge.op.definition
+        for form in (
+            () if definition is None else definition.way(challenge.direction).forms.values()
+        ):
             assert definition is not None
-            question = one.direction, form, one.inputs, one.params, one.format
+            question = (
+                challenge.direction,
+                form,
+                challenge.inputs,
+                challenge.params,
+                challenge.format,
+            )
             answers.append(definition.computed(*question))
         for answer in answers:
             for name, array in answer.items():
-                found.setdefault(name, []).append(to_float64(array))
-        if one.op.real_function is not None and one.direction == "forward":
-            x, (name,) = to_float64(one.inputs["x"]), one.op.outputs
+                answers_of.setdefault(name, []).append(to_float64(array))
+        if challenge.op.real_function is not None and challenge.direction == "forward":
+            x, (name,) = to_float64(challenge.inputs["x"]), challenge.op.outputs
             xp, right = Working(BINARY64), to_float64(self.rounded[name])
-            for named in one.op.real_function.forms:
+            for named in challenge.op.real_function.forms:
                 y = named.formula(xp, xp.array(np.where(np.isinf(x), x, 0.0))).data
-                found[name].append(np.where(np.isnan(y), y, right))
-        return found
+                answers_of[name].append(np.where(np.isnan(y), y, right))
+        return answers_of
 
     def _weighed(self, name: str, got: Array) -> Weighed:
-        one = self.challenge
+        challenge = self.challenge
         return weigh(
-            one.op, one.direction, name, got, self.reference[name],
-            bound=self.bound[name], plain=None, inputs=one.inputs, params=one.params,
+            challenge.op, challenge.direction, name, got, self.reference[name],
+            bound=self.bound[name], plain=None, inputs=challenge.inputs, params=challenge.params,
             format=self.formats[name], distribution=False,
         )  # fmt: skip
 
@@ -285,14 +306,14 @@ class Standard:
 
 
 def _same_special(got: Array, other: Array, right: Array) -> npt.NDArray[np.bool_]:
-    """Where an answer is what another form gives, which is NaN, infinite or finite where the right
-    one is another of the three."""
+    """Where an answer is that of another form, and NaN, infinite or finite where the correctly
+    rounded one is another of the three."""
     wide, exact = to_float64(got), to_float64(right)
     if other.shape != exact.shape:
         return np.zeros(exact.shape, np.bool_)
     same = (np.isnan(wide) & np.isnan(other)) | (wide == other)
-    apart = (np.isnan(other) != np.isnan(exact)) | (np.isinf(other) != np.isinf(exact))
-    return np.asarray(same & apart)
+    other_kind = (np.isnan(other) != np.isnan(exact)) | (np.isinf(other) != np.isinf(exact))
+    return np.asarray(same & other_kind)
 
 
 def _text(value: Any) -> str:

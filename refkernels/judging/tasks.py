@@ -1,13 +1,13 @@
-"""Tasks in KernelBench's form: what of a Model is covered, and its candidate judged.
+"""Tasks in KernelBench's form: which of a Model's calls have an oracle, and candidates judged.
 
     TASK.py         class Model, get_inputs(), get_init_inputs()
     CANDIDATE.py    class ModelNew, which should compute the same
 
 Of each function of torch that the Model calls, the coverage says whether it is an op with an
 oracle, rounds nothing, or is not covered. A candidate is judged where its Model is one op, without
-parameters: a verdict on several ops in a row would need the truth of all together. Whether the op
-is meant as here (which axis, which eps) is not guessed: the Model itself is judged first, and has
-to be right.
+parameters: a verdict on several ops in a row would need the truth of all together. Whether the task
+means the same op (which axis, which eps) is not guessed: the Model itself is judged first, and must
+be right.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def {op}(*arrays):
 @dataclass(frozen=True)
 class Task:
     """What a Model calls. `calls`: each function once, with its op where it has one; `inputs`: the
-    shapes of its tensors; `others`: how many of its inputs are none."""
+    shapes of its tensors; `others`: how many of its inputs are not tensors."""
 
     path: Path
     calls: tuple[tuple[str, str | None], ...]
@@ -109,17 +109,17 @@ class Task:
 
 
 def read(path: Path) -> Task:
-    """What a task's Model calls, found out in an interpreter with torch.
+    """What a task's Model calls, as seen in an interpreter with torch.
 
     Raises FrameworkError, one sentence, where there is no such interpreter or the file is no task.
     """
-    found = environments.find("torch")
+    interpreter = environments.find("torch")
     try:
-        done = subprocess.run(
-            [found.python, str(SCRIPT), str(path)],
+        completed = subprocess.run(
+            [interpreter.python, str(SCRIPT), str(path)],
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=READING, check=False,
         )  # fmt: skip
-        answer = json.loads(done.stdout)
+        answer = json.loads(completed.stdout)
     except (OSError, ValueError, subprocess.TimeoutExpired):
         answer = {"error": "no answer"}
     if "error" in answer:

@@ -1,9 +1,9 @@
-"""How long a kernel takes, apart from its judging: calls with other content each, in one shape.
+"""A kernel's time, measured apart from its judging: calls of one shape, each with new content.
 
 The clock is the judge's, from the message to the last byte of the answer. So a time includes the
-way into the kernel's process and out of it, the same for every kernel of the op, and nothing that
-the kernel says about itself. The answers are judged like all others: a kernel that is another one
-on the clock is refused.
+transfers into the kernel's process and out of it, which are the same for every kernel of the op,
+and relies on nothing that the kernel reports. The answers are judged like all others: a kernel that
+answers differently under the clock is refused.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ELEMENTS = 1 << 18  # of the first input, by its leading axes
 def challenges(drawer: Drawer, rng: np.random.Generator) -> list[Challenge]:
     """Typical numbers in a large shape; in one of the op's cases where only they have shapes."""
     arguments = drawer.roles.arguments.values()
-    letters = list(dict.fromkeys(x for one in arguments for x in one.own))
+    letters = list(dict.fromkeys(x for argument in arguments for x in argument.own))
     usual = min(LONGEST, 2 ** (WORK // max(len(letters), 1)))
     lengths = {x: max((drawer.lengths or {}).get(x, [usual])) for x in letters}
     rows = ELEMENTS // math.prod(lengths.values()) if len(letters) < 2 else 0
@@ -40,18 +40,18 @@ def challenges(drawer: Drawer, rng: np.random.Generator) -> list[Challenge]:
     return [first, *(drawer.again(first, "typical", rng) for _ in range(CALLS - 1))]
 
 
-def calls(asked: Sequence[Challenge]) -> list[Call]:
+def calls(timed: Sequence[Challenge]) -> list[Call]:
     """One after another at the same pointers, without poison."""
     return [
-        Call(one.direction, one.inputs, dict(one.params), key=key, sizes=())
-        for key, one in enumerate(asked, 1 << 23)
+        Call(challenge.direction, challenge.inputs, dict(challenge.params), key=key, sizes=())
+        for key, challenge in enumerate(timed, 1 << 23)
     ]
 
 
-def record(asked: Sequence[Challenge], replies: Sequence[Reply]) -> dict[str, Any]:
+def record(timed: Sequence[Challenge], replies: Sequence[Reply]) -> dict[str, Any]:
     """The median and the least of the calls that count, in seconds, and what was asked."""
     seconds = [reply.waited for reply in replies[1:]]
-    inputs = asked[0].name.partition(": ")[2]
+    inputs = timed[0].name.partition(": ")[2]
     return {
         "seconds": statistics.median(seconds), "least": min(seconds), "calls": len(seconds),
         "inputs": inputs,

@@ -131,8 +131,8 @@ def assert_kernel(
         factor,
     )
     limits.check_dtype(record, direction, arrays, given, dtype)
-    asked = (record, direction, arrays, settings)
-    for answer, other in judged(*asked, given, baseline, demands.max_ulp):
+    arguments = (record, direction, arrays, settings)
+    for answer, other in judged(*arguments, given, baseline, demands.max_ulp):
         demands.check(answer, other)
 
 

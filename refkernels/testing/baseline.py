@@ -67,7 +67,7 @@ class Baselines:
         """
         __tracebackhide__ = True
         record, arrays, settings = question.read(op, inputs, params, direction)
-        most = limits.limit_of(factor, "factor")
+        limit = limits.limit_of(factor, "factor")
         given = answered.named(record, direction, outputs)
         limits.check_dtype(record, direction, arrays, given, None)
         answer = self._answer(than, record, direction, arrays, {**record.params, **settings})
@@ -77,7 +77,7 @@ class Baselines:
                 raise ValueError(f"{than} gives no {output.name} to compare with.")
             least = _verdict_of(output, other, record, direction, settings)
             wanted = min(least, "rounding", key=VERDICTS.index)
-            demands = Demands(wanted, max_over_plain=np.inf, max_over_baseline=most, baseline=than)
+            demands = Demands(wanted, max_over_plain=np.inf, max_over_baseline=limit, baseline=than)
             demands.check(output, other)
 
     def close(self) -> None:
@@ -117,7 +117,7 @@ def _verdict_of(
     params: Mapping[str, Any],
 ) -> str:
     """The verdict on the baseline's numbers."""
-    asked = (op, direction, output.name, other, output.reference, output.inputs, params)
-    broken = tuple(invariant.statement for invariant in violated(*asked))
+    arguments = (op, direction, output.name, other, output.reference, output.inputs, params)
+    broken = tuple(invariant.statement for invariant in violated(*arguments))
     same = replace(output, got=other, format=formats.of(other), broken=broken)
     return verdict(same.summary.counts, broken)

@@ -96,13 +96,13 @@ def cases(
     Raises ValueError for an unknown op, dtype, level or direction, and where the op has no such
     case; TypeError for anything else.
     """
-    known = registry.get(op)
+    record = registry.get(op)
     if as_text(level, "level") not in LEVELS:
         raise ValueError(f"There is no level {quoted(level)}: {instead(level, LEVELS)}.")
-    found = list(_questions(known, _several(dtype), level, _ways(directions)))
-    if not found:
-        raise ValueError(f"{known.name} has no case in {dtype}.")
-    return found
+    selected = list(_questions(record, _several(dtype), level, _ways(directions)))
+    if not selected:
+        raise ValueError(f"{record.name} has no case in {dtype}.")
+    return selected
 
 
 def _questions(
@@ -113,8 +113,8 @@ def _questions(
             raise ValueError(
                 f"There is no direction {quoted(str(direction))}: give 'forward' or 'backward'."
             )
-    for given in dtypes:
-        dtype = formats.get(given).name
+    for requested in dtypes:
+        dtype = formats.get(requested).name
         for case in op.cases() if level == "full" else core(op.cases(), dtype):
             for direction in op.directions:
                 if (

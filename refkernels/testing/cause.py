@@ -53,10 +53,10 @@ class FailedQuestion:
         cut, kept, whole = self._excerpt(places)
         if cut is None:
             return _LARGE
-        of = "" if kept == whole else f" (found in {kept} of {whole} rows)"
+        scope = "" if kept == whole else f" (found in {kept} of {whole} rows)"
         start = time.perf_counter()
         try:
-            return _explained(cut, of)
+            return _cause_lines(cut, scope)
         except Exception as error:  # a failure here must not hide the assertion
             if kept < whole and isinstance(error, ValueError):  # some rows make no question
                 return _LARGE
@@ -68,14 +68,14 @@ class FailedQuestion:
         """A small question itself, or some rows of a large one, with their number and that of all
         rows; None for a large question without rows to cut."""
         flat = self._flat() if self.op.elementwise else self
-        moving = {*self.op.row_inputs, self.op.cotangent} & set(flat.inputs)
+        rowed_names = {*self.op.row_inputs, self.op.cotangent} & set(flat.inputs)
         sizes = {name: flat.inputs[name].size for name in flat.inputs}
-        rowed = sum(sizes[name] for name in moving)
+        rowed = sum(sizes[name] for name in rowed_names)
         if sum(sizes.values()) - rowed > SHARED:
             return None, 0, 0
         if rowed <= ROWS:
             return self, 0, 0
-        whole = flat._rows(moving)
+        whole = flat._rows(rowed_names)
         kept = ROWS * whole // rowed
         if not whole or not kept:
             return None, 0, 0
@@ -86,7 +86,7 @@ class FailedQuestion:
         rows = np.unique(np.concatenate([np.asarray(first, int), spread]))
         cut = replace(
             flat,
-            inputs={n: a[rows] if n in moving else a for n, a in flat.inputs.items()},
+            inputs={n: a[rows] if n in rowed_names else a for n, a in flat.inputs.items()},
             outputs={n: flat.outputs[n][rows] for n in flat._by_row() if n in flat.outputs},
         )
         return cut, len(rows), whole
@@ -99,28 +99,28 @@ class FailedQuestion:
     def _by_row(self) -> tuple[str, ...]:
         return self.op.outputs if self.direction == "forward" else self.op.row_gradients
 
-    def _rows(self, moving: set[str]) -> int:
+    def _rows(self, rowed_names: set[str]) -> int:
         """The number of rows, the first axis of the inputs and of the failing output; 0 if that
         axis does not count rows that the op treats independently."""
-        shapes = [self.inputs[name].shape for name in moving]
+        shapes = [self.inputs[name].shape for name in rowed_names]
         shapes += [array.shape for name, array in self.outputs.items() if name in self._by_row()]
-        axes = max(len(self.inputs[name].shape) for name in moving)
-        shared = [self.inputs[name].ndim for name in self.inputs if name not in moving]
-        if self.output not in self._by_row() or not all(shapes) or self._turned():
+        axes = max(len(self.inputs[name].shape) for name in rowed_names)
+        shared = [self.inputs[name].ndim for name in self.inputs if name not in rowed_names]
+        if self.output not in self._by_row() or not all(shapes) or self._other_axes():
             return 0
         if not self.op.elementwise and (axes < 2 or any(n >= max(axes, 3) for n in shared)):
             return 0  # one row, or a batch axis that other inputs have too
         rows = {shape[0] for shape in shapes}
         return rows.pop() if len(rows) == 1 else 0
 
-    def _turned(self) -> bool:
+    def _other_axes(self) -> bool:
         """Whether a param may name other axes than the op's default ones."""
         lettered = self.op.formulas is not None and not self.op.elementwise
         usual = self.op.params.items() if lettered else ()
         return any(self.params.get(n, d) != d for n, d in usual if isinstance(d, int))
 
 
-def _explained(question: FailedQuestion, of: str) -> str:
+def _cause_lines(question: FailedQuestion, scope: str) -> str:
     # Imported here because a passing test does not need it.
     from refkernels.diagnosis.explain import explain
     from refkernels.reporting.answer.facts import ExplainedKernel, advice, says
@@ -131,16 +131,16 @@ def _explained(question: FailedQuestion, of: str) -> str:
     kernel = ExplainedKernel("", explanation.to_dict())
     if kernel.best is None and kernel.fine:
         return (
-            f"  Cause: rounding{of}: every element is inside the op's bound, and the errors are of "
-            "the usual size."
+            f"  Cause: rounding{scope}: every element is inside the op's bound, and the errors are "
+            "of the usual size."
         )
     if kernel.best is None:
-        return f"  Cause: unknown{of}: none of {kernel.tried} hypotheses fits."
+        return f"  Cause: unknown{scope}: none of {kernel.tried} hypotheses fits."
     perhaps = "perhaps " if explanation.confidence == "consistent" else ""
     text = says(kernel.best, "en", len(kernel.models) > 1)
     return (
-        f"  Cause: {perhaps}{explanation.cause}, {explanation.confidence}{of}: the kernel {text}.\n"
-        f"  Next step: {advice(str(explanation.cause), 'en')}"
+        f"  Cause: {perhaps}{explanation.cause}, {explanation.confidence}{scope}: the kernel "
+        f"{text}.\n  Next step: {advice(str(explanation.cause), 'en')}"
     )
 
 

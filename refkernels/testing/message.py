@@ -11,7 +11,7 @@ from refkernels.reporting.words.numerals import lost, ulps
 from refkernels.testing.answer import JudgedOutput
 
 _SHOWN = 5  # worst elements
-_LOOKED_AT = 64  # worst elements in which a cause is looked for
+_SEARCHED = 64  # worst elements in which a cause is looked for
 
 
 def message(head: str, answer: JudgedOutput, limit: str = "bound") -> str:
@@ -19,7 +19,7 @@ def message(head: str, answer: JudgedOutput, limit: str = "bound") -> str:
     lines = [f"{head}.", *_figures(answer, limit)]
     for place in answer.worst(_SHOWN):
         lines += _element_lines(answer, place, limit)
-    cause = answer.cause(answer.worst(_LOOKED_AT)) or f"  Next step: {_next_step(answer)}"
+    cause = answer.cause(answer.worst(_SEARCHED)) or f"  Next step: {_next_step(answer)}"
     return "\n".join([*lines, cause])
 
 

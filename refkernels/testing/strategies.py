@@ -63,50 +63,50 @@ def cases(
     What the op refuses (an odd length where it takes pairs) is not drawn. Raises ValueError for an
     unknown op, dtype, direction, param, input or letter.
     """
-    known, format = registry.get(op), formats.get(dtype).name
-    if direction not in known.directions:
-        raise ValueError(f"{known.name} has no direction {quoted(str(direction))}.")
-    signature = _signature(known)
+    record, format = registry.get(op), formats.get(dtype).name
+    if direction not in record.directions:
+        raise ValueError(f"{record.name} has no direction {quoted(str(direction))}.")
+    signature = _signature(record)
     by_name = dict(elements) if isinstance(elements, Mapping) else {}
-    _check_names(by_name, known.takes(direction), "input")
-    _check_names(params or {}, known.params, "param")
-    letters = {letter for taken in signature.takes.values() for letter in taken.own}
+    _check_names(by_name, record.takes(direction), "input")
+    _check_names(params or {}, record.params, "param")
+    letters = {letter for argument in signature.takes.values() for letter in argument.own}
     _check_names(lengths or {}, letters, "letter")
     default = elements if isinstance(elements, st.SearchStrategy) else _numbers(format)
     sizes = {letter: _length((lengths or {}).get(letter), max_length) for letter in sorted(letters)}
-    settings = {**known.params, **(params or {})}
+    settings = {**record.params, **(params or {})}
 
     @st.composite
     def drawn(draw: st.DrawFn) -> KernelCase:
         leading = draw(array_shapes(min_dims=0, max_dims=2, max_side=max_length))
         shape = {letter: draw(size) for letter, size in sizes.items()}
         inputs: dict[str, npt.NDArray[Any]] = {}
-        for name, taken in signature.takes.items():
-            if taken.optional and not draw(st.booleans()):
+        for name, argument in signature.takes.items():
+            if argument.optional and not draw(st.booleans()):
                 continue
-            own = (*(leading if taken.rows else ()), *(shape[letter] for letter in taken.own))
-            if taken.kind in ("float", "low"):
+            own = (*(leading if argument.rows else ()), *(shape[letter] for letter in argument.own))
+            if argument.kind in ("float", "low"):
                 values = draw(arrays(np.float64, own, elements=by_name.get(name, default)))
                 inputs[name] = formats.round_to(values, format)
             else:
-                whole = by_name.get(name) or _whole(taken, shape)
-                kind = np.bool_ if taken.kind == "bool" else np.int64
+                whole = by_name.get(name) or _whole(argument, shape)
+                kind = np.bool_ if argument.kind == "bool" else np.int64
                 inputs[name] = draw(arrays(kind, own, elements=whole))
-        return KernelCase(known, direction, format, _asked(draw, inputs))
+        return KernelCase(record, direction, format, case(draw, inputs))
 
-    def _asked(draw: st.DrawFn, inputs: dict[str, npt.NDArray[Any]]) -> Case:
+    def case(draw: st.DrawFn, inputs: dict[str, npt.NDArray[Any]]) -> Case:
         try:
-            output = known.cotangent[1:] or known.outputs[0]
-            plain = known.plain("forward", inputs, settings, formats.get(format))[output]
+            output = record.cotangent[1:] or record.outputs[0]
+            plain = record.plain("forward", inputs, settings, formats.get(format))[output]
         except ValueError:  # the op refuses these shapes
             assume(False)
             raise
         if direction == "backward":
-            above = by_name.get(known.cotangent, default)
-            values = draw(arrays(np.float64, np.shape(plain), elements=above))
-            inputs = {known.cotangent: formats.round_to(values, format), **inputs}
+            cotangents = by_name.get(record.cotangent, default)
+            values = draw(arrays(np.float64, np.shape(plain), elements=cotangents))
+            inputs = {record.cotangent: formats.round_to(values, format), **inputs}
         return Case(
-            f"{known.name}/drawn", known.name, "drawn", {}, 0, lambda _: (dict(inputs), settings)
+            f"{record.name}/drawn", record.name, "drawn", {}, 0, lambda _: (dict(inputs), settings)
         )
 
     return drawn()
@@ -125,16 +125,16 @@ def _numbers(format: str) -> Elements:
     return near | near | near | st.floats(-limit, limit)
 
 
-def _whole(taken: Argument, shape: Mapping[str, int]) -> Elements:
-    if taken.kind == "bool":
+def _whole(argument: Argument, shape: Mapping[str, int]) -> Elements:
+    if argument.kind == "bool":
         return st.booleans()
     return st.integers(0, min(shape.values(), default=2) - 1)
 
 
-def _length(given: int | Elements | None, most: int) -> Elements:
-    if given is None:
+def _length(fixed: int | Elements | None, most: int) -> Elements:
+    if fixed is None:
         return st.integers(1, most)
-    return st.just(given) if isinstance(given, int) else given
+    return st.just(fixed) if isinstance(fixed, int) else fixed
 
 
 def _check_names(given: Mapping[str, Any], known: Any, what: str) -> None:

@@ -57,16 +57,16 @@ def tolerances(
     number: no tolerance is right there; and ValueError or TypeError for a question that
     `assert_kernel` refuses.
     """
-    known, arrays, settings = question.read(op, inputs, params, direction)
+    record, arrays, settings = question.read(op, inputs, params, direction)
     format = formats.get(dtype) if dtype is not None else _narrowest(arrays)
-    names = known.names(direction)
-    asked = answered.ask(known, direction, arrays, settings, dict.fromkeys(names, format))
+    names = record.names(direction)
+    asked = answered.ask(record, direction, arrays, settings, dict.fromkeys(names, format))
     return {name: _tolerance(name, asked, format) for name in asked.reference}
 
 
 def _narrowest(arrays: Mapping[str, npt.NDArray[Any]]) -> Format:
-    found = [formats.of(array) for array in arrays.values() if formats.is_one(array.dtype)]
-    return min(found, key=lambda format: format.p)
+    floating = [formats.of(array) for array in arrays.values() if formats.is_one(array.dtype)]
+    return min(floating, key=lambda format: format.p)
 
 
 def _tolerance(name: str, asked: answered.Asked, format: Format) -> Tolerance:
@@ -82,8 +82,8 @@ def _tolerance(name: str, asked: answered.Asked, format: Format) -> Tolerance:
         )
     rtol = _up(_best_rtol(size, bound))
     atol = _up(_atol(rtol, size, bound))
-    middle = float(np.median(size))
-    ulp = (atol + rtol * middle) / float(ulp_of(middle, format))
+    median = float(np.median(size))
+    ulp = (atol + rtol * median) / float(ulp_of(median, format))
     return Tolerance(atol, rtol, ulp)
 
 

@@ -1,4 +1,4 @@
-"""Activations and their gradients against mpmath, by the definitions; limits; jumps."""
+"""Activations and their gradients compared with their definitions in mpmath; limits; jumps."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def holds(enclosure: Enclosure, place: tuple[int, ...], z: Any) -> bool:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", BY_HAND)
-def test_every_case_is_that_of_the_definition(name: str, dtype: str) -> None:
+def test_every_case_follows_the_definition(name: str, dtype: str) -> None:
     compared = 0
     with mpmath.workprec(700):
         for case in BY_NAME[name].cases():
@@ -73,7 +73,7 @@ def test_every_case_is_that_of_the_definition(name: str, dtype: str) -> None:
     assert compared > 100
 
 
-def test_swiglu_is_that_of_the_definition() -> None:
+def test_swiglu_follows_the_definition() -> None:
     rng = np.random.default_rng(1)
     dy, a, b = rng.standard_normal((3, 50)).astype(np.float32)
     y = activation_ref.swiglu(a, b)
@@ -106,7 +106,7 @@ def test_infinities_have_limits_and_nan_stays() -> None:
 
 
 @pytest.mark.parametrize(("name", "at"), [("hardsigmoid", 3.0), ("elu", 0.0), ("selu", 0.0)])
-def test_either_slope_is_allowed_at_the_jump_alone(name: str, at: float) -> None:
+def test_either_slope_is_allowed_only_at_the_jump(name: str, at: float) -> None:
     x, params = np.array([at, at - 0.5, at + 0.5], np.float32), dict(BY_NAME[name].params)
     if name == "elu":
         params["alpha"] = 0.25

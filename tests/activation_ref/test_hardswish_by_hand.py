@@ -1,4 +1,4 @@
-"""hardswish in exact fractions: values, ties, and the jump of its slope."""
+"""hardswish compared with exact fractions: values, ties, and the jump of its slope."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def by_hand(x: Any) -> tuple[Fraction, Fraction]:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_every_case_is_that_of_fractions(dtype: str) -> None:
+def test_every_case_agrees_with_fractions(dtype: str) -> None:
     compared = 0
     for case in OP.cases():
         inputs, _ = case.build(dtype)
@@ -61,7 +61,7 @@ def test_ties_are_ties_and_rounded_to_even(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_either_slope_is_allowed_at_the_jump_alone(dtype: str) -> None:
+def test_either_slope_is_allowed_only_at_the_jump(dtype: str) -> None:
     x = formats.round_to(np.array([-3.0, 3.0, -2.0, 2.0, -3.5, 3.5]), dtype)
     dy = np.ones_like(x)
     bound = OP.bound("backward", {"dy": dy, "x": x}, {}, formats.get(dtype))["dx"]

@@ -1,4 +1,4 @@
-"""Captured runs for the tests: of trainings in the frameworks' interpreters, and one by hand."""
+"""Captured runs for the tests: trainings in the frameworks' interpreters, and one by hand."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Runs that tests of several files look at, trained once."""
+"""Runs that tests of several files use, trained once."""
 
 import functools
 import json

@@ -1,4 +1,4 @@
-"""A small transformer in torch, trained right and with one fault that align has to name.
+"""A small transformer in torch, trained without a fault, or with one that align has to name.
 
     python planted_training.py STEPS[:CAPTURED] NAME ...
 

@@ -1,4 +1,4 @@
-"""Trainings whose layers hold tensors, or whose functions draw numbers, without telling.
+"""Trainings whose layers hold tensors, or whose functions draw numbers, that no capture shows.
 
     python quiet_training.py FRAMEWORK
 

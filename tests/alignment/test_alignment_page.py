@@ -1,4 +1,4 @@
-"""The demonstration, from nothing to a page; and no name in a capture acts on that page."""
+"""The demonstration makes a page from nothing; no name in a capture becomes markup on it."""
 
 import json
 from pathlib import Path
@@ -60,7 +60,7 @@ def test_null_runs_are_drawn_as_a_band(shown: tuple[str, Path]) -> None:
     assert "<svg" not in html.page({**told, "losses": [[], []], "band": []})
 
 
-def test_names_do_not_act() -> None:
+def test_names_act_as_neither_html_nor_markdown() -> None:
     hostile = r"\<b\> &lt;script&gt; <script>alert(1)</script> \| a\_b `x<y>` **bold**"
     assert inline(hostile) == (
         "&lt;b&gt; &lt;script&gt; &lt;script&gt;alert(1)&lt;/script&gt; | a_b "

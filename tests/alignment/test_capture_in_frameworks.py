@@ -1,4 +1,4 @@
-"""The probe in each framework, copied alone into an empty folder: same bits, complete records."""
+"""The probe, copied alone into a folder, in each framework: same bits, complete records."""
 
 import functools
 import hashlib
@@ -77,7 +77,7 @@ def test_the_probe_needs_its_framework_and_numpy_only(framework: str, trained: T
 
 
 @pytest.mark.parametrize("framework", NAMES)
-def test_sizes_are_told_before_and_after_the_first_step(framework: str, trained: Trained) -> None:
+def test_sizes_are_known_before_and_after_the_first_step(framework: str, trained: Trained) -> None:
     told = [line for line in trained(framework, "sgd").told.splitlines() if "capture sgd" in line]
     assert len(told) == 2
     assert "3 steps are chosen" in told[0]

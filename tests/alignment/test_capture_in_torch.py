@@ -1,4 +1,4 @@
-"""What trainings do: accumulate, skip, nest, share, clip, stop. The probe changes no bit of any."""
+"""Trainings accumulate, skip, nest, share, clip and stop: the probe changes no bit of any."""
 
 from pathlib import Path
 from typing import Any
@@ -145,7 +145,7 @@ def test_accumulated_gradients_are_the_sum_of_the_micro_batches(rank_of: Any) ->
     np.testing.assert_allclose(got, sum(parts), rtol=1e-5, atol=1e-6)
 
 
-def test_scaled_unscaled_and_clipped_gradients_are_told_apart(rank_of: Any) -> None:
+def test_scaled_unscaled_and_clipped_gradients_are_distinguished(rank_of: Any) -> None:
     """The update receives clip / scale of what backward left, in each weight alike."""
     tensors = rank_of("mixed_precision").tensors(0)
     assert str(tensors.calls("last")[0].outputs["0"].dtype) == "bfloat16"
@@ -174,7 +174,7 @@ def test_updates_are_counted(rank_of: Any) -> None:
     assert any("several updates" in text for text in rank.not_captured)
 
 
-def test_schedules_and_changes_are_told(rank_of: Any) -> None:
+def test_schedules_and_changes_are_recorded(rank_of: Any) -> None:
     assert [line.lr for line in rank_of("scheduled").lines] == [(0.1,), (0.05,), (0.025,)]
     changes = [line.changed for line in rank_of("changed").lines]
     assert changes[0] is None
@@ -228,9 +228,7 @@ def test_without_optimizer_the_weights_are_recorded_once(rank_of: Any) -> None:
     assert rank.tensors(0).gradient("first.weight", "backward") is not None
 
 
-def test_everything_is_given_back_when_the_block_is_left(
-    returned: dict[str, Any], rank_of: Any
-) -> None:
+def test_everything_is_restored_when_the_block_ends(returned: dict[str, Any], rank_of: Any) -> None:
     assert returned["raised"] == {"forwards": 0, "hooks": 0}
     rank = rank_of("raised")
     assert (rank.complete, rank.steps) == (False, (0, 1))

@@ -1,4 +1,4 @@
-"""Whether a clip adds 1e-6 to the norm: read off the gradients before and after it."""
+"""Whether a clip adds 1e-6 to the norm, inferred from the gradients before and after it."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -107,7 +107,7 @@ def clips(
 
 @pytest.mark.parametrize(("count", "times"), [(40, 5), (3000, 2), (30_000, 1)])
 @pytest.mark.parametrize("said", [True, False])
-def test_no_clip_is_told_as_the_other_eps_however_its_norm_is_summed(
+def test_no_order_of_summation_makes_a_clip_look_like_the_other_eps(
     count: int, times: int, said: bool
 ) -> None:
     """Every order, in one clip and in three; thresholds as people write them, and any."""
@@ -131,7 +131,7 @@ def test_no_clip_is_told_as_the_other_eps_however_its_norm_is_summed(
 
 @pytest.mark.parametrize("threshold", [1.0, 0.25, 0.5])
 @pytest.mark.parametrize("eps", ADDED)
-def test_the_norm_that_a_clip_computed_tells_its_eps(threshold: float, eps: float) -> None:
+def test_the_norm_that_a_clip_computed_shows_its_eps(threshold: float, eps: float) -> None:
     for order in ORDERS:
         found = clips(threshold, eps, 2.2 * threshold, order=order, steps=1, count=300)
         assert [*found.thresholds] == [eps]
@@ -145,7 +145,7 @@ def test_clips_with_and_without_eps_differ_where_they_report_their_norms() -> No
     assert clip_difference(with_eps, clips(1.0, 0.0, said=False)) is None
 
 
-def test_a_reported_number_that_is_no_norm_of_these_gradients_tells_nothing() -> None:
+def test_a_reported_number_that_is_not_the_norm_of_these_gradients_decides_nothing() -> None:
     parts = gradients(0, 2.5, 3000)
     norm = norm_of(parts, "wide")
     one = step(parts, norm, factor_of(norm, 1.0, 1e-6, "plain"), said=True)
@@ -155,7 +155,7 @@ def test_a_reported_number_that_is_no_norm_of_these_gradients_tells_nothing() ->
         assert [*found.thresholds] == [*ADDED]
 
 
-def test_a_worse_norm_is_no_other_clip_and_another_threshold_is() -> None:
+def test_a_less_accurate_norm_is_the_same_clip_and_another_threshold_is_not() -> None:
     right, half, plain = (
         clips(threshold, 0.0, count=100_000, order=order, said=False)
         for threshold, order in ((1.0, "wide"), (0.5, "wide"), (1.0, "sequential"))
@@ -174,7 +174,7 @@ def test_eps_stays_open_where_the_threshold_may_be_any_number_or_the_norm_is_lar
 
 @pytest.mark.parametrize("steps", [1, 3])
 @pytest.mark.parametrize("other", ["none", "another divisor"])
-def test_a_sum_over_parts_that_is_divided_is_no_clip(steps: int, other: str) -> None:
+def test_a_divided_sum_over_parts_is_not_a_clip(steps: int, other: str) -> None:
     """Of 3 parts, beside their mean, or beside a sum of 6 parts that is divided by 6."""
     a, b = [], []
     for number in range(steps):
@@ -191,7 +191,7 @@ def test_a_sum_over_parts_that_is_divided_is_no_clip(steps: int, other: str) -> 
     assert clip_difference(clipping(b), clipping(a)) is None
 
 
-def test_a_clip_that_is_left_out_is_told() -> None:
+def test_a_missing_clip_is_named() -> None:
     a, b = [], []
     for number in range(3):
         parts = gradients(number, 2.2, 300)
@@ -205,7 +205,7 @@ def test_a_clip_that_is_left_out_is_told() -> None:
 
 
 @pytest.mark.parametrize("size", [34_000_000, 110_000_000])
-def test_thresholds_of_large_models_are_told_apart(size: int) -> None:
+def test_thresholds_of_large_models_are_distinguished(size: int) -> None:
     """By the norm of the tensors' norms: of so many elements no bound for every order exists."""
 
     def run(threshold: float) -> Clipping:

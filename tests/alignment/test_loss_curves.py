@@ -101,7 +101,7 @@ def test_equal_curves_are_no_evidence() -> None:
     assert (found.statistic, found.p) == (0.0, 1.0)
 
 
-def test_a_loss_that_is_no_number_ends_the_comparison() -> None:
+def test_a_loss_that_is_not_finite_ends_the_comparison() -> None:
     runs = walks(np.random.default_rng(6), 21)
     runs[1, 30:] = np.nan
     assert curves.of_pair(runs[0], runs[1], runs[2:]).steps == 30

@@ -1,4 +1,4 @@
-"""A p-value holds if the null runs round as the runs do: how this is decided and reported."""
+"""A p-value is valid if the null runs round as the runs do: how this is decided and reported."""
 
 import dataclasses
 
@@ -42,7 +42,7 @@ def test_layers_of_one_op_are_taken_together() -> None:
     assert not compared([leaning[:1]], [judged()]).invalid
 
 
-def test_what_is_no_rounding_or_too_few_says_nothing() -> None:
+def test_errors_beyond_rounding_and_too_few_errors_decide_nothing() -> None:
     wrong = dataclasses.replace(judged(plain=900.0), verdict="exceeds_bound")
     assert not compared([[wrong], [judged()]], [judged()]).invalid
     assert not compared([[judged()]], [judged("softmax")]).known

@@ -1,4 +1,4 @@
-"""Optimizer state and hyper-parameters have the oracles' names, whatever a framework calls them."""
+"""Optimizer state and hyper-parameters have the oracles' names in every framework."""
 
 from collections.abc import Callable
 from typing import Any
@@ -61,7 +61,7 @@ SHARED = {
 @pytest.mark.parametrize(
     "framework", [pytest.param(one, marks=pytest.mark.framework(one)) for one in STATES]
 )
-def test_words_are_those_of_the_oracles(framework: str, small_runs: SmallRuns) -> None:
+def test_names_are_those_of_the_oracles(framework: str, small_runs: SmallRuns) -> None:
     folder, names = small_runs(framework)
     assert set(names) == set(STATES[framework])
     for name in names:

@@ -121,7 +121,7 @@ RIGHT_UNSEEN = run(HALVES, [1.0, 1.0], seen=False)
         (run(WHOLE, [1.0], 0.5, said=3.0), run(HALVES, [1.0, 1.0], said=3.0), ""),  # neither does
     ],
 )
-def test_one_that_tells_is_enough_and_where_none_does_nobody_is_blamed(
+def test_one_run_with_its_loss_is_enough_and_without_any_neither_is_blamed(
     a: Any, b: Any, blamed: str
 ) -> None:
     for pair, run in (((a, b), blamed), ((b, a), {"A": "B", "B": "A"}.get(blamed, ""))):
@@ -173,7 +173,7 @@ def test_a_sum_for_a_mean_over_a_power_of_two_is_no_loss_scale(
     assert cause(*pair, 0, PAIR) is None
 
 
-def test_a_layer_that_one_rank_does_not_call_is_compared_still() -> None:
+def test_a_layer_that_one_rank_does_not_call_is_still_compared() -> None:
     other = run([[], [slice(0, 6)]], [1.0, 1.0])
     gradients = [RNG.standard_normal((WIDTH, WIDTH)), X.T @ DY]
     for rank, own in zip(other.ranks, gradients, strict=True):

@@ -1,4 +1,4 @@
-"""Pieces of an update are judged as the whole is."""
+"""Pieces of an update have the judgement of the whole."""
 
 from dataclasses import replace
 

@@ -129,7 +129,7 @@ def _updates(run: Run, most: int, monkeypatch: pytest.MonkeyPatch) -> list[Judge
     return [one for one in judge_run(run, (0,)).judgements if one.place.stage == "update"]
 
 
-def test_one_run_is_held_against_what_it_declares(runs: Path) -> None:
+def test_one_run_is_compared_with_its_own_declaration(runs: Path) -> None:
     assert align(runs / "right", steps=[0]).verdict.word == "undecidable"
     found = align(runs / "tanh_gelu", steps=[0]).verdict
     assert found.word == "different"
@@ -150,13 +150,13 @@ def test_clipping_is_read_from_gradients(runs: Path) -> None:
         assert high - low < 1e-6
 
 
-def test_null_directions_are_told(runs: Path) -> None:
+def test_null_directions_are_listed(runs: Path) -> None:
     """Attention does not depend on its key's bias."""
     told = align(runs / "right", steps=[0]).null_directions[0]
     assert set(told) == {"blocks.0.key.bias", "blocks.1.key.bias"}
 
 
-def test_curves_beside_null_runs(runs: Path, tmp_path: Path) -> None:
+def test_curves_are_compared_with_null_runs(runs: Path, tmp_path: Path) -> None:
     """Null runs by hand: the losses of a run, moved as rounding moves them."""
     rng, nulls = np.random.default_rng(1), []
     for number in range(19):
@@ -184,7 +184,9 @@ def _lines(folder: Path) -> list[str]:
     return (folder / "rank_0" / "steps.jsonl").read_text().splitlines()
 
 
-def test_the_command_says_it_and_ends_with_its_status(runs: Path, tmp_path: Path) -> None:
+def test_the_command_prints_the_verdict_and_ends_with_its_status(
+    runs: Path, tmp_path: Path
+) -> None:
     folder = tmp_path / "out"
     told = invoked("align", runs / "right", runs / "adam_eps", "--step", "0", "--out", folder)
     assert told.exit_code == 1

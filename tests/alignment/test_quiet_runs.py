@@ -1,4 +1,4 @@
-"""What layers hold and functions draw without telling: no right run is blamed for it."""
+"""Tensors in layers and random numbers in functions that no capture shows blame no right run."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +16,7 @@ FRAMEWORKS = ("torch", "paddle", "oneflow", "mindspore")
 @pytest.mark.parametrize(
     "framework", [pytest.param(one, marks=pytest.mark.framework(one)) for one in FRAMEWORKS]
 )
-def test_class_weights_and_functional_dropout_are_no_other_definition(
+def test_class_weights_and_functional_dropout_are_not_another_definition(
     framework: str, small_runs: Callable[[str], Any]
 ) -> None:
     folder, _ = small_runs(framework)

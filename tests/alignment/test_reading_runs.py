@@ -1,4 +1,4 @@
-"""Runs are read as docs/capture.md describes them; damage is named, and the rest is read."""
+"""Runs in the format of docs/capture.md are read; damage is named, and the rest is read."""
 
 import json
 import sys
@@ -149,7 +149,7 @@ def test_foreign_folders_and_files_are_refused_in_a_sentence(run: Path, tmp_path
             Run.read(run)
 
 
-def test_steps_of_another_run_are_not_taken(run: Path) -> None:
+def test_steps_of_another_run_are_not_read(run: Path) -> None:
     rank = run / "rank_0"
     (rank / "step_000002.safetensors").write_bytes((rank / "step_000000.safetensors").read_bytes())
     found = Run.read(run).first
@@ -172,7 +172,7 @@ def test_steps_of_another_run_are_not_taken(run: Path) -> None:
         ({"shape": [2]}, "is not described"),
     ],
 )
-def test_headers_are_held_against_the_file(tmp_path: Path, entry: dict, words: str) -> None:
+def test_headers_are_checked_against_the_file(tmp_path: Path, entry: dict, words: str) -> None:
     text = json.dumps({"x": entry}).encode()
     path = tmp_path / "x.safetensors"
     path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(8))
@@ -180,7 +180,7 @@ def test_headers_are_held_against_the_file(tmp_path: Path, entry: dict, words: s
         TensorFile(path)
 
 
-def test_booleans_that_are_none_are_refused(tmp_path: Path) -> None:
+def test_booleans_other_than_0_and_1_are_refused(tmp_path: Path) -> None:
     text = b'{"x":{"dtype":"BOOL","shape":[2],"data_offsets":[0,2]}}'
     path = tmp_path / "x.safetensors"
     path.write_bytes(len(text).to_bytes(8, "little") + text + b"\1\2")

@@ -1,4 +1,4 @@
-"""SQuAD's scores and whether two differ by more than sampling."""
+"""SQuAD's scores, and the test whether two differ by more than sampling."""
 
 import math
 from fractions import Fraction
@@ -65,7 +65,7 @@ def test_what_cannot_be_compared_is_refused() -> None:
         metric.right_answers({"data": [{}]})
 
 
-def test_predictions_are_held_against_a_squad_file() -> None:
+def test_predictions_are_checked_against_a_squad_file() -> None:
     asked = [{"id": "1", "answers": [{"text": "Paris"}]}, {"id": "2", "answers": []}]
     right = metric.right_answers({"data": [{"paragraphs": [{"qas": asked}]}]})
     assert metric.exact({"1": "paris."}, right) == {"1": True, "2": False}

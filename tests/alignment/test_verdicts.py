@@ -1,4 +1,4 @@
-"""No curve makes a run the same whose ops break their bounds."""
+"""Runs whose ops exceed their bounds are not called the same, whatever their curves."""
 
 import dataclasses
 
@@ -19,7 +19,7 @@ RIGHT = Judgement(
 NONE = (None, None)
 
 
-def test_an_op_beyond_its_bound_is_no_sameness() -> None:
+def test_an_op_beyond_its_bound_rules_out_the_verdict_same() -> None:
     beyond = dataclasses.replace(RIGHT, verdict="exceeds_bound", over_bound=3.0)
     narrow = dataclasses.replace(beyond, cause="tf32_inputs", confidence="proven")
     small = dataclasses.replace(beyond, cause="clipped_exponent", confidence="proven")
@@ -34,7 +34,7 @@ def test_an_op_beyond_its_bound_is_no_sameness() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, op in registry.ops().items() if op.definition])
-def test_an_unstable_way_to_compute_an_op_is_no_other_definition(name: str) -> None:
+def test_an_unstable_algorithm_is_not_another_definition(name: str) -> None:
     definition = registry.get(name).definition
     assert definition is not None
     wrong = dataclasses.replace(RIGHT, op=name, verdict="exceeds_bound", confidence="proven")

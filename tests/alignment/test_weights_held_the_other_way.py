@@ -1,4 +1,4 @@
-"""Paddle holds the weight of a linear layer turned; a square one shows it by values."""
+"""Paddle keeps the weight of a linear layer transposed; of a square one only the values show it."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from refkernels.alignment.matching import oriented
 from refkernels.reporting.alignment import page
 
 
-def test_a_square_weight_is_told_by_its_values() -> None:
+def test_a_square_weight_is_recognised_by_its_values() -> None:
     weight = np.random.default_rng(1).standard_normal((4, 4)).astype(np.float32)
     moved = weight.T.copy()
     moved[0, 1] += 1

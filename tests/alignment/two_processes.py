@@ -54,7 +54,7 @@ def weight(y):
 
 
 def train(name, rank, world):
-    """Names are words: who reduces (ddp, hand, nobody), and what is planted or done about it."""
+    """A name's words say who reduces (ddp, hand, nobody), and what is planted or done about it."""
     words = name.split("_")
     torch.manual_seed(0)
     model = Model()

@@ -1,4 +1,4 @@
-"""Which arguments a caller may pass, and which are refused in a sentence."""
+"""Arguments that a caller may pass are accepted; others are refused in a sentence."""
 
 import sys
 import warnings
@@ -61,7 +61,7 @@ def test_numbers_and_lists_become_float64() -> None:
     assert as_float_array([[0.5], [1.0]], "x").shape == (2, 1)
 
 
-def test_foreign_byte_order_is_turned() -> None:
+def test_foreign_byte_order_is_converted() -> None:
     swapped = np.array([1.0, 2.0], dtype=">f4")
     found = as_float_array(swapped, "x")
     assert found.dtype.isnative
@@ -87,7 +87,7 @@ def test_foreign_byte_order_is_turned() -> None:
     ],
     ids=repr,
 )
-def test_what_is_no_float_array_is_a_type_error_with_the_name(value: Any) -> None:
+def test_anything_but_a_float_array_is_a_type_error_with_the_name(value: Any) -> None:
     with pytest.raises(TypeError, match="weight"):
         as_float_array(value, "weight")
 

@@ -57,7 +57,7 @@ def test_numpys_blas_is_conventional_here():
         assert blas.conventional(*shape), shape
 
 
-def test_a_blas_that_does_not_add_each_elements_own_terms_is_found_out(other_blas):
+def test_a_blas_that_does_not_add_each_elements_own_terms_is_detected(other_blas):
     assert not blas.conventional(64, 64, 64)
 
 
@@ -92,7 +92,7 @@ def test_a_balls_product_holds_the_truth_whatever_the_blas(other_blas, shape):
     assert holds_all(xp.matmul(xp.array(left), xp.array(right)), left, right)
 
 
-def test_without_the_look_it_would_not(other_blas, monkeypatch):
+def test_without_the_check_it_would_not(other_blas, monkeypatch):
     monkeypatch.setattr(blas, "conventional", lambda *shape: True)
     left, right = uneven(np.random.default_rng(7), *SHAPES[0])
     xp = Ball()

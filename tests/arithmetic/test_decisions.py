@@ -1,4 +1,4 @@
-"""The quick tests of an interval say of every element what exact arithmetic on its ends says."""
+"""The quick tests of an interval agree with exact arithmetic on its ends, for every element."""
 
 from collections.abc import Iterator
 

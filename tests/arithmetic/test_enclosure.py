@@ -1,4 +1,4 @@
-"""Enclosure: its statements about its interval hold for every point in it."""
+"""What an Enclosure says of its interval holds for every point in it."""
 
 import math
 import warnings
@@ -175,7 +175,7 @@ def test_an_unknown_value_is_never_certified() -> None:
 
 
 @pytest.mark.parametrize("radius", [-1.0, np.nan])
-def test_a_radius_that_is_none_is_refused(radius: float) -> None:
+def test_an_invalid_radius_is_refused(radius: float) -> None:
     with pytest.raises(ValueError, match="radius"):
         Enclosure(np.ones(2), 0.0, radius)
 
@@ -186,7 +186,7 @@ NO_NUMBERS += [("radius", -np.inf), ("scale", np.nan), ("scale", np.inf)]
 
 @pytest.mark.parametrize(("part", "value"), NO_NUMBERS, ids=str)
 @pytest.mark.parametrize("shape", [(), (1,), (7, 3), (5000,)], ids=str)
-def test_a_part_that_is_no_number_is_refused_wherever_it_is(
+def test_an_invalid_part_is_refused_at_any_element(
     part: str, value: float, shape: tuple[int, ...]
 ) -> None:
     places = np.unique(np.linspace(0, math.prod(shape) - 1, 5).astype(int))

@@ -41,7 +41,7 @@ def test_long_rows_are_added_exactly_by_the_contexts_without_objects() -> None:
     given = rational.array(x)
     assert isinstance(given, Waiting)
     assert values(rational.sum(given)) == truth
-    assert given.made is None
+    assert given.elements is None
     found = DoubleDouble().sum(DoubleDouble().array(x)).enclosure()
     for z, hi, lo, radius in zip(truth, found.hi, found.lo, found.radius, strict=True):
         assert abs(z - Fraction(float(hi[0])) - Fraction(float(lo[0]))) <= Fraction(

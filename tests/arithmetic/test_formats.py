@@ -42,7 +42,7 @@ def test_a_format_agrees_with_its_dtype(format: Format) -> None:
 
 
 @pytest.mark.parametrize("unknown", ["float8", "int32", np.int64, object])
-def test_what_is_no_format_is_refused(unknown: object) -> None:
+def test_unknown_formats_are_refused(unknown: object) -> None:
     with pytest.raises(ValueError, match="is not a floating-point format"):
         formats.get(unknown)  # type: ignore[arg-type]
 
@@ -184,7 +184,7 @@ def test_exponent_of_is_the_floor_of_the_logarithm(case: tuple) -> None:
 
 
 @given(pairs())
-def test_ties_away_goes_away(case: tuple) -> None:
+def test_ties_away_rounds_away_from_zero(case: tuple) -> None:
     hi, _, scale, format = case
     value = math.ldexp(hi, max(min(scale, 900), -900) % 200)
     found = float(formats.round_ties_away([value], format)[0])

@@ -1,4 +1,4 @@
-"""This package's modules run in the default floating-point mode, whoever imports them."""
+"""This package's modules are executed in the default floating-point mode, in any thread."""
 
 import importlib
 import itertools

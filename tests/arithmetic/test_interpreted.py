@@ -32,7 +32,7 @@ def test_fma_is_rounded_once_for_numbers_of_every_size() -> None:
     assert len(drawn) > 0
 
 
-def test_a_fused_multiply_that_rounds_twice_is_found_out() -> None:
+def test_a_fused_multiply_that_rounds_twice_is_detected() -> None:
     for a, b, c in _ROUNDED_TWICE:
         assert by_rationals(a, b, c) == fused(a, b, c)
         assert a * b + c != fused(a, b, c)

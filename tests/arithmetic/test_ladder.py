@@ -1,4 +1,4 @@
-"""An answer in the making, and the tiers that better it."""
+"""A draft of an answer, and the tiers that refine it."""
 
 import numpy as np
 import pytest
@@ -46,7 +46,7 @@ def test_zeros_keep_their_signs() -> None:
 def test_each_tier_gets_what_the_one_before_leaves(
     open_: list[int], second: list[int] | None
 ) -> None:
-    """The second tier decides all but element 5; the third is the last, and is told all it got."""
+    """The second tier decides all but element 5; the last tier counts all that it got."""
     seen: list[list[int]] = []
 
     def step(left: Open) -> dict[str, Enclosure]:

@@ -1,4 +1,4 @@
-"""In whatever floating-point mode a program runs, the answers have the same bits."""
+"""The answers have the same bits in every floating-point mode."""
 
 import importlib
 import inspect
@@ -120,7 +120,7 @@ def test_every_op_answers_with_the_same_bits_in_every_mode(
 
 @settable
 @pytest.mark.parametrize("name", MODES)
-def test_an_enclosure_shows_and_tells_the_same_in_every_mode(name: str) -> None:
+def test_an_enclosure_prints_and_answers_the_same_in_every_mode(name: str) -> None:
     one = Enclosure(np.array([5e-324, 1.0, 3e-310]), 0.0, np.array([5e-324, 0.0, 1e-310]))
 
     def told() -> tuple[Any, ...]:

@@ -41,7 +41,7 @@ def test_numpys_functions_are_a_type_error(call: Callable[[Any], Any]) -> None:
         call(E if call is not float else Enclosure(1.0))
 
 
-def test_what_is_no_number_compares_as_any_object() -> None:
+def test_comparison_with_other_objects_is_the_default() -> None:
     assert E != "text"
     assert E != None  # noqa: E711
     assert len({E, E, sin(X)}) == 2
@@ -55,7 +55,7 @@ def test_what_is_no_number_compares_as_any_object() -> None:
         lambda e: metrology.ulp_error(e, e), lambda e: metrology.ulp(e, "float32"),
     ],
 )  # fmt: skip
-def test_an_enclosure_is_no_input(call: Callable[[Any], Any]) -> None:
+def test_an_enclosure_is_refused_as_an_input(call: Callable[[Any], Any]) -> None:
     with pytest.raises(TypeError, match=r"is an Enclosure.*radius would be lost.*np\.asarray"):
         call(E)
 

@@ -1,4 +1,4 @@
-"""What goes through NumPy before there is a kernel: little, and only as long as it stays little."""
+"""NumPy twins answer small arrays before a kernel is compiled, up to a limit for each process."""
 
 import subprocess
 import sys
@@ -60,7 +60,7 @@ print(small.Allowance(1 << 20).covers(min, (1 << 15) + 1, kernel=kernel))
     assert done.stdout.split() == [b"1024", b"True", b"False"]
 
 
-def test_a_kernel_that_nobody_has_compiled_is_not_on_disk() -> None:
+def test_a_kernel_that_was_never_compiled_is_not_on_disk() -> None:
     @jit.njit
     def new(x):
         return x

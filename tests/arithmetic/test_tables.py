@@ -1,4 +1,4 @@
-"""Tables of constants are what the tools write, bit for bit."""
+"""Tables of constants have the bits that the tools write."""
 
 import importlib
 import json

@@ -29,7 +29,7 @@ def test_an_inner_tally_keeps_its_counts_to_itself() -> None:
     assert (outer, inner) == ({"float64": 1}, {"exact": 4})
 
 
-def test_telling_nobody_is_allowed_and_unknown_tiers_are_not() -> None:
+def test_counting_without_a_tally_is_allowed_and_unknown_tiers_are_not() -> None:
     tiers.answered("float64", 1)
     with tiers.counted(), pytest.raises(ValueError, match="no tier 'float32'"):
         tiers.answered("float32", 1)

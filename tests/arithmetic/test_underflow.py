@@ -1,4 +1,4 @@
-"""What products lose by underflow, against exact arithmetic, in every association."""
+"""The loss of products by underflow, compared with exact arithmetic, in every association."""
 
 from fractions import Fraction
 from functools import cache

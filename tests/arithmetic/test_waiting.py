@@ -1,4 +1,4 @@
-"""A user who waits for kernels to be compiled is told so once."""
+"""A long wait for the compilation of kernels is announced once."""
 
 import os
 import subprocess
@@ -26,7 +26,9 @@ def _run(patience: float, cache: Path) -> tuple[int, list[str]]:
     return int(done.stdout), done.stderr.splitlines()
 
 
-def test_a_long_wait_is_told_once_with_how_many_kernels_and_the_command_that_spares_it(tmp_path):
+def test_a_long_wait_is_announced_once_with_the_number_of_kernels_and_the_command_that_avoids_it(
+    tmp_path,
+):
     compiled, said = _run(0.0, tmp_path)
     assert compiled >= 2
     (line,) = said
@@ -35,14 +37,14 @@ def test_a_long_wait_is_told_once_with_how_many_kernels_and_the_command_that_spa
     assert "refkernels warm" in line
 
 
-def test_nothing_is_said_of_kernels_that_were_kept_or_compile_quickly(tmp_path):
+def test_cached_and_quickly_compiled_kernels_are_not_announced(tmp_path):
     compiled, said = _run(600.0, tmp_path)
     assert compiled >= 2
     assert said == []
     assert _run(0.0, tmp_path) == (0, [])
 
 
-def test_a_cache_that_cannot_be_written_is_told_once_with_the_cure():
+def test_a_cache_that_cannot_be_written_is_reported_once_with_the_cure():
     compiled, said = _run(600.0, Path(os.devnull) / "below")
     assert compiled >= 2
     (line,) = said

@@ -162,7 +162,9 @@ def test_a_case_of_large_logits_is_answered_in_every_format() -> None:
         ({"q": Q.astype(int)}, TypeError, "int64"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_told_in_a_sentence(given: Any, kind: Any, said: str) -> None:
+def test_arguments_that_do_not_fit_are_refused_in_a_sentence(
+    given: Any, kind: Any, said: str
+) -> None:
     with pytest.raises(kind, match=said) as caught:
         attention(**{"q": Q, "k": K, "v": V, **given})
     assert "\n" not in str(caught.value)

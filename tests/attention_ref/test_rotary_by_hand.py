@@ -94,7 +94,9 @@ def test_a_kernel_with_angles_in_float32_keeps_to_the_bound() -> None:
         ({"x": np.float32(1)}, ValueError, "it must be x\\[\\.\\.\\. d\\]"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_told_in_a_sentence(given: Any, kind: Any, said: str) -> None:
+def test_arguments_that_do_not_fit_are_refused_in_a_sentence(
+    given: Any, kind: Any, said: str
+) -> None:
     with pytest.raises(kind, match=said) as caught:
         rotary(**{"x": X, "position": PLACES, **given})
     assert "\n" not in str(caught.value)

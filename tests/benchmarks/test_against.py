@@ -45,13 +45,13 @@ def test_a_pair_that_something_slowed_does_not_count_as_a_regression() -> None:
     assert not found.worse
 
 
-def test_a_version_that_takes_longer_is_told() -> None:
+def test_a_version_that_takes_longer_is_reported() -> None:
     found, _ = _compared([1.0, 1.0, 1.0, 1.0], [1.1, 1.1, 1.1, 5.0])
     assert found.worse
     assert "**1.10**" in against.table([found])
 
 
-def test_work_that_an_old_version_cannot_do_is_told() -> None:
+def test_work_that_an_old_version_cannot_do_is_reported() -> None:
     sides: list[Any] = [_Fake("old", [], [1.0]), _Fake("new", [], [1.0])]
 
     def fail(work: str) -> dict[str, float]:
@@ -67,7 +67,7 @@ def test_every_name_makes_another_piece_of_work() -> None:
     assert all(callable(make) for make in found.values())
 
 
-def test_what_is_no_version_is_refused(tmp_path: Path) -> None:
+def test_anything_but_a_version_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="neither a checkout nor a wheel"):
         against.side(tmp_path, tmp_path, "old")
 

@@ -1,4 +1,4 @@
-"""What a first answer costs: times differ from machine to machine, kernels and imports do not."""
+"""The cost of a first answer, counted in kernels and imports, which no machine changes."""
 
 from pathlib import Path
 

@@ -63,7 +63,7 @@ def test_special_values_are_those_of_c(name: str) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", BY_HAND)
-def test_every_case_is_that_of_the_definition(name: str, dtype: str) -> None:
+def test_every_case_follows_the_definition(name: str, dtype: str) -> None:
     compared = 0
     with mpmath.workprec(600):
         for case in BY_NAME[name].cases():

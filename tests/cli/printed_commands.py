@@ -1,4 +1,4 @@
-"""Finds the commands that pages, sentences and docs print, and runs them as printed."""
+"""Finds the commands that pages, sentences and docs print, and runs them as they are printed."""
 
 from __future__ import annotations
 
@@ -208,14 +208,14 @@ def reach(*asked: Any, **named: Any) -> None:
 
 
 class NoCrew(Crew):
-    """Who works in the place of a sweep's processes: nobody."""
+    """In the place of a sweep's processes: no work is done."""
 
     def __init__(self, *asked: Any) -> None:
         super().__init__(1)
 
 
 def run(command: str) -> str:
-    """How far a command came: "mention" (the bare name of one that takes more), "start" (`Reached`)
+    """How far a command ran: "mention" (the bare name of one that takes more), "start" (`Reached`)
     or "end". Raises AssertionError where it is refused, or is not a command."""
     words = words_of(command)
     try:

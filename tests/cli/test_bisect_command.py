@@ -65,7 +65,7 @@ def said(folder: Path, *words: str) -> tuple[int, str]:
     return ran.exit_code, " ".join(ran.output.split())
 
 
-def test_every_change_is_told_by_halves_and_one_by_one(stub: None, tmp_path: Path) -> None:
+def test_bisection_and_one_by_one_report_every_change(stub: None, tmp_path: Path) -> None:
     for words in ((), ("--every",)):
         status, text = said(tmp_path / "out", "--versions", ",".join(VERSIONS), *words)
         assert status == 0, text
@@ -76,7 +76,7 @@ def test_every_change_is_told_by_halves_and_one_by_one(stub: None, tmp_path: Pat
     assert "1.5 was not measured: " in text
 
 
-def test_a_change_of_bits_alone_is_none_of_the_error(stub: None, tmp_path: Path) -> None:
+def test_a_change_of_bits_alone_is_not_a_change_of_the_error(stub: None, tmp_path: Path) -> None:
     status, text = said(tmp_path / "out", "--versions", "2.0,2.5")
     assert (status, "Nothing changed in stub" in text) == (0, True), text
 

@@ -1,4 +1,4 @@
-"""The command line: what it says and how it ends. 0 fine, 1 a framework failed, 2 a question that
+"""The command line: its output and its status. 0: fine; 1: a framework failed; 2: a question that
 cannot be answered."""
 
 import json
@@ -116,7 +116,7 @@ def test_a_run_writes_records_and_report_and_ends_with_0(tmp_path: Path) -> None
     assert (out / "report.html").exists()
 
 
-def test_what_is_asked_twice_is_measured_once(tmp_path: Path) -> None:
+def test_a_repeated_question_is_measured_once(tmp_path: Path) -> None:
     twice = ["--framework", "fake_correct", "--framework", " fake_correct", "--op", "tan", *SMALL]
     ran = refkernels_says("measure", *SMALL, *twice, "--op", "tan", "--out", tmp_path)
     assert ran.exit_code == 0
@@ -195,7 +195,7 @@ def test_settings_reach_the_records(tmp_path: Path) -> None:
     assert all(t == {"OMP_NUM_THREADS": "1", "fake_precision": "medium"} for t in told)
 
 
-def test_what_numpy_has_no_kernel_for_is_told_as_a_formula(tmp_path: Path) -> None:
+def test_an_op_without_a_numpy_kernel_is_reported_as_a_formula(tmp_path: Path) -> None:
     case = ["--case", "linear/k_sweep[K=3,seed=0]", "--case", "matmul/k_sweep[K=3,seed=0]"]
     frameworks = ["--framework", "numpy", "--framework", "fake_correct", "--device", "cpu"]
     question = [*case, "--dtype", "float32", *frameworks, "--out", tmp_path]

@@ -66,7 +66,7 @@ def test_what_cannot_be_compared_is_one_sentence_and_status_2(tmp_path: Path) ->
         assert len(text.strip().splitlines()) <= 3
 
 
-def test_a_file_for_a_folder_is_told_with_the_cure(tmp_path: Path) -> None:
+def test_a_file_in_place_of_a_folder_is_reported_with_the_cure(tmp_path: Path) -> None:
     old = written(tmp_path / "old")
     status, text = said(old, old / "records.jsonl")
     assert status == 2

@@ -1,4 +1,4 @@
-"""What the shell completes, requested as bash requests it."""
+"""The shell's completions, requested as bash requests them."""
 
 import os
 import subprocess
@@ -38,11 +38,13 @@ def completed(*words: str) -> list[str]:
         (("meas",), ["measure"]),
     ],
 )
-def test_bash_is_offered_what_goes_on_so(words: tuple[str, ...], offered: list[str]) -> None:
+def test_bash_is_offered_the_names_that_begin_so(
+    words: tuple[str, ...], offered: list[str]
+) -> None:
     assert completed(*words) == offered
 
 
-def test_all_there_is_is_offered() -> None:
+def test_all_names_are_offered() -> None:
     assert sorted(completion.ops("")) == sorted(registry.ops())
     assert completion.frameworks("") == catalog.names()
     assert completion.dtypes("") == list(DTYPES)
@@ -53,7 +55,7 @@ def test_all_there_is_is_offered() -> None:
     assert completion.cases("nothing/") == []
 
 
-def test_a_version_that_is_here_is_offered() -> None:
+def test_an_installed_version_is_offered() -> None:
     import numpy as np
 
     assert f"numpy=={np.__version__}" in completion.frameworks("numpy==")

@@ -1,4 +1,4 @@
-"""`refkernels explain`: what it takes, what it prints, and how it ends."""
+"""`refkernels explain`: its arguments, its output and its status."""
 
 import json
 from collections.abc import Iterator
@@ -62,7 +62,7 @@ def test_arrays_are_explained_saved_and_written_down(folder: Path) -> None:
     assert "不是舍入误差" in chinese.stdout
 
 
-def test_live_frameworks_are_asked_and_told_with_their_environment(folder: Path) -> None:
+def test_live_frameworks_answer_and_are_shown_with_their_environment(folder: Path) -> None:
     result = refkernels_says(
         "sin", "--input", "x=x.npy", "--framework", "numpy", "--framework", "fake_correct",
         "--set", "OMP_NUM_THREADS=1", "--save", "case.npz",

@@ -1,4 +1,4 @@
-"""`refkernels reveal`: what it prints and how it ends."""
+"""`refkernels reveal`: its output and its status."""
 
 import json
 from collections.abc import Iterator

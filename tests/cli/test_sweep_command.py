@@ -1,4 +1,4 @@
-"""`refkernels sweep`: what it says and how it ends."""
+"""`refkernels sweep`: its output and its status."""
 
 import json
 from collections.abc import Iterator

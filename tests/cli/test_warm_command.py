@@ -1,4 +1,4 @@
-"""`refkernels warm`: nobody waits later for what it compiles."""
+"""`refkernels warm` compiles kernels, so that no later command waits for them."""
 
 import os
 import subprocess

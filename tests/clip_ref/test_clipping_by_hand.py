@@ -37,7 +37,7 @@ def norm(numbers: list[Any]) -> Any:
 @pytest.mark.parametrize("way", ["eps", "max"])
 @pytest.mark.parametrize("norm_type", [2.0, math.inf])
 @pytest.mark.parametrize("size", [3.0, 0.01])
-def test_the_global_norm_is_that_of_the_definition(
+def test_the_global_norm_follows_the_definition(
     dtype: str, way: str, norm_type: float, size: float
 ) -> None:
     with mpmath.workprec(300):
@@ -87,7 +87,7 @@ def test_norms_of_zero_infinity_and_nan() -> None:
     assert np.asarray(clip_by_norm(np.where(grads == 3.0, np.nan, grads), tensor))[3] == 1.0
 
 
-def test_what_is_no_norm_no_way_and_no_list_is_refused() -> None:
+def test_wrong_norms_ways_and_lists_are_refused() -> None:
     grads, tensor = np.ones(3), np.array([0, 0, 1])
     for params, says in (
         ({"max_norm": -1.0}, "0 or more"),

@@ -1,4 +1,4 @@
-"""Formulas of the coming ops, to read in every context."""
+"""Formulas to read in every context."""
 
 from typing import Any
 
@@ -55,7 +55,7 @@ def powers(xp: Any, x: Any) -> Any:
 
 
 def cross_entropy(xp: Any, x: Any, target: Any) -> Any:
-    """`target` tells each row's class apart, as truth values."""
+    """`target` marks each row's class, as truth values."""
     return -xp.sum(xp.where(target, log_softmax(xp, x), xp.number(0)))
 
 

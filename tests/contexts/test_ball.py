@@ -116,7 +116,7 @@ def test_an_exact_root_is_as_uncertain_as_its_argument(square: int, spread: int)
 
 
 @pytest.mark.parametrize("name", [*UNARY, *BINARY])
-def test_of_what_may_be_no_number_nothing_is_known(name: str) -> None:
+def test_nothing_is_known_of_a_value_that_may_be_nan(name: str) -> None:
     """Nor of a function whose values are all near 0, as tanh's are."""
     special = B.array(np.array([np.inf, -np.inf, np.nan]))
     undefined = B.value(np.ones(3), 0.0) / B.value(np.ones(3), 1.0)

@@ -273,7 +273,7 @@ def test_execution_gives_one_mid_at_every_size(elements: int, monkeypatch: Any) 
         np.testing.assert_allclose(radius, p, rtol=1e-6)
 
 
-def test_what_is_no_graph_over_rows_is_read_by_numpy(monkeypatch: Any) -> None:
+def test_a_formula_that_is_not_a_graph_over_rows_is_read_by_numpy(monkeypatch: Any) -> None:
     monkeypatch.setattr(execution, "CACHED", 1)
     monkeypatch.setattr(execution, "GENERATED", 1)
     x = normal(4, 4)

@@ -1,4 +1,4 @@
-"""Mean and squared distances in one pass: what streams and merges of any shape may be off."""
+"""Mean and squared distances in one pass: the error of streams and merges of any shape."""
 
 from fractions import Fraction
 from typing import Any

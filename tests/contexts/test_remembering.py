@@ -1,4 +1,4 @@
-"""Forms that share their steps have the bounds that they have alone."""
+"""Sharing steps between forms changes no bound."""
 
 from collections import Counter
 from typing import Any

@@ -54,7 +54,7 @@ def test_one_root_has_an_inverse(s: Fraction, c: Fraction) -> None:
     assert plain(value**3 / value) == c * c * s
 
 
-def test_what_is_no_such_sum_is_refused() -> None:
+def test_other_numbers_are_refused() -> None:
     two = Surd([(Fraction(2), Fraction(1)), (Fraction(3), Fraction(1))])
     with pytest.raises(Irrational):
         _ = 1 / two

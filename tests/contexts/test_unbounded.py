@@ -1,4 +1,4 @@
-"""Unbounded: of finite numbers only poles are infinite; else it is binary64's arithmetic."""
+"""Unbounded: finite numbers give infinities only at poles; otherwise it is binary64 arithmetic."""
 
 from __future__ import annotations
 

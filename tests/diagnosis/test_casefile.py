@@ -80,7 +80,7 @@ def test_no_pickle_is_needed_to_read_it(tmp_path: Path) -> None:
 
 
 class Opened:
-    """What a pickle would do to whoever loads it."""
+    """An object whose pickle runs code when it is loaded."""
 
     def __reduce__(self) -> Any:
         return os.abort, ()
@@ -157,7 +157,7 @@ def test_an_impossible_axis_of_no_elements_is_one_sentence(tmp_path: Path) -> No
         load(path)
 
 
-def test_files_that_are_no_archives_are_one_sentence(tmp_path: Path) -> None:
+def test_files_that_are_not_archives_are_one_sentence(tmp_path: Path) -> None:
     for content in (b"", b"PK", b"hello", np.float32(1).tobytes() * 500):
         (tmp_path / "case.npz").write_bytes(content)
         with pytest.raises(CaseFileError, match=r"case\.npz is not a \.npz file, or is truncated"):

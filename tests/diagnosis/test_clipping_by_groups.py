@@ -48,7 +48,7 @@ def test_each_tensor_and_all_together_keep_their_names() -> None:
     assert told("clip_by_global_norm", clipped(together, 1.0, "eps"), 1.0)[0] is None
 
 
-def test_one_factor_that_is_no_norm_s_is_no_group_s() -> None:
+def test_factors_that_no_norm_gives_make_no_groups() -> None:
     """Two factors, but not those of the norms: another cause, or none."""
     got = clipped([0, 0, 1, 1, 1], 1.0, "eps") * np.float32(1.25)
     assert told("clip_by_global_norm", got, 1.0)[0] != "clipped_per_group"

@@ -290,7 +290,7 @@ def test_so_much_evidence_has_a_name(bits: float, confidence: str) -> None:
     assert Evidence(bits, units=7).confidence == confidence
 
 
-def test_a_class_that_cannot_be_told_apart_is_told_whole() -> None:
+def test_models_that_cannot_be_distinguished_are_all_listed() -> None:
     x = np.random.default_rng(5).standard_normal((1, 768)).astype(np.float32)
     found = refkernels.explain("layernorm", {"x": x}, {"y": torch_s(x)})
     classes = {one.cause: one.evidence.survivors for one in found.candidates if one.evidence}

@@ -1,4 +1,4 @@
-"""A script carries everything that its elements depend on: the rest may be zero."""
+"""A script carries all inputs on which its elements depend: the rest may be zero."""
 
 from dataclasses import replace
 from typing import Any

@@ -30,7 +30,7 @@ def layernorm(dtype: Any, seed: int, eps: float = 1e-5, **how: Any) -> tuple[dic
 
 
 @pytest.mark.parametrize("dtype", [BFLOAT16, np.dtype(np.float16)], ids=str)
-def test_a_right_layernorm_that_is_cut_off_is_told_as_such(dtype: Any) -> None:
+def test_a_truncated_right_layernorm_is_named(dtype: Any) -> None:
     called = []
     for seed in range(12):
         inputs, wide = layernorm(dtype, seed)
@@ -39,7 +39,7 @@ def test_a_right_layernorm_that_is_cut_off_is_told_as_such(dtype: Any) -> None:
     assert called == ["truncated_output"] * 12
 
 
-def test_eps_outside_the_root_is_not_taken_for_a_cut() -> None:
+def test_eps_outside_the_root_is_not_taken_for_truncation() -> None:
     for seed in range(6):
         inputs, wide = layernorm(BFLOAT16, seed, eps=0.25, outside=True)
         outputs = {"y": wide["y"].astype(BFLOAT16)}
@@ -48,7 +48,7 @@ def test_eps_outside_the_root_is_not_taken_for_a_cut() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
-def test_rounding_to_nearest_is_no_cut(dtype: str) -> None:
+def test_rounding_to_nearest_is_not_taken_for_truncation(dtype: str) -> None:
     storage = formats.get(dtype).storage
     named: set[str | None] = set()
     kernels = 0
@@ -66,7 +66,7 @@ def test_rounding_to_nearest_is_no_cut(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("output", ["mean", "rstd"])
-def test_saved_statistics_that_are_cut_off_are_told_as_such(output: str) -> None:
+def test_truncated_statistics_are_named(output: str) -> None:
     for dtype in (BFLOAT16, np.dtype(np.float16)):
         rng = np.random.default_rng(3)
         inputs = faults.norm_inputs(rng, (96, 64), dtype, 1.0)

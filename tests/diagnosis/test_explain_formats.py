@@ -1,4 +1,4 @@
-"""Outputs of other formats than the inputs', or than one another: each is judged in its own."""
+"""Outputs in several formats, or in another than the inputs': each is judged in its own."""
 
 from typing import Any
 

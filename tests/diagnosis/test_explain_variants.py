@@ -238,7 +238,7 @@ def test_a_question_that_makes_no_sense_is_one_sentence(
         refkernels.explain(**given)
 
 
-def test_noise_of_the_size_of_a_narrow_accumulator_s_errors_is_not_told_as_one() -> None:
+def test_noise_of_the_size_of_a_narrow_accumulator_s_errors_is_not_taken_for_one() -> None:
     rng = np.random.default_rng(3)
     x, weight = (rng.standard_normal(shape).astype(np.float32) for shape in ((16, 64), (24, 64)))
     bias = rng.standard_normal(24).astype(np.float32)
@@ -264,7 +264,7 @@ def test_the_naive_variance_is_named_where_numpy_adds() -> None:
 
 
 @pytest.mark.parametrize("format", ["float16", "bfloat16"])
-def test_a_narrowed_argument_is_told_as_such(format: str) -> None:
+def test_a_narrowed_argument_is_named(format: str) -> None:
     x = np.random.default_rng(5).standard_normal(500).astype(np.float32)
     narrow = x.astype(ml_dtypes.bfloat16 if format == "bfloat16" else np.float16)
     y = np.cos(narrow.astype(np.float64)).astype(np.float32)
@@ -278,14 +278,14 @@ def test_a_zero_is_no_evidence_of_a_narrower_format() -> None:
     assert "wrong_dtype" not in {one.cause for one in found.candidates}
 
 
-def test_single_wrong_elements_among_unusual_ones_are_not_told_as_corrupted() -> None:
+def test_single_wrong_elements_among_unusual_ones_are_not_called_corrupted() -> None:
     entry = gallery.load("linear-tf32")
     (found,) = entry.explain().kernels.values()
     assert found.cause == "tf32_inputs"
     assert "corrupted_elements" not in {one.cause for one in found.candidates}
 
 
-def test_every_model_that_two_numbers_cannot_tell_apart_is_found() -> None:
+def test_every_model_that_two_numbers_cannot_separate_is_found() -> None:
     x = np.array([[-1.83965693, -1.82964566]], np.float32)
     y = np.array([[-0.84543723, 0.84541708]], np.float32)
     found = refkernels.explain("layernorm", {"x": x}, {"y": y}, {"eps": 1e-5})
@@ -382,7 +382,7 @@ def test_a_factor_that_fits_goes_after_a_cause_with_nothing_to_fit() -> None:
         assert "scale_factor" in {one.cause for one in found.candidates if not one.ruled_out}
 
 
-def test_factors_that_differ_tell_two_kernels_apart() -> None:
+def test_different_factors_separate_two_kernels() -> None:
     outputs = {"a": {"y": linear() * np.float32(0.3)}, "b": {"y": linear() * np.float32(0.7)}}
     found = refkernels.explain("linear", LINEAR, outputs).differences["a", "b"]
     assert found.cause == "scale_factor"
@@ -391,7 +391,7 @@ def test_factors_that_differ_tell_two_kernels_apart() -> None:
 
 @pytest.mark.parametrize("rows", [1, 8])
 @pytest.mark.parametrize("eps", [2e-5, 3e-4, 0.5])
-def test_an_eps_that_nobody_uses_is_found_with_its_value(rows: int, eps: float) -> None:
+def test_an_unusual_eps_is_found_with_its_value(rows: int, eps: float) -> None:
     rng = np.random.default_rng(15)
     x = (rng.standard_normal((rows, 96)) * np.exp(rng.uniform(-3, -1, (rows, 1)))).astype(
         np.float32
@@ -416,7 +416,7 @@ def test_an_eps_with_many_digits_needs_rows_that_agree() -> None:
     assert refkernels.explain("layernorm", {**AFFINE, "x": x}, {"y": y}).cause is None
 
 
-def test_float64_computed_in_float32_is_told_from_float64_rounded_to_it() -> None:
+def test_float64_computed_in_float32_is_distinguished_from_float64_rounded_to_it() -> None:
     x = X.astype(np.float64) + 1e-9 * RNG.standard_normal(X.shape)
     narrow = layernorm(x.astype(np.float32)).astype(np.float64)
     found = refkernels.explain("layernorm", {**AFFINE, "x": x}, {"y": narrow})

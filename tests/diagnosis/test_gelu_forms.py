@@ -18,7 +18,7 @@ def test_a_zero_in_the_tail_matches_no_form(x: float) -> None:
     assert told.confidence == "consistent"
 
 
-def test_half_x_erfc_is_not_told_to_cancel() -> None:
+def test_half_x_erfc_is_not_said_to_cancel() -> None:
     """Its rounded argument costs 143 units at x = -12, and 1 + erf everything."""
     x = np.array([-11.973983406269696, -10.5, -9.25])
     y = np.array([0.5 * v * math.erfc(-v / math.sqrt(2.0)) for v in x])

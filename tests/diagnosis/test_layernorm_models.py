@@ -1,4 +1,4 @@
-"""The LayerNorm models are what they say they are, without any framework."""
+"""The LayerNorm models match their descriptions; no framework is needed."""
 
 import math
 from typing import Any
@@ -84,7 +84,7 @@ def test_answers_have_the_caller_s_shapes_and_dtype(dtype: str) -> None:
     assert spoke > len(MODELS)
 
 
-def test_a_task_without_dy_or_with_a_wrong_shape_is_told_so() -> None:
+def test_a_task_without_dy_or_with_a_wrong_shape_is_refused() -> None:
     inputs = inputs_of("float32")
     del inputs["dy"]
     with pytest.raises(ValueError, match="no dy"):

@@ -1,4 +1,4 @@
-"""Parts of sums that are missing, and means of parts, named from the outputs alone."""
+"""Missing parts of sums, and means of parts, are named from the outputs alone."""
 
 from typing import Any
 

@@ -25,7 +25,7 @@ def reduced(x: Any) -> Any:
     return np.sin(r).astype(np.float32)
 
 
-def test_a_probe_tells_a_reduction_from_a_right_sine() -> None:
+def test_a_probe_separates_a_reduction_from_a_right_sine() -> None:
     few = refkernels.explain("sin", {"x": X}, {"y": reduced(X)})
     assert few.confidence in (None, "consistent")
     found = refkernels.probe("sin", {"x": X}, {"y": reduced(X)})
@@ -40,7 +40,7 @@ def test_a_probe_tells_a_reduction_from_a_right_sine() -> None:
     assert refkernels.explain("sin", found.inputs, {"y": right}).cause is None
 
 
-def test_a_probe_tells_models_of_layernorm_apart() -> None:
+def test_a_probe_separates_models_of_layernorm() -> None:
     found = refkernels.probe("layernorm", {"x": SEED}, {"y": SAID}, {"eps": 1e-5})
     names = [name for name in found.predictions if "paddle" in name]
     assert names == ["summation_order: paddle CPU"]

@@ -1,4 +1,4 @@
-"""Causes that the data cannot separate are unproven, and a model has only its own numbers."""
+"""Causes that the data cannot separate are not proven, and a model answers only for its outputs."""
 
 from typing import Any
 
@@ -89,7 +89,7 @@ def test_an_op_of_one_s_own_is_explained_and_probed() -> None:
     assert told.to_dict()["op"] == mine.name
 
 
-def test_a_flush_that_leaves_a_block_of_zeros_is_no_unwritten_block() -> None:
+def test_a_flush_that_leaves_a_block_of_zeros_is_not_an_unwritten_block() -> None:
     x = np.linspace(-100, 3, 400).astype(np.float32)
     y = np.exp(x.astype(np.float64)).astype(np.float32)
     y[y < 2.0**-126] = 0

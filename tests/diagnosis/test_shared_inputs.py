@@ -24,7 +24,7 @@ OTHER[1, 0] = 7.0
         (np.where(X < -0.9, np.nan, X).astype(np.float32), r"first at \[0, 0\]: -1\.0 and nan"),
     ],
 )  # fmt: skip
-def test_inputs_that_differ_are_told_first(other: np.ndarray, said: str) -> None:
+def test_inputs_that_differ_are_reported_first(other: np.ndarray, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         question.shared({"torch": {"x": X}, "paddle": {"x": other}})
 

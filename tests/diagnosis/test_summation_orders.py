@@ -47,7 +47,7 @@ def with_bias(k: int, size: int, first: bool) -> SummationTree:
 @pytest.mark.parametrize(
     ("first", "where"), [(True, "added to the first block"), (False, "added last")]
 )
-def test_where_the_bias_enters_is_told(first: bool, where: str) -> None:
+def test_the_place_where_the_bias_enters_is_found(first: bool, where: str) -> None:
     tree = with_bias(20, 8, first)
     order = reveal_order(linear_box(tree, 20, bias=True))
     assert order.tree == tree
@@ -57,7 +57,7 @@ def test_where_the_bias_enters_is_told(first: bool, where: str) -> None:
     assert order.questions > 20
 
 
-def test_an_accumulator_that_starts_at_the_bias_is_told() -> None:
+def test_an_accumulator_that_starts_at_the_bias_is_found() -> None:
     nodes = [(6, 0), *((6 + k, k) for k in range(1, 6))]
     assert name_of(SummationTree.of(7, nodes), bias=True) == "in sequence, starting at the bias"
 
@@ -81,7 +81,7 @@ def test_an_order_that_is_not_that_of_all_outputs_is_not_proven() -> None:
     assert 4 <= order.equal < order.outputs == 16
 
 
-def test_a_mean_with_a_wide_accumulator_is_told_as_such() -> None:
+def test_a_mean_with_a_wide_accumulator_is_named() -> None:
     def run(inputs: Arrays) -> Arrays:
         total = replay(known.sequential(50), inputs["x"].astype(np.float64))
         return {"y": inputs["x"], "mean": (total / 50).astype(np.float32)}

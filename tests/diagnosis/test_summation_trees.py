@@ -1,4 +1,4 @@
-"""The revealer finds the tree of any box that is one, and a replay has the box's bits."""
+"""The revealer finds the summation tree of any box that has one; a replay has the box's bits."""
 
 import inspect
 import sys
@@ -172,7 +172,7 @@ def test_a_deep_tree_needs_no_deep_recursion() -> None:
     ],
     ids=["exact", "mean", "nan"],
 )
-def test_a_box_that_is_no_tree_is_told_in_one_sentence(
+def test_a_box_that_is_not_a_tree_is_refused_in_one_sentence(
     box: Callable[[npt.NDArray[np.float64]], float], said: str
 ) -> None:
     with pytest.raises(RevealError, match=said):
@@ -198,7 +198,7 @@ def test_a_trees_figures() -> None:
         ([(0,), (1, 3), (2, 4)], "not a tree"),
     ],
 )
-def test_nodes_that_are_no_tree_are_refused(nodes: list[tuple[int, ...]], said: str) -> None:
+def test_nodes_that_do_not_form_a_tree_are_refused(nodes: list[tuple[int, ...]], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         SummationTree.of(3, nodes)
 

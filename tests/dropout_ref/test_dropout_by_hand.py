@@ -45,7 +45,7 @@ def test_everything_dropped_is_zero_and_a_masked_infinity_is_nan() -> None:
     np.testing.assert_array_equal(np.asarray(half), [2.0, -0.0, np.nan])
 
 
-def test_what_is_no_probability_no_mode_or_no_mask_is_refused() -> None:
+def test_wrong_probabilities_modes_and_masks_are_refused() -> None:
     x = np.ones(3)
     for given, says in (
         ({"p": 1.5}, "a probability, that of dropping"),

@@ -1,4 +1,4 @@
-"""What the functions promise besides their values: specials, slopes there, plain, Op records."""
+"""The functions' promises besides values: specials, slopes there, plain algorithm, Op records."""
 
 import elementary_truth as truth
 import numpy as np
@@ -188,7 +188,7 @@ def test_shapes_are_kept(shape):
     assert elementary_ref.backward("tanh", x, x).shape == shape
 
 
-def test_wrong_names_dtypes_and_shapes_are_told():
+def test_wrong_names_dtypes_and_shapes_are_refused():
     with pytest.raises(ValueError, match=r"knows exp, .*not 'cbrt'"):
         elementary_ref.backward("cbrt", np.ones(2), np.ones(2))
     with pytest.raises(TypeError):

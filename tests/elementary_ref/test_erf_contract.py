@@ -1,4 +1,4 @@
-"""What erf, erfc and the gelus promise besides their values: specials, cases, bounds, tables."""
+"""The promises of erf, erfc and the gelus besides values: specials, cases, bounds, tables."""
 
 import importlib
 from fractions import Fraction

@@ -48,8 +48,8 @@ def _precision():
 
 
 def within(name, x):
-    """The argument, kept to where the oracle tells the value itself and not "as small as that"; and
-    the precision that it needs."""
+    """The argument, within the range where the oracle gives the value itself and not only a limit
+    of its size; and the precision that it needs."""
     flint.ctx.prec = erf_truth.PRECISION if abs(x) < 2.0**-300 else erf_truth.USUAL
     farthest = 1000.0
     return x if abs(x) <= farthest else math.copysign(farthest, x) / 2

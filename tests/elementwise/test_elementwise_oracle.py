@@ -1,4 +1,4 @@
-"""The tiers of an elementwise op: who answers what, that they agree, and the threads below them."""
+"""The tiers of an elementwise op: each answers its elements, they agree, on any threads."""
 
 import math
 import multiprocessing

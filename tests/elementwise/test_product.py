@@ -55,7 +55,7 @@ def test_the_product_adds_no_more_than_it_says(dy, high, share):
 
 @given(st.floats(2.0**-20, 2.0**20), st.floats(2.0**-20, 1.0), st.integers(60, 450))
 def test_a_low_part_beside_an_exact_one_keeps_its_relative_error(dy, share, depth):
-    """(1 + x^2) dy: x^2 is all that tells it from a rounding boundary dy."""
+    """(1 + x^2) dy: only x^2 separates it from a rounding boundary dy."""
     low = math.ldexp(share, -depth)
     hi, lo, radius, scale = multiply(dy, 1.0, low, low * 2.0**-50, 0)
     assert math.ldexp(hi, scale) == dy

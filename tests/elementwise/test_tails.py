@@ -1,4 +1,4 @@
-"""Where functions are extreme: nothing false, nothing decidable left open, and no long wait.
+"""Extreme arguments: no answer is false, none that is decidable is left open, and none is slow.
 
 REFKERNELS_HUNT=1000 multiplies the elements of the hunt; `tail_hunt.py` hunts on its own, too.
 """

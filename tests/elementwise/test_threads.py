@@ -16,7 +16,7 @@ def test_a_task_may_spread_work_again() -> None:
         assert sorted(seen) == [(i, j) for i in range(8) for j in range(50)]
 
 
-def test_a_failed_task_is_told_and_leaves_the_threads_usable() -> None:
+def test_a_failed_task_is_reported_and_leaves_the_threads_usable() -> None:
     def fail(start: int, stop: int) -> None:
         raise ValueError("no")
 

@@ -1,4 +1,4 @@
-"""What the options of examples/train_bert.py change, and what they leave unchanged."""
+"""The options of examples/train_bert.py change what they say, and nothing else."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""What every adapter must have, read from its source: no framework need be installed."""
+"""Every adapter keeps the contract, by its source: no framework need be installed."""
 
 import ast
 import importlib.util
@@ -172,7 +172,9 @@ def devices(): return [("cpu", "")]
         ("FLAGS = {}", "has no FLAGS {key: (getter or None, setter)}"),
     ],
 )
-def test_a_partial_adapter_is_told_what_it_lacks(tmp_path: Path, without: str, reason: str) -> None:
+def test_the_refusal_of_a_partial_adapter_lists_what_it_lacks(
+    tmp_path: Path, without: str, reason: str
+) -> None:
     adapter = tmp_path / "partial_adapter.py"
     adapter.write_text(PARTIAL.replace(without.replace("'", '"'), ""))
     with Session(Framework("partial", adapter, "numpy", python=sys.executable)) as session:

@@ -27,13 +27,13 @@ def test_a_name_with_a_version_keeps_it() -> None:
     assert (spec.name, spec.version, str(spec)) == ("paddle", "2.6.2", "paddle==2.6.2")
 
 
-def test_an_unknown_name_is_told_the_known_ones() -> None:
+def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
     with pytest.raises(catalog.UnknownFramework, match=r"no framework is named 'tensorfow'.*torch"):
         catalog.get("tensorfow==1")
 
 
 @pytest.mark.parametrize("name", ["torch==", "torch==new"])
-def test_a_wrong_version_is_told_the_right_form(name: str) -> None:
+def test_a_wrong_version_is_refused_with_the_right_form(name: str) -> None:
     with pytest.raises(catalog.UnknownFramework, match=r"torch==X\.Y\.Z"):
         catalog.get(name)
 
@@ -46,7 +46,7 @@ def test_where_a_framework_is_named_alone_a_seat_is_refused(name: str) -> None:
     assert (spec.name, str(seat)) == ("torch", name)
 
 
-def test_a_framework_that_nobody_could_type_is_refused() -> None:
+def test_a_framework_name_that_cannot_be_typed_is_refused() -> None:
     with pytest.raises(ValueError, match="a framework's name"):
         Framework("my:framework", Path("f.py"))
 

@@ -31,7 +31,7 @@ TINY = Framework("tinyframework", ADAPTER, version="1.0", requirements=("numpy==
 
 @dataclass
 class Created:
-    """What `create_all` returned and told, and where it made environments."""
+    """What `create_all` returned and printed, and where it made environments."""
 
     home: Path
     outcomes: list[environments.CreationOutcome]
@@ -112,7 +112,7 @@ def test_another_version_than_the_running_one_is_not_found_there(fake_home: Path
         environments.find("numpy==0.1")
 
 
-def test_a_broken_file_of_names_is_told(fake_home: Path) -> None:
+def test_a_broken_file_of_names_is_reported(fake_home: Path) -> None:
     fake_home.mkdir(parents=True)
     wrong = ["{", "[1]", '{"torch": 1}', '{"torch": {"path": "x"}}', "[" * 100_000, '"torch"']
     for content in wrong:
@@ -189,13 +189,13 @@ def test_a_python_that_does_not_run_is_passed_over(tmp_path: Path) -> None:
     assert creation._version_if_usable(str(tmp_path / "missing")) is None
 
 
-def test_a_full_disk_is_told_as_one() -> None:
+def test_a_full_disk_is_reported_as_one() -> None:
     lines = ["Collecting torch", "ERROR: [Errno 28] No space left on device"]
     failure = creation._failure(catalog.get("torch"), ["python", "-m", "pip", "install"], lines)
     assert "the disk filled up while torch was installed" in str(failure)
 
 
-def test_the_last_error_of_pip_is_told() -> None:
+def test_the_last_error_of_pip_is_quoted() -> None:
     lines = ["Collecting torch", "ERROR: a", "ERROR: Could not find a wheel", "WARNING: old pip"]
     failure = creation._failure(catalog.get("torch"), ["python", "-m", "pip", "install"], lines)
     assert str(failure).endswith("failed for torch: ERROR: Could not find a wheel")

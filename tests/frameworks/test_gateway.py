@@ -1,4 +1,4 @@
-"""A session with planted faults: each is named, and the others continue."""
+"""A session with planted faults: each fault is named, and the session continues."""
 
 import os
 import signal
@@ -189,7 +189,7 @@ def test_an_interpreter_without_numpy_is_an_import_error(tmp_path: Path) -> None
         assert "No module named 'numpy'" in str(session.reason)
 
 
-def test_the_wrong_version_in_a_named_interpreter_is_told(fake_home: Path, fake: Fake) -> None:
+def test_the_wrong_version_in_a_named_interpreter_is_reported(fake_home: Path, fake: Fake) -> None:
     catalog.register(fake("correct"))
     try:
         with Session("fake_correct==7.7") as session:

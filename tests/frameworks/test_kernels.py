@@ -1,4 +1,4 @@
-"""A kernel of the user's is a seat: found, called and judged like a framework's op."""
+"""A user's kernel is a seat: it is found, called and judged like a framework's op."""
 
 import shutil
 import subprocess
@@ -77,7 +77,7 @@ def mine(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("two_matmuls@op=matmul", "matmul", "forward"),
     ],
 )
-def test_the_op_is_the_longest_that_the_name_spells(
+def test_the_op_is_the_longest_op_name_in_the_function_s_name(
     mine: Path, function: str, op: str, direction: str
 ) -> None:
     spec, name = catalog.seat(f"{mine}:{function}")
@@ -99,7 +99,7 @@ def test_the_op_is_the_longest_that_the_name_spells(
         ("{folder}/broken.py:layernorm", "is not a Python file"),
     ],
 )
-def test_what_is_no_kernel_is_refused_in_a_sentence(mine: Path, seat: str, reason: str) -> None:
+def test_anything_but_a_kernel_is_refused_in_a_sentence(mine: Path, seat: str, reason: str) -> None:
     (mine.parent / "lib.so").write_bytes(b"")
     (mine.parent / "broken.py").write_text("def layernorm(:")
     with pytest.raises(catalog.UnknownFramework, match=reason) as refused:

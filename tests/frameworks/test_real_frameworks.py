@@ -388,7 +388,7 @@ def test_an_exception_in_an_op_is_one_sentence_and_the_next_op_works(
 
 
 @each
-def test_out_of_memory_is_told_and_survived(name: str, session_for: SessionFor) -> None:
+def test_out_of_memory_is_reported_and_survived(name: str, session_for: SessionFor) -> None:
     session = session_for(name)
     column = np.ones((1 << 21, 1), np.float32)
     reply = session.run("matmul", "forward", {"a": column, "b": column.T})

@@ -151,7 +151,7 @@ def test_a_connection_that_is_cut_in_the_middle_of_a_run_ends_the_wait(machine: 
         assert reply.status == "killed", reply.reason
 
 
-def test_a_run_there_that_was_stopped_goes_on(named: None, tmp_path: Path) -> None:
+def test_a_stopped_run_there_resumes(named: None, tmp_path: Path) -> None:
     plan = measurement.select(["sin"], ["float32"], CASES)
     whole = measurement.measure(plan, tmp_path / "whole", frameworks=["numpy"])
     assert whole.faults == 0

@@ -1,4 +1,4 @@
-"""An interpreter starts whatever it prints on its way; where it does not, its words are quoted."""
+"""An interpreter may print anything while it starts; if it fails, its last words are quoted."""
 
 import os
 import stat
@@ -65,7 +65,7 @@ def test_what_a_site_module_prints_is_passed_over(tmp_path: Path) -> None:
     ],
     ids=["ends", "complains", "babbles", "is killed", "hangs"],
 )  # fmt: skip
-def test_an_interpreter_that_does_not_begin_is_told_in_its_own_words(
+def test_an_interpreter_that_does_not_start_is_quoted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, status: str, said: str
 ) -> None:
     if status == "timeout":
@@ -88,7 +88,7 @@ def test_an_interpreter_that_does_not_begin_is_told_in_its_own_words(
     ],
     ids=["run", "load", "sweep"],
 )
-def test_whoever_asks_one_that_does_not_begin_is_told_that_it_was_not_asked(
+def test_questions_to_an_interpreter_that_does_not_start_are_reported_as_not_asked(
     tmp_path: Path, ask: Callable[[Session], Reply]
 ) -> None:
     with Session(wrapper(tmp_path, "exit 3")) as session:

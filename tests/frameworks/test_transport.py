@@ -1,4 +1,4 @@
-"""Arrays on their way: nothing is lost, nothing is left."""
+"""Arrays in transport: no bit is lost, and no file is left behind."""
 
 import os
 import subprocess

@@ -125,7 +125,7 @@ def test_metadata_without_the_label_leaves_the_answer_to_the_session(
         catalog.unregister("labelled")
 
 
-def test_a_named_interpreter_is_found_by_the_version_that_it_told(
+def test_a_named_interpreter_is_found_by_the_version_that_it_reported(
     tiny: Framework, fake_home: Path
 ) -> None:
     home.write_named({"tiny": home.Named("/my/python", "2.14.0+rocm6.4")})

@@ -1,4 +1,4 @@
-"""Arguments of calls: arrays as they should be, as they may be, and as nobody expects."""
+"""Arguments of calls: usual arrays, unusual ones, and hostile ones."""
 
 import array
 import collections

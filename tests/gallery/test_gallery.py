@@ -1,5 +1,5 @@
-"""Every entry of the gallery: what the tool says of it is what the entry expects, the numbers print
-as the thread shows them, and the figures that the texts give are computed again."""
+"""Every entry of the gallery: the tool's answer is the expected one, the numbers print as the
+thread shows them, and the figures in the texts are computed again."""
 
 import functools
 import importlib.util
@@ -187,7 +187,7 @@ def test_tf32_linear_has_the_difference_of_its_thread() -> None:
 
 
 @pytest.mark.parametrize(("name", "share"), [("sine", "10.0 %"), ("cosine", "31.1 %")])
-def test_two_libraries_differ_as_told(name: str, share: str) -> None:
+def test_two_libraries_differ_as_reported(name: str, share: str) -> None:
     entry = gallery.load(f"{name}-two-libraries")
     apart = gap(entry)
     assert f"{np.mean(apart > 0):.1%}".replace("%", " %") == share
@@ -202,7 +202,7 @@ def test_the_large_mean_s_row_has_the_thread_s_right_answer() -> None:
     assert right[0] == pytest.approx([0.1249, 0.4133, -1.6235, 1.0852], abs=2e-4)
 
 
-def test_clipped_gradients_are_told_with_their_norms() -> None:
+def test_clipped_gradients_are_shown_with_their_norms() -> None:
     entry = gallery.load("clip-grad-groups")
     found = entry.explain()
     dy, x = entry.inputs["dy"].astype(np.float64), entry.inputs["x"].astype(np.float64)
@@ -236,7 +236,7 @@ def test_the_consequences_are_the_thread_s() -> None:
     json.dumps(found, allow_nan=False)
 
 
-def test_the_command_lists_all_and_tells_one() -> None:
+def test_the_command_lists_all_and_prints_one() -> None:
     listed = refkernels_says()
     assert listed.exit_code == 0
     assert all(name in listed.stdout for name in gallery.names())
@@ -283,6 +283,6 @@ def test_the_command_refuses_what_it_does_not_know() -> None:
         {"inputs": {"case": "sin/nothing[seed=0]"}, "outputs": {}},
     ],
 )
-def test_a_file_that_is_no_entry_is_refused(told: dict[str, Any]) -> None:
+def test_a_file_that_is_not_an_entry_is_refused(told: dict[str, Any]) -> None:
     with pytest.raises(EntryError, match=r"is not an entry|no case"):
         parse("nameless", told)

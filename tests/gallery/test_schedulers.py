@@ -57,7 +57,7 @@ def test_a_framework_that_fails_is_one_sentence(
         schedulers.rates("torch", **QUESTION)
 
 
-def test_a_framework_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_framework_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(spec: object) -> None:
         raise environments.NotInstalled("torch is not installed: refkernels env create torch")
 
@@ -66,7 +66,7 @@ def test_a_framework_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) 
         schedulers.rates("torch", **QUESTION)
 
 
-def test_a_schedule_that_takes_too_long_is_told() -> None:
+def test_a_schedule_that_takes_too_long_is_reported() -> None:
     try:
         environments.find("paddle")
     except environments.NotInstalled as error:

@@ -1,4 +1,4 @@
-"""Every cheat is refused, with the reason for which it is one; no right kernel is."""
+"""Every cheat is refused for the right reason; no right kernel is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder of kernels in one run: what is found in it, what is kept, and the leaderboard."""
+"""A folder of kernels in one run: the kernels found, the records kept, and the leaderboard."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "mine"
 
 
-def test_the_kernels_of_a_file_are_those_whose_names_say_an_op(folder: Path) -> None:
+def test_the_kernels_of_a_file_are_named_after_an_op(folder: Path) -> None:
     named = ["reciprocal", "wide_reciprocal", "reciprocal_except_on_the_clock", "zero_reciprocal"]
     assert kernels.functions(folder / "kernels.py") == named
     assert kernels.functions(folder / "kernels.py", "reciprocal") == named
@@ -96,7 +96,7 @@ def test_a_folder_is_judged_once_and_ranked_by_judged_times(folder: Path, tmp_pa
     assert "正确的实现" in chinese
 
 
-def test_a_folder_that_stopped_goes_on_where_it_was(folder: Path, tmp_path: Path) -> None:
+def test_a_stopped_folder_resumes(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     command = ["judge", str(folder), "--out", str(out), "--level", "quick", "--seed", "5"]
     CliRunner().invoke(app, command)
@@ -162,7 +162,9 @@ def test_what_is_new_or_has_changed_is_judged_again(tmp_path: Path, asked: list[
     assert asked == ["a.py", "b.py", "c.py"]
 
 
-def test_a_kernel_on_which_the_judge_fails_ends_no_folder(tmp_path: Path, asked: list[str]) -> None:
+def test_a_kernel_that_breaks_the_judge_does_not_stop_the_folder(
+    tmp_path: Path, asked: list[str]
+) -> None:
     for name in ("odd.py", "right.py"):
         kernel_in(tmp_path / "mine", name)
     odd, right = judge_all(tmp_path / "mine", tmp_path / "out", Question())
@@ -181,7 +183,7 @@ def test_a_file_whose_name_no_page_can_show_is_refused(tmp_path: Path) -> None:
     assert row.kernel.endswith("\ufffd|b")
 
 
-def test_a_bar_in_a_name_ends_no_cell(tmp_path: Path, asked: list[str]) -> None:
+def test_a_bar_in_a_name_does_not_end_a_cell(tmp_path: Path, asked: list[str]) -> None:
     kernel_in(tmp_path / "mine", "a|b.py")
     judge_all(tmp_path / "mine", tmp_path / "out", Question())
     _, page, _ = write_leaderboard(tmp_path / "out")
@@ -204,7 +206,7 @@ def test_the_line_that_shows_progress_reads_no_markup(
     assert drawn[-1].render(SimpleNamespace(description=name)).plain == name
 
 
-def test_a_folder_is_judged_by_no_task(tmp_path: Path) -> None:
+def test_a_folder_with_a_task_is_refused(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["judge", str(tmp_path), "--task", str(tmp_path / "t.py")])
     assert result.exit_code == 2
     assert "--task is for one candidate" in result.output

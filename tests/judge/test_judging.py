@@ -130,7 +130,7 @@ def test_arrays_without_rows_are_asked_for_and_have_an_answer(op: str) -> None:
         assert one.fault(one.standard().rounded) is None
 
 
-def test_a_kernel_without_subnormals_is_told_from_a_wrong_one() -> None:
+def test_a_kernel_without_subnormals_is_distinguished_from_a_wrong_one() -> None:
     (challenge,) = [one for one in drawn("gelu") if one.family == "special"]
     tiny = np.finfo(np.float32).tiny
     right = challenge.standard().rounded["y"]
@@ -261,7 +261,7 @@ def odd(tmp_path: Path) -> Path:
         ("forging_gelu", "error", "its process sent something else than arrays"),
     ],
 )
-def test_whatever_a_process_says_is_a_reply_that_a_file_can_hold(
+def test_every_reply_of_a_process_can_be_stored_in_a_file(
     odd: Path, function: str, status: str, reason: str
 ) -> None:
     spec, _ = catalog.seat(f"{odd}:{function}")
@@ -279,7 +279,7 @@ def test_a_kernel_that_gives_text_is_wrong(odd: Path) -> None:
     assert verdict_on(f"{odd}:text_gelu", level="quick", seed=1).verdict == "wrong"
 
 
-def test_an_output_that_is_no_array_is_in_no_lower_precision() -> None:
+def test_an_output_that_is_not_an_array_is_not_in_lower_precision() -> None:
     (challenge,) = [one for one in drawn("layernorm") if one.family == "typical"]
     right = challenge.standard().rounded
     narrow = {
@@ -291,7 +291,7 @@ def test_an_output_that_is_no_array_is_in_no_lower_precision() -> None:
     assert precision.found([(challenge, {**narrow, "mean": (narrow["mean"],) * 2})]) is None
 
 
-def test_a_wrong_number_is_no_constant_and_no_array_is_no_zeros() -> None:
+def test_one_number_is_not_called_a_constant_and_an_empty_array_is_not_called_zeros() -> None:
     (challenge,) = [one for one in drawn("sum") if one.family == "typical"]
     one, none = np.ones((), np.float32), np.ones((0,), np.float32)
     assert decoy_of([(challenge, {"y": one})]) is None
@@ -332,7 +332,7 @@ def test_a_function_of_a_module_is_judged_in_its_file() -> None:
     assert (found.verdict, found.op) == ("wrong", "gelu")
 
 
-def test_the_command_tells_the_verdict_and_its_seed(tmp_path: Path) -> None:
+def test_the_command_prints_the_verdict_and_its_seed(tmp_path: Path) -> None:
     kernel = f"{Path(__file__).parent}/cheats/tanh_for_erf.py:gelu"
     page = tmp_path / "page.md"
     command = ["judge", kernel, "--level", "quick", "--seed", "7", "--times", "--out", str(page)]
@@ -349,7 +349,7 @@ def test_the_command_tells_the_verdict_and_its_seed(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler (cc) here")
-def test_an_output_of_c_that_is_not_written_to_its_end_is_told(tmp_path: Path) -> None:
+def test_an_output_of_c_that_is_not_written_to_its_end_is_named(tmp_path: Path) -> None:
     source = """
     void half(const float* x, float* y, long n) { for (long i = 0; i < n - 1; i++) y[i] = x[i]; }
     void past(const float* x, float* y, long n) { for (long i = 0; i < n + 32; i++) y[i] = x[i]; }

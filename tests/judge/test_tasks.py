@@ -1,4 +1,4 @@
-"""Tasks in KernelBench's form: what of them is covered, and candidates judged by a Model's op."""
+"""Tasks in KernelBench's form: which functions are covered; candidates judged by a Model's op."""
 
 from __future__ import annotations
 
@@ -113,4 +113,4 @@ def test_a_model_that_is_another_op_here_is_not_judged(tmp_path: Path) -> None:
     command = ["judge", str(tmp_path / "new.py"), "--task", str(tmp_path / "task.py")]
     result = CliRunner().invoke(app, [*command, "--level", "quick"])
     assert result.exit_code == 1
-    assert "not right as this op" in result.output
+    assert "wrong as this op" in result.output

@@ -1,4 +1,4 @@
-"""The bound is one: no stable kernel, in any order, exceeds it; planted faults do."""
+"""No stable kernel exceeds the bound, in any order of summation; planted faults do."""
 
 import itertools
 

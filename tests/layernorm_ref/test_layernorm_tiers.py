@@ -115,7 +115,7 @@ def test_a_certified_rounding_is_as_sharp_as_an_enclosure(kind, format):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_both_passes_tell_the_same_statistics(kind):
+def test_both_passes_give_the_same_statistics(kind):
     rng = np.random.default_rng(KINDS.index(kind))
     for shape in SHAPES:
         x, dy = rows_of(kind, rng, shape), rng.standard_normal(shape).astype(np.float32)

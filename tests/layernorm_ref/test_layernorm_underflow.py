@@ -1,4 +1,4 @@
-"""No form that the bounds are proven for exceeds them, where products underflow least of all."""
+"""No form exceeds its proven bound, even where products underflow."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Statistics far outside the ordinary: what bounds and conditions say there is still true."""
+"""Bounds and condition numbers hold for extreme statistics too."""
 
 import numpy as np
 import pytest

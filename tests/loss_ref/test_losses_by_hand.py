@@ -50,7 +50,7 @@ def classes(name: str, x: Any, target: Any, w: Any, e: float, weights: Any) -> t
 
 
 @pytest.mark.parametrize("name", ["cross_entropy", "nll", "soft_cross_entropy", "masked_lm_loss"])
-def test_losses_of_classes_are_those_of_the_definition(name: str) -> None:
+def test_losses_of_classes_follow_the_definition(name: str) -> None:
     rng = np.random.default_rng(len(name))
     x = (5 * rng.standard_normal((4, 6))).astype(np.float32)
     w, row = rng.uniform(0.5, 2, 6).astype(np.float32), np.ones(4, np.float32)
@@ -93,7 +93,7 @@ def by_hand(name: str, x: Any, t: Any) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("name", ["mse", "l1", "huber", "smooth_l1", "bce_with_logits", "kl_div"])
-def test_losses_of_pairs_are_those_of_the_definition(name: str) -> None:
+def test_losses_of_pairs_follow_the_definition(name: str) -> None:
     rng = np.random.default_rng(len(name))
     x = np.concatenate([rng.normal(size=6), [0.0, -0.0, 1.0, 90.0, -90.0]]).astype(np.float32)
     t = np.concatenate([rng.random(6), [1.0, 0.0, 1.0, 0.0, 1.0]]).astype(np.float32)

@@ -1,4 +1,4 @@
-"""The working-precision kernels do what their names say, operation by operation."""
+"""The working-precision kernels match their names, operation by operation."""
 
 import ml_dtypes
 import numpy as np

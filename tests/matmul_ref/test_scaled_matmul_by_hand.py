@@ -92,7 +92,7 @@ def test_a_kernel_of_low_operands_is_asserted_in_its_own_format(output: str, ope
 @pytest.mark.parametrize("op", ["matmul", "linear"])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_products_of_16_bits_in_float32_are_judged_in_float32(op: str, dtype: str) -> None:
-    """And one that was rounded to 16 bits on the way is told."""
+    """A product that was rounded to 16 bits on the way is named."""
     rng = np.random.default_rng(5)
     a, b = (formats.round_to(rng.standard_normal(shape), dtype) for shape in ((5, 40), (3, 40)))
     wide = a.astype(np.float32) @ b.astype(np.float32).T

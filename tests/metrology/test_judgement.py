@@ -104,7 +104,7 @@ def test_a_correct_kernel_raises_no_alarm(dtype: Any) -> None:
     assert record["bound"]["max_ratio"] <= 1.0
 
 
-def test_one_ulp_off_is_rounding_and_its_place_is_told(x: np.ndarray) -> None:
+def test_one_ulp_off_is_rounding_and_its_place_is_reported(x: np.ndarray) -> None:
     got = x * x
     got[4, 1] = np.nextafter(got[4, 1], np.float32(np.inf))
     record = judge(got, x)
@@ -332,7 +332,7 @@ def test_error_over_plain_is_finite_and_fair() -> None:
     assert ratio(np.full(3, np.nan, np.float32), exact) is None
 
 
-def test_unusual_is_a_flag_and_no_verdict(x: np.ndarray) -> None:
+def test_unusual_is_a_flag_and_not_a_verdict(x: np.ndarray) -> None:
     got = (x * x) * np.float32(1 + 3e-6)
     record = judge(got, x, bound=np.full(x.shape, 1.0))
     assert record["verdict"] == "rounding"
@@ -340,7 +340,7 @@ def test_unusual_is_a_flag_and_no_verdict(x: np.ndarray) -> None:
     assert record["plain"]["ratio"] > 4
 
 
-def test_a_bound_that_is_no_number_is_refused(x: np.ndarray) -> None:
+def test_an_invalid_bound_is_refused(x: np.ndarray) -> None:
     with pytest.raises(ValueError, match="bound of square's y is NaN or negative"):
         judge(x * x, x, bound=np.full(x.shape, np.nan))
     with pytest.raises(ValueError, match="shape"):
@@ -447,7 +447,7 @@ def test_the_record_names_the_sharpest_form_that_permits_the_error(x: np.ndarray
         assert (record["verdict"] == "exceeds_bound") == (name is None)
 
 
-def test_a_limit_is_told_with_its_source_forward_only() -> None:
+def test_a_limit_is_reported_with_its_source_forward_only() -> None:
     op = registry.get("sqrt")
     x = np.float32([2.0, 3.0])
     for direction, output in (("forward", "y"), ("backward", "dx")):

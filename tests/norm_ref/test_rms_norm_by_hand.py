@@ -31,7 +31,7 @@ def scale(row: list[Any], eps: float) -> Any:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("weighted", [True, False])
-def test_elements_are_those_of_the_definition(weighted: bool, dtype: str) -> None:
+def test_elements_follow_the_definition(weighted: bool, dtype: str) -> None:
     rng, compared = np.random.default_rng([weighted, *dtype.encode()]), 0
     with mpmath.workdps(200):
         for size, eps in ((1.0, 1e-5), (1e-3, 1e-12), (100.0, 0.1)):
@@ -104,7 +104,7 @@ def test_kernels_of_other_shapes_keep_to_the_bound(kernel: Any, dtype: Any) -> N
     assert np.max(off / np.maximum(bound, 1e-300)) > 0.05
 
 
-def test_wrong_questions_are_told_in_a_sentence() -> None:
+def test_wrong_questions_are_refused_in_a_sentence() -> None:
     x = np.ones((2, 3), np.float32)
     with pytest.raises(ValueError, match="weight has shape"):
         norm_ref.rms_norm(x, np.ones(2, np.float32))

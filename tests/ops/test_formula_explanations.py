@@ -1,4 +1,4 @@
-"""What explain says of every op that is a formula: no form is blamed, every fault is named."""
+"""explain on every op that is a formula: no form is blamed, every fault is named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every op that is a formula has to be true of: one suite, run on each of them."""
+"""One suite that every op that is a formula has to pass."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ def test_special_values_are_the_definition_s(name: str, direction: Direction) ->
 
 @each_read
 @pytest.mark.parametrize("sizes", [((0,), 3), ((2,), 0), ((0, 2), 0)], ids=str)
-def test_nothing_is_answered_with_nothing(
+def test_empty_inputs_have_empty_answers(
     name: str, direction: Direction, sizes: tuple[tuple[int, ...], int]
 ) -> None:
     op = OPS[name]

@@ -50,11 +50,11 @@ def test_marks_are_read() -> None:
         (" -> y[n]", "", "has an input"),
     ],
 )
-def test_what_is_no_signature_is_told(text: str, coupled: str, said: str) -> None:
+def test_wrong_signatures_are_refused(text: str, coupled: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         Signature.parse(text, coupled)
 
 
-def test_an_index_of_too_few_places_is_told() -> None:
+def test_an_index_of_too_few_places_is_refused() -> None:
     with pytest.raises(ValueError, match="no element at"):
         Signature.parse("x[... n] -> y[... n]").cone("y", (), {"x": (3,)})

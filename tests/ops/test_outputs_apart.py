@@ -1,4 +1,4 @@
-"""Some elements of a formula whose outputs stand apart: what they are, and are read from."""
+"""Some elements of a formula whose outputs are independent: their values, and the inputs read."""
 
 from __future__ import annotations
 

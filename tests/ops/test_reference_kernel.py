@@ -179,7 +179,9 @@ def test_a_script_carries_the_rows_that_an_element_depends_on() -> None:
         (lambda: refkernels.oracle(relu_squared, "x -> y"), ValueError, "not an array"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_told_in_a_sentence(call: Any, kind: Any, said: str) -> None:
+def test_arguments_that_do_not_fit_are_refused_in_a_sentence(
+    call: Any, kind: Any, said: str
+) -> None:
     with pytest.raises(kind, match=said) as caught:
         call()
     assert "\n" not in str(caught.value)

@@ -59,9 +59,7 @@ def is_sentence(said: str | None) -> bool:
 
 
 @pytest.mark.parametrize(("name", "direction"), WITH_PARAMS)
-def test_what_is_no_value_of_a_param_is_refused_in_a_sentence(
-    name: str, direction: Direction
-) -> None:
+def test_wrong_values_of_a_param_are_refused_in_a_sentence(name: str, direction: Direction) -> None:
     op = registry.get(name)
     inputs, params = question(op, direction)
     for param, default in op.params.items():

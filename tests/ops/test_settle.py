@@ -1,4 +1,4 @@
-"""The ladder: which tier decides what, and what nothing decides."""
+"""The ladder: the elements that each tier decides, and those that none decides."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_every_tier_answers_what_it_has_to() -> None:
 
 
 def test_zeros_that_cancel_are_decided_exactly() -> None:
-    """With one element and no eps y is the sign of x, and its gradient 0: a surd tells it."""
+    """With one element and no eps y is the sign of x, and its gradient 0: a surd decides it."""
     x = np.array([[3.0], [0.1], [-7e-30]], np.float32)
     dx = NORM.backward(np.ones_like(x), x, eps=0.0, certify=F32)
     assert dx.exact_zero.all()
@@ -165,8 +165,8 @@ def test_what_no_scale_reaches_is_wide_not_infinite(certify: Any, beside: Any) -
 
 
 def test_a_finite_number_beside_an_infinity_is_no_infinity() -> None:
-    """An overflow of binary64 tells nothing: 1e600 in a row without infinities, and in one that has
-    them, where another element is infinite."""
+    """An overflow of binary64 decides nothing: 1e600 in a row without infinities, and in one that
+    has them, where another element is infinite."""
     square = refkernels.oracle(lambda xp, x: xp.square(x), "x[... n] -> y[... n]", "n")
     y = square.forward(np.array([[1e300, 1.0], [np.inf, 2.0], [1e200, np.inf]]), certify=F32)
     lower, upper = y.lower_upper((0, 0))

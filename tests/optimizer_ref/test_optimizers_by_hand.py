@@ -92,7 +92,7 @@ def test_the_bound_of_any_mixture_is_that_of_every_form(op: Op) -> None:
                 assert np.all(bound[name] * (1 + 2.0**-40) >= one)
 
 
-def test_what_is_no_step_is_refused() -> None:
+def test_wrong_steps_are_refused() -> None:
     for wrong, said in (({"step": 0}, "at least 1"), ({"lr": np.inf}, "finite number")):
         with pytest.raises(ValueError, match=said):
             optimizer_ref.adam(W, G, M, V, **wrong)
@@ -123,7 +123,7 @@ def test_which_adam_is_this_has_an_answer() -> None:
 
 
 @pytest.mark.parametrize("decay", [0.01, 5e-4])
-def test_a_decay_that_nobody_asked_for_is_named(decay: float) -> None:
+def test_an_unrequested_decay_is_named(decay: float) -> None:
     rng = np.random.default_rng(5)
     before = {name: rng.standard_normal(300).astype(np.float32) for name in ("param", "grad")}
     m, v = np.zeros((2, 300), np.float32)
@@ -135,7 +135,7 @@ def test_a_decay_that_nobody_asked_for_is_named(decay: float) -> None:
     assert dict(found.candidates[0].details) == {"weight_decay": decay}
 
 
-def test_a_dampening_that_nobody_asked_for_is_named() -> None:
+def test_an_unrequested_dampening_is_named() -> None:
     rng = np.random.default_rng(6)
     inputs = {
         name: rng.standard_normal(300).astype(np.float32) for name in ("param", "grad", "buf")

@@ -97,7 +97,7 @@ def test_what_stands_in_front_is_the_name(front: str, name: str) -> None:
     assert one.name == name
 
 
-def test_references_and_shapes_are_no_tensors() -> None:
+def test_references_and_shapes_are_not_tensors() -> None:
     (one,) = text.tensors(
         "As [1] says, input_shape=[8, 3, 224, 224] and x[0], [see 3.5], [a](b):\n[[1. 2.]]"
     )
@@ -119,7 +119,7 @@ def test_a_truncated_tensor_keeps_its_place_without_a_shape() -> None:
         (b"[" * 100_000_000, "more than 4 MB"),
     ],
 )
-def test_what_is_no_thread_is_refused(data: bytes, sentence: str) -> None:
+def test_files_that_are_not_text_are_refused(data: bytes, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         text.read(io.BytesIO(data), "thread.txt")
 

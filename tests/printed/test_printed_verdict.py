@@ -1,4 +1,4 @@
-"""What the digits prove: never that a right kernel is wrong, and every fault that they show."""
+"""Printed digits never prove a right kernel wrong, and they prove every fault that they show."""
 
 import os
 
@@ -232,7 +232,7 @@ def rotated(cause: str | None, position: int) -> dict:
     return answer["kernels"]["torch"]["outputs"]["y"]
 
 
-def test_whole_numbers_of_a_formula_are_no_printed_digits() -> None:
+def test_whole_numbers_of_a_formula_are_not_printed_digits() -> None:
     assert rotated(None, 1000)["verdict"] == "within"
     for cause in ("rotated_backwards", "pairs_of_other_layout", "positions_from_one"):
         told = rotated(cause, 1000)

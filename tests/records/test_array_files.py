@@ -1,4 +1,4 @@
-"""Files of arrays: what NumPy writes comes back bit for bit, anything else is one sentence."""
+"""Files of arrays: NumPy's come back bit for bit, any other is refused in one sentence."""
 
 import io
 import os
@@ -94,7 +94,7 @@ def test_a_header_is_read_and_not_evaluated(tmp_path: Path, attack: str) -> None
     refusal(tmp_path / "x.npy")
 
 
-def test_the_limit_is_told(tmp_path: Path) -> None:
+def test_the_limit_is_reported(tmp_path: Path) -> None:
     (tmp_path / "x.npy").write_bytes(npy(ATTACKS["too large"]))
     assert f"more than {MOST_BYTES:,}" in refusal(tmp_path / "x.npy")
     header = b"\x93NUMPY\x02\x00" + (2**31).to_bytes(4, "little")
@@ -121,7 +121,7 @@ def test_only_regular_files_are_opened(tmp_path: Path) -> None:
         load_npy("x\0y")
 
 
-def test_an_archive_is_none_of_arrays(tmp_path: Path) -> None:
+def test_an_archive_is_refused_as_an_array(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", x=X)
     assert "is an archive" in refusal(tmp_path / "x.npz")
     np.save(tmp_path / "y.npy", X)

@@ -1,4 +1,4 @@
-"""What is written reads back; a quick look at a JSON text misses nothing that a walk finds."""
+"""Records read back as written; a quick look at a JSON text misses nothing that a walk finds."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""What may be a parameter's value, and what is refused in a clause."""
+"""Values that a parameter may have, and values that are refused in a clause."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""Files are there whole or not at all."""
+"""Files are written whole or not at all."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""An answer says what the explanation says: every figure is in the evidence, no guess is proven."""
+"""An answer agrees with its explanation: every figure is in the evidence, no guess is proven."""
 
 import re
 from collections.abc import Iterator
@@ -213,7 +213,7 @@ def test_the_script_of_a_kernel_of_yours_waits_for_its_call() -> None:
     assert place[0].startswith("y[")
 
 
-def test_report_source_and_environment_are_told() -> None:
+def test_report_source_and_environment_are_shown() -> None:
     text = explained("case").to_markdown()
     assert "Reported: torch -0.8428, oneflow -0.8454" in text
     assert "Source: `https://example.org/1`" in text  # told, and no link
@@ -236,7 +236,7 @@ def test_what_a_case_tells_of_itself_is_neither_code_nor_html() -> None:
 
 
 @langs
-def test_two_orders_are_both_told(lang: str) -> None:
+def test_two_orders_are_both_named(lang: str) -> None:
     late = np.zeros((24, 30), np.float32)
     for k in reversed(range(40)):
         late = late + X[:, k : k + 1] * WEIGHT[:, k]
@@ -253,7 +253,7 @@ def test_two_orders_are_both_told(lang: str) -> None:
 
 
 @langs
-def test_models_that_cannot_be_told_apart_are_all_named(lang: str) -> None:
+def test_models_that_cannot_be_distinguished_are_all_named(lang: str) -> None:
     outputs = {"oneflow": {"y": np.array([[-0.84543723, 0.84541708]], np.float32)}}
     text = refkernels.explain("layernorm", {"x": SEED}, outputs, {"eps": 1e-5}).to_markdown(lang)
     assert "“oneflow CPU”" in text  # its own model first
@@ -287,7 +287,7 @@ def test_both_languages_have_the_same_sentences() -> None:
 
 
 @pytest.mark.parametrize("name", CAUSES)
-def test_every_cause_is_told_in_both_languages(name: str) -> None:
+def test_every_cause_has_words_in_both_languages(name: str) -> None:
     cause = CAUSES[name]
     for told in (cause.says, cause.todo):
         assert set(told) == set(LANGUAGES)

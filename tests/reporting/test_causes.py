@@ -23,6 +23,18 @@ def test_the_list_in_the_docs_is_that_of_the_code(lang: str) -> None:
     assert set(re.findall(r"^\| `(\w+)` \|", written, re.M)) == set(CAUSES)
 
 
+def test_every_cause_has_words_in_one_place() -> None:
+    words = ROOT / "refkernels" / "reporting" / "words"
+    names = [
+        name
+        for file in ("causes.py", "element_causes.py", "optimizer_causes.py")
+        for name in re.findall(
+            r'^    "(\w+)": (?:_cause)?\($', (words / file).read_text(encoding="utf-8"), re.M
+        )
+    ]
+    assert sorted(names) == sorted(CAUSES)
+
+
 def test_every_cause_of_a_model_or_a_variant_is_listed() -> None:
     assert {model.cause for model in MODELS} - {None} <= set(CAUSES)
     found: set[str] = set()

@@ -1,4 +1,4 @@
-"""What the report says about the oracle's own certainty."""
+"""The report's section on the oracle's own certainty."""
 
 from synthetic import records
 
@@ -39,7 +39,7 @@ def few() -> list[dict]:
     return [r for r in records(("torch", "paddle")) if r.get("op", "sin") in ("sin", "layernorm")]
 
 
-def test_the_page_tells_of_the_tiers() -> None:
+def test_the_page_lists_the_tiers() -> None:
     assert "How certain is the truth?" in Report.of(few()).html()
 
 

@@ -1,4 +1,4 @@
-"""Two runs compared: the name of a change follows from the two records alone."""
+"""Two runs compared: the kind of a change follows from the two records alone."""
 
 import io
 

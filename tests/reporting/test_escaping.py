@@ -58,7 +58,7 @@ def test_code_is_shown_as_it_stands(text: str) -> None:
 
 
 @pytest.mark.parametrize("address", ["https://a.example", "http://b.example", "www.c.example"])
-def test_an_address_that_is_told_is_no_link(address: str) -> None:
+def test_an_address_in_foreign_text_is_not_a_link(address: str) -> None:
     # GitHub makes links of addresses in text, but not where a backslash stands in their middle.
     assert address not in escaped(f"see {address} there")
     assert shown(escaped(address)) == address

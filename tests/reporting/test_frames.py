@@ -58,7 +58,7 @@ def test_parquet_holds_the_frame(records: Records, tmp_path: Path) -> None:
     assert len(back) == len(records.of("measurement"))
 
 
-def test_what_is_not_installed_is_told(records: Records, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_installed_is_named(records: Records, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="pip install pandas"):
         records.to_frame()

@@ -35,7 +35,7 @@ def test_what_is_not_known_stays() -> None:
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
-def test_what_a_model_does_is_told_in_chinese_with_the_same_numbers(model: Model) -> None:
+def test_a_model_is_described_in_chinese_with_the_same_numbers(model: Model) -> None:
     told = statement(model.name, model.statement, "zh")
     assert re.search(r"[一-鿿]", told)
     assert told.endswith("。")

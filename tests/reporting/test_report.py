@@ -204,8 +204,8 @@ def test_a_finding_has_the_figures_of_one_output(records):
     assert several
 
 
-def test_where_no_digit_is_right_the_absolute_error_is_told():
-    """A gradient of 1e-12 that is told as 3e-9."""
+def test_where_no_digit_is_right_the_absolute_error_is_shown():
+    """A gradient of 1e-12 whose answer is 3e-9."""
     some = [one for one in synthetic.records() if one.get("op") in (None, "layernorm")]
     some = [one for one in some if one.get("framework", "mindspore") == "mindspore"]
     for one in some:
@@ -342,7 +342,7 @@ def test_a_measurement_with_nothing_compared_is_shown(tmp_path):
     assert text_of([one]).splitlines()[-2].startswith("torch: 100 %")
 
 
-def test_two_versions_devices_and_settings_are_told_apart():
+def test_two_versions_devices_and_settings_are_distinguished():
     one = synthetic.measurement("sin", "forward", "y", "torch", "float32", "range", {"high": 9.0})
     study = Study.of([one, {**one, "version": "2.6.0"}, {**one, "device": "cuda:0"}])
     assert study.subjects == ["torch==2.13.0:cpu", "torch==2.13.0:cuda:0", "torch==2.6.0:cpu"]
@@ -361,7 +361,7 @@ def test_every_subject_is_a_name_that_can_be_typed_back():
     assert all(str(parse(subject)) == subject for subject in subjects)
 
 
-def test_a_subject_that_no_name_can_hold_is_told_in_words():
+def test_a_subject_that_no_name_can_hold_is_described_in_words():
     one = synthetic.measurement("sin", "forward", "y", "torch", "float32", "range", {"high": 9.0})
     study = Study.of([{**one, "version": "of today"}, {**one, "version": "2.6", "device": "TPU"}])
     assert study.subjects == ["torch 2.6 TPU", "torch of today cpu"]
@@ -457,7 +457,7 @@ def test_no_plot_draws_an_error_beyond_the_one_that_leaves_no_digit():
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
-def test_what_a_run_left_out_is_told_on_the_page_and_in_the_terminal(lang):
+def test_what_a_run_left_out_is_shown_on_the_page_and_in_the_terminal(lang):
     found = [one for one in synthetic.records() if one.get("op", "sin") == "sin"]
     asked = {"units": 3848, "left_out": 3300}
     partial = [one | {"plan": asked} if one["kind"] == "environment" else one for one in found]

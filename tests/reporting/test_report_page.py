@@ -132,7 +132,7 @@ def test_ids_of_hostile_names_are_plain_and_differ():
     assert len(ids) == 7
 
 
-def test_a_mark_is_the_worst_of_ordinary_inputs_and_tells_what_edges_add():
+def test_a_mark_is_the_worst_of_ordinary_inputs_and_shows_what_edges_add():
     fine = bad("sin", verdict="rounding", beyond=0)
     edge = bad("sin", x="nan", verdict="special_value_mismatch", case="#2")
     inside = bad("cos", verdict="rounding", flags=["unusual"], dtype="float32")

@@ -1,4 +1,4 @@
-"""Which settings change bits: each seat beside the one that lacks the fewest of its settings."""
+"""Settings that change bits: each seat is compared with the seat that shares most settings."""
 
 from typing import Any
 

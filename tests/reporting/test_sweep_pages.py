@@ -1,4 +1,4 @@
-"""The sweeps' views: what the records say is on every page; the same records, the same bytes."""
+"""The sweeps' pages show what the records say; the same records give the same bytes."""
 
 import json
 from pathlib import Path

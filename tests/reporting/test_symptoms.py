@@ -60,7 +60,7 @@ def test_both_passes_and_all_formats_of_one_op_are_one_symptom():
     assert one.what(EN) == "layernorm forward and backward, float32 and float64"
 
 
-def test_ops_are_told_together_where_they_have_one_cause():
+def test_ops_with_one_cause_are_listed_together():
     some = [bad("sin"), bad("cos"), bad("tan")]
     assert [one.ops for one in told(*some)] == [["cos"], ["sin"], ["tan"]]
     causes = [found_on(some[0], "argument_reduction"), found_on(some[1], "argument_reduction")]
@@ -126,7 +126,7 @@ def test_wide_formats_come_before_worse_verdicts_in_sixteen_bits():
     assert first.ops == ["layernorm"]
 
 
-def test_what_a_more_ordinary_input_shows_is_not_told_again():
+def test_what_a_more_ordinary_input_shows_is_not_repeated():
     (one,) = told(bad(), bad(condition=1e9, case="#2"), bad(x="nan", case="#3"))
     assert one.input == Input.ORDINARY
     worse = bad(x="nan", case="#3", verdict="special_value_mismatch")
@@ -221,14 +221,14 @@ def test_a_thread_that_the_records_contradict_is_not_claimed():
     assert sentences(seeds(Study.of([*pairs, broken])), EN) == []
 
 
-def test_a_seed_in_a_name_is_no_thread():
+def test_a_seed_in_a_name_is_not_a_thread():
     pair = synthetic.agreement(
         "linear", "forward", "y", "float32", "linear/k_sweep[K=1,seed=0]", "a", "b", 1.0, 0.0, 0
     )
     assert not seeds(Study.of([pair]))
 
 
-def test_an_answer_is_shown_in_as_many_digits_as_tell_it_from_the_exact_one():
+def test_an_answer_is_shown_in_enough_digits_to_differ_from_the_exact_one():
     assert told_apart("0.25", "0.5") == ("0.25", "0.5")
     assert told_apart("0.786355145112", "0.786355145009") == ("0.786355145112", "0.786355145009")
     got, exact = told_apart("2.400985010000001", "2.400985010000004")

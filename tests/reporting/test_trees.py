@@ -56,7 +56,7 @@ def test_lines_show_blocks_and_lanes_and_fold_what_is_in_sequence(
 @pytest.mark.parametrize(
     "tree", [known.numpy_pairwise(300), known.lanes(70, 16), known.pairwise(9)]
 )
-def test_every_value_is_told_once(tree: SummationTree) -> None:
+def test_every_value_is_shown_once(tree: SummationTree) -> None:
     seen: list[int] = []
     for line in told(tree, most=1000):
         body = re.sub(r", \d+ values in sequence|: \d+ values", "", line)

@@ -1,4 +1,4 @@
-"""`boundaries`: every change between neighbours is found, by halves with few versions."""
+"""`boundaries` finds every change between neighbours; bisection needs few versions."""
 
 import itertools
 import math

@@ -159,7 +159,7 @@ def test_rates_out_of_order_are_counted() -> None:
         ({"max_lr": math.inf}, ValueError, "not a range"),
     ],
 )
-def test_what_is_no_schedule_is_refused(
+def test_wrong_schedules_are_refused(
     change: dict[str, Any], error: type[Exception], said: str
 ) -> None:
     with pytest.raises(error, match=said):
@@ -180,6 +180,6 @@ def test_an_empty_schedule_is_empty() -> None:
     assert schedule_ref.cosine_decay(steps, **QUESTION).shape == (0, 3)
 
 
-def test_a_schedule_is_no_op_of_the_registry() -> None:
+def test_a_schedule_is_not_an_op_of_the_registry() -> None:
     assert "schedule_ref" in registry.families()
     assert schedule_ref.OPS == ()

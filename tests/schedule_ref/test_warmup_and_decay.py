@@ -1,4 +1,4 @@
-"""Schedules with warm-up against mpmath; conventions told apart; the frameworks' own."""
+"""Schedules with warm-up compared with mpmath; conventions distinguished; the frameworks' own."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_without_a_warm_up_it_is_the_cosine_decay() -> None:
     np.testing.assert_array_equal(np.asarray(rate(STEPS, schedule)), np.asarray(other))
 
 
-def test_every_convention_is_told_apart() -> None:
+def test_every_convention_is_distinguished() -> None:
     asked = replace(BASE, decay="cosine", decay_steps=100, min_lr=1e-5)
     changes: dict[str, dict[str, Any]] = {
         "as_asked": {},
@@ -95,7 +95,7 @@ def test_a_decay_that_is_not_clamped_goes_on() -> None:
     assert np.asarray(rate(late, replace(cosine, clamped=False)))[0] > 1e-5
 
 
-def test_what_is_no_schedule_is_refused() -> None:
+def test_wrong_schedules_are_refused() -> None:
     for change, says in (
         ({"decay": "cosin"}, "one of constant, linear"),
         ({"min_lr": 1.0}, "is more than max_lr"),
@@ -122,7 +122,7 @@ OWN: dict[str, dict[str, Any]] = {
     "framework",
     [pytest.param(one, marks=pytest.mark.framework(one)) for one in schedulers.FRAMEWORKS],
 )
-def test_the_frameworks_have_the_conventions_that_are_told(framework: str) -> None:
+def test_the_frameworks_have_the_stated_conventions(framework: str) -> None:
     try:
         environments.find(framework)
     except environments.NotInstalled as error:

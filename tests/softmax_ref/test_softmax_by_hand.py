@@ -49,7 +49,7 @@ def holds(enclosure: Enclosure, place: tuple[int, ...], z: Any) -> bool:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 @pytest.mark.parametrize("name", OPS)
-def test_elements_are_those_of_the_definition(name: str, direction: str, dtype: str) -> None:
+def test_elements_follow_the_definition(name: str, direction: str, dtype: str) -> None:
     rng = np.random.default_rng([len(name), len(direction), *dtype.encode()])
     compared = 0
     with mpmath.workdps(2 * DIGITS):
@@ -174,7 +174,7 @@ def test_any_axis_is_that_axis() -> None:
         )
 
 
-def test_wrong_questions_are_told_in_a_sentence() -> None:
+def test_wrong_questions_are_refused_in_a_sentence() -> None:
     x = np.ones((2, 3), np.float32)
     for axis in (2, -3):
         with pytest.raises(ValueError, match=rf"x has shape \(2, 3\): it has no axis {axis}\."):

@@ -1,4 +1,4 @@
-"""The assertions for kernel authors: what fails, what passes, and what the message says."""
+"""The assertions for kernel authors: failures, passes, and messages."""
 
 import re
 from pathlib import Path
@@ -62,7 +62,7 @@ def test_assert_rounding_allows_what_the_bound_allows() -> None:
         assert_rounding(ABOVE, ONES, 2.0**-24)
 
 
-def test_the_message_tells_the_worst_elements_in_decimal_and_hex() -> None:
+def test_the_message_shows_the_worst_elements_in_decimal_and_hex() -> None:
     got = np.array([1.0, 1.25, 1.5], np.float32)
     with pytest.raises(AssertionError) as caught:
         assert_rounding(got, np.array([1.0, 1.125, 1.0]), 0.1)

@@ -34,7 +34,7 @@ def test_the_cause_is_quoted_with_its_confidence_and_its_own_advice() -> None:
 
 
 @pytest.mark.usefixtures("causes")
-def test_no_cause_is_said_where_none_fits() -> None:
+def test_no_cause_is_named_where_none_fits() -> None:
     x = np.random.default_rng(2).standard_normal((8, 64)).astype(np.float32)
     noise = np.random.default_rng(3).standard_normal(x.shape).astype(np.float32)
     message = failure("layernorm", {"x": x}, noise, EPS)
@@ -43,7 +43,7 @@ def test_no_cause_is_said_where_none_fits() -> None:
 
 
 @pytest.mark.usefixtures("causes")
-def test_rounding_is_said_where_it_is_all_that_there_is() -> None:
+def test_rounding_is_named_where_nothing_else_is_wrong() -> None:
     a = np.array([[1, 1e8, -1e8]], np.float32)
     b = np.array([[0.75], [1], [1]], np.float32)
     exact = np.array([[0.75]], np.float32)
@@ -89,7 +89,7 @@ def test_the_rows_that_are_cut_keep_their_answers(monkeypatch: pytest.MonkeyPatc
     asked: list[cause.FailedQuestion] = []
     monkeypatch.setattr(cause, "SECONDS", 600.0)
     monkeypatch.setattr(cause, "ROWS", 40)
-    monkeypatch.setattr(cause, "_explained", lambda question, of: asked.append(question))
+    monkeypatch.setattr(cause, "_cause_lines", lambda question, of: asked.append(question))
     rng = np.random.default_rng(6)
     x, weight = (rng.standard_normal(n).astype(np.float32) for n in ((90, 4), (3, 4)))
     y = x @ weight.T
@@ -116,7 +116,7 @@ def test_a_process_that_spent_its_time_looks_for_no_more(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(cause, "_spent", 0.0)
     monkeypatch.setattr(cause, "SECONDS", 0.01)
-    monkeypatch.setattr(cause, "_explained", slow)
+    monkeypatch.setattr(cause, "_cause_lines", slow)
     x = np.ones(3, np.float32)
     assert "not looked for" not in failure("sin", {"x": x}, x)
     assert "Cause: not looked for, as this process has spent" in failure("sin", {"x": x}, x)
@@ -127,7 +127,7 @@ def test_a_fault_of_explain_does_not_hide_the_failure(monkeypatch: pytest.Monkey
         raise IndexError("list index out of range\nand more")
 
     monkeypatch.setattr(cause, "SECONDS", 600.0)
-    monkeypatch.setattr(cause, "_explained", broken)
+    monkeypatch.setattr(cause, "_cause_lines", broken)
     x = np.ones(3, np.float32)
     message = failure("sin", {"x": x}, x)
     assert "sin y: exceeds_bound: 3 of 3" in message

@@ -1,4 +1,4 @@
-"""max_ulp, max_over_plain, max_over_baseline, dtype and the warning: each both ways."""
+"""max_ulp, max_over_plain, max_over_baseline, dtype and the warning: each passes and fails."""
 
 import math
 import warnings
@@ -227,7 +227,7 @@ def test_triton_s_tutorial_passes_y_in_16_bits_with_statistics_in_float32() -> N
         assert_kernel("layernorm", {"x": x}, (y, mean.T, rstd), EPS)
 
 
-def test_another_dtype_of_the_first_output_is_said() -> None:
+def test_another_dtype_of_the_first_output_is_reported() -> None:
     x = np.linspace(0, 1, 5, dtype=np.float32)
     y = np.sin(x.astype(np.float64))
     narrow = y.astype(ml_dtypes.bfloat16)
@@ -244,7 +244,7 @@ def test_another_dtype_of_the_first_output_is_said() -> None:
         assert_kernel("sin", {"x": x}, np.sin(x), dtype="float8")
 
 
-def test_a_failing_nan_is_said_in_words() -> None:
+def test_a_failing_nan_is_described_in_words() -> None:
     x = np.array([0.5, 1.0], np.float32)
     y = np.sin(x)
     y[1] = np.nan
@@ -267,7 +267,7 @@ def test_a_failing_nan_is_said_in_words() -> None:
         assert_kernel("sin", {"x": np.array([np.nan], np.float32)}, x[:1])
 
 
-def test_where_all_is_nan_no_error_is_told() -> None:
+def test_where_all_is_nan_no_error_is_shown() -> None:
     x = np.ones(3, np.float32)
     with pytest.raises(AssertionError) as caught:
         assert_kernel("sin", {"x": x}, np.full(3, np.nan, np.float32))

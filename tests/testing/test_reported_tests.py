@@ -89,7 +89,7 @@ def baselines() -> Baselines:
     return Baselines()
 
 
-def test_a_kernel_is_held_to_its_baseline(tmp_path: Path, baselines: Baselines) -> None:
+def test_a_kernel_is_compared_with_its_baseline(tmp_path: Path, baselines: Baselines) -> None:
     (tmp_path / "mine.py").write_text(KERNELS)
     exact = np.exp(X.astype(float))
     good = (exact / exact.sum(-1, keepdims=True)).astype(np.float32)

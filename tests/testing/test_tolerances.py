@@ -1,4 +1,4 @@
-"""The tolerances pass whatever the bound permits, and no pair that does so is much smaller."""
+"""The tolerances accept every error that the bound permits, and no such pair is much smaller."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Null runs of a formula: rounding only, without a side, the same for a seed, and made once."""
+"""Null runs of a formula: rounding only, unbiased, the same for a seed, and made once."""
 
 from pathlib import Path
 from typing import Any
@@ -104,7 +104,7 @@ def test_every_optimizer_trains(optimizer: str) -> None:
     assert np.max(np.abs(np.divide(*curves) - 1)) < 1e3 * 2.0**-24
 
 
-def test_what_is_not_there_is_said(tmp_path: Path) -> None:
+def test_wrong_arguments_are_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no optimizer 'newton'"):
         null_runs(tmp_path, loss, weights(), batches(), "newton", lr=1.0, steps=1, runs=1)
     with pytest.raises(ValueError, match="no weight 'd'"):
@@ -122,7 +122,7 @@ def test_what_is_not_there_is_said(tmp_path: Path) -> None:
         runs_in(tmp_path / "nowhere")
 
 
-def test_roundings_lean_to_no_side_and_are_of_the_size_that_is_told() -> None:
+def test_roundings_are_unbiased_and_of_the_stated_size() -> None:
     """A sum of 1 and half an ulp or less: its error is that of one random rounding."""
     rng = np.random.default_rng(4)
     n = 200_000

@@ -1,4 +1,4 @@
-"""What the public functions promise besides their values: specials, shapes, errors, the Op."""
+"""The public functions' promises besides values: specials, shapes, errors, the Op."""
 
 import numba
 import numpy as np

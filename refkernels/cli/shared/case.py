@@ -56,8 +56,8 @@ def tensors_of(frameworks: Sequence[str], timeout: float) -> Any:
     from refkernels.cli.shared import arrays
     from refkernels.frameworks import catalog
 
-    asked = [name for name in frameworks if catalog.seat(name)[0].name == "torch"]
-    return arrays.tensors_of_torch([*asked, "torch"][0], timeout)
+    torches = [name for name in frameworks if catalog.seat(name)[0].name == "torch"]
+    return arrays.tensors_of_torch([*torches, "torch"][0], timeout)
 
 
 def read_params(texts: Sequence[str]) -> dict[str, Any]:

@@ -20,12 +20,12 @@ def explain_cards(
     from refkernels.reporting.measure.study import Study
     from refkernels.reporting.measure.symptoms import worth_explaining
 
-    known = list(records)
-    while chosen := worth_explaining(Study.of(known)):
+    so_far = list(records)
+    while chosen := worth_explaining(Study.of(so_far)):
         for example in chosen:
             tell(f"explaining {example.subject} {example.op} {example.direction} {example.dtype}")
             record = _explained(example, seats)
-            known.append(record)
+            so_far.append(record)
             yield record
 
 
@@ -36,12 +36,12 @@ def _explained(example: Any, seats: Sequence[Any]) -> Record:
     head = {"schema": example.record["schema"], "kind": "explanation", **head}
     head |= {"op": example.op, "direction": example.direction, "case": example.case, "cause": None}
     try:
-        return {**head, **_answered(example, seats)}
+        return {**head, **_explanation(example, seats)}
     except Exception as fault:  # whatever it is, the measured run is not lost
         return {**head, "status": "error", "reason": f"{type(fault).__name__}: {fault}"}
 
 
-def _answered(example: Any, seats: Sequence[Any]) -> Record:
+def _explanation(example: Any, seats: Sequence[Any]) -> Record:
     """The explanation of what the seat answers now."""
     from refkernels import registry
     from refkernels.diagnosis.explain import explain
@@ -56,10 +56,10 @@ def _answered(example: Any, seats: Sequence[Any]) -> Record:
     if not reply.ok:
         return {"status": reply.status, "reason": reply.reason}
     explanation = explain(op, inputs, {example.subject: reply.outputs}, params, example.direction)
-    return {"status": "ok", "reason": None, **_shown(explanation.to_dict(), seat)}
+    return {"status": "ok", "reason": None, **_summary(explanation.to_dict(), seat)}
 
 
-def _shown(answer: Record, seat: Any) -> Record:
+def _summary(answer: Record, seat: Any) -> Record:
     """What a report shows of an explanation: its best candidate, and the script."""
     from refkernels.reporting.answer.facts import kernels_of
     from refkernels.reporting.answer.script import script
@@ -73,17 +73,17 @@ def _shown(answer: Record, seat: Any) -> Record:
         source = seat.session.spec.framework.adapter.read_text("utf-8")
         name = framework_of(seat.framework)
         text = script(question, name, source, {**environment, "settings": seat.settings})
-    shown = {
+    summary = {
         "output": kernel.output,
         "verdict": kernel.verdict,
         "tried": kernel.tried,
         "script": text,
     }
     if best is None:
-        return shown
-    shown |= {name: best[name] for name in ("cause", "confidence", "model", "details", "output")}
-    shown["among"] = len(kernel.models) > 1
+        return summary
+    summary |= {name: best[name] for name in ("cause", "confidence", "model", "details", "output")}
+    summary["among"] = len(kernel.models) > 1
     if best["bits"] is not None:
         names = ("cause", "bits", "units", "confidence", "needed", "survivors")
-        shown["evidence"] = {name: best[name] for name in names}
-    return shown
+        summary["evidence"] = {name: best[name] for name in names}
+    return summary

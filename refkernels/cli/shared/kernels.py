@@ -28,7 +28,7 @@ def named_kernels(
                     f"{text} is not a kernel: write FILE.py:FUNCTION; a framework is --framework."
                 )
             name = with_setting(name, "python", python)
-            if len(ops) == 1 and not _tells_op(name, ops[0]):
+            if len(ops) == 1 and not _names_op(name, ops[0]):
                 name = with_setting(name, "op", ops[0])
             spec, _ = catalog.seat(str(name))
         except (SeatNameError, catalog.FrameworkError) as error:
@@ -39,8 +39,8 @@ def named_kernels(
     return names, list(dict.fromkeys(computed))
 
 
-def _tells_op(name: SeatName, op: str) -> bool:
-    """Whether the function's own name is enough."""
+def _names_op(name: SeatName, op: str) -> bool:
+    """Whether the function's own name names the op."""
     from refkernels.frameworks import catalog
 
     try:

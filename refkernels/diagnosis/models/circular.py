@@ -87,9 +87,9 @@ def errors(problem: Problem, name: str, got: Array, truth: Fit) -> list[Claim]:
         return []
     slope = 1.0 + exact * exact if problem.op.name == "tan" else 1.0
     with np.errstate(all="ignore"):
-        most = problem.truth.bound[name] + _REDUCED * problem.format.u * size * slope
-        off = np.abs(to_float64(got) - exact)
-    if not np.all((off <= most)[wrong & (size < 1.0 / problem.format.u)]):  # nor is it NaN
+        limit = problem.truth.bound[name] + _REDUCED * problem.format.u * size * slope
+        error = np.abs(to_float64(got) - exact)
+    if not np.all((error <= limit)[wrong & (size < 1.0 / problem.format.u)]):  # nor is it NaN
         return []
     nearest = float(size[wrong].min())
     return [pattern("argument_reduction", name, wrong, {"from": nearest})]

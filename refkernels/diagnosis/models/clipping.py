@@ -1,9 +1,9 @@
-"""Clipping by groups: tensors that share a norm, which are neither all of them nor each by itself.
+"""Clipping by groups: the tensors of each group share a norm.
 
-A kernel clips the groups of an optimizer's parameters one by one. The groups are read off: tensors
-of one group are scaled by one factor, and what they hold says which norm that factor should have
-been of. A tensor that is left alone has a group of its own: its group's norm, whatever that is, is
-no larger than the threshold, and so is its own.
+The kernel clips an optimizer's parameter groups one by one. The outputs show the groups, because
+all tensors of a group are scaled by one factor, and the oracle clips each group by its own norm. An
+unscaled tensor counts as a group of its own: its group's norm does not exceed the threshold, so its
+own does not either.
 """
 
 from __future__ import annotations
@@ -33,50 +33,55 @@ def by_groups(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     if groups is None or not 1 < (count := groups.max() + 1) < groups.size:
         return
     grouped = dict(problem.inputs, tensor=groups[tensor])
-    found = answer(replace(problem, inputs=grouped), _of_each(problem))
-    mine = replace(found, reference={"clipped": found.reference["clipped"]})
+    full_answer = answer(replace(problem, inputs=grouped), _per_tensor_formula(problem))
+    clipped = replace(full_answer, reference={"clipped": full_answer.reference["clipped"]})
     members = [np.flatnonzero(groups == k).tolist() for k in range(count)]
     details = {"groups": "; ".join(", ".join(map(str, group)) for group in members)}
-    yield Variant("clipped_per_group", details, mine, price=groups.size * math.log2(count))
+    yield Variant("clipped_per_group", details, clipped, price=groups.size * math.log2(count))
 
 
-def _of_each(problem: Problem) -> Any:
+def _per_tensor_formula(problem: Problem) -> Any:
     """The formula that clips each tensor by its own norm: the op's own, or its fault."""
-    read = problem.op.formulas
-    assert read is not None
-    faults = (fault.forward for fault in read.faults if fault.cause == "clipped_per_tensor")
-    return next(faults, next(iter(read.way("forward").forms.values())))
+    formulas = problem.op.formulas
+    assert formulas is not None
+    faults = (fault.forward for fault in formulas.faults if fault.cause == "clipped_per_tensor")
+    return next(faults, next(iter(formulas.way("forward").forms.values())))
 
 
 def _factors(grads: Array, got: Array, tensor: Array) -> list[tuple[float, float] | None]:
-    """What each tensor was multiplied by: the least and the largest factor that its elements leave
-    it, None where they leave none. (0, inf) of zeros."""
+    """The factor of each tensor: the least and the largest that its elements allow, None where they
+    allow none; (0, inf) for a tensor of zeros."""
     format = formats.of(got)
     g, c = to_float64(grads), to_float64(got)
     spread = _ROUNDINGS * format.u * np.abs(c) + format.min_normal * 2.0 * format.u
     with np.errstate(all="ignore"):
         low, high = ((np.abs(c) + side) / np.abs(g) for side in (-spread, spread))
-    found: list[tuple[float, float] | None] = []
+    intervals: list[tuple[float, float] | None] = []
     for k in range(int(tensor.max(initial=-1)) + 1):
-        mine = (tensor == k) & (g != 0.0)
-        ends = float(np.max(low[mine], initial=0.0)), float(np.min(high[mine], initial=np.inf))
-        one_sign = np.all((np.sign(c) == np.sign(g))[mine] | (c[mine] == 0.0))
-        found.append(ends if one_sign and ends[0] <= ends[1] else None)
-    return found
+        members = (tensor == k) & (g != 0.0)
+        interval = (
+            float(np.max(low[members], initial=0.0)),
+            float(np.min(high[members], initial=np.inf)),
+        )
+        one_sign = np.all((np.sign(c) == np.sign(g))[members] | (c[members] == 0.0))
+        intervals.append(interval if one_sign and interval[0] <= interval[1] else None)
+    return intervals
 
 
 def _groups(factors: list[tuple[float, float] | None]) -> Array | None:
-    """The group of each tensor: those with one factor that is not 1; zeros are of any. None where a
-    tensor has no factor."""
+    """The group of each tensor: tensors with one factor other than 1 form a group, and zeros fit
+    into any. None where a tensor has no factor."""
     if not factors or None in factors:
         return None
     groups = np.zeros(len(factors), np.int64)
-    last, high = -1, -math.inf
-    some = ((*ends, k) for k, ends in enumerate(factors) if ends is not None and ends[1] < math.inf)
-    for low, most, k in sorted(some):
-        alone = low <= 1.0 <= most
+    group, high = -1, -math.inf
+    finite = (
+        (*ends, k) for k, ends in enumerate(factors) if ends is not None and ends[1] < math.inf
+    )
+    for low, upper, k in sorted(finite):
+        alone = low <= 1.0 <= upper
         if alone or low > high:
-            last, high = last + 1, -math.inf if alone else most
-        groups[k], high = last, min(high, most)
+            group, high = group + 1, -math.inf if alone else upper
+        groups[k], high = group, min(high, upper)
     _, first = np.unique(groups, return_index=True)
-    return np.argsort(np.argsort(first))[groups]  # numbered as their first tensors stand
+    return np.argsort(np.argsort(first))[groups]  # numbered in the order of their first tensors

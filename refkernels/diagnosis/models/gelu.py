@@ -19,13 +19,13 @@ from refkernels.diagnosis.wrong import wrong_elements
 # The largest error of an erf or tanh in units of the working precision: Abramowitz and Stegun's
 # 7.1.26, which errs by 1.5e-7 (PyTorch's), in a dozen operations on numbers below 1.
 _SLACK = 16.0
-_LEAST = 1 / 16  # of a unit: less than this was never lost beside 1 where it is more than rounding
+_LEAST_LOSS = 1 / 16  # of a unit: what the rounding of 1 + erf loses, where it shows at all
 _LIBRARY = 4.0  # ulp: the largest error of a library's function
 
 
 class _GeluCauses(NamedTuple):
-    """One of the two: the cause where it cancels, the other op, the cause where that is computed
-    instead, and whether its forms in the working precision are models."""
+    """For one of the two ops: the cause where its form cancels, the other op, the cause where that
+    op is computed instead, and whether the forms in the working precision are models."""
 
     cancels: str
     other: str
@@ -57,7 +57,7 @@ def errors(problem: Problem, name: str, got: Array, truth: Fit) -> list[Claim]:
     claims = []
     if _worst_is_negative(problem, name, got):
         outcome = _within(problem, name, got, problem.truth)
-        fits = outcome.fits and _lost_so_much(problem, name, got)
+        fits = outcome.fits and _cancels(problem, name, got)
         claims.append(Claim(causes.cancels, name, Prediction(outcome=outcome._replace(fits=fits))))
     outcome = _within(problem, name, got, problem.ask(op=causes.other))
     return [*claims, Claim(causes.approximated, name, Prediction(outcome=outcome))]
@@ -77,16 +77,18 @@ def _worst_is_negative(problem: Problem, name: str, got: Array) -> bool:
     return bool(to_float64(problem.inputs["x"]).reshape(-1)[place] < 0.0)
 
 
-def _lost_so_much(problem: Problem, name: str, got: Array) -> bool:
+def _cancels(problem: Problem, name: str, got: Array) -> bool:
     """Whether some y beyond its bound is 0, or errs by what one rounding of 1 + erf leaves. The
     form 0.5 x erfc(-x / sqrt 2), whose argument is rounded, errs by far less."""
     if name != "y":
         return True
     exact, wide = np.asarray(problem.truth.reference[name]), to_float64(got)
     unit = min(problem.format.u, formats.BINARY32.u)
-    wrong = wrong_elements(problem, name, got)
-    off = np.abs(wide - exact)[wrong]
-    return bool(np.any((wide[wrong] == 0.0) | (off > _LEAST * unit * _lost(problem, name)[wrong])))
+    beyond = wrong_elements(problem, name, got)
+    error = np.abs(wide - exact)[beyond]
+    return bool(
+        np.any((wide[beyond] == 0.0) | (error > _LEAST_LOSS * unit * _lost(problem, name)[beyond]))
+    )
 
 
 def _within(problem: Problem, name: str, got: Array, answer: Answer) -> Outcome:
@@ -100,9 +102,9 @@ def _within(problem: Problem, name: str, got: Array, answer: Answer) -> Outcome:
             problem, name, got, Answer(answer.reference, {name: answer.bound[name] + lost}, {})
         )
         assert result is not None
-        fine = result.verdict in ("rounding", "correctly_rounded")
-        outcome = Outcome(fine, result.equal, got.size, result.over_bound)
-        if fine:
+        fits = result.verdict in ("rounding", "correctly_rounded")
+        outcome = Outcome(fits, result.equal, got.size, result.over_bound)
+        if fits:
             break
     return outcome
 

@@ -96,14 +96,14 @@ class OpBox:
         """The box for `reveal`: values are units and masks of either sign."""
         factor = np.where(np.abs(values) == self.mask, self._factors[1], self._factors[0])
         if self.product is None:  # the values themselves
-            return self._asked(values, np.ones_like(values))
-        return self._asked(np.copysign(factor, values), factor)
+            return self._element(values, np.ones_like(values))
+        return self._element(np.copysign(factor, values), factor)
 
     def products(self, a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float:
         """The box for `reveal_fused`: any factors that the format holds."""
-        return self._asked(a, b)
+        return self._element(a, b)
 
-    def _asked(self, a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float:
+    def _element(self, a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float:
         storage = formats.get(self.dtype).storage
         inputs = {name: array.astype(storage) for name, array in self._inputs(a, b).items()}
         outputs = self.run(inputs)

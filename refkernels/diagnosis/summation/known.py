@@ -155,11 +155,11 @@ def block_sizes(tree: SummationTree) -> list[int]:
     """The sizes of the blocks, if the tree were blocks in sequence: the growth of the sums above
     leaf 0, with the single steps of the first block taken together."""
     sizes = tree.sizes()
-    above, node = [1], 0
+    sums, node = [1], 0
     for k, children in enumerate(tree.nodes):
         if node in children:
             node = tree.leaves + k
-            above.append(sizes[node])
-    steps = [b - a for a, b in itertools.pairwise(above)]
+            sums.append(sizes[node])
+    steps = [b - a for a, b in itertools.pairwise(sums)]
     first = 1 + sum(1 for _ in itertools.takewhile(lambda step: step == 1, steps))
     return [first, *steps[first - 1 :]]

@@ -45,18 +45,18 @@ def reveal_order(box: OpBox, progress: Callable[[int], None] | None = None) -> R
 
     Raises RevealError where the op is not a sum in a fixed order (see `reveal`).
     """
-    asked = 0
+    total_asked = 0
 
     def count(questions: int) -> None:
-        nonlocal asked
-        asked = questions
+        nonlocal total_asked
+        total_asked = questions
         if progress is not None:
             progress(questions)
 
     tree = reveal(box.total, box.leaves, unit=box.unit, mask=box.mask, progress=count)
     if box.product is not None and box.dtype in ("float32", "float64"):
         tree = reveal_fused(tree, box.products, formats.get(box.dtype).p)
-    return RevealedOrder(tree, name_of(tree, box.bias), asked, *reproduced(box, tree))
+    return RevealedOrder(tree, name_of(tree, box.bias), total_asked, *reproduced(box, tree))
 
 
 def name_of(tree: SummationTree, bias: bool = False) -> str | None:
@@ -122,13 +122,13 @@ def _equal(got: Bits, model: Bits) -> int:
 def _without(tree: SummationTree, leaf: int) -> SummationTree:
     """The tree without a leaf, which must be the last one."""
     n = tree.leaves - 1
-    place = {child: child for child in range(n)}
+    renumbered = {child: child for child in range(n)}
     nodes: list[tuple[int, ...]] = []
     for k, children in enumerate(tree.nodes):
-        kept = [place[child] for child in children if child != leaf]
+        kept = [renumbered[child] for child in children if child != leaf]
         if len(kept) > 1:
             nodes.append(tuple(kept))
-            place[tree.leaves + k] = n + len(nodes) - 1
+            renumbered[tree.leaves + k] = n + len(nodes) - 1
         else:
-            place[tree.leaves + k] = kept[0]
+            renumbered[tree.leaves + k] = kept[0]
     return SummationTree.of(n, nodes, [f for f in tree.fused if 0 <= f < n])

@@ -55,23 +55,23 @@ def compiled(tree: SummationTree) -> tuple[npt.NDArray[np.int64], int]:
     """(steps, number of registers). A step is (kind, target, source): it sets the target to a
     leaf's product, adds another register to it, or adds a leaf's product by an FMA."""
     steps: list[tuple[int, int, int]] = []
-    place: dict[int, int] = {}
+    register: dict[int, int] = {}
     free: list[int] = []
     used = 0
     for k, children in enumerate(tree.nodes):
         fused = tree.fused[k]
         terms = [child for child in children if child != fused]
         for leaf in (child for child in terms if child < tree.leaves):
-            place[leaf] = free.pop() if free else used
-            used = max(used, place[leaf] + 1)
-            steps.append((_LEAF, place[leaf], leaf))
-        target = place[terms[0]]
+            register[leaf] = free.pop() if free else used
+            used = max(used, register[leaf] + 1)
+            steps.append((_LEAF, register[leaf], leaf))
+        target = register[terms[0]]
         if fused >= 0:
             steps.append((_FUSE, target, fused))
         else:
-            steps.append((_ADD, target, place[terms[1]]))
-            free.append(place[terms[1]])
-        place[tree.leaves + k] = target
+            steps.append((_ADD, target, register[terms[1]]))
+            free.append(register[terms[1]])
+        register[tree.leaves + k] = target
     if not tree.nodes:
         steps, used = [(_LEAF, 0, 0)], 1
     program = np.array(steps, np.int64)

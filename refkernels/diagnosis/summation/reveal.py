@@ -107,7 +107,7 @@ class _Questions:
             self.progress(self.asked)
         if not (math.isfinite(answer) and answer == int(answer) and 0 <= answer <= self.n - 2):
             raise RevealError(
-                f"With a large value at {i} and its negative at {j} the box says {answer:.6g} "
+                f"With a large value at {i} and its negative at {j} the box gives {answer:.6g} "
                 f"units of {self.n}: no order of {self.n} ordinary additions does."
             )
         return self.n - int(answer)

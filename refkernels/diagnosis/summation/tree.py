@@ -100,11 +100,11 @@ def canonical(
     for children in nodes:
         smallest.append(min([smallest[child] for child in children]))
     ordered: list[tuple[int, ...]] = []
-    place = list(range(leaves + len(nodes)))
+    renumbered = list(range(leaves + len(nodes)))
     for node in _post_order(leaves, nodes, smallest):
-        place[node] = leaves + len(ordered)
+        renumbered[node] = leaves + len(ordered)
         inner = sorted(nodes[node - leaves], key=smallest.__getitem__)
-        ordered.append(tuple([place[child] for child in inner]))
+        ordered.append(tuple([renumbered[child] for child in inner]))
     return SummationTree(leaves, tuple(ordered), _marks(ordered, fused))
 
 

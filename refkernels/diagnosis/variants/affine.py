@@ -56,6 +56,6 @@ def transposed(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     weight = problem.inputs[name]
     if weight.ndim < 2 or weight.shape[-1] != weight.shape[-2]:
         return
-    turned = np.ascontiguousarray(np.swapaxes(weight, -1, -2))
-    if not np.array_equal(turned, weight):
-        yield Variant("transposed_weight", {"input": name}, problem.ask({name: turned}))
+    transpose = np.ascontiguousarray(np.swapaxes(weight, -1, -2))
+    if not np.array_equal(transpose, weight):
+        yield Variant("transposed_weight", {"input": name}, problem.ask({name: transpose}))

@@ -29,7 +29,7 @@ from refkernels.metrology import UNUSUAL
 from refkernels.metrology.ulp_errors import ulp
 
 _FLOAT64 = 2.0**-51  # relative: z is rounded to float64 here, and a few operations follow
-_TELLING = 2.0**-8  # of a format's unit: so near to one of its numbers is no accident
+_NEAR = 2.0**-8  # of a format's unit: a factor this near to one of its numbers is no accident
 
 
 @dataclass(frozen=True)
@@ -69,15 +69,15 @@ def scale_factor(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         if -1.0 in factors:
             yield Variant("sign_error", {"factor": "-1"}, scaled(problem, name, -1.0))
             continue
-        known = names.of(problem, factors.low, factors.high)
-        known = known or _narrow(factors, formats.of(got))
-        text, value, named = known or ("", factors.best, "")
+        label = names.of(problem, factors.low, factors.high)
+        label = label or _narrow(factors, formats.of(got))
+        text, value, named = label or ("", factors.best, "")
         details: dict[str, object] = {
             "factor": text or factors.text(),
             "named": named,
             "interval": [factors.low, factors.high],
         }
-        if known is None:
+        if label is None:
             details["fitted"] = True
         solved = int(not names.given(problem, text))
         answer = scaled(problem, name, value)
@@ -112,14 +112,14 @@ def interval(problem: Problem, output: str, got: Array) -> Interval | None:
     largest = float(np.max(np.abs(weighted)))  # taken out, so that no square overflows
     if not 0.0 < largest < math.inf:
         return None
-    best, half = _least_squares(z / unit, weighted / largest, noise)
-    if best == 0.0 or not math.isfinite(best) or half is None:
+    best, half_width = _least_squares(z / unit, weighted / largest, noise)
+    if best == 0.0 or not math.isfinite(best) or half_width is None:
         return None
-    best, half = best * largest, half * largest
+    best, half_width = best * largest, half_width * largest
     sign = math.copysign(1.0, best)
     low, high = _allowed(z, sign * g, margin, tiny)
-    low = max(low, abs(best) - half) * (1.0 - _FLOAT64)
-    high = min(high, abs(best) + half) * (1.0 + _FLOAT64)
+    low = max(low, abs(best) - half_width) * (1.0 - _FLOAT64)
+    high = min(high, abs(best) + half_width) * (1.0 + _FLOAT64)
     if not 0.0 < low <= high:
         return None
     best = min(max(abs(best), low), high)
@@ -140,10 +140,10 @@ def _least_squares(z: Doubles, g: Doubles, noise: float) -> tuple[float, float |
     4: None where it is larger for every f. noise: the usual RMS error."""
     squares = float(np.sum(z * z))
     best = float(np.sum(g * z)) / squares
-    left = UNUSUAL**2 * best * best * noise * noise * z.size - float(
+    slack = UNUSUAL**2 * best * best * noise * noise * z.size - float(
         np.sum(np.square(g - best * z))
     )
-    return best, math.sqrt(left / squares) if left >= 0.0 else None
+    return best, math.sqrt(slack / squares) if slack >= 0.0 else None
 
 
 def _allowed(z: Doubles, g: Doubles, margin: Doubles, tiny: float) -> tuple[float, float]:
@@ -161,7 +161,7 @@ def _allowed(z: Doubles, g: Doubles, margin: Doubles, tiny: float) -> tuple[floa
 def _narrow(factors: Interval, own: formats.Format) -> tuple[str, float, str] | None:
     """A factor that a narrower format holds, in a wider one: 0.1 in float32."""
     for format in (formats.BFLOAT16, formats.BINARY16, formats.BINARY32):
-        if format.p >= own.p or factors.width > _TELLING * format.u:
+        if format.p >= own.p or factors.width > _NEAR * format.u:
             continue
         value = formats.cast(np.asarray(factors.best), format)
         if float(value) in factors:

@@ -37,9 +37,9 @@ def other_formulas(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     for fault in formulas.faults:
         formula = getattr(fault, problem.direction)
         if formula is not None and not fault.unstable and not is_right(problem, formula):
-            right = answer(problem, formula)
-            mine = replace(right, reference=fault.changed(right.reference))
-            yield Variant(fault.cause, dict(fault.details or {}), mine)
+            full = answer(problem, formula)
+            changed = replace(full, reference=fault.changed(full.reference))
+            yield Variant(fault.cause, dict(fault.details or {}), changed)
 
 
 def other_eps(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
@@ -55,9 +55,9 @@ def unasked(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """Every usual weight decay and dampening, where the question has none."""
     if problem.op.formulas is None:
         return
-    given = {**problem.op.params, **problem.params}
+    params = {**problem.op.params, **problem.params}
     for name, (cause, usual) in UNASKED.items():
-        for value in usual if given.get(name) == 0.0 else ():
+        for value in usual if params.get(name) == 0.0 else ():
             yield Variant(cause, {name: value}, problem.ask(params={name: value}))
 
 
@@ -68,13 +68,13 @@ def rounded_params(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     params = {**problem.op.params, **problem.params}
     narrow = {n: float(np.float32(v)) for n, v in params.items() if isinstance(v, float)}
     changed = {n: v for n, v in narrow.items() if v != params[n] and math.isfinite(v)}
-    for some in dict.fromkeys([*((name,) for name in changed), tuple(changed)]):
-        if some == ("eps",):
+    for names in dict.fromkeys([*((name,) for name in changed), tuple(changed)]):
+        if names == ("eps",):
             eps = {"eps": changed["eps"]}
             yield Variant("eps_rounded", eps, problem.ask(params=eps))
-        elif some:
-            rounded = {name: changed[name] for name in some}
-            details = {"names": ", ".join(some)}
+        elif names:
+            rounded = {name: changed[name] for name in names}
+            details = {"names": ", ".join(names)}
             yield Variant("params_rounded", details, problem.ask(params=rounded))
 
 

@@ -62,14 +62,14 @@ def _nearest(product: Product, got: Array) -> int | None:
     a, b = product.a[rows].astype(np.float64), product.b[:, columns].astype(np.float64)
     bias = 0.0 if product.bias is None else product.bias[columns].astype(np.float64)
     with np.errstate(all="ignore"):
-        wanted = matrix[np.ix_(rows, columns)].astype(np.float64)
-        usable = np.isfinite(wanted) & np.isfinite(a @ b)
-        off = {
-            length: distance((a[:, :length] @ b[:length] + bias)[usable], wanted[usable])
+        sample = matrix[np.ix_(rows, columns)].astype(np.float64)
+        usable = np.isfinite(sample) & np.isfinite(a @ b)
+        distances = {
+            length: distance((a[:, :length] @ b[:length] + bias)[usable], sample[usable])
             for length in (*kept(product.terms), product.terms)
         }
-    best = min(off, key=lambda length: (off[length], -length))
-    return best if best < product.terms and off[best] < off[product.terms] else None
+    best = min(distances, key=lambda length: (distances[length], -length))
+    return best if best < product.terms and distances[best] < distances[product.terms] else None
 
 
 def _without_tail(problem: Problem, output: str, length: int) -> Answer:

@@ -19,7 +19,7 @@ from refkernels.diagnosis.problem import Problem
 Name = tuple[str, float, str]
 _CHANCE = 2.0**-4  # the largest probability that a meaningless factor has a name
 _LARGEST = 4096  # the largest numerator or denominator of a plausible ratio
-_SMALL = 8  # a smaller integer is rather a world size or the like than some n - 1
+_SMALL = 8  # a smaller integer is more likely a world size than some n - 1
 _FARTHEST = 2.0**64  # no loss scale is a power of two beyond
 _DIGITS = 2  # of a norm's numerator: 1, 5, 0.25
 _NUMBERS = 90  # numbers of two digits in a decade
@@ -37,9 +37,9 @@ def of(problem: Problem, low: float, high: float) -> Name | None:
         _norms(problem, low, high),
         _ratios(low, high),
     ):
-        inside = [name for name in names if low <= name[1] <= high]
-        if len({name[1] for name in inside}) == 1:
-            text, value, named = inside[0]
+        matching = [name for name in names if low <= name[1] <= high]
+        if len({name[1] for name in matching}) == 1:
+            text, value, named = matching[0]
             return ("-" + text if text and sign < 0 else text), sign * value, named
     return None
 
@@ -107,10 +107,10 @@ def _norms(problem: Problem, low: float, high: float) -> Iterator[Name]:
             continue
         n = sum(math.prod(truth[name].shape) for name in group)
         middle = (low + high) / 2.0
-        near = (4.0 + math.sqrt(n)) * problem.format.u + (high - low) / middle
+        tolerance = (4.0 + math.sqrt(n)) * problem.format.u + (high - low) / middle
         length = float(f"{norm * middle:.{_DIGITS}g}")
-        off = abs(norm * middle / length - 1.0) if length else math.inf
-        if off <= near and 2.0 * near * _NUMBERS <= _CHANCE:
+        deviation = abs(norm * middle / length - 1.0) if length else math.inf
+        if deviation <= tolerance and 2.0 * tolerance * _NUMBERS <= _CHANCE:
             together = " and ".join(group) + (" together" if len(group) > 1 else "")
             yield "", middle, f"{length:g} / the norm of {together}"
 

@@ -25,7 +25,7 @@ from refkernels.diagnosis.variants import formulas, lanes
 
 _SAMPLE = 64  # elements
 _LONGEST = 1 << 16  # terms
-_LOOKED_AT = 256  # ranges per start that the first element may leave open
+_MOST_RANGES = 256  # ranges per start that the first element may leave open
 
 
 def left_out(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
@@ -62,15 +62,17 @@ def of_means(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             sizes = np.minimum(starts + block, n) - starts
             means = (np.add.reduceat(wide, starts, axis=1) / sizes).mean(axis=1)
             formula = partial(_mean_of_means, block)
-            nearest.append((_off(means, got), "mean_of_block_means", {"block": block}, formula))
+            nearest.append(
+                (_distance(means, got), "mean_of_block_means", {"block": block}, formula)
+            )
         for length in lanes.padded(n):
             means, formula = wide.sum(axis=1) / length, partial(_padded, length)
             padding: dict[str, object] = {"n": n, "padded": length}
-            nearest.append((_off(means, got), "padded_divisor", padding, formula))
-        right = _off(wide.mean(axis=1), got)
+            nearest.append((_distance(means, got), "padded_divisor", padding, formula))
+        right = _distance(wide.mean(axis=1), got)
     if nearest:
-        off, cause, details, formula = min(nearest, key=lambda choice: choice[0])
-        if off < right:
+        distance, cause, details, formula = min(nearest, key=lambda choice: choice[0])
+        if distance < right:
             answer = formulas.answer(problem, formula)
             yield Variant(cause, details, answer, trials=len(nearest))
 
@@ -85,10 +87,10 @@ def _padded(length: int, xp: Any, x: Any, **_: Any) -> Any:
     return xp.sum(x) / length
 
 
-def _off(values: Doubles, got: Doubles) -> float:
+def _distance(values: Doubles, got: Doubles) -> float:
     """The sum of squared differences between finite numbers."""
-    known = np.isfinite(values) & np.isfinite(got)
-    return float(np.sum(np.square(values - got)[known]))
+    usable = np.isfinite(values) & np.isfinite(got)
+    return float(np.sum(np.square(values - got)[usable]))
 
 
 def _terms(problem: Problem, name: str, got: Array) -> tuple[Doubles, Doubles, Doubles] | None:
@@ -100,29 +102,29 @@ def _terms(problem: Problem, name: str, got: Array) -> tuple[Doubles, Doubles, D
         return None
     exact = np.asarray(problem.truth.reference[name]).reshape(-1)
     with np.errstate(all="ignore"):
-        lacks = (exact - got.astype(np.float64).reshape(-1)) * scale
-        sure = 2.0 * problem.truth.bound[name].reshape(-1) * scale
-    known = np.flatnonzero(np.isfinite(lacks) & np.isfinite(sure))
-    known = known[np.argsort(-np.abs(lacks[known]), kind="stable")][:_SAMPLE]
-    if not known.size or not np.abs(lacks[known[0]]) > sure[known[0]]:
+        missing = (exact - got.astype(np.float64).reshape(-1)) * scale
+        margin = 2.0 * problem.truth.bound[name].reshape(-1) * scale
+    usable = np.flatnonzero(np.isfinite(missing) & np.isfinite(margin))
+    usable = usable[np.argsort(-np.abs(missing[usable]), kind="stable")][:_SAMPLE]
+    if not usable.size or not np.abs(missing[usable[0]]) > margin[usable[0]]:
         return None
     if x is not None:
-        return x[known].astype(np.float64), lacks[known], sure[known]
+        return x[usable].astype(np.float64), missing[usable], margin[usable]
     if product is None:
         return None
-    row, column = np.divmod(known, product.b.shape[1])
+    row, column = np.divmod(usable, product.b.shape[1])
     a, b = product.a[row].astype(np.float64), product.b[:, column].T.astype(np.float64)
-    return a * b, lacks[known], sure[known]
+    return a * b, missing[usable], margin[usable]
 
 
-def _range(terms: Doubles, lacks: Doubles, sure: Doubles) -> tuple[int, int] | None:
+def _range(terms: Doubles, missing: Doubles, margin: Doubles) -> tuple[int, int] | None:
     """The range whose sum every element lacks: of those that fit, the nearest."""
     sums = np.concatenate([np.zeros((len(terms), 1)), np.cumsum(terms, axis=1)], axis=1)
     first = sums[0]
     order = np.argsort(first, kind="stable")
     ordered = first[order]
-    low = np.searchsorted(ordered, first + lacks[0] - sure[0], "left")
-    high = np.searchsorted(ordered, first + lacks[0] + sure[0], "right")
+    low = np.searchsorted(ordered, first + missing[0] - margin[0], "left")
+    high = np.searchsorted(ordered, first + missing[0] + margin[0], "right")
     best: tuple[float, int, int] | None = None
     starts = np.repeat(np.arange(first.size), high - low)
     if not starts.size:
@@ -131,17 +133,17 @@ def _range(terms: Doubles, lacks: Doubles, sure: Doubles) -> tuple[int, int] | N
     stops = order[np.repeat(low, high - low) + offsets]
     later = stops > starts
     starts, stops = starts[later], stops[later]
-    if (len(lacks) == 1 and starts.size > 1) or starts.size > _LOOKED_AT * first.size:
+    if (len(missing) == 1 and starts.size > 1) or starts.size > _MOST_RANGES * first.size:
         return None  # many ranges have one sum
-    for k in range(1, len(lacks)):
+    for k in range(1, len(missing)):
         if starts.size <= 1:
             break
-        near = np.abs(sums[k][stops] - sums[k][starts] - lacks[k]) <= sure[k]
+        near = np.abs(sums[k][stops] - sums[k][starts] - missing[k]) <= margin[k]
         starts, stops = starts[near], stops[near]
     for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
-        off = sums[:, stop] - sums[:, start] - lacks
-        if np.all(np.abs(off) <= sure):
-            fitting = (float(np.sum(np.square(off))), start, stop)
+        rest = sums[:, stop] - sums[:, start] - missing
+        if np.all(np.abs(rest) <= margin):
+            fitting = (float(np.sum(np.square(rest))), start, stop)
             best = fitting if best is None or fitting < best else best
     return None if best is None else best[1:]
 

@@ -43,13 +43,13 @@ def narrowed_inputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 def _choices(problem: Problem) -> list[list[str]]:
     """The inputs that a kernel may have narrowed together."""
     floats = [name for name in problem.op.takes(problem.direction) if name not in problem.op.kinds]
-    takes = [name for name in floats if name in problem.inputs]
+    given = [name for name in floats if name in problem.inputs]
     if _multiplies(problem):
-        first = [name for name in takes if name != "bias"]
+        first = [name for name in given if name != "bias"]
     else:
-        first = [name for name in takes if name == "x"]
-    data = [name for name in takes if name in ("x", problem.op.cotangent)]
-    choices = [first, takes] if _multiplies(problem) else [first, data, takes]
+        first = [name for name in given if name == "x"]
+    data = [name for name in given if name in ("x", problem.op.cotangent)]
+    choices = [first, given] if _multiplies(problem) else [first, data, given]
     return [list(names) for names in dict.fromkeys(map(tuple, choices))]
 
 
@@ -66,10 +66,10 @@ def _narrower(array: Array, format: Format) -> bool:
     return not all_in(normal, format)
 
 
-def _narrowed(array: Array, format: Format, cut: bool) -> Array:
+def _narrowed(array: Array, format: Format, truncates: bool) -> Array:
     if format.p >= formats.of(array).p:
         return array
-    if cut:
+    if truncates:
         return formats.truncate_to(to_float64(array), format).astype(array.dtype)
     return rounded(array, format.name)
 
@@ -105,8 +105,10 @@ def _only_rounded(problem: Problem, output: str, got: Array, format: Format) -> 
     """Whether every element may be an ordinary float64 answer, rounded to the format once."""
     right = np.asarray(problem.truth.reference[output])
     with np.errstate(invalid="ignore", over="ignore"):
-        most = problem.truth.bound[output] + ulp(np.maximum(np.abs(right), np.abs(got)), format) / 2
-        beyond = np.abs(got - right) > most
+        limit = (
+            problem.truth.bound[output] + ulp(np.maximum(np.abs(right), np.abs(got)), format) / 2
+        )
+        beyond = np.abs(got - right) > limit
     return not np.any(beyond & np.isfinite(right) & np.isfinite(got))
 
 

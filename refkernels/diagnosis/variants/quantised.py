@@ -1,4 +1,4 @@
-"""Weights that were rounded to integers of a few bits: w is taken for s q, or for s (q - z).
+"""Weights rounded to integers of a few bits: s q, or s (q - z), takes the place of w.
 
     symmetric     s = max|w| / (2^(b-1) - 1), q = round(w / s)
     full          s = max|w| / 2^(b-1), q = round(w / s), no larger than 2^(b-1) - 1
@@ -71,10 +71,10 @@ def _nearest(problem: Problem, output: str, got: Array, arrays: Arrays) -> Itera
     answers = _of_product(problem, output, got, arrays) or _of_formula(problem, output, got)
     if answers is None:
         return
-    predicted, wanted = answers
+    predicted, sampled = answers
     with np.errstate(all="ignore"):
-        right = distance(predicted(arrays, None), wanted)
-        distances = [distance(predicted(arrays, scheme), wanted) for scheme in schemes]
+        right = distance(predicted(arrays, None), sampled)
+        distances = [distance(predicted(arrays, scheme), sampled) for scheme in schemes]
     best = int(np.argmin(distances))
     if distances[best] * UNUSUAL**2 > right:  # not nearer by the ratio that is unusual
         return
@@ -92,8 +92,8 @@ def _of_product(problem: Problem, output: str, got: Array, arrays: Arrays) -> An
     if output not in problem.op.sums or (product := products.of(problem, output)) is None:
         return None
     ((name, weight),) = arrays.items()
-    turned = weight.ndim == 2 and weight.shape == product.b.shape[::-1] and name == "weight"
-    if weight.ndim != 2 or (weight.shape != product.b.shape and not turned):
+    is_transposed = weight.ndim == 2 and weight.shape == product.b.shape[::-1] and name == "weight"
+    if weight.ndim != 2 or (weight.shape != product.b.shape and not is_transposed):
         return None
     rows, columns = (
         np.unique(np.linspace(0, size - 1, min(size, SAMPLE)).astype(int))
@@ -101,18 +101,18 @@ def _of_product(problem: Problem, output: str, got: Array, arrays: Arrays) -> An
     )
     a = product.a[rows].astype(np.float64)
     bias = 0.0 if product.bias is None else product.bias[columns].astype(np.float64)
-    wanted = got.reshape(len(product.a), -1)[np.ix_(rows, columns)].astype(np.float64)
+    sampled = got.reshape(len(product.a), -1)[np.ix_(rows, columns)].astype(np.float64)
 
     def cut(values: Array) -> Array:
-        chosen = columns if values.shape[0 if turned else 1] > 1 else slice(None)
-        return values[chosen] if turned else values[:, chosen]
+        chosen = columns if values.shape[0 if is_transposed else 1] > 1 else slice(None)
+        return values[chosen] if is_transposed else values[:, chosen]
 
     def predicted(arrays: Arrays, scheme: Scheme | None) -> Array:
-        used = cut(weight) if scheme is None else quantised(weight, scheme, cut)
-        wide = used.astype(np.float64)
-        return np.asarray(a @ (wide.T if turned else wide) + bias)
+        factor = cut(weight) if scheme is None else quantised(weight, scheme, cut)
+        wide = factor.astype(np.float64)
+        return np.asarray(a @ (wide.T if is_transposed else wide) + bias)
 
-    return predicted, wanted
+    return predicted, sampled
 
 
 def _of_formula(problem: Problem, output: str, got: Array) -> Any:
@@ -123,8 +123,8 @@ def _of_formula(problem: Problem, output: str, got: Array) -> Any:
     def predicted(arrays: Arrays, scheme: Scheme | None) -> Array:
         if scheme is None:
             return problem.truth.plain[output].astype(np.float64)
-        used = {**problem.inputs, **{n: quantised(a, scheme) for n, a in arrays.items()}}
-        plain = problem.op.plain(problem.direction, used, problem.params, problem.format)
+        inputs = {**problem.inputs, **{n: quantised(a, scheme) for n, a in arrays.items()}}
+        plain = problem.op.plain(problem.direction, inputs, problem.params, problem.format)
         return np.asarray(plain[output].astype(np.float64))
 
     return predicted, got.astype(np.float64)
@@ -160,17 +160,17 @@ def quantised(weight: Array, scheme: Scheme, cut: Cut = np.asarray) -> Array:
     with np.errstate(all="ignore"):
         if scheme.kind == "asymmetric":
             low, high = np.minimum(low, 0), np.maximum(high, 0)
-            scale = _held((high - low) / np.float32(2 * most - 1), scheme.kept)
+            scale = _stored((high - low) / np.float32(2 * most - 1), scheme.kept)
             zero = np.rint(-low / scale)
             steps = np.clip(np.rint(wide / scale) + zero, 0, 2 * most - 1) - zero
         else:
             end = most - (scheme.kind == "symmetric")
-            scale = _held(np.maximum(high, -low) / np.float32(end), scheme.kept)
+            scale = _stored(np.maximum(high, -low) / np.float32(end), scheme.kept)
             lowest = -end if scheme.kind == "symmetric" else -most
             steps = np.clip(np.rint(wide / scale), lowest, most - 1)
         result: Array = np.where(scale == 0, np.float32(0), steps * scale).astype(weight.dtype)
     return result
 
 
-def _held(scale: Array, kept: type) -> Array:
+def _stored(scale: Array, kept: type) -> Array:
     return scale.astype(kept).astype(np.float32)

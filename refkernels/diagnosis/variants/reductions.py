@@ -39,36 +39,36 @@ class Part(NamedTuple):
 def left_out(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """The part without which the definition comes nearest to the outputs, where that is far nearer
     than the right answer."""
-    read = problem.op.formulas
-    if read is None or problem.op.total or problem.op.elementwise:
+    op_formulas = problem.op.formulas
+    if op_formulas is None or problem.op.total or problem.op.elementwise:
         return
     if problem.direction == "backward" or not _wrong(problem, outputs):
         return
-    definition = next(iter(read.way("forward").forms.values()))
+    definition = next(iter(op_formulas.way("forward").forms.values()))
     parts = _parts(problem)
     question = problem.inputs, problem.params, problem.format
     distances: list[tuple[float, Part]] = []
     for part in parts:
-        formula = read.without(definition, part)
-        answer = read.computed(problem.direction, formula, *question)
+        formula = op_formulas.without(definition, part)
+        answer = op_formulas.computed(problem.direction, formula, *question)
         distances.append((_distance(outputs, answer), part))
     if not distances:
         return
-    off, part = min(distances)
-    if off * UNUSUAL**2 > _distance(outputs, problem.truth.plain):
+    nearest, part = min(distances)
+    if nearest * UNUSUAL**2 > _distance(outputs, problem.truth.plain):
         return
     cause, details = "part_of_sum_left_out", {"n": part.n, "start": part.start, "stop": part.stop}
     if part.stop == part.n:
         cause, details = "dropped_tail", {"n": part.n, "dropped": part.n - part.start}
-    certified = formulas.answer(problem, read.without(definition, part))
+    certified = formulas.answer(problem, op_formulas.without(definition, part))
     yield Variant(cause, details, certified, trials=len(parts))
 
 
 def _parts(problem: Problem) -> list[Part]:
     """The parts that may be left out of the inputs' axes, in the formula's shapes."""
     assert problem.op.formulas is not None
-    asked = problem.op.formulas.question("forward", problem.inputs, problem.params)
-    arrays = [array for array in asked.arrays.values() if isinstance(array, np.ndarray)]
+    question = problem.op.formulas.question("forward", problem.inputs, problem.params)
+    arrays = [array for array in question.arrays.values() if isinstance(array, np.ndarray)]
     if sum(array.size for array in arrays) > _LARGEST:
         return []
     lengths = dict.fromkeys(n for array in arrays for n in array.shape if 2 < n <= _LONGEST)
@@ -96,8 +96,8 @@ def _wrong(problem: Problem, outputs: Arrays) -> bool:
         if got.shape != reference.shape:
             return False
         with np.errstate(all="ignore"):
-            off = np.abs(got.astype(np.float64) - np.asarray(reference))
-        if np.any((off > problem.truth.bound[name]) & np.isfinite(off)):
+            error = np.abs(got.astype(np.float64) - np.asarray(reference))
+        if np.any((error > problem.truth.bound[name]) & np.isfinite(error)):
             return True
     return False
 
@@ -110,7 +110,7 @@ def _distance(outputs: Arrays, answer: Arrays) -> float:
         for name, got in outputs.items():
             wide = got.astype(np.float64)
             size = float(np.max(np.abs(wide), where=np.isfinite(wide), initial=0.0)) or 1.0
-            off = np.abs(wide - answer[name].astype(np.float64)) / size
-            off = np.where(np.isnan(off), np.isnan(wide) != np.isnan(answer[name]), off)
-            total += float(np.sum(np.square(np.minimum(off, 1.0))))
+            error = np.abs(wide - answer[name].astype(np.float64)) / size
+            error = np.where(np.isnan(error), np.isnan(wide) != np.isnan(answer[name]), error)
+            total += float(np.sum(np.square(np.minimum(error, 1.0))))
     return total

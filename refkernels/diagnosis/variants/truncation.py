@@ -41,11 +41,11 @@ def _possible(problem: Problem, output: str, got: Array, format: Format) -> bool
     exact, wide = np.asarray(problem.truth.reference[output]), to_float64(got)
     own = formats.of(got)
     if format is not own:
-        if format.p >= own.p or not _in(wide, format):
+        if format.p >= own.p or not _all_in(wide, format):
             return False
         if not np.any(np.isfinite(wide) & (wide != 0)):  # every format has these
             return False
-        if _in(to_float64(problem.truth.reference[output].round(own)[0]), format):
+        if _all_in(to_float64(problem.truth.reference[output].round(own)[0]), format):
             return False
     usable = np.isfinite(exact) & np.isfinite(wide) & (exact != 0)
     if not usable.any():
@@ -54,13 +54,13 @@ def _possible(problem: Problem, output: str, got: Array, format: Format) -> bool
     return float(np.mean(g - z > _LARGER * ulp(z, format))) <= _FEW
 
 
-def _in(wide: Doubles, format: Format) -> bool:
+def _all_in(wide: Doubles, format: Format) -> bool:
     return bool(np.array_equal(to_float64(formats.truncate_to(wide, format)), wide, equal_nan=True))
 
 
 def _answer(problem: Problem, output: str, own: Format, format: Format) -> Answer:
     """trunc(z), with the largest distance of trunc(z') from it as the bound."""
-    bound = _wide(problem, output, own, format)
+    bound = _bound_before(problem, output, own, format)
     reference = problem.truth.reference[output]
     exact = np.asarray(reference)
     low_part = np.where(reference.scale == 0, reference.lo, 0.0)
@@ -81,7 +81,7 @@ def _answer(problem: Problem, output: str, own: Format, format: Format) -> Answe
     return Answer({output: Enclosure(cut)}, {output: spread}, {output: stored})
 
 
-def _wide(problem: Problem, output: str, own: Format, format: Format) -> Doubles:
+def _bound_before(problem: Problem, output: str, own: Format, format: Format) -> Doubles:
     """The bound of the value before truncation."""
     work = own
     if format is own:

@@ -27,14 +27,14 @@ def permuted(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         )
         if order is None or (order == np.arange(len(order))).all():
             continue
-        moved = Answer(
+        reordered = Answer(
             {name: taken(answer.reference[name], order)},
             {name: answer.bound[name][order]},
             {name: answer.plain[name][order]},
         )
         rows = int(np.sum(order != np.arange(len(order))))
-        ways = math.lgamma(len(order) + 1.0) / math.log(2.0)
-        yield Variant("permuted", {"rows": rows}, moved, price=ways)
+        log2_orders = math.lgamma(len(order) + 1.0) / math.log(2.0)
+        yield Variant("permuted", {"rows": rows}, reordered, price=log2_orders)
 
 
 def taken(reference: Enclosure, order: Array) -> Enclosure:
@@ -49,18 +49,18 @@ def _matching_rows(got: Doubles, right: Doubles) -> Array | None:
     """
     scale = np.max(np.abs(right), where=np.isfinite(right), initial=0.0) or 1.0
     with np.errstate(over="ignore"):
-        mine, theirs = (
+        rows, targets = (
             np.nan_to_num(side / scale, nan=_NAN, posinf=_INFINITE, neginf=-_INFINITE)
             for side in (got, right)
         )
-    if len(mine) <= _MOST_ROWS:
+    if len(rows) <= _MOST_ROWS:
         with np.errstate(over="ignore", invalid="ignore"):  # answers far too large match no row
-            distances = np.square(theirs).sum(axis=1) - 2.0 * (mine @ theirs.T)
+            distances = np.square(targets).sum(axis=1) - 2.0 * (rows @ targets.T)
         order: Array = np.argmin(distances, axis=1)
         return order if np.unique(order).size == order.size else None
     direction = np.random.default_rng(0).standard_normal(right.shape[1])
-    order = np.empty(len(mine), np.intp)
-    order[np.argsort(mine @ direction, kind="stable")] = np.argsort(
-        theirs @ direction, kind="stable"
+    order = np.empty(len(rows), np.intp)
+    order[np.argsort(rows @ direction, kind="stable")] = np.argsort(
+        targets @ direction, kind="stable"
     )
     return order

@@ -4,12 +4,12 @@ Run as a script. A message is a line of JSON on the standard input; a reply is a
 standard output, which the kernel's own prints do not reach. The first message brings the adapter.
 Each further one, {"begin": true}, begins a session in a forked process: calls of the kernel, up to
 {"end": true}. A session that ends in any way is reported by {"ended": its exit status}, negative
-for a signal. Nothing that this process says is believed: the host judges bytes, elsewhere, later.
+for a signal. The host trusts no report of this process: it judges the bytes later, in its own.
 
 A call names files of the host that hold the inputs. They are mapped read-only, each array between
-two pages that nobody may touch, against the one behind it or the one before it. Where the kernel is
-a C function, its outputs lie likewise, filled with NaNs that differ by call and element. Blocks of
-the outputs' sizes are filled with NaNs and freed before each call.
+two protected pages, against the one behind it or the one before it. Where the kernel is a C
+function, its outputs lie likewise, filled with NaNs that differ by call and element. Blocks of the
+outputs' sizes are filled with NaNs and freed before each call.
 
 It needs the standard library and NumPy only (Python 3.8, NumPy 1.20).
 """
@@ -49,7 +49,7 @@ def mapped(address, length, access, flags, file=-1, offset=0):
 
 
 class Guarded:
-    """Whole pages between two that nobody may touch: of a file, or new ones."""
+    """Whole pages between two protected ones: of a file, or new ones."""
 
     def __init__(self, length, file=None, offset=0, writable=False):
         self.length = max(-(-length // PAGE), 1) * PAGE
@@ -73,8 +73,7 @@ class Guarded:
 
 
 def fill(count, itemsize, key):
-    """NaNs, as integers of that size, that differ by key and element, as far as there are so
-    many."""
+    """NaNs, as integers of that size: they differ by key and element, while there are enough."""
     with np.errstate(over="ignore"):
         drawn = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(MULTIPLIER) + np.uint64(key)
     drawn ^= drawn >> np.uint64(29)
@@ -97,15 +96,15 @@ class Session:
         self.adapter = adapter
         self.regions = {}
 
-    def array(self, given, writable):
-        key = given["file"], given["at"], given["pages"], writable
+    def array(self, layout, writable):
+        key = layout["file"], layout["at"], layout["pages"], writable
         if key not in self.regions:
-            length, offset = given["pages"] * PAGE, given["at"]
-            self.regions[key] = Guarded(length, given["file"], offset, writable)
-        bits = np.dtype(self.adapter.BITS.get(given["dtype"], given["dtype"]))
-        view = self.regions[key].bytes(given["first"], given["bytes"])
+            length, offset = layout["pages"] * PAGE, layout["at"]
+            self.regions[key] = Guarded(length, layout["file"], offset, writable)
+        bits = np.dtype(self.adapter.BITS.get(layout["dtype"], layout["dtype"]))
+        view = self.regions[key].bytes(layout["first"], layout["bytes"])
         array = np.ndarray(
-            tuple(given["shape"]), bits, view, given["offset"], tuple(given["strides"])
+            tuple(layout["shape"]), bits, view, layout["offset"], tuple(layout["strides"])
         )
         array.flags.writeable = writable
         return array
@@ -114,36 +113,36 @@ class Session:
         """The answers' headers and bytes."""
         adapter, device = self.adapter, message["device"]
         writable = message["writable"]
-        given = {
-            name: [self.array(part, writable) for part in one]
-            if isinstance(one, list)
-            else self.array(one, writable)
-            for name, one in message["inputs"].items()
+        arrays = {
+            name: [self.array(part, writable) for part in layout]
+            if isinstance(layout, list)
+            else self.array(layout, writable)
+            for name, layout in message["inputs"].items()
         }
         poisoned(message["poison"])
         adapter.allocate = self.allocating(message["key"], message["before"])
         tensors = {
             name: self.tensor(array, message["dtypes"][name], device)
-            for name, array in given.items()
+            for name, array in arrays.items()
         }
         adapter.synchronize(device)
         answers = adapter.called(message["direction"], tensors, message["params"])
         adapter.synchronize(device)
         headers, parts = {}, []
         for name, value in answers.items():
-            several = isinstance(value, (list, tuple))
-            each = [self.plain(one, given) for one in (value if several else [value])]
-            headers[name] = [header for header, _ in each] if several else each[0][0]
-            parts += [array for _, array in each]
+            is_list = isinstance(value, (list, tuple))
+            pairs = [self.plain(part, arrays) for part in (value if is_list else [value])]
+            headers[name] = [header for header, _ in pairs] if is_list else pairs[0][0]
+            parts += [array for _, array in pairs]
         return {"status": "ok", "outputs": headers}, parts
 
     def tensor(self, array, dtype, device):
         if isinstance(array, list):
-            return [self.adapter.tensor(one, dtype, device) for one in array]
+            return [self.adapter.tensor(part, dtype, device) for part in array]
         return self.adapter.tensor(array, dtype, device)
 
-    def plain(self, value, given):
-        """An output's header and its array; a lazy one is no array."""
+    def plain(self, value, arrays):
+        """An output's header and its array; a lazy array is refused."""
         kind = type(value)
         if kind.__module__ == "builtins":
             raise TypeError("it returns a %s, which is not an array" % kind.__name__)
@@ -152,8 +151,8 @@ class Session:
         dtype, array = self.adapter.array(value)
         array = np.asarray(array)
         dense = np.array(array, order="C")
-        inputs = [part for one in given.values() for part in (one if type(one) is list else [one])]
-        alias = array.size > 0 and any(np.may_share_memory(array, one) for one in inputs)
+        inputs = [part for x in arrays.values() for part in (x if type(x) is list else [x])]
+        alias = array.size > 0 and any(np.may_share_memory(array, part) for part in inputs)
         header = {"dtype": dtype, "shape": list(array.shape), "bytes": dense.nbytes}
         return dict(header, alias=bool(alias)), dense
 
@@ -174,7 +173,7 @@ class Session:
 
 
 def poisoned(sizes):
-    """Blocks of NaN bytes of these sizes, freed: what `empty` finds."""
+    """Fill blocks of these sizes with NaN bytes and free them: `empty` then returns NaNs."""
     for size in sizes:
         for _ in range(2):  # the first large one raises malloc's threshold for mapped blocks
             blocks = [np.full(min(size, LARGEST_POISON), 0xFF, np.uint8) for _ in range(3)]
@@ -187,7 +186,7 @@ def one_line(error):
 
 
 class Pipe:
-    """Lines of JSON and bytes; nothing is read ahead, so that a forked process reads on."""
+    """Lines of JSON, and bytes. It reads nothing ahead: a forked process continues in place."""
 
     def __init__(self, read, write):
         self.read, self.write = read, write

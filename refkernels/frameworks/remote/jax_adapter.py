@@ -112,9 +112,9 @@ def conv(x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
     rank = weight.ndim - 2
     steps, wide = (spread(numbers, rank) for numbers in (stride, dilation))
     if not isinstance(padding, str):
-        each = spread(padding, rank)
-        each = [end for end in each for _ in range(2)] if len(each) == rank else each
-        padding = list(zip(each[::2], each[1::2]))
+        ends = spread(padding, rank)
+        ends = [number for number in ends for _ in range(2)] if len(ends) == rank else ends
+        padding = list(zip(ends[::2], ends[1::2]))
     else:
         padding = padding.upper()
     y = lax.conv_general_dilated(

@@ -194,36 +194,36 @@ def called(direction, inputs, params):
 def call_of(function, arrays, params):
     """The function's positional and its keyword arguments."""
     try:
-        taken = inspect.signature(getattr(function, "py_func", function)).parameters
+        parameters = inspect.signature(getattr(function, "py_func", function)).parameters
     except (TypeError, ValueError):  # a built-in or compiled function has no signature
-        taken = {}
-    kinds = [parameter.kind for parameter in taken.values()]
-    anything = inspect.Parameter.VAR_KEYWORD in kinds or not taken
-    others = {} if anything else unlike_default(params, taken, arrays)
-    if others:
+        parameters = {}
+    kinds = [parameter.kind for parameter in parameters.values()]
+    anything = inspect.Parameter.VAR_KEYWORD in kinds or not parameters
+    unlike = {} if anything else unlike_default(params, parameters, arrays)
+    if unlike:
         raise NotImplementedError(
             "%s takes no %s, and this case has %s"
             % (
                 KERNEL["function"],
-                ", ".join(others),
-                ", ".join("%s=%r" % p for p in others.items()),
+                ", ".join(unlike),
+                ", ".join("%s=%r" % p for p in unlike.items()),
             )
         )
     settings = {**KERNEL["params"], **params}  # the function's own defaults may be others
     named = {
         name: value
         for name, value in settings.items()
-        if (name in taken and value is not None) or (anything and name in params)
+        if (name in parameters and value is not None) or (anything and name in params)
     }
-    if set(arrays) <= set(taken):
+    if set(arrays) <= set(parameters):
         return (), {**arrays, **named}
     places = [
         name
-        for name, parameter in taken.items()
+        for name, parameter in parameters.items()
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
     ]
     places = [name for name in places if name not in named]
-    if taken and inspect.Parameter.VAR_POSITIONAL not in kinds and len(places) < len(arrays):
+    if parameters and inspect.Parameter.VAR_POSITIONAL not in kinds and len(places) < len(arrays):
         raise NotImplementedError(
             "%s takes %d arrays, and this case has %s"
             % (KERNEL["function"], len(places), ", ".join(arrays))
@@ -237,14 +237,14 @@ def call_of(function, arrays, params):
     return tuple(arrays.values()), named
 
 
-def unlike_default(params, taken, arrays):
+def unlike_default(params, parameters, arrays):
     """The params that the function does not take and whose values are not the op's defaults."""
     shape = arrays[KERNEL["inputs"]["forward"][0]].shape
     defaults = KERNEL["params"]
     return {
         name: value
         for name, value in params.items()
-        if name not in taken
+        if name not in parameters
         and not (
             name in defaults and meaning(name, value, shape) == meaning(name, defaults[name], shape)
         )
@@ -310,10 +310,10 @@ def in_c(function, arrays, params):
                     )
                 array = arrays[name]
             else:
-                wanted = like(name, arrays, first)
+                sizes = like(name, arrays, first)
                 if shape is not None:
-                    wanted = tuple(numbers[length] for length in shape.split())
-                array = outputs[name] = allocate(wanted, BITS.get(dtype, dtype))
+                    sizes = tuple(numbers[length] for length in shape.split())
+                array = outputs[name] = allocate(sizes, BITS.get(dtype, dtype))
             passed.append(ctypes.c_void_p(array.ctypes.data))
             continue
         value = params.get(name, numbers.get(name, KERNEL["params"].get(name)))
@@ -323,9 +323,9 @@ def in_c(function, arrays, params):
                 % (function.__name__, name, ", ".join(numbers))
             )
         passed.append(SCALARS[dtype](value))
-    taken = {name for _, _, name, _ in KERNEL["arguments"]}
-    absent = [name for name in arrays if name not in taken]
-    unlike = unlike_default(params, taken, arrays)
+    named = {name for _, _, name, _ in KERNEL["arguments"]}
+    absent = [name for name in arrays if name not in named]
+    unlike = unlike_default(params, named, arrays)
     if absent or unlike:
         raise NotImplementedError(
             "%s takes no %s" % (function.__name__, ", ".join([*absent, *unlike]))

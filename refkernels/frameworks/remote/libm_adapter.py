@@ -192,15 +192,15 @@ def array(tensor):
 
 def forward(op, inputs, params):
     name, functions = OPS[op]
-    given = [np.ascontiguousarray(one) for one in inputs.values()]  # in the C function's order
-    y = np.empty(given[0].size, given[0].dtype)
+    arrays = [np.ascontiguousarray(value) for value in inputs.values()]  # in the C function's order
+    y = np.empty(arrays[0].size, arrays[0].dtype)
     function = functions[str(y.dtype)]
-    flat = [array.reshape(-1) for array in given]
+    flat = [array.reshape(-1) for array in arrays]
     if numba is not None:
         (each if len(flat) == 1 else each_pair)(function, *flat, y)
     else:
         y[:] = [function(*values) for values in zip(*(array.tolist() for array in flat))]
-    return {name: y.reshape(given[0].shape)}
+    return {name: y.reshape(arrays[0].shape)}
 
 
 def backward(op, inputs, cotangent, params):

@@ -82,16 +82,18 @@ def embedding(weight, indices, padding_idx=None):
 def one_step(optimizer, param, grad, state, betas=(), step=1, **options):
     """A step of MindSpore's own optimizer; `state` is {our name: (MindSpore's name, tensor)}."""
     own = ms.Parameter(param, name="weight")
-    made = getattr(nn, optimizer)([own], **options)
-    held = {ours: getattr(made, name)[0] for ours, (name, x) in state.items() if x is not None}
-    for ours, value in held.items():
+    stepper = getattr(nn, optimizer)([own], **options)
+    tensors = {
+        ours: getattr(stepper, name)[0] for ours, (name, x) in state.items() if x is not None
+    }
+    for ours, value in tensors.items():
         value.set_data(state[ours][1])
     for number, beta in enumerate(betas, 1):
-        power = getattr(made, "beta%d_power" % number)
+        power = getattr(stepper, "beta%d_power" % number)
         for _ in range(step - 1):
             power.set_data(power * beta)
-    made((grad,))
-    return {"param": own, **held}
+    stepper((grad,))
+    return {"param": own, **tensors}
 
 
 def momentum(param, grad, buf=None, lr=0.01, momentum=0.9, weight_decay=0.0, nesterov=False):
@@ -224,11 +226,11 @@ def rotary(x, position, base=10000.0, layout="half", dim=None):
     own, rest = x[..., :dim], x[..., dim:]
     if layout == "half":
         cos, sin = ops.cat([cos, cos], -1), ops.cat([sin, sin], -1)
-        turned = ops.cat([-own[..., dim // 2 :], own[..., : dim // 2]], -1)
+        rotated = ops.cat([-own[..., dim // 2 :], own[..., : dim // 2]], -1)
     else:
         cos, sin = ops.repeat_interleave(cos, 2, -1), ops.repeat_interleave(sin, 2, -1)
-        turned = ops.stack([-own[..., 1::2], own[..., ::2]], -1).reshape(own.shape)
-    y = own * cos + turned * sin
+        rotated = ops.stack([-own[..., 1::2], own[..., ::2]], -1).reshape(own.shape)
+    y = own * cos + rotated * sin
     return y if dim == x.shape[-1] else ops.cat([y, rest], -1)
 
 
@@ -260,14 +262,14 @@ def pieces(grads, tensor):
 
 
 def clip_by_global_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="eps", norm_type=2.0):
-    listed = pieces(grads, tensor)
+    parts = pieces(grads, tensor)
     if way == "max" and norm_type == 2.0:
-        return {"clipped": ops.cat(list(ops.clip_by_global_norm(listed, max_norm)))}
+        return {"clipped": ops.cat(list(ops.clip_by_global_norm(parts, max_norm)))}
     if way == "max" or eps != 1e-6:
         raise NotImplementedError(
             "MindSpore's clipping has eps=1e-6, and way='max' for norm_type=2"
         )
-    return {"clipped": ops.cat(list(ops.clip_by_norm(listed, max_norm, norm_type)))}
+    return {"clipped": ops.cat(list(ops.clip_by_norm(parts, max_norm, norm_type)))}
 
 
 def clip_by_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="max", norm_type=2.0):

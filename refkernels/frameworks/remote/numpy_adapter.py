@@ -182,9 +182,9 @@ def conv(x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
     windows = np.lib.stride_tricks.sliding_window_view(
         np.pad(x, [(0, 0), (0, 0), *ends]), reach, axis=axes
     )
-    some = [slice(None)] * 2 + [slice(None, None, s) for s in [*steps, *wide]]
+    strided = [slice(None)] * 2 + [slice(None, None, s) for s in [*steps, *wide]]
     parts = []
-    for own, kernel in zip(np.split(windows[tuple(some)], groups, 1), np.split(weight, groups)):
+    for own, kernel in zip(np.split(windows[tuple(strided)], groups, 1), np.split(weight, groups)):
         summed = ([1, *range(2 + rank, 2 + 2 * rank)], [1, *axes])
         parts.append(np.moveaxis(np.tensordot(own, kernel, summed), -1, 1))
     y = np.concatenate(parts, axis=1)
@@ -199,9 +199,9 @@ def pads(padding, lengths, reach, steps):
     if padding == "same":
         total = [max(-(-n // s) * s - s + k - n, 0) for n, k, s in zip(lengths, reach, steps)]
         return [(zeros // 2, zeros - zeros // 2) for zeros in total]
-    each = [padding] * rank if isinstance(padding, int) else padding
-    each = [number for number in each for _ in range(2)] if len(each) == rank else each
-    return list(zip(each[::2], each[1::2]))
+    ends = [padding] * rank if isinstance(padding, int) else padding
+    ends = [number for number in ends for _ in range(2)] if len(ends) == rank else ends
+    return list(zip(ends[::2], ends[1::2]))
 
 
 def clip_by_value(grads, max_value=1.0):

@@ -91,11 +91,13 @@ def one_step(optimizer, param, grad, state, step=1, **options):
     """A step of OneFlow's own optimizer; `state` is {our name: (its own name, tensor or None)}."""
     param = flow.nn.Parameter(param)
     param.grad = grad
-    made = optimizer([param], **options)
-    made._state[param].update({name: value for name, value in state.values() if value is not None})
-    made._state["step"] = step - 1
-    made.step()
-    new = {ours: made._state[param].get(name) for ours, (name, _) in state.items()}
+    stepper = optimizer([param], **options)
+    stepper._state[param].update(
+        {name: value for name, value in state.values() if value is not None}
+    )
+    stepper._state["step"] = step - 1
+    stepper.step()
+    new = {ours: stepper._state[param].get(name) for ours, (name, _) in state.items()}
     return {"param": param, **{ours: value for ours, value in new.items() if value is not None}}
 
 
@@ -189,11 +191,11 @@ def group_norm(x, weight=None, bias=None, num_groups=1, eps=1e-5):
 def instance_norm(x, weight=None, bias=None, eps=1e-5):
     """As in OneFlow's modules: layer_norm of reshaped arrays."""
     module = {3: flow.nn.InstanceNorm1d, 4: flow.nn.InstanceNorm2d}[x.ndim]
-    made = module(x.shape[1], eps=eps, affine=weight is not None).to(x.device).to(x.dtype)
+    norm = module(x.shape[1], eps=eps, affine=weight is not None).to(x.device).to(x.dtype)
     if weight is None:
-        return made(x)
-    made.__dict__["_parameters"] = {"weight": weight, "bias": bias}
-    return made(x)
+        return norm(x)
+    norm.__dict__["_parameters"] = {"weight": weight, "bias": bias}
+    return norm(x)
 
 
 def allowed(q, k, keep=None, lengths=None, causal="none"):
@@ -264,10 +266,10 @@ def conv(function, x, weight, bias=None, stride=1, padding="valid", dilation=1, 
 def pieces(grads, tensor):
     """One parameter for each tensor, with its part of the gradients."""
     sizes = np.bincount(tensor.numpy()).tolist()
-    made = [flow.nn.Parameter(flow.zeros_like(piece)) for piece in flow.split(grads, sizes)]
-    for parameter, grad in zip(made, flow.split(grads, sizes)):
+    parameters = [flow.nn.Parameter(flow.zeros_like(piece)) for piece in flow.split(grads, sizes)]
+    for parameter, grad in zip(parameters, flow.split(grads, sizes)):
         parameter.grad = grad.clone()
-    return made
+    return parameters
 
 
 def clip_by_global_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="eps", norm_type=2.0):
@@ -275,19 +277,21 @@ def clip_by_global_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="eps", norm_t
         raise NotImplementedError(
             "oneflow.nn.utils.clip_grad_norm_ has only way='eps' and eps=1e-6"
         )
-    made = pieces(grads, tensor)
-    norm = flow.nn.utils.clip_grad_norm_(made, max_norm, norm_type)
-    return {"clipped": flow.cat([piece.grad for piece in made]), "norm": norm}
+    parameters = pieces(grads, tensor)
+    norm = flow.nn.utils.clip_grad_norm_(parameters, max_norm, norm_type)
+    return {"clipped": flow.cat([parameter.grad for parameter in parameters]), "norm": norm}
 
 
 def clip_by_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="max", norm_type=2.0):
     """An optimizer's clipping, each tensor a group of parameters."""
     if way != "eps" or eps != 1e-6:
         raise NotImplementedError("oneflow's optimizers have only way='eps' and eps=1e-6")
-    made = pieces(grads, tensor)
-    how = {"clip_grad_max_norm": max_norm, "clip_grad_norm_type": norm_type}
-    flow.optim.SGD([{"params": [piece], **how} for piece in made], lr=1.0).clip_grad()
-    return flow.cat([piece.grad for piece in made])
+    parameters = pieces(grads, tensor)
+    clipping = {"clip_grad_max_norm": max_norm, "clip_grad_norm_type": norm_type}
+    flow.optim.SGD(
+        [{"params": [parameter], **clipping} for parameter in parameters], lr=1.0
+    ).clip_grad()
+    return flow.cat([parameter.grad for parameter in parameters])
 
 
 def clip_by_value(grads, max_value=1.0):

@@ -31,14 +31,14 @@ TYPES = {
 
 def run(kind, *inputs, outputs=1, **attributes):
     """The outputs of one operator; None stands for an input that is left out."""
-    given = [array for array in inputs if array is not None]
+    arrays = [array for array in inputs if array is not None]
     form = tuple(None if array is None else (str(array.dtype), array.ndim) for array in inputs)
     key = (kind, form, outputs, repr(sorted(attributes.items())), PLACE["device"])
     if key not in SESSIONS:
         SESSIONS[key] = session_of(kind, form, outputs, attributes)
     names = ["x%d" % at for at, array in enumerate(inputs) if array is not None]
     try:
-        answers = SESSIONS[key].run(None, dict(zip(names, given)))
+        answers = SESSIONS[key].run(None, dict(zip(names, arrays)))
     except Exception as error:
         raise classified(error) from error
     return answers[0] if outputs == 1 else answers
@@ -49,14 +49,14 @@ def session_of(kind, form, outputs, attributes):
     while not names[-1]:  # LayerNormalization crashes on an empty name at the end
         names.pop()
     results = ["y%d" % at for at in range(outputs)]
-    taken = [
+    input_infos = [
         helper.make_tensor_value_info(name, TYPES[kind[0]], [None] * kind[1])
         for name, kind in zip(names, form)
         if name
     ]
-    given = [helper.make_empty_tensor_value_info(name) for name in results]
+    output_infos = [helper.make_empty_tensor_value_info(name) for name in results]
     node = helper.make_node(kind, names, results, **attributes)
-    graph = helper.make_graph([node], kind, taken, given)
+    graph = helper.make_graph([node], kind, input_infos, output_infos)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR)
     options = ort.SessionOptions()
     options.intra_op_num_threads = OPTIONS["threads"]
@@ -162,9 +162,9 @@ def conv(x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
     if isinstance(padding, str):
         how["auto_pad"] = {"valid": "VALID", "same": "SAME_UPPER"}[padding]
     else:
-        each = spread(padding, rank)
-        each = [end for end in each for _ in range(2)] if len(each) == rank else each
-        how["pads"] = each[::2] + each[1::2]
+        ends = spread(padding, rank)
+        ends = [end for end in ends for _ in range(2)] if len(ends) == rank else ends
+        how["pads"] = ends[::2] + ends[1::2]
     return run("Conv", x, weight, bias, **how)
 
 

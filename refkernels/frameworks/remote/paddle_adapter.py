@@ -142,18 +142,21 @@ def one_step(optimizer, param, grad, state, betas=(), step=1, **options):
     own.set_value(param)
     with paddle.enable_grad():
         (own * grad).sum().backward()
-    made = getattr(paddle.optimizer, optimizer)(parameters=[own], **options)
-    made._create_accumulators(paddle.static.default_main_program().global_block(), [own])
-    held = {name: tensors[own.name] for name, tensors in made._accumulators.items()}
+    stepper = getattr(paddle.optimizer, optimizer)(parameters=[own], **options)
+    stepper._create_accumulators(paddle.static.default_main_program().global_block(), [own])
+    accumulators = {name: tensors[own.name] for name, tensors in stepper._accumulators.items()}
     for name, value in state.values():
         if value is not None:
-            held[name].set_value(value)
+            accumulators[name].set_value(value)
     for number, beta in enumerate(betas, 1):
-        power = held["beta%d_pow_acc" % number]
+        power = accumulators["beta%d_pow_acc" % number]
         for _ in range(step - 1):
             power.set_value(power * beta)
-    made.step()
-    return {"param": own, **{n: held[name] for n, (name, x) in state.items() if x is not None}}
+    stepper.step()
+    return {
+        "param": own,
+        **{n: accumulators[name] for n, (name, x) in state.items() if x is not None},
+    }
 
 
 def sgd(param, grad, buf=None, lr=0.01, momentum=0.9, dampening=0.0, nesterov=False, step=1, **p):
@@ -273,10 +276,10 @@ def pieces(grads, tensor):
     """One parameter for each tensor, with its part of the gradients."""
     sizes = np.bincount(tensor.numpy()).tolist()
     parts = paddle.split(grads, sizes)
-    made = [paddle.create_parameter(piece.shape, piece.dtype) for piece in parts]
-    for parameter, grad in zip(made, parts):
+    parameters = [paddle.create_parameter(piece.shape, piece.dtype) for piece in parts]
+    for parameter, grad in zip(parameters, parts):
         parameter.grad = grad.clone()
-    return made
+    return parameters
 
 
 def clipped_by(clip, grads, tensor):
@@ -290,9 +293,9 @@ def clip_by_global_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="eps", norm_t
         return {"clipped": clipped_by(paddle.nn.ClipGradByGlobalNorm(max_norm), grads, tensor)}
     if way == "max" or eps != 1e-6:
         raise NotImplementedError("paddle's clipping has eps=1e-6, and way='max' for norm_type=2")
-    made = pieces(grads, tensor)
-    norm = paddle.nn.utils.clip_grad_norm_(made, max_norm, norm_type)
-    return {"clipped": paddle.concat([piece.grad for piece in made]), "norm": norm}
+    parameters = pieces(grads, tensor)
+    norm = paddle.nn.utils.clip_grad_norm_(parameters, max_norm, norm_type)
+    return {"clipped": paddle.concat([parameter.grad for parameter in parameters]), "norm": norm}
 
 
 def clip_by_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="max", norm_type=2.0):

@@ -3,8 +3,8 @@
     python task.py TASK.py        prints one line of JSON
 
 A task is a file with a class Model, `get_inputs()` and `get_init_inputs()`, in KernelBench's form.
-It runs on torch's meta device, where tensors have shapes and no numbers; one that looks at numbers
-runs on the CPU. The calls are those of torch's functions, before they are taken apart.
+It runs on torch's meta device, where tensors have shapes and no values; a task that needs values
+runs on the CPU. The calls are those of torch's functions, before torch decomposes them.
 
 It needs torch only (Python 3.8).
 """
@@ -44,9 +44,9 @@ def called(module, device):
         parameters = [name for name, _ in model.named_parameters()]
         with Recording():
             model(*inputs)
-    given = [list(one.shape) for one in inputs if isinstance(one, torch.Tensor)]
-    others = len(inputs) - len(given)
-    return {"calls": names, "inputs": given, "others": others, "parameters": parameters}
+    shapes = [list(value.shape) for value in inputs if isinstance(value, torch.Tensor)]
+    others = len(inputs) - len(shapes)
+    return {"calls": names, "inputs": shapes, "others": others, "parameters": parameters}
 
 
 def main(path):
@@ -62,9 +62,9 @@ def main(path):
 
 if __name__ == "__main__":
     answer = os.dup(1)
-    os.dup2(2, 1)  # what the task prints is no answer
+    os.dup2(2, 1)  # the task's own prints go to the standard error
     try:
-        found = main(sys.argv[1])
+        result = main(sys.argv[1])
     except Exception as error:
-        found = {"error": "%s: %s" % (type(error).__name__, str(error).split("\n")[0][:300])}
-    os.write(answer, json.dumps(found).encode() + b"\n")
+        result = {"error": "%s: %s" % (type(error).__name__, str(error).split("\n")[0][:300])}
+    os.write(answer, json.dumps(result).encode() + b"\n")

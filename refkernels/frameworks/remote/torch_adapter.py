@@ -101,12 +101,14 @@ def one_step(optimizer, param, grad, state, step=None, **options):
     """A step of torch's own optimizer; `state` is {our name: (torch's name, tensor or None)}."""
     param = torch.nn.Parameter(param)
     param.grad = grad
-    made = optimizer([param], **options)
-    made.state[param].update({name: value for name, value in state.values() if value is not None})
+    stepper = optimizer([param], **options)
+    stepper.state[param].update(
+        {name: value for name, value in state.values() if value is not None}
+    )
     if step is not None:
-        made.state[param]["step"] = torch.tensor(float(step - 1))
-    made.step()
-    new = {ours: made.state[param].get(name) for ours, (name, _) in state.items()}
+        stepper.state[param]["step"] = torch.tensor(float(step - 1))
+    stepper.step()
+    new = {ours: stepper.state[param].get(name) for ours, (name, _) in state.items()}
     return {"param": param, **{ours: value for ours, value in new.items() if value is not None}}
 
 
@@ -262,28 +264,30 @@ def conv(function, x, weight, bias=None, stride=1, padding="valid", dilation=1, 
 def pieces(grads, tensor):
     """One parameter for each tensor, with its part of the gradients."""
     sizes = torch.bincount(tensor).tolist()
-    made = [torch.nn.Parameter(torch.zeros_like(piece)) for piece in torch.split(grads, sizes)]
-    for parameter, grad in zip(made, torch.split(grads, sizes)):
+    parameters = [
+        torch.nn.Parameter(torch.zeros_like(piece)) for piece in torch.split(grads, sizes)
+    ]
+    for parameter, grad in zip(parameters, torch.split(grads, sizes)):
         parameter.grad = grad.clone()
-    return made
+    return parameters
 
 
 def clip_by_global_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="eps", norm_type=2.0):
     if way != "eps" or eps != 1e-6:
         raise NotImplementedError("torch.nn.utils.clip_grad_norm_ has only way='eps' and eps=1e-6")
-    made = pieces(grads, tensor)
-    norm = torch.nn.utils.clip_grad_norm_(made, max_norm, norm_type)
-    return {"clipped": torch.cat([piece.grad for piece in made]), "norm": norm}
+    parameters = pieces(grads, tensor)
+    norm = torch.nn.utils.clip_grad_norm_(parameters, max_norm, norm_type)
+    return {"clipped": torch.cat([parameter.grad for parameter in parameters]), "norm": norm}
 
 
 def clip_by_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="max", norm_type=2.0):
     """One call for each tensor."""
     if way != "eps" or eps != 1e-6:
         raise NotImplementedError("torch.nn.utils.clip_grad_norm_ has only way='eps' and eps=1e-6")
-    made = pieces(grads, tensor)
-    for piece in made:
-        torch.nn.utils.clip_grad_norm_([piece], max_norm, norm_type)
-    return torch.cat([piece.grad for piece in made])
+    parameters = pieces(grads, tensor)
+    for parameter in parameters:
+        torch.nn.utils.clip_grad_norm_([parameter], max_norm, norm_type)
+    return torch.cat([parameter.grad for parameter in parameters])
 
 
 def clip_by_value(grads, max_value=1.0):

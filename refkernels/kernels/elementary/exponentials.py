@@ -44,7 +44,7 @@ def exp_error(x: Any) -> Any:
 
 
 @inner
-def _unheld(x: Any) -> Any:
+def _out_of_scale(x: Any) -> Any:
     """e^x or 2^x for |x| > FARTHEST."""
     return beyond(1.0) if x > 0.0 else vanishing(1.0)
 
@@ -58,7 +58,7 @@ def _exp(x: Any) -> Any:
     if abs(x) < LINEAR:
         return tiny_sum(1.0, 1.0, x, 1)
     if abs(x) > FARTHEST:
-        return _unheld(x)
+        return _out_of_scale(x)
     high, low, k = exp_dd(x, 0.0)
     return place(high, low, high * exp_error(x), k)
 
@@ -68,7 +68,7 @@ def _exp2(x: Any, slope: bool) -> Any:
     if not math.isfinite(x):
         return exactly(0.0 if x < 0.0 else x)
     if abs(x) > FARTHEST:
-        return _unheld(x)
+        return _out_of_scale(x)
     n = np.rint(x)
     if x == n and not slope:
         return place(1.0, 0.0, 0.0, np.int64(n))

@@ -53,8 +53,8 @@ def _dot2(rows: int, across: int, elementwise: bool) -> Any:
         floats, whole = _kinds()
         if (a, b, state) != (floats,) * 3:
             return None
-        given = floats, whole, whole, floats, whole, whole, floats, whole, types.float64
-        return types.void(*given), generate
+        parameters = floats, whole, whole, floats, whole, whole, floats, whole, types.float64
+        return types.void(*parameters), generate
 
     return accumulate
 
@@ -94,8 +94,8 @@ def _slices(rows: int, across: int) -> Any:
         floats, whole = _kinds()
         if (a, b, state, alpha, beta) != (floats,) * 5:
             return None
-        given = floats, whole, whole, floats, whole, whole, floats, whole
-        return types.void(*given, floats, whole, floats, whole), generate
+        parameters = floats, whole, whole, floats, whole, whole, floats, whole
+        return types.void(*parameters, floats, whole, floats, whole), generate
 
     return accumulate
 

@@ -1,6 +1,6 @@
 """The twin of `float64.normalise_rows`: the same operations in NumPy, on all rows at once.
 
-Sums go through the same lanes in the same order. `arithmetic.small` says when a twin runs.
+Sums go through the same lanes in the same order. `arithmetic.small` decides when a twin runs.
 """
 
 from typing import Any
@@ -59,13 +59,13 @@ def _fill_statistics(x: Array, eps: float, out: Array) -> Array:
     error[top == 0.0] = 0.0
     variance = q - delta * delta
     v = variance + eps
-    off = (5.2 * U + kappa) * q + 2.0 * size * error + error * error
-    off += U * delta * delta + U * np.abs(variance)
+    variance_error = (5.2 * U + kappa) * q + 2.0 * size * error + error * error
+    variance_error += U * delta * delta + U * np.abs(variance)
     out["c"], out["delta"], out["spread"], out["v"] = c, delta, spread, v
     out["mean_error"], out["d_error"] = SLACK * error, SLACK * (error + 1.01 * U * size)
     out["largest"] = top + size
     positive = v > 0.0
-    v_error = SLACK * (off / v + U)
+    v_error = SLACK * (variance_error / v + U)
     out["v_error"] = np.where(positive, v_error, 0.0)
     out["r"] = np.where(positive, 1.0 / np.sqrt(v), np.where(v == 0.0, np.inf, np.nan))
     out["r_error"] = np.where(positive, 0.51 * v_error + 2.05 * U, 0.0)

@@ -75,7 +75,7 @@ STATISTICS = np.dtype(
 
 
 @inner
-def _tame(value: float) -> bool:
+def _in_range(value: float) -> bool:
     """Whether a value is zero, or of a magnitude that the range argument allows."""
     return value == 0.0 or (SMALLEST <= abs(value) <= LARGEST)
 
@@ -111,7 +111,7 @@ def _row_kind(row: Any, eps: float) -> Any:
     if nan or plus or minus:
         undefined = nan or (plus and minus)
         return NOT_FINITE, largest, math.nan if undefined else (math.inf if plus else -math.inf)
-    if not _tame(eps) or (not constant and not _tame(largest)):
+    if not _in_range(eps) or (not constant and not _in_range(largest)):
         return NEEDS_EXACT, largest, math.nan
     return (CONSTANT if constant else REGULAR), largest, 0.0
 

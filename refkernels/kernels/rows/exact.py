@@ -131,14 +131,14 @@ def _refined(balls: Callable[[int], list[Ball]], question: Question) -> Enclosur
 
 
 def _in_more_bits(
-    known: Enclosure, balls: Callable[[int], list[Ball]], question: Question
+    enclosure: Enclosure, balls: Callable[[int], list[Ball]], question: Question
 ) -> Enclosure:
-    def sharper(left: Indices, bits: int, before: Enclosure) -> Enclosure:
+    def sharper(left: Indices, bits: int, previous: Enclosure) -> Enclosure:
         sharper_balls = balls(bits)
         return enclose([sharper_balls[at] for at in left])
 
-    left = np.flatnonzero(question.undecided(known))
-    return refine(known, left, _PRECISIONS[1:], sharper, question.undecided)
+    left = np.flatnonzero(question.undecided(enclosure))
+    return refine(enclosure, left, _PRECISIONS[1:], sharper, question.undecided)
 
 
 def _integer(value: float) -> tuple[int, int]:
@@ -198,9 +198,11 @@ def input_gradient(
     t = [a * b for a, b in zip(dys, weights, strict=True)]
     a = sum(t)
     b = sum(p * q for p, q in zip(t, row.deviations, strict=True)) << (2 * row.e - row.g)
-    wanted = [row.radicand * (row.n * t[j] - a) - row.deviations[j] * b for j in columns]
+    numerators = [row.radicand * (row.n * t[j] - a) - row.deviations[j] * b for j in columns]
     exponent = dx + wx - row.half
-    return _refined(lambda bits: [row.over_root(z, exponent, 3, bits) for z in wanted], question)
+    return _refined(
+        lambda bits: [row.over_root(z, exponent, 3, bits) for z in numerators], question
+    )
 
 
 def _square_classes(rows: Sequence[ExactRow | None]) -> list[tuple[list[int], list[int]]]:

@@ -56,7 +56,7 @@ LARGEST = 2.0**200
 REGULAR, CONSTANT, NEXT_TIER, NOT_FINITE = 0, 1, 2, 3
 _ROWS = 16  # the fewest rows of a block
 _BLOCKS = 64  # the most blocks
-_GROUP = 16  # so many rows' x and dy are still in a near cache when their column sums are taken
+_GROUP = 16  # rows whose x and dy are still in a near cache when their column sums are taken
 
 STATISTICS = np.dtype(
     [
@@ -88,8 +88,8 @@ def _fill_statistics(row: Any, eps: float, out: Any, d: Any) -> None:
         error = 0.0
     variance = q - delta * delta
     v = variance + eps
-    off = (5.2 * U + kappa) * q + 2.0 * abs(delta) * error + error * error
-    off += U * delta * delta + U * abs(variance)
+    variance_error = (5.2 * U + kappa) * q + 2.0 * abs(delta) * error + error * error
+    variance_error += U * delta * delta + U * abs(variance)
     out.c, out.delta, out.spread, out.v = c, delta, spread, v
     out.mean_error, out.d_error = SLACK * error, SLACK * (error + 1.01 * U * abs(delta))
     out.largest = top + abs(delta)
@@ -100,12 +100,12 @@ def _fill_statistics(row: Any, eps: float, out: Any, d: Any) -> None:
     else:
         out.state = REGULAR
     if v > 0.0:
-        out.v_error = SLACK * (off / v + U)
+        out.v_error = SLACK * (variance_error / v + U)
         out.r = 1.0 / math.sqrt(v)
         out.r_error = 0.51 * out.v_error + 2.05 * U
         if out.state == REGULAR and not out.v_error < 2.0**-30:
             out.state = NEXT_TIER
-    else:  # 0 in a constant row without eps, else lost
+    else:  # 0 in a constant row without eps, else it is unknown
         out.v_error, out.r, out.r_error = 0.0, math.inf if v == 0.0 else math.nan, 0.0
         if out.state == REGULAR:
             out.state = NEXT_TIER

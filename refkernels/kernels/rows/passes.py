@@ -93,8 +93,8 @@ def column_pass(step: Step, given: int, tallies: int) -> Any:
 
 
 def _is_floats(array: Any, ndim: int) -> bool:
-    known = isinstance(array, types.Array) and array.dtype in (types.float32, types.float64)
-    return known and array.ndim == ndim and array.layout == "C"
+    floats = isinstance(array, types.Array) and array.dtype in (types.float32, types.float64)
+    return floats and array.ndim == ndim and array.layout == "C"
 
 
 def _arrays(context: Any, builder: Any, kinds: Any, values: Any) -> list[Any]:
@@ -150,8 +150,8 @@ class _RowPass:
     def rest(self) -> None:
         """Emits the loop over the row's last elements, one at a time, with the lanes in memory."""
         builder, whole = self.builder, self.n.type
-        left = builder.srem(self.n, whole(LANES))
-        with builder.if_then(builder.icmp_signed(">", left, whole(0)), likely=False):
+        remaining = builder.srem(self.n, whole(LANES))
+        with builder.if_then(builder.icmp_signed(">", remaining, whole(0)), likely=False):
             lanes = cgutils.alloca_once(builder, ir.DoubleType(), size=len(self.tallies) * LANES)
             places = [
                 (register, vectors.at(builder, lanes, whole(t * LANES), v * WIDTH))
@@ -160,13 +160,13 @@ class _RowPass:
             ]
             for register, place in places:
                 builder.store(builder.load(register), place, align=8)
-            begin = builder.sub(self.n, left)
-            with cgutils.for_range(builder, left) as loop:
-                self._one(loop.index, builder.add(begin, loop.index), lanes)
+            begin = builder.sub(self.n, remaining)
+            with cgutils.for_range(builder, remaining) as loop:
+                self._element(loop.index, builder.add(begin, loop.index), lanes)
             for register, place in places:
                 builder.store(builder.load(place, align=8), register)
 
-    def _one(self, k: Any, j: Any, lanes: Any) -> None:
+    def _element(self, k: Any, j: Any, lanes: Any) -> None:
         """Element j, in lane k."""
         builder = self.builder
         held = []
@@ -292,4 +292,4 @@ class _ColumnPass:
             builder.gep(self.numbers, [builder.add(row, row.type(k))]) for k in range(self.given)
         ]
         loaded = [builder.load(place) for place in places]
-        return loaded if across is None else [vectors.spread(builder, one) for one in loaded]
+        return loaded if across is None else [vectors.spread(builder, number) for number in loaded]

@@ -34,8 +34,8 @@ def _copy_rows(
         def place(base: Any, offset: Any) -> Any:
             return builder.bitcast(builder.gep(base, [offset]), row.as_pointer())
 
-        def mixed(one: Any, other: Any, lanes: list[int]) -> Any:
-            return builder.shuffle_vector(one, other, ir.Constant(index_row, lanes))
+        def mixed(left: Any, right: Any, lanes: list[int]) -> Any:
+            return builder.shuffle_vector(left, right, ir.Constant(index_row, lanes))
 
         rows = []
         for index in arguments[1:5]:

@@ -124,7 +124,7 @@ def alike_by_case(study: Study) -> dict[str, list[Alike]]:
         names = sorted({name for pair in compared for name in pair})
         lines[op, direction, dtype, len(names), tuple(_identical(names, compared))].append(case)
     alike: dict[str, list[Alike]] = defaultdict(list)
-    for (op, direction, dtype, many, groups), cases in sorted(
+    for (op, direction, dtype, compared_names, groups), cases in sorted(
         lines.items(),
         key=lambda item: (
             item[0][0],
@@ -134,7 +134,7 @@ def alike_by_case(study: Study) -> dict[str, list[Alike]]:
             item[1],
         ),
     ):
-        alike[op].append(Alike(op, f"{direction} {dtype}", many, list(groups), cases))
+        alike[op].append(Alike(op, f"{direction} {dtype}", compared_names, list(groups), cases))
     return dict(alike)
 
 
@@ -172,13 +172,13 @@ class SeedCase:
 
 def pairs_of(cases: list[SeedCase]) -> list[tuple[str, str]]:
     """All pairs of the cases, those that differ most in any case first."""
-    every = sorted({pair for case in cases for pair in case.pairs})
+    pairs = sorted({pair for case in cases for pair in case.pairs})
 
-    def apart(pair: tuple[str, str]) -> float:
-        some = largest(case.pairs[pair].difference for case in cases if pair in case.pairs)
-        return -falling(some)
+    def size(pair: tuple[str, str]) -> float:
+        difference = largest(case.pairs[pair].difference for case in cases if pair in case.pairs)
+        return -falling(difference)
 
-    return sorted(every, key=apart)
+    return sorted(pairs, key=size)
 
 
 def seed_cases(study: Study, op: str = "linear") -> list[SeedCase]:

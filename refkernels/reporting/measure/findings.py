@@ -164,11 +164,12 @@ def findings(study: Study) -> list[Finding]:
         if level.rank < _ROUNDING:
             groups[(*place, level.name)].append(m)
     measured = Measured(study)
-    every = [
-        _finding(key, some, len(cases[key[:5]]), study, measured) for key, some in groups.items()
+    unsorted = [
+        _finding(key, members, len(cases[key[:5]]), study, measured)
+        for key, members in groups.items()
     ]
     return sorted(
-        every,
+        unsorted,
         key=lambda f: (
             f.input,
             f.dtype not in WIDE,
@@ -196,23 +197,23 @@ def unrun(study: Study) -> list[Unrun]:
     groups: dict[tuple[str, str, str], list[tuple[str, str]]] = defaultdict(list)
     missing = [(failure.subject, failure.record, "") for failure in study.failures]
     missing += [(subject, record, " (invariance)") for subject, record in study.invariances]
-    for subject, record, of in missing:
+    for subject, record, suffix in missing:
         status = str(record.get("status") or "ok")
         if status == "ok":
             continue
         reason = clipped(str(record.get("reason") or ""), 600) or "no reason was recorded"
         about = tuple(str(record[name]) for name in ("op", "direction", "dtype"))
         words = re.compile(rf"\b(?:{'|'.join(map(re.escape, about))})\b")
-        place = f"{' '.join(about)}{of}"
+        place = f"{' '.join(about)}{suffix}"
         groups[status, subject, words.sub("…", reason)].append((reason, place))
-    every = []
-    for (status, subject, blanked), some in groups.items():
-        reasons = {reason for reason, _ in some}
+    unsorted = []
+    for (status, subject, blanked), members in groups.items():
+        reasons = {reason for reason, _ in members}
         reason = blanked if len(reasons) > 1 else reasons.pop()
-        places = tuple(sorted({place for _, place in some}))
-        every.append(Unrun(status, subject, reason, places, len(some)))
+        places = tuple(sorted({place for _, place in members}))
+        unsorted.append(Unrun(status, subject, reason, places, len(members)))
     return sorted(
-        every,
+        unsorted,
         key=lambda u: (rank_of_status(u.status), -u.records, u.subject, u.reason),
     )
 
@@ -253,10 +254,10 @@ def _size(finding: Finding, words: Mapping[str, str]) -> str:
 
 
 def _finding(
-    key: tuple[str, ...], some: list[Measurement], cases: int, study: Study, measured: Measured
+    key: tuple[str, ...], members: list[Measurement], cases: int, study: Study, measured: Measured
 ) -> Finding:
-    explained = [m for m in some if study.explanation_of(m) is not None]
-    example = example_of(explained or some)
+    explained = [m for m in members if study.explanation_of(m) is not None]
+    example = example_of(explained or members)
     op, direction, dtype, subject, output, name = key
     return Finding(
         verdict=verdict_of(name),
@@ -265,25 +266,25 @@ def _finding(
         dtype=dtype,
         subject=subject,
         output=output,
-        cases=len({m.case for m in some}),
+        cases=len({m.case for m in members}),
         cases_measured=cases,
-        ulp=largest(m.ulp_max for m in some),
-        bound=largest(m.number("bound", "max_ratio") for m in some),
-        plain=largest(m.number("plain", "ratio") for m in some),
-        special=sum(m.tally("special_value_mismatches") for m in some),
-        invariants=_invariants(some),
-        flags=tuple(sorted({flag for m in some for flag in m.flags} - {UNUSUAL.name})),
-        mean=typical(m.number("ulp", "mean") for m in some),
-        input=min(input_of(m) for m in some),
-        loss=measured.loss(some),
+        ulp=largest(m.ulp_max for m in members),
+        bound=largest(m.number("bound", "max_ratio") for m in members),
+        plain=largest(m.number("plain", "ratio") for m in members),
+        special=sum(m.tally("special_value_mismatches") for m in members),
+        invariants=_invariants(members),
+        flags=tuple(sorted({flag for m in members for flag in m.flags} - {UNUSUAL.name})),
+        mean=typical(m.number("ulp", "mean") for m in members),
+        input=min(input_of(m) for m in members),
+        loss=measured.loss(members),
         explanation=study.explanation_of(example),
         example=example,
     )
 
 
-def _invariants(some: list[Measurement]) -> tuple[str, ...]:
+def _invariants(members: list[Measurement]) -> tuple[str, ...]:
     names = set()
-    for m in some:
+    for m in members:
         violated = m.record.get("invariants_violated")
         names |= {str(name) for name in violated} if isinstance(violated, list) else set()
     return tuple(sorted(names))

@@ -36,7 +36,11 @@ def headline(study: Study, words: Mapping[str, str]) -> list[str]:
 
 def scope(study: Study, words: Mapping[str, str]) -> list[str]:
     """What was left out, in a sentence; none where everything was measured."""
-    plans = [plan for one in study.environments if isinstance(plan := one.get("plan"), dict)]
+    plans = [
+        plan
+        for environment in study.environments
+        if isinstance(plan := environment.get("plan"), dict)
+    ]
     for plan in plans[:1]:
         units, left_out = (as_number(plan.get(name)) for name in ("units", "left_out"))
         if units and left_out:
@@ -46,16 +50,16 @@ def scope(study: Study, words: Mapping[str, str]) -> list[str]:
 
 
 def _what(study: Study, words: Mapping[str, str]) -> str:
-    taken = study.measurements or study.failures
-    if not taken:
+    results = study.measurements or study.failures
+    if not results:
         return words["nothing"]
-    dtypes = sorted({m.dtype for m in taken}, key=rank_of_dtype)
+    dtypes = sorted({m.dtype for m in results}, key=rank_of_dtype)
     elements = sum(m.tally("compared") for m in study.measurements)
     return words["what" if study.measurements else "none_ran"].format(
-        named=listed(words, sorted({_named(m) for m in taken})),
-        devices=listed(words, sorted({m.device for m in taken if m.device}) or ["?"]),
-        measurements=counted(words, "measurement", len(taken)),
-        ops=counted(words, "op", len({m.op for m in taken})),
+        named=listed(words, sorted({_named(m) for m in results})),
+        devices=listed(words, sorted({m.device for m in results if m.device}) or ["?"]),
+        measurements=counted(words, "measurement", len(results)),
+        ops=counted(words, "op", len({m.op for m in results})),
         dtypes=listed(words, dtypes),
         elements=large(elements) if words["lang"] == "en" else f"{elements:,}",
     )
@@ -80,16 +84,16 @@ def _failures(study: Study, words: Mapping[str, str]) -> Iterator[str]:
     for failure in study.failures:
         groups[failure.status].append(failure)
     for status in sorted(groups, key=lambda name: (rank_of_status(name), name)):
-        some = groups[status]
+        failures = groups[status]
         if status == "unsupported":
-            yield words["unsupported"].format(n=f"{len(some):,}")
+            yield words["unsupported"].format(n=f"{len(failures):,}")
             continue
-        reasons = sorted({failure.reason for failure in some if failure.reason})
+        reasons = sorted({failure.reason for failure in failures if failure.reason})
         more = words["more_reasons"].format(n=len(reasons) - 1) if len(reasons) > 1 else ""
         because = words["reason"].format(text=clipped(reasons[0], 90), more=more) if reasons else ""
         yield words["failures"].format(
-            measurements=counted(words, "measurement", len(some)),
-            who=listed(words, sorted({failure.subject for failure in some})),
+            measurements=counted(words, "measurement", len(failures)),
+            who=listed(words, sorted({failure.subject for failure in failures})),
             what=meaning_of_status(status, words["lang"]),
             reason=because,
         )

@@ -76,16 +76,16 @@ def loss(m: Measurement) -> float:
     return max(part / whole * lost if whole else 0.0, special / elements if elements else 0.0)
 
 
-def example_of(some: Iterable[Measurement]) -> Measurement:
+def example_of(measurements: Iterable[Measurement]) -> Measurement:
     """The measurement to show: of the most ordinary inputs with the worst verdict, of the formats
     and passes that come first (wide ones, forward), the one with the typical loss (the upper
     median), of a handy size."""
-    taken = list(some)
+    remaining = list(measurements)
     for rank in (input_of, _level, _wide, _pass, _handy):
-        best = min(rank(m) for m in taken)
-        taken = [m for m in taken if rank(m) == best]
-    taken.sort(key=lambda m: (loss(m), m.case, m.output))
-    return taken[len(taken) // 2]
+        best = min(rank(m) for m in remaining)
+        remaining = [m for m in remaining if rank(m) == best]
+    remaining.sort(key=lambda m: (loss(m), m.case, m.output))
+    return remaining[len(remaining) // 2]
 
 
 def _level(m: Measurement) -> Any:
@@ -118,11 +118,11 @@ class Measured:
     def __init__(self, study: Study) -> None:
         self._cases = Counter((place_of(m), input_of(m) is Input.EDGE) for m in study.measurements)
 
-    def loss(self, some: Iterable[Measurement]) -> float:
+    def loss(self, measurements: Iterable[Measurement]) -> float:
         """How wrong a finding is: the loss on average over all cases of its kind that its place was
         measured on, with those that do not show it. Of several places the largest."""
         sums: dict[tuple[Place, bool], float] = defaultdict(float)
-        for m in some:
+        for m in measurements:
             sums[place_of(m), input_of(m) is Input.EDGE] += loss(m)
         return max(sums[key] / self._cases[key] for key in sums)
 

@@ -70,8 +70,8 @@ def matrix(study: Study, findings: list[Finding]) -> list[MatrixLine]:
     for op in sorted({result.op for result in (*study.measurements, *study.failures)}):
         cells = {
             subject: [
-                _mark(dtype, some, first.get((op, subject, dtype), ""))
-                for dtype, some in sorted(
+                _mark(dtype, measurements, first.get((op, subject, dtype), ""))
+                for dtype, measurements in sorted(
                     groups[op, subject].items(), key=lambda item: rank_of_dtype(item[0])
                 )
             ]
@@ -83,9 +83,9 @@ def matrix(study: Study, findings: list[Finding]) -> list[MatrixLine]:
     return sorted(lines, key=lambda line: (line.order, line.op))
 
 
-def _mark(dtype: str, some: list[Measurement], finding: str) -> Mark:
+def _mark(dtype: str, measurements: list[Measurement], finding: str) -> Mark:
     worst: dict[bool, Verdict] = {}
-    for m in some:
+    for m in measurements:
         edge, level = input_of(m) is Input.EDGE, level_of(m)
         if edge not in worst or level.rank < worst[edge].rank:
             worst[edge] = level

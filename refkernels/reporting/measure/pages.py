@@ -78,8 +78,8 @@ class Report:
     @cached_property
     def spread(self) -> list[Drawn]:
         """How the errors are spread."""
-        some = spreads(self.study)
-        drawn = [draw_spread(op, panels, self.study.subjects) for op, panels in some.items()]
+        panels_of = spreads(self.study)
+        drawn = [draw_spread(op, panels, self.study.subjects) for op, panels in panels_of.items()]
         return [plot for plot in drawn if plot is not None]
 
     @property
@@ -219,7 +219,7 @@ def _gathered(places: Iterable[str]) -> list[str]:
     for place in places:
         op, direction, *dtype = place.split(" ")
         formats[f"{op} {direction}"].append(" ".join(dtype))
-    return [f"{place} {', '.join(some)}" for place, some in formats.items()]
+    return [f"{place} {', '.join(dtypes)}" for place, dtypes in formats.items()]
 
 
 def _advice(explanation: Record | None, lang: str) -> str:
@@ -329,7 +329,7 @@ def _within(case: str, op: str) -> str:
 
 def _largest_rounding(study: Study) -> Measurement | None:
     """The largest error in ulp that is rounding nevertheless: it shows why ulp alone misleads."""
-    some = [
+    candidates = [
         m
         for m in study.measurements
         if m.verdict.name == "rounding"
@@ -337,19 +337,19 @@ def _largest_rounding(study: Study) -> Measurement | None:
         and as_number(m.worst.get("condition"))
         and (m.ulp_max or 0) > 100
     ]
-    return max(some, key=lambda m: (m.ulp_max or 0, m.case), default=None)
+    return max(candidates, key=lambda m: (m.ulp_max or 0, m.case), default=None)
 
 
 def _limits(study: Study) -> list[tuple[str, str, str]]:
     """(ops, limit, source) of the declared limits in the records."""
-    found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    ops_of: dict[tuple[str, str], set[str]] = defaultdict(set)
     for m in study.measurements:
         bound = m.record.get("bound") or {}
         limit = as_number(bound.get("limit"))
         if limit is not None:
             source = str(bound.get("limit_source") or "no source recorded")
-            found[numerals.figure(limit), source].add(m.op)
-    return sorted((numerals.joined(sorted(ops)), *limit) for limit, ops in found.items())
+            ops_of[numerals.figure(limit), source].add(m.op)
+    return sorted((numerals.joined(sorted(ops)), *limit) for limit, ops in ops_of.items())
 
 
 def environment_lines(record: Record) -> list[tuple[str, str]]:

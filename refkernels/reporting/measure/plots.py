@@ -23,16 +23,16 @@ Numbers = dict[str, int]  # subject -> its number, which gives colour and marker
 
 def draw_bounds(blocks: list[Block], subjects: list[str]) -> Drawn | None:
     """Error / bound of every op, pass and format: one row each, one marker per subject."""
-    every = [
+    labelled = [
         (f"{block.title} {row.dtype}", row.scores)
         for block in blocks
         for row in block.rows
         if any(_drawable(score.bound) for score in row.scores.values())
     ]
-    if not every:
+    if not labelled:
         return None
-    rows = _largest_bounds(every)
-    left_out = f" The {len(rows)} rows with the largest of {len(every)}." * (rows != every)
+    rows = _largest_bounds(labelled)
+    left_out = f" The {len(rows)} rows with the largest of {len(labelled)}." * (rows != labelled)
     numbers = {subject: i for i, subject in enumerate(subjects)}
     with mpl.rc_context(drawing.STYLE):
         height = 1.15 + 0.25 * len(rows)
@@ -77,13 +77,13 @@ def _largest_bounds(
 def draw_growth(plot: GrowthPlot, subjects: list[str]) -> Drawn | None:
     """Max ulp (above) and error / bound (below) against the regime's parameter."""
     numbers = {subject: i for i, subject in enumerate(subjects)}
-    every = [line for lines in plot.panels.values() for line in lines]
+    lines_ = [line for lines in plot.panels.values() for line in lines]
     tops = [
-        ("largest error in ulp", _values(line.ulp for line in every)),
-        ("largest error / bound", [*_values(line.bound for line in every), 1.0]),
+        ("largest error in ulp", _values(line.ulp for line in lines_)),
+        ("largest error / bound", [*_values(line.bound for line in lines_), 1.0]),
     ]
     rows = [(label, values) for label, values in tops if any(v > 0 for v in values)]
-    xs = _values(line.x for line in every)
+    xs = _values(line.x for line in lines_)
     if not rows or not any(x > 0 for x in xs):
         return None
     with mpl.rc_context(drawing.STYLE):
@@ -126,22 +126,24 @@ def draw_spread(
     tall = {d: max(len(panels.get((d, t), [])) for t in dtypes) for d in directions}
     height = 0.2 + sum(0.55 + 0.24 * rows for rows in tall.values())
     width = 0.2 + 3.6 * len(dtypes)
-    edges = sorted({edge for some in panels.values() for spread in some for edge, _ in spread.bins})
+    edges = sorted(
+        {edge for spreads in panels.values() for spread in spreads for edge, _ in spread.bins}
+    )
     with mpl.rc_context(drawing.STYLE):
         figure = Figure(figsize=(width, height))
         top = height + 0.05
         for direction in directions:
             top -= 0.55 + 0.24 * tall[direction]
             for column, dtype in enumerate(dtypes):
-                some = panels.get((direction, dtype))
-                if some:
-                    size = 0.24 * len(some)
-                    bottom = top + 0.22 + 0.24 * (tall[direction] - len(some))
+                spreads = panels.get((direction, dtype))
+                if spreads:
+                    size = 0.24 * len(spreads)
+                    bottom = top + 0.22 + 0.24 * (tall[direction] - len(spreads))
                     left = (0.95 + 3.6 * column) / width
                     box = (left, bottom / height, 2.5 / width, size / height)
                     axes = figure.add_axes(box)
-                    _spread_panel(axes, some, numbers, edges)
-                    drawing.no_digit_line(axes, "x", (spread.max for spread in some), dtype)
+                    _spread_panel(axes, spreads, numbers, edges)
+                    drawing.no_digit_line(axes, "x", (spread.max for spread in spreads), dtype)
                     axes.set_title(f"{direction} {dtype}")
         figure.text(0.95 / width, 0.07 / height, "error in ulp", color=drawing.INK)
         caption = (
@@ -173,10 +175,10 @@ def _growth_panel(
     is_bound = label.endswith("bound")
     drawn: dict[str, list[tuple[float, float]]] = {}
     for line in lines:
-        some = line.bound if is_bound else line.ulp
+        sizes = line.bound if is_bound else line.ulp
         points = [
             (places[x], y or zero or y)
-            for x, y in zip(line.x, some, strict=True)
+            for x, y in zip(line.x, sizes, strict=True)
             if y is not None and math.isfinite(y)
         ]
         if points:
@@ -226,11 +228,11 @@ def _x_axis(axes: Axes, xs: list[float]) -> None:
     axes.set_xlim(-0.2, len(values) - 0.8)
 
 
-def _coincide(some: list[tuple[float, float]], others: list[tuple[float, float]]) -> bool:
+def _coincide(points: list[tuple[float, float]], others: list[tuple[float, float]]) -> bool:
     """Whether two lines cannot be told apart: within 2 % at every point of both."""
-    if [x for x, _ in some] != [x for x, _ in others]:
+    if [x for x, _ in points] != [x for x, _ in others]:
         return False
-    pairs = zip(some, others, strict=True)
+    pairs = zip(points, others, strict=True)
     return all(abs(a - b) <= 0.02 * max(abs(a), abs(b)) for (_, a), (_, b) in pairs)
 
 
@@ -278,16 +280,18 @@ def _bound_line(axes: Axes, which: str) -> None:
                   transform=axes.get_yaxis_transform())  # fmt: skip
 
 
-def _spread_panel(axes: Axes, some: list[Spread], numbers: Numbers, edges: list[float]) -> None:
+def _spread_panel(axes: Axes, spreads: list[Spread], numbers: Numbers, edges: list[float]) -> None:
     positive = [edge for edge in edges if edge > 0] or [0.5]
     # Exact results (error 0) have no place on a logarithmic axis: they get a cell of their own.
     floor = min(min(positive), 0.25)
     zero_low, zero_high = floor / 4, floor
-    tops = [spread.max for spread in some if spread.max is not None and math.isfinite(spread.max)]
+    tops = [
+        spread.max for spread in spreads if spread.max is not None and math.isfinite(spread.max)
+    ]
     top = max([*tops, positive[-1], 1.0])
     following = dict(zip(edges, [*edges[1:], None], strict=True))
     drawing.log_axis(axes, "x", [floor, top], zero_low * 2, most=6)
-    for place, spread in enumerate(some):
+    for place, spread in enumerate(spreads):
         colour = colour_of(numbers[spread.subject])
         total = sum(number for _, number in spread.bins)
         cells: list[list[tuple[float, float]]] = []
@@ -308,18 +312,18 @@ def _spread_panel(axes: Axes, some: list[Spread], numbers: Numbers, edges: list[
         if spread.max is not None and math.isfinite(spread.max):
             _mark(axes, max(spread.max, zero_low * 2), place, numbers[spread.subject])
     axes.axvline(0.5, color=drawing.MUTED, linewidth=0.8, linestyle=(0, (3, 2)), zorder=0)
-    axes.set_yticks(range(len(some)), [_short(spread.subject) for spread in some])
+    axes.set_yticks(range(len(spreads)), [_short(spread.subject) for spread in spreads])
     axes.tick_params(axis="y", length=0, labelcolor=drawing.INK)
     axes.spines["left"].set_visible(False)
-    axes.set_ylim(len(some) - 0.5, -0.5)
+    axes.set_ylim(len(spreads) - 0.5, -0.5)
 
 
 def _quantile_edge(bins: list[tuple[float, int]], part: float) -> float:
     """The lower edge of the bin in which the quantile lies."""
-    wanted, seen = part * sum(number for _, number in bins), 0
+    target, cumulated = part * sum(number for _, number in bins), 0
     for edge, number in bins:
-        seen += number
-        if seen >= wanted:
+        cumulated += number
+        if cumulated >= target:
             return edge
     return bins[-1][0]
 
@@ -354,4 +358,4 @@ def _drawable(value: float | None) -> bool:
 
 
 def _values(groups: Iterable[Iterable[float | None]]) -> list[float]:
-    return [v for some in groups for v in some if v is not None and math.isfinite(v)]
+    return [v for values_ in groups for v in values_ if v is not None and math.isfinite(v)]

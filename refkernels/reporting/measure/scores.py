@@ -74,18 +74,28 @@ def blocks(study: Study) -> list[Block]:
     """The score board, worst block first and worst format first in each."""
     measured = _grouped(study.measurements)
     failed = _grouped(study.failures)
-    found: dict[tuple[str, str], Block] = {}
+    by_pass: dict[tuple[str, str], Block] = {}
     for op, direction, dtype in sorted({key[:3] for key in (*measured, *failed)}):
-        block = found.setdefault((op, direction), Block(op, direction))
+        block = by_pass.setdefault((op, direction), Block(op, direction))
         place = (op, direction, dtype)
-        scores = {key[3]: score(some) for key, some in measured.items() if key[:3] == place}
-        failures = {key[3]: some for key, some in failed.items() if key[:3] == place}
+        scores = {
+            key[3]: score(measurements)
+            for key, measurements in measured.items()
+            if key[:3] == place
+        }
+        failures = {
+            key[3]: measurements for key, measurements in failed.items() if key[:3] == place
+        }
         block.rows.append(ScoreRow(dtype, scores, failures))
-    for block in found.values():
+    for block in by_pass.values():
         block.rows.sort(key=lambda row: row.badness)
     return sorted(
-        found.values(),
-        key=lambda each: (each.rows[0].badness[:-1], each.op, rank_of_direction(each.direction)),
+        by_pass.values(),
+        key=lambda block_: (
+            block_.rows[0].badness[:-1],
+            block_.op,
+            rank_of_direction(block_.direction),
+        ),
     )
 
 

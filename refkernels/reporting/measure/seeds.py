@@ -65,8 +65,8 @@ class Seeds:
         """The pairs whose bits are equal in all linear cases."""
         identical = []
         for pair in self.pairs:
-            some = [case.pairs[pair] for case in self.linear if pair in case.pairs]
-            if all(case.elements and case.equal == case.elements for case in some):
+            compared = [case.pairs[pair] for case in self.linear if pair in case.pairs]
+            if all(case.elements and case.equal == case.elements for case in compared):
                 identical.append(pair)
         return identical
 
@@ -95,20 +95,20 @@ def seeds(study: Study) -> Seeds:
 
 def chief_pairs(answered: Seeds) -> list[tuple[str, Pair]]:
     """(case, torch against paddle) where the records have them."""
-    shown = []
+    pairs = []
     for seed in answered.linear:
         pair = next((p for names, p in seed.pairs.items() if set(names) == set(CHIEF)), None)
         if pair is not None:
-            shown.append((seed.case, pair))
-    return shown
+            pairs.append((seed.case, pair))
+    return pairs
 
 
 def sentences(answered: Seeds, words: Mapping[str, str]) -> list[str]:
     """The answers to the threads in words, each only if the records bear it out."""
     lines = []
-    apart = chief_pairs(answered)
-    zero = [pair for case, pair in apart if "bias=zero" in case]
-    other = [pair for case, pair in apart if "bias=" in case and "bias=zero" not in case]
+    pairs = chief_pairs(answered)
+    zero = [pair for case, pair in pairs if "bias=zero" in case]
+    other = [pair for case, pair in pairs if "bias=" in case and "bias=zero" not in case]
     same = bool(zero) and all(pair.difference == 0 for pair in zero)
     if same and other and all(pair.difference for pair in other):
         lines.append(words["seed:said_linear"])
@@ -131,15 +131,22 @@ def _table(study: Study, regime: str, outputs: Iterable[str], ops: tuple[str, ..
     rows: dict[tuple[str, str], dict[str, list[Measurement]]] = defaultdict(
         lambda: defaultdict(list)
     )
-    wanted = tuple(outputs)
+    names = tuple(outputs)
     for m in study.measurements:
-        fits = m.regime == regime and m.dtype == DTYPE and m.output in wanted
+        fits = m.regime == regime and m.dtype == DTYPE and m.output in names
         if fits and (not ops or (m.op in ops and m.direction == "forward")):
             rows[m.case, m.output][m.subject].append(m)
-    order = sorted(rows, key=lambda key: (_easy(key[0]), key[0], wanted.index(key[1])))
+    order = sorted(rows, key=lambda key: (_easy(key[0]), key[0], names.index(key[1])))
     return Table(
         [
-            (case, output, {name: _answer(some[0]) for name, some in rows[case, output].items()})
+            (
+                case,
+                output,
+                {
+                    name: _answer(measurements[0])
+                    for name, measurements in rows[case, output].items()
+                },
+            )
             for case, output in order
         ]
     )

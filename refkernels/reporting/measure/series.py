@@ -75,30 +75,30 @@ def growth_plots(study: Study) -> list[GrowthPlot]:
     groups: dict[tuple[str, str], list[Measurement]] = defaultdict(list)
     for m in study.measurements:
         groups[m.op, m.regime].append(m)
-    found: dict[str, list[tuple[float, GrowthPlot]]] = defaultdict(list)
-    for (op, regime), some in groups.items():
-        growth = _axis(regime, some)
+    by_regime: dict[str, list[tuple[float, GrowthPlot]]] = defaultdict(list)
+    for (op, regime), members in groups.items():
+        growth = _axis(regime, members)
         if growth is None:
             continue
-        drawn = _chosen_formats({m.dtype for m in some})
+        drawn = _chosen_formats({m.dtype for m in members})
         panels: dict[tuple[str, str, str], list[SeriesLine]] = {}
-        for direction in sorted({m.direction for m in some}, key=rank_of_direction):
-            passed = [m for m in some if m.direction == direction]
+        for direction in sorted({m.direction for m in members}, key=rank_of_direction):
+            passed = [m for m in members if m.direction == direction]
             output = passed[0].output  # the op's chief output comes first in its records
             for dtype in drawn:
-                alike = [m for m in passed if m.output == output and m.dtype == dtype]
-                lines = _lines(growth.parameter, alike)
+                shown = [m for m in passed if m.output == output and m.dtype == dtype]
+                lines = _lines(growth.parameter, shown)
                 if lines:
                     panels[direction, output, dtype] = lines
-        left_out = tuple(sorted({m.dtype for m in some} - set(drawn), key=rank_of_dtype))
+        left_out = tuple(sorted({m.dtype for m in members} - set(drawn), key=rank_of_dtype))
         declared, grown = any(growth is plotted for plotted in PLOTS), _grown(panels)
         if panels and (declared or grown > LEAST_GROWTH):
-            cases = len({m.case for m in some})
-            found[regime].append((grown, GrowthPlot(growth, op, panels, cases, left_out)))
-    place = {growth.regime: number for number, growth in enumerate(PLOTS)}
+            cases = len({m.case for m in members})
+            by_regime[regime].append((grown, GrowthPlot(growth, op, panels, cases, left_out)))
+    rank = {growth.regime: number for number, growth in enumerate(PLOTS)}
     chosen: list[GrowthPlot] = []
-    for regime in sorted(found, key=lambda growth: (place.get(growth, len(PLOTS)), growth)):
-        most = sorted(found[regime], key=lambda item: (-item[0], item[1].op))[:MOST_OPS]
+    for regime in sorted(by_regime, key=lambda growth: (rank.get(growth, len(PLOTS)), growth)):
+        most = sorted(by_regime[regime], key=lambda item: (-item[0], item[1].op))[:MOST_OPS]
         chosen += sorted((plot for _, plot in most), key=lambda plot: plot.op)
     return chosen[:MOST_PLOTS]
 
@@ -111,21 +111,21 @@ def _chosen_formats(dtypes: set[str]) -> list[str]:
 
 def _grown(panels: dict[tuple[str, str, str], list[SeriesLine]]) -> float:
     """The largest factor by which a line's error changes from end to end: is there much to see?"""
-    grown = 1.0
+    factor = 1.0
     for lines in panels.values():
         for line in lines:
-            some = [y for y in line.ulp if y is not None and math.isfinite(y) and y > 0]
-            if some:
-                grown = max(grown, some[0] / some[-1], some[-1] / some[0])
-    return grown
+            errors = [y for y in line.ulp if y is not None and math.isfinite(y) and y > 0]
+            if errors:
+                factor = max(factor, errors[0] / errors[-1], errors[-1] / errors[0])
+    return factor
 
 
-def _axis(regime: str, some: list[Measurement]) -> Growth | None:
+def _axis(regime: str, measurements: list[Measurement]) -> Growth | None:
     for growth in PLOTS:
         if growth.regime == regime:
             return growth
     values: dict[str, set[float]] = defaultdict(set)
-    for m in some:
+    for m in measurements:
         for name, value in m.parameters.items():
             number = as_number(value)
             if number is not None and math.isfinite(number):
@@ -136,19 +136,19 @@ def _axis(regime: str, some: list[Measurement]) -> Growth | None:
     return Growth(regime, varying[0], varying[0])
 
 
-def _lines(parameter: str, some: list[Measurement]) -> list[SeriesLine]:
+def _lines(parameter: str, measurements: list[Measurement]) -> list[SeriesLine]:
     points: dict[str, dict[float, list[Measurement]]] = defaultdict(lambda: defaultdict(list))
-    for m in some:
+    for m in measurements:
         x = as_number(m.parameters.get(parameter))
         if x is not None and math.isfinite(x) and x >= 0:
             points[m.subject][x].append(m)
     lines = []
     for subject in sorted(points):
-        at = points[subject]
-        if len(at) > 1:
-            places = sorted(at)
-            ulp = [largest(drawn_ulp(m.ulp_max, m.dtype) for m in at[v]) for v in places]
-            bound = [largest(m.number("bound", "max_ratio") for m in at[v]) for v in places]
+        by_x = points[subject]
+        if len(by_x) > 1:
+            places = sorted(by_x)
+            ulp = [largest(drawn_ulp(m.ulp_max, m.dtype) for m in by_x[v]) for v in places]
+            bound = [largest(m.number("bound", "max_ratio") for m in by_x[v]) for v in places]
             lines.append(SeriesLine(subject, places, ulp, bound))
     return lines
 
@@ -184,7 +184,7 @@ def spreads(study: Study) -> dict[str, dict[tuple[str, str], list[Spread]]]:
     for m in study.measurements:
         if m.op in chosen:
             groups[m.op, m.direction, m.dtype, m.subject].append(m)
-    found: dict[str, dict[tuple[str, str], list[Spread]]] = defaultdict(lambda: defaultdict(list))
+    by_op: dict[str, dict[tuple[str, str], list[Spread]]] = defaultdict(lambda: defaultdict(list))
     formats = {op: _chosen_formats({key[2] for key in groups if key[0] == op}) for op, *_ in groups}
     for key in sorted(
         (key for key in groups if key[2] in formats[key[0]]),
@@ -198,5 +198,5 @@ def spreads(study: Study) -> dict[str, dict[tuple[str, str], list[Spread]]]:
                     bins[min(float(edge), all_digits(dtype))] += int(number)
         top = largest(drawn_ulp(m.ulp_max, dtype) for m in groups[key])
         if bins:
-            found[op][direction, dtype].append(Spread(subject, sorted(bins.items()), top))
-    return found
+            by_op[op][direction, dtype].append(Spread(subject, sorted(bins.items()), top))
+    return by_op

@@ -101,16 +101,16 @@ class Study:
         for record in records:
             by_kind[str(record.get("kind"))].append(record)
         labels = _labels({_identity(record) for record in by_kind["measurement"]})
-        taken = [_measurement(record, labels) for record in by_kind["measurement"]]
+        results = [_measurement(record, labels) for record in by_kind["measurement"]]
         known = ("measurement", "agreement", "invariance", "environment", "explanation")
         return cls(
-            measurements=[m for m in taken if m.status == "ok"],
-            failures=[m for m in taken if m.status != "ok"],
+            measurements=[m for m in results if m.status == "ok"],
+            failures=[m for m in results if m.status != "ok"],
             agreements=by_kind["agreement"],
             invariances=[(_label_of(record, labels), record) for record in by_kind["invariance"]],
             environments=by_kind["environment"],
             explanations=[(_label_of(record, labels), record) for record in by_kind["explanation"]],
-            subjects=_ordered(taken),
+            subjects=_ordered(results),
             unknown=sum(len(some) for kind, some in by_kind.items() if kind not in known),
         )
 
@@ -139,9 +139,9 @@ class Study:
         }
 
 
-def _ordered(some: list[Measurement]) -> list[str]:
+def _ordered(measurements: list[Measurement]) -> list[str]:
     """The subjects by name, kernels before formulas in a framework's ops."""
-    formulas = {m.subject: bool(m.record.get("formula")) for m in some}
+    formulas = {m.subject: bool(m.record.get("formula")) for m in measurements}
     return sorted(formulas, key=lambda name: (formulas[name], name))
 
 
@@ -216,11 +216,11 @@ def _words(name: str, version: str, device: str, settings: tuple[tuple[str, str]
 
 def _label_of(record: Record, labels: dict[Identity, str]) -> str:
     """An invariance record's subject: its settings may differ, since it varies them."""
-    wanted = _identity(record)
-    if wanted in labels:
-        return labels[wanted]
-    alike = sorted(labels[label] for label in labels if label[:3] == wanted[:3])
-    return alike[0] if alike else wanted[0]
+    identity = _identity(record)
+    if identity in labels:
+        return labels[identity]
+    candidates = sorted(labels[label] for label in labels if label[:3] == identity[:3])
+    return candidates[0] if candidates else identity[0]
 
 
 def _measurement(record: Record, labels: dict[Identity, str]) -> Measurement:

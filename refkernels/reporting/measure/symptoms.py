@@ -51,7 +51,7 @@ _ROUNDING = verdict("rounding").rank
 class Symptom:
     """What may have one cause: one seat, one kind of input, one verdict."""
 
-    some: tuple[Measurement, ...]
+    measurements: tuple[Measurement, ...]
     input: Input
     loss: float  # how wrong it is (`inputs.Measured`)
     explanation: Record | None  # the record of what was found on one of its cases
@@ -60,9 +60,9 @@ class Symptom:
     def example(self) -> Measurement:
         """The measurement to show: the explained one."""
         if self.explanation is not None:
-            mine = [m for m in self.some if explains(self.explanation, m)]
-            return example_of(mine or self.some)
-        return example_of(self.some)
+            mine = [m for m in self.measurements if explains(self.explanation, m)]
+            return example_of(mine or self.measurements)
+        return example_of(self.measurements)
 
     @property
     def subject(self) -> str:
@@ -76,18 +76,19 @@ class Symptom:
     @property
     def ops(self) -> list[str]:
         """The ops that show it, the example's first."""
-        return sorted({m.op for m in self.some}, key=lambda op: (op != self.example.op, op))
+        return sorted({m.op for m in self.measurements}, key=lambda op: (op != self.example.op, op))
 
     @property
     def directions(self) -> list[str]:
-        return sorted({m.direction for m in self.some}, key=rank_of_direction)
+        return sorted({m.direction for m in self.measurements}, key=rank_of_direction)
 
     @property
     def dtypes(self) -> list[str]:
         """The formats, the example's first."""
         mine = self.example.dtype
         return sorted(
-            {m.dtype for m in self.some}, key=lambda name: (name != mine, rank_of_dtype(name))
+            {m.dtype for m in self.measurements},
+            key=lambda name: (name != mine, rank_of_dtype(name)),
         )
 
     @property
@@ -201,22 +202,22 @@ def cards(study: Study) -> list[Card]:
     groups: dict[str, list[Symptom]] = defaultdict(list)
     for symptom in symptoms(study):
         groups[symptom.subject].append(symptom)
-    some = []
+    unsorted = []
     for subject in study.subjects:
-        taken = [m for m in study.measurements if m.subject == subject]
-        if taken:
-            mine = groups[subject]
-            some.append(
+        measured = [m for m in study.measurements if m.subject == subject]
+        if measured:
+            lines = groups[subject]
+            unsorted.append(
                 Card(
                     subject,
-                    str(taken[0].record.get("version") or ""),
-                    len(taken),
-                    sum(m.verdict.rank >= _ROUNDING for m in taken),
-                    [symptom for symptom in mine if symptom.input is not Input.EDGE],
-                    [symptom for symptom in mine if symptom.input is Input.EDGE],
+                    str(measured[0].record.get("version") or ""),
+                    len(measured),
+                    sum(m.verdict.rank >= _ROUNDING for m in measured),
+                    [symptom for symptom in lines if symptom.input is not Input.EDGE],
+                    [symptom for symptom in lines if symptom.input is Input.EDGE],
                 )
             )
-    return sorted(some, key=lambda card: (card.badness, card.subject))
+    return sorted(unsorted, key=lambda card: (card.badness, card.subject))
 
 
 def worth_explaining(study: Study) -> list[Measurement]:
@@ -225,12 +226,12 @@ def worth_explaining(study: Study) -> list[Measurement]:
     explained: dict[str, int] = defaultdict(int)
     for subject, _ in study.explanations:
         explained[subject] += 1
-    wanted = []
+    examples = []
     for card in cards(study):
         room = MOST_EXPLAINED - explained[card.subject]
         missing = [symptom.example for symptom in card.first if symptom.explanation is None]
-        wanted += missing[: max(0, room)]
-    return wanted
+        examples += missing[: max(0, room)]
+    return examples
 
 
 def symptoms(study: Study) -> list[Symptom]:
@@ -240,7 +241,7 @@ def symptoms(study: Study) -> list[Symptom]:
         if level_of(m).rank < _ROUNDING:
             groups[m.subject, m.op, m.dtype].append(m)
     measured = Measured(study)
-    alone = [each for some in groups.values() for each in _of_one_op(some, study, measured)]
+    alone = [each for group in groups.values() for each in _of_one_op(group, study, measured)]
     together: dict[tuple[object, ...], list[Symptom]] = defaultdict(list)
     for symptom in alone:
         cause, unexplained = symptom.cause, symptom.explanation is None
@@ -250,33 +251,37 @@ def symptoms(study: Study) -> list[Symptom]:
     joined = []
     for alike in together.values():
         first = min(alike, key=lambda symptom: symptom.badness)
-        some = (
-            *first.some,
-            *(each for symptom in alike if symptom is not first for each in symptom.some),
+        members = (
+            *first.measurements,
+            *(each for symptom in alike if symptom is not first for each in symptom.measurements),
         )
-        joined.append(replace(first, some=some, loss=max(symptom.loss for symptom in alike)))
+        joined.append(
+            replace(first, measurements=members, loss=max(symptom.loss for symptom in alike))
+        )
     return sorted(joined, key=lambda symptom: symptom.badness)
 
 
-def _of_one_op(some: list[Measurement], study: Study, measured: Measured) -> Iterator[Symptom]:
+def _of_one_op(
+    measurements: list[Measurement], study: Study, measured: Measured
+) -> Iterator[Symptom]:
     """The symptoms of one op on one seat in one format. What a more ordinary input already shows,
     as bad, is not repeated."""
     parts: dict[tuple[Input, float, str], list[Measurement]] = defaultdict(list)
-    for m in some:
+    for m in measurements:
         level = level_of(m)
         parts[input_of(m), level.rank, level.name].append(m)
     kept: list[tuple[Input, float, list[Measurement], list[Measurement]]] = []
-    for (kind, rank, _), mine in sorted(parts.items(), key=lambda item: item[0][:2]):
+    for (kind, rank, _), part in sorted(parts.items(), key=lambda item: item[0][:2]):
         covering = next((every for _, seen, _, every in kept if seen <= rank), None)
         if covering is None:
-            kept.append((kind, rank, mine, list(mine)))
+            kept.append((kind, rank, part, list(part)))
         else:
-            covering += mine
-    for kind, _, mine, every in kept:
+            covering += part
+    for kind, _, part, every in kept:
         every = [m for m in every if (input_of(m) is Input.EDGE) is (kind is Input.EDGE)]
-        explanations = (study.explanation_of(m) for m in mine)
+        explanations = (study.explanation_of(m) for m in part)
         explanation = next((m for m in explanations if m is not None), None)
-        yield Symptom(tuple(mine), kind, measured.loss(every), explanation)
+        yield Symptom(tuple(part), kind, measured.loss(every), explanation)
 
 
 def explains(record: Record, m: Measurement) -> bool:

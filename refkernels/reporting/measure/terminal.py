@@ -38,9 +38,9 @@ def terminal_table(
     parts: list[RenderableType] = [
         Text(words["space"].join(sentences if everything else sentences[:2]))
     ]
-    every = cards(study)
-    room = max(1, (height - _AROUND) // max(1, len(every)) - 1)
-    for card in every:
+    all_cards = cards(study)
+    room = max(1, (height - _AROUND) // max(1, len(all_cards)) - 1)
+    for card in all_cards:
         parts += _card(card, words, lang, None if everything else room)
     if not everything:
         parts += [Text(sentence) for sentence in settings_sentences(study, words)]

@@ -96,18 +96,18 @@ CAUSES: dict[str, Cause] = {
         _TORCH_AMP,
     ),
     "truncated_inputs": _cause(
-        "cuts its inputs off at {format} (rounds them toward zero) before it computes with them",
+        "truncates its inputs to {format} (rounds them toward zero) before it computes with them",
         "在计算之前把输入截断为 {format}（向零舍入）",
         "Convert with rounding to nearest, ties to even: its errors are half as large, and of both "
         "signs.",
-        "类型转换应采用最近偶数舍入：误差减半，且正负相抵。",
+        "类型转换应采用就近舍入（平局取偶）：误差减半，且不再偏向一侧。",
     ),
     "truncated_output": _cause(
-        "cuts its result off at {format} (rounds toward zero) instead of rounding it to nearest",
+        "truncates its result to {format} (rounds toward zero) instead of rounding it to nearest",
         "把结果截断为 {format}（向零舍入），而不是舍入到最近的数",
         "Convert with rounding to nearest, ties to even. If this is Triton's interpreter, whose "
-        "casts cut bits off, judge the compiled kernel instead.",
-        "类型转换应采用最近偶数舍入。若使用的是 Triton 的解释器（它的类型转换会直接截断），"
+        "casts truncate, judge the compiled kernel instead.",
+        "类型转换应采用就近舍入（平局取偶）。若使用的是 Triton 的解释器（它的类型转换会直接截断），"
         "请改用编译后的内核来评判。",
         "https://github.com/triton-lang/triton/pull/3811",
     ),
@@ -116,7 +116,7 @@ CAUSES: dict[str, Cause] = {
         "以 float16 累加",
         "Accumulate in float32. In PyTorch on CUDA two switches allow float16: "
         "torch.backends.cuda.matmul.allow_fp16_accumulation for the accumulator, "
-        "allow_fp16_reduced_precision_reduction for partial sums that are added up.",
+        "allow_fp16_reduced_precision_reduction for the reduction of partial sums.",
         "应当以 float32 累加。PyTorch 在 CUDA 上有两个开关允许使用 float16："
         "torch.backends.cuda.matmul.allow_fp16_accumulation 针对累加器，"
         "allow_fp16_reduced_precision_reduction 针对部分和的合并。",
@@ -127,7 +127,7 @@ CAUSES: dict[str, Cause] = {
         "以 bfloat16 累加",
         "Accumulate in float32. In PyTorch on CUDA "
         "torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction allows bfloat16 for "
-        "partial sums that are added up.",
+        "the reduction of partial sums.",
         "应当以 float32 累加。PyTorch 在 CUDA 上允许以 bfloat16 合并部分和的开关是 "
         "torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction。",
         _TORCH_CUDA,
@@ -146,14 +146,15 @@ CAUSES: dict[str, Cause] = {
     "naive_variance": _cause(
         "computes the variance as E[x²] - E[x]² in its working precision, which cancels",
         "在工作精度下以 E[x²] - E[x]² 计算方差，发生灾难性抵消",
-        "Compute the variance by two passes or by Welford's recurrence; until then, subtract a "
-        "rough mean from the input first.",
+        "Compute the variance by two passes or by Welford's recurrence; as a workaround, subtract "
+        "an approximate mean from the input first.",
         "改用两遍法或 Welford 递推计算方差；临时规避：先从输入中减去一个近似均值。",
     ),
     "folded_normalisation": _cause(
         "folds the normalisation into x·rstd - mean·rstd, which cancels where the mean is large",
         "把归一化折叠为 x·rstd - mean·rstd，均值较大时发生灾难性抵消",
-        "Compute (x - mean)·rstd; until then, subtract a rough mean from the input first.",
+        "Compute (x - mean)·rstd; as a workaround, subtract an approximate mean from the input "
+        "first.",
         "应当计算 (x - mean)·rstd；临时规避：先从输入中减去一个近似均值。",
     ),
     "low_precision_statistics": _cause(
@@ -164,7 +165,7 @@ CAUSES: dict[str, Cause] = {
         "请以 float32 保存统计量。",
     ),
     "truncated_statistics": _cause(
-        "cuts mean and rstd off at {format} (rounds them toward zero) before it uses them",
+        "truncates mean and rstd to {format} (rounds them toward zero) before it uses them",
         "在使用之前把均值和 rstd 截断为 {format}（向零舍入）",
         "Keep the statistics in float32.",
         "请以 float32 保存统计量。",
@@ -177,8 +178,8 @@ CAUSES: dict[str, Cause] = {
         "不仅 x，x - mean 也要加掩码：tl.where(mask, x - mean, 0)。",
     ),
     "padded_divisor": _cause(
-        "divides sums over a row of {n} by the length {padded} that its blocks are padded to",
-        "行长为 {n}，却用块填充后的长度 {padded} 去除各行的和",
+        "divides the sums over a row of {n} by the padded length, {padded}",
+        "行长为 {n}，各行之和却除以填充后的长度 {padded}",
         "Divide by the length of the row.",
         "应当除以行的实际长度。",
     ),
@@ -191,7 +192,7 @@ CAUSES: dict[str, Cause] = {
     "dropped_tail": _cause(
         "leaves the last {dropped} of {n} terms out of its sums",
         "求和时漏掉了 {n} 项中的最后 {dropped} 项",
-        "Add the terms that do not fill a block, too.",
+        "Add the terms of the last, partial block too.",
         "应当处理不足一块的剩余项。",
     ),
     "early_overflow": _cause(
@@ -260,10 +261,10 @@ CAUSES: dict[str, Cause] = {
         "https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/nn/BatchNorm2D_en.html",
     ),
     "swapped_momentum": _cause(
-        "weighs the running statistics with momentum and the batch with 1 - momentum, the other "
-        "way round",
+        "weights the running statistics by momentum and the batch by 1 - momentum, the other way "
+        "round",
         "滑动统计量乘以 momentum、批次统计量乘以 1 - momentum，与要求的相反",
-        "Pass 1 - momentum: PyTorch and OneFlow weigh the batch with it, PaddlePaddle, MindSpore "
+        "Pass 1 - momentum: PyTorch and OneFlow weight the batch by it, PaddlePaddle, MindSpore "
         "and Keras the old statistics.",
         "请传入 1 - momentum：PyTorch 与 OneFlow 以它为批次的权重，PaddlePaddle、MindSpore 与 "
         "Keras 以它为旧统计量的权重。",
@@ -312,7 +313,7 @@ CAUSES: dict[str, Cause] = {
         "除以了缩放因子，而不是乘以它",
         "Conventions differ: a scale that quantises is the inverse of the one that dequantises. "
         "Pass the inverse on one side.",
-        "约定不同：量化所用的缩放因子是反量化所用者的倒数。请在其中一边传入倒数。",
+        "约定不同：量化与反量化的缩放因子互为倒数。请在其中一边传入倒数。",
     ),
     "scales_swapped": _cause(
         "applies a's scales to the columns and b's to the rows",
@@ -362,13 +363,13 @@ CAUSES: dict[str, Cause] = {
     ),
     "first_tap_missing": _cause(
         "leaves the kernel's first tap out",
-        "漏掉了卷积核的第一个抽头（位置）",
+        "漏掉了卷积核的第一个位置",
         "Check where the loop over the taps begins.",
         "请检查遍历卷积核的循环从何处开始。",
     ),
     "last_tap_missing": _cause(
         "leaves the kernel's last tap out",
-        "漏掉了卷积核的最后一个抽头（位置）",
+        "漏掉了卷积核的最后一个位置",
         "Check where the loop over the taps ends.",
         "请检查遍历卷积核的循环到何处结束。",
     ),
@@ -382,7 +383,7 @@ CAUSES: dict[str, Cause] = {
         "convolves without dilation, from the same first tap",
         "忽略了空洞率（dilation），起始位置不变",
         "Check that dilation is passed, and that it multiplies the tap's index.",
-        "请检查 dilation 确实传入，并且与抽头下标相乘。",
+        "请检查 dilation 确实传入，并且与卷积核下标相乘。",
     ),
     "padding_at_front": _cause(
         "swaps the padding at the front and the padding at the end",
@@ -399,14 +400,14 @@ CAUSES: dict[str, Cause] = {
         "https://docs.pytorch.org/docs/stable/generated/torch.nn.Conv2d.html",
     ),
     "stride_ignored": _cause(
-        "reads the inputs of dweight one after the other instead of a stride apart",
+        "reads consecutive inputs for dweight, not inputs a stride apart",
         "计算 dweight 时逐个读取输入，而没有按步长（stride）间隔读取",
         "Multiply the place in dy by the stride: x[i * stride + k * dilation].",
         "dy 的下标应当乘以步长：x[i * stride + k * dilation]。",
     ),
     "narrow_col2im": _cause(
         "adds the taps' shares of dx one by one in the storage format",
-        "以存储格式逐个累加各抽头对 dx 的贡献",
+        "以存储格式逐个累加卷积核各位置对 dx 的贡献",
         "Add them in float32 and round once.",
         "应当以 float32 累加，最后只舍入一次。",
     ),
@@ -442,14 +443,14 @@ CAUSES: dict[str, Cause] = {
         "先放大过小的输入；范数为 0 处请自行决定梯度。",
     ),
     "gradient_to_first": _cause(
-        "gives the whole gradient to the first of several largest elements",
+        "gives the whole gradient to the first of several equal maxima",
         "有多个最大元素时，把全部梯度给了第一个",
         "Frameworks differ here: torch.max(dim=) does so, torch.amax shares evenly.",
         "各框架在此并不一致：torch.max(dim=) 如此，torch.amax 则平均分配。",
         "https://docs.pytorch.org/docs/stable/generated/torch.amax.html",
     ),
     "gradient_to_all": _cause(
-        "gives the whole gradient to each of several largest elements",
+        "gives the whole gradient to each of several equal maxima",
         "有多个最大元素时，每一个都得到了全部梯度",
         "Frameworks differ here: paddle.max does so, amax shares evenly.",
         "各框架在此并不一致：paddle.max 如此，amax 则平均分配。",
@@ -509,13 +510,13 @@ CAUSES: dict[str, Cause] = {
     "no_shift": _cause(
         "computes exp(x) without first subtracting the row's maximum, which overflows",
         "没有先减去该行的最大值就计算 exp(x)，会溢出",
-        "Compute exp(x - max(x)); until then, subtract the row's maximum from the input.",
+        "Compute exp(x - max(x)); as a workaround, subtract the row's maximum from the input.",
         "应当计算 exp(x - max(x))；临时规避：先从输入中减去各行的最大值。",
     ),
     "mean_shift": _cause(
         "subtracts the row's mean instead of its maximum before exp, which may overflow",
         "在 exp 之前减去的是该行的均值而不是最大值，可能溢出",
-        "Compute exp(x - max(x)); until then, subtract the row's maximum from the input.",
+        "Compute exp(x - max(x)); as a workaround, subtract the row's maximum from the input.",
         "应当计算 exp(x - max(x))；临时规避：先从输入中减去各行的最大值。",
     ),
     "clipped_exponent": _cause(
@@ -623,14 +624,14 @@ CAUSES: dict[str, Cause] = {
         "正确类别的损失应乘以 1 - e。",
     ),
     "label_wrapped": _cause(
-        "takes a label out of range modulo the number of classes: -1 is the last class",
+        "wraps labels out of range modulo the number of classes: -1 is the last class",
         "对越界的标签按类别数取模：-1 成为最后一类",
         "Check the labels; set those that are to be ignored to ignore_index.",
         "请检查标签；要忽略的标签应设为 ignore_index。",
     ),
     "invalid_label_ignored": _cause(
         "silently gives a loss of 0 to rows whose label is not a class",
-        "标签不属于任何类别的行，损失悄悄记为 0",
+        "标签不属于任何类别的行，损失被静默记为 0",
         "Check the labels before the loss: 0 <= label < classes.",
         "请在计算损失之前检查标签：0 <= 标签 < 类别数。",
     ),
@@ -641,13 +642,13 @@ CAUSES: dict[str, Cause] = {
         "请用很大的负数代替 -inf 作屏蔽，或直接取出标签对应的对数概率。",
     ),
     "softmax_twice": _cause(
-        "applies softmax to values that have been through it already",
-        "对已经过 softmax 的值又做了一次 softmax",
+        "applies softmax to probabilities, as if they were logits",
+        "把概率当作 logits，又做了一次 softmax",
         "Pass the logits to cross entropy, which includes the softmax.",
         "请把 logits 传给交叉熵；它自身已包含 softmax。",
     ),
     "no_softmax": _cause(
-        "takes logits for log-probabilities: there is no softmax",
+        "treats logits as log-probabilities: there is no softmax",
         "把 logits 当作对数概率：缺少 softmax",
         "Pass log_softmax(x) to nll, or use cross entropy.",
         "请把 log_softmax(x) 传给 nll，或改用交叉熵。",
@@ -704,7 +705,7 @@ CAUSES: dict[str, Cause] = {
         "adds up the slopes of relu(x) and of log(1 + e^-|x|), 0 and -1/2 where x is 0: its "
         "gradient there is too small by 1",
         "把 relu(x) 与 log(1 + e^-|x|) 的斜率相加，在 x = 0 处为 0 与 -1/2：该处的梯度小了 1",
-        "Compute sigmoid(x) - target; until then, pass pos_weight = 1.",
+        "Compute sigmoid(x) - target; as a workaround, pass pos_weight = 1.",
         "应当计算 sigmoid(x) - target；临时规避：传入 pos_weight = 1。",
     ),
     "log_of_sigmoid": _cause(
@@ -790,12 +791,12 @@ CAUSES: dict[str, Cause] = {
         "丢弃 attn_mask。",
     ),
     "mask_inverted": _cause(
-        "uses the keys that the mask leaves out, and leaves out those that it keeps",
-        "掩码取反：使用了应屏蔽的键，屏蔽了应保留的键",
-        "True means that the key takes part in scaled_dot_product_attention, and that it does not "
-        "in MultiheadAttention's masks: invert one of them.",
-        "在 scaled_dot_product_attention 中 True 表示该键参与计算，在 MultiheadAttention 的掩码中"
-        "则表示不参与：请把其中之一取反。",
+        "inverts the mask: keeps what it drops, and drops what it keeps",
+        "把掩码的含义弄反：保留了应丢弃的，丢弃了应保留的",
+        "Check what True means: the element is kept in dropout, and the key takes part in "
+        "scaled_dot_product_attention, but not in MultiheadAttention's masks.",
+        "请确认 True 的含义：在 dropout 中表示保留该元素，在 scaled_dot_product_attention 中"
+        "表示该键参与计算，在 MultiheadAttention 的掩码中则表示不参与。",
         _TORCH_SDPA,
         "https://docs.pytorch.org/docs/stable/generated/torch.nn.MultiheadAttention.html",
     ),
@@ -819,7 +820,7 @@ CAUSES: dict[str, Cause] = {
         "对被屏蔽的键加 -10000 而不是 -inf：当得分同样大，或整行都被屏蔽时，它们仍会参与计算",
         "Mask with -inf, or with the format's most negative number; fully masked rows need their "
         "own rule.",
-        "请用 -inf 或该格式的最小负数作掩码；整行都被屏蔽的情形需另行规定。",
+        "请用 -inf 或该格式最小的有限数作掩码；整行都被屏蔽的情形需另行规定。",
         "https://github.com/google-research/bert/blob/master/modeling.py",
     ),
     "mask_multiplied": _cause(
@@ -885,7 +886,7 @@ CAUSES: dict[str, Cause] = {
     "angles_in_float16": _cause(
         "computes the angles in float16: positions beyond 2048 are rounded, and their cosine is "
         "that of another angle",
-        "用 float16 计算角度：超过 2048 的位置会被舍入，余弦属于另一个角度",
+        "用 float16 计算角度：超过 2048 的位置会被舍入，得到的是另一个角度的余弦",
         "Compute position, frequency, cosine and sine in float32, and convert them at the end.",
         "位置、频率、余弦与正弦应以 float32 计算，最后再转换。",
         "https://github.com/EleutherAI/gpt-neox/issues/1003",
@@ -893,7 +894,7 @@ CAUSES: dict[str, Cause] = {
     "angles_in_bfloat16": _cause(
         "computes the angles in bfloat16: positions beyond 256 are rounded, and their cosine is "
         "that of another angle",
-        "用 bfloat16 计算角度：超过 256 的位置会被舍入，余弦属于另一个角度",
+        "用 bfloat16 计算角度：超过 256 的位置会被舍入，得到的是另一个角度的余弦",
         "Compute position, frequency, cosine and sine in float32, and convert them at the end.",
         "位置、频率、余弦与正弦应以 float32 计算，最后再转换。",
         "https://github.com/huggingface/transformers/pull/29285",
@@ -919,13 +920,13 @@ CAUSES: dict[str, Cause] = {
     ),
     "duplicates_overwritten": _cause(
         "keeps the last gradient of an index that occurs several times instead of adding them up",
-        "同一下标多次出现时只保留最后一个梯度，而没有累加",
+        "同一索引多次出现时只保留最后一个梯度，而没有累加",
         "Add them: np.add.at, index_add or an atomic add, not an assignment.",
         "应当累加：np.add.at、index_add 或原子加，而不是赋值。",
     ),
     "duplicates_averaged": _cause(
         "divides an index's gradient by how often it occurs",
-        "把某个下标的梯度除以它出现的次数",
+        "把某个索引的梯度除以它出现的次数",
         "Turn scale_grad_by_freq off.",
         "请关闭 scale_grad_by_freq。",
     ),
@@ -962,7 +963,7 @@ CAUSES: dict[str, Cause] = {
     ),
     "constant_gate": _cause(
         "treats the gate, the factor beside x, as a constant in the backward pass",
-        "在反向传播中把门（x 的系数）当作常数",
+        "在反向传播中把门控（x 的系数）当作常数",
         "Let the gradient flow through it: dx = dy (gate + x gate').",
         "让梯度也通过它传播：dx = dy (gate + x gate')。",
     ),
@@ -1004,7 +1005,7 @@ CAUSES: dict[str, Cause] = {
     ),
     "sign_error": _cause(
         "gives the right result with the wrong sign",
-        "结果的符号相反",
+        "结果的数值正确，但符号相反",
         *_REPORT,
     ),
     "permuted": _cause(
@@ -1019,7 +1020,7 @@ CAUSES: dict[str, Cause] = {
         *_REPORT,
     ),
     "corrupted_elements": _cause(
-        "is wrong in {wrong} of its elements, singly, and right in all others",
+        "is wrong in {wrong} scattered elements and right in all others",
         "有 {wrong} 个零散的元素错误，其余全部正确",
         "Run it again: if other elements are wrong then, suspect a data race or the memory.",
         "请再运行一次：如果出错的元素变了，可能是数据竞争或内存故障。",

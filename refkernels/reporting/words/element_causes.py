@@ -105,7 +105,7 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
     "other_dropout_convention": (
         "scales in inference what should be scaled in training, or the other way round",
         "把训练时的缩放放到了推理时，或者相反",
-        "Choose one convention: Paddle calls them upscale_in_train, PyTorch's, and "
+        "Choose one convention. Paddle's names are upscale_in_train (PyTorch's convention) and "
         "downscale_in_infer.",
         "请统一约定：Paddle 称之为 upscale_in_train（与 PyTorch 相同）和 downscale_in_infer。",
     ),
@@ -126,12 +126,6 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
         "以 float64 计算，缩放系数 1 / (1 - p) 却只有 float32 精度",
         "Compute 1 / (1 - p) in float64.",
         "应当以 float64 计算 1 / (1 - p)。",
-    ),
-    "mask_inverted": (
-        "keeps what the mask drops, and drops what it keeps",
-        "把掩码的含义弄反：保留了应丢弃的，丢弃了应保留的",
-        "Pass the mask of the elements to keep.",
-        "掩码应标记保留的元素。",
     ),
     "clipped_per_tensor": (
         "clips each tensor by its own norm instead of all tensors by their global norm",
@@ -253,7 +247,7 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
     ),
     "gate_swapped": (
         "uses the second input as the gate: silu(b) a",
-        "把第二个输入当作门：silu(b) a",
+        "把第二个输入当作门控：silu(b) a",
         "Swap the two halves of the projection.",
         "请交换投影结果的两半。",
     ),
@@ -267,6 +261,6 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
         "computes gelu(a) b, which is GEGLU",
         "计算的是 gelu(a) b，即 GEGLU",
         "Use silu for the gate, or compare with GEGLU.",
-        "门应当使用 silu；若本意如此，请与 GEGLU 比较。",
+        "门控应当使用 silu；若本意如此，请与 GEGLU 比较。",
     ),
 }

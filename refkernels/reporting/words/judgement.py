@@ -25,32 +25,32 @@ VERDICTS: dict[str, dict[str, str]] = {
 }
 REASONS: dict[str, dict[str, str]] = {
     "en": {
-        "answers_zeros": "it answers zeros, whatever the inputs are",
-        "answers_constant": "it answers one constant, whatever the inputs are",
-        "answers_input": "it answers its input",
-        "answers_memory": "it answers what the memory held before",
-        "answers_nan": "it answers NaN, whatever the inputs are",
-        "stale_answer": "it answers new content with an earlier answer",
+        "answers_zeros": "it returns zeros, whatever the inputs are",
+        "answers_constant": "it returns one constant, whatever the inputs are",
+        "answers_input": "it returns its input",
+        "answers_memory": "it returns what its memory held before the call",
+        "answers_nan": "it returns NaN, whatever the inputs are",
+        "stale_answer": "it returns an earlier answer for new inputs",
         "turns_wrong": "it is right in the first calls of a process and wrong in later ones",
         "writes_inputs": "it changes its inputs",
-        "no_plain_array": "it returns something that is no plain array",
-        "outside_memory": "it touches memory outside of its arrays",
+        "no_plain_array": "it returns something other than a plain array",
+        "outside_memory": "it touches memory outside its arrays",
         "lower_precision": "every wrong answer is right for {format}: {way}",
         "no_answer": "it gives no answer ({status}: {reason})",
-        "unwritten": "{wrong} elements of {output} were never written, or hold what lies beside "
+        "unwritten": "{wrong} elements of {output} were never written, or come from memory beside "
         "the inputs",
-        "wrong_shape": "{output} has shape {got}, and {right} is right",
-        "wrong_dtype": "{output} is {got}, and {right} is right",
-        "wrong_missing": "it gives no {output}",
-        "wrong_special": "{wrong} of {elements} elements of {output} are NaN, infinite or finite "
-        "on one side only: at {index} {got}, and {right} is right",
+        "wrong_shape": "{output} has shape {got} instead of {right}",
+        "wrong_dtype": "{output} is {got} instead of {right}",
+        "wrong_missing": "it returns no {output}",
+        "wrong_special": "{wrong} of {elements} elements of {output} have the wrong special value: "
+        "at {index} {got} instead of {right}",
         "wrong_bound": "{wrong} of {elements} elements of {output} are beyond the bound: "
-        "at {index} {got}, and {right} is right, {over_bound} times the bound",
-        "wrong_bits": "{wrong} of {elements} elements of {output} differ where every right order "
-        "of sums gives the same bits: at {index} {got}, and {right} is right",
-        "wrong_invariant": "{output} violates what mathematics demands: at {index} {got}",
+        "at {index} {got} instead of {right}, {over_bound} times the bound",
+        "wrong_bits": "{wrong} of {elements} elements of {output} differ, although every order of "
+        "summation gives the same bits: at {index} {got} instead of {right}",
+        "wrong_invariant": "{output} violates a property of every right answer: at {index} {got}",
         "too_few_families": "only {families} families of inputs reject every decoy",
-        "declines": "it declines inputs that it must take ({reason})",
+        "declines": "it declines inputs that it must accept ({reason})",
     },
     "zh": {
         "answers_zeros": "无论输入是什么都返回零",
@@ -69,23 +69,23 @@ REASONS: dict[str, dict[str, str]] = {
         "wrong_shape": "{output} 的形状是 {got}，应为 {right}",
         "wrong_dtype": "{output} 的类型是 {got}，应为 {right}",
         "wrong_missing": "没有给出 {output}",
-        "wrong_special": "{output} 的 {elements} 个元素中有 {wrong} 个"
-        "只在一侧为 NaN、无穷或有限数：{index} 处为 {got}，应为 {right}",
+        "wrong_special": "{output} 的 {elements} 个元素中有 {wrong} 个特殊值错误："
+        "{index} 处为 {got}，应为 {right}",
         "wrong_bound": "{output} 的 {elements} 个元素中有 {wrong} 个超出误差界："
         "{index} 处为 {got}，应为 {right}，是误差界的 {over_bound} 倍",
-        "wrong_bits": "任何正确的求和顺序都得到相同的位，"
+        "wrong_bits": "以任何顺序求和都应逐位相同，"
         "而 {output} 的 {elements} 个元素中有 {wrong} 个不同：{index} 处为 {got}，应为 {right}",
-        "wrong_invariant": "{output} 违反了数学性质：{index} 处为 {got}",
+        "wrong_invariant": "{output} 违反了正确结果必有的性质：{index} 处为 {got}",
         "too_few_families": "只有 {families} 类输入能拒绝所有诱饵",
-        "declines": "拒绝了必须接受的输入（{reason}）",
+        "declines": "拒绝处理必须接受的输入（{reason}）",
     },
 }
 WORDS: dict[str, dict[str, str]] = {
     "en": {
-        "inputs": "its inputs are rounded to it",
-        "cut": "its inputs are cut to it",
+        "inputs": "its inputs are rounded to that format",
+        "cut": "its inputs are truncated to that format",
         "results": "its results are numbers of that format",
-        "flushed": "its subnormal numbers are zeros",
+        "flushed": "it flushes subnormal numbers to zero",
         "of": "{kernel} as {op} {direction} in {dtype}: {verdict}",
         "because": "because {reason} ({challenge})",
         "because_alone": "because {reason}",
@@ -93,7 +93,7 @@ WORDS: dict[str, dict[str, str]] = {
         "cause": "explain: the kernel {says} ({confidence})",
         "shown": "shown on {challenges} challenges, {telling} of which reject every decoy, "
         "with axes of up to {longest} elements",
-        "killed": "{killed} of {all} wrong kernels are refused by these inputs",
+        "killed": "these inputs refuse {killed} of {all} wrong kernels",
         "alive": "not refused: {names}",
         "smallest": "the smallest error that would have been seen: {outputs}",
         "of_output": "{ulp} ulp in {output}",
@@ -102,9 +102,9 @@ WORDS: dict[str, dict[str, str]] = {
         "axes": "for these numbers of leading axes only (it raises an exception with others): "
         "{axes}",
         "not_deterministic": "equal inputs do not give equal bits",
-        "returns_input": "an output lies in an input's memory",
+        "returns_input": "an output shares memory with an input",
         "unguarded": "no guard pages on this device",
-        "not_timed": "it was not timed: the calls for the clock gave no answer",
+        "not_timed": "it was not timed: the timed calls gave no answer",
         "timed": "{seconds} a call, the median of {calls} judged calls on {inputs}",
         "replay": "replay",
         "families": "family | asked | reject every decoy",
@@ -113,40 +113,40 @@ WORDS: dict[str, dict[str, str]] = {
         "join": ", ",
         "covered:op": "{function} is covered: {op}",
         "covered:exact": "{function} is covered: it rounds nothing",
-        "covered:unknown": "{function} is not covered: there is no oracle of it",
+        "covered:unknown": "{function} is not covered: there is no oracle for it",
         "task:unknown": "A candidate is not judged: a function of its Model is not covered.",
         "task:none": "A candidate is not judged: its Model calls nothing that rounds.",
-        "task:several": "A candidate is not judged: its Model is more than one function, whose "
-        "truth together has no oracle.",
+        "task:several": "A candidate is not judged: its Model calls several functions, and there "
+        "is no oracle for their composition.",
         "task:parameters": "A candidate is not judged: its Model has parameters of its own, and "
-        "judge gives all inputs itself.",
+        "judge supplies all inputs.",
         "task:inputs": "A candidate is not judged: its Model takes other inputs than the op.",
-        "task:other": "The candidate is not judged: the Model itself is not right as this op, "
-        "whose definition is another one here.",
+        "task:other": "The candidate is not judged: the Model itself is wrong as this op, whose "
+        "definition differs here.",
         "board": "Which of these kernels are right, and how fast they are",
         "lead": "{right} of {all} kernels are right.",
         "right_ones": "Right, by time",
         "others": "Not right",
         "group": "{op} {direction}, {dtype}, on {inputs}",
         "untimed": "no time",
-        "columns": "kernel | time a call | beside the fastest | wrong kernels refused | "
+        "columns": "kernel | time per call | relative to the fastest | wrong kernels refused | "
         "smallest error seen",
         "refusals": "kernel | op | verdict | why",
         "no_right": "None.",
         "no_refused": "None.",
         "read_board": "How to read this",
-        "clock": "A time is the median of calls apart from the judging, by the judge's clock: it "
-        "includes the way into the kernel's process and out of it, the same for every kernel of "
-        "a group. Each call has other content, and its answer is judged.",
-        "wrong_refused": "Wrong kernels refused: of the wrong kernels that are made from the op, "
-        "those that a kernel's challenges refuse. The smallest error seen: what would have been "
-        "noticed in some element, in ulp.",
+        "clock": "A time is the median of separate calls, by the judge's clock. It includes the "
+        "round trip to the kernel's process, the same for every kernel of a group. Each call has "
+        "other content, and its answer is judged.",
+        "wrong_refused": "Wrong kernels refused: how many of the wrong kernels that are made from "
+        "the op these challenges refuse. The smallest error seen: the smallest in ulp that would "
+        "have shown in some element.",
     },
     "zh": {
         "inputs": "输入被舍入到该格式",
         "cut": "输入被截断到该格式",
         "results": "结果都是该格式的数",
-        "flushed": "次正规数被当作零",
+        "flushed": "次正规数被刷新为零",
         "of": "{kernel}（{op} {direction}，{dtype}）：{verdict}",
         "because": "原因：{reason}（{challenge}）",
         "because_alone": "原因：{reason}",
@@ -157,14 +157,14 @@ WORDS: dict[str, dict[str, str]] = {
         "alive": "未被拒绝：{names}",
         "smallest": "能察觉的最小误差：{outputs}",
         "of_output": "{output} 为 {ulp} ulp",
-        "declined": "拒绝了部分输入：{families}",
+        "declined": "拒绝处理部分输入：{families}",
         "lengths": "仅限以下长度：{lengths}",
         "axes": "仅限以下前导轴数（其他轴数会引发异常）：{axes}",
-        "not_deterministic": "相同输入得不到相同的位",
-        "returns_input": "输出位于输入的内存中",
+        "not_deterministic": "相同的输入，结果并不逐位相同",
+        "returns_input": "输出与输入共用内存",
         "unguarded": "该设备上没有保护页",
-        "not_timed": "未能计时：计时调用没有给出答案",
-        "timed": "每次调用 {seconds}（{calls} 次经检验的调用的中位数，输入 {inputs}）",
+        "not_timed": "未能计时：计时调用没有返回结果",
+        "timed": "每次调用 {seconds}（{calls} 次调用的中位数，结果均经检验，输入 {inputs}）",
         "replay": "重现",
         "families": "类别 | 题数 | 能拒绝所有诱饵",
         "mutants": "这些输入能拒绝的错误实现",
@@ -175,10 +175,10 @@ WORDS: dict[str, dict[str, str]] = {
         "covered:unknown": "{function} 不在检验范围内：没有对应的参考算子",
         "task:unknown": "候选实现未经检验：其 Model 调用了不在检验范围内的函数。",
         "task:none": "候选实现未经检验：其 Model 没有产生舍入的调用。",
-        "task:several": "候选实现未经检验：其 Model 由多个函数组成，整体的真值没有参考算子。",
+        "task:several": "候选实现未经检验：其 Model 由多个函数组合而成，没有对应的参考算子。",
         "task:parameters": "候选实现未经检验：其 Model 自带参数，而 judge 自行给出全部输入。",
         "task:inputs": "候选实现未经检验：其 Model 的输入与该算子不同。",
-        "task:other": "候选实现未经检验：Model 本身作为该算子不正确，其定义与此处不同。",
+        "task:other": "候选实现未经检验：Model 本身就不符合该算子，两者定义不同。",
         "board": "这些实现哪些正确，速度如何",
         "lead": "{all} 个实现中有 {right} 个正确。",
         "right_ones": "正确的实现，按时间排序",
@@ -190,10 +190,10 @@ WORDS: dict[str, dict[str, str]] = {
         "no_right": "无。",
         "no_refused": "无。",
         "read_board": "如何阅读",
-        "clock": "时间是检验之外若干次调用的中位数，由检验方的时钟测得，"
-        "包含进出该实现进程的开销，同组实现相同。每次调用的内容都不同，其答案都经过检验。",
+        "clock": "时间是另外若干次调用的中位数，由检验方计时，"
+        "包含与该实现所在进程往返通信的开销；同组各实现的开销相同。每次调用的输入都不同，结果都经过检验。",
         "wrong_refused": "被拒绝的错误实现：由该算子构造的错误实现中，被这些题目拒绝的数目。"
-        "能察觉的最小误差：某个元素上会被发现的误差，以 ulp 计。",
+        "能察觉的最小误差：至少会在某个元素上被发现的最小误差，以 ulp 计。",
     },
 }
 

@@ -2,8 +2,8 @@
 English and in Chinese, and what to do."""
 
 _EXPECTED = (
-    "Both definitions are in use: choose one, and compare like with like.",
-    "两种定义都有人使用：请选定其一，再作同类比较。",
+    "Both definitions are in use: choose one for both sides.",
+    "两种定义都有人使用：请选定其一，两边一致后再比较。",
 )
 _SAME_DECAY = (
     "Choose the same kind of weight decay on both sides: Adam's is coupled, AdamW's is not.",
@@ -18,8 +18,8 @@ OPTIMIZERS: dict[str, tuple[str, str, str, str]] = {
         "选用 float32 能精确表示的数（例如 1 - 2**-10），或在比较时计入这一偏差。",
     ),
     "float32_powers": (
-        "computes the bias corrections from powers of the betas that it multiplies up in float32",
-        "偏差修正取自以 float32 逐步相乘的 beta 幂",
+        "computes the bias corrections from powers of the betas that are multiplied up in float32",
+        "偏差修正所用的 beta 的幂以 float32 逐步相乘得到",
         "Compute 1 - beta**step in float64.",
         "应当以 float64 计算 1 - beta**step。",
     ),
@@ -187,7 +187,8 @@ OPTIMIZERS: dict[str, tuple[str, str, str, str]] = {
     "eps_inside_in_tail": (
         "adds eps inside the root for the last n mod 8 elements, and outside for the others",
         "最后 n mod 8 个元素把 eps 加在根号内，其余元素加在根号外",
-        "Report it as a bug, with the script of this answer; until then make n a multiple of 8.",
+        "Report it as a bug, with the script of this answer; as a workaround, make n a multiple "
+        "of 8.",
         "请附上本答复中的脚本，作为缺陷上报；临时规避：使 n 为 8 的倍数。",
     ),
     "lr_decay_ignored": (
@@ -199,7 +200,7 @@ OPTIMIZERS: dict[str, tuple[str, str, str, str]] = {
     "betas_exchanged": (
         "swaps the two betas",
         "把两个 beta 弄反了",
-        "Lion steps by the mixture with beta1, and keeps that with beta2.",
-        "Lion 按 beta1 的混合更新参数，按 beta2 的混合保存动量。",
+        "Lion steps by the average with beta1, and keeps the average with beta2 as its momentum.",
+        "Lion 以 beta1 的加权平均更新参数，以 beta2 的加权平均更新动量。",
     ),
 }

@@ -79,7 +79,7 @@ _WORDS: dict[str, tuple[str, str]] = {
         "{who} changes the bits of {base} in {share} of the outputs: {ops}.",
         "{who} 使 {base} 的 {share} 输出的位发生变化：{ops}。",
     ),
-    "settings_keep": ("No bit is changed by {who}.", "{who} 不改变任何一位。"),
+    "settings_keep": ("{who} changes no bit.", "{who} 不改变结果的任何一位。"),
     "depend:run_to_run": ("the run ({who})", "每次运行（{who}）"),
     "depend:position": ("the position in the array ({who})", "在数组中的位置（{who}）"),
     "depend:batch": ("the batch around an element ({who})", "所在的批（{who}）"),
@@ -122,7 +122,7 @@ _WORDS: dict[str, tuple[str, str]] = {
         "请上报：普通输入下超出舍入误差。本项目的公式：框架没有该算子，由本项目用其他算子组合而成。"
         "设计如此或有文档说明：两种定义都在使用，或有文档说明的开关。"
         "在误差界之内：算子的已命名形式允许，但误差超过朴素循环的 4 倍。极端情形：输入或精确答案是 "
-        "NaN、无穷、次正规数，或大到平方超出该格式，或条件数之大使一位数字也不剩。",
+        "NaN、无穷、次正规数，或大到平方超出该格式，或条件数大到没有一位数字可信。",
     ),
     "it": ("it {says} ({confidence})", "{says}（{confidence}）"),
     "maybe": ("perhaps it {says} ({confidence})", "可能{says}（{confidence}）"),
@@ -278,15 +278,15 @@ _WORDS: dict[str, tuple[str, str]] = {
     # rounding, plots
     "rounding": ("Is it rounding?", "这是舍入误差吗？"),
     "rounding_note": (
-        "How much an algorithm may err in a limited precision depends on the inputs. For each "
+        "How much an algorithm may err in limited precision depends on the inputs. For each "
         "result this report computes a bound: the largest error that the named forms of the op can "
         "make in that precision on exactly these inputs, with sums in any order. Error / bound up "
         "to 1 is rounding; above 1 no order of summation explains it. A library's own functions "
         "(exp, sin, erf) are held to a declared library limit instead. Error / plain compares the "
         "error with that of the textbook loop on the same data.",
-        "在有限精度下允许多大误差取决于输入。本报告为每个结果计算误差界：算子的已命名形式在该精度、"
-        "恰好这些输入、任意求和顺序下可能产生的最大误差。误差/误差界不超过 1 即舍入；超过 1，"
-        "则任何求和顺序都无法解释。库函数（exp、sin、erf）则以声明的库函数限度衡量。"
+        "有限精度下允许多大误差，取决于输入。本报告为每个结果计算误差界：在该精度下，以这些输入、"
+        "任意求和顺序计算算子的已命名形式，可能产生的最大误差。误差/误差界不超过 1 即舍入误差；"
+        "超过 1，则任何求和顺序都无法解释。库函数（exp、sin、erf）则以声明的库函数限度衡量。"
         "误差/朴素算法误差是与教科书循环在同样数据上的误差之比。",
     ),
     "misleads": (
@@ -296,7 +296,7 @@ _WORDS: dict[str, tuple[str, str]] = {
         "精确答案几乎相消时，单看 ulp 误差会产生误导：{place} 在 {case} 中相差 {ulp}，"
         "但条件数为 {condition}，只是误差界的 {bound}。",
     ),
-    "growth": ("How the error grows, how it is spread", "误差如何增长、如何分布"),
+    "growth": ("How the error grows and how it is distributed", "误差如何增长、如何分布"),
     "growth_note": (
         "A line that climbs in ulp but stays flat as error / bound is conditioning: the problem "
         "gets harder, not the algorithm worse.",
@@ -305,11 +305,11 @@ _WORDS: dict[str, tuple[str, str]] = {
     # agreement
     "agreement": ("Who agrees with whom, bit for bit", "谁与谁逐位相同"),
     "agreement_note": (
-        "Share of results whose bits are equal, below it the largest absolute difference; those "
-        "that agree least come first. Agreement is not accuracy: two frameworks can share one "
-        "error. Formulas in a framework's ops are compared only in the JSON.",
+        "Share of results whose bits are equal, below it the largest absolute difference; the "
+        "least agreement comes first. Agreement is not accuracy: two frameworks can share one "
+        "error. Formulas composed of a framework's ops are compared only in the JSON.",
         "逐位相同的比例，其下为最大绝对差；最不一致的在前。一致不等于准确：两个框架可能有同样的错误。"
-        "用框架算子写成的公式之间的比较只在 JSON 中。",
+        "由框架算子组合而成的公式，其比较只在 JSON 中。",
     ),
     "case_by_case": (
         "{op}, case by case: who gives the same bits",
@@ -320,9 +320,9 @@ _WORDS: dict[str, tuple[str, str]] = {
     # invariance, certainty, not run
     "invariance": ("Are the bits always the same?", "结果的位总是相同吗？"),
     "invariance_note": (
-        "The same element, computed again in another setting. ✓: the bits stayed in every check. "
-        "✗: they changed in this many elements.",
-        "同一元素在另一种设置下重新计算。✓：每次检查都逐位相同。✗：有这么多元素改变。",
+        "The same element, computed again in another setting. ✓: equal bits in every check. "
+        "✗: the number of elements whose bits changed.",
+        "同一元素在另一种设置下重新计算。✓：每次检查都逐位相同。✗：改变的元素数目。",
     ),
     "first_broken": ("For example", "例如"),
     "property": ("property", "性质"),
@@ -330,7 +330,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "certainty_note": (
         "Which tier of the oracle answered how many elements (each case once), the cheapest first, "
         "and the widest uncertainty of an error in ulp.",
-        "真值的各级算法各回答了多少元素（每个用例计一次，代价最低的在前），以及 ulp 误差的最大"
+        "各级真值算法分别算出了多少元素（每个用例计一次，代价最低的在前），以及 ulp 误差的最大"
         "不确定度。",
     ),
     "where": ("op, pass, format", "算子、方向、格式"),
@@ -359,14 +359,14 @@ _WORDS: dict[str, tuple[str, str]] = {
     "mean:exact": (
         "The real-number function of the inputs as given, enclosed in a certified interval: no "
         "framework is taken as the truth.",
-        "以给定输入计算的实数函数值，由经过验证的区间包住：不以任何框架为真值。",
+        "给定输入下实数函数的值，包含在经过验证的区间内：不以任何框架为真值。",
     ),
     "term:ulp": ("ulp", "ulp"),
     "mean:ulp": (
         "The spacing of the format's numbers at the exact value z: 2^(max(⌊log₂|z|⌋, emin) − p "
         "+ 1) with p bits. An error in ulp is (result − z) / ulp(z), fractional. From 2^p / 4 ulp "
         "on no digit is right, and the page says so. Where z is 0, error / bound decides.",
-        "格式在精确值 z 处的数间距：2^(max(⌊log₂|z|⌋, emin) − p + 1)，p 为有效位数。"
+        "该格式在精确值 z 处相邻两数的间距：2^(max(⌊log₂|z|⌋, emin) − p + 1)，p 为有效位数。"
         "ulp 误差为 (结果 − z) / ulp(z)，可为小数。达到 2^p / 4 ulp 即没有一位数字正确。"
         "z 为 0 处以误差/误差界判定。",
     ),
@@ -389,7 +389,8 @@ _WORDS: dict[str, tuple[str, str]] = {
     "mean:ordinary": (
         "Inputs and exact answer are normal numbers, or 0, whose squares the format holds, and the "
         "case's median condition number costs less than half of the digits.",
-        "输入和精确答案是正规数或 0，其平方仍在格式范围内，且条件数的中位数损失的数字不到一半。",
+        "输入和精确答案是正规数或 0，其平方仍在格式范围内，且该用例条件数的中位数造成的"
+        "数字损失不到一半。",
     ),
     "term:pass": ("forward, backward", "forward、backward"),
     "mean:pass": (

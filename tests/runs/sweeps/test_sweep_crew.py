@@ -38,7 +38,7 @@ def test_a_worker_that_dies_takes_nothing_with_it(tmp_path: Path) -> None:
 
 
 def test_an_executor_that_breaks_while_it_starts_a_worker_is_replaced() -> None:
-    """Its pipes close under a starting worker (an OSError); asked again, it tells that it broke."""
+    """Its pipes close under a starting worker (an OSError); the next call says that it broke."""
 
     class Breaking(ThreadPoolExecutor):
         begun = 0

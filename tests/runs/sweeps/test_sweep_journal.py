@@ -1,4 +1,4 @@
-"""The journal: what is done is kept, whole or not at all, and never continued as something else."""
+"""The journal keeps finished chunks, whole or not at all; no other sweep continues it."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Judging: the vectorised kernel says exactly what the careful one says, whatever is planted."""
+"""The vectorised judge gives exactly the counts of the careful one, whatever is planted."""
 
 from dataclasses import replace
 from typing import Any
@@ -184,7 +184,7 @@ def test_a_step_against_the_exact_values_is_counted_once_and_its_place_kept() ->
      ("tanh", 0x41400000), ("erf", 0x40A00000), ("sin", 0x3FC90F00), ("log", 0x3F7FFFC0)],
 )  # fmt: skip
 def test_every_step_against_the_exact_values_is_counted(name: str, start: int, tier: str) -> None:
-    """Also where the values differ by less than float64 tells, or underflow it."""
+    """Also where the values differ by less than float64's resolution, or underflow in it."""
     op, span = op_named(name), Span(start, start + 200)
     got = np.random.default_rng(start).choice(np.array([0.5, 0.75, 1.0], np.float32), 200)
     x = patterns.values_of(np.arange(span.start, span.stop), formats.BINARY32).tolist()

@@ -1,4 +1,4 @@
-"""Patterns: every input has one, and a range holds what its words say."""
+"""Every input has a pattern, and a range holds exactly the inputs that its text describes."""
 
 import numpy as np
 import pytest

@@ -42,28 +42,30 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Cla
     named where enough rows distinguish it from them or the output is wrong.
     """
     family: list[evidence.Tried] = []
-    honest: dict[str, list[Array]] = {name: [] for name in outputs}
+    faultless: dict[str, list[Array]] = {name: [] for name in outputs}
     open_ = set(outputs)
     for model, threads, answer in _answers(problem, list(outputs)):
-        for name in [name for name in answer if name in (honest if model.cause is None else open_)]:
+        for name in [
+            name for name in answer if name in (faultless if model.cause is None else open_)
+        ]:
             got, bits = outputs[name], answer[name]
             if bits.shape != got.shape or bits.dtype != got.dtype:
                 continue
             if name in _SUMS_ALONE and model.cause in _AFTER_SUMS:
                 continue
-            tried = evidence.tried(_claim(model, threads, name, bits), fits[name], got)
+            trial = evidence.tried(_claim(model, threads, name, bits), fits[name], got)
             if model.cause is None:
-                if tried.fits:
-                    tried = tried.beside(_shuffled(problem, model, threads, name, bits))
-                honest[name].append(bits)
-                if tried.share == 1.0:
+                if trial.fits:
+                    trial = trial.beside(_order_agreement(problem, model, threads, name, bits))
+                faultless[name].append(bits)
+                if trial.share == 1.0:
                     open_.discard(name)
-            elif tried.share == 1.0:
-                tried = tried.against(_nearest(bits, honest[name], name))
+            elif trial.share == 1.0:
+                trial = trial.against(_nearest(bits, faultless[name], name))
             elif model in NUMERICAL and not fits[name].ordinary:
-                tried = _alike(problem, got, tried)
-            family.append(tried)
-    alike = {name: _alike_to(outputs[name], honest[name], name) for name in outputs}
+                trial = _alike_by_size(problem, got, trial)
+            family.append(trial)
+    alike = {name: _chance_agreement(outputs[name], faultless[name], name) for name in outputs}
     claims = evidence.nearest(family, beside_fits=True)
     return [claim.beside(alike[claim.output][claim.cause in HARMLESS]) for claim in claims]
 
@@ -103,27 +105,29 @@ def _answers(problem: Problem, wanted: list[str]) -> Iterator[tuple[Model, int, 
                 yield model, threads, answer
 
 
-def _nearest(bits: Array, honest: list[Array], name: str) -> Array | None:
+def _nearest(bits: Array, faultless: list[Array], name: str) -> Array | None:
     """The faultless model's answer that differs from these bits in the fewest rows."""
     rows = name in _ROWS
-    return min(honest, key=lambda answer: evidence.apart(bits, answer, rows), default=None)
+    return min(faultless, key=lambda answer: evidence.apart(bits, answer, rows), default=None)
 
 
-def _alike_to(got: Array, honest: list[Array], name: str) -> tuple[float, float]:
-    """How often a faultless model has the kernel's bits of a unit, without those that have them
-    all. For candidates with a fault, which are held against the nearest of them, the mean over the
-    listed models; for orders of summation, one of these in all units, or an estimate for any model
-    by the rule of succession, as the list of right orders is incomplete, whichever is more.
+def _chance_agreement(got: Array, faultless: list[Array], name: str) -> tuple[float, float]:
+    """How often a faultless model has the kernel's bits of a unit, models that have all bits aside.
+
+    First for candidates with a fault, which are compared with the nearest faultless model: the mean
+    over the listed models. Then for orders of summation: the larger of the same frequency for one
+    model in all units, and of an estimate for any model by the rule of succession, because the
+    list of right orders is incomplete.
     """
-    distinct = {answer.tobytes(): answer for answer in honest}.values()
+    distinct = {answer.tobytes(): answer for answer in faultless}.values()
     units = _units(got, name)
-    wrong = [evidence.apart(got, answer, name in _ROWS) for answer in distinct]
-    shares = [1.0 - n / units for n in wrong if n]
+    differing = [evidence.apart(got, answer, name in _ROWS) for answer in distinct]
+    shares = [1.0 - n / units for n in differing if n]
     any_model = (sum(shares) + 1.0) / (len(shares) + 2.0)
     return evidence.agreement(shares), max(evidence.agreement(shares, units), any_model)
 
 
-def _shuffled(problem: Problem, model: Model, threads: int, name: str, bits: Array) -> float:
+def _order_agreement(problem: Problem, model: Model, threads: int, name: str, bits: Array) -> float:
     """How often the model keeps its bits of a unit when the terms of its sums come in other orders:
     the rows, for a gradient of a parameter; the columns, for a row's results. No list has every
     order, and an unlisted one shares many bits of few rows. 0 where orders hardly matter: then they
@@ -135,15 +139,15 @@ def _shuffled(problem: Problem, model: Model, threads: int, name: str, bits: Arr
     shares = []
     for _ in range(_ORDERS):
         order = rng.permutation(x.size // columns if summed else columns)
-        moved = {
+        permuted = {
             k: (a if summed and len(a) < len(order) else a[order] if summed else a[:, order])
             for k, a in flat.items()
         }
-        given = {k: a.reshape(problem.inputs[k].shape) for k, a in moved.items()}
-        again = model.run(given, params, problem.direction, problem.format)[name]
+        inputs = {k: a.reshape(problem.inputs[k].shape) for k, a in permuted.items()}
+        rerun = model.run(inputs, params, problem.direction, problem.format)[name]
         if name in _ROWS:
-            again = again.reshape(-1, columns)[:, np.argsort(order)].reshape(again.shape)
-        shares.append(1.0 - evidence.apart(bits, again, name in _ROWS) / _units(bits, name))
+            rerun = rerun.reshape(-1, columns)[:, np.argsort(order)].reshape(rerun.shape)
+        shares.append(1.0 - evidence.apart(bits, rerun, name in _ROWS) / _units(bits, name))
     if float(np.mean(shares)) > ONE_ALGORITHM:
         return 0.0
     return evidence.agreement(shares, _units(bits, name))
@@ -155,19 +159,19 @@ def _units(array: Array, name: str) -> int:
     return max(array.size // array.shape[-1] if rows else array.size, 1)
 
 
-def _alike(problem: Problem, got: Array, tried: evidence.Tried) -> evidence.Tried:
+def _alike_by_size(problem: Problem, got: Array, trial: evidence.Tried) -> evidence.Tried:
     """The claim, consistent where the errors are as large as the model's, within judge's factor
     either way, and the model's exceed rounding."""
-    name, model = tried.claim.output, tried.claim.prediction.bits
+    name, model = trial.claim.output, trial.claim.prediction.bits
     assert model is not None
     rounding = fit(problem, name, model, problem.truth)
     assert rounding is not None
     if rounding.ordinary:
-        return tried
+        return trial
     result = sized(problem, name, got, model)
     if not 1.0 / LIKE <= result.over_plain <= LIKE:
-        return tried
-    equal = round(tried.share * got.size)
+        return trial
+    equal = round(trial.share * got.size)
     outcome = Outcome(True, equal, got.size, result.over_bound, result.over_plain)
-    claim = replace(tried.claim, prediction=Prediction(outcome=outcome))
-    return replace(tried, claim=claim, fits=True)
+    claim = replace(trial.claim, prediction=Prediction(outcome=outcome))
+    return replace(trial, claim=claim, fits=True)

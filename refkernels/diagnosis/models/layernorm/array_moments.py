@@ -1,7 +1,7 @@
 """The twins of `torch_moments`' and `torch_cpu`'s forward kernels: all rows and lanes at once.
 
 The chunks of a row are independent: they go through Welford's steps together, and are merged one
-after the other. `arithmetic.small` says when a twin runs.
+after the other. `arithmetic.small` decides when a twin runs.
 """
 
 from __future__ import annotations
@@ -52,24 +52,24 @@ def moments(
     with np.errstate(all="ignore"):
         vectors = x.shape[1] // (lanes * halves)
         whole = vectors * lanes * halves
-        held = x[:, :whole].reshape(len(x), vectors, halves, lanes)
-        level = _cascade(*_chunks(held, fused), vectors, fused)
+        lane_values = x[:, :whole].reshape(len(x), vectors, halves, lanes)
+        level = _cascade(*_chunks(lane_values, fused), vectors, fused)
         mean[:], squares = _finish(x[:, whole:], level, fused, fused_tail)
         var[:] = squares / x.dtype.type(x.shape[1])
 
 
-def _chunks(held: Array, fused: bool) -> tuple[Array, Array]:
+def _chunks(lane_values: Array, fused: bool) -> tuple[Array, Array]:
     """Mean and sum of squares of each chunk's lanes, (rows, chunks, halves, lanes)."""
-    rows, vectors, halves, lanes = held.shape
-    kind = held.dtype.type
-    mean, squares = np.zeros((2, rows, -(-vectors // CHUNK), halves, lanes), held.dtype)
+    rows, vectors, halves, lanes = lane_values.shape
+    kind = lane_values.dtype.type
+    mean, squares = np.zeros((2, rows, -(-vectors // CHUNK), halves, lanes), lane_values.dtype)
     for j in range(min(CHUNK, vectors)):
-        value = held[:, j::CHUNK]
-        some = slice(0, value.shape[1])  # the last chunk may have fewer vectors
-        delta = value - mean[:, some]
-        now = multiply_add(delta, kind(1) / kind(j + 1), mean[:, some], fused)
-        squares[:, some] = multiply_add(delta, value - now, squares[:, some], fused)
-        mean[:, some] = now
+        value = lane_values[:, j::CHUNK]
+        active = slice(0, value.shape[1])  # the last chunk may have fewer vectors
+        delta = value - mean[:, active]
+        updated = multiply_add(delta, kind(1) / kind(j + 1), mean[:, active], fused)
+        squares[:, active] = multiply_add(delta, value - updated, squares[:, active], fused)
+        mean[:, active] = updated
     return mean, squares
 
 
@@ -79,9 +79,9 @@ def _cascade(mean: Array, squares: Array, vectors: int, fused: bool) -> _Level:
     depth = max(1, (chunks - 1).bit_length())
     levels = [_Level.empty(rows, lanes, mean.dtype) for _ in range(depth)]
     for i in range(chunks):
-        held = min(CHUNK, vectors - i * CHUNK)
+        size = min(CHUNK, vectors - i * CHUNK)
         for half in range(halves):
-            levels[0].take(_Level(held, mean[:, i, half], squares[:, i, half]), fused)
+            levels[0].take(_Level(size, mean[:, i, half], squares[:, i, half]), fused)
         level, carry = 1, i + 1
         while level < depth and carry & 1 == 0:
             levels[level].take(levels[level - 1], fused)
@@ -99,14 +99,14 @@ def _finish(tail: Array, level: _Level, fused: bool, fused_tail: bool) -> tuple[
         delta = column - mean
         mean = mean + delta / kind(count)
         squares = multiply_add(delta, column - mean, squares, fused_tail)
-    count, held = tail.shape[1], level.count
+    count, lane_count = tail.shape[1], level.count
     for i in range(level.mean.shape[1]):
-        total = count + held
-        share = kind(0) if total == 0 else kind(held) / kind(total)
+        total = count + lane_count
+        share = kind(0) if total == 0 else kind(lane_count) / kind(total)
         delta = level.mean[:, i] - mean
         mean = multiply_add(share, delta, mean, fused)
-        more = multiply_add(delta * delta * share, kind(count), level.squares[:, i], fused)
-        squares = squares + more
+        gain = multiply_add(delta * delta * share, kind(count), level.squares[:, i], fused)
+        squares = squares + gain
         count = total
     return mean, squares
 

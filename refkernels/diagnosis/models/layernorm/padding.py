@@ -1,7 +1,7 @@
 """LayerNorm's slips with blocks that do not divide n: padding that counts, or a tail left out.
 
 Rows of n elements, padded to P lanes:
-    padded_variance   mean = S / n, and the variance has (P - n) mean^2 more: x - mean is not masked
+    padded_variance   mean = S / n, but sum (x - mean)^2 also has (P - n) mean^2: no lane is masked
     padded_divisor    sums over n lanes divided by P, in the mean, in the variance or in both
     padded_row        mean and variance of the row with its zeros
     dropped_tail      sums over the first k lanes only, k the multiple of a block; divided by n or k
@@ -70,11 +70,11 @@ def of_rows(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         return
     chosen = chosen[np.linspace(0, chosen.size - 1, min(chosen.size, SAMPLE)).astype(int)]
     sample, sampled = rows.take(chosen), got.reshape(rows.x.shape)[chosen]
-    slips = [_right(rows.n), *_slips(rows.n, rows.dy is not None)]
+    slips = [_faultless(rows.n), *_slips(rows.n, rows.dy is not None)]
     with np.errstate(all="ignore"):
-        off = [distance(slip.answers(sample, _exactly)[name][0], sampled) for slip in slips]
-        slip = slips[int(np.argmin(off))]
-        if not min(off) < off[0]:
+        distances = [distance(slip.answers(sample, _exactly)[name][0], sampled) for slip in slips]
+        slip = slips[int(np.argmin(distances))]
+        if not min(distances) < distances[0]:
             return
         answers = slip.answers(rows, _exactly)
         plain = slip.answers(rows.cast(_working(problem)), _in_sequence)
@@ -88,7 +88,7 @@ def of_rows(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             yield replace(variant, answer=answer, trials=len(slips))
 
 
-def _right(n: int) -> _Slip:
+def _faultless(n: int) -> _Slip:
     return _Slip("", {}, n, n, n, n)
 
 
@@ -136,12 +136,12 @@ def of_parameters(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         got = outputs[name].astype(np.float64).reshape(-1)
         if got.size != rows.n:
             continue
-        part, lengths = terms[name], (*kept(len(rows.x)), len(rows.x))
-        usable = np.isfinite(got) & np.isfinite(part).all(axis=0)
-        off = [distance(part[:k, usable].sum(axis=0), got[usable]) for k in lengths]
-        best = lengths[int(np.argmin(off))]
-        if off[-1] > min(off):
-            values, sizes = part[:best].sum(axis=0), np.abs(part[:best]).sum(axis=0)
-            details = {"n": len(part), "dropped": len(part) - best}
+        summands, lengths = terms[name], (*kept(len(rows.x)), len(rows.x))
+        usable = np.isfinite(got) & np.isfinite(summands).all(axis=0)
+        distances = [distance(summands[:k, usable].sum(axis=0), got[usable]) for k in lengths]
+        best = lengths[int(np.argmin(distances))]
+        if distances[-1] > min(distances):
+            values, sizes = summands[:best].sum(axis=0), np.abs(summands[:best]).sum(axis=0)
+            details = {"n": len(summands), "dropped": len(summands) - best}
             variant = rowwise.variant("dropped_tail", details, problem, name, values, sizes)
             yield replace(variant, trials=len(lengths))

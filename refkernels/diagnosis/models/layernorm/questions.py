@@ -31,7 +31,7 @@ def other_eps(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     if problem.format.name == "float64" and narrow != rows.eps and math.isfinite(narrow):
         yield Variant("eps_rounded", {"eps": narrow}, problem.ask(params={"eps": narrow}))
     for eps in USUAL_EPS:
-        if eps == rows.eps or not _noticed(problem, rows, eps):
+        if eps == rows.eps or not _visible(problem, rows, eps):
             continue
         if eps == 0.0 and not rows.variance.all():
             continue
@@ -45,9 +45,9 @@ def other_eps(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 
 def fitted_eps(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """An unusual eps, fitted to y: each row's rstd by least squares from y - bias = rstd (x - m)
-    weight, then eps = rstd^-2 - v. Rows of little variance tell most and weigh most. It has the
-    fewest digits that make y ordinary. Where so many digits may be chance, it is `fitted`, and
-    given only if the rows' variances are unequal."""
+    weight, then eps = rstd^-2 - v. Rows of little variance determine eps best, and weigh most. It
+    has the fewest digits that make y ordinary. Where any value would have a number of so many
+    digits near it, eps is `fitted`, and given only if the rows' variances are unequal."""
     if problem.direction == "backward" or "y" not in outputs:
         return
     got, rows = outputs["y"], rowwise.of(problem, outputs)
@@ -62,7 +62,7 @@ def fitted_eps(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     if not usable.any():
         return
     best = float(np.sum((weights * solved)[usable]) / np.sum(weights[usable]))
-    if best <= 0.0 or not _noticed(problem, rows, best):
+    if best <= 0.0 or not _visible(problem, rows, best):
         return
     variance = rows.variance[usable]
     least = float(np.min(variance)) + max(best, rows.eps)
@@ -87,7 +87,7 @@ def _rstd(rows: Rows, eps: float) -> Doubles:
     return result
 
 
-def _noticed(problem: Problem, rows: Rows, eps: float) -> bool:
+def _visible(problem: Problem, rows: Rows, eps: float) -> bool:
     """Whether another eps changes rstd by more than rounding in some row."""
     with np.errstate(divide="ignore", invalid="ignore"):
         change = np.abs(eps - rows.eps) / (rows.variance + max(eps, rows.eps))
@@ -155,9 +155,9 @@ def wrong_axes(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         return
     x = problem.inputs["x"].astype(np.float64)
     rows = rowwise.of(problem, outputs)
-    right = tuple(range(x.ndim - len(rowwise.normalized_shape(problem)), x.ndim))
+    normalized = tuple(range(x.ndim - len(rowwise.normalized_shape(problem)), x.ndim))
     choices = {(0,), (x.ndim - 2, x.ndim - 1), tuple(range(x.ndim)), (x.ndim - 1,)}
-    for axes in sorted(axes for axes in choices if x.ndim > 1 and axes != right):
+    for axes in sorted(axes for axes in choices if x.ndim > 1 and axes != normalized):
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             mean = x.mean(axis=axes, keepdims=True)
             variance = np.square(x - mean).mean(axis=axes, keepdims=True)

@@ -33,14 +33,14 @@ def _rows(problem: Problem, output: str, wide: Doubles) -> Doubles | None:
 
 
 def _overflowing(problem: Problem, output: str, got: Doubles, wrong: Array) -> Claim | None:
-    """An overflowing sum over a row: rstd is then 0 or NaN, and y is its bias."""
+    """A sum over a row overflows: rstd is then 0 or NaN, and y is the bias or NaN."""
     question = rowwise.of(problem)
     with np.errstate(all="ignore"):
         bias = to_float64(formats.cast(question.bias, problem.format))
-        resting = got == (bias if output == "y" else 0.0)
-        lost = np.logical_not(np.isfinite(got))
-        shows = (lost | resting).all(axis=1)
-        bad = wrong.reshape(got.shape).any(axis=1)
+        zeroed = got == (bias if output == "y" else 0.0)
+        special = np.logical_not(np.isfinite(got))
+        visible = (special | zeroed).all(axis=1)
+        wrong_rows = wrong.reshape(got.shape).any(axis=1)
         centred, squared = np.square(question.x - question.mean), np.square(question.x)
         values = {
             "sum (x - mean)²": centred.sum(axis=1),
@@ -50,18 +50,18 @@ def _overflowing(problem: Problem, output: str, got: Doubles, wrong: Array) -> C
             "sum x": np.abs(question.x.sum(axis=1)),
         }
         sizes = {name: np.log2(value) for name, value in values.items()}
-        asked = np.isfinite(question.x).all(axis=1)
-    shown, explained = np.asarray(shows | ~asked), np.asarray(bad & shows)
-    return first(problem, output, wrong, np.asarray(bad), explained, sizes, shown)
+        finite = np.isfinite(question.x).all(axis=1)
+    admissible, explained = np.asarray(visible | ~finite), np.asarray(wrong_rows & visible)
+    return first(problem, output, wrong, np.asarray(wrong_rows), explained, sizes, admissible)
 
 
 def _negative(problem: Problem, output: str, got: Doubles, wrong: Array) -> Claim | None:
     """Rows of special values, in which E[x^2] - E[x]^2 may lose more than var + eps; all other
     wrong elements lie in such rows too."""
     question = rowwise.of(problem)
-    lost = ~np.isfinite(got).any(axis=1)
-    bad = wrong.reshape(got.shape).any(axis=1)
-    if not (lost & bad).any():
+    special = ~np.isfinite(got).any(axis=1)
+    wrong_rows = wrong.reshape(got.shape).any(axis=1)
+    if not (special & wrong_rows).any():
         return None
     for format in (formats.BINARY32, problem.format):
         u = max(format.u, problem.format.u) if format is problem.format else format.u
@@ -69,10 +69,10 @@ def _negative(problem: Problem, output: str, got: Doubles, wrong: Array) -> Clai
             continue
         with np.errstate(all="ignore"):
             square = np.square(question.mean) + question.variance
-            most = _ROUNDINGS * question.n * u * square
-            risky = (most >= question.variance + question.eps)[:, 0]
-        if risky[bad].all():
-            negative = int(np.count_nonzero(lost & bad))
+            loss = _ROUNDINGS * question.n * u * square
+            risky = (loss >= question.variance + question.eps)[:, 0]
+        if risky[wrong_rows].all():
+            negative = int(np.count_nonzero(special & wrong_rows))
             details = {"negative": negative, "wrong": int(np.count_nonzero(wrong))}
             prediction = Prediction(wrong=wrong, counted=False)
             return Claim("naive_variance", output, prediction, details)

@@ -20,7 +20,7 @@ _FLOAT64 = 2.0**-48  # relative to the terms: what a few float64 operations in s
 
 @dataclass(frozen=True)
 class Rows:
-    """The question as rows: x, dy (R, n), weight and bias (n,), m and v (R, 1); `asked`: the
+    """The question as rows: x, dy (R, n), weight and bias (n,), m and v (R, 1). `asked`: the
     outputs that variants cover."""
 
     x: Doubles
@@ -107,14 +107,16 @@ def variants(
     """The outputs with another rstd, and perhaps another mean, in every row: (R, 1) each. `spread`:
     how far the kernel's own statistics may be from these, by "mean" and "rstd"."""
     mean = rows.mean if mean is None else mean
-    off = spread or {}
+    spreads = spread or {}
     with np.errstate(all="ignore"):
         arrays = (forward if problem.direction == "forward" else backward)(rows, mean, rstd)
-        unsure = off.get("mean", 0.0) * np.abs(rstd) + np.abs(rows.x - mean) * off.get("rstd", 0.0)
-        unsure = unsure * np.abs(rows.weight)
+        width = spreads.get("mean", 0.0) * np.abs(rstd) + np.abs(rows.x - mean) * spreads.get(
+            "rstd", 0.0
+        )
+        width = width * np.abs(rows.weight)
     for output, (values, sizes) in arrays.items():
         if output in rows.asked:
-            more = unsure if output == "y" else 0.0
+            more = width if output == "y" else 0.0
             yield variant(cause, details, problem, output, values, sizes, more)
 
 

@@ -20,25 +20,25 @@ _OWN = 8.0  # the error of a kernel's own statistics, in units of the working pr
 def stored_statistics(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """y = (x - fl(mean)) fl(rstd) weight + bias and the gradients, with fl to a format narrower
     than the kernel's working precision. Where the kernel's mean may round to the other neighbour,
-    the answer is no more certain than that."""
+    the answer is uncertain by that distance."""
     if not {"y", "dx", "dweight"} & set(outputs):
         return
     rows = rowwise.of(problem, outputs)
     work = formats.BINARY64 if problem.format.p > formats.BINARY32.p else formats.BINARY32
     size = np.abs(rows.x).max(axis=1, initial=0.0, keepdims=True)
     with np.errstate(all="ignore"):
-        off_mean = _OWN * work.u * size
-        off_rstd = _OWN * work.u * rows.rstd * (1.0 + np.square(size * rows.rstd))
+        mean_error = _OWN * work.u * size
+        rstd_error = _OWN * work.u * rows.rstd * (1.0 + np.square(size * rows.rstd))
     for format in (formats.BINARY32, formats.BINARY16, formats.BFLOAT16):
         if format.p >= work.p:
             continue
-        for cut in (False, True):
-            mean, unsure_mean = _kept(rows.mean, off_mean, format, cut)
-            rstd, unsure_rstd = _kept(rows.rstd, off_rstd, format, cut)
+        for truncates in (False, True):
+            mean, mean_spread = _kept(rows.mean, mean_error, format, truncates)
+            rstd, rstd_spread = _kept(rows.rstd, rstd_error, format, truncates)
             cause = _CAUSES.get(format.name, "low_precision_statistics")
-            spread = {"mean": unsure_mean, "rstd": unsure_rstd}
+            spread = {"mean": mean_spread, "rstd": rstd_spread}
             for variant in rowwise.variants(
-                "truncated_statistics" if cut else cause,
+                "truncated_statistics" if truncates else cause,
                 {"format": format.name},
                 problem,
                 rows,
@@ -50,11 +50,13 @@ def stored_statistics(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
                     yield variant
 
 
-def _kept(values: Doubles, off: Doubles, format: Format, cut: bool) -> tuple[Doubles, Doubles]:
+def _kept(
+    values: Doubles, error: Doubles, format: Format, truncates: bool
+) -> tuple[Doubles, Doubles]:
     """The values in the format, and the distance to the neighbour that they may have instead."""
-    store = formats.truncate_to if cut else formats.round_to
+    store = formats.truncate_to if truncates else formats.round_to
     with np.errstate(all="ignore"):
         kept, low, high = (
-            to_float64(store(v, format)) for v in (values, values - off, values + off)
+            to_float64(store(v, format)) for v in (values, values - error, values + error)
         )
         return kept, np.nan_to_num(np.maximum(high - kept, kept - low), nan=0.0)

@@ -98,7 +98,7 @@ def _sum(values: Array, axis: int, recipe: Recipe, rounded: Rounding) -> Array:
 
 def _moments(task: Task, recipe: Recipe) -> tuple[Array, Array]:
     """Mean and variance of the rows, (rows, 1), in the precision of their computation."""
-    result, partial = _rounding(recipe, task)
+    rounded, partial = _rounding(recipe, task)
     target = recipe.statistics
     x = task.x if target is None else formats.cast(task.x, target)
     n = x.shape[1]
@@ -109,11 +109,11 @@ def _moments(task: Task, recipe: Recipe) -> tuple[Array, Array]:
     if recipe.variance != "two_pass":
         mean, var = moments(x, recipe.variance)
         return mean[:, None], var[:, None]
-    x = result(x)
-    mean = result(_sum(x, 1, recipe, partial) / x.dtype.type(n))
-    deviation = result(x - mean)
-    squares = _sum(result(deviation * deviation), 1, recipe, partial)
-    return mean, result(squares / x.dtype.type(n - recipe.ddof))
+    x = rounded(x)
+    mean = rounded(_sum(x, 1, recipe, partial) / x.dtype.type(n))
+    deviation = rounded(x - mean)
+    squares = _sum(rounded(deviation * deviation), 1, recipe, partial)
+    return mean, rounded(squares / x.dtype.type(n - recipe.ddof))
 
 
 def _statistics(task: Task, recipe: Recipe) -> _RowStatistics:
@@ -139,36 +139,36 @@ def _statistics(task: Task, recipe: Recipe) -> _RowStatistics:
 
 
 def _normalised(task: Task, recipe: Recipe, s: _RowStatistics) -> Array:
-    result = _rounding(recipe, task)[0]
+    rounded = _rounding(recipe, task)[0]
     if recipe.form == "folded":
         return task.x * s.rstd + (-s.rstd * s.mean)
     if recipe.form == "divided":
         return (task.x - s.mean) / s.root
-    return result(result(result(task.x) - s.mean) * s.rstd)
+    return rounded(rounded(rounded(task.x) - s.mean) * s.rstd)
 
 
 def _forward(task: Task, recipe: Recipe) -> dict[str, Array]:
-    result = _rounding(recipe, task)[0]
+    rounded = _rounding(recipe, task)[0]
     s = _statistics(task, recipe)
-    scaled = result(_normalised(task, recipe, s) * task.scale)
-    return task.answer(y=result(scaled + task.shift), mean=s.mean, rstd=s.rstd)
+    scaled = rounded(_normalised(task, recipe, s) * task.scale)
+    return task.answer(y=rounded(scaled + task.shift), mean=s.mean, rstd=s.rstd)
 
 
 def _backward(task: Task, recipe: Recipe) -> dict[str, Array]:
-    result, partial = _rounding(recipe, task)
+    rounded, partial = _rounding(recipe, task)
     s = _statistics(task, recipe)
     xhat = _normalised(task, recipe, s)
-    dy = result(task.cotangent)
-    dweight = _sum(result(dy * xhat), 0, recipe, partial)
+    dy = rounded(task.cotangent)
+    dweight = _sum(rounded(dy * xhat), 0, recipe, partial)
     dbias = _sum(dy, 0, recipe, partial)
-    t = result(dy * task.scale)
+    t = rounded(dy * task.scale)
     if recipe.constant:
         return task.gradients(t * s.rstd, dweight, dbias)
     n = task.kind(task.x.shape[1])
-    of_t = result(_sum(t, 1, recipe, partial) / n)
-    of_product = result(_sum(result(t * xhat), 1, recipe, partial) / n)
-    inner = result(result(t - of_t) - result(xhat * (of_product * s.factor)))
-    return task.gradients(result(s.rstd * inner), dweight, dbias)
+    of_t = rounded(_sum(t, 1, recipe, partial) / n)
+    of_product = rounded(_sum(rounded(t * xhat), 1, recipe, partial) / n)
+    inner = rounded(rounded(t - of_t) - rounded(xhat * (of_product * s.factor)))
+    return task.gradients(rounded(s.rstd * inner), dweight, dbias)
 
 
 def _recast(task: Task, working: Format) -> Task:

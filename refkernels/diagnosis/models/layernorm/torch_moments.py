@@ -73,9 +73,9 @@ def _chunk(
         for i in range(mean.shape[1]):
             value = row[first + i]
             delta = value - mean[_FRESH, i]
-            now = multiply_add(delta, share, mean[_FRESH, i], fused)
-            mean[_FRESH, i] = now
-            squares[_FRESH, i] = multiply_add(delta, value - now, squares[_FRESH, i], fused)
+            updated = multiply_add(delta, share, mean[_FRESH, i], fused)
+            mean[_FRESH, i] = updated
+            squares[_FRESH, i] = multiply_add(delta, value - updated, squares[_FRESH, i], fused)
 
 
 @inner
@@ -88,11 +88,11 @@ def _cascade(row: Any, halves: int, counts: Any, mean: Any, squares: Any, fused:
     while (1 << depth) < chunks:
         depth += 1
     for i in range(chunks):
-        held = min(CHUNK, vectors - i * CHUNK)
+        size = min(CHUNK, vectors - i * CHUNK)
         for half in range(halves):
             at = (i * CHUNK * halves + half) * lanes
-            _chunk(row, at, lanes * halves, held, mean, squares, fused)
-            counts[_FRESH] = held
+            _chunk(row, at, lanes * halves, size, mean, squares, fused)
+            counts[_FRESH] = size
             _merge(counts, mean, squares, 0, _FRESH, fused)
         level, carry = 1, i + 1
         while level < depth and carry & 1 == 0:
@@ -115,10 +115,10 @@ def _finish(
         delta = row[i] - mean
         mean += delta / kind(count)
         squares = multiply_add(delta, row[i] - mean, squares, fused_tail)
-    held = whole // lane_mean.size
+    lane_count = whole // lane_mean.size
     for i in range(lane_mean.size):
-        total = count + held
-        share = kind(0) if total == 0 else kind(held) / kind(total)
+        total = count + lane_count
+        share = kind(0) if total == 0 else kind(lane_count) / kind(total)
         delta = lane_mean[i] - mean
         mean = multiply_add(share, delta, mean, fused)
         squares += multiply_add(delta * delta * share, kind(count), lane_squares[i], fused)
