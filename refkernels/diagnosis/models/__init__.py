@@ -38,4 +38,8 @@ def _of(name: str) -> Known:
         from refkernels.diagnosis.models import clipping
 
         return Known((clipping.by_groups,), intermediates=overflowing)
+    if name == "swiglu":
+        from refkernels.diagnosis.models import gated
+
+        return Known(specials=gated.specials)
     return Known(intermediates=overflowing)
