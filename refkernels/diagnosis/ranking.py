@@ -3,27 +3,29 @@
 Hypotheses of one output are compared by the code lengths that they leave, on the units where their
 predictions differ. One that another beats by 20 bits is ruled out. The survivors form a class that
 the data cannot tell apart, and only what its members share is known: a common cause, equal numbers,
-and the interval of numbers that differ.
+and the interval of numbers that differ. A factor says by how much an output is off, and another
+cause of its class says why, unless the factor has many reasons (`multiples`): then it alone is
+known.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from refkernels.diagnosis import evidence
+from refkernels.diagnosis import evidence, multiples
 from refkernels.diagnosis.fit import Fit
 from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, Candidate, Evidence
 from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
 from refkernels.records.words import CONFIDENCES, VERDICTS
 
 _INTERVAL = "interval"
-_FACTOR = "scale_factor"
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,9 +57,10 @@ def ranked(
     """All candidates with their evidence and confidence, best first. `tried`: the number of (model,
     parameter) pairs that they are chosen from."""
     weighed: list[Candidate] = []
+    shown = partial(multiples.shown_elsewhere, problem, outputs, fits, unranked)
     for name, got in outputs.items():
         mine = [candidate for candidate in unranked if candidate.output == name]
-        weighed += _of_output(problem, got, fits[name], mine, tried)
+        weighed += _of_output(problem, got, fits[name], mine, tried, shown)
     fitting = {(c.cause, c.output) for c in weighed if not c.ruled_out}
     breadth = Counter(cause for cause, _ in fitting)
     return sorted(map(_bare, weighed), key=lambda c: _rank(c, fits[c.output], breadth[c.cause]))
@@ -69,7 +72,12 @@ def badness(fit: Fit) -> tuple[float, ...]:
 
 
 def _of_output(
-    problem: Problem, got: Array, truth: Fit, candidates: list[Candidate], tried: int
+    problem: Problem,
+    got: Array,
+    truth: Fit,
+    candidates: list[Candidate],
+    tried: int,
+    shown: Callable[[Candidate], frozenset[str]],
 ) -> list[Candidate]:
     telling = [c for c in candidates if c.prediction is not None]
     if not telling:
@@ -79,7 +87,8 @@ def _of_output(
     weighed = [_weighed(observed, candidate, tried) for candidate in telling]
     patterns = [w.candidate for w in weighed if w.bits is None]
     alike, beaten = _survivors(observed, [w for w in weighed if w.bits is not None])
-    named = [_named(candidate, alike) for candidate in alike] + _of_patterns(patterns)
+    known = _known(alike, shown)
+    named = [_named(candidate, alike, known) for candidate in alike] + _of_patterns(patterns)
     sure = {c.model for c in named if c.cause != ORDER and c.confidence != "consistent"}
     kept = [c for c in named if c.cause != ORDER or c.model not in sure]
     rest = [c for c in candidates if c.prediction is None]
@@ -109,11 +118,19 @@ def _weighed(observed: evidence.Observed, candidate: Candidate, tried: int) -> _
 def _survivors(
     observed: evidence.Observed, weighed: list[_WeighedCandidate]
 ) -> tuple[list[Candidate], list[_WeighedCandidate]]:
-    """The candidates that the best does not rule out, and those that it does."""
+    """The candidates that the best does not rule out, and those that it does. A factor with many
+    reasons has no algorithm of its own, so that only answers rule it out: an algorithm's bits,
+    multiplied, are as good."""
     if not weighed:
         return [], []
     best = min(weighed, key=lambda w: w.cost)
-    alike = [w for w in weighed if _behind(observed, w, best) < Evidence.APART]
+    answers = [w for w in weighed if w.candidate.model is None]
+    answer = min(answers, key=lambda w: w.cost, default=best)
+    alike = [
+        w
+        for w in weighed
+        if _behind(observed, w, answer if multiples.many(w.candidate) else best) < Evidence.APART
+    ]
     return [w.candidate for w in alike], [w for w in weighed if w not in alike]
 
 
@@ -128,14 +145,28 @@ def _behind(
     return float(np.sum((other.left - best.left)[where]))
 
 
-def _named(candidate: Candidate, alike: list[Candidate]) -> Candidate:
+def _known(alike: list[Candidate], shown: Callable[[Candidate], frozenset[str]]) -> set[str]:
+    """The causes that a class may be sure of: the one reason that its members share, or else the
+    factor by which the output is off."""
+    reasons = {candidate.cause for candidate in alike} - {*HARMLESS, multiples.FACTOR}
+    if not reasons:
+        return {*HARMLESS, multiples.FACTOR}
+    reasons -= {cause for cause in reasons if _goes_beyond(cause, alike, reasons)}
+    factors = [candidate for candidate in alike if candidate.cause == multiples.FACTOR]
+    shared = len(reasons) == 1 and all(reasons <= shown(factor) for factor in factors)
+    return reasons if shared else {multiples.FACTOR}
+
+
+def _goes_beyond(cause: str, alike: list[Candidate], reasons: set[str]) -> bool:
+    """Whether a cause fits only together with another of the class, which is what they share."""
+    mine = [candidate for candidate in alike if candidate.cause == cause]
+    return all(reasons & {c.details.get("with"), *c.details} - {cause} for c in mine)
+
+
+def _named(candidate: Candidate, alike: list[Candidate], known: Container[str]) -> Candidate:
     """The candidate with its confidence, its class, and the numbers that the class shares."""
-    sure = candidate.sure
     causes = dict.fromkeys((candidate.cause, *(other.cause for other in alike)))
-    others = set(causes) - {candidate.cause}
-    # A factor says by how much the output is off; the other cause says why.
-    if others - {*HARMLESS, _FACTOR}:
-        sure = "consistent"  # the class shares no cause
+    sure = candidate.sure if candidate.cause in known else "consistent"
     mine = [other.details for other in alike if other.cause == candidate.cause]
     assert candidate.evidence is not None
     counted = replace(candidate.evidence, survivors=tuple(causes))
