@@ -1,4 +1,5 @@
-"""silu(-inf) is the limit -0: a / (1 + e^-a) is -inf / inf, NaN, as torch's swiglu is."""
+"""silu(-inf) is the limit -0: a / (1 + e^-a) is -inf / inf, NaN, as torch's swiglu is; and 0 where
+e^-a overflows."""
 
 from typing import Any
 
@@ -35,6 +36,18 @@ def test_a_gate_whose_exponential_is_infinite_is_named(dtype: Any) -> None:
     assert (found.cause, found.confidence) == ("early_overflow", "proven")
     assert found.candidates[0].details["intermediate"] == "exp(-a)"
     assert found.candidates[0].details["wrong"] == 8
+
+
+def test_a_gate_that_is_0_where_its_exponential_is_infinite_is_named() -> None:
+    """e^-90 e^100 is a number, e^90 is none in float32: 0 is no rounding of it."""
+    rng = np.random.default_rng(32)
+    a = rng.uniform(-88, 4, 500).astype(np.float32)
+    a[::50] = rng.uniform(-92, -89, 10)
+    inputs = {"a": a, "b": (rng.uniform(1, 2, 500) * 1e6).astype(np.float32)}
+    found = refkernels.explain("swiglu", inputs, {"y": swiglu(inputs, False)})
+    assert found.verdict == "exceeds_bound"
+    assert (found.cause, found.confidence) == ("early_overflow", "proven")
+    assert found.candidates[0].details["intermediate"] == "exp(-a)"
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

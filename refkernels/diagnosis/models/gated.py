@@ -1,4 +1,5 @@
-"""swiglu where the gate's exponential is infinite: a / (1 + e^-a) is -inf / inf at a = -inf."""
+"""swiglu where the gate's exponential is infinite: in float32, a / (1 + e^-a) is 0 from a = -88.8
+on, and -inf / inf at a = -inf."""
 
 from __future__ import annotations
 
@@ -17,6 +18,6 @@ def specials(problem: Problem, output: str, wide: Doubles, wrong: Array) -> Clai
     lost = ~np.isfinite(wide)
     shows = np.asarray(lost | (wide == 0.0) | ~np.isfinite(a))
     sizes = {"exp(-a)": -a * LOG2_E}
-    explained = np.asarray(wrong & lost)
-    claim = overflow.first(problem, output, wrong, wrong, explained, sizes, shows)
+    explained = wrong & lost if (wrong & lost).any() else wrong & (wide == 0.0)
+    claim = overflow.first(problem, output, wrong, wrong, np.asarray(explained), sizes, shows)
     return claim or narrow.of_formula(problem, output, wide, wrong)
