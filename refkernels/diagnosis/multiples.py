@@ -18,19 +18,21 @@ from refkernels.diagnosis.problem import Arrays, Problem
 
 FACTOR = "scale_factor"
 _LARGEST = 4096  # numbers of rows, ranks and parts
+_ROUNDED = 2.0**-24  # the relative error of a number rounded to float32
 _FARTHEST = 64  # exponents of loss scales
 _PARAMETERS = ("dweight", "dbias")  # reduced over ranks, unlike gradients of data
 
 
 def common(low: float, high: float) -> float | None:
-    """The number with many reasons between low and high: an integer, its reciprocal or a power of
-    two. None if there is none, or where they are negative."""
+    """The number with many reasons between low and high: an integer, its reciprocal (which a kernel
+    may have rounded to float32) or a power of two. None if there is none, or where they are
+    negative."""
     if not 0.0 < low <= high < math.inf:
         return None
-    whole, parts = math.ceil(low), math.ceil(1.0 / high)
+    whole, parts = math.ceil(low), math.ceil((1.0 - _ROUNDED) / high)
     if whole <= min(high, _LARGEST):
         return float(whole)
-    if parts <= min(1.0 / low, _LARGEST):
+    if parts <= min((1.0 + _ROUNDED) / low, _LARGEST):
         return 1.0 / parts
     exponent = round(math.log2(low) / 2.0 + math.log2(high) / 2.0)
     known = abs(exponent) <= _FARTHEST and low <= 2.0**exponent <= high

@@ -204,6 +204,13 @@ OPTIMIZERS: dict[str, tuple[str, str, str, str]] = {
         "Set lr_decay to 0 on the other side.",
         "请把另一边的 lr_decay 设为 0。",
     ),
+    "gradient_multiplied": (
+        "takes its step from the gradient times {factor}",
+        "用梯度的 {factor} 倍更新参数",
+        "Remove the loss scale before the step, and look for a sum over ranks, rows or parts in "
+        "place of their mean.",
+        "请在更新之前除去损失缩放，并检查对进程、行或部分是否用了求和而不是均值。",
+    ),
     "betas_exchanged": (
         "swaps the two betas",
         "把两个 beta 弄反了",
