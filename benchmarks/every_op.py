@@ -77,9 +77,19 @@ def _of_fault(op: Any, fault: Any, direction: Any, seed: int) -> Iterator[Plante
                 same = _computed(op, formula_, question, direction, "float32", seed)
                 if all(np.array_equal(same[n], computed[n], equal_nan=True) for n in computed):
                     also.add(other_fault.cause)
+        if _multiplied(outputs, op.plain(direction, *question, "float32")):
+            also.add("scale_factor")
         yield Planted(
             fault.cause, op.name, inputs, outputs, params, direction, also=tuple(sorted(also))
         )
+
+
+def _multiplied(outputs: Any, plain: Any) -> bool:
+    """Whether one factor makes the outputs: then it may be all that is known."""
+    with np.errstate(all="ignore"):
+        ratios = [(outputs[n].astype(np.float64) / plain[n]).reshape(-1) for n in outputs]
+    known = [r[np.isfinite(r)] for r in ratios]
+    return all(np.ptp(r) <= 2.0**-16 * np.max(np.abs(r)) for r in known if r.size)
 
 
 def right(count: int) -> Iterator[tuple[str, Planted]]:

@@ -3,7 +3,10 @@ each group or tensor, by a clamp, or not at all.
 
 A factor f is known as an interval, since every element is g f within one float of its own format.
 Clipping by a norm is recognised by a threshold c = f (n + eps), with n the norm of the scaled
-gradients: it must lie in the same interval in every step that clips.
+gradients: it must lie in the same interval in every step that clips. A sum over k parts that is
+divided by k is no clip: its f is 1 / k in every step, whatever the norm. One step, or several of
+one norm, also have a threshold then; it counts where it is known to _CLOSE, and is a number as
+people write it.
 
 The kernel took a rounded norm for n. A sum of k squares in any order, also of norms of parts, is
 off by at most k u / 2 and a few u, and c is known no better: a bias of sums alike in lanes shows in
@@ -98,8 +101,9 @@ class Scaling:
 class Clipping:
     """How a run changes its gradients, over its captured steps. `thresholds`: the threshold that
     all steps share, as an interval, by the eps added to the norm; `constant`: a factor that does
-    not depend on the norm; `least`: an upper bound on the smallest factor; `received`: the norms
-    that the updates of the steps receive."""
+    not depend on the norm; `divisors`: the whole numbers that divide all gradients of a step, as
+    the number of parts or a loss scale does; `least`: an upper bound on the smallest factor;
+    `received`: the norms that the updates of the steps receive."""
 
     scope: Scope
     steps: tuple[int, ...]
@@ -108,6 +112,7 @@ class Clipping:
     limit: float | None = None
     least: float = 1.0
     received: tuple[float, ...] = ()
+    divisors: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -210,7 +215,8 @@ def _clipping(step_scalings: Sequence[Scaling]) -> Clipping:
     ]
     steps = tuple(step.step for step in step_scalings)
     if not scaled:
-        return Clipping("none", steps)
+        changed = [step for step in step_scalings if step.scope != "none"]
+        return Clipping("none", steps, divisors=_divisors(changed))
     widest = max((step.scope for step in scaled), key=_WIDTH.index)
     if widest in ("value", "other"):
         return Clipping(widest, steps, limit=scaled[0].limit)
@@ -219,13 +225,33 @@ def _clipping(step_scalings: Sequence[Scaling]) -> Clipping:
     constant = _crossing(factors)
     norms = [norm for step in scaled for norm in step.norms.values()]
     room = 1 + 8 * _FACTOR * max(step.unit for step in scaled)
+    divisors = () if constant is None else _divisors(scaled)
     if constant is not None and len(factors) > 1 and max(norms) > min(norms) * room:
-        return Clipping(widest, steps, constant=constant, least=least)
+        return Clipping(widest, steps, constant=constant, least=least, divisors=divisors)
     thresholds = {added: ends for added in ADDED if (ends := _threshold(scaled, added)) is not None}
     if all(high - low <= _CLOSE * low for low, high in thresholds.values()):
         written = {added: ends for added, ends in thresholds.items() if _is_written(scaled, added)}
+        if divisors and not written:
+            return Clipping(widest, steps, constant=constant, least=least, divisors=divisors)
         thresholds = written or thresholds
-    return Clipping(widest, steps, thresholds, least=least)
+    elif divisors:
+        return Clipping(widest, steps, constant=constant, least=least, divisors=divisors)
+    return Clipping(widest, steps, thresholds, least=least, divisors=divisors)
+
+
+def _divisors(scaled: Sequence[Scaling]) -> tuple[int, ...]:
+    """The whole numbers that divide all gradients of each step; none where a step has no such
+    number, or where so wide an interval holds one by chance."""
+    divisors = set()
+    for low, high in (factor for step in scaled for factor in step.factors.values()):
+        if not 0.0 < low <= high < 1.0:
+            return ()
+        parts = round(2.0 / (low + high))
+        power = math.frexp(parts)[0] == 0.5
+        if not low <= 1.0 / parts <= high or (high / low - 1.0) * (power or parts) > _NARROW:
+            return ()
+        divisors.add(parts)
+    return tuple(sorted(divisors))
 
 
 def _threshold(
@@ -301,7 +327,10 @@ def _difference(a: Clipping, b: Clipping) -> ClipDifference | None:
             return ClipDifference(clips, "clip_scope")
         if 1.0 - _MARGIN < min(a.least, b.least) < 1.0:
             return None
-        return ClipDifference(clips, "clipping_left_out", "A" if a.scope == "none" else "B")
+        run = "A" if a.scope == "none" else "B"
+        if a.constant is not None or b.constant is not None:
+            return ClipDifference(clips, "gradient_multiplied", "B" if run == "A" else "A")
+        return ClipDifference(clips, "clipping_left_out", run)
     if a.limit is not None and b.limit is not None:
         alike = math.isclose(a.limit, b.limit, rel_tol=2.0**-20)
         return None if alike else ClipDifference(clips, "clip_limit")

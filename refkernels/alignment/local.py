@@ -9,7 +9,7 @@ later places take the same cause without a search.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -247,7 +247,7 @@ def _judged(
         before = searched.setdefault((question.op, question.direction, question.type), [])
         several = len({earlier["cause"] for earlier in before}) > 1
         if question.own or len(before) < _SEARCHES or several:
-            cause = _explained(problem, outputs)
+            cause = _explained(problem, outputs, question.own)
             before.append(cause)
         else:
             cause = {**before[0], "summary": ""}
@@ -270,16 +270,21 @@ def _guessed(judgement: Judgement) -> bool:
     return judgement.wrong and judgement.confidence not in ("proven", "matched")
 
 
-def _explained(problem: Problem, outputs: dict[str, Array]) -> dict[str, Any]:
+def _explained(problem: Problem, outputs: dict[str, Array], own: Container[str]) -> dict[str, Any]:
     """The cause. A gradient that a factor explains as well as another denominator does has that
     factor alone for certain: whatever multiplies the loss or its gradient gives it, and a wrong
-    denominator shows in the loss."""
+    denominator shows in the loss. A factor that one of the framework's `own` forms gives is that
+    form's: an lr of 1/10 inside the momentum."""
     explanation = explain_kernel(problem, outputs)
     named = explanation.candidates[0] if explanation.cause else None
-    if named is not None and problem.direction == "backward" and named.cause in _DENOMINATORS:
-        alike = named.evidence.survivors if named.evidence else ()
-        factors = (one for one in explanation.candidates if one.cause == _FACTOR)
-        named = next((one for one in factors if one.cause in alike), named)
+    if named is not None and named.evidence is not None:
+        causes: Container[str] = ()
+        if named.cause == _FACTOR:
+            causes = {cause for cause in named.evidence.survivors if cause in own}
+        elif problem.direction == "backward" and named.cause in _DENOMINATORS:
+            causes = {cause for cause in named.evidence.survivors if cause == _FACTOR}
+        same = (c for c in explanation.candidates if c.output == named.output)
+        named = next((candidate for candidate in same if candidate.cause in causes), named)
     return {
         "cause": None if named is None else named.cause,
         "confidence": explanation.confidence,

@@ -144,6 +144,19 @@ def _narrow_col2im(xp: Any, above: Any, weight: Any, **_: Any) -> Any:
     return xp.reshape(total, columns.shape[:-1])
 
 
+def _narrow_images(
+    xp: Any, dy: Any, x: Any, places: Any, source: Source, **_: Any
+) -> Any:  # fmt: skip
+    """The images' sums added one by one, each partial sum stored in x's format."""
+    columns, each = windows(xp, x, places), len(source.grid.windows)
+    total = None
+    for start in range(0, dy.shape[1], each):
+        image = np.arange(start, start + each)
+        share = dweight_of(xp, xp.take(dy, image, axis=1), xp.take(columns, image, axis=0))
+        total = xp.store(share if total is None else total + share)
+    return dweight(xp, dy, x, places) if total is None else total
+
+
 def _bias_along_width(
     xp: Any, x: Any, weight: Any, row: Any, source: Source, bias: Any = None, **_: Any
 ) -> Any:
@@ -170,7 +183,15 @@ FAULTS = (
     Fault("padding_replicated", _replicated),
     Fault("padding_replicated", backward=_backward(dx_direct, _replicated_dweight)),
     Fault("stride_ignored", backward=_backward(dx_direct, _unstrided_dweight)),
-    Fault("narrow_col2im", backward=_backward(_narrow_col2im, dweight), unstable=True),
+    Fault(
+        "narrow_col2im", backward=_backward(_narrow_col2im, dweight), unstable=True, outputs=("dx",)
+    ),
+    Fault(
+        "narrow_image_sums",
+        backward=_backward(dx_direct, _narrow_images),
+        unstable=True,
+        outputs=("dweight",),
+    ),
     Fault("bias_along_width", _bias_along_width),
     Fault("bias_after_rounding", _bias_after_rounding, unstable=True),
 )

@@ -4,8 +4,9 @@ Every form and fault is a model in each order of summation, with and without FMA
 by its bits. A fault that equals the op in exact arithmetic, and only rounds badly, may lack the
 kernel's bits, because its exp is not the kernel's. It is then recognised by its errors. It is
 consistent where the kernel's answer lies beyond the bound of the op's forms but within the fault's
-own, and errs as much as the fault's model. Where the model gives no number, or may give none in
-another order of summation, the kernel may give none.
+own, and errs as much as the fault's model. Only where the model's errors are the kernel's own is
+this evidence: errors of one size have many causes. Where the model gives no number, or may give
+none in another order of summation, the kernel may give none.
 """
 
 from __future__ import annotations
@@ -157,7 +158,10 @@ def _unstable(
         equal = int(np.count_nonzero(evidence.same(got, model)))
         outcome = Outcome(True, equal, got.size, None, ratio)
         misplaced = (np.isfinite(wide) != np.isfinite(modelled)) & np.isfinite(exact)
-        prediction = Prediction(wrong=wrong, outcome=outcome, counted=not misplaced.any())
+        apart = np.abs(wide - modelled)[wrong & numbers]
+        same = float(np.linalg.norm(apart)) * LIKE <= float(np.linalg.norm(error[wrong & numbers]))
+        counted = same and not misplaced.any()
+        prediction = Prediction(wrong=wrong, outcome=outcome, counted=counted)
         details = {"wrong": int(np.count_nonzero(wrong))}
         if misplaced.any():
             details["negative"] = int(np.count_nonzero(wrong & ~np.isfinite(wide)))

@@ -3,27 +3,29 @@
 Hypotheses of one output are compared by the code lengths that they leave, on the units where their
 predictions differ. One that another beats by 20 bits is ruled out. The survivors form a class that
 the data cannot tell apart, and only what its members share is known: a common cause, equal numbers,
-and the interval of numbers that differ.
+and the interval of numbers that differ. A factor says by how much an output is off, and another
+cause of its class says why, unless the factor has many reasons (`multiples`): then it alone is
+known.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from refkernels.diagnosis import evidence
+from refkernels.diagnosis import evidence, multiples
 from refkernels.diagnosis.fit import Fit
 from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, Candidate, Evidence
 from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
 from refkernels.records.words import CONFIDENCES, VERDICTS
 
 _INTERVAL = "interval"
-_FACTOR = "scale_factor"
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,9 +57,10 @@ def ranked(
     """All candidates with their evidence and confidence, best first. `tried`: the number of (model,
     parameter) pairs that they are chosen from."""
     weighed: list[Candidate] = []
+    shown = partial(multiples.shown_elsewhere, problem, outputs, fits, unranked)
     for name, got in outputs.items():
         of_output = [candidate for candidate in unranked if candidate.output == name]
-        weighed += _of_output(problem, got, fits[name], of_output, tried)
+        weighed += _of_output(problem, got, fits[name], of_output, tried, shown)
     weighed = _of_one_kernel(weighed, fits)
     fitting = [c for c in weighed if not c.ruled_out]
     causes = Counter(cause for cause, _ in {(c.cause, c.output) for c in fitting})
@@ -103,7 +106,12 @@ def badness(fit: Fit) -> tuple[float, ...]:
 
 
 def _of_output(
-    problem: Problem, got: Array, truth: Fit, candidates: list[Candidate], tried: int
+    problem: Problem,
+    got: Array,
+    truth: Fit,
+    candidates: list[Candidate],
+    tried: int,
+    shown: Callable[[Candidate], frozenset[str]],
 ) -> list[Candidate]:
     weighable = [c for c in candidates if c.prediction is not None]
     if not weighable:
@@ -113,7 +121,9 @@ def _of_output(
     weighed = [_weighed(observed, candidate, tried) for candidate in weighable]
     patterns = [w.candidate for w in weighed if w.bits is None]
     survivors, beaten = _survivors(observed, [w for w in weighed if w.bits is not None])
-    named = [_named(candidate, survivors) for candidate in survivors] + _of_patterns(patterns)
+    known = _known(survivors, shown)
+    named = [_named(candidate, survivors, known) for candidate in survivors]
+    named += _of_patterns(patterns)
     blamed = {c.model for c in named if c.cause != ORDER and c.confidence != "consistent"}
     kept = [c for c in named if c.cause != ORDER or c.model not in blamed]
     rest = [c for c in candidates if c.prediction is None]
@@ -143,11 +153,19 @@ def _weighed(observed: evidence.Observed, candidate: Candidate, tried: int) -> _
 def _survivors(
     observed: evidence.Observed, weighed: list[_WeighedCandidate]
 ) -> tuple[list[Candidate], list[_WeighedCandidate]]:
-    """The candidates that the best does not rule out, and those that it does."""
+    """The candidates that the best does not rule out, and those that it does. A factor with many
+    reasons has no algorithm of its own, so that only answers rule it out: an algorithm's bits,
+    multiplied, are as good."""
     if not weighed:
         return [], []
     best = min(weighed, key=lambda w: w.cost)
-    survivors = [w for w in weighed if _behind(observed, w, best) < Evidence.APART]
+    answers = [w for w in weighed if w.candidate.model is None]
+    answer = min(answers, key=lambda w: w.cost, default=best)
+    survivors = [
+        w
+        for w in weighed
+        if _behind(observed, w, answer if multiples.many(w.candidate) else best) < Evidence.APART
+    ]
     return [w.candidate for w in survivors], [w for w in weighed if w not in survivors]
 
 
@@ -162,14 +180,28 @@ def _behind(
     return float(np.sum((other.left - best.left)[where]))
 
 
-def _named(candidate: Candidate, survivors: list[Candidate]) -> Candidate:
+def _known(survivors: list[Candidate], shown: Callable[[Candidate], frozenset[str]]) -> set[str]:
+    """The causes that a class may be sure of: the one reason that its members share, or else the
+    factor by which the output is off."""
+    reasons = {candidate.cause for candidate in survivors} - {*HARMLESS, multiples.FACTOR}
+    if not reasons:
+        return {*HARMLESS, multiples.FACTOR}
+    reasons -= {cause for cause in reasons if _goes_beyond(cause, survivors, reasons)}
+    factors = [candidate for candidate in survivors if candidate.cause == multiples.FACTOR]
+    shared = len(reasons) == 1 and all(reasons <= shown(factor) for factor in factors)
+    return reasons if shared else {multiples.FACTOR}
+
+
+def _goes_beyond(cause: str, survivors: list[Candidate], reasons: set[str]) -> bool:
+    """Whether a cause fits only together with another of the class, which is what they share."""
+    mine = [candidate for candidate in survivors if candidate.cause == cause]
+    return all(reasons & {c.details.get("with"), *c.details} - {cause} for c in mine)
+
+
+def _named(candidate: Candidate, survivors: list[Candidate], known: Container[str]) -> Candidate:
     """The candidate with its confidence, its class, and the numbers that the class shares."""
-    confidence = candidate.sure
     causes = dict.fromkeys((candidate.cause, *(other.cause for other in survivors)))
-    others = set(causes) - {candidate.cause}
-    # A factor says by how much the output is off; the other cause says why.
-    if others - {*HARMLESS, _FACTOR}:
-        confidence = "consistent"  # the class shares no cause
+    confidence = candidate.sure if candidate.cause in known else "consistent"
     members = [other.details for other in survivors if other.cause == candidate.cause]
     assert candidate.evidence is not None
     counted = replace(candidate.evidence, survivors=tuple(causes))

@@ -15,6 +15,7 @@ from refkernels.diagnosis.problem import Arrays, Problem
 from refkernels.diagnosis.variants import (
     affine,
     factor,
+    gradient,
     lanes,
     parts,
     precision,
@@ -38,6 +39,7 @@ VARIANTS: tuple[Questions, ...] = (
     other.other_eps,
     other.unasked,
     other.rounded_params,
+    gradient.multiplied,
     lanes.of_products,
     parts.left_out,
     parts.of_means,

@@ -37,18 +37,20 @@ _BLOCK = 1 << 16  # steps of a power that is multiplied out
 def _in_float32(params: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     """The numbers of kernels that hold hyper-parameters in float32: these params; `shrink`, lr wd;
     and for Adam c1, `root` of c2 and `rate`, lr / c1, from the exact `betas` (OneFlow 0.9) or from
-    their `powers`, multiplied step by step in float32 (Paddle, MindSpore)."""
+    their `powers`, multiplied step by step in float32 (Paddle, MindSpore), or by one step too many
+    (`late`)."""
     held = {name: _float32(value) for name, value in params.items() if isinstance(value, float)}
     if "weight_decay" in held:
         held["shrink"] = _float32(held["lr"] * held["weight_decay"])
-    by_source = {"betas": held, "powers": held}
+    by_source = {"betas": held, "powers": held, "late": held}
     if {"beta2", "eps", "step"} <= params.keys():
         betas, step = (params["beta1"], params["beta2"]), int(params["step"])
-        powers = [_power_in_float32(beta, step) for beta in betas]
         by_source["betas"] = held | _corrections(
             held["lr"], *(1.0 - float(np.float64(beta) ** step) for beta in betas)
         )
-        by_source["powers"] = held | _corrections(held["lr"], *(1.0 - power for power in powers))
+        for source, n in (("powers", step), ("late", step + 1)):
+            left = (1.0 - _power_in_float32(beta, n) for beta in betas)
+            by_source[source] = held | _corrections(held["lr"], *left)
     return by_source
 
 

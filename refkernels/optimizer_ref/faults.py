@@ -71,7 +71,8 @@ def _too(names: str, fault: Fault, kind: str = "betas") -> Fault:
     """A fault in a kernel that also holds hyper-parameters in float32, as in most frameworks."""
     assert fault.forward is not None
     named = {"float32_hyperparameters": names.replace(" ", ", ")}
-    return replace(fault, forward=_in_float32(fault.forward, names, kind), details=named)
+    details = {**(fault.details or {}), **named}
+    return replace(fault, forward=_in_float32(fault.forward, names, kind), details=details)
 
 
 def _of_param(cause: str, formula: Formula) -> Fault:
@@ -127,6 +128,7 @@ def _of_moments(formula: Callable[..., Any], hat: Any, inside: Any, name: str) -
         _too(_NAMES, uncorrected),
         _of_param("eps_inside_sqrt", partial(formula, **{name: inside})),
         _of_param("step_off_by_one", partial(formula, corrected=_one_later)),
+        _too(_NAMES, _of_param("step_off_by_one", formula), "late"),
     )
 
 
@@ -147,20 +149,50 @@ def _lazy(formula: Formula) -> Formula:
     """Rows without a gradient stay unchanged: sparse gradients do not hold such rows. Without such
     rows this is the definition, and another cause must be named."""
 
-    def moved(
-        xp: Any, param: Any, m: Any, v: Any, untouched: Any, sparse: bool, vmax: Any = None,
-        **arguments: Any,
-    ) -> Any:  # fmt: skip
-        step = formula if sparse else formulas.adam
-        new = step(xp, param=param, m=m, v=v, vmax=vmax, **arguments)
-        pairs = zip((param, m, v, vmax), new, strict=True)
-        return tuple(b if b is None else xp.where(untouched, a, b) for a, b in pairs)
+    def moved(xp: Any, param: Any, m: Any, v: Any, vmax: Any = None, **arguments: Any) -> Any:
+        untouched, new = _with_rows(formula, xp, param=param, m=m, v=v, vmax=vmax, **arguments)
+        return _joined(xp, untouched, (param, m, v, vmax), new)
 
     return moved
 
 
-_LAZY_HAT = Fault(
-    "lazy_rows", _lazy(partial(formulas.adam, update=_hat)), details={"with": "eps_hat"}
+def _apart(formula: Formula, others: Formula) -> Formula:
+    """Another formula for the rows without a gradient."""
+
+    def moved(xp: Any, **arguments: Any) -> Any:
+        untouched, new = _with_rows(formula, xp, **arguments)
+        return _joined(xp, untouched, _with_rows(others, xp, **arguments)[1], new)
+
+    return moved
+
+
+def _with_rows(
+    formula: Formula, xp: Any, untouched: Any, sparse: bool, **arguments: Any
+) -> tuple[Any, Any]:
+    """The untouched elements, and the formula's step; the definition's where there are none."""
+    return untouched, (formula if sparse else formulas.adam)(xp, **arguments)
+
+
+def _joined(xp: Any, untouched: Any, here: Any, elsewhere: Any) -> tuple[Any, ...]:
+    pairs = zip(here, elsewhere, strict=True)
+    return tuple(b if b is None else xp.where(untouched, a, b) for a, b in pairs)
+
+
+def _late(formula: Formula) -> Formula:
+    """One step later, with hyper-parameters in float32, as Paddle's sparse Adam on a CPU."""
+    return _in_float32(formula, _NAMES, "late")
+
+
+_LATE = {"with": "step_off_by_one", "float32_hyperparameters": _NAMES.replace(" ", ", ")}
+_RESCALED = partial(formulas.adam, update=_hat)
+_SPARSE = (
+    Fault("lazy_rows", _lazy(formulas.adam)),
+    Fault("lazy_rows", _lazy(_RESCALED), details={"with": "eps_hat"}),
+    Fault("lazy_rows", _lazy(_late(formulas.adam)), details=_LATE),
+    Fault("eps_hat_in_untouched_rows", _apart(formulas.adam, _RESCALED)),
+    Fault(
+        "eps_hat_in_untouched_rows", _apart(_late(formulas.adam), _late(_RESCALED)), details=_LATE
+    ),
 )
 ADAM = (
     *_of_adam(formulas.adam),
@@ -169,8 +201,7 @@ ADAM = (
     Fault("decay_decoupled", partial(formulas.adam, decay=decay_before)),
     _decayed_first(partial(formulas.adam, update=_hat), **{"with": "eps_hat"}),
     _raw(formulas.adam),
-    Fault("lazy_rows", _lazy(formulas.adam)),
-    _LAZY_HAT,
+    *_SPARSE,
 )
 ADAMW = (
     *_of_adam(formulas.adamw),

@@ -18,6 +18,15 @@ def _by_mean(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
     return e / xp.sum(e)
 
 
+def _zero_rows(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
+    """0 in a row that is -inf throughout, where 0 / 0 is NaN."""
+    e = exponential(xp, x - pivot(xp, x, present), present)
+    total = xp.sum(e)
+    if present is None:
+        return e / total
+    return e / xp.where(present.any(axis=-1, keepdims=True), total, xp.number(1))
+
+
 def _clipped(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
     """max(x - m, -64), also where x is masked."""
     m, least = pivot(xp, x, present), xp.number(-64)
@@ -118,6 +127,7 @@ SOFTMAX = (
     Fault("clipped_exponent", _clipped_softmax),
     Fault("base_two", _powers_of_two),
     Fault("zero_padding", _padded_softmax),
+    Fault("masked_rows_zero", _zero_rows),
     Fault("constant_normaliser", backward=_constant_sum),
     Fault("diagonal_jacobian", backward=_diagonal),
     Fault("narrow_exponentials", _narrow, _narrow_gradient, unstable=True),

@@ -14,6 +14,9 @@ from refkernels.alignment.clipping import (
     clipping,
     factor_between,
 )
+from refkernels.alignment.record import _clip as recorded
+from refkernels.reporting.alignment.page import _clip as clause
+from refkernels.reporting.alignment.words import WORDS
 
 F = np.float32
 Floats = np.ndarray
@@ -189,6 +192,58 @@ def test_a_divided_sum_over_parts_is_not_a_clip(steps: int, other: str) -> None:
         b.append(mean)
     assert clip_difference(clipping(a), clipping(b)) is None
     assert clip_difference(clipping(b), clipping(a)) is None
+
+
+def said_of(clip: Clipping) -> str:
+    """What the page says about it."""
+    record = recorded(clip)
+    assert record is not None
+    return clause("A", record, WORDS["en"])
+
+
+@pytest.mark.parametrize("parts", [2, 3, 4, 6, 7, 64])
+@pytest.mark.parametrize("norms", [[34.29], [5.0, 5.0], [34.29, 2.0, 11.0]])
+def test_a_division_is_told_as_one(parts: int, norms: list[float]) -> None:
+    """Of a sum over parts by their number: 34.29 / 3 is 11.43, at which nobody clips."""
+    steps = []
+    for number, size in enumerate(norms):
+        whole = gradients(0 if len(set(norms)) == 1 else number, size, 300)
+        steps.append(step(whole, norm_of(whole, "wide"), F(1 / parts), number))
+    found = clipping(steps)
+    assert found is not None
+    assert (found.divisors, found.thresholds) == ((parts,), {})
+    said = said_of(found)
+    assert said == f"A divides them by {parts}, a number of parts or a loss scale"
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("count", [40, 3000, 30_000])
+def test_a_clip_is_told_as_no_division(seed: int, count: int) -> None:
+    found = clips(1.0, 1e-6, size=3.0, steps=1, count=count, seed=seed)
+    assert (found.divisors, found.constant) == ((), None)
+    assert "as clipping at 1 would" in said_of(found)
+
+
+def test_a_clip_of_a_norm_of_3_at_1_may_be_a_division_by_3() -> None:
+    before = [np.array([1.0, 2.0, 2.0], F)]
+    found = clipping([step(before, 3.0, F(1) / F(3))])
+    assert found is not None
+    assert found.divisors == (3,)
+    assert 0.0 in found.thresholds
+    said = said_of(found)
+    assert "as clipping at 1 would" in said
+    assert said.endswith(", or as a division by 3 would")
+
+
+def test_gradients_that_one_run_alone_divides_are_multiplied_not_unclipped() -> None:
+    parts = gradients(3, 34.29, 300)
+    norm = norm_of(parts, "wide")
+    divided = clipping([replace(step(parts, norm, F(1 / 3)), received=norm / 3)])
+    whole = clipping([Scaling(0, 0, "none", received=norm)])
+    for pair, run in (((divided, whole), "A"), ((whole, divided), "B")):
+        differing = clip_difference(*pair)
+        assert differing is not None
+        assert (differing.cause, differing.run) == ("gradient_multiplied", run)
 
 
 def test_a_missing_clip_is_named() -> None:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from refkernels import registry
 from refkernels.alignment.local import _judged
 from refkernels.alignment.question import CapturedQuestion, Place
 
@@ -39,3 +40,24 @@ def test_a_gradient_times_the_number_of_rows_is_named_by_its_factor(rows: int) -
 def test_a_loss_that_adds_its_rows_is_named_as_a_sum() -> None:
     cause, _, _ = judged(8.0, 8, "forward")
     assert cause == "sum_instead_of_mean"
+
+
+def updated(own: tuple[str, ...]) -> list[tuple[str, str | None, bool]]:
+    """A first step of RMSprop whose buffer holds lr = 1/10 times the right one."""
+    rng = np.random.default_rng(1)
+    param, grad = (rng.standard_normal(48).astype(np.float32) for _ in range(2))
+    zero = np.zeros_like(param)
+    inputs = {"param": param, "grad": grad, "accum": zero, "buf": zero}
+    params = {"lr": 0.1, "momentum": 0.9, "eps": 1e-3}
+    right = registry.get("rmsprop").plain("forward", inputs, params, "float32")
+    outputs = {**right, "buf": np.float32(0.1) * right["buf"]}
+    question = CapturedQuestion(
+        Place(0, "update", "weight"), "rmsprop", "forward", inputs, params, outputs, "RMSProp",
+        own=own,
+    )  # fmt: skip
+    return [(one.output, one.cause, one.declared) for one in _judged(question, {}) if one.wrong]
+
+
+def test_a_factor_that_a_framework_s_own_form_gives_is_that_form_s() -> None:
+    assert updated(()) == [("buf", "scale_factor", False)]
+    assert updated(("lr_in_momentum",)) == [("buf", "lr_in_momentum", True)]

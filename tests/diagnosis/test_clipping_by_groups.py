@@ -60,3 +60,28 @@ def test_the_two_conventions_are_asked_for_by_name() -> None:
     for way, factor in (("max", 1.0), ("eps", n / (n + 1e-6))):
         got = np.asarray(clip_by_norm(GRADS, 0 * TENSOR, max_norm=n, way=way))
         np.testing.assert_allclose(got, GRADS.astype(float) * factor, rtol=1e-14)
+
+
+@pytest.mark.parametrize("way", ["eps", "max"])
+@pytest.mark.parametrize(
+    "counts", ["1, 1, 0, 1, 1", "0, 1, 1, 1, 1", "1, 1, 1, 0, 0", "8, 8, 8, 1, 1", "1, 1, 1, 1, 2"]
+)
+def test_the_norm_of_other_tensors_is_named(counts: str, way: str) -> None:
+    squares = np.bincount(TENSOR, np.square(GRADS.astype(np.float64)))
+    norm = np.float32(np.sqrt(np.array([*map(int, counts.split(", "))]) @ squares))
+    factor = np.float32(1.0) / (norm + np.float32(1e-6 if way == "eps" else 0.0))
+    inputs, params = {"grads": GRADS, "tensor": TENSOR}, {"max_norm": 1.0, "way": way}
+    for outputs in ({"clipped": GRADS * factor}, {"clipped": GRADS * factor, "norm": norm}):
+        found = explain("clip_by_global_norm", inputs, outputs, params)
+        assert found.cause == "norm_of_other_tensors"
+        assert found.candidates[0].details["counts"] == counts
+
+
+def test_a_right_norm_and_a_foreign_one_are_none_of_other_tensors() -> None:
+    norm = np.float32(np.linalg.norm(GRADS.astype(np.float64)))
+    inputs = {"grads": GRADS, "tensor": TENSOR}
+    for factor, right in ((1 / (norm + np.float32(1e-6)), True), (np.float32(0.0777), False)):
+        got = {"clipped": GRADS * factor}
+        found = explain("clip_by_global_norm", inputs, got, {"max_norm": 1.0})
+        assert (found.verdict in ("rounding", "correctly_rounded")) == right
+        assert found.cause != "norm_of_other_tensors"

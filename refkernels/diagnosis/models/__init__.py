@@ -38,5 +38,10 @@ def _of(name: str) -> Known:
     if name in ("clip_by_global_norm", "clip_by_norm"):
         from refkernels.diagnosis.models import clipping
 
-        return Known((clipping.by_groups,), intermediates=overflowing)
+        one = (clipping.by_other_tensors,) if name == "clip_by_global_norm" else ()
+        return Known((clipping.by_groups, *one), intermediates=overflowing)
+    if name == "swiglu":
+        from refkernels.diagnosis.models import gated
+
+        return Known(specials=gated.specials)
     return Known(intermediates=overflowing)

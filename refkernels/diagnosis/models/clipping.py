@@ -1,13 +1,17 @@
-"""Clipping by groups: the tensors of each group share a norm.
+"""Clipping by other norms: those of groups, and that of other tensors than all of them once.
 
-The kernel clips an optimizer's parameter groups one by one. The outputs show the groups, because
-all tensors of a group are scaled by one factor, and the oracle clips each group by its own norm. An
-unscaled tensor counts as a group of its own: its group's norm does not exceed the threshold, so its
-own does not either.
+A kernel clips the groups of an optimizer's parameters one by one. The groups are read off: tensors
+of one group are scaled by one factor, and what they hold says which norm that factor should have
+been of. A tensor that is left alone has a group of its own: its group's norm, whatever that is, is
+no larger than the threshold, and so is its own.
+
+Where one factor scales all tensors, it says which norm the kernel took. Tensors are missing from it
+that lie on another rank or stage, or in experts; tensors that every rank holds count once for each.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,11 +21,13 @@ import numpy as np
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
-from refkernels.diagnosis.hypothesis import Variant
-from refkernels.diagnosis.problem import Array, Arrays, Problem
+from refkernels.diagnosis.hypothesis import Variant, scaled
+from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
 from refkernels.diagnosis.variants.formulas import answer
 
 _ROUNDINGS = 4  # of the factor, of a product, and of another factor before it
+_TIMES = (0, 2, 4, 8)  # how often a range of tensors counts
+_CHANCE = 2.0**-10  # the largest probability that a meaningless norm is one of those tried
 
 
 def by_groups(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
@@ -38,6 +44,51 @@ def by_groups(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     members = [np.flatnonzero(groups == k).tolist() for k in range(count)]
     details = {"groups": "; ".join(", ".join(map(str, group)) for group in members)}
     yield Variant("clipped_per_group", details, clipped, price=groups.size * math.log2(count))
+
+
+def by_other_tensors(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """All tensors clipped by one norm in which a range of them counts several times, or not."""
+    got, tensor, params = outputs.get("clipped"), problem.inputs["tensor"], problem.params
+    if got is None or got.shape != tensor.shape or params["norm_type"] != 2.0:
+        return
+    ends = [each for each in _factors(problem.inputs["grads"], got, tensor) if each is not None]
+    low, high = max((end[0] for end in ends), default=0.0), min((end[1] for end in ends), default=0)
+    if not 0.0 < low <= high < 1.0 or len(ends) <= int(tensor.max(initial=-1)):
+        return
+    added, most = params["eps"] if params["way"] == "eps" else 0.0, params["max_norm"]
+    squares = np.bincount(tensor, np.square(to_float64(problem.inputs["grads"])))
+    counts = _counts(squares.size)
+    norms = np.sqrt(np.asarray(counts) @ squares)
+    room = (_ROUNDINGS + math.sqrt(tensor.size)) * problem.format.u
+    near = (norms * (1 + room) + added >= most / high) & (norms * (1 - room) + added <= most / low)
+    if np.count_nonzero(near) != 1 or len(counts) * (2 * room + high / low - 1) > _CHANCE:
+        return
+    (chosen,) = np.flatnonzero(near)
+    details = {"counts": ", ".join(map(str, counts[chosen]))}
+    found = _by_norm(problem, float(norms[chosen]), math.sqrt(float(np.sum(squares))), added, most)
+    yield Variant("norm_of_other_tensors", details, found, trials=len(counts))
+
+
+def _counts(tensors: int) -> list[tuple[int, ...]]:
+    """How often each tensor counts: any range of them other than once, or the others."""
+    counts = set()
+    for start, stop in itertools.combinations(range(tensors + 1), 2):
+        inside = (np.arange(tensors) >= start) & (np.arange(tensors) < stop)
+        for times, some in itertools.product(_TIMES, (inside, ~inside)):
+            counts.add(tuple(np.where(some, times, 1).tolist()))
+    return sorted(count for count in counts if any(count) and set(count) != {1})
+
+
+def _by_norm(problem: Problem, norm: float, right: float, added: float, most: float) -> Answer:
+    """The answer with another norm."""
+    ratio = min(1.0, most / (norm + added)) / min(1.0, most / (right + added))
+    parts = scaled(problem, "clipped", ratio), scaled(problem, "norm", norm / right)
+    return Answer(
+        {n: value for part in parts for n, value in part.reference.items()},
+        {n: value for part in parts for n, value in part.bound.items()},
+        {n: value for part in parts for n, value in part.plain.items()},
+        invariant=False,
+    )
 
 
 def _per_tensor_formula(problem: Problem) -> Any:

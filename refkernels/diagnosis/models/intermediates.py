@@ -9,29 +9,29 @@ import numpy as np
 from refkernels.diagnosis.overflow import Logarithms
 from refkernels.diagnosis.problem import Doubles
 
-_LOG2_E = math.log2(math.e)
+LOG2_E = math.log2(math.e)
 
 _EXP: Logarithms = {
-    "exp(x)": lambda x: x * _LOG2_E,
-    "exp(-x)": lambda x: -x * _LOG2_E,
-    "exp(|x|)": lambda x: np.abs(x) * _LOG2_E,
-    "exp(2x)": lambda x: 2 * x * _LOG2_E,
-    "exp(-2x)": lambda x: -2 * x * _LOG2_E,
-    "exp(2|x|)": lambda x: 2 * np.abs(x) * _LOG2_E,
-    "cosh(x)²": lambda x: 2 * np.abs(x) * _LOG2_E - 2,
+    "exp(x)": lambda x: x * LOG2_E,
+    "exp(-x)": lambda x: -x * LOG2_E,
+    "exp(|x|)": lambda x: np.abs(x) * LOG2_E,
+    "exp(2x)": lambda x: 2 * x * LOG2_E,
+    "exp(-2x)": lambda x: -2 * x * LOG2_E,
+    "exp(2|x|)": lambda x: 2 * np.abs(x) * LOG2_E,
+    "cosh(x)²": lambda x: 2 * np.abs(x) * LOG2_E - 2,
 }
 _SQUARE: Logarithms = {
     "x²": lambda x: 2 * np.log2(np.abs(x)),
-    "exp(x²)": lambda x: x * x * _LOG2_E,
+    "exp(x²)": lambda x: x * x * LOG2_E,
 }
 OF: dict[str, Logarithms] = {
     **dict.fromkeys(("sinh", "cosh", "tanh", "sigmoid", "softplus", "expm1"), _EXP),
-    "silu": {**_EXP, "x exp(x)": lambda x: x * _LOG2_E + np.log2(np.abs(x))},
+    "silu": {**_EXP, "x exp(x)": lambda x: x * LOG2_E + np.log2(np.abs(x))},
     **dict.fromkeys(("erf", "erfc", "gelu"), _SQUARE),
     "gelu_tanh": {
         "x³": lambda x: 3 * np.log2(np.abs(x)),
-        "exp(2z)": lambda x: 2 * _z(x) * _LOG2_E,
-        "exp(-2z)": lambda x: -2 * _z(x) * _LOG2_E,
+        "exp(2z)": lambda x: 2 * _z(x) * LOG2_E,
+        "exp(-2z)": lambda x: -2 * _z(x) * LOG2_E,
     },
     "rsqrt": {"1/x": lambda x: -np.log2(np.abs(x))},
     "sinpi": {"pi x": lambda x: math.log2(math.pi) + np.log2(np.abs(x))},

@@ -258,6 +258,9 @@ def _clips(alignment: Record, words: Words) -> str:
 
 def _clip(run: str, clip: Record, words: Words, eps: bool = True) -> str:
     """What a run does to its gradients, as a clause; `eps`: with what is added to the norm."""
+    numbers = words["and_also"].join(map(str, clip["divisors"]))
+    if numbers and not clip["thresholds"]:
+        return words["clip:divided"].format(run=run, numbers=numbers)
     if clip["scope"] in ("none", "other"):
         return words[f"clip:{clip['scope']}"].format(run=run)
     if clip["scope"] == "value":
@@ -270,7 +273,8 @@ def _clip(run: str, clip: Record, words: Words, eps: bool = True) -> str:
     added = "both" if len(clip["thresholds"]) > 1 else next(iter(clip["thresholds"]))
     threshold = _roundest(*_middle(*next(iter(clip["thresholds"].values()))))
     added = words[f"added:{added}"] if eps else ""
-    return words["clip:threshold"].format(run=run, scope=scope, threshold=threshold, added=added)
+    said = words["clip:threshold"].format(run=run, scope=scope, threshold=threshold, added=added)
+    return said + words["clip:or_divided"].format(numbers=numbers) if numbers else said
 
 
 def _middle(low: float, high: float) -> tuple[float, float]:

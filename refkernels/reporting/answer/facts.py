@@ -136,6 +136,19 @@ class ExplainedKernel:
         return list(by_cause.values())
 
     @cached_property
+    def reasons(self) -> list[Record]:
+        """What else may be the reason of a factor that is named: one candidate for each cause."""
+        best = self.best
+        if best is None or best["cause"] != "scale_factor":
+            return []
+        by_cause: dict[str, Record] = {}
+        for candidate in self.candidates:
+            fits = candidate["confidence"] is not None and candidate["output"] == best["output"]
+            if fits and candidate["cause"] in best["survivors"]:
+                by_cause.setdefault(candidate["cause"], candidate)
+        return [candidate for cause, candidate in by_cause.items() if cause != best["cause"]]
+
+    @cached_property
     def undecided(self) -> list[list[Record]]:
         """The candidates that also fit a right output of few elements, by cause, the kernel's own
         model first."""

@@ -110,9 +110,22 @@ def _blamed(kernel: ExplainedKernel, words: Mapping[str, str], lang: str, stated
     text = says(best, lang, len(kernel.models) > 1)
     for rival in kernel.rivals:
         text += words["or"].format(says=says(rival, lang))
+    elsewhere = not any(
+        candidate["output"] == kernel.output and candidate["confidence"] is not None
+        for candidate in kernel.candidates
+    )
+    if elsewhere and not kernel.fine:
+        unexplained = words["and_unexplained"].format(tried=show(kernel.tried))
+        told = {"output": best["output"], "says": text, "confidence": words[best["confidence"]]}
+        return unexplained + words["and_elsewhere"].format(**told)
     key = "and_maybe" if best["confidence"] == "consistent" else "and_cause"
     key += "_of" if kernel.name else ""
-    return words[key].format(says=text, confidence=words[best["confidence"]])
+    blamed = words[key].format(says=text, confidence=words[best["confidence"]])
+    reasons = [says(reason, lang) for reason in kernel.reasons if reason not in kernel.rivals]
+    if reasons:
+        rest = "".join(words["or"].format(says=reason) for reason in reasons[1:])
+        blamed += words["perhaps"].format(says=reasons[0]) + rest + words["or_elsewhere"]
+    return blamed
 
 
 def _widest(answer: Record) -> Record | None:

@@ -411,6 +411,12 @@ CAUSES: dict[str, Cause] = {
         "Add them in float32 and round once.",
         "应当以 float32 累加，最后只舍入一次。",
     ),
+    "narrow_image_sums": _cause(
+        "adds the images' shares of dweight one by one in the storage format",
+        "以存储格式逐张累加各图像对 dweight 的贡献",
+        "Add them in float32 and round once.",
+        "应当以 float32 累加，最后只舍入一次。",
+    ),
     "bias_along_width": _cause(
         "adds the bias along the last axis instead of along the channels",
         "把偏置加在了最后一个轴上，而不是通道轴上",
@@ -834,6 +840,14 @@ CAUSES: dict[str, Cause] = {
         "在 softmax 之后才屏蔽概率：分母中仍包含被屏蔽的键",
         "Mask the scores before softmax, or divide by the sum of what is left.",
         "应当在 softmax 之前屏蔽得分，或除以剩余概率之和。",
+    ),
+    "masked_rows_zero": _cause(
+        "gives 0 for a row that is -inf throughout, where 0 / 0 is NaN",
+        "整行都是 -inf 时得到 0，而 0 / 0 应为 NaN",
+        "MindSpore's softmax does so on a CPU, the others give NaN. Mask such rows explicitly "
+        "where frameworks must agree.",
+        "MindSpore 的 softmax 在 CPU 上如此，其余框架给出 NaN。若要求各框架一致，请显式处理"
+        "这样的行。",
     ),
     "masked_rows_nan": _cause(
         "gives NaN for a query whose keys are all masked: 0 / 0",

@@ -139,6 +139,13 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
         "Clip all parameters in one call: optimizers that clip do so for each parameter group.",
         "应当在一次调用中裁剪全部参数：自带裁剪的优化器会对每个参数组分别裁剪。",
     ),
+    "norm_of_other_tensors": (
+        "clips by a norm in which the tensors do not count once each ({counts} times)",
+        "裁剪所用的范数没有把每个张量恰好计入一次（依次计入 {counts} 次）",
+        "Sum the squares over ranks, stages and experts, and those of a tensor that several ranks "
+        "hold only once.",
+        "应当对各进程、流水线阶段与专家求平方和；多个进程共有的张量只计一次。",
+    ),
     "clipped_globally": (
         "clips by the global norm of all tensors instead of each tensor by its own norm",
         "按全局范数裁剪，而不是每个张量按各自的范数裁剪",

@@ -53,6 +53,14 @@ OPTIMIZERS: dict[str, tuple[str, str, str, str]] = {
         "one for both sides.",
         "两种都有人使用：稠密 Adam 会让这些行随衰减的动量继续更新。请在两边选用同一种。",
     ),
+    "eps_hat_in_untouched_rows": (
+        "rescales eps in rows with a gradient alone: in the others it is 1 / sqrt(1 - beta2**step) "
+        "times larger (with {with})",
+        "只在有梯度的行中修正 eps；其余各行的 eps 是其 1 / sqrt(1 - beta2**step) 倍"
+        "（同时为 {with}）",
+        "Paddle's sparse Adam does so on a CPU without lazy_mode. Use a dense gradient.",
+        "Paddle 的稀疏 Adam 在 CPU 上（未开启 lazy_mode 时）如此。请使用稠密梯度。",
+    ),
     "amsgrad_ignored": (
         "keeps the largest v, but steps by v",
         "保存了 v 的最大值，更新时却仍用 v",
@@ -196,6 +204,13 @@ OPTIMIZERS: dict[str, tuple[str, str, str, str]] = {
         "学习率没有随步数降低",
         "Set lr_decay to 0 on the other side.",
         "请把另一边的 lr_decay 设为 0。",
+    ),
+    "gradient_multiplied": (
+        "takes its step from the gradient times {factor}",
+        "用梯度的 {factor} 倍更新参数",
+        "Remove the loss scale before the step, and look for a sum over ranks, rows or parts in "
+        "place of their mean.",
+        "请在更新之前除去损失缩放，并检查对进程、行或部分是否用了求和而不是均值。",
     ),
     "betas_exchanged": (
         "swaps the two betas",

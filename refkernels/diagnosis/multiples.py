@@ -1,0 +1,73 @@
+"""Factors that have many reasons: 8, 1/8, 2^16.
+
+A sum over ranks, rows or parts in place of a mean, a missing 1 / accumulation, a loss scale that is
+left in: each multiplies a gradient or a loss by such a number, and most of them lie outside the
+kernel. A cause within the kernel that multiplies an output by the same number gives the same bits.
+What tells them apart is another output. Whatever multiplies the loss or its gradient multiplies
+the gradients of all data, or those of all parameters where these alone are reduced.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from refkernels.diagnosis.fit import Fit, fit
+from refkernels.diagnosis.hypothesis import Candidate, scaled
+from refkernels.diagnosis.problem import Arrays, Problem
+
+FACTOR = "scale_factor"
+_LARGEST = 4096  # numbers of rows, ranks and parts
+_ROUNDED = 2.0**-24  # the relative error of a number rounded to float32
+_FARTHEST = 64  # exponents of loss scales
+_PARAMETERS = ("dweight", "dbias")  # reduced over ranks, unlike gradients of data
+
+
+def common(low: float, high: float) -> float | None:
+    """The number with many reasons between low and high: an integer, its reciprocal (which a kernel
+    may have rounded to float32) or a power of two. None if there is none, or where they are
+    negative."""
+    if not 0.0 < low <= high < math.inf:
+        return None
+    whole, parts = math.ceil(low), math.ceil((1.0 - _ROUNDED) / high)
+    if whole <= min(high, _LARGEST):
+        return float(whole)
+    if parts <= min((1.0 + _ROUNDED) / low, _LARGEST):
+        return 1.0 / parts
+    exponent = round(math.log2(low) / 2.0 + math.log2(high) / 2.0)
+    known = abs(exponent) <= _FARTHEST and low <= 2.0**exponent <= high
+    return 2.0**exponent if known else None
+
+
+def many(candidate: Candidate) -> bool:
+    """Whether a candidate is a factor with many reasons."""
+    return candidate.cause == FACTOR and common(*candidate.details["interval"]) is not None
+
+
+def shown_elsewhere(
+    problem: Problem,
+    outputs: Arrays,
+    fits: Mapping[str, Fit],
+    candidates: Sequence[Candidate],
+    factor: Candidate,
+) -> frozenset[str]:
+    """The causes that are known although this factor gives the same bits: all, where it has few
+    reasons, or an output that it should multiply is right; else those that fit a wrong output which
+    it does not explain."""
+    every = frozenset(c.cause for c in candidates)
+    number = common(*factor.details["interval"])
+    if number is None:
+        return every
+    shown: set[str] = set()
+    for name, got in outputs.items():
+        right = fits[name].ordinary
+        together = (name in _PARAMETERS) == (factor.output in _PARAMETERS)
+        if name == factor.output or (right and not (problem.direction == "backward" and together)):
+            continue
+        multiplied = fit(problem, name, got, scaled(problem, name, number))
+        if multiplied is not None and multiplied.ordinary:
+            continue
+        if right:
+            return every
+        shown |= {c.cause for c in candidates if c.output == name and not c.ruled_out}
+    return frozenset(shown)

@@ -1,0 +1,58 @@
+"""An optimizer's step from a multiple of the gradient: a loss scale that was left in, a sum over
+ranks or parts in place of their mean.
+
+The first moment, the momentum buffer and the param of plain SGD are linear in the gradient: a + f b
+from the gradient times f, where a belongs to no gradient. Every element leaves an interval for f.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import to_float64
+from refkernels.diagnosis import multiples
+from refkernels.diagnosis.hypothesis import Variant
+from refkernels.diagnosis.problem import Array, Arrays, Problem
+
+_LINEAR = ("m", "buf", "param")  # the first of these that an op has
+_ROUNDINGS = 4  # of a multiplied gradient, and of the output
+
+
+def multiplied(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """The gradient times a number with many reasons."""
+    grad = problem.inputs.get("grad")
+    name = next((name for name in _LINEAR if name in problem.op.outputs), "")
+    if problem.op.formulas is None or grad is None or name not in outputs:
+        return
+    low, high = _factors(problem, name, outputs[name], grad)
+    number = multiples.common(low, high)
+    if number is None or number == 1.0:
+        return
+    details = {"factor": str(Fraction(number).limit_denominator(1 << 20))}
+    for held in dict.fromkeys((number, float(np.float32(number)))):
+        with np.errstate(over="ignore"):
+            times = (to_float64(grad) * held).astype(grad.dtype)
+        found = problem.ask({"grad": times})
+        yield Variant("gradient_multiplied", details, found, trials=2, parameters=1)
+
+
+def _factors(problem: Problem, name: str, got: Array, grad: Array) -> tuple[float, float]:
+    """The least and the largest factor that all elements allow."""
+    right = np.asarray(problem.truth.reference[name])
+    if got.shape != right.shape or not np.isfinite(to_float64(grad)).all():
+        return math.nan, math.nan
+    without = np.asarray(problem.ask({"grad": np.zeros_like(grad)}).reference[name])
+    wide, slope = to_float64(got), right - without
+    with np.errstate(all="ignore"):
+        size = np.abs(wide) + np.abs(without)
+        spread = _ROUNDINGS * formats.of(got).u * size
+        ends = np.sort(np.stack([(wide - without + side) / slope for side in (-spread, spread)]), 0)
+    told = np.isfinite(ends).all(axis=0) & (slope != 0.0)
+    if not told.any():
+        return math.nan, math.nan
+    return float(np.max(ends[0][told])), float(np.min(ends[1][told]))

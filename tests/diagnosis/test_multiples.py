@@ -1,0 +1,135 @@
+"""A factor that many causes give is known, and none of these causes is."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import refkernels
+from refkernels import registry
+from refkernels.diagnosis.multiples import common
+
+LARGEST = 1 << 10  # elements of all inputs
+MOST = 1  # cases for a fault and a direction
+
+
+def multiples() -> Iterator[tuple[str, str, Any, Any, Any, Any, float]]:
+    """Every fault of every op that multiplies an output by 2, 1/8, 32, ...: op, direction, inputs,
+    params, cause, the wrong outputs, and the factor."""
+    made: Counter[tuple[str, str, str]] = Counter()
+    for name, op in registry.ops().items():
+        for fault in op.formulas.faults if op.formulas else ():
+            for direction in op.directions:
+                formula = getattr(fault, direction)
+                if formula is None or fault.unstable:
+                    continue
+                for case in op.cases():
+                    key = (name, direction, fault.cause)
+                    if direction not in case.directions or made[key] == MOST:
+                        continue
+                    built, params = case.build("float32")
+                    inputs = {n: built[n] for n in op.takes(direction) if n in built}
+                    if sum(np.size(array) for array in inputs.values()) > LARGEST:
+                        continue
+                    outputs, factor = changed(op, direction, formula, fault, inputs, params)
+                    if factor is not None:
+                        made[key] += 1
+                        yield name, direction, inputs, params, fault.cause, outputs, factor
+
+
+def changed(
+    op: Any, direction: Any, formula: Any, fault: Any, inputs: Any, params: Any
+) -> tuple[Any, float | None]:
+    """The outputs of a fault, and the factor with many reasons that it is, if it is one."""
+    question = direction, inputs, params, "float64"
+    with np.errstate(all="ignore"):
+        right = op.plain(*question)
+        computed = op.formulas.computed(direction, formula, *question[1:])
+        wrong = right | fault.changed(computed)
+        factors = set()
+        for name, got in wrong.items():
+            if got.shape != right[name].shape or not np.isfinite(got).all():
+                return {}, None
+            if np.array_equal(got.astype(np.float32), right[name].astype(np.float32)):
+                continue
+            away = right[name] != 0.0
+            ratio = got[away] / right[name][away]
+            sizes = np.unique(np.abs(right[name][away]).astype(np.float32)).size
+            if np.any(got[~away]) or sizes < 8 or np.ptp(ratio) > 1e-9 * np.abs(ratio[0]):
+                return {}, None
+            factors.add(float(np.median(ratio)))
+    if len(factors) != 1:
+        return {}, None
+    (factor,) = factors
+    known = common(factor * (1 - 1e-8), factor * (1 + 1e-8))
+    rounded = {name: array.astype(np.float32) for name, array in wrong.items()}
+    return rounded, None if known == 1.0 else known
+
+
+def test_no_cause_is_sure_that_multiplies_by_a_number_with_many_reasons() -> None:
+    examined = 0
+    for op, direction, inputs, params, cause, outputs, factor in multiples():
+        found = refkernels.explain(op, inputs, outputs, params, direction)
+        if found.verdict in ("rounding", "correctly_rounded"):
+            continue  # float64 has no right answer there
+        examined += 1
+        place, best = (op, direction, cause, factor), found.candidates[0]
+        assert (found.cause, found.confidence) == ("scale_factor", "proven"), place
+        assert best.evidence is not None
+        assert cause in best.evidence.survivors, place
+        low, high = best.details["interval"]
+        assert low <= factor <= high, place
+        assert "or because something else multiplies it" in found.summary
+    assert examined >= 20
+
+
+def attention() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Gradients of attention that lack 1 / sqrt(16) = 1/4 in dq and dk, as they should not."""
+    rng = np.random.default_rng(5)
+    shapes = {"q": (24, 5, 16), "k": (24, 6, 16), "v": (24, 6, 16), "dy": (24, 5, 16)}
+    inputs = {name: rng.standard_normal(shape).astype("f4") for name, shape in shapes.items()}
+    outputs = registry.get("attention").plain("backward", inputs, {}, "float32")
+    return inputs, {**outputs, "dq": 4 * outputs["dq"], "dk": 4 * outputs["dk"]}
+
+
+def test_a_gradient_that_is_right_beside_it_proves_the_cause_of_a_factor() -> None:
+    inputs, outputs = attention()
+    found = refkernels.explain("attention", inputs, outputs, {}, "backward")
+    assert (found.cause, found.confidence) == ("gradient_unscaled", "proven")
+    alone = {"dq": outputs["dq"]}
+    found = refkernels.explain("attention", inputs, alone, {}, "backward")
+    assert (found.cause, found.confidence) == ("scale_factor", "proven")
+    every = {**outputs, "dv": 4 * outputs["dv"]}
+    found = refkernels.explain("attention", inputs, every, {}, "backward")
+    assert (found.cause, found.confidence) == ("scale_factor", "proven")
+
+
+def test_a_first_step_does_not_tell_an_averaged_momentum_from_a_tenth_of_the_gradient() -> None:
+    rng = np.random.default_rng(6)
+    param, grad = (rng.standard_normal(64).astype(np.float32) for _ in range(2))
+    inputs = {"param": param, "grad": grad, "buf": np.zeros_like(param)}
+    params = {"lr": 0.5, "momentum": 0.9}
+    buf = (grad * 0.1).astype(np.float32)
+    for outputs in ({"buf": buf}, {"param": param - np.float32(0.5) * buf, "buf": buf}):
+        found = refkernels.explain("momentum", inputs, outputs, params)
+        assert (found.cause, found.confidence) == ("scale_factor", "proven")
+        unsure = {c.cause for c in found.candidates if c.confidence == "consistent"}
+        assert {"averaged_momentum", "gradient_multiplied"} <= unsure
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "number"),
+    [
+        (7.9999, 8.0001, 8.0), (8.0, 8.0, 8.0), (0.1249, 0.1251, 0.125), (1.9, 2.1, 2.0),
+        (65535.9, 65536.1, 65536.0), (2.0**-20 * 0.999, 2.0**-20 * 1.001, 2.0**-20),
+        (26.77, 26.78, None), (0.718, 0.719, None), (-8.0001, -7.9999, None),
+        (4097.9, 4098.1, None), (0.0, 3.0, None),
+        (0.1666666716, 0.1666666717, 1.0 / 6.0), (1.0 / 3.0 - 1e-9, 1.0 / 3.0 + 1e-9, 1.0 / 3.0),
+    ],
+)  # fmt: skip
+def test_integers_their_reciprocals_and_powers_of_two_have_many_reasons(
+    low: float, high: float, number: float | None
+) -> None:
+    assert common(low, high) == number
