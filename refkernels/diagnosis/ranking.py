@@ -91,7 +91,8 @@ def _of_one_kernel(weighed: list[Candidate], fits: dict[str, Fit]) -> list[Candi
         refuted = [n for n in wrong if (cause, n) in listed and (cause, n) not in fitting]
         if candidate.model is None and refuted:
             return replace(candidate, confidence="consistent")
-        if cause in proven and proven.isdisjoint(set(mine.survivors) - {cause}):
+        tied = candidate.confidence != candidate.sure
+        if tied and cause in proven and proven.isdisjoint(set(mine.survivors) - {cause}):
             return replace(
                 candidate, confidence=candidate.sure, evidence=replace(mine, survivors=(cause,))
             )
