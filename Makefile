@@ -1,6 +1,7 @@
 # make report   from nothing to a written report (report/report.html)
 # make test     from nothing to passed tests
 # make check    style, types and the quick tests, without frameworks: for every edit, in a minute
+# make hunt     the tests with ten times the random examples, and others than before; HUNT=100
 # make lint     style and types          make bench   accuracy and speed, results kept
 # make gpu      torch on a GPU: all ops, TF32 off and on, and the sweeps; TORCH=/path/to/its/python
 # make docs     the site, from docs/ and the code, into site/; its links are checked
@@ -17,6 +18,7 @@ FRAMEWORKS := torch paddle oneflow mindspore
 REPORT ?= report
 EXTRAS ?= test,lint
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable
+HUNT ?= 10
 QUICK := tests/arithmetic tests/contexts/test_contexts.py tests/metrology tests/schedule_ref \
 	tests/matmul_ref/test_matmul_shapes.py tests/layernorm_ref/test_layernorm_oracle.py \
 	tests/elementwise/test_product.py tests/elementary_ref/test_elementary_fast.py \
@@ -32,13 +34,17 @@ NOTEBOOKS := --nbmake --nbmake-timeout=120 notebooks
 
 unexport PYTHONDONTWRITEBYTECODE  # pip compiles nothing ahead: what is imported is compiled once
 
-.PHONY: report test check quick lint bench gpu docs table notebooks environments clean
+.PHONY: report test hunt check quick lint bench gpu docs table notebooks environments clean
 
 report: environments
 	$(BIN)/refkernels measure --out $(REPORT) --resume || [ $$? -eq 1 ]  # 1: the report shows a fault
 
 test: environments
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal $(NOTEBOOKS) tests
+
+hunt: $(READY)
+	REFKERNELS_HUNT=$(HUNT) REFKERNELS_FUZZ_SEED=new $(BIN)/python -m pytest -q --numprocesses 2 \
+		--dist worksteal -m "not framework" tests
 
 check: $(READY)
 	$(MAKE) --jobs 2 --output-sync=target lint quick

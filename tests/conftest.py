@@ -1,34 +1,41 @@
-"""What all tests share: hypothesis hunts on every run and prints how to reproduce what it finds;
-in CI it tries the same examples each time, so that a change fails for what it changed."""
+"""What all tests share: Hypothesis prints how to reproduce what it finds; in CI it tries the same
+examples each time, so that a change fails for what it changed. `make hunt` tries many others."""
 
 import gc
 import os
 from collections.abc import Callable, Iterator
 
 import pytest
+from hunting import EXAMPLES, HUNT
 from hypothesis import HealthCheck, settings
 
 from refkernels.arithmetic import small
 from refkernels.frameworks import environments
 from refkernels.frameworks.gateway import Session
 
+# As for the gateway's frameworks: threads of a training that wait for work use no processor.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 settings.register_profile(
-    "hunt",
+    "run",
     deadline=None,
     print_blob=True,
-    derandomize="CI" in os.environ,
+    max_examples=EXAMPLES,
+    derandomize="CI" in os.environ and HUNT == 1,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-settings.register_profile("quick", parent=settings.get_profile("hunt"), max_examples=8)
-settings.load_profile("hunt")
+settings.register_profile("quick", parent=settings.get_profile("run"), max_examples=8)
+settings.load_profile("run")
 
 # Tests try the kernels, whatever the size of the array; the twins are compared with them.
 small.allowance.elements = 0
 
 
 def pytest_collection_finish() -> None:
-    """Eleven thousand tests live to the end: the garbage collector need not look at them again."""
+    """Eleven thousand tests live to the end: the garbage collector need not look at them again, and
+    at what is new as seldom as in the command."""
     gc.freeze()
+    gc.set_threshold(50_000)
 
 
 @pytest.fixture

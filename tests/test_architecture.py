@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -125,16 +126,21 @@ def module_of(path: Path) -> str:
     return ".".join(parts).removesuffix(".__init__")
 
 
+def statements(node: ast.AST) -> Iterator[ast.stmt]:
+    """Those inside a node, however deep, but for what only a type checker reads."""
+    checked = isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+    for part in ("orelse",) if checked else ("body", "orelse", "handlers", "finalbody", "cases"):
+        for inner in getattr(node, part, ()):
+            yield inner
+            yield from statements(inner)
+
+
 @cache
 def imported_names(path: Path) -> frozenset[str]:
     """The names that a file imports from this package, anywhere in the file, except for imports
     that only a type checker reads."""
     names: set[str] = set()
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for branch in [node for node in ast.walk(tree) if isinstance(node, ast.If)]:
-        if isinstance(branch.test, ast.Name) and branch.test.id == "TYPE_CHECKING":
-            branch.body = [ast.Pass()]
-    for node in ast.walk(tree):
+    for node in statements(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:

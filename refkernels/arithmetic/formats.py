@@ -167,6 +167,9 @@ def round_to(values: npt.ArrayLike, format: Format | str) -> npt.NDArray[Any]:
     """
     target = get(format)
     wide = np.ascontiguousarray(values, dtype=np.float64)
+    if target is not TF32:
+        stored = cast(wide, target)
+        return (stored.copy() if stored is wide else stored).reshape(np.shape(values))
     limits = (target.p, target.emin, target.emax)
     with np.errstate(all="ignore"):  # a signalling NaN is data here
         if small.allowance.covers(rounded_pairs, wide.size, kernel=_round_array):

@@ -6,6 +6,7 @@ doi:10.1109/TC.2017.2690633, through python-flint.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -54,6 +55,8 @@ class Arb(Objectwise):
         return self.value(np.where(finite, balls.data, special))
 
     def element(self, value: Any) -> Any:
+        if type(value) is float and math.isfinite(value):
+            return flint.arb(value)  # every bit of it, at any precision
         exact = fraction(value)
         if exact.denominator == 1:
             return flint.arb(exact.numerator)

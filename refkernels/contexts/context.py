@@ -9,6 +9,7 @@ A context must define the primitives. What follows from them is defined here, on
 from __future__ import annotations
 
 import functools
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -334,14 +335,14 @@ FUNCTIONS = (
 def fraction(value: Any) -> Fraction:
     """The exact rational value of a param. Raises TypeError for anything but a real number,
     ValueError for NaN and infinities."""
+    if isinstance(value, float | np.floating):  # first, as the elements of arrays are
+        if not math.isfinite(value):
+            raise ValueError(f"A param of a formula is finite, and {value} is not.")
+        return Fraction(float(value))
     if isinstance(value, bool | np.bool_):
         raise TypeError(
             f"{bool(value)} is not a number: a formula's params are integers and floats."
         )
     if isinstance(value, Rational):
         return Fraction(value)
-    if isinstance(value, float | np.floating):
-        if not np.isfinite(value):
-            raise ValueError(f"A param of a formula is finite, and {value} is not.")
-        return Fraction(float(value))
     raise TypeError(f"A formula's params are real numbers, and one is a {type(value).__name__}.")

@@ -47,6 +47,13 @@ class WorkingValue(Value):
         return self.data.shape
 
 
+def _is_double(value: Any) -> bool:
+    """Whether it certainly is a float64, so that the format's rounding is the only one."""
+    if type(value) is int:
+        return abs(value) <= 1 << 53
+    return type(value) is float and math.isfinite(value)
+
+
 def _scalars_apart(primitive: Callable[..., Any]) -> Callable[..., Any]:
     """A primitive that combines loose scalars in binary64, and rounds one that meets an array."""
 
@@ -113,6 +120,8 @@ class Working(Context):
         exact."""
         if self.scalars is not None:
             return self.scalar(self.scalars.number(value).data)
+        if _is_double(value):
+            return self.value(value + 0.0)  # the number 0 has no sign
         exact = fraction(value)
         try:
             wide = float(exact)

@@ -226,8 +226,9 @@ def _lengths(signature: Signature, inputs: Mapping[str, Any]) -> tuple[dict[str,
                     f"{owner[letter]}'s is {lengths[letter]}: they must be equal."
                 )
             owner.setdefault(letter, name)
+    shapes = {shape for _, shape in leading}
     try:
-        return lengths, np.broadcast_shapes(*(shape for _, shape in leading))
+        return lengths, shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes)
     except ValueError:
         shown = " and ".join(f"{name}'s are {shape}" for name, shape in leading)
         raise ValueError(f"The leading axes do not fit each other: {shown}.") from None

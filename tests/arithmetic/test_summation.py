@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hunting import HUNT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -58,7 +59,7 @@ def arrays(dtype):
 def test_sums_keep_to_their_bounds(name, dtype):
     u = Fraction(formats.get(dtype).u)
 
-    @settings(max_examples=40)
+    @settings(max_examples=20 * HUNT)
     @given(arrays(dtype))
     def hunt(x):
         got = getattr(summation, name)(x)

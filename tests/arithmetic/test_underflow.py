@@ -5,6 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from hunting import HUNT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -50,7 +51,7 @@ def test_no_association_loses_more(format, k):
     """Over powers of two times 1.5 or 1, so that nothing is rounded but subnormals."""
     tried = 0
 
-    @settings(max_examples=30)
+    @settings(max_examples=30 * HUNT)
     @given(st.integers(0, 2**32 - 1))
     def hunt(seed):
         nonlocal tried

@@ -92,7 +92,10 @@ class _Code(HTMLParser):
 
 def in_source(path: Path) -> Iterator[str]:
     """Those of the strings of a Python file, f-strings with a likely value in each field."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    source = path.read_text(encoding="utf-8")
+    if "`refkernels" not in source:
+        return
+    tree = ast.parse(source)
     inside = {part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)
               for part in ast.walk(node) if part is not node}  # fmt: skip
     for node in ast.walk(tree):

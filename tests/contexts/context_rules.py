@@ -1,7 +1,6 @@
 """Adversarial numbers, points of balls, and every primitive as a rule of a name."""
 
 import functools
-import os
 from fractions import Fraction
 from typing import Any
 
@@ -12,7 +11,6 @@ from refkernels.contexts import Arb
 from refkernels.contexts.context import FUNCTIONS as NAMES
 from refkernels.contexts.objects import objects
 
-HUNT = int(os.environ.get("REFKERNELS_HUNT", "1"))
 Doubles = Any
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from context_rules import (
     BINARY,
-    HUNT,
     NAMES,
     ROWS,
     UNARY,
@@ -20,6 +19,7 @@ from context_rules import (
     points,
     radii,
 )
+from hunting import HUNT
 
 from refkernels.contexts import Arb, Ball
 

@@ -11,7 +11,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 from context_kernels import Kernel, attacked, delivered, exceeds, kernel_of, kernels
-from context_rules import BINARY, HUNT, ROWS, UNARY
+from context_rules import BINARY, ROWS, UNARY
+from hunting import HUNT
 
 from refkernels.arithmetic import formats
 from refkernels.contexts import Arb, Bound, Gradient, accumulation

@@ -110,6 +110,15 @@ def test_rational_is_exact_and_says_where_it_ends() -> None:
         softmax(R, R.array(x))
 
 
+def test_a_float_is_a_ball_of_all_its_bits_at_any_precision() -> None:
+    bits = np.random.default_rng(3).integers(0, 2**64, 1000, dtype=np.uint64).view(np.float64)
+    x = np.array([*bits[np.isfinite(bits)], 0.1, -0.0, 5e-324, 1.7976931348623157e308, 2.0**53])
+    with Arb(2) as xp:
+        assert ends(xp.array(x)) == [(Fraction(one), Fraction(one)) for one in x.tolist()]
+    with pytest.raises(ValueError, match="finite"):
+        xp.number(np.inf)
+
+
 EVERY = [
     *(B, R, Arb(100), Working("float32"), Gradient(B)),
     *(DoubleDouble(), Bound("float32"), Amplification(), Stochastic("float32", 0), Trace()),
@@ -203,6 +212,9 @@ def test_a_param_enters_working_rounded_once() -> None:
     assert float(Working("float32").number(tie).data) == 1 + 2.0**-23
     assert float(Working("float32").number(0.1).data) == float(np.float32(0.1))
     assert float(Working("bfloat16").number(1e-5).data) == float(ml_dtypes.bfloat16(1e-5))
+    tie = 2**60 + 2**36 + 1  # above one of float32, which float64 hides
+    assert float(Working("float32").number(tie).data) == 2.0**60 + 2.0**37
+    assert not np.signbit(Working("float32").number(-0.0).data)
 
 
 @pytest.mark.parametrize("format", ["float16", "bfloat16", "float32"])

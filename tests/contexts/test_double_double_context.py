@@ -10,7 +10,8 @@ import context_formulas as formulas
 import flint
 import numpy as np
 import pytest
-from context_rules import BINARY, HUNT, NAMES, ROWS, UNARY, arb_of, doubles, tails
+from context_rules import BINARY, NAMES, ROWS, UNARY, arb_of, doubles, tails
+from hunting import HUNT
 
 from refkernels.contexts import Arb, Ball, DoubleDouble, Gradient
 from refkernels.contexts.double_double_value import DoubleDoubleValue

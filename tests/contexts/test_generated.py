@@ -23,7 +23,8 @@ from context_formulas import (
     rms_norm,
     softmax,
 )
-from context_rules import HUNT, doubles, outside
+from context_rules import doubles, outside
+from hunting import HUNT
 
 from refkernels.arithmetic import jit
 from refkernels.contexts import Arb, Ball, execution, generated, loading

@@ -11,7 +11,7 @@ import flint
 import numpy as np
 import pytest
 from context_kernels import Kernel, delivered, kernels
-from context_rules import HUNT
+from hunting import HUNT
 from underflow_attack import error_over_bound, numbers
 
 from refkernels import elementary_ref, trig_ref

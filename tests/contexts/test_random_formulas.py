@@ -9,7 +9,7 @@ import flint
 import numpy as np
 import pytest
 from context_kernels import delivered, exceeds, kernel_of, kernels
-from context_rules import HUNT
+from hunting import HUNT
 from test_ball import outside as outside_ball
 from test_bound import ARITHMETICS, dtype_of
 from test_double_double_context import outside as outside_double_double

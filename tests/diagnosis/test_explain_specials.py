@@ -1,16 +1,16 @@
 """NaN and infinities anywhere in the inputs: right kernels are right, faults keep their names.
 
-REFKERNELS_EXAMPLES sets how many questions are drawn (default 30 for each test).
+REFKERNELS_HUNT multiplies the questions that are drawn.
 """
 
 import functools
-import os
 import warnings
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from hunting import HUNT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,7 +18,7 @@ import refkernels
 from refkernels import registry
 
 Array = npt.NDArray[Any]
-EXAMPLES = int(os.environ.get("REFKERNELS_EXAMPLES", "30"))
+EXAMPLES = 15 * HUNT
 WAYS = [(name, way) for name, op in sorted(registry.ops().items()) for way in op.directions]
 SPECIALS = (np.nan, np.inf, -np.inf, 0.0, -0.0)
 HARMLESS = (None, "summation_order", "bias_first")

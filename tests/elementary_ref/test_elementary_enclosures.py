@@ -4,6 +4,7 @@ import elementary_truth as truth
 import numba
 import numpy as np
 import pytest
+from hunting import HUNT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -51,7 +52,7 @@ def inside(name: str, x: float) -> bool:
 
 
 @each
-@settings(max_examples=120)
+@settings(max_examples=40 * HUNT)
 @given(x=arguments)
 def test_no_value_and_no_slope_escapes(name, x):
     function = BY_NAME[name]
@@ -81,7 +82,7 @@ def test_no_value_and_no_slope_escapes_at_thousands_of_places(name):
 
 
 @each
-@settings(max_examples=40)
+@settings(max_examples=15 * HUNT)
 @given(x=arguments, dy=arguments)
 def test_no_gradient_escapes_whatever_the_question(name, x, dy):
     for certify in ("enclosure", ("rounding", "float64"), ("ulp", "float64", 1e-40)):

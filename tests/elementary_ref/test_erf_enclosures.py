@@ -7,6 +7,7 @@ import erf_truth
 import flint
 import numpy as np
 import pytest
+from hunting import HUNT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -55,7 +56,7 @@ def within(name, x):
     return x if abs(x) <= farthest else math.copysign(farthest, x) / 2
 
 
-@settings(max_examples=150)
+@settings(max_examples=50 * HUNT)
 @given(names, arguments)
 def test_no_value_escapes(name, x):
     x = within(name, x)
@@ -63,7 +64,7 @@ def test_no_value_escapes(name, x):
     assert erf_truth.worst_escape(enclosure, [erf_truth.forward(name, x)]) <= 1.0
 
 
-@settings(max_examples=150)
+@settings(max_examples=50 * HUNT)
 @given(names, arguments)
 def test_no_slope_escapes(name, x):
     x = within(name, x)

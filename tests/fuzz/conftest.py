@@ -17,8 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from hunting import HUNT
 
-SECONDS = 4.0
+SECONDS = 4.0 * HUNT
 
 
 @dataclass

@@ -8,13 +8,11 @@ from typing import Any
 
 import mutations
 import pytest
+import unrendered
 from rich.console import Console
 
 from refkernels import reporting
-from refkernels.reporting.figures import drawing
-from refkernels.reporting.measure import plots
 from refkernels.reporting.measure.pages import TEMPLATES
-from refkernels.reporting.sweep import plots as sweep_plots
 
 TESTS = Path(__file__).parent.parent
 sys.path.append(str(TESTS / "reporting"))
@@ -73,12 +71,8 @@ def views(folder: Path, name: str) -> None:
 
 def drawn(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Render the plots of every sixteenth case alone, which takes most of a case's time."""
-    for module in (plots, sweep_plots) if number % 16 else ():
-        monkeypatch.setattr(module, "finish", _unrendered)
-
-
-def _unrendered(figure: Any, name: str, title: str, caption: str) -> drawing.Drawn:
-    return drawing.Drawn(name, title, caption, "<svg></svg>", b"")
+    if number % 16:
+        unrendered.install(monkeypatch)
 
 
 def refusal(folder: Path, name: str) -> str | None:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from once import once
 from typer.testing import CliRunner
 
 from refkernels.cli.app import app
 from refkernels.frameworks import environments
 from refkernels.frameworks.catalog import FrameworkError
 from refkernels.frameworks.torch_names import NO_ROUNDING, SAME
+from refkernels.judging import tasks
+from refkernels.judging.judgement import Judgement
 from refkernels.judging.tasks import Task, covered, read
 from refkernels.registry import get
 from refkernels.reporting.judging.views import coverage
@@ -90,7 +94,25 @@ def test_a_task_is_read_without_its_numbers(tmp_path: Path) -> None:
         read(tmp_path / "none.py")
 
 
+@pytest.fixture
+def one_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task is read, and its Model judged, once for several candidates."""
+    kept: dict[Any, Any] = {}
+    judge = tasks.judge
+
+    def judged(kernel: str, **settings: Any) -> Judgement:
+        if not Path(kernel).name.startswith("Model_"):
+            return judge(kernel, **settings)
+        if "Model" not in kept:
+            kept["Model"] = judge(kernel, **settings)
+        return kept["Model"]
+
+    monkeypatch.setattr(tasks, "read", once(tasks.read, kept))
+    monkeypatch.setattr(tasks, "judge", judged)
+
+
 @needs_torch
+@pytest.mark.usefixtures("one_model")
 def test_a_candidate_is_judged_as_the_op_of_its_model(tmp_path: Path) -> None:
     (tmp_path / "task.py").write_text(ONE.format(function="softmax", dim=1), encoding="utf-8")
     (tmp_path / "new.py").write_text(NEW.format(change=""), encoding="utf-8")

@@ -7,6 +7,7 @@ import ml_dtypes
 import numba
 import numpy as np
 import pytest
+from hunting import HUNT
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -134,21 +135,21 @@ def problems(draw):
 QUESTIONS = st.sampled_from(["enclosure", ("rounding", "float32"), ("rounding", "float64")])
 
 
-@settings(max_examples=120)
+@settings(max_examples=40 * HUNT)
 @given(problems(), QUESTIONS)
 def test_no_exact_value_escapes_forward(problem, question):
     x, weight, bias, _, eps = problem
     check_forward(x, weight, bias, eps, question)
 
 
-@settings(max_examples=80)
+@settings(max_examples=30 * HUNT)
 @given(problems(), QUESTIONS)
 def test_no_exact_value_escapes_backward(problem, question):
     x, weight, _, dy, eps = problem
     check_backward(dy, x, weight, eps, question)
 
 
-@settings(max_examples=60)
+@settings(max_examples=20 * HUNT)
 @given(problems())
 def test_every_rounding_to_float32_is_certified(problem):
     x, weight, bias, dy, eps = problem

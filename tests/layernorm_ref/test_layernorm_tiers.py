@@ -10,6 +10,7 @@ from fractions import Fraction
 import flint
 import numpy as np
 import pytest
+from hunting import HUNT
 from hypothesis import given, settings
 from test_layernorm_oracle import check_backward, check_forward, problems
 
@@ -126,7 +127,7 @@ def test_both_passes_give_the_same_statistics(kind):
             assert a.radius.tobytes() == b.radius.tobytes()
 
 
-@settings(max_examples=60)
+@settings(max_examples=20 * HUNT)
 @given(problems())
 def test_no_exact_value_escapes_the_float64_tier(problem):
     before, poor = flint.ctx.prec, oracle._POOR
@@ -275,7 +276,8 @@ def digest_of_results():
 def test_thread_counts_give_the_same_bits():
     found = {digest_of_results()}
     for threads in ("1", "2"):
-        path = os.pathsep.join([os.path.dirname(__file__), os.environ.get("PYTHONPATH", "")])
+        here = os.path.dirname(__file__)
+        path = os.pathsep.join([here, os.path.dirname(here), os.environ.get("PYTHONPATH", "")])
         code = "import test_layernorm_tiers as t; print(t.digest_of_results())"
         environment = {**os.environ, "PYTHONPATH": path, "NUMBA_NUM_THREADS": threads}
         done = subprocess.run(

@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hunting import HUNT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -43,7 +44,7 @@ def in_any_order(a, b, dtype, rng):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_the_bound_holds_for_any_tree_of_additions(dtype):
-    @settings(max_examples=40)
+    @settings(max_examples=20 * HUNT)
     @given(st.integers(0, 2**32 - 1), st.sampled_from([1, 2, 3, 17, 100]), st.sampled_from([0, 4]))
     def hunt(seed, k, spread):
         a, b = drawn(dtype, seed, k, spread)

@@ -7,6 +7,7 @@ import ml_dtypes
 import numba
 import numpy as np
 import pytest
+from hunting import HUNT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -66,7 +67,7 @@ def operands(draw, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_enclosures_contain_the_exact_product(dtype):
-    @settings(max_examples=60)
+    @settings(max_examples=30 * HUNT)
     @given(operands(dtype))
     def hunt(pair):
         a, b = pair
@@ -77,7 +78,7 @@ def test_enclosures_contain_the_exact_product(dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_asked_for_roundings_are_right_certified_and_zeros_are_exact(dtype):
-    @settings(max_examples=40)
+    @settings(max_examples=20 * HUNT)
     @given(operands(dtype))
     def hunt(pair):
         a, b = pair

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hunting import HUNT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -88,7 +89,7 @@ def in_range(draw, narrow):
 @pytest.mark.parametrize("narrow", [True, False], ids=["float32", "float64"])
 @pytest.mark.parametrize("tier", TIERS, ids=lambda tier: tier.__name__)
 def test_every_tier_encloses_whatever_is_in_range(tier, narrow):
-    @settings(max_examples=60)
+    @settings(max_examples=20 * HUNT)
     @given(in_range(narrow))
     def hunt(pair):
         assert_encloses(tier(*pair, narrow), *pair, [(j % 3, j) for j in range(5)])

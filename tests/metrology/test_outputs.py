@@ -6,6 +6,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from hunting import HUNT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -79,7 +80,7 @@ SHAPES = {
 }
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12 * HUNT, deadline=None)
 @given(
     name=st.sampled_from(["matmul", "linear", "layernorm", "sin", "gelu", "exp"]),
     direction=st.sampled_from(["forward", "backward"]),

@@ -1,16 +1,16 @@
 """The ops that are formulas, and questions for them.
 
-REFKERNELS_HUNT=1000 tries so many questions of each kind instead of a few.
+REFKERNELS_HUNT multiplies the questions of each kind.
 """
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
 import pytest
 from formula_draws import draw
+from hunting import HUNT
 
 from refkernels import registry
 from refkernels.op import DTYPES, Direction, Op
@@ -36,13 +36,13 @@ STAGED = [
     if isinstance(OPS[name].definition.way(direction).truth, Staged)
 ]
 each_way, each_read, each_staged = _each(DEFINED), _each(READ), _each(STAGED)
-HUNT = int(os.environ.get("REFKERNELS_HUNT", "6"))
+QUESTIONS = 4 * HUNT  # each of the four formats
 
 
 def questions(name: str, direction: Direction, salt: int, dtypes: Any = DTYPES) -> Any:
     """(dtype, inputs) of so many questions, the same on every run."""
     rng = np.random.default_rng([salt, *name.encode(), len(direction)])
-    for number in range(HUNT):
+    for number in range(QUESTIONS):
         dtype = dtypes[number % len(dtypes)]
         yield dtype, draw(OPS[name], direction, rng, dtype)
 

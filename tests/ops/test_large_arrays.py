@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
 import pytest
 from formula_draws import draw
+from hunting import HUNT
 
 import refkernels
 from refkernels import registry
@@ -24,8 +24,8 @@ WAYS = [
     if direction == "forward" or op.formulas.backward is not None
 ]
 
-COMPILED = (  # some seconds each: all with REFKERNELS_HUNT
-    WAYS if "REFKERNELS_HUNT" in os.environ else [("softmax", "backward"), ("rms_norm", "forward")]
+COMPILED = (  # some seconds each: all in a hunt
+    WAYS if HUNT > 1 else [("softmax", "backward"), ("rms_norm", "forward")]
 )
 
 BY_NUMPY = {  # sums along a row, products of the others, labels that are looked up, shared sums,

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from hunting import HUNT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,7 +23,7 @@ def holds(printed: str, array: np.ndarray) -> None:
     assert (same | ((found.low <= wide) & (wide <= found.high))).all(), (printed, wide)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150 * HUNT, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     dtype=st.sampled_from(DTYPES),
@@ -51,7 +52,7 @@ def test_numpy_prints_inside_the_interval_at_any_precision(
             holds(f"x = {printed}, dtype={dtype})", array)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100 * HUNT, deadline=None)
 @given(
     number=st.floats(allow_nan=False, allow_infinity=False, width=32),
     decimals=st.integers(0, 12),

@@ -133,7 +133,7 @@ def test_files_that_are_not_text_are_refused(data: bytes, sentence: str) -> None
         ("[[1.0, 2.0], [3.0]]", "rows of different lengths"),
         ("[[1.0, 2.0], 3.0]", "rows of different lengths"),
         ("]]]]]]", "no printed tensor"),
-        ("[" * 3_900_000, "no printed tensor"),
+        ("[" * 390_000, "no printed tensor"),
         ("[1.5]\n" * 1500, "more than 1000 tensors"),
     ],
 )

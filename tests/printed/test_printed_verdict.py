@@ -1,16 +1,15 @@
 """Printed digits never prove a right kernel wrong, and they prove every fault that they show."""
 
-import os
-
 import numpy as np
 import pytest
+from hunting import HUNT
 
 from refkernels import registry
 from refkernels.arithmetic import formats
 from refkernels.printed import reach, text, verdict
 from refkernels.printed.digits import Intervals, intervals
 
-ROUNDS = int(os.environ.get("REFKERNELS_HUNT", "50"))
+ROUNDS = 25 * HUNT
 Arrays = dict[str, np.ndarray]
 
 

@@ -1,5 +1,7 @@
 """The report's section on the oracle's own certainty."""
 
+import pytest
+import unrendered
 from synthetic import records
 
 from refkernels.reporting.measure.certainty import certainties
@@ -39,11 +41,13 @@ def few() -> list[dict]:
     return [r for r in records(("torch", "paddle")) if r.get("op", "sin") in ("sin", "layernorm")]
 
 
-def test_the_page_lists_the_tiers() -> None:
+def test_the_page_lists_the_tiers(monkeypatch: pytest.MonkeyPatch) -> None:
+    unrendered.install(monkeypatch)
     assert "How certain is the truth?" in Report.of(few()).html()
 
 
-def test_records_without_tiers_make_no_table() -> None:
+def test_records_without_tiers_make_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    unrendered.install(monkeypatch)
     some = [{k: v for k, v in r.items() if k != "oracle"} for r in few()]
     assert certainties(Study.of(some)) == []
     assert "How certain is the truth?" not in Report.of(some).html()

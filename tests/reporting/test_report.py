@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 import synthetic
+import unrendered
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -457,7 +458,8 @@ def test_no_plot_draws_an_error_beyond_the_one_that_leaves_no_digit():
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
-def test_what_a_run_left_out_is_shown_on_the_page_and_in_the_terminal(lang):
+def test_what_a_run_left_out_is_shown_on_the_page_and_in_the_terminal(lang, monkeypatch):
+    unrendered.install(monkeypatch)
     found = [one for one in synthetic.records() if one.get("op", "sin") == "sin"]
     asked = {"units": 3848, "left_out": 3300}
     partial = [one | {"plan": asked} if one["kind"] == "environment" else one for one in found]

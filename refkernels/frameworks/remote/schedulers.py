@@ -115,7 +115,8 @@ def mindspore_warmed(low, high, last, warm):
     from mindspore import Tensor
 
     steps = Tensor(np.arange(last + 1), mindspore.int32)
-    rates = [mindspore.nn.WarmUpLR(high, warm)(step).asnumpy() for step in steps]
+    schedule = mindspore.nn.WarmUpLR(high, warm)
+    rates = [schedule(step).asnumpy() for step in steps]
     return {"WarmUpLR": np.array(rates)}
 
 
