@@ -1,6 +1,6 @@
 """Two versions of refkernels, timed: which pieces of work became slower?
 
-    python benchmarks/against.py OLD NEW [--pairs 9] [--only TEXT] [--out FILE] [--list]
+    python benchmarks/against.py OLD NEW [--pairs 9] [--only TEXT] [--out FILE]
 
 OLD and NEW are checkouts or wheels; both run in this interpreter, each with compiled kernels of its
 own, which are kept under --cache. Every piece of `workloads.py` runs in new processes: old new, new

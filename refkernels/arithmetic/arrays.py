@@ -146,7 +146,7 @@ def _to_numpy(value: Any, name: str, depth: int) -> npt.NDArray[Any]:
     kind = type(value)  # unlike __class__, no object can fake it
     if issubclass(kind, int | np.integer) and not issubclass(kind, bool | np.timedelta64):
         return np.asarray(as_real(value, name))
-    if issubclass(kind, np.ndarray | np.generic):
+    if kind is float or issubclass(kind, np.ndarray | np.generic):
         return np.asarray(value)
     if isinstance(value, list | tuple):
         return _from_list(value, name, depth)

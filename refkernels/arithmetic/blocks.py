@@ -11,7 +11,7 @@ import functools
 import itertools
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent import futures
 from typing import Any
 
@@ -49,10 +49,13 @@ def spread(size: int, task: Callable[[int, int], Any], block: int = CACHED) -> N
             task(start, min(start + block, size))
         return
     failures: list[BaseException] = []
-    work = task, itertools.count(0, block), size, block, failures  # a step of count is atomic
-    running = [_pool().submit(_work, *work) for _ in range(helpers)]
-    _work(*work)
-    futures.wait([future for future in running if not future.cancel()])
+    job = [task, itertools.count(0, block), size, block, failures]  # a step of count is atomic
+    running = [_pool().submit(_work, job) for _ in range(helpers)]
+    _work(job)
+    for future in running:
+        if not future.cancel():
+            future.exception()  # waits
+    job.clear()  # a helper drops it later, and the task's arrays would stay allocated until then
     if failures:
         raise failures[0]
 
@@ -88,14 +91,9 @@ def each_block(
 
 
 @in_default_mode
-def _work(
-    task: Callable[[int, int], Any],
-    starts: Iterator[int],
-    size: int,
-    block: int,
-    failures: list[BaseException],
-) -> None:
+def _work(job: list[Any]) -> None:
     """Runs the blocks that no other thread has taken, until one fails."""
+    task, starts, size, block, failures = job
     _thread.inside = True
     try:
         while not failures and (start := next(starts)) < size:
@@ -123,12 +121,12 @@ def flat(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Flat, contiguous and read-only (one type to compile for). An array broadcast from one element
     becomes SPAN copies of it, or fewer where the array is shorter. See `step_of`."""
     if array.size > SPAN and not any(array.strides):
-        return read_only(np.full(SPAN, array.reshape(-1)[0], array.dtype))
+        array = array.reshape(-1)[:SPAN].copy()
     return read_only(np.ascontiguousarray(array).reshape(-1))
 
 
 def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """A view that cannot be written. To Numba it is another type: kernels compile for it alone."""
     view = array.view()
-    view.flags.writeable = False
+    view.setflags(write=False)
     return view

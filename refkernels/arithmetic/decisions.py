@@ -263,16 +263,14 @@ def undecided_widths(
         n = min(SPAN, last - i)
         j, k, m = i * steps[0], i * steps[1], i * steps[2]
         parts = hi[i : i + n], lo[j : j + n], radius[k : k + n], scale[m : m + n]
-        ratios = scratch[:n]
+        ratios, marks = scratch[:n], undecided[i : i + n]
         doubtful = _measure_clear(*parts, p, emin, ratios)
         for e in range(n):
-            undecided[i + e] = not ratios[e] <= limit
+            marks[e] = not ratios[e] <= limit
         for e in range(n if doubtful else 0):
             if ratios[e] < 0.0:
                 a, b, r, s = parts[0][e], parts[1][e], parts[2][e], parts[3][e]
-                undecided[i + e] = (
-                    not _uncertainty_or_more(a, b, r, s, p, emin, limit, least) <= limit
-                )
+                marks[e] = not _uncertainty_or_more(a, b, r, s, p, emin, limit, least) <= limit
 
 
 @inner

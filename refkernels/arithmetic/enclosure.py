@@ -292,7 +292,6 @@ class Enclosure(NoArithmetic):
         return lower < value < upper or lower == value == upper
 
 
-@in_default_mode
 def trusted(
     hi: npt.ArrayLike,
     lo: npt.ArrayLike = 0.0,

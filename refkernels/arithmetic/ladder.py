@@ -28,10 +28,11 @@ class Draft:
     """
 
     def __init__(self, hi: Any, lo: Any = 0.0, radius: Any = 0.0, scale: Any = 0) -> None:
-        columns = zip(PARTS, (hi, lo, radius, scale), strict=True)
-        self._parts: dict[str, Any] = {name: np.asarray(part) for name, part in columns}
+        self._parts: dict[str, Any] = dict(zip(PARTS, (hi, lo, radius, scale), strict=True))
         self.shape, self.size = hi.shape, hi.size
-        self._own = {name for name, part in self._parts.items() if part.shape == hi.shape}
+        arrays = {name: part for name, part in self._parts.items() if isinstance(part, np.ndarray)}
+        self._own = {name for name, part in arrays.items() if part.shape == hi.shape}
+        self._whole: Enclosure | None = None
 
     @staticmethod
     def of(known: Enclosure) -> "Draft":
@@ -47,15 +48,16 @@ class Draft:
 
     def put(self, index: Any, better: Enclosure) -> None:
         """Replaces the elements at the index by a later tier's."""
+        self._whole = None
         for name, part in self._parts.items():
             new = getattr(better, name)
             if name not in self._own:
                 current = np.broadcast_to(part, self.shape)
                 signed = name == "hi"  # the signs of its zeros matter
-                if not signed and np.array_equal(current[index], new):
+                if not signed and np.all(current[index] == new):
                     continue
                 # zeros cost nothing until they are written
-                kept = signed or part.any()
+                kept = signed or np.any(part)
                 part = np.array(current, new.dtype) if kept else np.zeros(self.shape, new.dtype)
                 self._parts[name] = part
                 self._own.add(name)
@@ -63,7 +65,9 @@ class Draft:
 
     def enclosure(self) -> Enclosure:
         """The whole draft."""
-        return trusted(*self._parts.values())
+        if self._whole is None:
+            self._whole = trusted(*self._parts.values())
+        return self._whole
 
 
 def climb(

@@ -10,7 +10,6 @@ FZ on ARM included. Where no such call is known, RuntimeError is raised.
 """
 
 import functools
-import math
 import sys
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
@@ -20,7 +19,8 @@ Result = TypeVar("Result")
 
 _BYTES = 64  # fenv_t has 32 on x86-64, 8 to 28 elsewhere
 # Variables and exact powers, so that neither a compiler nor the mode at import changes them.
-_one, _little, _half, _least_normal = 1.0, math.ldexp(1.0, -55), 0.5, math.ldexp(1.0, -1022)
+_one, _half = 1.0, 0.5
+_little, _least_normal = float.fromhex("0x1p-55"), float.fromhex("0x1p-1022")
 
 
 def in_default_mode(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:

@@ -149,7 +149,7 @@ def _first_tier(problem: _ProductProblem) -> tuple[str, Draft, Indices]:
         operands = problem.left, problem.right, problem.at
         asked = problem.exact_products, problem.question
         hi, radius, remaining = gemm.enclosed(*operands, *asked)
-        answer = _flat(hi, np.zeros(1), radius)
+        answer = Draft(hi.reshape(-1), 0.0, radius.reshape(-1))
         if remaining.size * _MANY <= problem.size:
             return "float64", answer, remaining
     left, right = Lines.of(problem.left), Lines.of(np.swapaxes(problem.right, 1, 2))

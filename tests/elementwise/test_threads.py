@@ -1,5 +1,9 @@
 """Blocks of work on threads."""
 
+import weakref
+
+import numpy as np
+
 from refkernels.arithmetic.blocks import spread
 
 
@@ -29,3 +33,13 @@ def test_a_failed_task_is_reported_and_leaves_the_threads_usable() -> None:
     done: list[int] = []
     spread(8, lambda start, stop: done.append(start), 1)
     assert sorted(done) == list(range(8))
+
+
+def test_a_task_is_forgotten_once_its_blocks_are_done() -> None:
+    """Else its arrays stay allocated until a helper wakes, and the next call takes fresh pages."""
+    for _ in range(200):
+        array = np.zeros(1 << 12)
+        spread(array.size, lambda start, stop, array=array: array[start:stop].fill(1.0), 1 << 8)
+        alive = weakref.ref(array)
+        del array
+        assert alive() is None

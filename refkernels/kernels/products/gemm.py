@@ -52,23 +52,19 @@ def enclosed(
     rows, columns = each(_norms, [("pik,pik->pi", left), ("qkj,qkj->qj", right)])
     rows *= _coefficient(left.shape[2], exact_products)
     shape = (len(at[0]), left.shape[1], right.shape[2])
-    hi, radius = np.empty(shape), np.empty(shape)
+    hi, radius, marks = np.empty(shape), np.empty(shape), np.empty(shape, np.bool_)
 
-    def task(b: int, i: slice, j: slice) -> list[Indices]:
+    def task(b: int, i: slice, j: slice) -> None:
         p, q = at[0][b], at[1][b]
         _multiply(left[p, i], right[q, :, j], hi[b, i, j])
         step = max(BLOCK // (j.stop - j.start), 1)
-        return [look(b, slice(k, min(k + step, i.stop)), j) for k in range(i.start, i.stop, step)]
+        for k in range(i.start, i.stop, step):
+            tile = b, slice(k, min(k + step, i.stop)), j
+            np.einsum("i,j->ij", rows[p, tile[1]], columns[q, j], out=radius[tile])
+            marks[tile] = asked.undecided(trusted(hi[tile], 0.0, radius[tile]))
 
-    def look(b: int, i: slice, j: slice) -> Indices:
-        wide = radius[b, i, j]
-        np.multiply.outer(rows[at[0][b], i], columns[at[1][b], j], out=wide)
-        marks = asked.undecided(trusted(hi[b, i, j], 0.0, wide))
-        row, column = np.divmod(np.flatnonzero(marks), wide.shape[1])  # np.nonzero is far slower
-        return np.ravel_multi_index((b, row + i.start, column + j.start), shape)
-
-    open_places = [part for tile in _each_tile(task, shape) for part in tile]
-    return hi, radius, np.sort(np.concatenate(open_places)) if open_places else np.empty(0, np.intp)
+    _each_tile(task, shape)
+    return hi, radius, np.flatnonzero(marks)
 
 
 def product(left: Floats, right: Floats, at: tuple[Indices, Indices]) -> Floats:
@@ -83,17 +79,16 @@ def product(left: Floats, right: Floats, at: tuple[Indices, Indices]) -> Floats:
     return result
 
 
-def _each_tile(task: Callable[..., Any], shape: tuple[int, ...]) -> list[Any]:
+def _each_tile(task: Callable[..., None], shape: tuple[int, ...]) -> None:
     """task(batch element, rows, columns) for tiles whose shapes depend on the problem alone. A BLAS
     may add in another order on another number of threads, so each task runs on one thread."""
 
-    def alone(*tile: Any) -> Any:
+    def alone(*tile: Any) -> None:
         with blas.on_one_thread():
-            return task(*tile)
+            task(*tile)
 
     with blas.on_one_thread():
-        results: list[Any] = each(alone, _tiles(*shape))
-    return results
+        each(alone, _tiles(*shape))
 
 
 def _norms(subscripts: str, operand: Floats) -> Floats:
