@@ -199,7 +199,9 @@ def _measure(
             judges=min(usable_cores(), _MOST_JUDGES),
             progress=show,
             glance=lambda records: _show_first(bar.console, records, lang),
-            afterwards=lambda records, seats: explaining.explain_cards(records, seats, tell),
+            afterwards=lambda records, seats, call: explaining.explain_cards(
+                records, seats, call, tell
+            ),
         )
 
 

@@ -10,7 +10,6 @@ import os
 import re
 import signal
 import subprocess
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -170,9 +169,6 @@ class WorkerProcess:
                     with contextlib.suppress(OSError):
                         stream.close()
         self._arrays.close()
-        if self._log is not None:
-            with contextlib.suppress(OSError):
-                self._log.unlink()
 
     def _ended(self, doing: str) -> NoReply:
         """The fault of a worker that ended without an answer."""
@@ -235,11 +231,9 @@ class WorkerProcess:
         options = [word for name in unset for word in ("-u", name)]
         if assigned or options:
             words = ["env", *options, *assigned, *words]
-        if interpreter.local:
-            descriptor, name = tempfile.mkstemp(prefix=f"refkernels-{os.getpid()}-", suffix=".log")
-            os.close(descriptor)
-            self._log = Path(name)
-            words = ["/bin/sh", "-c", 'log=$0; exec "$@" 2>>"$log"', name, *words]
+        if self._arrays.path is not None:
+            self._log = self._arrays.path / "stderr.log"
+            words = ["/bin/sh", "-c", 'log=$0; exec "$@" 2>>"$log"', str(self._log), *words]
         return spec, words
 
 

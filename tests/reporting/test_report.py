@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import os
 import re
 import time
 from html.parser import HTMLParser
@@ -12,6 +13,7 @@ import unrendered
 from rich.cells import cell_len
 from rich.console import Console
 
+from refkernels.cli.shared import pages
 from refkernels.reporting import terminal_table, write_report
 from refkernels.reporting.figures.drawing import STYLE
 from refkernels.reporting.measure.findings import findings, point_text
@@ -24,6 +26,7 @@ from refkernels.reporting.measure.symptoms import cards
 from refkernels.reporting.words.numerals import all_digits, figure
 from refkernels.reporting.words.report import words_of
 from refkernels.reporting.words.vocabulary import VERDICTS, WIDE
+from refkernels.runs.sweeps import crew
 from refkernels.seat_names import parse
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}
@@ -162,6 +165,17 @@ def test_the_same_records_give_the_same_bytes(records, tmp_path):
     assert write_report(tmp_path) == written
     assert {path: path.read_bytes() for path in written} == first
     assert not list(tmp_path.glob("**/*.part"))
+
+
+def test_plots_drawn_in_several_processes_have_the_same_bytes(records, tmp_path, monkeypatch):
+    some = [one for one in records if one.get("op") == "cos"][::4]
+    written = write_report(synthetic.write(tmp_path, some))
+    here = {path: path.read_bytes() for path in written}
+    monkeypatch.setattr(pages, "_CALLS_EACH", 1)
+    monkeypatch.setattr(crew, "usable_cores", lambda: 2)
+    assert os.getpid() not in pages.starmap(os.getpid, [(), ()])
+    assert write_report(tmp_path, starmap=pages.starmap) == written
+    assert {path: path.read_bytes() for path in written} == here
 
 
 def test_findings_come_by_input_then_format_then_bound_then_loss(records):

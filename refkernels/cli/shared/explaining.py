@@ -1,89 +1,128 @@
-"""Explains the symptoms on a report's cards, while the frameworks still run."""
+"""Explains the symptoms on a report's cards, while the frameworks and the judges still run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from refkernels.seat_names import framework_of
+
+if TYPE_CHECKING:
+    from refkernels.op import Direction, Op
 
 Record = dict[str, Any]
 
 
 def explain_cards(
-    records: list[Record], seats: Sequence[Any], tell: Callable[[str], None] = lambda _: None
+    records: list[Record],
+    seats: Sequence[Any],
+    call: Callable[..., Callable[[], Record]] = partial,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Record]:
     """An explanation record for each symptom on a card: its seat runs the example again, and the
     answer is explained. Symptoms with one cause are joined and others move up: these come next.
 
-    `seats`: those of the run (`runs.measurement.seats.Seat`); `tell` is called with the example
-    that is being explained.
+    `seats`: those of the run (`runs.measurement.seats.Seat`); `call(function, *arguments)` starts
+    an explanation, perhaps in another process, and returns what waits for it; `tell` is called with
+    the example whose explanation is waited for.
     """
     from refkernels.reporting.measure.study import Study
     from refkernels.reporting.measure.symptoms import worth_explaining
 
-    so_far = list(records)
-    while chosen := worth_explaining(Study.of(so_far)):
-        for example in chosen:
+    known = list(records)
+    while chosen := worth_explaining(Study.of(known)):
+        started = [(example, _start(example, seats, call)) for example in chosen]
+        for example, found in started:
             tell(f"explaining {example.subject} {example.op} {example.direction} {example.dtype}")
-            record = _explained(example, seats)
-            so_far.append(record)
+            record = {**_head(example), **found()}
+            known.append(record)
             yield record
 
 
-def _explained(example: Any, seats: Sequence[Any]) -> Record:
-    """The record of one example; with a status and its reason if there is no explanation."""
+def _head(example: Any) -> Record:
     about = ("framework", "version", "device", "dtype", "settings", "formula")
     head = {name: example.record.get(name) for name in about}
     head = {"schema": example.record["schema"], "kind": "explanation", **head}
-    head |= {"op": example.op, "direction": example.direction, "case": example.case, "cause": None}
+    return head | {
+        "op": example.op, "direction": example.direction, "case": example.case, "cause": None
+    }  # fmt: skip
+
+
+def _start(
+    example: Any, seats: Sequence[Any], call: Callable[..., Callable[[], Record]]
+) -> Callable[[], Record]:
+    """Asks the example's seat again, and starts the explanation of its answer."""
+    place = (example.record["framework"], example.device)
+    question = (example.op, example.case, example.dtype, example.direction)
     try:
-        return {**head, **_explanation(example, seats)}
+        seat = next(seat for seat in seats if (seat.framework, seat.device) == place)
+        op, inputs, params = _question(*question)
+        reply = seat.run(op.name, example.direction, inputs, params, op.differentiated)
+        if not reply.ok:
+            return partial(dict, status=reply.status, reason=reply.reason)
+        environment = {**seat.session.info["environment"], "device": seat.device}
+        environment["settings"] = seat.settings
+        source = seat.session.spec.framework.adapter.read_text("utf-8")
     except Exception as fault:  # whatever it is, the measured run is not lost
-        return {**head, "status": "error", "reason": f"{type(fault).__name__}: {fault}"}
+        return partial(_failed, fault)
+    name = framework_of(seat.framework)
+    return call(_explained, question, example.subject, reply.outputs, name, source, environment)
 
 
-def _explanation(example: Any, seats: Sequence[Any]) -> Record:
-    """The explanation of what the seat answers now."""
+def _failed(fault: Exception) -> Record:
+    return {"status": "error", "reason": f"{type(fault).__name__}: {fault}"}
+
+
+def _question(name: str, case: str, dtype: str, direction: Direction) -> tuple[Op, Record, Record]:
+    """The op, the inputs and the params of a case."""
     from refkernels import registry
+
+    op = registry.get(name)
+    arrays, params = next(own for own in op.cases() if own.name == case).build(dtype)
+    return op, {own: arrays[own] for own in op.takes(direction) if own in arrays}, params
+
+
+def _explained(
+    question: tuple[str, str, str, Direction],
+    subject: str,
+    outputs: Record,
+    framework: str,
+    source: str,
+    environment: Record,
+) -> Record:
+    """The explanation of a framework's outputs, with the script that its adapter's source gives."""
     from refkernels.diagnosis.explain import explain
 
-    place = (example.record["framework"], example.device)
-    seat = next(seat for seat in seats if (seat.framework, seat.device) == place)
-    op = registry.get(example.op)
-    case = next(case for case in op.cases() if case.name == example.case)
-    arrays, params = case.build(example.dtype)
-    inputs = {name: arrays[name] for name in op.takes(example.direction) if name in arrays}
-    reply = seat.run(op.name, example.direction, inputs, params, op.differentiated)
-    if not reply.ok:
-        return {"status": reply.status, "reason": reply.reason}
-    explanation = explain(op, inputs, {example.subject: reply.outputs}, params, example.direction)
-    return {"status": "ok", "reason": None, **_summary(explanation.to_dict(), seat)}
+    try:
+        op, inputs, params = _question(*question)
+        explanation = explain(op, inputs, {subject: outputs}, params, question[-1])
+        shown = _shown(explanation.to_dict(), framework, source, environment)
+    except Exception as fault:
+        return _failed(fault)
+    return {"status": "ok", "reason": None, **shown}
 
 
-def _summary(answer: Record, seat: Any) -> Record:
+def _shown(answer: Record, framework: str, source: str, environment: Record) -> Record:
     """What a report shows of an explanation: its best candidate, and the script."""
     from refkernels.reporting.answer.facts import kernels_of
     from refkernels.reporting.answer.script import script
-    from refkernels.seat_names import framework_of
 
     (kernel,) = kernels_of(answer)
     question, best = answer["evidence"]["question"], kernel.best
-    environment = {**seat.session.info["environment"], "device": seat.device}
-    text = None
-    if question["inputs"] is not None:
-        source = seat.session.spec.framework.adapter.read_text("utf-8")
-        name = framework_of(seat.framework)
-        text = script(question, name, source, {**environment, "settings": seat.settings})
-    summary = {
+    has_inputs = question["inputs"] is not None
+    text = script(question, framework, source, environment) if has_inputs else None
+    shown = {
         "output": kernel.output,
         "verdict": kernel.verdict,
         "tried": kernel.tried,
         "script": text,
     }
     if best is None:
-        return summary
-    summary |= {name: best[name] for name in ("cause", "confidence", "model", "details", "output")}
-    summary["among"] = len(kernel.models) > 1
+        return shown
+    shown |= {name: best[name] for name in ("cause", "confidence", "model", "details", "output")}
+    shown["among"] = len(kernel.models) > 1
     if best["bits"] is not None:
         names = ("cause", "bits", "units", "confidence", "needed", "survivors")
-        summary["evidence"] = {name: best[name] for name in names}
-    return summary
+        shown["evidence"] = {name: best[name] for name in names}
+    return shown

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import BrokenExecutor
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from refkernels.cli.shared.endings import refuse
+
+Record = dict[str, Any]
+_CALLS_EACH = 4  # of `starmap`: for fewer, a process would take longer to start than it saves
 
 
 def show_measured(directory: Path, lang: str = "en", everything: bool = False) -> None:
@@ -24,7 +29,7 @@ def show_measured(directory: Path, lang: str = "en", everything: bool = False) -
     _write_and_print(
         directory,
         "records.jsonl",
-        lambda folder: reporting.write_report(folder, lang),
+        lambda folder, records: reporting.write_report(folder, lang, starmap, records),
         lambda records: reporting.terminal_table(
             records, lang, height=Console().height, everything=everything
         ),
@@ -33,11 +38,35 @@ def show_measured(directory: Path, lang: str = "en", everything: bool = False) -
     )
 
 
+def starmap(function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> Iterable[Any]:
+    """`itertools.starmap`, in several processes where there are cores for them and enough to do. If
+    one dies, this process does the work."""
+    from refkernels.runs.sweeps.crew import Processes, usable_cores
+
+    width = min(usable_cores(), len(arguments) // _CALLS_EACH)
+    if width < 2:
+        return itertools.starmap(function, arguments)
+    crew = Processes(width)
+    try:
+        executor = crew.executor()
+        futures = [executor.submit(function, *some) for some in arguments]
+        return [future.result() for future in futures]
+    except (BrokenExecutor, OSError):
+        return itertools.starmap(function, arguments)
+    finally:
+        crew.close(at_once=True)
+
+
 def show_swept(directory: Path) -> None:
     """Make the views of directory/sweeps.jsonl, and print the table."""
     from refkernels import reporting
 
-    _write_and_print(directory, "sweeps.jsonl", reporting.write_sweep_report, reporting.sweep_table)
+    _write_and_print(
+        directory,
+        "sweeps.jsonl",
+        lambda folder, _: reporting.write_sweep_report(folder),
+        reporting.sweep_table,
+    )
 
 
 def show_page(text: str, written: Sequence[Path]) -> None:
@@ -54,8 +83,8 @@ def show_page(text: str, written: Sequence[Path]) -> None:
 def _write_and_print(
     directory: Path,
     name: str,
-    write: Callable[[Path], list[Path]],
-    table: Callable[[list[dict[str, Any]]], Any],
+    write: Callable[[Path, list[Record]], list[Path]],
+    table: Callable[[list[Record]], Any],
     look: Sequence[str] = (),
 ) -> None:
     from rich.console import Console
@@ -63,8 +92,8 @@ def _write_and_print(
     from refkernels import reporting
 
     try:
-        written = write(directory)
         records = reporting.read_records(directory / name)
+        written = write(directory, records)
     except reporting.RecordsError as error:
         refuse(str(error))
     except OSError as error:

@@ -80,7 +80,12 @@ def embedding(weight, indices, padding_idx=None):
 
 
 def one_step(optimizer, param, grad, state, betas=(), step=1, **options):
-    """A step of MindSpore's own optimizer; `state` is {our name: (MindSpore's name, tensor)}."""
+    """A step of MindSpore's own optimizer; `state` is {our name: (MindSpore's name, tensor)}.
+
+    Each step has an optimizer of its own, whose compilation takes most of the time. A compiled one
+    gives other bits: its first step runs in threads that flush subnormals, the next four in the
+    caller's thread, which does not; later ones in whichever MindSpore has timed as faster.
+    """
     own = ms.Parameter(param, name="weight")
     stepper = getattr(nn, optimizer)([own], **options)
     tensors = {

@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import itertools
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -42,6 +43,7 @@ from refkernels.reporting.words import escaping, numerals, vocabulary
 from refkernels.reporting.words.report import counted, words_of
 
 _LONGEST_SCRIPT = 3000  # characters in the page; a longer one lies beside it
+Starmap = Callable[[Callable[..., Any], Sequence[tuple[Any, ...]]], Iterable[Any]]
 _MOST_IN_FULL = 150  # findings of a small run
 TEMPLATES = Path(__file__).parent.parent / "templates"
 _CSV = (
@@ -58,35 +60,47 @@ class Report:
     study: Study
     lang: str = "en"
 
+    starmap: Starmap = itertools.starmap
+    """Draws the plots: what `itertools.starmap` does, perhaps in several processes."""
+
     @classmethod
-    def of(cls, records: list[Record], lang: str = "en") -> Report:
+    def of(
+        cls, records: list[Record], lang: str = "en", starmap: Starmap = itertools.starmap
+    ) -> Report:
         """The report of some records."""
         words_of(lang)
-        return cls(Study.of(records), lang)
+        return cls(Study.of(records), lang, starmap)
 
-    @cached_property
+    @property
     def bounds_plot(self) -> Drawn | None:
         """Error / bound of everything."""
-        return draw_bounds(self._blocks, self.study.subjects)
+        return self._drawn["bounds"][0]
 
-    @cached_property
+    @property
     def growth(self) -> list[Drawn]:
         """How the error grows."""
-        drawn = [draw_growth(plot, self.study.subjects) for plot in growth_plots(self.study)]
-        return [plot for plot in drawn if plot is not None]
+        return [plot for plot in self._drawn["growth"] if plot is not None]
 
-    @cached_property
+    @property
     def spread(self) -> list[Drawn]:
         """How the errors are spread."""
-        panels_of = spreads(self.study)
-        drawn = [draw_spread(op, panels, self.study.subjects) for op, panels in panels_of.items()]
-        return [plot for plot in drawn if plot is not None]
+        return [plot for plot in self._drawn["spread"] if plot is not None]
 
     @property
     def plots(self) -> list[Drawn]:
         """Every plot, in the order of the page."""
-        first = [self.bounds_plot] if self.bounds_plot is not None else []
-        return [*first, *self.growth, *self.spread]
+        return [plot for drawn in self._drawn.values() for plot in drawn if plot is not None]
+
+    @cached_property
+    def _drawn(self) -> dict[str, list[Drawn | None]]:
+        study, subjects = self.study, self.study.subjects
+        of_kind: dict[str, list[tuple[Any, ...]]] = {
+            "bounds": [(draw_bounds, self._blocks, subjects)],
+            "growth": [(draw_growth, plot, subjects) for plot in growth_plots(study)],
+            "spread": [(draw_spread, op, some, subjects) for op, some in spreads(study).items()],
+        }
+        drawn = iter(self.starmap(_draw, [job for jobs in of_kind.values() for job in jobs]))
+        return {kind: [next(drawn) for _ in jobs] for kind, jobs in of_kind.items()}
 
     def html(self) -> str:
         """The page; plots and downloadable figures lie beside it."""
@@ -203,6 +217,10 @@ class Report:
             "invariance", "seeds", "certainty", "unrun", "read", "environments",
         )  # fmt: skip
         return {**context, "sections": [name for name in order if shown.get(name, True)]}
+
+
+def _draw(function: Callable[..., Drawn | None], *arguments: Any) -> Drawn | None:
+    return function(*arguments)
 
 
 def _anchor(kind: str, name: str) -> str:

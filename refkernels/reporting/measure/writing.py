@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 from refkernels.records.files import write_whole
 from refkernels.records.words import LEVELS
-from refkernels.reporting.measure.pages import Report
-from refkernels.reporting.reading import read_records
+from refkernels.reporting.measure.pages import Report, Starmap
+from refkernels.reporting.reading import Record, read_records
 
 
-def write_report(directory: Path, lang: str = "en") -> list[Path]:
+def write_report(
+    directory: Path,
+    lang: str = "en",
+    starmap: Starmap = itertools.starmap,
+    records: list[Record] | None = None,
+) -> list[Path]:
     """Make report.md, report.html, figures.csv, plots/*.{svg,png} and scripts/*.py, from
-    directory/records.jsonl.
+    directory/records.jsonl. `starmap` draws the plots: it may use several processes. `records`:
+    those of the file, where they have been read already.
 
     Returns the files written, the two pages first. The same records give the same bytes. Plots and
     scripts of an earlier report that this one does not have are removed.
@@ -20,7 +27,9 @@ def write_report(directory: Path, lang: str = "en") -> list[Path]:
     records that cannot be read.
     """
     directory = Path(directory)
-    report = Report.of(read_records(directory / "records.jsonl"), lang)
+    if records is None:
+        records = read_records(directory / "records.jsonl")
+    report = Report.of(records, lang, starmap)
     written = [
         write_whole(directory / "report.md", report.markdown()),
         write_whole(directory / "report.html", report.html()),

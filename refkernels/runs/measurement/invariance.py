@@ -38,7 +38,7 @@ Question = tuple[Case, dict[str, npt.NDArray[Any]], dict[str, Any]]
 
 
 class NoAnswer(Exception):
-    """The framework gave no answer; (status, reason, whether it had started)."""
+    """The framework gave no answer. Its arguments: status, reason, whether it had started."""
 
 
 @dataclass
@@ -51,7 +51,7 @@ class BitComparison:
 
     def add(self, case: str, expected: Outputs, actual: Outputs) -> None:
         for name in expected:
-            if expected[name].tobytes() == actual[name].tobytes():  # nearly always, and quickly
+            if expected[name].tobytes() == actual[name].tobytes():  # the usual case, and quick
                 self.elements += expected[name].size
                 continue
             result = agreement(expected[name], actual[name])
@@ -77,7 +77,7 @@ class ThreadedSeats:
         return single, double
 
     def abandon(self) -> None:
-        """End all at once, and start no other."""
+        """End all interpreters at once, and start no more."""
         self._abandoned = True
         abandon(list(self._sessions.values()))
 
@@ -142,8 +142,8 @@ def _outcome(check: Callable[[], BitComparison]) -> Record:
         comparison = check()
     except NoAnswer as fault:
         status, reason, started = fault.args
-        late = {} if started else {"started": False}
-        return {"status": status, "reason": reason, "holds": None, **late}
+        start = {} if started else {"started": False}
+        return {"status": status, "reason": reason, "holds": None, **start}
     return {
         "status": "ok",
         "reason": None,

@@ -2,7 +2,8 @@
 
 Judging is mostly Python, which runs on one core at a time in a process: where there are more cores,
 each judges units of its own, and the threads that ask the frameworks have this process's Python to
-themselves. Which process judged makes no difference to a record.
+themselves. At the end of a run the same processes explain. Which process judged or explained makes
+no difference to a record.
 """
 
 import contextlib
@@ -11,7 +12,7 @@ import inspect
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 from refkernels import registry
 from refkernels.arithmetic import waiting
@@ -25,23 +26,25 @@ from refkernels.runs.sweeps.crew import Processes
 
 UNITS_EACH = 100  # for fewer, a judge would take longer to start than it saves
 Name = tuple[str, str, str, Direction]
+T = TypeVar("T")
 
 
 class Judges:
-    """So many processes that judge; one is this process. They start at once, beside the frameworks.
+    """Processes that judge, as many as `number`; with 1, this process judges. They start at once,
+    beside the frameworks.
 
-    A process that dies, for want of memory say, is no loss: this one judges what is left.
+    If one dies, for want of memory say, this process does what is left.
     """
 
     def __init__(self, number: int) -> None:
         self._abandoned = False
         self._alone = threading.Lock()
-        self._asked = 0
+        self._talks = threading.Lock()  # held by the first unit, which may say that it waits
         self._crew: Processes | None = None
         if number > 1:
             self._crew = Processes(number)
             self._crew.prepare(_begin)
-            self._hands = ThreadPoolExecutor(number + 1)  # one more, so that none waits for a unit
+            self._threads = ThreadPoolExecutor(number + 1)  # one more: no judge waits for a unit
 
     def __enter__(self) -> "Judges":
         return self
@@ -49,13 +52,13 @@ class Judges:
     def __exit__(self, *exception: object) -> None:
         self.abandon()
         if self._crew is not None:
-            self._hands.shutdown(cancel_futures=True)
+            self._threads.shutdown(cancel_futures=True)
 
     def abandon(self) -> None:
         """End all judges at once; what they had begun is lost."""
         if self._crew is not None and not self._abandoned:
             self._abandoned = True
-            self._hands.shutdown(wait=False, cancel_futures=True)
+            self._threads.shutdown(wait=False, cancel_futures=True)
             self._crew.close(at_once=True)
 
     def judge(
@@ -65,9 +68,14 @@ class Judges:
         their replies are there."""
         if self._crew is None or not _has_name(unit):
             return functools.partial(self._here, unit, seats, replies)
-        self._asked += 1
-        first = self._asked == 1
-        return self._hands.submit(self._elsewhere, unit, seats, replies, first).result
+        return self._threads.submit(self._elsewhere, unit, seats, replies).result
+
+    def call(self, function: Callable[..., T], *arguments: Any) -> Callable[[], T]:
+        """function(*arguments) in a judge's process, or in this one when the result is asked for;
+        the result waits for it. The function is one of a module, and changes nothing."""
+        if self._crew is None:
+            return functools.partial(function, *arguments)
+        return self._threads.submit(self._called, function, *arguments).result
 
     def _here(
         self, unit: Unit, seats: Sequence[Seat], replies: Sequence[Future[Reply]]
@@ -76,21 +84,37 @@ class Judges:
             return judged(unit, seats, (reply.result() for reply in replies))
 
     def _elsewhere(
-        self, unit: Unit, seats: Sequence[Seat], replies: Sequence[Future[Reply]], first: bool
+        self, unit: Unit, seats: Sequence[Seat], replies: Sequence[Future[Reply]]
     ) -> list[Record]:
-        assert self._crew is not None
         assert unit.case is not None
         name = (unit.op.name, unit.case.name, unit.dtype, unit.direction)
-        there = [reply.result() for reply in replies]
-        places = [seat.name_only for seat in seats]
-        if not self._abandoned:
-            with contextlib.suppress(BrokenExecutor, OSError, EOFError):  # it died, or never began
-                return self._crew.executor().submit(_judged, name, places, there, first).result()
+        answers = [reply.result() for reply in replies]
+        names = [seat.name_only for seat in seats]
+        with contextlib.suppress(BrokenExecutor, OSError, EOFError):  # it died, or never began
+            return self._sent(_judged, name, names, answers)
         return [] if self._abandoned else self._here(unit, seats, replies)
+
+    def _called(self, function: Callable[..., T], *arguments: Any) -> T:
+        try:
+            return self._sent(function, *arguments)
+        except (BrokenExecutor, OSError, EOFError):
+            if self._abandoned:
+                raise
+        with self._alone:
+            return function(*arguments)
+
+    def _sent(self, function: Callable[..., T], *arguments: Any) -> T:
+        """The result of another process. Raises BrokenExecutor, OSError or EOFError without it."""
+        assert self._crew is not None
+        if self._abandoned:
+            raise BrokenExecutor("The judges were let go.")
+        talks = self._talks.acquire(blocking=False)
+        result: T = self._crew.executor().submit(_there, talks, function, *arguments).result()
+        return result
 
 
 def _begin() -> None:
-    """What a judge needs before its first unit. Numba's own pool sleeps between calls, while
+    """Prepares a judge's process. Numba's own pool sleeps between calls, while
     OpenMP's spins and takes the cores from the frameworks."""
     import numba
 
@@ -98,15 +122,15 @@ def _begin() -> None:
 
 
 def _has_name(unit: Unit) -> bool:
-    """Whether another process finds the unit by its name: its op and its case are ours."""
+    """Whether another process can find the unit by its name: the registry has its op and case."""
     assert unit.case is not None
-    known = _cases(unit.op.name) if registry.ops().get(unit.op.name) is unit.op else {}
-    same = known.get(unit.case.name)
-    return same is not None and _contents(same) == _contents(unit.case)
+    registered = _cases(unit.op.name) if registry.ops().get(unit.op.name) is unit.op else {}
+    namesake = registered.get(unit.case.name)
+    return namesake is not None and _contents(namesake) == _contents(unit.case)
 
 
 def _contents(case: Case) -> tuple[Any, ...]:
-    """What says that two cases are the same; those of an op are made anew whenever it is asked."""
+    """What equal cases share: an op makes its cases anew at every call, each with a new `build`."""
     build = inspect.unwrap(case.build)
     while isinstance(build, functools.partial):
         build = inspect.unwrap(build.func)
@@ -120,12 +144,15 @@ def _cases(op: str) -> dict[str, Case]:
 
 
 @in_default_mode
-def _judged(
-    name: Name, seats: Sequence[Seat], replies: Sequence[Reply], talks: bool
-) -> list[dict[str, Any]]:
-    """The records of a unit, in a judge's process. `talks`: whether it may say that it waits for
-    kernels, which one of them says for all."""
+def _there(talks: bool, function: Callable[..., T], *arguments: Any) -> T:
+    """function(*arguments), in a judge's process. `talks`: whether it may say that it waits for
+    kernels, which one call says for all."""
     _begin()
     waiting.watch.silence(not talks)
+    return function(*arguments)
+
+
+def _judged(name: Name, seats: Sequence[Seat], replies: Sequence[Reply]) -> list[dict[str, Any]]:
+    """The records of a unit, in a judge's process."""
     op, case, dtype, direction = name
     return judged(Unit(registry.get(op), _cases(op)[case], dtype, direction), seats, replies)

@@ -28,7 +28,10 @@ class Lanes:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for wait in (False, True):  # all first, so that none begins something while one ends
+        for wait in (
+            False,
+            True,
+        ):  # first all are told, so that none begins a job while another ends
             for thread in self._threads:
                 thread.shutdown(wait, cancel_futures=True)
 
@@ -49,10 +52,10 @@ class Asked:
 
 
 def in_advance(questions: Iterable[Asked]) -> Iterator[Asked]:
-    """The questions in their order, each given when some more have been asked."""
+    """The questions in their order, each when those that follow it have been asked too."""
     asked: deque[Asked] = deque()
     for question in questions:
         asked.append(question)
-        while len(asked) > AHEAD or sum(one.elements for one in asked) > ELEMENTS:
+        while len(asked) > AHEAD or sum(waiting.elements for waiting in asked) > ELEMENTS:
             yield asked.popleft()
     yield from asked

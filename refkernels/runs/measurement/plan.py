@@ -19,7 +19,7 @@ LARGE = {
     **dict.fromkeys(("n", "K", "rows", "keys", "products", "decay_steps"), 2048),
     "channels": 64,
 }
-"""Parameters that count elements, and from where on a case has tens of thousands of them."""
+"""Parameters that count elements, and the value from which a case has tens of thousands."""
 INVARIANCE_DTYPES = ("float32", "float64")
 SPECIALS = "specials"  # the regime of NaN, infinities and zeros
 MANY_CASES = 10  # an op with fewer has its invariance measured in the forward direction only
@@ -45,7 +45,7 @@ class Unit:
 @dataclass(frozen=True)
 class Plan:
     """The units of a run, in the order in which they are reported. `full`: all cases. `left_out`:
-    how many units of the same ops and formats only a full run has, invariance apart."""
+    how many more units a full run has of the same ops and formats, invariance apart."""
 
     ops: tuple[str, ...]
     dtypes: tuple[str, ...]
@@ -55,11 +55,11 @@ class Plan:
 
     @property
     def first(self) -> tuple[Unit, ...]:
-        """One unit of each op, for a first table; those with the most units first, which are the
-        ops that people know."""
+        """One unit of each op, for a first table. Ops with the most units, the best known, come
+        first."""
         units = Counter(unit.op.name for unit in self.units)
         first: dict[str, Unit] = {}
-        for unit in self._glances:
+        for unit in self._candidates:
             first.setdefault(unit.op.name, unit)
         return tuple(sorted(first.values(), key=lambda unit: -units[unit.op.name]))
 
@@ -70,8 +70,8 @@ class Plan:
         return (*self.first, *(unit for unit in self.units if unit.key not in keys))
 
     @property
-    def _glances(self) -> list[Unit]:
-        """Cases, the forward passes in float32 first."""
+    def _candidates(self) -> list[Unit]:
+        """The units with a case, forward passes in float32 first."""
         cases = [unit for unit in self.units if unit.case is not None]
         return sorted(cases, key=lambda u: (u.dtype != "float32", u.direction != "forward"))
 
@@ -133,11 +133,11 @@ def select(
                 if dtype in INVARIANCE_DTYPES[: None if full else 1]
                 for direction in (op.directions if both else op.directions[:1])
             ]
-    if lost := [pattern for pattern in cases if pattern not in used]:
+    if unmatched := [pattern for pattern in cases if pattern not in used]:
         of_these = f" of {', '.join(op.name for op in chosen)}" if ops else ""
-        meant = nearest(lost[0], (case.name for op in chosen for case in op.cases()))
+        meant = nearest(unmatched[0], (case.name for op in chosen for case in op.cases()))
         raise ValueError(
-            f"No case{of_these} is called {quoted(lost[0])}: "
+            f"No case{of_these} is called {quoted(unmatched[0])}: "
             + (f"did you mean {meant!r}? " if meant else "")
             + "`refkernels measure --list` shows their names, and * stands for any part of one."
         )

@@ -36,6 +36,9 @@ from refkernels.seat_names import merged
 FRAMEWORKS = ("torch", "paddle", "oneflow", "mindspore", "numpy")
 FIRST_TABLE_SECONDS = 15.0  # from the frameworks' start; later if one op takes longer
 FAULTS = ("import_error", "error", "wrong_shape", "killed", "timeout", "oom")
+Call = Callable[..., Callable[[], Any]]
+"""`Judges.call`: starts function(*arguments); what it returns waits for the result."""
+Afterwards = Callable[[list[Record], Sequence[Seat], Call], Iterable[Record]]
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ def measure(
     judges: int = 1,
     progress: Callable[[Progress], None] = lambda _: None,
     glance: Callable[[list[Record]], None] = lambda _: None,
-    afterwards: Callable[[list[Record], Sequence[Seat]], Iterable[Record]] = lambda *_: (),
+    afterwards: Afterwards = lambda *_: (),
 ) -> RunOutcome:
     """Measure every unit of the plan on every framework; write `directory`/records.jsonl.
 
@@ -73,12 +76,13 @@ def measure(
     and its own device; `devices` applies to those that name no device. `settings` are environment
     variables and framework flags for all, and part of every record. `timeout` limits the seconds
     that a framework may take for one answer. `judges`: how many processes judge at most; 1 is this
-    one, and a script that asks for more guards its `__main__`. `glance` gets the records of one
-    case of each op as soon as they are there, if more is to come. `afterwards` gets all records
-    and the seats, which still answer, and gives more records: explanations. Raises JournalError
-    where the directory holds another run, FrameworkError for a name, flag or device that no
-    framework has and for a kernel that cannot be loaded, and TypeError or ValueError for an
-    argument that is no plan, folder, list of names, number of seconds or number of judges.
+    one. A script that asks for more guards its `__main__`. `glance` gets the records of one case of
+    each op as soon as they are there, if more is to come. `afterwards` gets all records, the seats,
+    which still answer, and `Judges.call`, which runs a function in a judge's process; it gives more
+    records: explanations. Raises JournalError where the directory holds another run, FrameworkError
+    for a name, flag or device that no framework has and for a kernel that cannot be loaded, and
+    TypeError or ValueError for an argument that is no plan, folder, list of names, number of
+    seconds or number of judges.
     """
     if not isinstance(plan, Plan):
         raise TypeError(f"plan is of type {type(plan).__name__}: `select` makes one.")
@@ -95,16 +99,15 @@ def measure(
         return _outcome(journal.records(), directory / "records.jsonl")
     kept = sum(not journal.waiting(unit.key) for unit in plan.units)
     progress(Progress("starting the frameworks", kept, len(plan.units)))
-    with Judges(min(judges, max(1, (len(plan.units) - kept) // UNITS_EACH))) as bench:
+    with Judges(min(judges, max(1, (len(plan.units) - kept) // UNITS_EACH))) as pool:
         sessions = open_sessions(asked, chosen, timeout)
         try:
             _refuse_broken_kernels(sessions.values())
             seats, environments = take_seats(sessions, asked)
             _keep_environments(journal, environments, plan)
             started = {name for name, session in sessions.items() if session.status == "ok"}
-            _measure_units(plan, seats, bench, journal, started, timeout, progress, glance)
-            bench.abandon()  # all is judged
-            _explain(seats, journal, sessions, afterwards)
+            _measure_units(plan, seats, pool, journal, started, timeout, progress, glance)
+            _explain(seats, pool, journal, afterwards)
         finally:
             close_all(sessions.values())
     path = journal.finish(dict.fromkeys((*keys, *journal.done)))
@@ -132,8 +135,8 @@ def _asked(
 
 
 def _refuse_broken_kernels(sessions: Iterable[Session]) -> None:
-    """Raise FrameworkError with the reason of a kernel that could not be loaded: unlike a framework
-    that is not there, it leaves the user's own question without a meaning."""
+    """Raise FrameworkError with the reason of a kernel that could not be loaded: without the
+    user's own kernel the question has no meaning."""
     for session in sessions:
         if session.spec.framework.kernel is not None and session.status != "ok":
             raise FrameworkError(str(session.reason))
@@ -184,19 +187,17 @@ def _ask(unit: Unit, lanes: Lanes, judges: Judges, threaded: ThreadedSeats) -> A
 
 
 def _explain(
-    seats: Sequence[Seat],
-    journal: MeasurementJournal,
-    sessions: Mapping[str, Session],
-    afterwards: Callable[[list[Record], Sequence[Seat]], Iterable[Record]],
+    seats: Sequence[Seat], judges: Judges, journal: MeasurementJournal, afterwards: Afterwards
 ) -> None:
-    records = [record for some in journal.done.values() for record in some]
+    records = [record for of_unit in journal.done.values() for record in of_unit]
     try:
-        for record in afterwards(records, seats):
+        for record in afterwards(records, seats, judges.call):
             key = unit_of(record)
             assert key is not None
             journal.add(key, [record])
     except BaseException:
-        abandon(sessions.values())
+        judges.abandon()
+        abandon(seat.session for seat in seats)
         raise
 
 

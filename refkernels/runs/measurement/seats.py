@@ -40,7 +40,7 @@ class Seat:
 
     @property
     def name_only(self) -> "Seat":
-        """The seat without its session, as another process may know it."""
+        """The seat without its session, which cannot go to another process."""
         return replace(self, session=cast(Session, None))
 
     def run(
@@ -142,10 +142,11 @@ def _is(device: str, asked: str) -> bool:
 def _refuse_unknown_devices(
     sessions: Mapping[str, Session], asked: Mapping[str, Sequence[str]]
 ) -> None:
-    there = {name: list(s.info["devices"]) for name, s in sessions.items() if s.info}
-    for wanted in dict.fromkeys(device for name in there for device in asked[name]):
-        if not any(_is(d, wanted) for name in there if wanted in asked[name] for d in there[name]):
+    devices_of = {name: list(s.info["devices"]) for name, s in sessions.items() if s.info}
+    for wanted in dict.fromkeys(device for name in devices_of for device in asked[name]):
+        askers = [name for name in devices_of if wanted in asked[name]]
+        if not any(_is(device, wanted) for name in askers for device in devices_of[name]):
             listed = "; ".join(
-                f"{name} has {', '.join(devices)}" for name, devices in there.items()
+                f"{name} has {', '.join(devices)}" for name, devices in devices_of.items()
             )
             raise FrameworkError(f"no framework reports a device {wanted!r} here: {listed}")

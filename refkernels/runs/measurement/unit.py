@@ -23,7 +23,7 @@ Outputs = dict[str, npt.NDArray[Any]]
 Marked = tuple[Seat, Outputs, dict[str, int]]
 """A seat, its outputs, and a number for the bits of each: the same bits have the same number."""
 Judge = Callable[[Unit, Sequence[Seat], Sequence[Future[Reply]]], Callable[[], list[Record]]]
-"""Sees to it that a unit's answers are judged; what it returns waits for the records."""
+"""Starts to judge a unit's answers; what it returns waits for the records."""
 
 
 def ask_unit(unit: Unit, lanes: Lanes, judge: Judge) -> Asked:
@@ -35,7 +35,7 @@ def ask_unit(unit: Unit, lanes: Lanes, judge: Judge) -> Asked:
 
 
 def _question(unit: Unit) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
-    """Inputs and params, the same bits every time."""
+    """Inputs and params; they have the same bits at every call."""
     assert unit.case is not None
     arrays, params = unit.case.build(unit.dtype)
     return {n: arrays[n] for n in unit.op.takes(unit.direction) if n in arrays}, params
@@ -59,14 +59,14 @@ def judged(unit: Unit, seats: Sequence[Seat], replies: Iterable[Reply]) -> list[
     records: list[Record] = []
     answers: list[Marked] = []
     numbers: dict[tuple[Any, ...], int] = {}
-    known: dict[int, Record] = {}
+    judgements: dict[int, Record] = {}
     for seat, reply in zip(seats, replies, strict=True):
         outputs = reply.outputs or {}
         status, reason = _accept(unit, reply.status, reply.reason, outputs, truth.reference)
         head = _head(unit, unit.case, seat, inputs, params)
         if status != "ok":
-            late = {} if reply.started else {"started": False}
-            records.append({**head, "output": None, "status": status, "reason": reason, **late})
+            start = {} if reply.started else {"started": False}
+            records.append({**head, "output": None, "status": status, "reason": reason, **start})
             continue
         marks = {
             name: numbers.setdefault((name, got.dtype.name, got.tobytes()), len(numbers))
@@ -76,12 +76,11 @@ def judged(unit: Unit, seats: Sequence[Seat], replies: Iterable[Reply]) -> list[
         timing = {"framework": reply.seconds, "oracle": truth.seconds}
         for output in truth.reference:
             if output in outputs:
-                if (mark := marks[output]) not in known:
-                    known[mark] = _judge(unit, output, outputs[output], truth, inputs, params)
-                body = known[mark]
+                if (mark := marks[output]) not in judgements:
+                    judgements[mark] = _judge(unit, output, outputs[output], truth, inputs, params)
                 ok = {"output": output, "status": "ok", "reason": None}
                 sources = {"oracle": {"tiers": dict(truth.tiers)}, "seconds": timing}
-                records.append({**head, **ok, **body, **sources})
+                records.append({**head, **ok, **judgements[mark], **sources})
     return records + _agreements(unit, unit.case, answers)
 
 

@@ -1,8 +1,9 @@
 """Who judges makes no difference to a record; a judge that dies or is ended loses nothing."""
 
 import contextlib
+import os
 import time
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import BrokenExecutor, CancelledError, Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,23 @@ def test_what_a_dead_judge_leaves_is_judged_here(plan: Plan) -> None:
             process.kill()
             process.join()
         assert [judges.judge(unit, [], [])() for _ in range(3)] == [[], [], []]
+
+
+def test_a_function_is_called_in_a_judge_and_here_where_it_died() -> None:
+    with Judges(2) as judges:
+        assert judges.call(os.getpid)() != os.getpid()
+        assert judges._crew is not None
+        executor: Any = judges._crew.executor()
+        for process in list(executor._processes.values()):
+            process.kill()
+            process.join()
+        assert judges.call(os.getpid)() == os.getpid()
+        waiting = judges.call(time.sleep, 0.0)
+        judges.abandon()
+        with contextlib.suppress(CancelledError, BrokenExecutor):
+            waiting()
+    with Judges(1) as alone:
+        assert alone.call(os.getpid)() == os.getpid()
 
 
 def test_judges_that_are_abandoned_end_though_a_framework_hangs(plan: Plan) -> None:
