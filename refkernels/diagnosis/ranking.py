@@ -61,7 +61,7 @@ def ranked(
     for name, got in outputs.items():
         of_output = [candidate for candidate in unranked if candidate.output == name]
         weighed += _of_output(problem, got, fits[name], of_output, tried, shown)
-    weighed = _of_one_kernel(weighed, fits)
+    weighed = _of_one_kernel(problem, weighed, fits)
     fitting = [c for c in weighed if not c.ruled_out]
     causes = Counter(cause for cause, _ in {(c.cause, c.output) for c in fitting})
     whole = Counter(key for key, _ in {(_definition(c), c.output) for c in fitting})
@@ -75,21 +75,26 @@ def _definition(candidate: Candidate) -> str:
     return f"{candidate.cause} {sorted(map(repr, candidate.details.items()))}"
 
 
-def _of_one_kernel(weighed: list[Candidate], fits: dict[str, Fit]) -> list[Candidate]:
+def _of_one_kernel(
+    problem: Problem, weighed: list[Candidate], fits: dict[str, Fit]
+) -> list[Candidate]:
     """The candidates of all outputs, which are one kernel's. Of causes that one output cannot tell
-    apart, the one counts that another output proves; and another definition of the op that a second
-    wrong output refutes is at most consistent."""
+    apart, the one counts that another output proves. Another definition of the op is at most
+    consistent where a second wrong output refutes it and has no sure cause of its own."""
     fitting = {(c.cause, c.output) for c in weighed if not c.ruled_out}
+    formulas = problem.op.formulas
+    definitions = {fault.cause for fault in formulas.faults} if formulas else set()
     listed = {(c.cause, c.output) for c in weighed if c.model is None}
     proven = {c.cause for c in weighed if c.confidence == "proven"}
-    wrong = [name for name, fit in fits.items() if not fit.ordinary]
+    sure = {c.output for c in weighed if c.confidence in ("proven", "matched")}
+    open_outputs = [name for name, fit in fits.items() if not fit.ordinary and name not in sure]
 
     def counted(candidate: Candidate) -> Candidate:
         cause, mine = candidate.cause, candidate.evidence
         if candidate.ruled_out or mine is None or cause in HARMLESS:
             return candidate
-        refuted = [n for n in wrong if (cause, n) in listed and (cause, n) not in fitting]
-        if candidate.model is None and refuted:
+        refuted = [n for n in open_outputs if (cause, n) in listed and (cause, n) not in fitting]
+        if candidate.model is None and cause in definitions and refuted:
             return replace(candidate, confidence="consistent")
         tied = candidate.confidence != candidate.sure
         if tied and cause in proven and proven.isdisjoint(set(mine.survivors) - {cause}):
