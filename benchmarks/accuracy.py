@@ -27,8 +27,9 @@ def main() -> int:
     arguments, others = parser.parse_known_args()
     command = ["measure", "--full", "--out", str(arguments.out), "--resume", *others]
     status = subprocess.call([sys.executable, "-m", "refkernels", *command])
-    if status in (0, 1):  # finished; 1: the report shows a fault
-        compress(arguments.out / "records.jsonl")
+    records = arguments.out / "records.jsonl"
+    if status in (0, 1) and records.exists():  # finished; 1: the report shows a fault
+        compress(records)
     return status
 
 

@@ -22,6 +22,7 @@ FORMULAS_OF = {
 }  # whose formulas an oracle's are made of
 DIAGNOSIS_NEEDS = {"arithmetic", "metrology", "question", "registry", "layernorm_ref", *OP}
 DIAGNOSIS_NEEDS |= {"records"}
+DIAGNOSIS_NEEDS |= {"ops", "elementary_ref", "activation_ref"}  # a GELU of other constants is an op
 EVERYBODYS = {"suggestion", "seat_names", "arguments"}
 ALLOWED = {
     "__init__": {"importing"},

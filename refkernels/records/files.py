@@ -40,20 +40,25 @@ def exists(path: Path) -> bool:
     return path.exists() or compressed(path).exists()
 
 
+def stored(path: Path) -> Path:
+    """The file that is there: `path`, or the gzip file that stands for it; `path` for neither."""
+    return compressed(path) if not path.exists() and compressed(path).exists() else path
+
+
 def read_whole(path: Path) -> bytes:
     """The content of a file, or of the gzip file that stands for it; of a .gz what it holds.
 
     Raises FileNotFoundError where neither is there, ValueError for a gzip file that is cut off or
     damaged.
     """
-    stored = path if path.exists() or not compressed(path).exists() else compressed(path)
-    content = stored.read_bytes()
-    if stored.suffix != ".gz":
+    file = stored(path)
+    content = file.read_bytes()
+    if file.suffix != ".gz":
         return content
     try:
         return gzip.decompress(content)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError(f"{stored} is cut off or damaged ({error}).") from None
+        raise ValueError(f"{file} is cut off or damaged ({error}).") from None
 
 
 def compress(path: Path) -> Path:

@@ -88,7 +88,7 @@ class Records(Sequence[Record]):
 def load_records(path: str | os.PathLike[str]) -> Records:
     """The records of a run: what `refkernels measure --out DIR` wrote, or a sweep.
 
-    path    the folder, or one file of records in JSON lines; either may be compressed (.gz)
+    path    the folder, or one file of records in JSON lines; the files may be compressed (.gz)
     Raises ValueError, in a sentence, if there is none and where a line is not a record (with the
     line's number), TypeError for anything but a path.
     """

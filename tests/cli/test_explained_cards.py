@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from refkernels.cli.app import app
 from refkernels.cli.shared import explaining
+from refkernels.runs.measurement import run
 
 CASE = "layernorm/row_length[n=17,seed=102]"
 
@@ -60,6 +61,35 @@ def test_the_cause_of_a_planted_fault_stands_on_its_card(
     assert "(proven)" in cards
     monkeypatch.setattr(explaining, "_explained", None)  # nothing is explained twice
     assert explanations(measured(tmp_path, "--resume")) == [one]
+
+
+def test_a_judge_s_process_explains_as_this_one_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = explanations(measured(tmp_path / "alone"))
+    calls = []
+
+    def call(judges: run.Judges, function: Any, *arguments: Any) -> Any:
+        calls.append(judges._crew is not None)
+        return direct(judges, function, *arguments)
+
+    direct = run.Judges.call
+    monkeypatch.setattr(run.Judges, "call", call)
+    monkeypatch.setattr(run, "UNITS_EACH", 1)
+    assert explanations(measured(tmp_path / "apart")) == alone
+    assert calls == [True]
+
+
+def test_an_explanation_that_is_lost_on_its_way_costs_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def call(*_: Any) -> Any:
+        return lambda: 1 // 0
+
+    monkeypatch.setattr(run.Judges, "call", call)
+    (one,) = explanations(measured(tmp_path))
+    assert (one["status"], one["cause"]) == ("error", None)
+    assert one["reason"].startswith("ZeroDivisionError")
 
 
 def test_what_explain_cannot_do_costs_no_run(

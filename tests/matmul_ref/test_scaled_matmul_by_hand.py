@@ -77,7 +77,7 @@ def test_a_kernel_of_low_operands_is_asserted_in_its_own_format(output: str, ope
     rng = np.random.default_rng(3)
     inputs = {
         "a": operand(rng, (6, 33), operands), "b": operand(rng, (33, 4), operands),
-        "scale_a": np.float32(0.125), "scale_b": rng.uniform(0.01, 0.1, 4).astype(np.float32),
+        "scale_a": np.float32(0.3), "scale_b": rng.uniform(0.01, 0.1, 4).astype(np.float32),
     }  # fmt: skip
     wide = {one: array.astype(np.float32) for one, array in inputs.items()}
     c = formats.cast((wide["a"] @ wide["b"]) * wide["scale_a"] * wide["scale_b"], output)
@@ -87,6 +87,16 @@ def test_a_kernel_of_low_operands_is_asserted_in_its_own_format(output: str, ope
         assert_kernel("scaled_matmul", inputs, wrong)
     found = refkernels.explain("scaled_matmul", inputs, {"c": wrong})
     assert (found.cause, found.confidence) == ("scale_a_missing", "proven")
+
+
+def test_a_missing_scale_of_an_eighth_is_a_factor_of_8_which_has_other_reasons_too() -> None:
+    rng = np.random.default_rng(3)
+    a, b = operand(rng, (6, 33), "int8"), operand(rng, (33, 4), "int8")
+    inputs = {"a": a, "b": b, "scale_a": np.float32(0.125), "scale_b": np.float32(0.3)}
+    wrong = (a.astype(np.float32) @ b.astype(np.float32)) * np.float32(0.3)
+    found = refkernels.explain("scaled_matmul", inputs, {"c": wrong})
+    assert (found.cause, found.confidence) == ("scale_factor", "proven")
+    assert "scale_a_missing" in found.candidates[0].evidence.survivors
 
 
 @pytest.mark.parametrize("op", ["matmul", "linear"])

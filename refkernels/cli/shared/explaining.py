@@ -35,7 +35,7 @@ def explain_cards(
         started = [(example, _start(example, seats, call)) for example in chosen]
         for example, found in started:
             tell(f"explaining {example.subject} {example.op} {example.direction} {example.dtype}")
-            record = {**_head(example), **found()}
+            record = {**_head(example), **_kept(found)}
             known.append(record)
             yield record
 
@@ -68,6 +68,14 @@ def _start(
         return partial(_failed, fault)
     name = framework_of(seat.framework)
     return call(_explained, question, example.subject, reply.outputs, name, source, environment)
+
+
+def _kept(found: Callable[[], Record]) -> Record:
+    """The explanation, or why there is none: whatever it is, the measured run is not lost."""
+    try:
+        return found()
+    except Exception as fault:
+        return _failed(fault)
 
 
 def _failed(fault: Exception) -> Record:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import shlex
 from collections.abc import Callable, Iterable, Sequence
@@ -15,6 +16,7 @@ from refkernels.cli.shared.endings import refuse
 
 Record = dict[str, Any]
 _CALLS_EACH = 4  # of `starmap`: for fewer, a process would take longer to start than it saves
+_MOST = 4  # processes of `starmap`: each takes a quarter of a gigabyte
 
 
 def show_measured(directory: Path, lang: str = "en", everything: bool = False) -> None:
@@ -40,21 +42,21 @@ def show_measured(directory: Path, lang: str = "en", everything: bool = False) -
 
 def starmap(function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> Iterable[Any]:
     """`itertools.starmap`, in several processes where there are cores for them and enough to do. If
-    one dies, this process does the work."""
+    they cannot start, or one dies, this process does the work."""
     from refkernels.runs.sweeps.crew import Processes, usable_cores
 
-    width = min(usable_cores(), len(arguments) // _CALLS_EACH)
+    width = min(usable_cores(), len(arguments) // _CALLS_EACH, _MOST)
     if width < 2:
         return itertools.starmap(function, arguments)
-    crew = Processes(width)
-    try:
-        executor = crew.executor()
-        futures = [executor.submit(function, *some) for some in arguments]
-        return [future.result() for future in futures]
-    except (BrokenExecutor, OSError):
-        return itertools.starmap(function, arguments)
-    finally:
-        crew.close(at_once=True)
+    with contextlib.ExitStack() as stack:
+        try:
+            crew = Processes(width)
+            stack.callback(crew.close, at_once=True)
+            executor = crew.executor()
+            futures = [executor.submit(function, *some) for some in arguments]
+            return [future.result() for future in futures]
+        except (BrokenExecutor, OSError, EOFError):
+            return itertools.starmap(function, arguments)
 
 
 def show_swept(directory: Path) -> None:
@@ -97,7 +99,7 @@ def _write_and_print(
     except reporting.RecordsError as error:
         refuse(str(error))
     except OSError as error:
-        refuse(f"{error.filename or directory}: {error.strerror}.")
+        refuse(f"{error.filename or directory}: {error.strerror or error}.")
     Console().print(table(records))
     if look:
         for line in look:

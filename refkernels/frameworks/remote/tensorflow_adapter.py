@@ -291,6 +291,10 @@ def clip_by_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="max", norm_type=2.0
     return tf.concat([tf.clip_by_norm(piece, max_norm) for piece in pieces(grads, tensor)], 0)
 
 
+def clip_by_value(grads, max_value=1.0):
+    return tf.clip_by_value(grads, -max_value, max_value)
+
+
 OPS = {
     "matmul": ("c", matmul),
     "scaled_matmul": ("c", "TensorFlow has no scaled product of narrow operands on a CPU"),
@@ -344,10 +348,7 @@ OPS = {
     "dropout": ("y", "TensorFlow's dropout takes no mask: it draws its own"),
     "clip_by_global_norm": ("clipped", clip_by_global_norm),
     "clip_by_norm": ("clipped", clip_by_norm),
-    "clip_by_value": (
-        "clipped",
-        lambda grads, max_value=1.0: tf.clip_by_value(grads, -max_value, max_value),
-    ),
+    "clip_by_value": ("clipped", clip_by_value),
     "softmax": ("y", lambda x, axis=-1: tf.nn.softmax(x, axis)),
     "log_softmax": ("y", lambda x, axis=-1: tf.nn.log_softmax(x, axis)),
     "cross_entropy": ("loss", cross_entropy),

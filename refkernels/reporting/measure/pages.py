@@ -63,13 +63,14 @@ class Report:
     starmap: Starmap = itertools.starmap
     """Draws the plots: what `itertools.starmap` does, perhaps in several processes."""
 
+    records_file: str = "records.jsonl"
+    """The name of the file of records beside the page."""
+
     @classmethod
-    def of(
-        cls, records: list[Record], lang: str = "en", starmap: Starmap = itertools.starmap
-    ) -> Report:
-        """The report of some records."""
+    def of(cls, records: list[Record], lang: str = "en", **options: Any) -> Report:
+        """The report of some records. `options`: the other fields."""
         words_of(lang)
-        return cls(Study.of(records), lang, starmap)
+        return cls(Study.of(records), lang, **options)
 
     @property
     def bounds_plot(self) -> Drawn | None:
@@ -151,6 +152,7 @@ class Report:
         context = {
             "w": words,
             "lang": self.lang,
+            "records_file": self.records_file,
             "study": study,
             "headline": headline(study, words),
             "scope": scope(study, words),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
-from refkernels.records.files import write_whole
+from refkernels.records.files import stored, write_whole
 from refkernels.records.words import LEVELS
 from refkernels.reporting.measure.pages import Report, Starmap
 from refkernels.reporting.reading import Record, read_records
@@ -27,9 +27,9 @@ def write_report(
     records that cannot be read.
     """
     directory = Path(directory)
-    if records is None:
-        records = read_records(directory / "records.jsonl")
-    report = Report.of(records, lang, starmap)
+    path = directory / "records.jsonl"
+    records = read_records(path) if records is None else records
+    report = Report.of(records, lang, starmap=starmap, records_file=stored(path).name)
     written = [
         write_whole(directory / "report.md", report.markdown()),
         write_whole(directory / "report.html", report.html()),

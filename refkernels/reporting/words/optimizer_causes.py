@@ -54,8 +54,8 @@ OPTIMIZERS: dict[str, tuple[str, str, str, str]] = {
         "两种都有人使用：稠密 Adam 会让这些行随衰减的动量继续更新。请在两边选用同一种。",
     ),
     "eps_hat_in_untouched_rows": (
-        "rescales eps in rows with a gradient alone: in the others it is 1 / sqrt(1 - beta2**step) "
-        "times larger (with {with})",
+        "rescales eps only in rows that have a gradient: in the others it is "
+        "1 / sqrt(1 - beta2**step) times larger (with {with})",
         "只在有梯度的行中修正 eps；其余各行的 eps 是其 1 / sqrt(1 - beta2**step) 倍"
         "（同时为 {with}）",
         "Paddle's sparse Adam does so on a CPU without lazy_mode. Use a dense gradient.",

@@ -28,10 +28,8 @@ class Lanes:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for wait in (
-            False,
-            True,
-        ):  # first all are told, so that none begins a job while another ends
+        # First all are told, so that none begins a job while another ends.
+        for wait in (False, True):
             for thread in self._threads:
                 thread.shutdown(wait, cancel_futures=True)
 

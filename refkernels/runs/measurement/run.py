@@ -22,6 +22,7 @@ from refkernels.arithmetic.scalars import as_count
 from refkernels.frameworks import catalog
 from refkernels.frameworks.catalog import FrameworkError
 from refkernels.frameworks.gateway import Session, split_settings
+from refkernels.records.files import stored
 from refkernels.records.journal import JournalError
 from refkernels.runs.measurement.invariance import ThreadedSeats, ask_invariance
 from refkernels.runs.measurement.journal import ENVIRONMENTS, MeasurementJournal, unit_of
@@ -96,7 +97,7 @@ def measure(
     journal = MeasurementJournal(directory, question, as_flag(resume, "resume"))
     keys = (ENVIRONMENTS, *(unit.key for unit in plan.units))
     if journal.complete and not any(map(journal.waiting, keys)):
-        return _outcome(journal.records(), directory / "records.jsonl")
+        return _outcome(journal.records(), stored(directory / "records.jsonl"))
     kept = sum(not journal.waiting(unit.key) for unit in plan.units)
     progress(Progress("starting the frameworks", kept, len(plan.units)))
     with Judges(min(judges, max(1, (len(plan.units) - kept) // UNITS_EACH))) as pool:

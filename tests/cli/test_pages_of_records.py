@@ -1,0 +1,53 @@
+"""Pages are made whatever becomes of the processes that help."""
+
+import json
+from pathlib import Path
+
+import pytest
+import synthetic
+from typer.testing import CliRunner
+
+from refkernels.cli.app import app
+from refkernels.cli.shared import pages
+from refkernels.records.files import compress
+from refkernels.runs.sweeps import crew
+
+ARGUMENTS = [(number,) for number in range(40)]
+
+
+@pytest.mark.parametrize("error", [OSError("AF_UNIX path too long"), EOFError()])
+def test_where_no_process_starts_this_one_works(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(number: int) -> None:
+        raise error
+
+    monkeypatch.setattr(crew, "usable_cores", lambda: 8)
+    monkeypatch.setattr(crew, "Processes", refuse)
+    assert list(pages.starmap(abs, ARGUMENTS)) == list(range(40))
+
+
+def test_there_are_never_more_than_four(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def refuse(number: int) -> None:
+        asked.append(number)
+        raise OSError("no process")
+
+    monkeypatch.setattr(crew, "usable_cores", lambda: 64)
+    monkeypatch.setattr(crew, "Processes", refuse)
+    list(pages.starmap(abs, ARGUMENTS))
+    assert asked == [4]
+
+
+def test_a_page_links_to_the_records_that_are_beside_it(tmp_path: Path) -> None:
+    some = [one for one in synthetic.records() if one.get("op", "sin") == "sin"][:40]
+    path = tmp_path / "records.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in some), encoding="utf-8")
+    for name in ("records.jsonl", "records.jsonl.gz"):
+        assert CliRunner().invoke(app, ["report", str(tmp_path)]).exit_code == 0
+        page = (tmp_path / "report.html").read_text(encoding="utf-8")
+        assert f"href={name} download" in page
+        assert (tmp_path / name).exists()
+        if path.exists():
+            compress(path)
