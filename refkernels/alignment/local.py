@@ -287,7 +287,7 @@ def _explained(problem: Problem, outputs: dict[str, Array], own: Container[str])
         named = next((candidate for candidate in same if candidate.cause in causes), named)
     return {
         "cause": None if named is None else named.cause,
-        "confidence": explanation.confidence,
+        "confidence": None if named is None else named.confidence,
         "details": {} if named is None else dict(named.details),
         "summary": explanation.summary,
     }

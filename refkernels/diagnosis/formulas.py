@@ -158,8 +158,9 @@ def _unstable(
         equal = int(np.count_nonzero(evidence.same(got, model)))
         outcome = Outcome(True, equal, got.size, None, ratio)
         misplaced = (np.isfinite(wide) != np.isfinite(modelled)) & np.isfinite(exact)
-        apart = np.abs(wide - modelled)[wrong & numbers]
-        same = float(np.linalg.norm(apart)) * LIKE <= float(np.linalg.norm(error[wrong & numbers]))
+        either = (wrong | (modelled_error > problem.truth.bound[name])) & numbers
+        apart = np.abs(wide - modelled)[either]
+        same = float(np.linalg.norm(apart)) * LIKE <= float(np.linalg.norm(error[either]))
         counted = same and not misplaced.any()
         prediction = Prediction(wrong=wrong, outcome=outcome, counted=counted)
         details = {"wrong": int(np.count_nonzero(wrong))}

@@ -21,11 +21,12 @@ import numpy as np
 
 from refkernels.diagnosis import evidence, multiples
 from refkernels.diagnosis.fit import Fit
-from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, Candidate, Evidence
+from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, Candidate, Details, Evidence
 from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
 from refkernels.records.words import CONFIDENCES, VERDICTS
 
 _INTERVAL = "interval"
+_OWN_DETAILS = ("statement", "threads", "with", "constants", "names")  # not known where they differ
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +86,7 @@ def _of_one_kernel(
     formulas = problem.op.formulas
     definitions = {fault.cause for fault in formulas.faults} if formulas else set()
     listed = {(c.cause, c.output) for c in weighed if c.model is None}
-    proven = {c.cause for c in weighed if c.confidence == "proven"}
+    proven = {c.cause: c.details for c in weighed if c.confidence == "proven"}
     sure = {c.output for c in weighed if c.confidence in ("proven", "matched")}
     open_outputs = [name for name, fit in fits.items() if not fit.ordinary and name not in sure]
 
@@ -97,13 +98,22 @@ def _of_one_kernel(
         if candidate.model is None and cause in definitions and refuted:
             return replace(candidate, confidence="consistent")
         tied = candidate.confidence != candidate.sure
-        if tied and cause in proven and proven.isdisjoint(set(mine.survivors) - {cause}):
+        alone = not (set(mine.survivors) - {cause}) & set(proven)
+        if tied and alone and cause in proven and _agree(candidate.details, proven[cause]):
             return replace(
-                candidate, confidence=candidate.sure, evidence=replace(mine, survivors=(cause,))
+                candidate,
+                confidence=candidate.sure,
+                details={**candidate.details, **proven[cause]},
+                evidence=replace(mine, survivors=(cause,)),
             )
         return candidate
 
     return [counted(candidate) for candidate in weighed]
+
+
+def _agree(some: Details, others: Details) -> bool:
+    """Whether no detail that both have differs."""
+    return all(some[name] == others[name] for name in some.keys() & others.keys())
 
 
 def badness(fit: Fit) -> tuple[float, ...]:
@@ -242,7 +252,7 @@ def _shared(details: Any, members: list[Any]) -> dict[str, Any]:
         elif all(isinstance(other, float) for other in values):
             shared[key] = value
             shared[_INTERVAL] = [min(values), max(values)]
-        elif key not in ("statement", "threads"):
+        elif key not in _OWN_DETAILS:
             shared[key] = value
     return shared
 

@@ -51,7 +51,7 @@ def starmap(function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) 
     with contextlib.ExitStack() as stack:
         try:
             crew = Processes(width)
-            stack.callback(crew.close, at_once=True)
+            stack.callback(crew.close)
             executor = crew.executor()
             futures = [executor.submit(function, *some) for some in arguments]
             return [future.result() for future in futures]

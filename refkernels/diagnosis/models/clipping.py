@@ -27,6 +27,7 @@ from refkernels.diagnosis.variants.formulas import answer
 
 _ROUNDINGS = 4  # of the factor, of a product, and of another factor before it
 _TIMES = (0, 2, 4, 8)  # how often a range of tensors counts
+_MOST_TENSORS = 32  # of many, some range has any norm
 _CHANCE = 2.0**-10  # the largest probability that a meaningless norm is one of those tried
 
 
@@ -57,6 +58,8 @@ def by_other_tensors(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         return
     added, most = params["eps"] if params["way"] == "eps" else 0.0, params["max_norm"]
     squares = np.bincount(tensor, np.square(to_float64(problem.inputs["grads"])))
+    if squares.size > _MOST_TENSORS:
+        return
     counts = _counts(squares.size)
     norms = np.sqrt(np.asarray(counts) @ squares)
     room = (_ROUNDINGS + math.sqrt(tensor.size)) * problem.format.u
@@ -66,7 +69,9 @@ def by_other_tensors(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     (chosen,) = np.flatnonzero(near)
     details = {"counts": ", ".join(map(str, counts[chosen]))}
     found = _by_norm(problem, float(norms[chosen]), math.sqrt(float(np.sum(squares))), added, most)
-    yield Variant("norm_of_other_tensors", details, found, trials=len(counts))
+    # One number says it all, and no more than its digits can.
+    price = float(problem.format.p)
+    yield Variant("norm_of_other_tensors", details, found, trials=len(counts), price=price)
 
 
 def _counts(tensors: int) -> list[tuple[int, ...]]:
@@ -76,7 +81,7 @@ def _counts(tensors: int) -> list[tuple[int, ...]]:
         inside = (np.arange(tensors) >= start) & (np.arange(tensors) < stop)
         for times, some in itertools.product(_TIMES, (inside, ~inside)):
             counts.add(tuple(np.where(some, times, 1).tolist()))
-    return sorted(count for count in counts if any(count) and set(count) != {1})
+    return sorted(count for count in counts if len(set(count)) > 1)  # else it is a factor
 
 
 def _by_norm(problem: Problem, norm: float, right: float, added: float, most: float) -> Answer:

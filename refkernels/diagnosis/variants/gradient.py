@@ -1,8 +1,8 @@
 """An optimizer's step from a multiple of the gradient: a loss scale that was left in, a sum over
 ranks or parts in place of their mean.
 
-The first moment, the momentum buffer and the param of plain SGD are linear in the gradient: a + f b
-from the gradient times f, where a belongs to no gradient. Every element leaves an interval for f.
+The first moment and the momentum buffer are linear in the gradient: a + f b from the gradient times
+f, where a belongs to no gradient. Every element leaves an interval for f.
 """
 
 from __future__ import annotations
@@ -17,14 +17,18 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.diagnosis import multiples
 from refkernels.diagnosis.hypothesis import Variant
-from refkernels.diagnosis.problem import Array, Arrays, Problem
+from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
 
-_LINEAR = ("m", "buf", "param")  # the first of these that an op has
+_LINEAR = ("m", "buf")  # the first of these that an op has
+_NEVER_SURE = 1e9  # bits
+_RATES = ("lr", "beta1", "beta2", "momentum", "dampening", "rho")
 _ROUNDINGS = 4  # of a multiplied gradient, and of the output
 
 
 def multiplied(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """The gradient times a number with many reasons."""
+    """The gradient times a number with many reasons, where all outputs fit. A rate of the question,
+    1 less one, or an inverse of these proves nothing: a momentum that averages, or that holds lr,
+    multiplies by it too."""
     grad = problem.inputs.get("grad")
     name = next((name for name in _LINEAR if name in problem.op.outputs), "")
     if problem.op.formulas is None or grad is None or name not in outputs:
@@ -33,12 +37,31 @@ def multiplied(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     number = multiples.common(low, high)
     if number is None or number == 1.0:
         return
+    price = _NEVER_SURE if _is_of_question(problem, number) else 0.0
     details = {"factor": str(Fraction(number).limit_denominator(1 << 20))}
     for held in dict.fromkeys((number, float(np.float32(number)))):
         with np.errstate(over="ignore"):
             times = (to_float64(grad) * held).astype(grad.dtype)
         found = problem.ask({"grad": times})
-        yield Variant("gradient_multiplied", details, found, trials=2, parameters=1)
+        if all(_within(found, output, got) for output, got in outputs.items()):
+            yield Variant(
+                "gradient_multiplied", details, found, trials=2, parameters=1, price=price
+            )
+
+
+def _is_of_question(problem: Problem, number: float) -> bool:
+    params = {**problem.op.params, **problem.params}
+    rates = [float(params[name]) for name in _RATES if isinstance(params.get(name), float)]
+    known = [number for rate in rates for number in (rate, 1.0 - rate) if number > 0.0]
+    return any(math.isclose(number, rate, rel_tol=2.0**-20) for k in known for rate in (k, 1.0 / k))
+
+
+def _within(answer: Answer, output: str, got: Array) -> bool:
+    """Whether an output is the answer's, as far as rounding tells."""
+    right, wide = np.asarray(answer.reference[output]), to_float64(got)
+    with np.errstate(invalid="ignore"):
+        beyond = np.abs(wide - right) > answer.bound[output]
+    return not np.any(beyond & np.isfinite(right) & np.isfinite(wide))
 
 
 def _factors(problem: Problem, name: str, got: Array, grad: Array) -> tuple[float, float]:

@@ -49,10 +49,15 @@ class Judges:
     def __enter__(self) -> "Judges":
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, error: object, *_: object) -> None:
+        if self._crew is None:
+            return
+        if error is None and not self._abandoned:
+            self._abandoned = True
+            self._threads.shutdown()
+            self._crew.close()  # a judge that ends by itself leaves no semaphore
         self.abandon()
-        if self._crew is not None:
-            self._threads.shutdown(cancel_futures=True)
+        self._threads.shutdown(cancel_futures=True)
 
     def abandon(self) -> None:
         """End all judges at once; what they had begun is lost."""

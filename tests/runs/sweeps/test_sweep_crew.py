@@ -1,5 +1,7 @@
 """Crews: workers die, chunks are tried again, each result is taken once."""
 
+import subprocess
+import sys
 import time
 from concurrent.futures import BrokenExecutor, Executor, ThreadPoolExecutor
 from pathlib import Path
@@ -99,3 +101,16 @@ def test_a_scheduler_that_is_not_there_is_one_sentence(monkeypatch: pytest.Monke
     monkeypatch.setattr(crews, "CONNECT_SECONDS", 1.0)
     with pytest.raises(CrewError, match=r"No Dask scheduler answers at 'tcp://127.0.0.1:9'"):
         Dask("tcp://127.0.0.1:9")
+
+
+def test_workers_that_are_let_go_leave_no_semaphore() -> None:
+    """Numba makes one with its threads, and Python would tell the user that it was leaked."""
+    work = (
+        "import numba\n"
+        "from refkernels.runs.sweeps.crew import Processes\n"
+        "crew = Processes(1)\n"
+        "assert crew.executor().submit(numba.get_num_threads).result() > 0\n"
+        "crew.close()\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", work], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, "")
