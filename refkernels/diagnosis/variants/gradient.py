@@ -21,7 +21,6 @@ from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
 
 _LINEAR = ("m", "buf")  # the first of these that an op has
 _NEVER_SURE = 1e9  # bits
-_RATES = ("lr", "beta1", "beta2", "momentum", "dampening", "rho")
 _ROUNDINGS = 4  # of a multiplied gradient, and of the output
 
 
@@ -51,7 +50,7 @@ def multiplied(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 
 def _is_of_question(problem: Problem, number: float) -> bool:
     params = {**problem.op.params, **problem.params}
-    rates = [float(params[name]) for name in _RATES if isinstance(params.get(name), float)]
+    rates = [value for value in params.values() if isinstance(value, float) and 0.0 < value < 1.0]
     known = [number for rate in rates for number in (rate, 1.0 - rate) if number > 0.0]
     return any(math.isclose(number, rate, rel_tol=2.0**-20) for k in known for rate in (k, 1.0 / k))
 
