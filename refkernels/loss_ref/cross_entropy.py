@@ -204,25 +204,25 @@ def _row_weights(xp: Any, target: Any, smoothing: Any, weight: Any) -> Any:
     return (1 - smoothing) * _weights(xp, weight, target) + smoothing * xp.mean(weight)
 
 
-def _row_weighted(xp: Any, weight: Any = None, **arguments: Any) -> Any:
-    rows = _row_weights(xp, arguments["target"], arguments["smoothing"], weight)
-    return tuple(rows * term for term in _shifted(xp, **arguments))
-
-
-def _row_weighted_slope(xp: Any, g: Any, weight: Any = None, **arguments: Any) -> Any:
-    rows = _row_weights(xp, arguments["target"], arguments["smoothing"], weight)
-    return slope(xp, g * rows, **arguments)
-
-
-def _label_weighted(xp: Any, weight: Any = None, **arguments: Any) -> Any:
+def _label_weights(xp: Any, target: Any, smoothing: Any, weight: Any) -> Any:
     """The usual NumPy code: the weight of the label's class for the smoothing's share too."""
-    rows = xp.number(1) if weight is None else _weights(xp, weight, arguments["target"])
+    return _row_weights(xp, target, None, weight)
+
+
+def _weighted(xp: Any, weights_of: Any, weight: Any = None, **arguments: Any) -> Any:
+    rows = weights_of(xp, arguments["target"], arguments["smoothing"], weight)
     return tuple(rows * term for term in _shifted(xp, **arguments))
 
 
-def _label_weighted_slope(xp: Any, g: Any, weight: Any = None, **arguments: Any) -> Any:
-    rows = xp.number(1) if weight is None else _weights(xp, weight, arguments["target"])
+def _weighted_slope(xp: Any, g: Any, weights_of: Any, weight: Any = None, **arguments: Any) -> Any:
+    rows = weights_of(xp, arguments["target"], arguments["smoothing"], weight)
     return slope(xp, g * rows, **arguments)
+
+
+def _weighted_by(weights_of: Any) -> tuple[Any, Any]:
+    """The terms and their gradient, with these weights of whole rows."""
+    named = {"weights_of": weights_of}
+    return partial(_weighted, **named), partial(_weighted_slope, **named)
 
 
 _FAULTS = (
@@ -239,10 +239,8 @@ _FAULTS = (
     reduction.fault("no_softmax", partial(terms, log=lambda xp, x, **_: x), None),
     log_fault("log_of_softmax"),
     Fault("clipped_exponent", log_fault("clipped_exponent").forward, scaled(_clipped)),
-    reduction.fault(
-        "row_weights", _row_weighted, _row_weighted_slope, reduction.by("label_weights")
-    ),
-    reduction.fault("smoothing_by_label_weight", _label_weighted, _label_weighted_slope),
+    reduction.fault("row_weights", *_weighted_by(_row_weights), reduction.by("label_weights")),
+    reduction.fault("smoothing_by_label_weight", *_weighted_by(_label_weights)),
 )
 CROSS_ENTROPY: dict[str, Any] = {
     "forms": {

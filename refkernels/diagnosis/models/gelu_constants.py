@@ -26,8 +26,6 @@ from refkernels.ops import formula_op
 from refkernels.ops.formula import Formula, derived
 
 _HALF = Fraction(1, 2)
-
-
 _DECIMALS = ("0.7978845608", "0.79788456", "0.7978846", "0.797885", "0.79788", "0.7979", "0.8")
 
 
