@@ -32,57 +32,55 @@ class Errors:
         self.columns, self.limits, self.bins, self.filled = columns, limits, bins, filled
         # No sum exceeds the number of elements, and int32 is several times as fast.
         word = np.int32 if bins.size < 2**31 else np.int64
-        self.totals = filled[:, :NO_BIN].sum(axis=0, dtype=word).astype(np.int64)
+        totals = filled[0] if len(filled) == 1 else filled.sum(axis=0, dtype=word)
+        self.present = np.flatnonzero(totals[:NO_BIN] != 0)  # quicker of booleans
+        """The bins that hold an error, in order; `counts`: how many each holds."""
+        self.counts = totals[self.present].astype(np.int64)
 
     def members(self, bins: list[int]) -> dict[int, npt.NDArray[np.float64]]:
-        """The |errors| of these bins, in one pass. Bin 0 holds zeros only, and is not read."""
-        chosen = [k for k in bins if k > 0]
-        runs = self.filled[:, chosen].T  # counts of each bin, block by block
-        places = np.zeros((len(chosen) + 1, runs.shape[1]), np.int64)
-        places[:-1] = (np.cumsum(runs) - runs.reshape(-1)).reshape(runs.shape)
-        sizes = np.empty(int(runs.sum()))
+        """The |errors| of up to three bins, not bin 0, which holds zeros only; in one pass."""
+        if not bins:
+            return {}
+        runs = self.filled[:, bins].T  # counts of each bin, block by block
+        ends = np.cumsum(runs, dtype=np.int64).reshape(runs.shape)
+        places = np.zeros((_WANTED, len(self.filled)), np.int64)
+        places[: len(bins)] = ends - runs
+        sizes = np.empty(int(ends[-1, -1]))
         # The first mark is repeated, so that there are always `_WANTED` marks to compare with.
-        marks = np.array([*chosen, *[chosen[0]] * (_WANTED - len(chosen))] if chosen else [], int)
-        if chosen:
-            rest = (self.bins, marks.astype(np.uint16), places, sizes)
-            each_block(_members, self.bins.size, *self.columns, self.limits, *rest, block=TALLIED)
-        zeros = {k: np.zeros(int(self.totals[k])) for k in bins if k == 0}
-        ends = np.cumsum(self.totals[chosen])
-        starts = ends - self.totals[chosen]
-        return zeros | {
-            k: sizes[start:end] for k, start, end in zip(chosen, starts, ends, strict=True)
-        }
+        marks = np.array([*bins, *bins[:1] * (_WANTED - len(bins))], np.uint16)
+        rest = (self.bins, marks, places, sizes)
+        each_block(_members, self.bins.size, *self.columns, self.limits, *rest, block=TALLIED)
+        return {k: sizes[places[n, 0] : ends[n, -1]] for n, k in enumerate(bins)}
 
     def percentiles(self) -> dict[str, float]:
         """Exact nearest-rank percentiles: the smallest error that at least such a share of the
         elements does not exceed."""
-        upto = np.cumsum(self.totals)
-        compared = int(upto[-1])
-        if not compared:
+        if not self.present.size:
             return {}
-        ranks = {
-            name: -(-thousandths * compared // 1000) - 1
-            for name, thousandths in (("p50", 500), ("p99", 990), ("p999", 999))
+        upto = np.cumsum(self.counts)
+        thousandths = {"p50": 500, "p99": 990, "p999": 999}
+        ranks = [-(-share * int(upto[-1]) // 1000) - 1 for share in thousandths.values()]
+        runs = np.searchsorted(upto, ranks, side="right")
+        bins, inside = (
+            self.present[runs].tolist(),
+            (ranks - upto[runs] + self.counts[runs]).tolist(),
+        )
+        members = self.members(sorted({k for k in bins if k}))
+        return {
+            name: float(np.partition(members[k], place)[place]) if k else 0.0
+            for name, k, place in zip(thousandths, bins, inside, strict=True)
         }
-        bins = {
-            name: int(np.searchsorted(upto, rank, side="right")) for name, rank in ranks.items()
-        }
-        members = self.members(sorted(set(bins.values())))
-        values = {}
-        for name, k in bins.items():
-            place = ranks[name] - int(upto[k] - self.totals[k])
-            values[name] = float(np.partition(members[k], place)[place])
-        return values
 
     def histogram(self) -> list[tuple[float, int]]:
         """(lower edge, count) of each octave [2^k, 2^(k+1)) that holds an error; the edge is 0 for
         errors below 2^-6. The last bin holds all errors from 2^57 on: they are sorted here."""
-        octaves: dict[float, int] = {}
-        filled = np.flatnonzero(self.totals[:OPEN_BIN])
-        edges = lower_edges(filled)
-        for edge in np.unique(edges).tolist():
-            octaves[edge] = int(self.totals[filled[edges == edge]].sum())
-        for size in self.members([OPEN_BIN])[OPEN_BIN] if self.totals[OPEN_BIN] else ():
+        last = int(self.present[-1]) if self.present.size else 0
+        closed = self.present.size - (last == OPEN_BIN)
+        edges = lower_edges(self.present[:closed])
+        starts = np.flatnonzero(np.diff(edges, prepend=-1.0))
+        counts = np.add.reduceat(self.counts[:closed], starts)
+        octaves = dict(zip(edges[starts].tolist(), counts.tolist(), strict=True))
+        for size in self.members([OPEN_BIN])[OPEN_BIN] if last == OPEN_BIN else ():
             edge = math.ldexp(1.0, math.frexp(size)[1] - 1) if math.isfinite(size) else math.inf
             octaves[edge] = octaves.get(edge, 0) + 1
         return sorted(octaves.items())
