@@ -14,6 +14,7 @@ from refkernels.diagnosis.hypothesis import Algorithms, Hypothesis, Questions
 from refkernels.diagnosis.problem import Arrays, Problem
 from refkernels.diagnosis.variants import (
     affine,
+    axes,
     factor,
     gradient,
     lanes,
@@ -35,6 +36,7 @@ VARIANTS: tuple[Questions, ...] = (
     precision.narrowed_inputs,
     precision.wrong_dtype,
     truncation.truncated_output,
+    axes.other_axis,
     other.other_formulas,
     other.other_eps,
     other.unasked,

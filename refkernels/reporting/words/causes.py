@@ -982,10 +982,10 @@ CAUSES: dict[str, Cause] = {
         "让梯度也通过它传播：dx = dy (gate + x gate')。",
     ),
     "wrong_axes": _cause(
-        "normalises over the axes {axes}",
-        "在第 {axes} 轴上归一化",
-        "Check normalized_shape and the layout of the input.",
-        "请检查 normalized_shape 和输入的布局。",
+        "works along the axes {axes}",
+        "沿第 {axes} 轴计算",
+        "Check axis, dim or normalized_shape and the layout of the input.",
+        "请检查 axis、dim 或 normalized_shape，以及输入的布局。",
     ),
     "swapped_weight_bias_grad": _cause(
         "returns the gradient of the bias as that of the weight, and the other way round",

@@ -1,0 +1,58 @@
+"""A kernel that works along another axis than the requested one is named; a right one is not."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import refkernels
+from refkernels import registry
+
+ROWS = np.random.default_rng(20261123).standard_normal((3, 24, 24)).astype(np.float32)
+KEEPING = ("softmax", "log_softmax", "cumsum")
+REDUCING = ("sum", "mean", "var", "std", "norm", "prod", "max", "logsumexp")
+
+
+def computed(op: str, direction: Any, inputs: dict[str, Any], axis: int) -> dict[str, Any]:
+    """What NumPy's order of operations gives in float32."""
+    return registry.get(op).plain(direction, inputs, {"axis": axis}, "float32")
+
+
+@pytest.mark.parametrize("op", [*KEEPING, *REDUCING])
+def test_the_axis_is_named(op: str) -> None:
+    answer = computed(op, "forward", {"x": ROWS}, 1)
+    found = refkernels.explain(op, {"x": ROWS}, answer, params={"axis": -1})
+    assert (found.cause, found.confidence) == ("wrong_axes", "proven")
+    assert found.candidates[0].details["axes"] == [1]
+
+
+@pytest.mark.parametrize("op", [*KEEPING, *REDUCING])
+def test_the_axis_of_a_gradient_is_named(op: str) -> None:
+    dy = np.random.default_rng(1).standard_normal((3, 24) if op in REDUCING else ROWS.shape)
+    inputs = {"x": ROWS, "dy": dy.astype(np.float32)}
+    answer = computed(op, "backward", inputs, 1)
+    found = refkernels.explain(op, inputs, answer, params={"axis": 2}, direction="backward")
+    assert (found.cause, found.confidence) == ("wrong_axes", "proven")
+
+
+@pytest.mark.parametrize("op", KEEPING)
+def test_an_axis_of_another_length_is_named_where_the_shape_is_kept(op: str) -> None:
+    answer = computed(op, "forward", {"x": ROWS}, 0)
+    found = refkernels.explain(op, {"x": ROWS}, answer, params={"axis": 1})
+    assert found.cause == "wrong_axes"
+    assert found.candidates[0].details["axes"] == [0]
+
+
+@pytest.mark.parametrize("op", [*KEEPING, *REDUCING])
+def test_the_requested_axis_is_not_blamed(op: str) -> None:
+    answer = computed(op, "forward", {"x": ROWS}, 1)
+    found = refkernels.explain(op, {"x": ROWS}, answer, params={"axis": 1})
+    assert found.cause != "wrong_axes"
+    assert found.verdict != "exceeds_bound"
+
+
+def test_what_does_not_depend_on_the_axis_is_not_blamed() -> None:
+    """A symmetric matrix: both axes give the same sums, up to their order."""
+    x = ROWS[0] + ROWS[0].T
+    found = refkernels.explain("sum", {"x": x}, computed("sum", "forward", {"x": x}, 0))
+    assert found.cause != "wrong_axes"
