@@ -194,15 +194,28 @@ def _raise_ratio(
     maximum: Any,
     place: Any,
 ) -> None:
-    """The largest certain error / bound of the plain elements, if it exceeds the one so far."""
+    """The largest certain error / bound of the plain elements, if it exceeds the one so far. A
+    vectorised pass finds it, on the bits of ratios >= 0, and another its place."""
+    largest = np.int64(-1)
     for e in range(hi.size):
-        if sizes[e] < 0.0 or math.isnan(bound[e]):
-            continue
-        certain = (abs((np.float64(got[e]) - hi[e]) - lo[e]) - radius[e]) * SLACK
-        ratio = certain / bound[e] if certain > 0.0 else 0.0
-        if place[1] < 0 or ratio > maximum[_RATIO]:
-            maximum[_RATIO] = ratio
-            place[1] = start + e
+        largest = max(largest, _ratio_bits(got[e], hi[e], lo[e], radius[e], bound[e], sizes[e]))
+    if largest < 0 or (place[1] >= 0 and float_of(largest) <= maximum[_RATIO]):
+        return
+    maximum[_RATIO] = float_of(largest)
+    e = 0
+    while _ratio_bits(got[e], hi[e], lo[e], radius[e], bound[e], sizes[e]) != largest:
+        e += 1
+    place[1] = start + e
+
+
+@inner
+def _ratio_bits(g: float, hi: float, lo: float, radius: float, bound: float, size: float) -> Any:
+    """The bits of certain error / bound; -1 without a bound, and where the element is not plain."""
+    certain = (abs((np.float64(g) - hi) - lo) - radius) * SLACK
+    ratio = (certain if certain > 0.0 else 0.0) / bound
+    # Without a branch, or the loop is not vectorised. 0 / 0 is no excess.
+    bits = bits_of(ratio if ratio == ratio else 0.0)
+    return bits if (size >= 0.0) & (bound == bound) else np.int64(-1)
 
 
 @inner
