@@ -83,7 +83,7 @@ def _where_known(known: Any, radius: Any) -> Any:
 @rule
 def _relative(error: Any, value: Any, a: Any) -> Any:
     """The error of a value that may have underflowed; f(0) is exact."""
-    return select(a == 0.0, 0.0, fma(error, abs(value), ETA))
+    return select(a == 0.0, 0.0, error * abs(value) + ETA)
 
 
 @rule
@@ -200,7 +200,7 @@ def sqrt(a: Any, p: Any) -> Any:
     if p is None:
         return root, _where_known(known, error)
     x = select(p == 0.0, 0.0, p / a * _UP)
-    spread = select(p == 0.0, 0.0, fma(p / root * _UP, (1.0 + x) * 0.5, ETA))
+    spread = select(p == 0.0, 0.0, p / root * _UP * ((1.0 + x) * 0.5) + ETA)
     return root, _where_known(known & (x <= 1.0), error + spread)
 
 

@@ -78,7 +78,8 @@ def _generated(
         for k, at in enumerate(kernel.places(first, last)):
             (mid, radius), (hi, wide) = balls[k], (columns[k][0][at], columns[k][1][at])
             hi[:], wide[:] = mid, radius
-            np.nextafter(wide, np.inf, out=wide, where=wide > 0.0)
+            bits = wide.view(np.int64)
+            bits += (wide > 0.0) & (wide < np.inf)  # nextafter, and several times as fast
             marks = undecided(Enclosure(hi, 0.0, wide), asked)
             if marks.any():
                 opened[k].append(at.start + np.flatnonzero(marks))
