@@ -11,6 +11,7 @@ import functools
 import itertools
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable
 from concurrent import futures
 from typing import Any
@@ -28,28 +29,43 @@ BLOCK = 64 * SPAN
 CACHED = BLOCK // 2
 """The same of a formula or of a kernel of several columns: they stay in the second-level cache."""
 
+TIMED = CACHED // 4
+"""Elements that tell what the others will take."""
+HANDED_OVER = 1.5e-4
+"""Seconds of work from which a helper pays: until it runs, and for the locks, 30 to 100 us go."""
+
 _thread = threading.local()  # .inside: whether this thread runs a task
 
 
 @in_default_mode
-def spread(size: int, task: Callable[[int, int], Any], block: int = CACHED) -> None:
+def spread(
+    size: int, task: Callable[[int, int], Any], block: int = CACHED, *, timed: bool = False
+) -> None:
     """task(start, stop) for all blocks of range(size), each once, in any order.
 
+    `timed`: a small first block runs alone; where its time says that the rest ends sooner than a
+    helper would begin, none is asked.
     Raises what a task raises, once no other task runs; blocks that have not begun are dropped.
     Called inside a task, it runs on that task's thread only: helpers are busy, and might wait for
     one another.
     """
-    helpers = 0
+    first = helpers = 0
     if size > block and not getattr(_thread, "inside", False):
         import numba
 
-        helpers = min(numba.get_num_threads(), -(-size // block)) - 1
+        pays = True
+        if timed:
+            began, first = time.perf_counter(), min(TIMED, block)
+            task(0, first)
+            seconds = time.perf_counter() - began
+            pays = seconds * (size - first) > HANDED_OVER * first
+        helpers = pays * (min(numba.get_num_threads(), -(-(size - first) // block)) - 1)
     if not helpers:
-        for start in range(0, size, block):
+        for start in range(first, size, block):
             task(start, min(start + block, size))
         return
     failures: list[BaseException] = []
-    job = [task, itertools.count(0, block), size, block, failures]  # a step of count is atomic
+    job = [task, itertools.count(first, block), size, block, failures]  # count's step is atomic
     running = [_pool().submit(_work, job) for _ in range(helpers)]
     _work(job)
     for future in running:

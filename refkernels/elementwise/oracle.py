@@ -155,7 +155,7 @@ def _float64(fast: Fast, x: Array, question: Question) -> tuple[Enclosure, Indic
         if _judge(hi[start:stop], outward, ties or _NO_TIES, marks):
             open_places.append(start + np.flatnonzero(marks))
 
-    spread(x.size, block)
+    spread(x.size, block, timed=True)
     rest = np.sort(np.concatenate(open_places)) if open_places else np.empty(0, np.intp)
     enclosure = trusted(hi, radius=Relative(factor))
     if ties is None and question.kind != "enclosure":

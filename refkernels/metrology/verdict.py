@@ -133,7 +133,8 @@ def rms_errors(
     half = np.asarray(ulp(chosen.hi, format) / 2)
     # Scaled by the largest figure, so that no square overflows.
     size = max(_largest(part) for part in (chosen.hi, *off)) or 1.0
-    return RmsErrors(half.size, size, *(_rms_of_parts(part, size) for part in (*off, half)))
+    with np.errstate(over="ignore"):  # half an ulp of zero, beside errors that are smaller still
+        return RmsErrors(half.size, size, *(_rms_of_parts(part, size) for part in (*off, half)))
 
 
 def _errors_in_ulp(
@@ -157,9 +158,8 @@ def _largest(values: npt.NDArray[np.float64]) -> float:
 def _rms_of_parts(values: npt.NDArray[np.float64], size: float) -> float:
     """The RMS of values / size; the array is used up."""
     values /= size
-    with np.errstate(over="ignore"):  # half an ulp of zero, beside errors that are smaller still
-        np.square(values, out=values)
-    return math.sqrt(float(np.mean(values)))
+    np.square(values, out=values)
+    return math.sqrt(float(values.sum()) / values.size)
 
 
 def _rms(values: npt.NDArray[np.float64]) -> float:

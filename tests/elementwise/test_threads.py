@@ -1,10 +1,15 @@
 """Blocks of work on threads."""
 
+import threading
 import weakref
+from types import SimpleNamespace
 
+import numba
 import numpy as np
+import pytest
 
-from refkernels.arithmetic.blocks import spread
+from refkernels.arithmetic import blocks
+from refkernels.arithmetic.blocks import CACHED, HANDED_OVER, TIMED, spread
 
 
 def test_a_task_may_spread_work_again() -> None:
@@ -43,3 +48,32 @@ def test_a_task_is_forgotten_once_its_blocks_are_done() -> None:
         alive = weakref.ref(array)
         del array
         assert alive() is None
+
+
+@pytest.mark.parametrize("size", [CACHED + 1, 3 * CACHED, 3 * CACHED + 7])
+@pytest.mark.parametrize("pays", [False, True])
+def test_work_is_shared_where_its_first_block_says_that_it_pays(
+    size: int, pays: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each element once either way."""
+    seconds = HANDED_OVER * TIMED / (size - TIMED) * (2.0 if pays else 0.5)
+    monkeypatch.setattr(blocks, "time", SimpleNamespace(perf_counter=iter([0.0, seconds]).__next__))
+    shared = pays and size > 2 * CACHED and numba.get_num_threads() > 1
+    done: list[tuple[int, int]] = []
+    threads: set[int] = set()
+    several = threading.Event()
+
+    def task(start: int, stop: int) -> None:
+        threads.add(threading.get_ident())
+        done.append((start, stop))
+        if len(threads) > 1:
+            several.set()
+        elif start and shared:
+            several.wait(60)
+
+    spread(size, task, timed=True)
+    done.sort()
+    assert [start for start, _ in done] == [0, *(stop for _, stop in done[:-1])]
+    assert done[0] == (0, TIMED)
+    assert done[-1][1] == size
+    assert len(threads) > 1 if shared else threads == {threading.get_ident()}

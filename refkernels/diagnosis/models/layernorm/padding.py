@@ -21,6 +21,8 @@ from refkernels.diagnosis.models.layernorm.rowwise import Rows
 from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
 from refkernels.diagnosis.variants.lanes import SAMPLE, distance, kept, padded
 
+Adding = Callable[..., Array]  # (values, more, times): each row's sum, and `times` times `more`
+
 
 @dataclass(frozen=True)
 class _Slip:
@@ -35,19 +37,14 @@ class _Slip:
     by: int
     sums: Mapping[str, int] = field(default_factory=dict)
 
-    def statistics(self, rows: Rows, add: Callable[[Array], Array]) -> tuple[Array, Array]:
+    def statistics(self, rows: Rows, add: Adding) -> tuple[Array, Array]:
         """Mean and rstd in the precision of the rows."""
         mean = add(rows.x[:, : self.lanes]) / self.divisor
-        counted = rows.x[:, : min(self.lanes, self.squared)]
-        if self.squared > rows.n:  # np.pad takes longer than all the rest
-            counted = np.zeros((len(rows.x), self.squared), rows.x.dtype)
-            counted[:, : self.lanes] = rows.x[:, : self.lanes]
-        variance = add(np.square(counted - mean)) / self.by
-        return mean, 1 / np.sqrt(variance + rows.x.dtype.type(rows.eps))
+        squares = np.square(rows.x[:, : min(self.lanes, self.squared)] - mean)
+        total = add(squares, np.square(mean), max(0, self.squared - rows.n))
+        return mean, 1 / np.sqrt(total / self.by + rows.x.dtype.type(rows.eps))
 
-    def answers(
-        self, rows: Rows, add: Callable[[Array], Array]
-    ) -> dict[str, tuple[Doubles, Doubles]]:
+    def answers(self, rows: Rows, add: Adding) -> dict[str, tuple[Doubles, Doubles]]:
         """Every output, with the sizes of its terms."""
         mean, rstd = self.statistics(rows, add)
         if rows.dy is None:
@@ -112,11 +109,14 @@ def _slips(n: int, backward: bool) -> Iterator[_Slip]:
             yield _Slip("dropped_tail", details, length, n, length, n, {"kept": length})
 
 
-def _exactly(values: Array) -> Array:
-    return np.asarray(values.sum(axis=1, keepdims=True))
+def _exactly(values: Array, more: Array | float = 0.0, times: int = 0) -> Array:
+    total = np.asarray(values.sum(axis=1, keepdims=True))
+    return total + times * more if times else total
 
 
-def _in_sequence(values: Array) -> Array:
+def _in_sequence(values: Array, more: Array | float = 0.0, times: int = 0) -> Array:
+    if times:
+        values = np.hstack([values, np.repeat(more, times, axis=1)])
     return np.add.accumulate(values, axis=1)[:, -1:]
 
 
