@@ -10,7 +10,7 @@ format, of that sign. NaN and true infinities are stored in hi, with lo = radius
 """
 
 import numbers
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -74,7 +74,7 @@ class Enclosure(NoArithmetic):
             raise ValueError("An Enclosure's lo must be a finite number in every element.")
         self._hold(hi, low, radius, scale)
 
-    def _hold(self, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
+    def _hold(self, hi: Any, lo: Any, radius: Any, scale: Any, check: bool = True) -> None:
         self.hi = _part(hi, np.float64, "hi")
         shape = self.hi.shape
         self.lo = _of_shape(shape, _part(lo, np.float64, "lo"), "lo")
@@ -90,7 +90,8 @@ class Enclosure(NoArithmetic):
         else:
             widths = _part(radius, np.float64, "radius")
             self._radius = _of_shape(shape, widths, "radius")
-        if widths.size and not np.minimum.reduce(widths, axis=None) >= 0.0:  # NaN if there is one
+        # the minimum is NaN if there is one
+        if check and widths.size and not np.minimum.reduce(widths, axis=None) >= 0.0:
             raise ValueError("An Enclosure's radius must be a number >= 0 in every element.")
 
     @property
@@ -184,6 +185,14 @@ class Enclosure(NoArithmetic):
                 f"An Enclosure of shape {self.shape} has no shape {shown(shape)}."
             ) from failure
         return reshaped
+
+    def moved(self, move: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> "Enclosure":
+        """The same elements where `move` puts them, which gives an array another shape or order."""
+        moved = object.__new__(Enclosure)
+        moved.hi, moved.lo, moved.scale = move(self.hi), move(self.lo), move(self.scale)
+        relative = isinstance(self._radius, Relative)
+        moved._radius = self._radius if relative else move(self.radius)
+        return moved
 
     def replace(self, flat_indices: npt.NDArray[np.intp], other: "Enclosure") -> "Enclosure":
         """A copy whose elements at the flat (C order) indices are other's, in order.
@@ -297,11 +306,13 @@ def trusted(
     lo: npt.ArrayLike = 0.0,
     radius: npt.ArrayLike | Relative = 0.0,
     scale: npt.ArrayLike = 0,
+    *,
+    check: bool = True,
 ) -> Enclosure:
     """Enclosure(hi, lo, radius, scale) of a kernel's results, whose lo is finite. Checking it would
-    cost a tenth of the kernel's time."""
+    cost a tenth of the kernel's time. check=False: the radii have been checked, too."""
     enclosure = object.__new__(Enclosure)
-    enclosure._hold(hi, lo, radius, scale)
+    enclosure._hold(hi, lo, radius, scale, check)
     return enclosure
 
 

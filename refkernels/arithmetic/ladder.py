@@ -39,6 +39,7 @@ class Draft:
         """From an Enclosure, which stays unchanged."""
         draft = Draft(*(getattr(known, part) for part in PARTS))
         draft._own = set()
+        draft._whole = known
         return draft
 
     def at(self, index: Any) -> Enclosure:

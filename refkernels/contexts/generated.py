@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic.arrays import to_float64
-from refkernels.arithmetic.blocks import BLOCK, read_only, spread
+from refkernels.arithmetic.blocks import read_only, spread
 from refkernels.contexts import loading
 from refkernels.contexts.ball import Ball, BallValue
 from refkernels.contexts.ball_rules import SPAN
@@ -30,6 +30,9 @@ from refkernels.contexts.program import COLUMN, FULL, Program, read
 from refkernels.contexts.trace import Trace, Untraceable, term_of
 from refkernels.contexts.value import Value
 from refkernels.contexts.writer import Writer
+
+BLOCK = 1 << 17
+"""Elements that a thread takes at a time: Python spends 50 us on a block, and holds its lock."""
 
 Array = npt.NDArray[Any]
 Balls = list[tuple[Array, Array]]
@@ -128,34 +131,24 @@ class Generated(CutRows):
         self.kernel = loading.kernel(title, body)
         self.scratch = list(writer.scratch.values())
 
-    def balls(self) -> Balls:
-        """(mid, radius) of every output, in its shape."""
-        results = self.empty()
-        self.into(results)
-        return results
+    def balls(self, task: Task | None = None) -> Balls:
+        """(mid, radius) of every output, in its shape, contiguous.
 
-    def into(self, results: Balls) -> None:
-        """The same into contiguous float64 arrays of those shapes, which share no memory with the
-        inputs or with one another."""
+        task(first, last, balls) gets the flat balls of each block of rows while they are in the
+        cache, and may change them; in any order and on several threads.
+        """
+        results = self.empty()
         flat = [(mid.reshape(-1), radius.reshape(-1)) for mid, radius in results]
 
         def work(first: int, last: int) -> None:
             places = zip(flat, self.places(first, last), strict=True)
-            self._run(first, last, [(mid[at], radius[at]) for (mid, radius), at in places])
+            block = [(mid[at], radius[at]) for (mid, radius), at in places]
+            self._run(first, last, block)
+            if task is not None:
+                task(first, last, block)
 
         spread(self.rows, work, self.block(BLOCK))
-
-    def each(self, task: Task) -> None:
-        """task(first, last, balls) for blocks of rows, in any order and on several threads; the
-        flat balls are in the cache, and are overwritten after the task."""
-
-        def work(first: int, last: int) -> None:
-            sizes = [at.stop - at.start for at in self.places(first, last)]
-            balls = [(np.empty(size), np.empty(size)) for size in sizes]
-            self._run(first, last, balls)
-            task(first, last, balls)
-
-        spread(self.rows, work, self.block(BLOCK))
+        return results
 
     def _run(self, first: int, last: int, balls: Balls) -> None:
         start, stop = self.elements(first, last)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.enclosure import Enclosure, trusted
 from refkernels.arithmetic.ladder import Open
 from refkernels.arithmetic.question import Question
 from refkernels.contexts import generated
@@ -71,24 +71,18 @@ def _generated(
     shapes = [part.shape for part, _ in kernel.empty()]
     if shapes != [question.shapes[name] for name in names]:
         raise Untraceable("An output has another shape than the rows that it is computed from.")
-    columns = [(np.empty(int(np.prod(s))), np.empty(int(np.prod(s)))) for s in shapes]
     opened: list[list[npt.NDArray[np.intp]]] = [[] for _ in names]
 
     def task(first: int, last: int, balls: Any) -> None:
         for k, at in enumerate(kernel.places(first, last)):
-            (mid, radius), (hi, wide) = balls[k], (columns[k][0][at], columns[k][1][at])
-            hi[:], wide[:] = mid, radius
-            bits = wide.view(np.int64)
-            bits += (wide > 0.0) & (wide < np.inf)  # nextafter, and several times as fast
-            marks = undecided(Enclosure(hi, 0.0, wide), asked)
+            known = enclosing.open_ends(balls[k][1])
+            answer = trusted(balls[k][0], 0.0, balls[k][1], check=False)
+            marks = asked.undecided(answer) if known else undecided(answer, asked)
             if marks.any():
                 opened[k].append(at.start + np.flatnonzero(marks))
 
-    kernel.each(task)
-    answers = {
-        name: Enclosure(hi.reshape(shape), 0.0, wide.reshape(shape))
-        for name, shape, (hi, wide) in zip(names, shapes, columns, strict=True)
-    }
+    balls = zip(names, kernel.balls(task), strict=True)
+    answers = {name: trusted(mid, 0.0, radius, check=False) for name, (mid, radius) in balls}
     names_and_parts = zip(names, opened, strict=True)
     return answers, {
         name: np.sort(np.concatenate(parts)) for name, parts in names_and_parts if parts

@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arithmetic.bits import bits_of, float_of
 from refkernels.arithmetic.enclosure import Enclosure, trusted
 from refkernels.arithmetic.exact import from_fractions, from_integer_balls
+from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.vectors import full_width
 from refkernels.contexts.ball import BallValue
 from refkernels.contexts.double_double_value import DoubleDoubleValue
 from refkernels.contexts.objects import data
@@ -19,6 +22,19 @@ from refkernels.contexts.working import WorkingValue
 from refkernels.elementwise import balls
 
 Shape = tuple[int, ...]
+
+
+@njit(nogil=True)
+def open_ends(radius: Any) -> bool:
+    """Closed balls become open ones that hold them: each radius, 0 and infinity apart, becomes the
+    next number. Returns whether all are finite."""
+    full_width()
+    known = 0
+    for i in range(radius.size):
+        finite = radius[i] < np.inf
+        radius[i] = float_of(bits_of(radius[i]) + (finite & (radius[i] > 0.0)))
+        known += finite
+    return bool(known == radius.size)
 
 
 def ball(mid: npt.NDArray[np.float64], radius: npt.NDArray[np.float64]) -> Enclosure:

@@ -303,10 +303,10 @@ class Formulas:
 
 def restored(question: Canonical, name: str, enclosure: Enclosure) -> Any:
     """An output in the shape that users expect; a tuple of arrays where it is a list."""
+    if not question.signature.gives[name].several:
+        return enclosure.moved(functools.partial(question.restore, name))
     columns = [question.restore(name, getattr(enclosure, part)) for part in PARTS]
-    if isinstance(columns[0], tuple):
-        return tuple(trusted(*parts) for parts in zip(*columns, strict=True))
-    return trusted(*columns)
+    return tuple(trusted(*parts) for parts in zip(*columns, strict=True))
 
 
 def _evaluation() -> Any:

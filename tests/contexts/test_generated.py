@@ -244,6 +244,20 @@ def test_no_bit_depends_on_the_number_of_threads(formula: Any, monkeypatch: Any)
         np.testing.assert_array_equal(one, two)
 
 
+def test_what_a_task_changes_is_in_the_results(monkeypatch: Any) -> None:
+    monkeypatch.setattr(generated, "BLOCK", 100)
+    reading = generated.of(several, normal(50, 37))
+    before = reading.balls()
+
+    def task(first: int, last: int, balls: Any) -> None:
+        for _, radius in balls:
+            radius += 1.0
+
+    for (mid, radius), (middle, wider) in zip(before, reading.balls(task), strict=True):
+        np.testing.assert_array_equal(middle, mid)
+        np.testing.assert_array_equal(wider, radius + 1.0)
+
+
 def test_blocks_reach_a_task_as_the_whole_has_them(monkeypatch: Any) -> None:
     monkeypatch.setattr(generated, "BLOCK", 100)
     reading = generated.of(several, normal(50, 37))
@@ -255,7 +269,7 @@ def test_blocks_reach_a_task_as_the_whole_has_them(monkeypatch: Any) -> None:
             np.testing.assert_array_equal(part, [side[at] for side in pair])
         seen.append((first, last))
 
-    reading.each(task)
+    reading.balls(task)
     assert sum(last - first for first, last in seen) == 50
     assert len(seen) > 5
 
