@@ -264,8 +264,8 @@ def arb(name: str, rng: np.random.Generator, shape: Any) -> int:
             [flint.arb(*pair) for pair in zip(m.tolist(), r.tolist(), strict=True)]
             for m, r, _ in drawn
         ]
-        found = data(RULES[name](xp, *(xp.value(objects(column, shape)) for column in given)))
-    return _check_arb(name, [p for _, _, p in drawn], shape, found)
+        enclosed = data(RULES[name](xp, *(xp.value(objects(column, shape)) for column in given)))
+    return _check_arb(name, [p for _, _, p in drawn], shape, enclosed)
 
 
 def _check_arb(name: str, points: list[list[Any]], shape: Any, found: Array) -> int:

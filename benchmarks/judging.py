@@ -191,21 +191,21 @@ def tables() -> None:
     """The rules' verdicts beside those of the runs of the last judge."""
     verdicts: dict[str, set[str]] = defaultdict(set)
     last = runs()[-1]["judge"]
-    of_last = [one for one in runs() if one["judge"] == last]
-    for one in of_last:
-        verdicts[one["kernel"]].add(one["verdict"])
+    of_last = [run for run in runs() if run["judge"] == last]
+    for run in of_last:
+        verdicts[run["kernel"]].add(run["verdict"])
     rules = {
         label(path, function): passed(path, function, op)
         for folder in FOLDERS
         for path, function, op in kernels(folder)
     }
-    right = [one for one in of_last if one["kernel"].startswith("right/")]
+    right = [run for run in of_last if run["kernel"].startswith("right/")]
     record = {
         "rules": rules,
         "verdicts": {name: sorted(verdicts[name]) for name in rules},
         "runs": {"right": len(right), "cheats": len(of_last) - len(right)},
-        "refused": sum(one["verdict"] != "right" for one in right),
-        "seeds": len({one["seed"] for one in right}),
+        "refused": sum(run["verdict"] != "right" for run in right),
+        "seeds": len({run["seed"] for run in right}),
     }
     write_whole(RULED, json.dumps(record, indent=1) + "\n")
     write_whole(PAGE, "\n".join(_page(rules, verdicts, record)) + "\n")

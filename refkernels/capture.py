@@ -549,8 +549,8 @@ class _Paddle(_Framework):
         return model.named_sublayers(include_self=True)
 
     def hyperparameters(self, layer):
-        found = super().hyperparameters(layer)
-        return _without(found, "name", "weight_attr", "bias_attr", "device")
+        values = super().hyperparameters(layer)
+        return _without(values, "name", "weight_attr", "bias_attr", "device")
 
     def own_name(self, name, parameter):
         return parameter.name

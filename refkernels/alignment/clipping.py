@@ -166,8 +166,8 @@ def scaling(rank: Rank, step: int, tensors: StepTensors) -> Scaling | None:
             }
             unit = max(_UNIT, *(formats.of(after).u for _, after in pairs.values()))
             line = next((line for line in rank.lines if line.step == step), None)
-            said = None if line is None or scope != "global" else line.values.get("clip_norm")
-            reported = said if isinstance(said, float) else None
+            logged = None if line is None or scope != "global" else line.values.get("clip_norm")
+            reported = logged if isinstance(logged, float) else None
             return Scaling(
                 step, rank.rank, scope, factors, norms, None, unit, sizes, reported, received,
                 longest,
@@ -205,8 +205,8 @@ def clipping(step_scalings: Sequence[Scaling]) -> Clipping | None:
     """How a run changes its gradients; None where no step shows it."""
     if not step_scalings:
         return None
-    found = _clipping(step_scalings)
-    return replace(found, received=tuple(step.received for step in step_scalings))
+    outcome = _clipping(step_scalings)
+    return replace(outcome, received=tuple(step.received for step in step_scalings))
 
 
 def _clipping(step_scalings: Sequence[Scaling]) -> Clipping:
@@ -307,12 +307,16 @@ def clip_difference(a: Clipping | None, b: Clipping | None) -> ClipDifference | 
     """What two runs are known to do differently to their gradients in the steps that both captured;
     None where rounding may be all. Gradients of a multiple of the loss, such as a sum over parts,
     may be divided by it: where the updates receive as much, no scaling is another one."""
-    found = None if a is None or b is None else _difference(a, b)
-    if found is None or found.cause not in _OF_SIZE or any(map(_nears_one, found.clips)):
-        return found
-    pairs = zip(*(clip.received for clip in found.clips), strict=False)
+    difference = None if a is None or b is None else _difference(a, b)
+    if (
+        difference is None
+        or difference.cause not in _OF_SIZE
+        or any(map(_nears_one, difference.clips))
+    ):
+        return difference
+    pairs = zip(*(clip.received for clip in difference.clips), strict=False)
     alike = [math.isclose(*pair, rel_tol=_MARGIN) for pair in pairs]
-    return None if alike and all(alike) else found
+    return None if alike and all(alike) else difference
 
 
 def _nears_one(clip: Clipping) -> bool:

@@ -169,11 +169,11 @@ def judge_questions(rank: Rank, step: int, answer: Answers) -> list[Judgement]:
     """Judges other kernels on a step's questions, the first of each op and pass. `answer` returns
     their outputs, or None for an op that it does not know."""
     judged: list[Judgement] = []
-    seen = set()
+    judged_passes = set()
     for question in _read(rank, step):
-        if isinstance(question, Unjudged) or (question.op, question.direction) in seen:
+        if isinstance(question, Unjudged) or (question.op, question.direction) in judged_passes:
             continue
-        seen.add((question.op, question.direction))
+        judged_passes.add((question.op, question.direction))
         arguments = question.op, question.direction, question.inputs, question.params
         try:
             outputs = answer(*arguments)

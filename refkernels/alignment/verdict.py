@@ -160,7 +160,7 @@ def _of_one_run(local: tuple[LocalTruth, LocalTruth], matched: Matched) -> list[
     """Findings of an oracle in one run alone: a finding in both does not distinguish them."""
     partner = {**matched.layers, **matched.parameters}
     partner_of_b = {name_b: name_a for name_a, name_b in partner.items()}
-    seen = [
+    causes = [
         {
             (judgement.place.step, judgement.place.stage, judgement.op, judgement.cause)
             for judgement in side.wrong
@@ -181,7 +181,7 @@ def _of_one_run(local: tuple[LocalTruth, LocalTruth], matched: Matched) -> list[
                 continue
             key = judgement.place.step, judgement.place.stage
             if judgement.place.stage == "update":
-                alike = (*key, judgement.op, judgement.cause) in seen[1 - which]
+                alike = (*key, judgement.op, judgement.cause) in causes[1 - which]
             else:
                 name = judgement.place.name
                 name_in_other = (

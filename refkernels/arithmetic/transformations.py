@@ -14,8 +14,8 @@ Doubles = npt.NDArray[np.float64]
 def two_sum(a: Doubles, b: Doubles) -> tuple[Doubles, Doubles]:
     """fl(a + b) and a + b - fl(a + b), exactly; NaN where the sum is not finite."""
     total = a + b
-    seen = total - a
-    return total, (a - (total - seen)) + (b - seen)
+    virtual = total - a
+    return total, (a - (total - virtual)) + (b - virtual)
 
 
 def two_prod(a: Doubles, b: Doubles) -> tuple[Doubles, Doubles]:

@@ -91,11 +91,11 @@ def _names(terms: int) -> Iterator[str]:
     too_long = terms > MOST_TERMS
     blocks = [size for size in _BLOCKS[: 2 if too_long else None] if size < terms]
     names = ["in sequence", *(f"blocks of {size} in sequence" for size in blocks)]
-    seen = {tuple(block_sizes(terms, size)) for size in blocks}
+    partitions = {tuple(block_sizes(terms, size)) for size in blocks}
     for size, unroll in itertools.product(() if too_long else blocks, _UNROLL):
         sizes = tuple(block_sizes(terms, size, unroll))
-        if sizes not in seen:
-            seen.add(sizes)
+        if sizes not in partitions:
+            partitions.add(sizes)
             multiples = f" to multiples of {unroll}" if unroll > 1 else ""
             names.append(f"blocks of {size} in sequence, the last two halved{multiples}")
     for name in names:

@@ -153,8 +153,8 @@ def _argument(a: Array) -> tuple[Array, Array, Array]:
         + square * kind((tables.TANH_CUBIC_HIGH - float(cubic)) + tables.TANH_CUBIC_LOW)
     )
     total = linear + term
-    seen = total - linear
-    total_low = (linear - (total - seen)) + (term - seen) + term_low
+    virtual = total - linear
+    total_low = (linear - (total - virtual)) + (term - virtual) + term_low
     total_low = total_low + kind((tables.TANH_LINEAR_HIGH - float(linear)) + tables.TANH_LINEAR_LOW)
     v, low = _product(a, total)
     return v, low + a * total_low, a * (linear + 3 * term)

@@ -194,8 +194,8 @@ class Columns:
         self.problem = problem
         if records is None:
             chunks = [problem.x[rows] for rows in problem.chunks()]
-            found = [records_of(widened(x), problem.eps) for x in chunks]
-            records = np.concatenate([*found, np.zeros(0, double_double.STATISTICS)])
+            pieces = [records_of(widened(x), problem.eps) for x in chunks]
+            records = np.concatenate([*pieces, np.zeros(0, double_double.STATISTICS)])
         self.records = records
         self.unsafe = bool(_lost(self.records).any())
         self.undefined = bool(undefined(self.records).any())

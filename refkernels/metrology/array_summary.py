@@ -26,28 +26,28 @@ def figures(parts: Sequence[Array], bound: Array, format: Format) -> tuple[Any, 
     """The fields of a `Summary`, in order, from what `compare` takes and the bound."""
     got, hi = parts[:2]
     (bound,) = columns(hi, bound)
-    found = compare(parts, format)
+    elements = compare(parts, format)
     with np.errstate(all="ignore"):
         allowed = np.isposinf(bound) & ~np.isnan(hi) & ~np.isfinite(got)
-        flags = _within_rules(found.flags, allowed)
-        judged = ~np.isnan(found.absolute) & ~(allowed & (flags & flag.CORRECT == 0))
-        certain, limited = found.certain, judged & ~np.isnan(bound)
+        flags = _within_rules(elements.flags, allowed)
+        judged = ~np.isnan(elements.absolute) & ~(allowed & (flags & flag.CORRECT == 0))
+        certain, limited = elements.certain, judged & ~np.isnan(bound)
         ratios = np.where((certain > 0.0) & ~np.isposinf(bound), certain / bound, 0.0)
     compared = flags & flag.COMPARED != 0
-    size = np.abs(found.error)
+    size = np.abs(elements.error)
     number = int(np.count_nonzero(compared))
     errors = np.sort(size[compared])
     zero = judged & (flags & flag.NONZERO_AT_ZERO != 0)
     return (
         _counts(flags, limited & (certain > bound)),
         _largest(size, compared),
-        _largest(found.uncertainty, compared),
+        _largest(elements.uncertainty, compared),
         sum_in_lanes(np.where(compared, size, 0.0)) / number if number else math.nan,
         {name: float(errors[-(-share * number // 1000) - 1]) for name, share in RANKS if number},
-        int(found.distance[compared].max(initial=np.uint64(0))),
+        int(elements.distance[compared].max(initial=np.uint64(0))),
         _histogram(errors),
-        _largest(found.absolute, judged),
-        _largest(found.absolute, zero),
+        _largest(elements.absolute, judged),
+        _largest(elements.absolute, zero),
         _largest(ratios, limited),
         _first_largest(size, compared),
         _first_largest(ratios, limited),

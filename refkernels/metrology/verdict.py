@@ -86,8 +86,8 @@ def error_over_plain(
 ) -> float | None:
     """The RMS error of got over that of the plain algorithm's answer (`rms_errors`); None where
     there is none."""
-    found = rms_errors(got, plain, reference, format, elementwise)
-    return None if found is None else found.over_plain
+    errors = rms_errors(got, plain, reference, format, elementwise)
+    return None if errors is None else errors.over_plain
 
 
 @in_default_mode

@@ -38,8 +38,8 @@ def _of(name: str) -> Known:
     if name in ("clip_by_global_norm", "clip_by_norm"):
         from refkernels.diagnosis.models import clipping
 
-        one = (clipping.by_other_tensors,) if name == "clip_by_global_norm" else ()
-        return Known((clipping.by_groups, *one), intermediates=overflowing)
+        tensors = (clipping.by_other_tensors,) if name == "clip_by_global_norm" else ()
+        return Known((clipping.by_groups, *tensors), intermediates=overflowing)
     if name == "swiglu":
         from refkernels.diagnosis.models import gated
 

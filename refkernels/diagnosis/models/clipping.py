@@ -68,10 +68,10 @@ def by_other_tensors(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         return
     (chosen,) = np.flatnonzero(near)
     details = {"counts": ", ".join(map(str, counts[chosen]))}
-    found = _by_norm(problem, float(norms[chosen]), math.sqrt(float(np.sum(squares))), added, most)
+    answer = _by_norm(problem, float(norms[chosen]), math.sqrt(float(np.sum(squares))), added, most)
     # One number says it all, and no more than its digits can.
     price = float(problem.format.p)
-    yield Variant("norm_of_other_tensors", details, found, trials=len(counts), price=price)
+    yield Variant("norm_of_other_tensors", details, answer, trials=len(counts), price=price)
 
 
 def _counts(tensors: int) -> list[tuple[int, ...]]:

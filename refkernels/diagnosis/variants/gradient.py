@@ -41,10 +41,10 @@ def multiplied(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     for held in dict.fromkeys((number, float(np.float32(number)))):
         with np.errstate(over="ignore"):
             times = (to_float64(grad) * held).astype(grad.dtype)
-        found = problem.ask({"grad": times})
-        if all(_within(found, output, got) for output, got in outputs.items()):
+        answer = problem.ask({"grad": times})
+        if all(_within(answer, output, got) for output, got in outputs.items()):
             yield Variant(
-                "gradient_multiplied", details, found, trials=2, parameters=1, price=price
+                "gradient_multiplied", details, answer, trials=2, parameters=1, price=price
             )
 
 
@@ -74,7 +74,7 @@ def _factors(problem: Problem, name: str, got: Array, grad: Array) -> tuple[floa
         size = np.abs(wide) + np.abs(without)
         spread = _ROUNDINGS * formats.of(got).u * size
         ends = np.sort(np.stack([(wide - without + side) / slope for side in (-spread, spread)]), 0)
-    told = np.isfinite(ends).all(axis=0) & (slope != 0.0)
-    if not told.any():
+    usable = np.isfinite(ends).all(axis=0) & (slope != 0.0)
+    if not usable.any():
         return math.nan, math.nan
-    return float(np.max(ends[0][told])), float(np.min(ends[1][told]))
+    return float(np.max(ends[0][usable])), float(np.min(ends[1][usable]))

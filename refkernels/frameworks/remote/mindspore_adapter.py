@@ -194,8 +194,8 @@ def allowed(q, k, keep=None, lengths=None, causal="none"):
     m, n = q.shape[-2], k.shape[-2]
     if causal != "none":
         offset = n - m if causal == "bottom_right" else 0
-        seen = ms.Tensor(np.tril(np.ones((m, n), bool), offset))
-        keep = seen if keep is None else ops.logical_and(keep, seen)
+        visible = ms.Tensor(np.tril(np.ones((m, n), bool), offset))
+        keep = visible if keep is None else ops.logical_and(keep, visible)
     if lengths is not None:
         if lengths.shape[-1] > 1 and q.ndim > 2:
             lengths = ops.repeat_interleave(lengths, q.shape[-3] // k.shape[-3], -1)

@@ -203,8 +203,8 @@ def allowed(q, k, keep=None, lengths=None, causal="none"):
     m, n = q.shape[-2], k.shape[-2]
     if causal != "none":
         offset = n - m if causal == "bottom_right" else 0
-        seen = flow.from_numpy(np.tril(np.ones((m, n), bool), offset)).to(q.device)
-        keep = seen if keep is None else flow.logical_and(keep, seen)
+        visible = flow.from_numpy(np.tril(np.ones((m, n), bool), offset)).to(q.device)
+        keep = visible if keep is None else flow.logical_and(keep, visible)
     if lengths is not None:
         if lengths.shape[-1] > 1 and q.ndim > 2:
             lengths = lengths.repeat_interleave(q.shape[-3] // k.shape[-3], -1)

@@ -208,8 +208,8 @@ def allowed(q, k, keep=None, lengths=None, causal="none"):
     m, n = q.shape[-2], k.shape[-2]
     if causal != "none":
         whole = paddle.ones([m, n], "int32")
-        seen = paddle.tril(whole, n - m if causal == "bottom_right" else 0).astype("bool")
-        keep = seen if keep is None else keep & seen
+        visible = paddle.tril(whole, n - m if causal == "bottom_right" else 0).astype("bool")
+        keep = visible if keep is None else keep & visible
     if lengths is not None:
         if lengths.shape[-1] > 1 and q.ndim > 2:
             lengths = paddle.repeat_interleave(lengths, q.shape[-3] // k.shape[-3], -1)

@@ -187,8 +187,8 @@ def allowed(q, k, keep=None, lengths=None, causal="none"):
     m, n = q.shape[-2], k.shape[-2]
     if causal != "none":
         whole = torch.ones(m, n, dtype=torch.bool, device=q.device)
-        seen = whole.tril(n - m if causal == "bottom_right" else 0)
-        keep = seen if keep is None else keep & seen
+        visible = whole.tril(n - m if causal == "bottom_right" else 0)
+        keep = visible if keep is None else keep & visible
     if lengths is not None:
         if lengths.shape[-1] > 1 and q.ndim > 2:
             lengths = lengths.repeat_interleave(q.shape[-3] // k.shape[-3], -1)

@@ -160,11 +160,11 @@ def _judged(judgement: Record, words: Words, lang: str, where: str) -> str:
         return words["unexplained"].format(where=place, output=judgement["output"], ratio=ratio)
     candidate = {"cause": judgement["cause"], "details": judgement["details"], "model": None}
     confidence = words[judgement["confidence"]] if judgement["confidence"] else words["assumed"]
-    said = words["explained"].format(
+    sentence = words["explained"].format(
         where=place, cause=says(candidate, lang), confidence=confidence
     )
     multiplied = judgement["cause"] == "scale_factor" and judgement["stage"] == "backward"
-    return said + words["multiplied"] if multiplied else said
+    return sentence + words["multiplied"] if multiplied else sentence
 
 
 def _alone(alignment: Record) -> bool:
@@ -273,8 +273,10 @@ def _clip(run: str, clip: Record, words: Words, eps: bool = True) -> str:
     added = "both" if len(clip["thresholds"]) > 1 else next(iter(clip["thresholds"]))
     threshold = _roundest(*_middle(*next(iter(clip["thresholds"].values()))))
     added = words[f"added:{added}"] if eps else ""
-    said = words["clip:threshold"].format(run=run, scope=scope, threshold=threshold, added=added)
-    return said + words["clip:or_divided"].format(numbers=numbers) if numbers else said
+    sentence = words["clip:threshold"].format(
+        run=run, scope=scope, threshold=threshold, added=added
+    )
+    return sentence + words["clip:or_divided"].format(numbers=numbers) if numbers else sentence
 
 
 def _middle(low: float, high: float) -> tuple[float, float]:

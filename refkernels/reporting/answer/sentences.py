@@ -116,8 +116,8 @@ def _blamed(kernel: ExplainedKernel, words: Mapping[str, str], lang: str, stated
     )
     if elsewhere and not kernel.fine:
         unexplained = words["and_unexplained"].format(tried=show(kernel.tried))
-        told = {"output": best["output"], "says": text, "confidence": words[best["confidence"]]}
-        return unexplained + words["and_elsewhere"].format(**told)
+        cause = {"output": best["output"], "says": text, "confidence": words[best["confidence"]]}
+        return unexplained + words["and_elsewhere"].format(**cause)
     key = "and_maybe" if best["confidence"] == "consistent" else "and_cause"
     key += "_of" if kernel.name else ""
     blamed = words[key].format(says=text, confidence=words[best["confidence"]])

@@ -73,25 +73,25 @@ def board(records: Sequence[Record], lang: str = "en") -> tuple[list[Group], lis
     """The right kernels, by question and time, and the others."""
     right = defaultdict(list)
     refused = []
-    for one in records:
-        if one["verdict"] == "right":
-            inputs = (one["time"] or {}).get("inputs", "")
-            right[one["op"], one["direction"], one["dtype"], inputs].append(one)
+    for record in records:
+        if record["verdict"] == "right":
+            inputs = (record["time"] or {}).get("inputs", "")
+            right[record["op"], record["direction"], record["dtype"], inputs].append(record)
         else:
-            refused.append(_refused(one, lang))
+            refused.append(_refused(record, lang))
     groups = [Group(*question, _rows(some)) for question, some in sorted(right.items())]
     return groups, refused
 
 
 def _rows(records: Sequence[Record]) -> list[Row]:
-    times = [one["time"]["seconds"] for one in records if one["time"]]
+    times = [record["time"]["seconds"] for record in records if record["time"]]
     rows = []
-    for one in records:
-        seconds = one["time"]["seconds"] if one["time"] else None
-        killed, alive = (len(one["mutants"][key]) for key in ("killed", "alive"))
-        smallest = min(map(float, one["smallest_error_ulp"].values()), default=None)
+    for record in records:
+        seconds = record["time"]["seconds"] if record["time"] else None
+        killed, alive = (len(record["mutants"][key]) for key in ("killed", "alive"))
+        smallest = min(map(float, record["smallest_error_ulp"].values()), default=None)
         slower = seconds / min(times) if seconds else None
-        name = showable(one["kernel"])
+        name = showable(record["kernel"])
         rows.append(Row(name, seconds, slower, killed, killed + alive, smallest))
     return sorted(rows, key=lambda row: (row.seconds is None, row.seconds or 0.0, row.kernel))
 
@@ -120,10 +120,10 @@ def lines(records: Sequence[Record], lang: str = "en") -> Iterator[str]:
     if refused:
         yield ""
         yield words["others"]
-    for one in refused:
-        verdict = VERDICTS[lang][one.verdict]
-        yield f"  {MARKS.get(one.verdict, '✗')} {clipped(one.kernel, 90)}: {verdict}"
-        yield f"      {clipped(one.why[0], 200)}"
+    for kernel in refused:
+        verdict = VERDICTS[lang][kernel.verdict]
+        yield f"  {MARKS.get(kernel.verdict, '✗')} {clipped(kernel.kernel, 90)}: {verdict}"
+        yield f"      {clipped(kernel.why[0], 200)}"
 
 
 def _lead(groups: Sequence[Group], refused: Sequence[Refused], lang: str) -> str:
@@ -155,8 +155,13 @@ def _markdown(groups: Sequence[Group], refused: Sequence[Refused], lang: str) ->
         parts += [f"### {escaped(_title(group, lang))}", grid(words["columns"], rows, "l----")]
     parts += [words["no_right"]] if not groups else []
     rows = [
-        [_name(one.kernel), one.op, VERDICTS[lang][one.verdict], escaped("; ".join(one.why))]
-        for one in refused
+        [
+            _name(kernel.kernel),
+            kernel.op,
+            VERDICTS[lang][kernel.verdict],
+            escaped("; ".join(kernel.why)),
+        ]
+        for kernel in refused
     ]
     parts += [f"## {words['others']}", grid(words["refusals"], rows, "llll") if rows else ""]
     parts += [] if rows else [words["no_refused"]]
@@ -189,5 +194,5 @@ def _document(groups: Sequence[Group], refused: Sequence[Refused]) -> dict[str, 
         "groups": [
             {**group._asdict(), "rows": [row._asdict() for row in group.rows]} for group in groups
         ],
-        "refused": [one._asdict() for one in refused],
+        "refused": [kernel._asdict() for kernel in refused],
     }

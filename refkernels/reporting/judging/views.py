@@ -30,8 +30,8 @@ def lines(record: Mapping[str, Any], replay: str, lang: str = "en") -> list[str]
 def coverage(task: Mapping[str, Any], lang: str = "en") -> list[str]:
     """What of a task is covered, a line for each function, and why it is not judged."""
     words = WORDS[lang]
-    found = [words[f"covered:{one['covered']}"].format(**one) for one in task["calls"]]
-    return [*found, *([words[task["obstacle"]]] if task["obstacle"] else [])]
+    covered = [words[f"covered:{call['covered']}"].format(**call) for call in task["calls"]]
+    return [*covered, *([words[task["obstacle"]]] if task["obstacle"] else [])]
 
 
 def markdown(record: Mapping[str, Any], replay: str, lang: str = "en") -> str:
@@ -39,7 +39,7 @@ def markdown(record: Mapping[str, Any], replay: str, lang: str = "en") -> str:
     words = WORDS[lang]
     first, *rest = (escaped(line.strip(), 4000) for line in lines(record, replay, lang)[:-1])
     parts = [f"# {first}", "\n".join(f"- {line}" for line in rest)]
-    several = [f"- {escaped(_because(one, lang), 4000)}" for one in record["reasons"][_SHOWN:]]
+    several = [f"- {escaped(_because(fault, lang), 4000)}" for fault in record["reasons"][_SHOWN:]]
     if several:
         parts.append(folded(words["reasons"], "\n".join(several)))
     rows = [
@@ -55,8 +55,8 @@ def markdown(record: Mapping[str, Any], replay: str, lang: str = "en") -> str:
 
 def _reasons(record: Mapping[str, Any], lang: str) -> Iterator[str]:
     words, reasons = WORDS[lang], record["reasons"]
-    for one in reasons[:_SHOWN]:
-        yield _because(one, lang)
+    for fault in reasons[:_SHOWN]:
+        yield _because(fault, lang)
     if len(reasons) > _SHOWN:
         yield words["more"].format(count=len(reasons) - _SHOWN)
     if (cause := record["cause"]) and cause.get("cause"):
@@ -66,10 +66,12 @@ def _reasons(record: Mapping[str, Any], lang: str) -> Iterator[str]:
 def _cause(explained: Mapping[str, Any], lang: str) -> str:
     """What `explain` found, in its sentence."""
     name = explained["cause"]
-    found = next((one for one in explained["candidates"] if one["cause"] == name), None)
+    best = next(
+        (candidate for candidate in explained["candidates"] if candidate["cause"] == name), None
+    )
     sure = words_of(lang).get(f"confidence:{explained['confidence']}", explained["confidence"])
-    said = says(found, lang) if found else name
-    return WORDS[lang]["cause"].format(says=said, confidence=sure)
+    sentence = says(best, lang) if best else name
+    return WORDS[lang]["cause"].format(says=sentence, confidence=sure)
 
 
 def time_of(seconds: float) -> str:
@@ -87,7 +89,7 @@ def _because(one: Mapping[str, Any], lang: str) -> str:
 
 def _shown(record: Mapping[str, Any], lang: str) -> Iterator[str]:
     words, families = WORDS[lang], record["families"].values()
-    asked, telling = (sum(one[key] for one in families) for key in ("asked", "telling"))
+    asked, telling = (sum(family[key] for family in families) for key in ("asked", "telling"))
     yield words["shown"].format(challenges=asked, telling=telling, longest=record["longest_axis"])
     mutants = record["mutants"]
     if all_of := len(mutants["killed"]) + len(mutants["alive"]):

@@ -42,7 +42,7 @@ class Certainty:
 def certainties(study: Study) -> list[Certainty]:
     """One row per op, pass and format whose records count tiers, in the order of the tables."""
     rows: dict[tuple[str, str, str], Certainty] = {}
-    asked: set[tuple[str, str, str, str]] = set()
+    counted: set[tuple[str, str, str, str]] = set()
     for m in study.measurements:
         answered = (m.record.get("oracle") or {}).get("tiers")
         if not isinstance(answered, dict):
@@ -51,8 +51,8 @@ def certainties(study: Study) -> list[Certainty]:
         row = rows.setdefault(key, Certainty(*key))
         row.width = largest((row.width, m.number("ulp", "max_uncertainty")))
         row.undecided += m.tally("undecided")
-        if (*key, m.case) not in asked:
-            asked.add((*key, m.case))
+        if (*key, m.case) not in counted:
+            counted.add((*key, m.case))
             for tier, elements in answered.items():
                 row.tiers[tier] += int(as_number(elements) or 0)
     return sorted(

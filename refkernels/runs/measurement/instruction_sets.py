@@ -25,19 +25,19 @@ def with_instruction_sets(
     names = [parse(name) for name in as_names(frameworks, "frameworks")]
     sessions = open_sessions([str(name) for name in names], settings, timeout)
     try:
-        found = {
+        choices = {
             name: session.info.get("instruction_sets", []) for name, session in sessions.items()
         }
     finally:
         close_all(sessions.values())
-    if not any(found.values()):
+    if not any(choices.values()):
         reasons = [session.reason for session in sessions.values() if session.reason]
         why = reasons[0] if reasons else "none of its libraries has instruction sets to choose"
         raise FrameworkError(f"--isa: {', '.join(sessions)}: {why}")
     seats = []
     for name in names:
         seats.append(str(name))
-        for variable, value in found[str(name)]:
+        for variable, value in choices[str(name)]:
             if variable not in settings and variable not in dict(name.settings):
                 chosen = tuple(merged({variable: value}, name).items())
                 seats.append(str(replace(name, settings=chosen)))

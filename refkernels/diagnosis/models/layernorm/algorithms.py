@@ -95,13 +95,13 @@ def _answers(problem: Problem, wanted: list[str]) -> Iterator[tuple[Model, int, 
     for listed in MODELS:
         idle = listed.cause == "eps_rounded" and float(np.float32(eps)) == eps
         model = replace(listed, cause=None) if idle else listed
-        seen: list[dict[str, Array]] = []
+        earlier: list[dict[str, Array]] = []
         for threads in _THREADS if sums and model.name.startswith("torch") else (1,):
             params = {**problem.params, "threads": threads}
             answer = model.run(problem.inputs, params, problem.direction, problem.format)
             if threads > 1:
                 answer = {name: answer[name] for name in answer if name in sums}
-            if answer and answer not in seen:
+            if answer and answer not in earlier:
                 yield model, threads, answer
 
 
