@@ -31,7 +31,7 @@ CACHED = BLOCK // 2
 
 TIMED = CACHED // 4
 """Elements that tell what the others will take."""
-HANDED_OVER = 1.5e-4
+HANDED_OVER = 1.2e-4
 """Seconds of work from which a helper pays: until it runs, and for the locks, 30 to 100 us go."""
 
 _thread = threading.local()  # .inside: whether this thread runs a task
