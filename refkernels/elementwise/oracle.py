@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import tiers
 from refkernels.arithmetic.arrays import as_float_array, to_float64
-from refkernels.arithmetic.blocks import spread
+from refkernels.arithmetic.blocks import BLOCK, CACHED, spread
 from refkernels.arithmetic.enclosure import PARTS, Enclosure, Relative, trusted
 from refkernels.arithmetic.fast import Fast
 from refkernels.arithmetic.jit import njit
@@ -23,6 +23,7 @@ from refkernels.elementwise.function import Array, Filler, Function
 from refkernels.elementwise.product import multiply_all
 
 _CHUNK = 1 << 22  # elements tested at a time, to save memory
+_MANY = 1 << 20  # elements from which the threads' turns in Python cost more than a fuller cache
 _HUGE, _TINY = 2.0**200, 2.0**-200  # beyond them a Fast guarantees the sign only
 # The exponent fields between them, without zeros and infinities, as an offset and a length.
 _LOWEST, _SPREAD = np.uint64(1023 - 199), np.uint64(398)
@@ -155,7 +156,7 @@ def _float64(fast: Fast, x: Array, question: Question) -> tuple[Enclosure, Indic
         if _judge(hi[start:stop], outward, ties or _NO_TIES, marks):
             open_places.append(start + np.flatnonzero(marks))
 
-    spread(x.size, block, timed=True)
+    spread(x.size, block, BLOCK if x.size > _MANY else CACHED, timed=True)
     rest = np.sort(np.concatenate(open_places)) if open_places else np.empty(0, np.intp)
     enclosure = trusted(hi, radius=Relative(factor))
     if ties is None and question.kind != "enclosure":
