@@ -10,13 +10,13 @@ import refkernels.alignment.align  # noqa: F401
 from refkernels.alignment import local
 
 
-def _run(asked: tuple[Any, ...]) -> Any:
-    run, chosen, *_ = asked
+def _run(arguments: tuple[Any, ...]) -> Any:
+    run, chosen, *_ = arguments
     return str(run.folder), chosen
 
 
-def _output(asked: tuple[Any, ...]) -> Any:
-    problem, output, *_ = asked
+def _output(arguments: tuple[Any, ...]) -> Any:
+    problem, output, *_ = arguments
     return id(problem), output  # of one_kernel, whose problems are kept
 
 
@@ -25,7 +25,7 @@ _RUN = once(local.judge_run, _KEPT, _run)
 _ONCE = {
     "one_kernel": once(local.one_kernel, _KEPT),
     "fit": once(local.fit, _KEPT, _output),
-    "_explained": once(local._explained, _KEPT, lambda asked: id(asked[0])),
+    "_explained": once(local._explained, _KEPT, lambda arguments: id(arguments[0])),
 }
 
 

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 
-def bits(asked: Any) -> Hashable:
+def bits(value: Any) -> Hashable:
     """A question's identity: arrays by their bits, 0.0 unlike -0.0, 1 unlike True."""
-    if isinstance(asked, np.ndarray | np.generic):
-        return str(asked.dtype), asked.shape, hashlib.sha256(asked.tobytes()).digest()
-    if isinstance(asked, Mapping):
-        return tuple((name, bits(one)) for name, one in asked.items())
-    if isinstance(asked, list | tuple):
-        return type(asked), tuple(bits(one) for one in asked)
-    return repr(asked) if isinstance(asked, bool | int | float) else asked
+    if isinstance(value, np.ndarray | np.generic):
+        return str(value.dtype), value.shape, hashlib.sha256(value.tobytes()).digest()
+    if isinstance(value, Mapping):
+        return tuple((name, bits(item)) for name, item in value.items())
+    if isinstance(value, list | tuple):
+        return type(value), tuple(bits(item) for item in value)
+    return repr(value) if isinstance(value, bool | int | float) else value
 
 
 def once(
@@ -27,10 +27,10 @@ def once(
     """The function, which answers the same question once. `kept` holds the answers, by question."""
 
     @functools.wraps(function)
-    def answered(*asked: Any, **options: Any) -> Any:
-        question = function.__qualname__, key(asked), bits(options)
+    def answered(*arguments: Any, **options: Any) -> Any:
+        question = function.__qualname__, key(arguments), bits(options)
         if question not in kept:
-            kept[question] = function(*asked, **options)
+            kept[question] = function(*arguments, **options)
         return kept[question]
 
     return answered

@@ -151,12 +151,12 @@ def imported_names(path: Path) -> frozenset[str]:
 
 def imported_modules(path: Path) -> set[str]:
     """The modules of this package that a file imports, or imports names of."""
-    found, known = set(), modules()
+    imported, known = set(), modules()
     for name in imported_names(path):
         while name not in known:
             name = name.rpartition(".")[0]
-        found.add(name)
-    return found - {PACKAGE.name, module_of(path)}
+        imported.add(name)
+    return imported - {PACKAGE.name, module_of(path)}
 
 
 def imported_rooms(path: Path) -> set[str]:
@@ -235,20 +235,20 @@ def test_no_room_but_the_oracles_and_their_models_knows_an_op_by_its_name() -> N
     ops = registry.ops()
     definitions = [op.definition for op in ops.values() if op.definition is not None]
     words = {name for op in ops.values() for name in (*op.outputs, *op.gradients)}
-    words |= {form for one in definitions for form in one.forward.forms}
+    words |= {form for definition in definitions for form in definition.forward.forms}
     names = set(ops) - words
     assert len(names) > 30
     rooms = [path for path in sources() if room_of(path) in ASKS_THE_OP]
     assert len(rooms) > 100
     models = PACKAGE / "diagnosis" / "models"
-    found = {
+    named = {
         (str(path.relative_to(PACKAGE)), name)
         for path in rooms
         if models not in path.parents
         for name in strings_of(path) & names
         if (room_of(path), name) not in OTHER_WORDS
     }
-    assert not found
+    assert not named
 
 
 def test_nothing_but_the_console_script_imports_the_command_line() -> None:
@@ -317,7 +317,7 @@ def test_every_public_name_can_be_loaded_and_checkers_see_it() -> None:
     assert oracles == {name for name in refkernels.__all__ if name.endswith("_ref")}
     tree = ast.parse(Path(refkernels.__file__).read_text(encoding="utf-8"))
     (checking,) = (node for node in tree.body if isinstance(node, ast.If))
-    seen = {one.asname for node in checking.body for one in getattr(node, "names", ())}
-    assert seen == {*refkernels.__all__} - {"__version__"}
+    imported = {alias.asname for node in checking.body for alias in getattr(node, "names", ())}
+    assert imported == {*refkernels.__all__} - {"__version__"}
     with pytest.raises(AttributeError, match="no attribute 'missing'"):
         _ = refkernels.missing

@@ -40,7 +40,7 @@ REFUSED: tuple[tuple[Callable[[], Any], str], ...] = (
 
 
 @pytest.mark.parametrize("case", range(len(REFUSED)))
-def test_what_does_not_fit_is_refused_in_a_sentence_that_names_it(case: int) -> None:
+def test_arguments_that_do_not_fit_are_refused_in_a_sentence_that_names_them(case: int) -> None:
     call, sentence = REFUSED[case]
     with pytest.raises((TypeError, ValueError), match=sentence):
         call()

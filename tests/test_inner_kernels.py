@@ -29,7 +29,10 @@ def decorators(node: ast.AST) -> list[str]:
     if not isinstance(node, ast.FunctionDef):
         return []
     ends = {ast.Name: "", ast.Call: "(...)"}
-    named = [(getattr(one, "func", one), ends.get(type(one), "?")) for one in node.decorator_list]
+    named = [
+        (getattr(decorator, "func", decorator), ends.get(type(decorator), "?"))
+        for decorator in node.decorator_list
+    ]
     return [
         name.id + end
         for name, end in named
@@ -49,7 +52,11 @@ def outside_kernels(tree: ast.Module) -> Iterator[ast.AST]:
 def in_kernels(node: ast.FunctionDef) -> bool:
     """A kernel, or a rule that generated kernels are made of (`contexts.ball_rules`)."""
     listed = node.decorator_list
-    rules = [one for one in listed if isinstance(one, ast.Name) and one.id == "rule"]
+    rules = [
+        decorator
+        for decorator in listed
+        if isinstance(decorator, ast.Name) and decorator.id == "rule"
+    ]
     return bool(rules or decorators(node))
 
 
@@ -75,22 +82,26 @@ def used_from_python(module: str, tree: ast.Module) -> tuple[set[Kernel], set[st
 def test_the_kernels_that_only_kernels_call_are_inner_and_no_others() -> None:
     used: set[Kernel] = set()
     attributes: set[str] = set()
-    found: dict[Kernel, list[str]] = {}
+    kernels: dict[Kernel, list[str]] = {}
     for module, tree in modules():
         of_module, dotted = used_from_python(module, tree)
         used |= of_module
         attributes |= dotted
         if module.startswith("refkernels."):
             defined = (node for node in tree.body if isinstance(node, ast.FunctionDef))
-            found |= {(module, one.name): kinds for one in defined if (kinds := decorators(one))}
+            kernels |= {
+                (module, function.name): kinds
+                for function in defined
+                if (kinds := decorators(function))
+            }
     wrong = [
         (*kernel, kinds)
-        for kernel, kinds in found.items()
+        for kernel, kinds in kernels.items()
         if kinds != ["njit(...)"]  # released, or inlined
         and kinds[0].startswith("inner") is (kernel in used or kernel[1] in attributes)
     ]
     assert not wrong, wrong
-    assert sum(kinds[0].startswith("inner") for kinds in found.values()) > 150
+    assert sum(kinds[0].startswith("inner") for kinds in kernels.values()) > 150
 
 
 def test_an_inner_kernel_refuses_to_be_called_from_python() -> None:

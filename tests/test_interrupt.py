@@ -43,12 +43,12 @@ def test_ctrl_c_at_any_moment_is_one_line(tmp_path: Path, command: str, after: f
     assert process.stdout.readline() == "begun\n"
     time.sleep(after)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
-    assert "Traceback" not in said
-    assert "Error" not in said
+    _, printed = process.communicate(timeout=60)
+    assert "Traceback" not in printed
+    assert "Error" not in printed
     if process.returncode != 0:  # it had ended before
-        assert process.returncode == 130, said
-        assert said.splitlines()[-1:] == ["refkernels: stopped."], said
+        assert process.returncode == 130, printed
+        assert printed.splitlines()[-1:] == ["refkernels: stopped."], printed
 
 
 WRAPPED = """
@@ -69,8 +69,8 @@ command.main()
 def test_ctrl_c_while_a_class_is_made_is_one_line_and_other_errors_are_not() -> None:
     done = subprocess.run([sys.executable, "-c", WRAPPED], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (130, "refkernels: stopped.\n")
-    other = WRAPPED.replace("raise KeyboardInterrupt", "raise ValueError('no class')")
-    done = subprocess.run([sys.executable, "-c", other], capture_output=True, text=True)
+    program = WRAPPED.replace("raise KeyboardInterrupt", "raise ValueError('no class')")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 1
     assert "no class" in done.stderr
 

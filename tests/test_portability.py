@@ -63,23 +63,23 @@ print(count)
 def uses(path: Path) -> set[str]:
     """module.name of what Windows lacks in a file, where the file does not ask for it first."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    found, asked = set(), set()
+    used, checked = set(), set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             if node.attr in NAMES.get(node.value.id, ()):
-                found.add(f"{node.value.id}.{node.attr}")
+                used.add(f"{node.value.id}.{node.attr}")
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             if node.func.id in ("hasattr", "getattr") and len(node.args) > 1:
                 module, name = node.args[:2]
                 if isinstance(module, ast.Name) and isinstance(name, ast.Constant):
-                    asked.add(f"{module.id}.{name.value}")
+                    checked.add(f"{module.id}.{name.value}")
         elif isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names if alias.name in MODULES)
+            used.update(alias.name for alias in node.names if alias.name in MODULES)
         elif isinstance(node, ast.ImportFrom) and node.module in MODULES:
-            found.add(node.module)
+            used.add(node.module)
     if any(ast.unparse(node) == "os.name" for node in ast.walk(tree) if hasattr(node, "attr")):
-        asked |= MODULES  # imported on one side of a question for the system
-    return found - asked
+        checked |= MODULES  # imported on one side of a question for the system
+    return used - checked
 
 
 @pytest.mark.parametrize(

@@ -37,11 +37,11 @@ def refusal(ask, **changes):
 
 @pytest.mark.parametrize("changes", REFUSED.values(), ids=REFUSED)
 def test_assert_kernel_and_explain_refuse_a_question_in_the_same_sentence(changes):
-    asked = refusal(question.read, **changes)
-    assert asked == refusal(assert_kernel, outputs=X, **changes)
-    assert asked == refusal(refkernels.explain, outputs=X, **changes)
-    assert asked[1].endswith(".")
-    assert "\n" not in asked[1]
+    refused = refusal(question.read, **changes)
+    assert refused == refusal(assert_kernel, outputs=X, **changes)
+    assert refused == refusal(refkernels.explain, outputs=X, **changes)
+    assert refused[1].endswith(".")
+    assert "\n" not in refused[1]
 
 
 def test_absent_inputs_are_left_out_and_the_others_are_arrays_in_the_ops_order():

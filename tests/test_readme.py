@@ -46,15 +46,15 @@ def test_the_kept_records_are_a_run_of_the_history() -> None:
 
 
 def figure(**changes: object) -> history.Figure:
-    told = history.Figure("torch 2.6.0", "sin forward float32", "rounding", 0.5, 9, 8, 2, "c", "b")
-    return told._replace(**changes)
+    base = history.Figure("torch 2.6.0", "sin forward float32", "rounding", 0.5, 9, 8, 2, "c", "b")
+    return base._replace(**changes)
 
 
 def test_runs_are_compared_over_the_same_cases_across_versions() -> None:
     old = history.Run("2026-01-01", "here", "cpu", (figure(), figure(place="cos forward float32")))
     now = figure(seat="torch 2.7.0", verdict="exceeds_bound", bound=2.0)
-    other = figure(seat="torch 2.7.0", place="cos forward float32", case_names="others", cases=1)
-    new = history.Run("2026-02-01", "here", "cpu", (now, other))
+    further = figure(seat="torch 2.7.0", place="cos forward float32", case_names="others", cases=1)
+    new = history.Run("2026-02-01", "here", "cpu", (now, further))
     (change,) = history.both(old, new)
     assert change == (old.figures[0], now)
     assert change.same_bits
@@ -67,8 +67,8 @@ def test_the_table_shows_the_run_with_most_cases_then_the_newest(tmp_path: Path)
         history.Run(f"2026-0{month}-01", "here", "cpu", (figure(cases=cases, correct=month),))
         for month, cases in ((1, 2), (2, 3), (3, 3), (4, 1))
     ]
-    (told,) = history.best(runs).values()
-    assert told.correct == 3
+    (best,) = history.best(runs).values()
+    assert best.correct == 3
     for run in runs:
         history.keep(run, tmp_path)
     assert history.kept(tmp_path) == runs

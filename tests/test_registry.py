@@ -86,12 +86,12 @@ def test_the_names_of_a_record_fit_together(op: Op) -> None:
     assert (op.limit is None) == (not op.limit_source)
     if op.elementwise:
         for direction in op.directions:
-            given = {
+            inputs = {
                 name: np.ones(2, bool if op.kinds.get(name) == "bool" else np.float32)
                 for name in op.takes(direction)
             }
-            told = op.forms(direction, given, {}, formats.BINARY32)
-            assert bool(told) == (op.limit is None or direction == "backward")
+            forms = op.forms(direction, inputs, {}, formats.BINARY32)
+            assert bool(forms) == (op.limit is None or direction == "backward")
     for invariant in op.invariants:
         assert invariant.output in op.names(invariant.direction)
         assert invariant.name
@@ -141,11 +141,11 @@ def test_every_case_builds_the_declared_inputs_in_all_its_dtypes(op: Op) -> None
 @each
 def test_a_case_is_the_same_whenever_it_is_built(op: Op) -> None:
     for case in op.cases():
-        (one, params), (other, again) = case.build(case.dtypes[-1]), case.build(case.dtypes[-1])
+        (first, params), (second, again) = case.build(case.dtypes[-1]), case.build(case.dtypes[-1])
         assert params == again
-        assert list(one) == list(other)
-        for name in one:
-            assert one[name].tobytes() == other[name].tobytes(), f"{case.name}: {name}"
+        assert list(first) == list(second)
+        for name in first:
+            assert first[name].tobytes() == second[name].tobytes(), f"{case.name}: {name}"
 
 
 @each
@@ -161,15 +161,15 @@ def test_the_invariance_case_has_rows_that_stand_alone(op: Op) -> None:
     assert rows % 2 == 1  # leaves a remainder in every vector width
     moving = {*op.row_inputs, op.cotangent}
     for direction in op.directions:
-        given = {name: inputs[name] for name in op.takes(direction) if name in inputs}
-        last = {name: a[-1:] if name in moving else a for name, a in given.items()}
-        whole, alone = (op.evaluate(direction, q, params) for q in (given, last))
+        arrays = {name: inputs[name] for name in op.takes(direction) if name in inputs}
+        last = {name: a[-1:] if name in moving else a for name, a in arrays.items()}
+        whole, alone = (op.evaluate(direction, q, params) for q in (arrays, last))
         for name in op.outputs if direction == "forward" else op.row_gradients:
             if name not in whole:  # the new value of a state that is not there
                 continue
-            one, _ = whole[name].round(formats.BINARY32)
-            other, _ = alone[name].round(formats.BINARY32)
-            assert np.array_equal(one[-1:], other), name
+            rounded, _ = whole[name].round(formats.BINARY32)
+            rounded_alone, _ = alone[name].round(formats.BINARY32)
+            assert np.array_equal(rounded[-1:], rounded_alone), name
 
 
 @pytest.mark.parametrize("name", [n for n, op in OPS.items() if "eps" in op.params])
@@ -179,11 +179,11 @@ def test_an_eps_that_guards_nothing_is_refused(name: str, eps: float) -> None:
     case = op.cases()[0]
     inputs, params = case.build("float32")
     for direction in op.directions:
-        given = {taken: inputs[taken] for taken in op.takes(direction) if taken in inputs}
+        arrays = {taken: inputs[taken] for taken in op.takes(direction) if taken in inputs}
         with pytest.raises(ValueError, match=r"eps is .* must be finite and at least 0"):
-            op.evaluate(direction, given, {**params, "eps": eps})
+            op.evaluate(direction, arrays, {**params, "eps": eps})
         with pytest.raises(ValueError, match=r"eps is .* must be finite and at least 0"):
-            op.bound(direction, given, {**params, "eps": eps}, formats.BINARY32)
+            op.bound(direction, arrays, {**params, "eps": eps}, formats.BINARY32)
 
 
 NAMESAKES = [name for name in OPS if f"{name}_ref" in registry.families()]

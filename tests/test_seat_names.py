@@ -97,10 +97,10 @@ def test_a_name_is_read_as_it_is_meant(text: str) -> None:
 def test_wrong_names_are_refused_in_one_sentence(text: str) -> None:
     with pytest.raises(SeatNameError) as caught:
         parse(text)
-    said = str(caught.value)
-    assert WRONG[text] in said
-    assert "\n" not in said
-    assert len(said) < 250
+    message = str(caught.value)
+    assert WRONG[text] in message
+    assert "\n" not in message
+    assert len(message) < 250
 
 
 TEXT = st.text(max_size=12)
@@ -149,11 +149,11 @@ def test_any_text_is_a_name_that_prints_back_or_is_refused_with_a_reason(text: s
     try:
         name = parse(text)
     except SeatNameError as error:
-        said = str(error)
+        message = str(error)
     else:
         assert parse(str(name)) == name
-        said = "fine"
-    assert said.isprintable()
+        message = "fine"
+    assert message.isprintable()
 
 
 @pytest.mark.parametrize(

@@ -75,13 +75,13 @@ def measured(sessions: dict[str, Session]) -> Measure:
         if key not in known:
             case = case_named(name)
             unit = Unit(registry.get(case.op), case, dtype, direction)
-            found = known.setdefault(key, {})
+            records = known.setdefault(key, {})
             with Lanes(seats) as lanes, Judges(1) as judges:
                 for record in ask_unit(unit, lanes, judges.judge).records():
                     kind = record["kind"]
                     whose = kind if kind == "agreement" else record["framework"]
-                    found.setdefault(whose, []).append(record)
-            json.dumps(found, allow_nan=False)
+                    records.setdefault(whose, []).append(record)
+            json.dumps(records, allow_nan=False)
         return known[key]
 
     return get
@@ -108,8 +108,8 @@ def test_torch_s_linear_has_its_bias_at_an_end_and_paddle_s_at_the_last(
     the bias depends on its path: of 256 products, an AMD EPYC begins with it, an Intel Xeon with
     AVX-512 adds it last, and another path adds it at an end of the first of two blocks of 128."""
     pinned(seat_for(name))
-    asked = ["reveal", "linear", "--framework", name, "--k", "256", "--n", "768", "--bias"]
-    result = CliRunner().invoke(app, [*asked, "--json"])
+    command = ["reveal", "linear", "--framework", name, "--k", "256", "--n", "768", "--bias"]
+    result = CliRunner().invoke(app, [*command, "--json"])
     assert result.exit_code == 0, result.output
     tree = json.loads(result.stdout)
     assert tree["replay"]["equal"] == tree["replay"]["outputs"] == 32 * 768
@@ -162,10 +162,12 @@ def test_the_linears_of_torch_and_paddle_differ_by_the_bias_alone(
     apart: dict[str, Record] = {}
     for bias in ("zero", "uniform"):
         case = f"linear/seed_linear[initialisation={initialisation},bias={bias},seed=0]"
-        found = measured(case, "float32", "forward")
-        assert output(found["torch"], "y")["verdict"] == "rounding"
-        assert output(found["paddle"], "y")["verdict"] == "rounding"
-        (apart[bias],) = [r for r in found["agreement"] if {r["a"], r["b"]} == {"torch", "paddle"}]
+        records = measured(case, "float32", "forward")
+        assert output(records["torch"], "y")["verdict"] == "rounding"
+        assert output(records["paddle"], "y")["verdict"] == "rounding"
+        (apart[bias],) = [
+            r for r in records["agreement"] if {r["a"], r["b"]} == {"torch", "paddle"}
+        ]
     inputs, _ = case_named(case).build("float32")
     y = inputs["x"].astype(np.float64) @ inputs["weight"].astype(np.float64).T
     ulp_of_largest = float(np.spacing(np.abs(y).max().astype(np.float32)))
@@ -257,10 +259,10 @@ def test_the_thread_s_cosine_would_be_named() -> None:
     got = truth.reference["y"].round(formats.BINARY32)[0]
     place = np.flatnonzero(inputs["x"] == np.float32(np.pi))[0]
     got[place] = np.float32(-1.000004)
-    told = judge(op, "forward", "y", got, truth.reference["y"], bound=truth.bound()["y"],
+    record = judge(op, "forward", "y", got, truth.reference["y"], bound=truth.bound()["y"],
                  inputs=inputs, params={})  # fmt: skip
-    assert told["verdict"] == "invariant_violated"
-    assert told["worst"]["index"] == [int(place)]
+    assert record["verdict"] == "invariant_violated"
+    assert record["worst"]["index"] == [int(place)]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -307,5 +309,5 @@ def test_no_framework_swaps_the_two_affine_gradients(
     name: str, measured: Measure, seat_for: SeatFor
 ) -> None:
     seat_for(name)
-    found = measured("layernorm/affine_gradients[seed=107]", "float32", "backward")[name]
-    assert [output(found, key)["verdict"] for key in ("dweight", "dbias")] == ["rounding"] * 2
+    records = measured("layernorm/affine_gradients[seed=107]", "float32", "backward")[name]
+    assert [output(records, key)["verdict"] for key in ("dweight", "dbias")] == ["rounding"] * 2

@@ -33,7 +33,7 @@ def question(name: str, direction: Direction, dtype: str) -> tuple[Arrays, dict[
         arrays, params = case.build(dtype)
         inputs = {name: arrays[name] for name in op.takes(direction) if name in arrays}
         size = sum(array.size for array in inputs.values())
-        if 64 <= size <= 1 << 14 and all(np.isfinite(one).all() for one in inputs.values()):
+        if 64 <= size <= 1 << 14 and all(np.isfinite(values).all() for values in inputs.values()):
             return inputs, params
     raise AssertionError(f"{name} has no ordinary {direction} case in {dtype}")
 
@@ -46,11 +46,11 @@ def everything(truth: Truth) -> None:
         assert set(part) == names
 
 
-@pytest.mark.parametrize(("op", "direction"), WAYS, ids=lambda one: getattr(one, "name", one))
+@pytest.mark.parametrize(("op", "direction"), WAYS, ids=lambda value: getattr(value, "name", value))
 def test_the_oracle_answers_every_element_once(
     op: Op, direction: Direction, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Told by what the tiers say that they answered, to themselves or not."""
+    """Counted by what the tiers report that they answered, to themselves or not."""
     answered: Counter[str] = Counter()
     monkeypatch.setattr(tiers, "answered", lambda tier, n: answered.update({tier: n}))
     for dtype in ("bfloat16", "float32", "float64"):
@@ -58,7 +58,7 @@ def test_the_oracle_answers_every_element_once(
         truth = Truth(op, direction, inputs, params, formats.get(dtype))
         answered.clear()
         everything(truth)
-        once = sum(one.size for one in truth.reference.values())
+        once = sum(enclosure.size for enclosure in truth.reference.values())
         besides = 0
         if op.elementwise and direction == "backward":
             besides = once  # f(x), where frameworks form a slope from their own rounded y
@@ -107,7 +107,7 @@ def count(monkeypatch: pytest.MonkeyPatch, module: Any, *names: str) -> Counter[
     return calls
 
 
-@pytest.mark.parametrize(("op", "direction"), WAYS, ids=lambda one: getattr(one, "name", one))
+@pytest.mark.parametrize(("op", "direction"), WAYS, ids=lambda value: getattr(value, "name", value))
 def test_what_follows_from_the_answer_is_what_the_op_says_by_itself(
     op: Op, direction: Direction
 ) -> None:
@@ -126,10 +126,10 @@ def test_what_follows_from_the_answer_is_what_the_op_says_by_itself(
             assert plain.tobytes() == truth.plain()[name].tobytes()
 
 
-def same(found: Any, wanted: Any, tolerance: float) -> None:
-    assert set(found) == set(wanted)
-    for name in found:
-        np.testing.assert_allclose(found[name], wanted[name], rtol=tolerance, atol=0.0)
+def same(answer: Any, wanted: Any, tolerance: float) -> None:
+    assert set(answer) == set(wanted)
+    for name in answer:
+        np.testing.assert_allclose(answer[name], wanted[name], rtol=tolerance, atol=0.0)
 
 
 def test_nothing_is_computed_before_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +138,9 @@ def test_nothing_is_computed_before_it_is_asked_for(monkeypatch: pytest.MonkeyPa
     passes = count(monkeypatch, layernorm, "_chunks", "_refined")
     truth = Truth(op, "forward", inputs, params, formats.BINARY32)
     assert not passes
-    assert sum(truth.tiers.values()) == sum(one.size for one in truth.reference.values())
+    assert sum(truth.tiers.values()) == sum(
+        enclosure.size for enclosure in truth.reference.values()
+    )
     assert truth.seconds > 0.0
     assert passes.total() == 1
 
@@ -155,7 +157,7 @@ def test_another_formats_bound_asks_no_oracle(monkeypatch: pytest.MonkeyPatch) -
     assert passes.total() == 1
 
 
-def test_nothing_of_it_can_be_changed() -> None:
+def test_no_part_of_a_truth_can_be_changed() -> None:
     op = registry.get("sin")
     truth = Truth(op, "forward", {"x": np.ones(3, np.float32)}, {}, formats.BINARY32)
     with pytest.raises(TypeError):

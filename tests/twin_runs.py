@@ -18,8 +18,8 @@ def both(
         with monkeypatch.context() as patch:
             patch.setattr(small, "allowance", small.Allowance(elements))
             answers.append(run(*arguments, **settings))
-            asked = small.allowance.asked
-    assert asked > 0, "no twin was asked"
+            used = small.allowance.asked
+    assert used > 0, "no twin was asked"
     return answers[0], answers[1]
 
 

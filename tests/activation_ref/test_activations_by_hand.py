@@ -64,7 +64,7 @@ def test_every_case_follows_the_definition(name: str, dtype: str) -> None:
             y = getattr(activation_ref, name)(x, certify=("rounding", dtype), **params)
             dx = getattr(activation_ref, f"{name}_backward")(dy, x, **params)
             for i in range(x.size):
-                arguments = [mpmath.mpf(one) for one in params.values()]
+                arguments = [mpmath.mpf(param) for param in params.values()]
                 value, slope = BY_HAND[name](mpmath.mpf(float(x[i])), *arguments)
                 assert holds(y, (i,), value)
                 assert holds(dx, (i,), slope * mpmath.mpf(float(dy[i])))
@@ -80,7 +80,7 @@ def test_swiglu_follows_the_definition() -> None:
     da, db = activation_ref.swiglu_backward(dy, a, b)
     with mpmath.workprec(300):
         for i in range(50):
-            g, p, q = (mpmath.mpf(float(one[i])) for one in (dy, a, b))
+            g, p, q = (mpmath.mpf(float(array[i])) for array in (dy, a, b))
             assert holds(y, (i,), p * sigmoid(p) * q)
             assert holds(da, (i,), g * q * sigmoid(p) * (1 + p * sigmoid(-p)))
             assert holds(db, (i,), g * p * sigmoid(p))

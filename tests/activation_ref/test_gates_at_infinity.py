@@ -31,11 +31,11 @@ def swiglu(inputs: dict[str, Any], guarded: bool) -> Any:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_gate_whose_exponential_is_infinite_is_named(dtype: Any) -> None:
     inputs = question(dtype)
-    found = refkernels.explain("swiglu", inputs, {"y": swiglu(inputs, False)})
-    assert found.verdict == "special_value_mismatch"
-    assert (found.cause, found.confidence) == ("early_overflow", "proven")
-    assert found.candidates[0].details["intermediate"] == "exp(-a)"
-    assert found.candidates[0].details["wrong"] == 8
+    explanation = refkernels.explain("swiglu", inputs, {"y": swiglu(inputs, False)})
+    assert explanation.verdict == "special_value_mismatch"
+    assert (explanation.cause, explanation.confidence) == ("early_overflow", "proven")
+    assert explanation.candidates[0].details["intermediate"] == "exp(-a)"
+    assert explanation.candidates[0].details["wrong"] == 8
 
 
 def test_a_gate_that_is_0_where_its_exponential_is_infinite_is_named() -> None:
@@ -44,23 +44,23 @@ def test_a_gate_that_is_0_where_its_exponential_is_infinite_is_named() -> None:
     a = rng.uniform(-88, 4, 500).astype(np.float32)
     a[::50] = rng.uniform(-92, -89, 10)
     inputs = {"a": a, "b": (rng.uniform(1, 2, 500) * 1e6).astype(np.float32)}
-    found = refkernels.explain("swiglu", inputs, {"y": swiglu(inputs, False)})
-    assert found.verdict == "exceeds_bound"
-    assert (found.cause, found.confidence) == ("early_overflow", "proven")
-    assert found.candidates[0].details["intermediate"] == "exp(-a)"
+    explanation = refkernels.explain("swiglu", inputs, {"y": swiglu(inputs, False)})
+    assert explanation.verdict == "exceeds_bound"
+    assert (explanation.cause, explanation.confidence) == ("early_overflow", "proven")
+    assert explanation.candidates[0].details["intermediate"] == "exp(-a)"
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_gate_with_its_limit_is_not_blamed(dtype: Any) -> None:
     inputs = question(dtype)
-    found = refkernels.explain("swiglu", inputs, {"y": swiglu(inputs, True)})
-    assert found.verdict in ("rounding", "correctly_rounded")
-    assert found.cause in (None, "summation_order")
+    explanation = refkernels.explain("swiglu", inputs, {"y": swiglu(inputs, True)})
+    assert explanation.verdict in ("rounding", "correctly_rounded")
+    assert explanation.cause in (None, "summation_order")
 
 
 def test_a_nan_elsewhere_is_no_overflow_of_the_gate() -> None:
     inputs = question(np.float32)
     y = swiglu(inputs, False)
     y[3] = np.nan
-    found = refkernels.explain("swiglu", inputs, {"y": y})
-    assert found.confidence != "proven" or found.cause != "early_overflow"
+    explanation = refkernels.explain("swiglu", inputs, {"y": y})
+    assert explanation.confidence != "proven" or explanation.cause != "early_overflow"

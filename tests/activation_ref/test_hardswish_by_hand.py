@@ -46,7 +46,7 @@ def test_every_case_agrees_with_fractions(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_ties_are_ties_and_rounded_to_even(dtype: str) -> None:
-    (case,) = (one for one in OP.cases() if one.regime == "ties")
+    (case,) = (entry for entry in OP.cases() if entry.regime == "ties")
     x = np.unique(case.build(dtype)[0]["x"])
     rounded, certified = hardswish(x, certify=("rounding", dtype)).round(dtype)
     target, ties = formats.get(dtype), 0

@@ -50,13 +50,13 @@ def run_script(
 ) -> subprocess.CompletedProcess[str]:
     """A script's outcome, in a framework's interpreter and a folder of its own. `script` may be
     several, with spaces between, which run one after the other: an import takes seconds."""
-    named = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    for one in script.split():
-        alone(folder, one)
+    environ = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    for file in script.split():
+        alone(folder, file)
     command = ["-c", ALL_AT_ONCE, script] if " " in script else [script]
     return subprocess.run(
         [python_of(framework), *command, *arguments],
-        cwd=folder, env={**named, "OMP_NUM_THREADS": "1", **environment},
+        cwd=folder, env={**environ, "OMP_NUM_THREADS": "1", **environment},
         capture_output=True, text=True, timeout=300,
     )  # fmt: skip
 

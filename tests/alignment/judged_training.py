@@ -73,8 +73,8 @@ def accumulated(model, optimizer, x, y, step, over=2):
     return sum(losses) * over / 2
 
 
-def unscaled(*given):
-    return accumulated(*given, over=1)
+def unscaled(*arguments):
+    return accumulated(*arguments, over=1)
 
 
 def not_zeroed(model, optimizer, x, y, step):
@@ -169,18 +169,18 @@ TRAININGS = {
 
 
 def run(name):
-    told = TRAININGS[name.rstrip("+")]
+    training = TRAININGS[name.rstrip("+")]
     torch.manual_seed(0)
-    model = told.get("model", mlp)()
-    make = told.get("optimizer", lambda parameters: torch.optim.AdamW(parameters, 1e-2))
+    model = training.get("model", mlp)()
+    make = training.get("optimizer", lambda parameters: torch.optim.AdamW(parameters, 1e-2))
     optimizer = make(model.parameters())
     draws = torch.Generator().manual_seed(3)
     moved = {"perturb": 3} if name.endswith("+") else {}
-    with Capture(name, model, optimizer, steps=told.get("steps", [0, 1]), **moved) as capture:
+    with Capture(name, model, optimizer, steps=training.get("steps", [0, 1]), **moved) as capture:
         for step in range(3):
-            x = torch.randn(6, 5, generator=draws).to(told.get("dtype", torch.float32))
+            x = torch.randn(6, 5, generator=draws).to(training.get("dtype", torch.float32))
             y = torch.randint(0, 3, (6,), generator=draws)
-            loss = told.get("train", plain)(model, optimizer, x, y, step)
+            loss = training.get("train", plain)(model, optimizer, x, y, step)
             capture.step(loss=loss, batch={"x": x, "y": y})
 
 
@@ -192,8 +192,8 @@ def ranks(name, divisor):
         models[1].load_state_dict(models[0].state_dict())
         optimizers = [torch.optim.SGD(model.parameters(), 0.1) for model in models]
         draws = torch.Generator().manual_seed(3)
-        told = {"steps": [0], "rank": rank, "world_size": 2}
-        with Capture(name, models[0], optimizers[0], **told) as capture:
+        place = {"steps": [0], "rank": rank, "world_size": 2}
+        with Capture(name, models[0], optimizers[0], **place) as capture:
             for _ in range(2):
                 x = torch.randn(2, 3, 5, generator=draws)
                 y = torch.randint(0, 3, (2, 3), generator=draws)
@@ -203,8 +203,8 @@ def ranks(name, divisor):
                 loss.backward()
                 for half in (0, 1):
                     (models[1](x[half], y[half]) / divisor).backward()
-                both = zip(models[0].parameters(), models[1].parameters())  # noqa: B905
-                for own, reduced in both:
+                pairs = zip(models[0].parameters(), models[1].parameters())  # noqa: B905
+                for own, reduced in pairs:
                     own.grad.copy_(reduced.grad)
                 for optimizer in optimizers:
                     optimizer.step()

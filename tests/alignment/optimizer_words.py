@@ -73,7 +73,9 @@ def paddle_optimizers():
         "plain": lambda p: o.SGD(0.1, parameters=p),
         "adam": lambda p: o.Adam(0.1, parameters=p, amsgrad=True),
         "lamb": lambda p: o.Lamb(
-            0.1, parameters=p, exclude_from_weight_decay_fn=lambda one: one.name == p[1].name
+            0.1,
+            parameters=p,
+            exclude_from_weight_decay_fn=lambda parameter: parameter.name == p[1].name,
         ),
         "adagrad": lambda p: o.Adagrad(0.1, parameters=p),
         "rmsprop": lambda p: o.RMSProp(0.1, rho=0.8, momentum=0.9, centered=True, parameters=p),
@@ -122,8 +124,8 @@ def mindspore_optimizers():
         )
 
         def step(optimizer, gradients=gradients):
-            loss, found = gradients(ms.Tensor(X))
-            optimizer(found)
+            loss, grads = gradients(ms.Tensor(X))
+            optimizer(grads)
             return loss
 
         yield name, model, optimizer, step

@@ -21,14 +21,14 @@ nn, F = torch.nn, torch.nn.functional
 
 
 class GELU(nn.Module):
-    """A port that computes by tanh, and says nothing of it."""
+    """A port that computes by tanh without saying so."""
 
     def forward(self, x):
         return F.gelu(x, approximate="tanh")
 
 
 class LayerNorm(nn.LayerNorm):
-    """A port that has another eps than it says."""
+    """A port whose eps is not the one it declares."""
 
     def forward(self, x):
         return F.layer_norm(x, self.normalized_shape, self.weight, self.bias, 1e-5)
@@ -189,14 +189,14 @@ def train(folder, planted, steps, captured=(0, 1, 2)):
             if planted != "clip_before_unscale":
                 norm = clip(planted, model, optimizer)
             optimizer.step()
-            told = {} if norm is None else {"clip_norm": norm}
-            capture.step(loss=loss, batch={"ids": ids, "labels": labels}, **told)
+            extras = {} if norm is None else {"clip_norm": norm}
+            capture.step(loss=loss, batch={"ids": ids, "labels": labels}, **extras)
             losses.append(loss.item())
     return losses
 
 
 def labels_of(planted, labels):
-    """Fewer words of the second half of the rows are asked for."""
+    """The second half of the rows has fewer labels."""
     masked = labels.clone()
     if "mask" in planted:
         masked[ROWS // 2 :, 3:] = -100
@@ -227,9 +227,9 @@ def train_ranks(folder, planted, steps, captured=(0, 1, 2)):
     names = torch.from_numpy(rng.integers(0, WORDS, (steps + 1, ROWS, LENGTH)))
     losses, captures = [], []
     for rank, (model, optimizer) in enumerate(zip(models, optimizers)):  # noqa: B905
-        told = {"steps": captured, "rank": rank, "world_size": 2}
-        told["perturb"] = int(seed) if seed else None
-        captures.append(Capture(folder, model, optimizer, **told))
+        options = {"steps": captured, "rank": rank, "world_size": 2}
+        options["perturb"] = int(seed) if seed else None
+        captures.append(Capture(folder, model, optimizer, **options))
     with captures[0], captures[1]:
         for step in range(steps):
             for optimizer in optimizers:
@@ -250,9 +250,9 @@ def train_ranks(folder, planted, steps, captured=(0, 1, 2)):
             weights = {"ranks_sum": [1.0, 1.0], "ranks_masked": weights}.get(planted, [0.5, 0.5])
             for pair in zip(*(model.parameters() for model in models)):  # noqa: B905
                 if planted != "ranks_own":
-                    both = weights[0] * pair[0].grad + weights[1] * pair[1].grad
+                    reduced = weights[0] * pair[0].grad + weights[1] * pair[1].grad
                     for p in pair:
-                        p.grad.copy_(both)
+                        p.grad.copy_(reduced)
             for rank, optimizer in enumerate(optimizers):
                 optimizer.step()
                 batch = {"ids": ids[halves[rank]], "labels": labels[halves[rank]]}
@@ -264,9 +264,9 @@ def train_ranks(folder, planted, steps, captured=(0, 1, 2)):
 if __name__ == "__main__":
     steps, *runs = sys.argv[1:]
     steps, _, first = steps.partition(":")
-    captured, found = range(int(first or 3)), {}
-    for one in runs:
-        name = one.split("/")[-1]
+    captured, losses = range(int(first or 3)), {}
+    for place in runs:
+        name = place.split("/")[-1]
         run = train_ranks if name.startswith("ranks") else train
-        found[one] = run(one, name, int(steps), captured)
-    print(json.dumps(found))
+        losses[place] = run(place, name, int(steps), captured)
+    print(json.dumps(losses))

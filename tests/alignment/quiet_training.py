@@ -27,7 +27,7 @@ def of_modules(base, linear, losses, dropout, tensor):
         def __init__(self):
             super().__init__()
             self.first, self.soft = linear(5, 3), losses[3]
-            self.cross, self.nll, self.bce = (one(tensor(WEIGHTS)) for one in losses[:3])
+            self.cross, self.nll, self.bce = (loss(tensor(WEIGHTS)) for loss in losses[:3])
 
         def forward(self, x, classes, bits):
             y = self.first(x)
@@ -61,7 +61,7 @@ def of_torch(torch, F, seed, optimizer):
     weighted, drops = of_modules(
         nn.Module, nn.Linear, losses, lambda y: F.dropout(y, 0.5, training=True), tensor
     )
-    given = tensor(X), tensor(CLASSES), tensor(BITS)
+    batch = tensor(X), tensor(CLASSES), tensor(BITS)
     for name, kind in FOLDERS.items():
         seed(kind or 0)
         model = weighted() if kind is None else drops(kind)
@@ -71,16 +71,16 @@ def of_torch(torch, F, seed, optimizer):
             if kind is not None:
                 model.last.weight.copy_(tensor(V))
                 model.last.bias.copy_(tensor(V[1]))
-        made = optimizer(model.parameters())
+        descent = optimizer(model.parameters())
 
-        def step(model=model, made=made):
-            made.zero_grad()
-            loss = model(*given)
+        def step(model=model, descent=descent):
+            descent.zero_grad()
+            loss = model(*batch)
             loss.backward()
-            made.step()
+            descent.step()
             return loss
 
-        train(name, model, made, step)
+        train(name, model, descent, step)
 
 
 def torch_trainings():
@@ -109,7 +109,7 @@ def paddle_trainings():
     weighted, drops = of_modules(
         nn.Layer, nn.Linear, losses, lambda y: nn.functional.dropout(y, 0.5), tensor
     )
-    given = tensor(X), tensor(CLASSES), tensor(BITS)
+    batch = tensor(X), tensor(CLASSES), tensor(BITS)
     for name, kind in FOLDERS.items():
         paddle.seed(kind or 0)
         model = weighted() if kind is None else drops(kind)
@@ -118,16 +118,16 @@ def paddle_trainings():
         if kind is not None:
             model.last.weight.set_value(V.T.copy())
             model.last.bias.set_value(V[1])
-        made = paddle.optimizer.SGD(0.1, parameters=model.parameters())
+        descent = paddle.optimizer.SGD(0.1, parameters=model.parameters())
 
-        def step(model=model, made=made):
-            loss = model(*given)
+        def step(model=model, descent=descent):
+            loss = model(*batch)
             loss.backward()
-            made.step()
-            made.clear_grad()
+            descent.step()
+            descent.clear_grad()
             return loss
 
-        train(name, model, made, step)
+        train(name, model, descent, step)
 
 
 def mindspore_trainings():
@@ -158,7 +158,7 @@ def mindspore_trainings():
             y = self.first(x)
             return (self.last(ops.dropout(y, 0.5) if self.drops else y) ** 2).mean()
 
-    given = Tensor(X), Tensor(CLASSES.astype(np.int32)), Tensor(BITS)
+    batch = Tensor(X), Tensor(CLASSES.astype(np.int32)), Tensor(BITS)
     for name, kind in FOLDERS.items():
         ms.set_seed(kind or 3)
         model = Weighted() if kind is None else Drops(kind)
@@ -167,15 +167,15 @@ def mindspore_trainings():
         if kind is not None:
             model.last.weight.set_data(Tensor(V))
             model.last.bias.set_data(Tensor(V[1]))
-        made = nn.SGD(model.trainable_params(), 0.1)
-        gradients = ms.value_and_grad(model, None, made.parameters)
+        descent = nn.SGD(model.trainable_params(), 0.1)
+        gradients = ms.value_and_grad(model, None, descent.parameters)
 
-        def step(made=made, gradients=gradients):
-            loss, found = gradients(*given)
-            made(found)
+        def step(descent=descent, gradients=gradients):
+            loss, grads = gradients(*batch)
+            descent(grads)
             return loss
 
-        train(name, model, made, step)
+        train(name, model, descent, step)
 
 
 if __name__ == "__main__":

@@ -14,24 +14,26 @@ from refkernels.reporting.rendered import blocks, inline
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     folder = tmp_path_factory.mktemp("demo")
-    told = CliRunner().invoke(app, ["align", "--demo", "--out", str(folder)])
-    assert told.exit_code == 0, told.output
-    return told.stdout, folder
+    result = CliRunner().invoke(app, ["align", "--demo", "--out", str(folder)])
+    assert result.exit_code == 0, result.output
+    return result.stdout, folder
 
 
 def test_the_demonstration_names_what_is_planted(shown: tuple[str, Path]) -> None:
-    said, folder = shown
-    assert "Different definition" in said
-    assert 'Capture("run_a", model, optimizer' in said
-    told = json.loads((folder / "alignment.json").read_text())
-    first = told["verdict"]["suspects"][0]
+    printed, folder = shown
+    assert "Different definition" in printed
+    assert 'Capture("run_a", model, optimizer' in printed
+    record = json.loads((folder / "alignment.json").read_text())
+    first = record["verdict"]["suspects"][0]
     assert (first["run"], first["where"], first["topic"]) == ("B", "norm", "forward")
     assert first["judgement"]["cause"] == "eps_differs"
     assert first["judgement"]["confidence"] == "proven"
-    wrong = {one["name"] for local in told["local"] for one in local["layers"] if one["wrong"]}
+    wrong = {
+        layer["name"] for local in record["local"] for layer in local["layers"] if layer["wrong"]
+    }
     assert wrong == {"norm"}
-    assert not told["local"][0]["unjudged"]
-    assert not told["local"][1]["unjudged"]
+    assert not record["local"][0]["unjudged"]
+    assert not record["local"][1]["unjudged"]
 
 
 def test_the_page_has_all_in_one_file(shown: tuple[str, Path]) -> None:
@@ -52,12 +54,12 @@ def test_the_page_has_all_in_one_file(shown: tuple[str, Path]) -> None:
 
 
 def test_null_runs_are_drawn_as_a_band(shown: tuple[str, Path]) -> None:
-    told = json.loads((shown[1] / "alignment.json").read_text())
-    told["band"] = [[step, loss - 0.01, loss, loss + 0.01] for step, loss in told["losses"][0]]
-    page = html.page(told)
+    record = json.loads((shown[1] / "alignment.json").read_text())
+    record["band"] = [[step, loss - 0.01, loss, loss + 0.01] for step, loss in record["losses"][0]]
+    page = html.page(record)
     assert "null runs" in page
-    assert html.page({**told, "band": []}) != page
-    assert "<svg" not in html.page({**told, "losses": [[], []], "band": []})
+    assert html.page({**record, "band": []}) != page
+    assert "<svg" not in html.page({**record, "losses": [[], []], "band": []})
 
 
 def test_names_act_as_neither_html_nor_markdown() -> None:
@@ -73,9 +75,9 @@ def test_names_act_as_neither_html_nor_markdown() -> None:
 
 @pytest.mark.parametrize("words", [["--demo", "somewhere"], []])
 def test_demo_takes_no_folder(words: list[str]) -> None:
-    told = CliRunner().invoke(app, ["align", *words])
-    assert told.exit_code == 2
-    assert "--demo" in told.stderr
+    result = CliRunner().invoke(app, ["align", *words])
+    assert result.exit_code == 2
+    assert "--demo" in result.stderr
 
 
 def test_a_folder_that_cannot_be_made_is_refused_before_anything_is_judged(

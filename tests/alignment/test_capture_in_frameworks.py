@@ -31,12 +31,12 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Any]:
     @functools.cache
     def get(framework: str) -> Any:
         folder = tmp_path_factory.mktemp(framework)
-        probed = [f"{one}:{one}" for one in OPTIMIZERS]
+        probed = [f"{name}:{name}" for name in OPTIMIZERS]
         probed += [f"sgd:{name}:{options}" for name, options in MOVED.items()]
-        asked = ("tiny_training.py", framework, str(STEPS), *OPTIMIZERS, *probed)
-        ran = run_script(framework, folder, *asked)
-        both = answer(ran)
-        return folder, both[len(OPTIMIZERS) :], both[: len(OPTIMIZERS)], ran.stderr
+        arguments = ("tiny_training.py", framework, str(STEPS), *OPTIMIZERS, *probed)
+        ran = run_script(framework, folder, *arguments)
+        answers = answer(ran)
+        return folder, answers[len(OPTIMIZERS) :], answers[: len(OPTIMIZERS)], ran.stderr
 
     return get
 
@@ -47,9 +47,9 @@ def trained(folders: Callable[[str], Any]) -> Trained:
 
     @functools.cache
     def get(framework: str, optimizer: str) -> Any:
-        folder, on, off, told = folders(framework)
+        folder, on, off, log = folders(framework)
         run, at = Run.read(folder / optimizer), OPTIMIZERS.index(optimizer)
-        return SimpleNamespace(on=on[at], off=off[at], run=run, rank=run.first, told=told)
+        return SimpleNamespace(on=on[at], off=off[at], run=run, rank=run.first, log=log)
 
     return get
 
@@ -59,10 +59,10 @@ def trained(folders: Callable[[str], Any]) -> Trained:
 def test_the_run_has_the_same_bits_with_the_probe_on(
     framework: str, optimizer: str, trained: Trained
 ) -> None:
-    found = trained(framework, optimizer)
-    assert found.on["losses"] == found.off["losses"]
-    assert found.on["hashes"] == found.off["hashes"]
-    assert len(set(found.on["hashes"])) == STEPS
+    training = trained(framework, optimizer)
+    assert training.on["losses"] == training.off["losses"]
+    assert training.on["hashes"] == training.off["hashes"]
+    assert len(set(training.on["hashes"])) == STEPS
 
 
 @pytest.mark.parametrize("framework", NAMES)
@@ -78,22 +78,22 @@ def test_the_probe_needs_its_framework_and_numpy_only(framework: str, trained: T
 
 @pytest.mark.parametrize("framework", NAMES)
 def test_sizes_are_known_before_and_after_the_first_step(framework: str, trained: Trained) -> None:
-    told = [line for line in trained(framework, "sgd").told.splitlines() if "capture sgd" in line]
-    assert len(told) == 2
-    assert "3 steps are chosen" in told[0]
-    assert "are free" in told[0]
-    assert "step 0 takes" in told[1]
+    lines = [line for line in trained(framework, "sgd").log.splitlines() if "capture sgd" in line]
+    assert len(lines) == 2
+    assert "3 steps are chosen" in lines[0]
+    assert "are free" in lines[0]
+    assert "step 0 takes" in lines[1]
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("framework", NAMES)
 def test_every_step_leaves_a_line(framework: str, optimizer: str, trained: Trained) -> None:
-    found = trained(framework, optimizer)
-    assert found.run.remarks == ()
-    lines = found.rank.lines
+    training = trained(framework, optimizer)
+    assert training.run.remarks == ()
+    lines = training.rank.lines
     assert [line.step for line in lines] == list(range(STEPS))
     assert [line.captured for line in lines] == [True, True, True, False]
-    assert [float(line.loss).hex() for line in lines] == found.on["losses"]
+    assert [float(line.loss).hex() for line in lines] == training.on["losses"]
     assert {line.loss_dtype for line in lines} == {"float32"}
     assert {line.updates for line in lines} == {1}
     assert len({line.parameters_hash for line in lines}) == STEPS
@@ -110,8 +110,8 @@ def test_every_step_leaves_a_line(framework: str, optimizer: str, trained: Train
 def test_frameworks_agree_on_the_hash_of_a_batch(trained: Trained) -> None:
     first, *others = [trained(framework, "sgd").rank.lines for framework in FRAMEWORKS]
     for lines in others:
-        for line, other in zip(first, lines, strict=True):
-            assert (line.batch_hash, line.rows) == (other.batch_hash, other.rows)
+        for line, another in zip(first, lines, strict=True):
+            assert (line.batch_hash, line.rows) == (another.batch_hash, another.rows)
     import tiny_training
 
     row = hashlib.sha256(tiny_training.IDS[0, 0].tobytes() + tiny_training.TARGETS[0, 0].tobytes())
@@ -126,9 +126,9 @@ def test_layers_come_in_the_order_of_their_first_call(framework: str, trained: T
     assert rank.layers["norm"].hyperparameters["eps"] == 1e-5
     assert list(rank.layers["norm"].hyperparameters["normalized_shape"]) == [6]
     assert rank.layers["act"].hyperparameters["approximate"] in ("none", False)
-    (bias,) = [one for one in rank.parameters.values() if not one.trainable]
+    (bias,) = [parameter for parameter in rank.parameters.values() if not parameter.trainable]
     assert (bias.name, bias.group) == ("head.bias", None)
-    weights = [p for one in rank.layers.values() for p in one.parameters.values()]
+    weights = [p for layer in rank.layers.values() for p in layer.parameters.values()]
     assert sorted(weights) == sorted(rank.parameters)
     assert all(rank.not_captured)
 
@@ -250,14 +250,16 @@ def test_the_update_follows_from_what_was_recorded(framework: str, trained: Trai
 
 
 @pytest.mark.parametrize("framework", NAMES)
-def test_clipping_is_seen_between_backward_and_update(framework: str, trained: Trained) -> None:
+def test_clipping_is_recorded_between_backward_and_update(framework: str, trained: Trained) -> None:
     rank = trained(framework, "sgd").rank
     tensors = rank.tensors(0)
     trainable = [name for name, value in rank.parameters.items() if value.trainable]
 
     def norm(when: str) -> float:
-        found = [tensors.gradient(name, when) for name in trainable]
-        flat = np.concatenate([one.astype(np.float64).ravel() for one in found if one is not None])
+        grads = [tensors.gradient(name, when) for name in trainable]
+        flat = np.concatenate(
+            [grad.astype(np.float64).ravel() for grad in grads if grad is not None]
+        )
         return float(np.sqrt(flat @ flat))
 
     clipped = "clipped" if framework == "paddle" else "update"
@@ -279,7 +281,7 @@ def test_optimizers_are_described_by_the_oracles_names(framework: str, trained: 
     if framework == "paddle":
         assert optimizer.hyperparameters["grad_clip"]["clip_norm"] == 0.5
     else:
-        assert [len(one.parameters) for one in optimizer.groups] == [2, 4]
+        assert [len(group.parameters) for group in optimizer.groups] == [2, 4]
     momentum = trained(framework, "sgd").rank.optimizer
     assert momentum is not None
     assert momentum.groups[0].hyperparameters["momentum"] == pytest.approx(0.9, rel=1e-7)
@@ -297,7 +299,7 @@ def test_perturb_moves_one_weight_by_one_ulp(framework: str, folders: Callable[[
     assert moved.perturbed["seed"] == 7
     changed = {}
     for name in plain.parameters:
-        before, after = (one.tensors(0).parameter(name) for one in (plain, moved))
+        before, after = (rank.tensors(0).parameter(name) for rank in (plain, moved))
         assert before is not None
         assert after is not None
         for index in np.argwhere(before != after):

@@ -48,7 +48,7 @@ def test_the_probe_changes_no_bit(name: str, returned: dict[str, Any], rank_of: 
     assert len(rank.steps) == 3
 
 
-def test_only_and_every_bound_what_is_written(rank_of: Any) -> None:
+def test_the_options_only_and_every_bound_what_is_written(rank_of: Any) -> None:
     rank = rank_of("only")
     assert rank.tensors(0).layers == ("first",)
     assert [layer.recorded for layer in rank.layers.values()] == [True, False, False]
@@ -75,7 +75,9 @@ def test_narrow_and_wide_formats_keep_their_bits(rank_of: Any) -> None:
         rank = rank_of(name)
         tensors = rank.tensors(0)
         w, g = tensors.parameter("last.weight"), tensors.gradient("last.weight")
-        assert {str(one.dtype) for one in (w, g, tensors.calls("last")[0].outputs["0"])} == {dtype}
+        assert {str(array.dtype) for array in (w, g, tensors.calls("last")[0].outputs["0"])} == {
+            dtype
+        }
         assert tensors.gradient("last.weight", "backward").tobytes() == g.tobytes()
         wide = w.astype(np.float64) - 0.1 * g.astype(np.float64)
         after = tensors.parameter("last.weight", "after").astype(np.float64)
@@ -152,8 +154,8 @@ def test_scaled_unscaled_and_clipped_gradients_are_distinguished(rank_of: Any) -
     ratios = []
     for name in ("first.weight", "last.weight"):
         left, received = tensors.gradient(name, "backward"), tensors.gradient(name)
-        seen = received != 0
-        ratios += list(left[seen].astype(np.float64) / received[seen])
+        nonzero = received != 0
+        ratios += list(left[nonzero].astype(np.float64) / received[nonzero])
     assert min(ratios) > 65536
     np.testing.assert_allclose(ratios, ratios[0], rtol=1e-6)
 
@@ -245,9 +247,9 @@ def test_a_killed_run_leaves_whole_steps_only(returned: dict[str, Any], rank_of:
 def test_a_full_disk_stops_the_capture_and_not_the_training(
     returned: dict[str, Any], rank_of: Any
 ) -> None:
-    found = returned["full_disk"]
-    assert "choose fewer steps, or bound them with only=" in found["entry"]
-    assert found["same"]
+    report = returned["full_disk"]
+    assert "choose fewer steps, or bound them with only=" in report["entry"]
+    assert report["same"]
     rank = rank_of("full_disk")
     assert rank.complete
     assert rank.steps == (0, 3)
@@ -280,13 +282,13 @@ def test_ranks_write_side_by_side(tmp_path: Path) -> None:
     assert python_of("torch")
     for rank in (1, 0):
         environment = {"RANK": str(rank), "WORLD_SIZE": "2"}
-        asked = ("tiny_training.py", "torch", "2", f'sgd:run:{{"perturb": {rank}}}')
-        answer(run_script("torch", tmp_path, *asked, **environment))
-        found = Run.read(tmp_path / "run")
-        assert len(found.remarks) == rank
+        arguments = ("tiny_training.py", "torch", "2", f'sgd:run:{{"perturb": {rank}}}')
+        answer(run_script("torch", tmp_path, *arguments, **environment))
+        run = Run.read(tmp_path / "run")
+        assert len(run.remarks) == rank
         if rank:
-            assert "lacks these ranks of 2: 0." in found.remarks[0]
-    assert [(one.rank, one.world_size) for one in found.ranks] == [(0, 2), (1, 2)]
-    first, second = found.ranks
+            assert "lacks these ranks of 2: 0." in run.remarks[0]
+    assert [(rank.rank, rank.world_size) for rank in run.ranks] == [(0, 2), (1, 2)]
+    first, second = run.ranks
     assert first.lines[0].rows == second.lines[0].rows
     assert first.initial_parameters != second.initial_parameters

@@ -82,30 +82,30 @@ def factor_of(norm: float, threshold: float, eps: float, form: str) -> np.floati
 
 
 def step(
-    parts: list[Floats], computed: float, scale: np.floating, number: int = 0, said: bool = False
+    parts: list[Floats], computed: float, scale: np.floating, number: int = 0, reports: bool = False
 ) -> Scaling:
     before = np.concatenate(parts)
     norm = float(np.linalg.norm(before.astype(np.float64)))
     return Scaling(
         number, 0, "global", {"": factor_between(before, before * scale)}, {"": norm},
-        sizes={"": before.size}, reported=computed if said else None,
+        sizes={"": before.size}, reported=computed if reports else None,
     )  # fmt: skip
 
 
 def clips(
     threshold: float, eps: float, size: float = 2.5, *, order: str = "each 16 lanes",
-    form: str = "inverse", steps: int = 3, count: int = 3000, seed: int = 0, said: bool = True,
+    form: str = "inverse", steps: int = 3, count: int = 3000, seed: int = 0, reports: bool = True,
 ) -> Clipping:  # fmt: skip
-    some = []
+    scalings = []
     for number in range(steps):
         parts = gradients(1000 * seed + number, size, count)
         computed = norm_of(parts, order)
         scale = factor_of(computed, threshold, eps, form)
-        some.append(step(parts, computed, scale, number, said))
-    found = clipping(some)
-    assert found is not None
-    assert any(low <= threshold <= high for low, high in found.thresholds.values())
-    return found
+        scalings.append(step(parts, computed, scale, number, reports))
+    clip = clipping(scalings)
+    assert clip is not None
+    assert any(low <= threshold <= high for low, high in clip.thresholds.values())
+    return clip
 
 
 @pytest.mark.parametrize(("count", "times"), [(40, 5), (3000, 2), (30_000, 1)])
@@ -114,30 +114,30 @@ def test_no_order_of_summation_makes_a_clip_look_like_the_other_eps(
     count: int, times: int, said: bool
 ) -> None:
     """Every order, in one clip and in three; thresholds as people write them, and any."""
-    tried = told = 0
+    tried = decided = 0
     rng = np.random.default_rng(count)
     for number, order in enumerate(ORDERS * times):
         for eps in ADDED:
             for steps in (1, 3):
                 threshold = float(rng.choice([1.0, 0.25, 0.1, 5.0, 0.3, rng.uniform(0.1, 2)]))
-                found = clips(
+                clip = clips(
                     threshold, eps, threshold * rng.choice([1.5, 2.2, 4.0, 30.0]), order=order,
                     form=str(rng.choice(["plain", "inverse", "wide"])), steps=steps, count=count,
-                    seed=number, said=said,
+                    seed=number, reports=said,
                 )  # fmt: skip
-                assert eps in found.thresholds
+                assert eps in clip.thresholds
                 tried += 1
-                told += [*found.thresholds] == [eps]
+                decided += [*clip.thresholds] == [eps]
     assert tried == 80 * times
-    assert told >= tried / 5 if said else not told
+    assert decided >= tried / 5 if said else not decided
 
 
 @pytest.mark.parametrize("threshold", [1.0, 0.25, 0.5])
 @pytest.mark.parametrize("eps", ADDED)
 def test_the_norm_that_a_clip_computed_shows_its_eps(threshold: float, eps: float) -> None:
     for order in ORDERS:
-        found = clips(threshold, eps, 2.2 * threshold, order=order, steps=1, count=300)
-        assert [*found.thresholds] == [eps]
+        clip = clips(threshold, eps, 2.2 * threshold, order=order, steps=1, count=300)
+        assert [*clip.thresholds] == [eps]
 
 
 def test_clips_with_and_without_eps_differ_where_they_report_their_norms() -> None:
@@ -145,27 +145,27 @@ def test_clips_with_and_without_eps_differ_where_they_report_their_norms() -> No
     differing = clip_difference(with_eps, without)
     assert differing is not None
     assert differing.cause == "clip_eps_differs"
-    assert clip_difference(with_eps, clips(1.0, 0.0, said=False)) is None
+    assert clip_difference(with_eps, clips(1.0, 0.0, reports=False)) is None
 
 
 def test_a_reported_number_that_is_not_the_norm_of_these_gradients_decides_nothing() -> None:
     parts = gradients(0, 2.5, 3000)
     norm = norm_of(parts, "wide")
-    one = step(parts, norm, factor_of(norm, 1.0, 1e-6, "plain"), said=True)
+    clipped = step(parts, norm, factor_of(norm, 1.0, 1e-6, "plain"), reports=True)
     for wrong in (1.0, norm * 1.001, norm * 0.999, float("nan"), float("inf")):
-        found = clipping([replace(one, reported=wrong)])
-        assert found is not None
-        assert [*found.thresholds] == [*ADDED]
+        clip = clipping([replace(clipped, reported=wrong)])
+        assert clip is not None
+        assert [*clip.thresholds] == [*ADDED]
 
 
 def test_a_less_accurate_norm_is_the_same_clip_and_another_threshold_is_not() -> None:
     right, half, plain = (
-        clips(threshold, 0.0, count=100_000, order=order, said=False)
+        clips(threshold, 0.0, count=100_000, order=order, reports=False)
         for threshold, order in ((1.0, "wide"), (0.5, "wide"), (1.0, "sequential"))
     )
     assert clip_difference(right, plain) is None
-    for whole in (right, plain):
-        differing = clip_difference(whole, half)
+    for clip in (right, plain):
+        differing = clip_difference(clip, half)
         assert differing is not None
         assert differing.cause == "clip_threshold"
 
@@ -203,36 +203,36 @@ def said_of(clip: Clipping) -> str:
 
 @pytest.mark.parametrize("parts", [2, 3, 4, 6, 7, 64])
 @pytest.mark.parametrize("norms", [[34.29], [5.0, 5.0], [34.29, 2.0, 11.0]])
-def test_a_division_is_told_as_one(parts: int, norms: list[float]) -> None:
+def test_a_division_is_reported_as_one(parts: int, norms: list[float]) -> None:
     """Of a sum over parts by their number: 34.29 / 3 is 11.43, at which nobody clips."""
     steps = []
     for number, size in enumerate(norms):
         whole = gradients(0 if len(set(norms)) == 1 else number, size, 300)
         steps.append(step(whole, norm_of(whole, "wide"), F(1 / parts), number))
-    found = clipping(steps)
-    assert found is not None
-    assert (found.divisors, found.thresholds) == ((parts,), {})
-    said = said_of(found)
-    assert said == f"A divides them by {parts}, a number of parts or a loss scale"
+    clip = clipping(steps)
+    assert clip is not None
+    assert (clip.divisors, clip.thresholds) == ((parts,), {})
+    sentence = said_of(clip)
+    assert sentence == f"A divides them by {parts}, a number of parts or a loss scale"
 
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("count", [40, 3000, 30_000])
-def test_a_clip_is_told_as_no_division(seed: int, count: int) -> None:
-    found = clips(1.0, 1e-6, size=3.0, steps=1, count=count, seed=seed)
-    assert (found.divisors, found.constant) == ((), None)
-    assert "as clipping at 1 would" in said_of(found)
+def test_a_clip_is_not_reported_as_a_division(seed: int, count: int) -> None:
+    clip = clips(1.0, 1e-6, size=3.0, steps=1, count=count, seed=seed)
+    assert (clip.divisors, clip.constant) == ((), None)
+    assert "as clipping at 1 would" in said_of(clip)
 
 
 def test_a_clip_of_a_norm_of_3_at_1_may_be_a_division_by_3() -> None:
     before = [np.array([1.0, 2.0, 2.0], F)]
-    found = clipping([step(before, 3.0, F(1) / F(3))])
-    assert found is not None
-    assert found.divisors == (3,)
-    assert 0.0 in found.thresholds
-    said = said_of(found)
-    assert "as clipping at 1 would" in said
-    assert said.endswith(", or as a division by 3 would")
+    clip = clipping([step(before, 3.0, F(1) / F(3))])
+    assert clip is not None
+    assert clip.divisors == (3,)
+    assert 0.0 in clip.thresholds
+    sentence = said_of(clip)
+    assert "as clipping at 1 would" in sentence
+    assert sentence.endswith(", or as a division by 3 would")
 
 
 def test_gradients_that_one_run_alone_divides_are_multiplied_not_unclipped() -> None:
@@ -271,9 +271,9 @@ def test_thresholds_of_large_models_are_distinguished(size: int) -> None:
             )
             for number, n in enumerate((31.0, 22.0, 57.0))
         ]  # fmt: skip
-        found = clipping(steps)
-        assert found is not None
-        return found
+        clip = clipping(steps)
+        assert clip is not None
+        return clip
 
     differing = clip_difference(run(1.0), run(10.0))
     assert differing is not None

@@ -26,8 +26,8 @@ def judged(factor: float, rows: int, direction: str) -> tuple[str | None, str | 
         Place(0, direction, "loss"), "cross_entropy", direction, inputs, {"reduction": "mean"},
         {name: np.asarray(array) for name, array in outputs.items()}, "CrossEntropyLoss",
     )  # fmt: skip
-    (found,) = _judged(question, {})
-    return found.cause, found.confidence, found.details.get("factor")
+    (judgement,) = _judged(question, {})
+    return judgement.cause, judgement.confidence, judgement.details.get("factor")
 
 
 @pytest.mark.parametrize("rows", [8, 6])
@@ -55,9 +55,13 @@ def updated(own: tuple[str, ...]) -> list[tuple[str, str | None, bool]]:
         Place(0, "update", "weight"), "rmsprop", "forward", inputs, params, outputs, "RMSProp",
         own=own,
     )  # fmt: skip
-    return [(one.output, one.cause, one.declared) for one in _judged(question, {}) if one.wrong]
+    return [
+        (judgement.output, judgement.cause, judgement.declared)
+        for judgement in _judged(question, {})
+        if judgement.wrong
+    ]
 
 
-def test_a_factor_that_a_framework_s_own_form_gives_is_that_form_s() -> None:
+def test_a_factor_of_a_framework_s_own_form_is_explained_by_that_form() -> None:
     assert updated(()) == [("buf", "scale_factor", False)]
     assert updated(("lr_in_momentum",)) == [("buf", "lr_in_momentum", True)]

@@ -32,10 +32,10 @@ def test_a_right_run_is_rarely_suspected() -> None:
     reference = 6.0 * np.exp(-np.arange(STEPS) / 40.0)
     for _ in range(EXPERIMENTS):
         runs = walks(rng, 22)
-        found = curves.of_pair(runs[0], runs[1], runs[2:21])
-        pairs.append(found.p)
-        normal.append(found.p_normal)
-        extreme += found.extreme
+        comparison = curves.of_pair(runs[0], runs[1], runs[2:21])
+        pairs.append(comparison.p)
+        normal.append(comparison.p_normal)
+        extreme += comparison.extreme
         alone.append(curves.against_reference(runs[0], reference, runs[2:21]).p)
     for level in (0.05, 0.1, 0.25):
         assert rate(pairs, level) <= level + room(level)
@@ -56,7 +56,7 @@ def test_spreads_of_the_null_runs_alone_would_alarm() -> None:
     assert alarms / 200 > 0.12
 
 
-def test_a_wrong_rate_is_seen_and_the_power_says_from_where() -> None:
+def test_a_wrong_rate_above_the_least_detectable_one_is_seen() -> None:
     rng = np.random.default_rng(3)
     runs = walks(rng, 42)
     right = curves.of_pair(runs[0], runs[1], runs[2:])
@@ -89,16 +89,16 @@ def test_nothing_is_decided_after_saturation() -> None:
     seeds = 6.0 * np.exp(-np.arange(STEPS) / 40.0) + 1e-5 * rng.standard_normal((8, STEPS))
     spread = np.std(runs, axis=0, ddof=1)
     first = int(np.nonzero(spread >= np.std(seeds, axis=0, ddof=1))[0][0])
-    found = curves.of_pair(runs[0], runs[1], runs[2:], seeds=seeds)
-    assert found.undecidable_after == first == found.steps
+    comparison = curves.of_pair(runs[0], runs[1], runs[2:], seeds=seeds)
+    assert comparison.undecidable_after == first == comparison.steps
     runs[1, first:] += 1.0  # after that, nothing counts
-    assert curves.of_pair(runs[0], runs[1], runs[2:], seeds=seeds).p == found.p
+    assert curves.of_pair(runs[0], runs[1], runs[2:], seeds=seeds).p == comparison.p
 
 
 def test_equal_curves_are_no_evidence() -> None:
     same = np.tile(np.linspace(3.0, 1.0, 10), (21, 1))
-    found = curves.of_pair(same[0], same[1], same[2:])
-    assert (found.statistic, found.p) == (0.0, 1.0)
+    comparison = curves.of_pair(same[0], same[1], same[2:])
+    assert (comparison.statistic, comparison.p) == (0.0, 1.0)
 
 
 def test_a_loss_that_is_not_finite_ends_the_comparison() -> None:
@@ -114,23 +114,27 @@ def test_a_loss_that_is_not_finite_ends_the_comparison() -> None:
 def test_losses_on_the_grid_of_float32_raise_no_alarm(size: float) -> None:
     """Most null runs share their bits while rounding is below an ulp: no evidence against the rest.
     `size`: the noise, in ulps of the loss."""
-    rng, found = np.random.default_rng(9), []
+    rng, comparisons = np.random.default_rng(9), []
     for _ in range(200):
         noise = rng.standard_normal((21, STEPS)) * size * 2.0**-21
         runs = (6.0 * np.exp(-np.arange(STEPS) / 40.0) + noise).astype(np.float32)
-        found.append(curves.of_pair(*runs[:2].astype(float), runs[2:].astype(float)))
-    assert np.mean([one.p_normal < 0.005 for one in found]) <= 0.005 + 5 * math.sqrt(0.005 / 200)
-    assert np.mean([one.p < 0.005 for one in found]) <= 0.005 + 5 * math.sqrt(0.005 / 200)
+        comparisons.append(curves.of_pair(*runs[:2].astype(float), runs[2:].astype(float)))
+    assert np.mean(
+        [comparison.p_normal < 0.005 for comparison in comparisons]
+    ) <= 0.005 + 5 * math.sqrt(0.005 / 200)
+    assert np.mean([comparison.p < 0.005 for comparison in comparisons]) <= 0.005 + 5 * math.sqrt(
+        0.005 / 200
+    )
 
 
 @pytest.mark.parametrize("wider", [1.0, 2.0, 4.0])
 def test_on_the_grid_the_farthest_is_one_of_the_two_as_often_as_by_chance(wider: float) -> None:
     """Null runs with the same bits have no width, and no multiple of it."""
-    rng, found, count = np.random.default_rng(10), [], 200
+    rng, extremes, count = np.random.default_rng(10), [], 200
     sizes = np.where(np.arange(21) < 2, wider, 1.0)[:, None]
     for _ in range(count):
         noise = sizes * np.cumsum(rng.standard_normal((21, STEPS)), axis=1) * 1e-8
         runs = (6.0 * np.exp(-np.arange(STEPS) / 40.0) + noise).astype(np.float32).astype(float)
-        found.append(curves.of_pair(runs[0], runs[1], runs[2:], wider=wider).extreme)
+        extremes.append(curves.of_pair(runs[0], runs[1], runs[2:], wider=wider).extreme)
     level = 2.0 / 21.0
-    assert np.mean(found) <= level + 5.0 * math.sqrt(level * (1.0 - level) / count)
+    assert np.mean(extremes) <= level + 5.0 * math.sqrt(level * (1.0 - level) / count)

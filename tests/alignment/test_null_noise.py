@@ -26,16 +26,16 @@ def test_runs_that_round_alike_leave_p_as_it_is() -> None:
 
 
 def test_smaller_null_errors_are_widened_and_much_smaller_ones_make_p_invalid() -> None:
-    found = compared([[judged()], [judged(plain=0.75)]], [judged()])
-    assert (found.wider, found.invalid) == (1.5, "")
+    noise = compared([[judged()], [judged(plain=0.75)]], [judged()])
+    assert (noise.wider, noise.invalid) == (1.5, "")
     assert compared([[judged(plain=2.1)]], [judged()]).invalid == "linear (forward, y)"
     assert compared([[judged()]], [judged(plain=0.0)]).invalid
 
 
 def test_layers_of_one_op_are_taken_together() -> None:
     many = [judged(plain=0.3, n=300), judged(plain=0.4, n=300)]
-    found = compared([many], [judged(plain=0.1)])
-    assert found.wider == pytest.approx(np.sqrt((0.09 + 0.16) / 2) / 0.1)
+    noise = compared([many], [judged(plain=0.1)])
+    assert noise.wider == pytest.approx(np.sqrt((0.09 + 0.16) / 2) / 0.1)
     leaning = [judged(bias=3.0, n=100) for _ in range(4)]  # 6 standard deviations in all
     assert compared([leaning], [judged()]).invalid == "linear (forward, y)"
     assert not compared([leaning], leaning).invalid  # the null runs lean too
@@ -54,11 +54,11 @@ def test_an_invalid_p_decides_nothing() -> None:
     runs = np.tile(np.linspace(3.0, 1.0, 10), (21, 1))
     curve = curves.of_pair(runs[0], runs[1], runs[2:])
     for noise, word in ((None, "same"), (Noise(), "same"), (Noise(invalid="gelu"), "undecidable")):
-        found = decide(
+        verdict = decide(
             (), (local, local), (None, None), Matched({}, {}, (), ()), curve, None, noise
         )
-        assert found.word == word
-    assert [one.word for one in found.reasons] == ["noise"]
+        assert verdict.word == word
+    assert [reason.word for reason in verdict.reasons] == ["noise"]
 
 
 @pytest.mark.parametrize("noisier", [1.5, 4.0])
@@ -70,11 +70,11 @@ def test_wider_null_runs_keep_the_rates_of_noisier_candidates(noisier: float) ->
         noise = np.cumsum(rng.standard_normal((21, 40)), axis=1) * 1e-4
         noise[:2] *= noisier
         runs = base + noise
-        for wider, found in rates.items():
+        for wider, verdicts in rates.items():
             test = curves.of_pair(runs[0], runs[1], runs[2:], wider=wider)
             assert test.p_normal is not None
-            found.append((test.p_normal < 0.05, test.extreme))
-    plain, widened = (np.mean(found, axis=0) for found in rates.values())
+            verdicts.append((test.p_normal < 0.05, test.extreme))
+    plain, widened = (np.mean(verdicts, axis=0) for verdicts in rates.values())
     levels = np.array([0.05, 2 / 21])
     # Five standard deviations of 300 experiments.
     assert (widened < levels + 5 * np.sqrt(levels * (1 - levels) / 300)).all()

@@ -59,7 +59,8 @@ SHARED = {
 
 @pytest.mark.usefixtures("judged_once")
 @pytest.mark.parametrize(
-    "framework", [pytest.param(one, marks=pytest.mark.framework(one)) for one in STATES]
+    "framework",
+    [pytest.param(framework, marks=pytest.mark.framework(framework)) for framework in STATES],
 )
 def test_names_are_those_of_the_oracles(framework: str, small_runs: SmallRuns) -> None:
     folder, names = small_runs(framework)
@@ -82,16 +83,18 @@ def test_names_are_those_of_the_oracles(framework: str, small_runs: SmallRuns) -
         rate = group.hyperparameters["lr"]
         assert rate == pytest.approx(0.1, rel=1e-6)
         assert all(isinstance(word, str) for word in group.hyperparameters)
-        found = align(folder / name)
-        assert found.verdict.word != "different", page.headline(found.to_dict())
-        assert any(one.place.stage == "update" for one in found.local[0].judgements), name
+        alignment = align(folder / name)
+        assert alignment.verdict.word != "different", page.headline(alignment.to_dict())
+        assert any(
+            judgement.place.stage == "update" for judgement in alignment.local[0].judgements
+        ), name
     if framework in ("paddle", "oneflow"):
-        told = page.headline(align(folder / "adam", steps=[0]).to_dict())
-        assert "holds hyper-parameters in float32" in told
+        headline = page.headline(align(folder / "adam", steps=[0]).to_dict())
+        assert "holds hyper-parameters in float32" in headline
     if framework == "paddle":
         rank = Run.read(folder / "groups").first
         assert [line.lr for line in rank.lines] == [(0.1, 0.05)] * 2
-        decays = [one.hyperparameters["weight_decay"] for one in rank.optimizer.groups]
+        decays = [group.hyperparameters["weight_decay"] for group in rank.optimizer.groups]
         assert decays == [0.3, 0.01]
         decayed = Run.read(folder / "decayed").first.optimizer
         assert decayed.groups[0].hyperparameters["weight_decay"] == 0.25

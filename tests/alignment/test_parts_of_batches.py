@@ -26,39 +26,39 @@ def layer(name: str, kind: str) -> Layer:
 
 
 def run(
-    parts: list[list[slice]], counted: list[float], scale: float = 1.0, said: float = 1.0,
-    seen: bool = True,
+    parts: list[list[slice]], counted: list[float], scale: float = 1.0, reported: float = 1.0,
+    captured: bool = True,
 ) -> Any:  # fmt: skip
     """A run whose rank r has a call for each of parts[r], with cotangents of `scale` DY; its update
-    receives each rank's gradient times `counted`. It says `said` times its ranks' own losses;
-    `seen`: the loss is a captured layer."""
+    receives each rank's gradient times `counted`. It reports `reported` times its ranks' own
+    losses; `captured`: the loss is a captured layer."""
     ranks: list[Any] = []
-    gradients = [sum((X[one].T @ (scale * DY[one]) for one in some), 0.0) for some in parts]
-    both = sum(c * one for c, one in zip(counted, gradients, strict=True))
-    for some, own in zip(parts, gradients, strict=True):
-        held = {"backward": own, "update": both}
+    gradients = [sum((X[rows].T @ (scale * DY[rows]) for rows in slices), 0.0) for slices in parts]
+    reduced = sum(weight * own for weight, own in zip(counted, gradients, strict=True))
+    for slices, own in zip(parts, gradients, strict=True):
+        grads = {"backward": own, "update": reduced}
         calls = [
-            Call("layer", k, {}, {"0": X[one]}, {}, {"0": np.float32(scale) * DY[one]}, {})
-            for k, one in enumerate(some)
+            Call("layer", k, {}, {"0": X[rows]}, {}, {"0": np.float32(scale) * DY[rows]}, {})
+            for k, rows in enumerate(slices)
         ]
-        shares = [len(LOSSES[one]) / len(LOSSES) for one in some]
+        shares = [len(LOSSES[rows]) / len(LOSSES) for rows in slices]
         losses = [
-            Call("loss", k, {}, {"0": np.float32(LOSSES[one].mean())}, {},
+            Call("loss", k, {}, {"0": np.float32(LOSSES[rows].mean())}, {},
                  {"0": np.float32(scale * share)}, {})
-            for k, (one, share) in enumerate(zip(some, shares, strict=True))
+            for k, (rows, share) in enumerate(zip(slices, shares, strict=True))
         ]  # fmt: skip
-        mean = np.concatenate([LOSSES[one] for one in some] or [LOSSES]).mean()
-        made = {"layer": calls, "loss": losses if seen else []}
+        mean = np.concatenate([LOSSES[rows] for rows in slices] or [LOSSES]).mean()
+        recorded = {"layer": calls, "loss": losses if captured else []}
         tensors = SimpleNamespace(
-            calls=lambda name, made=made: made[name],
-            gradient=lambda name, when="update", held=held: (
-                np.float32(held[when]) if when in held else None
+            calls=lambda name, recorded=recorded: recorded[name],
+            gradient=lambda name, when="update", grads=grads: (
+                np.float32(grads[when]) if when in grads else None
             ),
         )
         ranks.append(
             SimpleNamespace(
                 steps=(0,), tensors=lambda step, tensors=tensors: tensors, parameters={"w": None},
-                lines=[SimpleNamespace(step=0, loss=said * float(mean), rows=None)],
+                lines=[SimpleNamespace(step=0, loss=reported * float(mean), rows=None)],
                 layers={"layer": layer("layer", "Linear"), "loss": layer("loss", "MSELoss")},
                 world_size=len(parts), contains=lambda name: False,
             )
@@ -81,13 +81,13 @@ ONE = run(WHOLE, [1.0])
     ids=["not reduced", "ranks", "parts", "means"],
 )
 @pytest.mark.parametrize("first", [False, True])
-def test_it_is_named_whichever_run_comes_first(
+def test_the_factor_is_named_whichever_run_comes_first(
     other: Any, word: str, parts: int, first: bool
 ) -> None:
-    found = cause(*((other, ONE) if first else (ONE, other)), 0, PAIR)
-    assert found is not None
-    assert (found.word, found.run, found.details["parts"]) == (word, "AB"[not first], parts)
-    assert found.sure
+    factor = cause(*((other, ONE) if first else (ONE, other)), 0, PAIR)
+    assert factor is not None
+    assert (factor.word, factor.run, factor.details["parts"]) == (word, "AB"[not first], parts)
+    assert factor.sure
 
 
 LESS = run(WHOLE, [1.0], 0.5)  # descends half the gradient of its own loss
@@ -95,17 +95,17 @@ LESS = run(WHOLE, [1.0], 0.5)  # descends half the gradient of its own loss
 
 @pytest.mark.parametrize("first", [False, True])
 def test_the_run_that_departs_from_its_own_loss_is_blamed(first: bool) -> None:
-    """Not the one whose parts are as many as the factor."""
+    """Not the run that has as many parts as the factor says."""
     right = run(HALVES, [1.0, 1.0])
-    found = cause(*((LESS, right) if first else (right, LESS)), 0, PAIR)
-    assert found is not None
-    assert (found.word, found.run, found.sure) == ("multiple", "BA"[first], True)
-    assert found.details["factor"] == pytest.approx(0.5, rel=1e-6)
+    factor = cause(*((LESS, right) if first else (right, LESS)), 0, PAIR)
+    assert factor is not None
+    assert (factor.word, factor.run, factor.sure) == ("multiple", "BA"[first], True)
+    assert factor.details["factor"] == pytest.approx(0.5, rel=1e-6)
 
 
-SUM, SUM_UNSEEN = (run(HALVES, [2.0, 2.0], seen=seen) for seen in (True, False))
-MEAN_UNSEEN, LESS_UNSEEN = (run(WHOLE, [1.0], scale, seen=False) for scale in (1.0, 0.5))
-RIGHT_UNSEEN = run(HALVES, [1.0, 1.0], seen=False)
+SUM, SUM_UNSEEN = (run(HALVES, [2.0, 2.0], captured=captured) for captured in (True, False))
+MEAN_UNSEEN, LESS_UNSEEN = (run(WHOLE, [1.0], scale, captured=False) for scale in (1.0, 0.5))
+RIGHT_UNSEEN = run(HALVES, [1.0, 1.0], captured=False)
 
 
 @pytest.mark.parametrize(
@@ -117,17 +117,21 @@ RIGHT_UNSEEN = run(HALVES, [1.0, 1.0], seen=False)
         (LESS_UNSEEN, run(HALVES, [1.0, 1.0]), "A"),
         (MEAN_UNSEEN, SUM_UNSEEN, ""),
         (LESS_UNSEEN, RIGHT_UNSEEN, ""),
-        (ONE, run(HALVES, [2.0, 2.0], said=2.0), ""),  # both descend what they say
-        (run(WHOLE, [1.0], 0.5, said=3.0), run(HALVES, [1.0, 1.0], said=3.0), ""),  # neither does
+        (ONE, run(HALVES, [2.0, 2.0], reported=2.0), ""),  # both descend the loss that they report
+        (
+            run(WHOLE, [1.0], 0.5, reported=3.0),
+            run(HALVES, [1.0, 1.0], reported=3.0),
+            "",
+        ),  # neither does
     ],
 )
 def test_one_run_with_its_loss_is_enough_and_without_any_neither_is_blamed(
     a: Any, b: Any, blamed: str
 ) -> None:
     for pair, run in (((a, b), blamed), ((b, a), {"A": "B", "B": "A"}.get(blamed, ""))):
-        found = cause(*pair, 0, PAIR)
-        assert found is not None
-        assert (found.run if found.sure else "") == run
+        factor = cause(*pair, 0, PAIR)
+        assert factor is not None
+        assert (factor.run if factor.sure else "") == run
 
 
 @pytest.mark.parametrize("shares", [(0.5, 0.5), (2 / 3, 1 / 3)])
@@ -135,13 +139,13 @@ def test_a_mean_of_means_is_one_where_each_parts_own_mean_counts_the_same(
     shares: tuple[float, float],
 ) -> None:
     """Parts of 4 and 2 rows: the second counts twice what it should, or half in the other run."""
-    other = run([[slice(0, 4)], [slice(4, 6)]], [0.75, 1.5])
-    for rank, share, counted in zip(other.ranks, shares, (0.75, 1.5), strict=True):
+    means = run([[slice(0, 4)], [slice(4, 6)]], [0.75, 1.5])
+    for rank, share, counted in zip(means.ranks, shares, (0.75, 1.5), strict=True):
         (call,) = rank.tensors(0).calls("loss")
         call.cotangents["0"] = np.float32(share / counted)
-    found = cause(ONE, other, 0, PAIR)
-    assert found is not None
-    assert (found.word, found.run, found.sure) == ("mean_of_means", "B", shares[0] == shares[1])
+    factor = cause(ONE, means, 0, PAIR)
+    assert factor is not None
+    assert (factor.word, factor.run, factor.sure) == ("mean_of_means", "B", shares[0] == shares[1])
 
 
 @pytest.mark.parametrize(("scale", "named"), [(2.0**16, True), (2.0**7, True), (8.0, False)])
@@ -165,21 +169,21 @@ def test_a_sum_for_a_mean_over_a_power_of_two_is_no_loss_scale(
     assert power > 16
     monkeypatch.setitem(globals(), "LOSSES", RNG.uniform(1.0, 1.5, rows).astype(np.float32))
     pair = [run(each, [1.0], 1 / power), run(each, [1.0])]
-    found = cause(*pair, 0, PAIR)
-    assert found is not None
-    assert (found.word, found.run) == ("multiple", "A")
-    for one in pair:
-        one.first.lines[0].loss = None
+    factor = cause(*pair, 0, PAIR)
+    assert factor is not None
+    assert (factor.word, factor.run) == ("multiple", "A")
+    for member in pair:
+        member.first.lines[0].loss = None
     assert cause(*pair, 0, PAIR) is None
 
 
 def test_a_layer_that_one_rank_does_not_call_is_still_compared() -> None:
-    other = run([[], [slice(0, 6)]], [1.0, 1.0])
+    unequal = run([[], [slice(0, 6)]], [1.0, 1.0])
     gradients = [RNG.standard_normal((WIDTH, WIDTH)), X.T @ DY]
-    for rank, own in zip(other.ranks, gradients, strict=True):
-        held = {"backward": np.float32(own), "update": np.float32(gradients[0] + 2 * gradients[1])}
-        rank.tensors(0).gradient = lambda name, when="update", held=held: held.get(when)
-    assert cause(other, ONE, 0, PAIR) == FactorCause("sum_over_ranks", "A", {"parts": 2})
+    for rank, own in zip(unequal.ranks, gradients, strict=True):
+        grads = {"backward": np.float32(own), "update": np.float32(gradients[0] + 2 * gradients[1])}
+        rank.tensors(0).gradient = lambda name, when="update", grads=grads: grads.get(when)
+    assert cause(unequal, ONE, 0, PAIR) == FactorCause("sum_over_ranks", "A", {"parts": 2})
 
 
 @pytest.mark.parametrize(
@@ -203,8 +207,8 @@ def test_the_page_says_which_run_it_is_or_that_it_cannot_tell(
     cause: FactorCause, said: str, in_chinese: str
 ) -> None:
     parted = Departure(0, "clip", "Model", "update", 0.5, None, 0, 0, cause)
-    told = {"source": "departure", "run": "", **asdict(parted)}
-    english = page.suspect(told, page.words_of("en"), "en")
+    suspect = {"source": "departure", "run": "", **asdict(parted)}
+    english = page.suspect(suspect, page.words_of("en"), "en")
     assert said in english
-    assert in_chinese in page.suspect(told, page.words_of("zh"), "zh")
+    assert in_chinese in page.suspect(suspect, page.words_of("zh"), "zh")
     assert ("reverse" in english) == (not cause.sure)

@@ -26,9 +26,9 @@ def test_error_over_plain_is_that_of_all_elements(elementwise: bool) -> None:
     own[:100] += np.float32(1e-4)
     plain[300:] = exact[300:]
 
-    def judged(some: slice) -> Judgement:
+    def judged(piece: slice) -> Judgement:
         errors = rms_errors(
-            own[some], plain[some], Enclosure(exact[some]), formats.BINARY32, elementwise
+            own[piece], plain[piece], Enclosure(exact[piece]), formats.BINARY32, elementwise
         )
         assert errors is not None
         over = errors.over_plain
@@ -46,8 +46,12 @@ def test_the_worst_piece_is_that_of_the_worst_verdict() -> None:
     stray = replace(FINE, verdict="special_value_mismatch", worst="stray")
     beyond = replace(FINE, verdict="exceeds_bound", over_bound=3.0, worst="beyond")
     for two in ([stray, beyond], [beyond, stray]):
-        (one,) = _of_pieces(two)
-        assert (one.verdict, one.worst, one.over_bound) == (stray.verdict, "stray", 3.0)
+        (judgement,) = _of_pieces(two)
+        assert (judgement.verdict, judgement.worst, judgement.over_bound) == (
+            stray.verdict,
+            "stray",
+            3.0,
+        )
 
 
 def test_tensors_that_do_not_go_together_are_not_cut() -> None:

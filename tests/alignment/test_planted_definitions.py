@@ -86,55 +86,63 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", PLANTED)
-def test_it_is_named_with_its_step(name: str, runs: Path) -> None:
+def test_a_planted_definition_is_named_with_its_step(name: str, runs: Path) -> None:
     base, step, topic, headline = PLANTED[name]
-    found = align(runs / base, runs / name, steps=[0])
-    assert found.verdict.word == "different"
-    assert found.verdict.first is not None
-    assert (found.verdict.first.step, found.verdict.first.topic) == (step, topic)
-    assert headline in page.headline(found.to_dict())
-    chinese = page.headline(found.to_dict(), "zh")
+    alignment = align(runs / base, runs / name, steps=[0])
+    assert alignment.verdict.word == "different"
+    assert alignment.verdict.first is not None
+    assert (alignment.verdict.first.step, alignment.verdict.first.topic) == (step, topic)
+    assert headline in page.headline(alignment.to_dict())
+    chinese = page.headline(alignment.to_dict(), "zh")
     assert chinese.startswith("**定义不同。**")
 
 
 @pytest.mark.parametrize(("a", "b"), ALIKE)
 def test_what_differs_in_rounding_only_is_not_blamed(a: str, b: str, runs: Path) -> None:
-    """What functions do is not seen."""
-    found = align(runs / a, runs / b, steps=[0])
-    assert found.verdict.word == "undecidable"
-    assert [reason.word for reason in found.verdict.reasons] == ["unseen"]
-    assert not any(judged.wrong for local in found.local for judged in local.judgements)
-    judged = {one.op for one in found.local[0].judgements}
+    """Functional calls are not captured."""
+    alignment = align(runs / a, runs / b, steps=[0])
+    assert alignment.verdict.word == "undecidable"
+    assert [reason.word for reason in alignment.verdict.reasons] == ["unseen"]
+    assert not any(judged.wrong for local in alignment.local for judged in local.judgements)
+    judged = {judgement.op for judgement in alignment.local[0].judgements}
     assert judged >= {"linear", "layernorm", "gelu", "softmax", "embedding", "cross_entropy"}
 
 
 @pytest.mark.parametrize("name", ["right_adam", "adam_eps_inside"])
-def test_an_update_is_judged_in_pieces_as_it_is_in_one(
+def test_an_update_is_judged_in_pieces_as_it_is_whole(
     name: str, runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = Run.read(runs / name)
     whole, pieces = (_updates(run, most, monkeypatch) for most in (2**20, 1000))
-    assert sum(one.elements for one in whole) > 3 * 1000
-    for one, other in zip(whole, pieces, strict=True):
-        assert (one.place, one.output, one.verdict) == (other.place, other.output, other.verdict)
-        assert (one.elements, one.over_bound) == (other.elements, other.over_bound)
-        assert (one.wrong, one.cause) == (other.wrong, other.cause)
-        assert one.unusual == other.unusual
-        assert other.over_plain == pytest.approx(one.over_plain, rel=1e-12)
-        assert not one.wrong or one.worst == other.worst
+    assert sum(judgement.elements for judgement in whole) > 3 * 1000
+    for uncut, piece in zip(whole, pieces, strict=True):
+        assert (uncut.place, uncut.output, uncut.verdict) == (
+            piece.place,
+            piece.output,
+            piece.verdict,
+        )
+        assert (uncut.elements, uncut.over_bound) == (piece.elements, piece.over_bound)
+        assert (uncut.wrong, uncut.cause) == (piece.wrong, piece.cause)
+        assert uncut.unusual == piece.unusual
+        assert piece.over_plain == pytest.approx(uncut.over_plain, rel=1e-12)
+        assert not uncut.wrong or uncut.worst == piece.worst
 
 
 def _updates(run: Run, most: int, monkeypatch: pytest.MonkeyPatch) -> list[Judgement]:
     monkeypatch.setattr(updates, "_MOST", most)
-    return [one for one in judge_run(run, (0,)).judgements if one.place.stage == "update"]
+    return [
+        judgement
+        for judgement in judge_run(run, (0,)).judgements
+        if judgement.place.stage == "update"
+    ]
 
 
 def test_one_run_is_compared_with_its_own_declaration(runs: Path) -> None:
     assert align(runs / "right", steps=[0]).verdict.word == "undecidable"
-    found = align(runs / "tanh_gelu", steps=[0]).verdict
-    assert found.word == "different"
-    assert found.first is not None
-    assert found.first.run == "A"
+    verdict = align(runs / "tanh_gelu", steps=[0]).verdict
+    assert verdict.word == "different"
+    assert verdict.first is not None
+    assert verdict.first.run == "A"
 
 
 def test_clipping_is_read_from_gradients(runs: Path) -> None:
@@ -142,7 +150,7 @@ def test_clipping_is_read_from_gradients(runs: Path) -> None:
         name: align(runs / name, steps=[0]).clips[0]
         for name in ("right", "clip_left_out", "clip_each_group", "clip_each_parameter")
     }
-    scopes = [one.scope if one else "" for one in clips.values()]
+    scopes = [clip.scope if clip else "" for clip in clips.values()]
     assert scopes == ["global", "none", "group", "tensor"]
     assert clips["right"] is not None
     for low, high in clips["right"].thresholds.values():  # 1e-6 is too little beside a norm of 11
@@ -152,8 +160,8 @@ def test_clipping_is_read_from_gradients(runs: Path) -> None:
 
 def test_null_directions_are_listed(runs: Path) -> None:
     """Attention does not depend on its key's bias."""
-    told = align(runs / "right", steps=[0]).null_directions[0]
-    assert set(told) == {"blocks.0.key.bias", "blocks.1.key.bias"}
+    directions = align(runs / "right", steps=[0]).null_directions[0]
+    assert set(directions) == {"blocks.0.key.bias", "blocks.1.key.bias"}
 
 
 def test_curves_are_compared_with_null_runs(runs: Path, tmp_path: Path) -> None:
@@ -161,11 +169,11 @@ def test_curves_are_compared_with_null_runs(runs: Path, tmp_path: Path) -> None:
     rng, nulls = np.random.default_rng(1), []
     for number in range(19):
         folder = shutil.copytree(runs / "right", tmp_path / str(number))
-        lines = [json.loads(one) for one in _lines(folder)]
+        lines = [json.loads(line) for line in _lines(folder)]
         for line in lines:
             line["loss"] *= 1.0 + 1e-7 * rng.standard_normal()
             line["loss_hex"] = float(line["loss"]).hex()
-        text = "".join(json.dumps(one) + "\n" for one in lines)
+        text = "".join(json.dumps(line) + "\n" for line in lines)
         (folder / "rank_0" / "steps.jsonl").write_text(text)
         nulls.append(folder)
     same = align(runs / "right", runs / "perturbed", nulls=nulls, steps=[0])
@@ -173,11 +181,11 @@ def test_curves_are_compared_with_null_runs(runs: Path, tmp_path: Path) -> None:
     assert same.curve.runs == 19
     assert same.verdict.word == "same"
     assert page.headline(same.to_dict()).startswith("**Same definition, rounding only.**")
-    other = align(runs / "right", runs / "late_schedule", nulls=nulls, steps=[0])
-    assert other.curve is not None
-    assert other.curve.extreme
-    assert other.curve.p_normal is not None
-    assert other.curve.p_normal < 1e-6
+    late = align(runs / "right", runs / "late_schedule", nulls=nulls, steps=[0])
+    assert late.curve is not None
+    assert late.curve.extreme
+    assert late.curve.p_normal is not None
+    assert late.curve.p_normal < 1e-6
 
 
 def _lines(folder: Path) -> list[str]:
@@ -188,10 +196,10 @@ def test_the_command_prints_the_verdict_and_ends_with_its_status(
     runs: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "out"
-    told = invoked("align", runs / "right", runs / "adam_eps", "--step", "0", "--out", folder)
-    assert told.exit_code == 1
-    assert "Different definition" in told.stdout
-    assert {one.name for one in folder.iterdir()} == {
+    result = invoked("align", runs / "right", runs / "adam_eps", "--step", "0", "--out", folder)
+    assert result.exit_code == 1
+    assert "Different definition" in result.stdout
+    assert {path.name for path in folder.iterdir()} == {
         "alignment.html", "alignment.zh.html", "alignment.md", "alignment.zh.md", "alignment.json",
     }  # fmt: skip
     record = json.loads((folder / "alignment.json").read_text())
@@ -204,17 +212,17 @@ def test_the_command_prints_the_verdict_and_ends_with_its_status(
 def test_a_map_settles_what_order_does_not(runs: Path, tmp_path: Path) -> None:
     names = tmp_path / "map.json"
     names.write_text('{"blocks.0.act": "blocks.1.act"}')
-    told = invoked(
+    result = invoked(
         "align", runs / "right", runs / "perturbed", "--map", names, "--step", "0", "--json"
     )
-    assert json.loads(told.stdout)["matched"]["layers"]["blocks.0.act"] == "blocks.1.act"
+    assert json.loads(result.stdout)["matched"]["layers"]["blocks.0.act"] == "blocks.1.act"
     names.write_text('{"nowhere": "blocks.1.act"}')
-    told = invoked("align", runs / "right", runs / "perturbed", "--map", names)
-    assert told.exit_code == 2
-    assert "nowhere" in told.stderr
+    result = invoked("align", runs / "right", runs / "perturbed", "--map", names)
+    assert result.exit_code == 2
+    assert "nowhere" in result.stderr
 
 
 def test_alignment_is_a_record(runs: Path) -> None:
-    found = align(runs / "right", runs / "tanh_gelu", steps=[0])
-    assert isinstance(found, Alignment)
-    assert json.loads(json.dumps(found.to_dict(), allow_nan=False)) == found.to_dict()
+    alignment = align(runs / "right", runs / "tanh_gelu", steps=[0])
+    assert isinstance(alignment, Alignment)
+    assert json.loads(json.dumps(alignment.to_dict(), allow_nan=False)) == alignment.to_dict()

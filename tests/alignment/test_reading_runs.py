@@ -26,9 +26,9 @@ def run(tmp_path: Path) -> Path:
 
 
 def test_a_run_written_by_hand_is_read(run: Path) -> None:
-    found = Run.read(run)
-    assert found.remarks == ()
-    rank = found.first
+    capture = Run.read(run)
+    assert capture.remarks == ()
+    rank = capture.first
     assert (rank.framework, rank.steps, rank.complete) == ("torch", (0, 2), True)
     assert rank.seeds["torch"] == 2**64 - 1
     assert rank.parameters["head.weight"].group == 0
@@ -59,7 +59,7 @@ def test_a_rank_alone_is_read(run: Path) -> None:
 
 def test_what_the_probe_writes_is_read_back(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
-    given = {
+    tensors = {
         "a/b": ("F64", rng.standard_normal((2, 3))),
         "scalar": ("F32", np.array(1.5, np.float32)),
         "bits": ("BF16", rng.integers(0, 2**16, 7).astype(np.uint16)),
@@ -68,15 +68,15 @@ def test_what_the_probe_writes_is_read_back(tmp_path: Path) -> None:
         "名前/é": ("U8", np.arange(3, dtype=np.uint8)),
     }
     path = tmp_path / "x.safetensors"
-    _write_safetensors(str(path), given, {"step": "1"})
+    _write_safetensors(str(path), tensors, {"step": "1"})
     assert list(tmp_path.iterdir()) == [path]
-    found = TensorFile(path)
-    assert found.metadata == {"step": "1"}
-    assert set(found) == set(given)
-    for name, (_, array) in given.items():
-        assert found[name].shape == array.shape
-        assert found[name].tobytes() == array.tobytes()
-        assert found[name].flags.aligned
+    file = TensorFile(path)
+    assert file.metadata == {"step": "1"}
+    assert set(file) == set(tensors)
+    for name, (_, array) in tensors.items():
+        assert file[name].shape == array.shape
+        assert file[name].tobytes() == array.tobytes()
+        assert file[name].flags.aligned
 
 
 @pytest.mark.parametrize("cut", [0, 5, 8, 100, -1])
@@ -94,15 +94,15 @@ def test_a_step_that_is_cut_off_is_named_and_the_others_stay(run: Path, cut: int
 
 def test_a_run_that_was_killed_keeps_its_whole_steps(run: Path) -> None:
     rank = run / "rank_0"
-    told = json.loads((rank / "run.json").read_text())
-    (rank / "run.json").write_text(json.dumps({**told, "complete": False}))
+    record = json.loads((rank / "run.json").read_text())
+    (rank / "run.json").write_text(json.dumps({**record, "complete": False}))
     lines = (rank / "steps.jsonl").read_text().splitlines(keepends=True)
     (rank / "steps.jsonl").write_text("".join(lines[:2]) + lines[2][:40])
     (rank / "step_000004.safetensors.partial").write_bytes(b"half")
-    found = Run.read(run)
-    assert [line.step for line in found.first.lines] == [0, 1]
-    assert found.first.steps == (0,)
-    words = " ".join(found.remarks)
+    capture = Run.read(run)
+    assert [line.step for line in capture.first.lines] == [0, 1]
+    assert capture.first.steps == (0,)
+    words = " ".join(capture.remarks)
     assert "was killed" in words
     assert "ends within a line" in words
     assert "step_000002.safetensors belongs to a step that was not finished" in words
@@ -152,9 +152,9 @@ def test_foreign_folders_and_files_are_refused_in_a_sentence(run: Path, tmp_path
 def test_steps_of_another_run_are_not_read(run: Path) -> None:
     rank = run / "rank_0"
     (rank / "step_000002.safetensors").write_bytes((rank / "step_000000.safetensors").read_bytes())
-    found = Run.read(run).first
-    assert found.steps == (0,)
-    assert "claims to be step '0'" in found.damaged[2]
+    capture = Run.read(run).first
+    assert capture.steps == (0,)
+    assert "claims to be step '0'" in capture.damaged[2]
     (rank / "step_000000.safetensors").write_bytes(safetensors({}, {"format": "pt"}))
     assert "was not written by refkernels.capture" in Run.read(run).first.damaged[0]
 
@@ -189,9 +189,9 @@ def test_booleans_other_than_0_and_1_are_refused(tmp_path: Path) -> None:
 
 
 def _read_everything(run: Path) -> int:
-    found = Run.read(run)
-    assert all(isinstance(remark, str) for remark in found.remarks)
-    for rank in found.ranks:
+    capture = Run.read(run)
+    assert all(isinstance(remark, str) for remark in capture.remarks)
+    for rank in capture.ranks:
         for step in rank.steps:
             tensors = rank.tensors(step)
             for layer in tensors.layers:
@@ -199,7 +199,7 @@ def _read_everything(run: Path) -> int:
             tensors.state("head.weight", "after")
             for name in tensors.file:
                 tensors.file[name].sum()
-    return len(found.remarks)
+    return len(capture.remarks)
 
 
 @pytest.mark.parametrize("name", ["run.json", "steps.jsonl", "step_000002.safetensors"])

@@ -20,10 +20,10 @@ def test_answers_are_compared_as_the_official_evaluation_does() -> None:
 
 def test_the_seed_s_figures() -> None:
     """81.71 (lazy), 82.57 (graph), 80.72 (TensorFlow) of 10,570 questions."""
-    found = metric.of_figures(81.71, 82.57, 10570)
-    assert round(found.deviation, 3) == 0.527
-    assert found.p == pytest.approx(math.erfc(0.86 / found.deviation / math.sqrt(2)))
-    assert found.p > 0.05
+    difference = metric.of_figures(81.71, 82.57, 10570)
+    assert round(difference.deviation, 3) == 0.527
+    assert difference.p == pytest.approx(math.erfc(0.86 / difference.deviation / math.sqrt(2)))
+    assert difference.p > 0.05
     assert metric.of_figures(80.72, 82.57, 10570).p < 0.001
 
 
@@ -43,12 +43,12 @@ def test_mcnemar_keeps_its_level() -> None:
 
 def test_paired_answers_are_sharper() -> None:
     rng = np.random.default_rng(2)
-    a = {str(i): bool(one) for i, one in enumerate(rng.random(2000) < 0.8)}
-    b = {name: one or rng.random() < 0.1 for name, one in a.items()}
+    a = {str(i): bool(right) for i, right in enumerate(rng.random(2000) < 0.8)}
+    b = {name: right or rng.random() < 0.1 for name, right in a.items()}
     paired = metric.of_answers(a, b)
     assert paired.only_a == 0
     assert paired.p < 1e-8
-    scores = [100 * float(np.mean(list(one.values()))) for one in (a, b)]
+    scores = [100 * float(np.mean(list(run.values()))) for run in (a, b)]
     assert paired.difference == pytest.approx(scores[1] - scores[0])
 
 
@@ -66,6 +66,6 @@ def test_what_cannot_be_compared_is_refused() -> None:
 
 
 def test_predictions_are_checked_against_a_squad_file() -> None:
-    asked = [{"id": "1", "answers": [{"text": "Paris"}]}, {"id": "2", "answers": []}]
-    right = metric.right_answers({"data": [{"paragraphs": [{"qas": asked}]}]})
+    questions = [{"id": "1", "answers": [{"text": "Paris"}]}, {"id": "2", "answers": []}]
+    right = metric.right_answers({"data": [{"paragraphs": [{"qas": questions}]}]})
     assert metric.exact({"1": "paris."}, right) == {"1": True, "2": False}

@@ -53,19 +53,21 @@ def test_each_process_records_its_own_rank(runs: Path) -> None:
 
 
 @pytest.mark.parametrize("names", SAME, ids=" ".join)
-def test_what_is_reduced_rightly_is_the_same_training(names: tuple[str, str], runs: Path) -> None:
-    found = align(*(runs / name for name in names))
-    assert found.verdict.word == "same", page.headline(found.to_dict())
+def test_correctly_reduced_gradients_are_the_same_training(
+    names: tuple[str, str], runs: Path
+) -> None:
+    alignment = align(*(runs / name for name in names))
+    assert alignment.verdict.word == "same", page.headline(alignment.to_dict())
 
 
 @pytest.mark.parametrize("turned", [False, True], ids=["B", "A"])
 @pytest.mark.parametrize("names", PARTED, ids=" ".join)
-def test_what_ranks_do_is_named(names: tuple[str, str], turned: bool, runs: Path) -> None:
+def test_what_ranks_do_wrong_is_named(names: tuple[str, str], turned: bool, runs: Path) -> None:
     """In the run that does it, whichever comes first."""
-    found = align(*(runs / name for name in (reversed(names) if turned else names)))
+    alignment = align(*(runs / name for name in (reversed(names) if turned else names)))
     topic, says = PARTED[names]
-    assert found.verdict.word == "different"
-    assert found.verdict.first is not None
-    assert (found.verdict.first.step, found.verdict.first.topic) == (0, topic)
-    assert says.format("BA"[turned]) in page.headline(found.to_dict())
-    assert "the reverse" not in page.headline(found.to_dict())
+    assert alignment.verdict.word == "different"
+    assert alignment.verdict.first is not None
+    assert (alignment.verdict.first.step, alignment.verdict.first.topic) == (0, topic)
+    assert says.format("BA"[turned]) in page.headline(alignment.to_dict())
+    assert "the reverse" not in page.headline(alignment.to_dict())

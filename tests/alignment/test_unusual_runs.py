@@ -53,18 +53,18 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_right_run_is_not_blamed(name: str, runs: Path) -> None:
     """Alone, and beside itself with one weight moved by an ulp."""
-    found = align(runs / name, runs / f"{name}+")
+    alignment = align(runs / name, runs / f"{name}+")
     word, reason = RIGHT[name]
-    assert found.verdict.word == word, page.headline(found.to_dict())
-    assert reason in page.headline(found.to_dict())
-    for local in found.local:
+    assert alignment.verdict.word == word, page.headline(alignment.to_dict())
+    assert reason in page.headline(alignment.to_dict())
+    for local in alignment.local:
         assert decide_alone(local).word == word
-    assert page.markdown(found.to_dict(), "zh")
+    assert page.markdown(alignment.to_dict(), "zh")
 
 
 @pytest.mark.parametrize("names", PAIRS, ids=" ".join)
 def test_two_runs(names: tuple[str, str], runs: Path) -> None:
-    found = align(*(runs / name for name in names))
+    alignment = align(*(runs / name for name in names))
     word, says = PAIRS[names]
-    assert found.verdict.word == word, page.headline(found.to_dict())
-    assert says in page.headline(found.to_dict())
+    assert alignment.verdict.word == word, page.headline(alignment.to_dict())
+    assert says in page.headline(alignment.to_dict())

@@ -27,10 +27,10 @@ def test_an_op_beyond_its_bound_rules_out_the_verdict_same() -> None:
     pair = Matched({"soft": "soft"}, {}, (), ())
     right = LocalTruth((RIGHT,), (), ())
     assert decide((), (right, right), NONE, pair, CURVE).word == "same"
-    for one in (beyond, narrow, small):
-        found = decide((), (right, LocalTruth((one,), (), ())), NONE, pair, CURVE)
-        assert found.word == "undecidable"
-        assert [reason.word for reason in found.reasons] == ["beyond"]
+    for judgement in (beyond, narrow, small):
+        verdict = decide((), (right, LocalTruth((judgement,), (), ())), NONE, pair, CURVE)
+        assert verdict.word == "undecidable"
+        assert [reason.word for reason in verdict.reasons] == ["beyond"]
 
 
 @pytest.mark.parametrize("name", [name for name, op in registry.ops().items() if op.definition])

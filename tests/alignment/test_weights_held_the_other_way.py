@@ -27,8 +27,11 @@ def test_a_square_weight_is_recognised_by_its_values() -> None:
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("turned")
     for framework, moved in (("torch", ["null"]), ("paddle", ["null", "3"])):
-        told = [f'sgd:{framework}_{one}:{{"steps": [0, 1], "perturb": {one}}}' for one in moved]
-        answer(run_script(framework, folder, "tiny_training.py", framework, "2", *told))
+        trainings = [
+            f'sgd:{framework}_{perturb}:{{"steps": [0, 1], "perturb": {perturb}}}'
+            for perturb in moved
+        ]
+        answer(run_script(framework, folder, "tiny_training.py", framework, "2", *trainings))
     return folder
 
 
@@ -38,5 +41,5 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("perturb", ["null", "3"])
 def test_torch_and_paddle_are_one_training(perturb: str, runs: Path) -> None:
     """With a square weight, and with one weight of it moved by an ulp."""
-    found = align(runs / "torch_null", runs / f"paddle_{perturb}", steps=[0])
-    assert found.verdict.word == "undecidable", page.headline(found.to_dict())
+    alignment = align(runs / "torch_null", runs / f"paddle_{perturb}", steps=[0])
+    assert alignment.verdict.word == "undecidable", page.headline(alignment.to_dict())

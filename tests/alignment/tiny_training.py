@@ -53,14 +53,14 @@ def torch_training(kind):
 
     torch.set_num_threads(1)
     model = of_module(torch.nn, torch.nn.Module, torch.nn.Linear, torch)
-    given = weights()
+    start = weights()
     with torch.no_grad():
-        model.embed.weight.copy_(torch.from_numpy(given["embed"]))
+        model.embed.weight.copy_(torch.from_numpy(start["embed"]))
         for name in ("mix", "head"):
-            getattr(model, name).weight.copy_(torch.from_numpy(given[name + ".weight"].T.copy()))
-            getattr(model, name).bias.copy_(torch.from_numpy(given[name + ".bias"]))
-        model.norm.weight.copy_(torch.from_numpy(given["norm.weight"]))
-        model.norm.bias.copy_(torch.from_numpy(given["norm.bias"]))
+            getattr(model, name).weight.copy_(torch.from_numpy(start[name + ".weight"].T.copy()))
+            getattr(model, name).bias.copy_(torch.from_numpy(start[name + ".bias"]))
+        model.norm.weight.copy_(torch.from_numpy(start["norm.weight"]))
+        model.norm.bias.copy_(torch.from_numpy(start["norm.bias"]))
     model.head.bias.requires_grad_(False)
     free = [p for p in model.parameters() if p.requires_grad]
     optimizer = {
@@ -85,14 +85,14 @@ def oneflow_training(kind):
     import oneflow as flow
 
     model = of_module(flow.nn, flow.nn.Module, flow.nn.Linear, flow)
-    given = weights()
+    start = weights()
     with flow.no_grad():
-        model.embed.weight.copy_(flow.tensor(given["embed"]))
+        model.embed.weight.copy_(flow.tensor(start["embed"]))
         for name in ("mix", "head"):
-            getattr(model, name).weight.copy_(flow.tensor(given[name + ".weight"].T.copy()))
-            getattr(model, name).bias.copy_(flow.tensor(given[name + ".bias"]))
-        model.norm.weight.copy_(flow.tensor(given["norm.weight"]))
-        model.norm.bias.copy_(flow.tensor(given["norm.bias"]))
+            getattr(model, name).weight.copy_(flow.tensor(start[name + ".weight"].T.copy()))
+            getattr(model, name).bias.copy_(flow.tensor(start[name + ".bias"]))
+        model.norm.weight.copy_(flow.tensor(start["norm.weight"]))
+        model.norm.bias.copy_(flow.tensor(start["norm.bias"]))
     model.head.bias.requires_grad = False
     free = [p for p in model.parameters() if p.requires_grad]
     optimizer = {
@@ -120,11 +120,11 @@ def paddle_training(kind):
     import paddle
 
     model = of_module(paddle.nn, paddle.nn.Layer, paddle.nn.Linear, paddle)
-    given = weights()
-    model.embed.weight.set_value(given["embed"])
+    start = weights()
+    model.embed.weight.set_value(start["embed"])
     for name in ("mix", "head", "norm"):
-        getattr(model, name).weight.set_value(given[name + ".weight"])
-        getattr(model, name).bias.set_value(given[name + ".bias"])
+        getattr(model, name).weight.set_value(start[name + ".weight"])
+        getattr(model, name).bias.set_value(start[name + ".bias"])
     model.head.bias.stop_gradient = True
     free = [p for p in model.parameters() if not p.stop_gradient]
     clip = paddle.nn.ClipGradByGlobalNorm(0.5)
@@ -168,13 +168,13 @@ def mindspore_training(kind):
             hidden = self.mix(self.act(self.mix(hidden))) + hidden
             return self.head(self.norm(hidden))
 
-    model, given = Tiny(), weights()
-    model.embed.embedding_table.set_data(Tensor(given["embed"]))
+    model, start = Tiny(), weights()
+    model.embed.embedding_table.set_data(Tensor(start["embed"]))
     for name in ("mix", "head"):
-        getattr(model, name).weight.set_data(Tensor(given[name + ".weight"].T.copy()))
-        getattr(model, name).bias.set_data(Tensor(given[name + ".bias"]))
-    model.norm.gamma.set_data(Tensor(given["norm.weight"]))
-    model.norm.beta.set_data(Tensor(given["norm.bias"]))
+        getattr(model, name).weight.set_data(Tensor(start[name + ".weight"].T.copy()))
+        getattr(model, name).bias.set_data(Tensor(start[name + ".bias"]))
+    model.norm.gamma.set_data(Tensor(start["norm.weight"]))
+    model.norm.beta.set_data(Tensor(start["norm.bias"]))
     model.head.bias.requires_grad = False
     free = model.trainable_params()
     optimizer = {
@@ -231,5 +231,5 @@ def train(framework, steps, kind, folder="", options="{}"):
 
 if __name__ == "__main__":
     framework, steps, *trainings = sys.argv[1:]
-    told = [train(framework, int(steps), *one.split(":", 2)) for one in trainings]
-    print(json.dumps(told))
+    outcomes = [train(framework, int(steps), *training.split(":", 2)) for training in trainings]
+    print(json.dumps(outcomes))

@@ -71,12 +71,12 @@ def train(model, folder=None, count=3, update=None, options=None, optimizer=None
     return {"losses": losses, "hash": hash_of(model)}
 
 
-def both(folder, make, **asked):
-    found = []
+def both(folder, make, **settings):
+    runs = []
     for place in (None, folder):
         torch.manual_seed(0)
-        found.append(train(make(), place, **asked))
-    return {"same": found[0] == found[1], "distinct": len(set(found[0]["losses"]))}
+        runs.append(train(make(), place, **settings))
+    return {"same": runs[0] == runs[1], "distinct": len(set(runs[0]["losses"]))}
 
 
 def plain(folder):
@@ -160,8 +160,8 @@ def nested(folder):
 
         def forward(self, x):
             y = self.first(x)
-            found = self.inner((y, {"x": y}), 2.0, more=y)
-            return self.last(found["a"] + found["b"][0])
+            outputs = self.inner((y, {"x": y}), 2.0, more=y)
+            return self.last(outputs["a"] + outputs["b"][0])
 
     return both(folder, Outer)
 
@@ -279,7 +279,7 @@ def watched(folder):
         torch.manual_seed(0)
         model = Net()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        loss_of, found = torch.nn.functional.cross_entropy, []
+        loss_of, values = torch.nn.functional.cross_entropy, []
         with Capture(place, model, optimizer, steps=[1]) if place else open(os.devnull) as capture:
             if place:
                 loss_of = capture.watch("loss", loss_of)
@@ -292,12 +292,12 @@ def watched(folder):
                 loss = loss_of(norm(model(x)), y, label_smoothing=0.1)
                 loss.backward()
                 optimizer.step()
-                found.append(loss.item().hex())
+                values.append(loss.item().hex())
                 if place:
                     capture.step(loss)
         if place:
             assert norm(torch.ones(1, 2)).shape == (1, 2)
-        return found
+        return values
 
     return {"same": losses(None) == losses(folder)}
 
@@ -321,7 +321,7 @@ def raised(folder):
         "forwards": sum("forward" in vars(layer) for layer in model.modules()),
         "hooks": len(optimizer._optimizer_step_pre_hooks)
         + len(optimizer._optimizer_step_post_hooks)
-        + sum(len(found or ()) for found in hooks),
+        + sum(len(own or ()) for own in hooks),
     }
 
 
@@ -369,10 +369,10 @@ def full_disk(folder):
 
 
 def refused(folder):
-    """What bad arguments are answered with."""
+    """The messages that refuse bad arguments."""
     answers = {}
     net = Net()
-    for name, asked in {
+    for name, arguments in {
         "model": ((folder, object()), {}),
         "steps": ((folder, net), {"steps": [-1]}),
         "only": ((folder, net), {"only": "nothing"}),
@@ -380,13 +380,13 @@ def refused(folder):
         "perturb": ((folder, torch.nn.ReLU()), {"perturb": 1}),
     }.items():
         try:
-            Capture(*asked[0], **asked[1]).__enter__()
+            Capture(*arguments[0], **arguments[1]).__enter__()
         except (TypeError, ValueError) as error:
             answers[name] = str(error)
     with Capture(folder, net, steps=[]) as capture:
-        for name, asked in {"taken": ("first", abs), "uncallable": ("x", 3)}.items():
+        for name, arguments in {"taken": ("first", abs), "uncallable": ("x", 3)}.items():
             try:
-                capture.watch(*asked)
+                capture.watch(*arguments)
             except (TypeError, ValueError) as error:
                 answers[name] = str(error)
         for name, loss in {"loss": torch.ones(2), "loss_word": "x"}.items():

@@ -20,25 +20,25 @@ def questions() -> dict[tuple[str, str], Inputs]:
     spread = np.exp(rng.uniform(-300, 300, 40))
     subnormal = rng.standard_normal(12) * 1e-310, rng.standard_normal(8) * 1e-41
     x = np.concatenate([rng.standard_normal(40), *subnormal, spread, np.zeros(20)])
-    found = {}
+    arrays = {}
     with np.errstate(all="ignore"):
         for dtype in ("float32", "float64"):
             a, b = x.astype(dtype), rng.permutation(x).astype(dtype)
             rows, columns, square = a.reshape(6, 20), b.reshape(20, 6), np.outer(a[:6], b[:6])
             square = square.astype(dtype)
-            line, other = rng.permutation(a)[:20], b[:20]
-            found["matmul", dtype] = {"a": rows, "b": columns, "dc": square}
-            found["linear", dtype] = {
+            line, bias = rng.permutation(a)[:20], b[:20]
+            arrays["matmul", dtype] = {"a": rows, "b": columns, "dc": square}
+            arrays["linear", dtype] = {
                 "x": rows, "weight": b.reshape(6, 20), "bias": line[:6], "dy": square,
             }  # fmt: skip
-            found["layernorm", dtype] = {
-                "x": rows, "weight": line, "bias": other, "dy": b.reshape(6, 20),
+            arrays["layernorm", dtype] = {
+                "x": rows, "weight": line, "bias": bias, "dy": b.reshape(6, 20),
             }  # fmt: skip
-            found["elementwise", dtype] = {"x": a, "dy": b}
-    return found
+            arrays["elementwise", dtype] = {"x": a, "dy": b}
+    return arrays
 
 
-def digests(asked: dict[tuple[str, str], Inputs], dtype: str) -> list[str]:
+def digests(arrays: dict[tuple[str, str], Inputs], dtype: str) -> list[str]:
     """What every op answers: enclosures, certified roundings, bounds, conditions, plain."""
     from refkernels import registry
     from refkernels.arithmetic.formats import BINARY32
@@ -47,8 +47,8 @@ def digests(asked: dict[tuple[str, str], Inputs], dtype: str) -> list[str]:
     lines = []
     for name, op in registry.ops().items():
         for direction in op.directions:
-            given, params = _question(op, direction, dtype, asked)
-            inputs = {one: given[one] for one in op.takes(direction) if one in given}
+            taken, params = _question(op, direction, dtype, arrays)
+            inputs = {key: taken[key] for key in op.takes(direction) if key in taken}
             question = (direction, inputs, params)
             exact = op.evaluate(*question)
             rounded = op.evaluate(*question, ("rounding", dtype))
@@ -59,19 +59,19 @@ def digests(asked: dict[tuple[str, str], Inputs], dtype: str) -> list[str]:
                 op, direction, output, plain[output], exact[output], bound=bound[output],
                 inputs=inputs, params=params,
             )  # fmt: skip
-            told = [_bits(part) for part in (exact, rounded, bound, plain, condition)]
-            digest = hashlib.sha256(repr([*told, record]).encode()).hexdigest()[:16]
+            parts = [_bits(part) for part in (exact, rounded, bound, plain, condition)]
+            digest = hashlib.sha256(repr([*parts, record]).encode()).hexdigest()[:16]
             lines.append(f"{name} {direction} {dtype} {digest}")
     return lines
 
 
-def _question(op: Any, direction: Any, dtype: str, asked: Any) -> tuple[Inputs, dict[str, Any]]:
+def _question(op: Any, direction: Any, dtype: str, arrays: Any) -> tuple[Inputs, dict[str, Any]]:
     """Hard numbers where the op takes any; a case of its own where it has labels, states, axes."""
     if op.elementwise and op.inputs == ("x",):
-        return asked["elementwise", dtype], {}
-    if (op.name, dtype) in asked:
-        return asked[op.name, dtype], {}
-    cases = (one for one in op.cases() if dtype in one.dtypes and direction in one.directions)
+        return arrays["elementwise", dtype], {}
+    if (op.name, dtype) in arrays:
+        return arrays[op.name, dtype], {}
+    cases = (case for case in op.cases() if dtype in case.dtypes and direction in case.directions)
     return next(cases).build(dtype)
 
 

@@ -49,9 +49,9 @@ class SpeaksDLPack(Speaks):
 @pytest.mark.parametrize("kind", [SpeaksArray, SpeaksDLPack])
 def test_other_libraries_arrays_are_taken(kind: type) -> None:
     source = np.arange(3, dtype=np.float32)
-    found = as_float_array(kind(source), "x")
-    assert found.dtype == np.float32
-    np.testing.assert_array_equal(found, source)
+    array = as_float_array(kind(source), "x")
+    assert array.dtype == np.float32
+    np.testing.assert_array_equal(array, source)
 
 
 def test_numbers_and_lists_become_float64() -> None:
@@ -63,9 +63,9 @@ def test_numbers_and_lists_become_float64() -> None:
 
 def test_foreign_byte_order_is_converted() -> None:
     swapped = np.array([1.0, 2.0], dtype=">f4")
-    found = as_float_array(swapped, "x")
-    assert found.dtype.isnative
-    assert found.tolist() == [1.0, 2.0]
+    array = as_float_array(swapped, "x")
+    assert array.dtype.isnative
+    assert array.tolist() == [1.0, 2.0]
 
 
 @pytest.mark.parametrize(
@@ -144,20 +144,20 @@ def test_a_list_keeps_every_number_it_holds(value: Any) -> None:
         return [n for each in part for n in numbers(each)] if isinstance(part, list) else [part]
 
     try:
-        found = as_float_array(value, "x")
+        array = as_float_array(value, "x")
     except ValueError as refusal:
         assert "x" in str(refusal)  # noqa: PT017
         return
-    assert found.dtype == np.float64
-    kept = zip(found.reshape(-1).tolist(), numbers(value), strict=True)
-    assert all(mine == given or given != given for mine, given in kept)
+    assert array.dtype == np.float64
+    kept = zip(array.reshape(-1).tolist(), numbers(value), strict=True)
+    assert all(mine == number or number != number for mine, number in kept)
 
 
 def test_lists_of_several_dtypes_become_float64_without_rounding() -> None:
     mixed = [ml_dtypes.bfloat16(1.5), np.float16(0.1), np.float32(0.1), 0.1, 3, np.int8(4)]
-    found = as_float_array(mixed, "x")
-    assert found.dtype == np.float64
-    assert found.tolist() == [float(value) for value in mixed]
+    array = as_float_array(mixed, "x")
+    assert array.dtype == np.float64
+    assert array.tolist() == [float(value) for value in mixed]
     assert as_float_array([np.float32(0.1)] * 2, "x").dtype == np.float32
 
 
@@ -187,9 +187,9 @@ def test_whatever_an_object_raises_itself_it_is_a_type_error(monkeypatch: Any) -
 
 @pytest.mark.parametrize("value", [1, 1e-5, np.float32(1e-5), np.int64(3), ml_dtypes.bfloat16(2)])
 def test_real_numbers_become_the_float_that_equals_them(value: Any) -> None:
-    found = as_real(value, "eps")
-    assert type(found) is float
-    assert found == value
+    number = as_real(value, "eps")
+    assert type(number) is float
+    assert number == value
 
 
 @pytest.mark.parametrize(

@@ -101,13 +101,13 @@ def test_without_the_check_it_would_not(other_blas, monkeypatch):
 
 def test_a_bound_of_a_product_is_no_smaller_on_another_blas(other_blas, monkeypatch):
     left, right = uneven(np.random.default_rng(7), (), 4, 6, 8)
-    found = []
+    errors = []
     for multiply in (other_blas, np.matmul):
         monkeypatch.setattr(blas, "multiply", multiply)
         blas.conventional.cache_clear()
         xp = Bound("float32")
-        found.append(xp.matmul(xp.array(left), xp.array(right)).error)
-    np.testing.assert_allclose(found[0], found[1], rtol=2.0**-48)  # K = 6 terms, in other orders
+        errors.append(xp.matmul(xp.array(left), xp.array(right)).error)
+    np.testing.assert_allclose(errors[0], errors[1], rtol=2.0**-48)  # K = 6 terms, in other orders
 
 
 @pytest.mark.parametrize(
@@ -144,8 +144,8 @@ ROOMS = (
 def test_what_is_certified_multiplies_matrices_by_blas_product_alone():
     files = [path for room in ROOMS for path in (PACKAGE / room).rglob("*.py")]
     assert len(files) > 60
-    found = {str(path.relative_to(PACKAGE)) for path in files if any(products_in(path))}
-    assert found == {"arithmetic/blas.py", str(EXACT_OBJECTS)}
+    multiplying = {str(path.relative_to(PACKAGE)) for path in files if any(products_in(path))}
+    assert multiplying == {"arithmetic/blas.py", str(EXACT_OBJECTS)}
 
 
 def threads():
@@ -197,12 +197,12 @@ def test_threads_share_the_limit_and_the_last_one_out_lifts_it():
 
     def meanwhile():
         with ThreadPoolExecutor(1) as pool:
-            other = pool.submit(stay)
+            future = pool.submit(stay)
             assert inside.wait(10)
             with blas.on_one_thread():
                 assert threads() == 1
             assert threads() == 1  # the other is still inside
             leave.set()
-            assert other.result() == 1
+            assert future.result() == 1
 
     on_threads(2, meanwhile)

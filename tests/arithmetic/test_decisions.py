@@ -55,23 +55,32 @@ def beside_boundaries(format: formats.Format, n: int, seed: int) -> Enclosure:
 
 @each_format
 def test_the_quick_answers_are_those_of_the_exact_arithmetic(format: formats.Format) -> None:
-    one = beside_boundaries(format, 150_001, seed=5)
-    values, widths = np.empty(one.size), np.empty(one.size)
-    undecided = np.empty(one.size, np.bool_)
+    enclosure = beside_boundaries(format, 150_001, seed=5)
+    values, widths = np.empty(enclosure.size), np.empty(enclosure.size)
+    undecided = np.empty(enclosure.size, np.bool_)
     limits = (format.p, format.emin, format.emax)
-    one_by_one(one.hi, one.lo, one.radius, one.scale, *limits, values, undecided, widths)
-    rounded, certified = one.round(format)
+    one_by_one(
+        enclosure.hi,
+        enclosure.lo,
+        enclosure.radius,
+        enclosure.scale,
+        *limits,
+        values,
+        undecided,
+        widths,
+    )
+    rounded, certified = enclosure.round(format)
     assert 0.2 < certified.mean() < 0.8
     np.testing.assert_array_equal(certified, ~undecided)
-    np.testing.assert_array_equal(one.undecided(format), undecided)
+    np.testing.assert_array_equal(enclosure.undecided(format), undecided)
     with np.errstate(over="ignore", invalid="ignore"):
         wide = np.asarray(rounded, dtype=np.float64)
     np.testing.assert_array_equal(wide, values)
     number = ~np.isnan(values)
     np.testing.assert_array_equal(np.signbit(wide)[number], np.signbit(values)[number])
-    np.testing.assert_array_equal(one.uncertainty(format), widths)
+    np.testing.assert_array_equal(enclosure.uncertainty(format), widths)
     for limit in (2.0**-30, 0.01, 0.5, 1.0, 1e6):
-        np.testing.assert_array_equal(one.wider_than(limit, format), ~(widths <= limit))
+        np.testing.assert_array_equal(enclosure.wider_than(limit, format), ~(widths <= limit))
 
 
 @pytest.fixture
@@ -83,12 +92,16 @@ def threads() -> Iterator[None]:
 
 @pytest.mark.usefixtures("threads")
 def test_answers_do_not_depend_on_the_threads() -> None:
-    one = beside_boundaries(formats.BINARY32, 5 * blocks.BLOCK + 7, seed=6)
+    enclosure = beside_boundaries(formats.BINARY32, 5 * blocks.BLOCK + 7, seed=6)
     answers = []
     for number in (1, numba.config.NUMBA_NUM_THREADS):
         numba.set_num_threads(number)
         answers.append(
-            (one.undecided("float32"), *one.round("float32"), one.uncertainty("float32"))
+            (
+                enclosure.undecided("float32"),
+                *enclosure.round("float32"),
+                enclosure.uncertainty("float32"),
+            )
         )
     for alone, together in zip(*answers, strict=True):
         assert alone.tobytes() == together.tobytes()

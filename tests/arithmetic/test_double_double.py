@@ -36,10 +36,10 @@ def exact(pair: Pair) -> Fraction:
     return Fraction(pair[0]) + Fraction(pair[1])
 
 
-def holds(found: Pair, wanted: Fraction, error: float) -> None:
-    high, low = found
+def holds(answer: Pair, wanted: Fraction, error: float) -> None:
+    high, low = answer
     assert high + low == high
-    assert abs(exact(found) - wanted) <= Fraction(error) * abs(wanted)
+    assert abs(exact(answer) - wanted) <= Fraction(error) * abs(wanted)
 
 
 @given(pairs(), pairs(), st.sampled_from([1, -1]), st.booleans())

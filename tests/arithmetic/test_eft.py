@@ -79,14 +79,14 @@ def test_fma_rounds_once(case: tuple[type, Any, Any], data: st.DataObject) -> No
     product = kind(a * b)
     c = data.draw(st.sampled_from([-product, product, kind(1), kind(0), a]))
     exact = Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))
-    found = fma(a, b, c)
+    answer = fma(a, b, c)
     if kind is np.float64:
         wanted = float(exact)
     else:
         from refkernels.arithmetic.exact import from_fractions
 
         wanted = float(from_fractions([exact], ()).round("float32")[0])
-    assert float(found) == wanted
+    assert float(answer) == wanted
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])

@@ -58,18 +58,18 @@ def enclosures(draw: st.DrawFn) -> tuple[Enclosure, formats.Format, Fraction]:
     where = Fraction(draw(st.sampled_from([-1.0, 1.0, 0.0]) | st.floats(-1, 1))) * INSIDE
     middle = (Fraction(hi) + Fraction(lo)) * int(sign)
     point = (middle + where * Fraction(radius)) * Fraction(2) ** power
-    one = Enclosure(np.array([sign * hi]), np.array([sign * lo]), np.array([radius]), power)
-    return one, format, point
+    enclosure = Enclosure(np.array([sign * hi]), np.array([sign * lo]), np.array([radius]), power)
+    return enclosure, format, point
 
 
 @given(enclosures())
 def test_a_certified_rounding_is_that_of_every_point(
     case: tuple[Enclosure, formats.Format, Fraction],
 ) -> None:
-    one, format, point = case
-    assert one.contains((0,), point)
-    value, certified = one.round(format)
-    assert certified[0] or one.radius[0] > 0.0
+    enclosure, format, point = case
+    assert enclosure.contains((0,), point)
+    value, certified = enclosure.round(format)
+    assert certified[0] or enclosure.radius[0] > 0.0
     if certified[0]:
         assert float(value[0]) == nearest(point, format)
         if point != 0:
@@ -79,12 +79,12 @@ def test_a_certified_rounding_is_that_of_every_point(
 @given(enclosures())
 def test_what_is_clear_is_certified(case: tuple[Enclosure, formats.Format, Fraction]) -> None:
     """Both ends on the same side of every boundary, with a little room: certified."""
-    one, format, _ = case
-    lower, upper = one.lower_upper((0,))
+    enclosure, format, _ = case
+    lower, upper = enclosure.lower_upper((0,))
     room = abs(upper - lower) * Fraction(1, 2**40) + abs(lower) * Fraction(1, 2**100)
     low, high = lower - room, upper + room
     if low * high > 0 and nearest(low, format) == nearest(high, format):
-        assert one.round(format)[1][0]
+        assert enclosure.round(format)[1][0]
 
 
 def smallest_ulp(nearest_zero: Fraction, format: formats.Format) -> Fraction:
@@ -105,21 +105,21 @@ def test_uncertainty_is_the_radius_in_the_smallest_ulp(
     case: tuple[Enclosure, formats.Format, Fraction],
 ) -> None:
     """The end towards zero is rounded outwards: by at most 2^-104 of hi and 2^-51 of the radius."""
-    one, format, _ = case
-    power = Fraction(2) ** int(one.scale[0])
-    radius = Fraction(float(one.radius[0])) * power
-    hi, lo = Fraction(float(one.hi[0])) * power, Fraction(float(one.lo[0])) * power
+    enclosure, format, _ = case
+    power = Fraction(2) ** int(enclosure.scale[0])
+    radius = Fraction(float(enclosure.radius[0])) * power
+    hi, lo = Fraction(float(enclosure.hi[0])) * power, Fraction(float(enclosure.lo[0])) * power
     inner = abs(hi + lo) - radius
     room = abs(hi) / 2**104 + radius / 2**51
-    found = float(one.uncertainty(format)[0])
+    uncertainty = float(enclosure.uncertainty(format)[0])
     least = radius / smallest_ulp(inner, format)
     most = radius / smallest_ulp(inner - room, format)
     underflow = Fraction(1, 2**1074)
-    assert math.isinf(found) or Fraction(found) >= least - underflow
-    if math.isinf(found):
+    assert math.isinf(uncertainty) or Fraction(uncertainty) >= least - underflow
+    if math.isinf(uncertainty):
         assert most >= Fraction(2) ** 1024
     else:
-        assert Fraction(found) <= most + underflow
+        assert Fraction(uncertainty) <= most + underflow
 
 
 @given(st.sampled_from(FORMATS), st.integers(0, 2**53), st.integers(-40, 3), st.booleans())
@@ -131,8 +131,8 @@ def test_an_end_that_is_a_boundary_is_outside(
     side = math.ldexp(1.0 if above else -1.0, power - 60)
     if format.p == 53 or hi + side != hi:
         return
-    one = Enclosure(np.array([hi, -hi]), np.array([side, -side]), abs(side))
-    value, certified = one.round(format)
+    enclosure = Enclosure(np.array([hi, -hi]), np.array([side, -side]), abs(side))
+    value, certified = enclosure.round(format)
     beside = nearest(Fraction(hi) + Fraction(side), format)
     assert certified.all()
     assert value.tolist() == [beside, -beside]
@@ -140,38 +140,38 @@ def test_an_end_that_is_a_boundary_is_outside(
 
 def test_an_interval_with_zero_at_its_end_has_a_certified_sign() -> None:
     tiny, wider = 2.0**-1000, math.nextafter(2.0**-1000, 1.0)
-    one = Enclosure([tiny, -tiny, tiny, -tiny], 0.0, [tiny, tiny, wider, wider])
-    values, certified = one.round("float32")
+    enclosure = Enclosure([tiny, -tiny, tiny, -tiny], 0.0, [tiny, tiny, wider, wider])
+    values, certified = enclosure.round("float32")
     assert certified.tolist() == [True, True, False, False]
     assert np.signbit(values).tolist() == [False, True, False, True]
-    assert one.exact_zero.tolist() == [False] * 4
-    assert not one.contains(0, 0)
+    assert enclosure.exact_zero.tolist() == [False] * 4
+    assert not enclosure.contains(0, 0)
 
 
 def test_a_value_beyond_every_scale_overflows_every_format() -> None:
-    one = Enclosure([np.inf, -np.inf], 0.0, np.inf)
+    enclosure = Enclosure([np.inf, -np.inf], 0.0, np.inf)
     for format in FORMATS:
-        values, certified = one.round(format)
+        values, certified = enclosure.round(format)
         assert certified.all()
         assert np.asarray(values, float).tolist() == [math.inf, -math.inf]
-        assert (one.uncertainty(format) == 0.0).all()
+        assert (enclosure.uncertainty(format) == 0.0).all()
 
 
-def test_specials_pass_through() -> None:
-    one = Enclosure(np.array([np.nan, np.inf, -np.inf, -0.0]))
-    value, certified = one.round("float16")
+def test_special_values_pass_through() -> None:
+    enclosure = Enclosure(np.array([np.nan, np.inf, -np.inf, -0.0]))
+    value, certified = enclosure.round("float16")
     np.testing.assert_array_equal(value, np.array([np.nan, np.inf, -np.inf, 0.0], np.float16))
     assert np.signbit(value[3])
     assert certified.all()
-    assert one.exact_zero.tolist() == [False, False, False, True]
-    assert (one.uncertainty("float64") == 0).all()
+    assert enclosure.exact_zero.tolist() == [False, False, False, True]
+    assert (enclosure.uncertainty("float64") == 0).all()
 
 
 def test_an_unknown_value_is_never_certified() -> None:
-    one = Enclosure(np.array([1.0, 0.0]), 0.0, np.array([np.inf, np.inf]))
+    enclosure = Enclosure(np.array([1.0, 0.0]), 0.0, np.array([np.inf, np.inf]))
     for format in FORMATS:
-        assert not one.round(format)[1].any()
-        assert np.isinf(one.uncertainty(format)).all()
+        assert not enclosure.round(format)[1].any()
+        assert np.isinf(enclosure.uncertainty(format)).all()
 
 
 @pytest.mark.parametrize("radius", [-1.0, np.nan])
@@ -210,10 +210,12 @@ def test_an_array_of_any_format_is_the_value_rounded_once(seed: int) -> None:
     hi = (1.0 + rng.integers(0, 2**11, 40) * 2.0**-11) * np.ldexp(1.0, rng.integers(-20, 20, 40))
     hi = hi * (1.0 + np.ldexp(rng.choice([-1.0, 0.0, 1.0], 40), rng.integers(-52, -24, 40)))
     lo = np.ldexp(hi, -60) * rng.choice([-1.0, 0.0, 1.0], 40)
-    one = Enclosure(hi, lo)
+    enclosure = Enclosure(hi, lo)
     for format in (formats.BFLOAT16, formats.BINARY16, formats.BINARY32, formats.BINARY64):
         with np.errstate(over="ignore"):
-            np.testing.assert_array_equal(np.asarray(one, format.dtype), one.round(format)[0])
+            np.testing.assert_array_equal(
+                np.asarray(enclosure, format.dtype), enclosure.round(format)[0]
+            )
 
 
 def test_a_shape_that_does_not_broadcast_is_refused() -> None:
@@ -228,31 +230,36 @@ LOOKING = (
 
 def test_no_function_of_numpy_loses_the_radius() -> None:
     """Every function and ufunc of NumPy's that dispatches, given Enclosures in several ways."""
-    one, tried = Enclosure(np.array([1.0, 2.0]), 0.0, 0.25), 0
+    enclosure, tried = Enclosure(np.array([1.0, 2.0]), 0.0, 0.25), 0
     for name, function in sorted(vars(np).items()):
         dispatched = isinstance(function, np.ufunc) or hasattr(function, "_implementation")
         if not dispatched or name.startswith("save"):  # to a file, which comes first
             continue
-        for arguments in ((one,), (one, one), (one, 1), (one, [0, 1])):
+        for arguments in (
+            (enclosure,),
+            (enclosure, enclosure),
+            (enclosure, 1),
+            (enclosure, [0, 1]),
+        ):
             tried += 1
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 try:
-                    told = function(*arguments)
+                    answer = function(*arguments)
                 except (TypeError, np.exceptions.AxisError):  # np.size knows one axis
                     continue
-            assert name in LOOKING, (name, arguments, told)
+            assert name in LOOKING, (name, arguments, answer)
     assert tried > 1000
     for name in ("add", "dot", "append"):
         with pytest.raises(TypeError, match="does not know the radius"):
-            getattr(np, name)(np.ones(2), one)
-    assert (np.shape(one), np.ndim(one), np.size(one)) == ((2,), 1, 2)
+            getattr(np, name)(np.ones(2), enclosure)
+    assert (np.shape(enclosure), np.ndim(enclosure), np.size(enclosure)) == ((2,), 1, 2)
     for lost in (np.concatenate, np.stack, np.mean, np.sum, np.sin):
-        argument = [one, one] if lost in (np.concatenate, np.stack) else one
+        argument = [enclosure, enclosure] if lost in (np.concatenate, np.stack) else enclosure
         with pytest.raises(TypeError, match=f"np.{lost.__name__} does not know the radius"):
             lost(argument)
     with pytest.raises(TypeError, match="An operator does not know the radius"):
-        _ = one + 1
+        _ = enclosure + 1
 
 
 @pytest.mark.parametrize("scale", [2**31, -(2**31), 2**40, -(2**62)])
@@ -264,27 +271,27 @@ def test_a_scale_beyond_the_kernels_exponents_is_refused(scale: int) -> None:
 @pytest.mark.parametrize("format", FORMATS)
 def test_the_widest_scales_round_beyond_every_format(format: str) -> None:
     most = 2**31 - 2**12
-    one = Enclosure(np.array([1.0, -1.0]), 0.0, 0.5, np.array([most, -most]))
-    values, certain = one.round(format)
+    enclosure = Enclosure(np.array([1.0, -1.0]), 0.0, 0.5, np.array([most, -most]))
+    values, certain = enclosure.round(format)
     assert certain.all()
     assert values.astype(float).tolist() == [np.inf, 0.0]
     assert np.signbit(values.astype(float)).tolist() == [False, True]
 
 
 def test_it_behaves_like_an_array() -> None:
-    one = Enclosure(np.arange(6.0).reshape(2, 3), 0.0, 0.25)
-    assert one.shape == (2, 3)
-    assert (one.size, one.ndim, len(one)) == (6, 2, 2)
-    np.testing.assert_array_equal(one, np.arange(6.0).reshape(2, 3))
-    assert np.asarray(one, dtype=np.float32).dtype == np.float32
-    assert one[1, 2].shape == ()
-    assert one[:, 1:].shape == (2, 2)
-    assert one.reshape(3, 2).shape == one.reshape((3, 2)).shape == (3, 2)
-    other = one.replace(np.array([0, 5]), Enclosure(np.array([7.0, 8.0]), 0.0, 0.5))
-    assert np.asarray(other).ravel().tolist() == [7, 1, 2, 3, 4, 8]
-    assert other.radius.ravel().tolist() == [0.5, 0.25, 0.25, 0.25, 0.25, 0.5]
-    assert np.asarray(one)[0, 0] == 0.0
-    assert "shape=(2, 3)" in repr(one)
+    enclosure = Enclosure(np.arange(6.0).reshape(2, 3), 0.0, 0.25)
+    assert enclosure.shape == (2, 3)
+    assert (enclosure.size, enclosure.ndim, len(enclosure)) == (6, 2, 2)
+    np.testing.assert_array_equal(enclosure, np.arange(6.0).reshape(2, 3))
+    assert np.asarray(enclosure, dtype=np.float32).dtype == np.float32
+    assert enclosure[1, 2].shape == ()
+    assert enclosure[:, 1:].shape == (2, 2)
+    assert enclosure.reshape(3, 2).shape == enclosure.reshape((3, 2)).shape == (3, 2)
+    replaced = enclosure.replace(np.array([0, 5]), Enclosure(np.array([7.0, 8.0]), 0.0, 0.5))
+    assert np.asarray(replaced).ravel().tolist() == [7, 1, 2, 3, 4, 8]
+    assert replaced.radius.ravel().tolist() == [0.5, 0.25, 0.25, 0.25, 0.25, 0.5]
+    assert np.asarray(enclosure)[0, 0] == 0.0
+    assert "shape=(2, 3)" in repr(enclosure)
 
 
 def test_copies_do_not_alias() -> None:
@@ -294,9 +301,9 @@ def test_copies_do_not_alias() -> None:
     assert source[0] == 1
 
 
-def test_a_scaled_one_becomes_an_array_by_rounding() -> None:
-    one = from_fractions([Fraction(2) ** 2000, Fraction(3) * Fraction(2) ** -1075], (2,))
-    assert np.asarray(one).tolist() == [math.inf, 2 * 5e-324]
+def test_a_scaled_enclosure_becomes_an_array_by_rounding() -> None:
+    enclosure = from_fractions([Fraction(2) ** 2000, Fraction(3) * Fraction(2) ** -1075], (2,))
+    assert np.asarray(enclosure).tolist() == [math.inf, 2 * 5e-324]
 
 
 @pytest.mark.parametrize("power", [-120, -400, -1000])
@@ -305,13 +312,13 @@ def test_beside_a_float64_midpoint_the_interval_ends_there(power: int, sign: int
     """1 + 2^-53 ± 2^power: hi and lo have no bits for the last term, but the end is open."""
     above = Fraction(1) + Fraction(1, 2**53) + Fraction(2) ** power
     below = Fraction(1) + Fraction(1, 2**53) - Fraction(2) ** power
-    one = from_fractions([sign * above, sign * below], (2,))
-    value, certified = one.round("float64")
+    enclosure = from_fractions([sign * above, sign * below], (2,))
+    value, certified = enclosure.round("float64")
     assert value.tolist() == [sign * (1 + 2.0**-52), sign * 1.0]
     assert certified.all()
-    assert one.round("float32")[1].all()
-    assert one.contains(0, sign * above)
-    assert one.contains(1, sign * below)
+    assert enclosure.round("float32")[1].all()
+    assert enclosure.contains(0, sign * above)
+    assert enclosure.contains(1, sign * below)
 
 
 @pytest.mark.parametrize("format", ["float16", "bfloat16", "tf32", "float32"])
@@ -320,12 +327,12 @@ def test_beside_a_narrower_midpoint_lo_decides(format: str, power: int) -> None:
     target = formats.get(format)
     middle = Fraction(1) + Fraction(1, 2**target.p)
     points = [middle + Fraction(2) ** power, middle - Fraction(2) ** power, middle]
-    one = from_fractions(points, (3,))
-    value, certified = one.round(target)
+    enclosure = from_fractions(points, (3,))
+    value, certified = enclosure.round(target)
     assert value.tolist() == [1 + 2.0 ** (1 - target.p), 1.0, 1.0]
     assert certified.all()
     for index, point in enumerate(points):
-        assert one.contains(index, point)
+        assert enclosure.contains(index, point)
 
 
 def test_replace_takes_effect_whatever_the_memory_order() -> None:

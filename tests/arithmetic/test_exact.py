@@ -52,37 +52,37 @@ integers = st.one_of(
     st.one_of(st.integers(-1300, 1000), st.integers(-40, 40)),
 )
 def test_a_ball_is_contained_and_hi_is_rounded(mid: int, radius: int, exponent: int) -> None:
-    one = from_integer_balls([mid], [radius], [exponent], (1,))
+    enclosure = from_integer_balls([mid], [radius], [exponent], (1,))
     power = Fraction(2) ** exponent
     for point in inside(mid, radius):
-        assert one.contains(0, point * power)
-    hi, lo = float(one.hi[0]), float(one.lo[0])
+        assert enclosure.contains(0, point * power)
+    hi, lo = float(enclosure.hi[0]), float(enclosure.lo[0])
     assert math.isfinite(hi)
     assert hi + lo == hi
     if mid:
         slack = Fraction(1, 2**104) * abs(mid * power)
-        unit = Fraction(2) ** (int(one.scale[0]) - 1074)
-        width = Fraction(float(one.radius[0])) * Fraction(2) ** int(one.scale[0])
+        unit = Fraction(2) ** (int(enclosure.scale[0]) - 1074)
+        width = Fraction(float(enclosure.radius[0])) * Fraction(2) ** int(enclosure.scale[0])
         assert width <= radius * power * (1 + Fraction(1, 2**50)) + slack + 2 * unit
 
 
 @given(st.fractions(), st.integers(-1200, 1200))
 def test_a_fraction_is_contained_tightly(value: Fraction, power: int) -> None:
     exact = value * Fraction(2) ** power
-    one = from_fractions([exact], (1,))
-    assert one.contains(0, exact)
-    assert bool(one.exact_zero[0]) == (exact == 0)
-    width = Fraction(float(one.radius[0])) * Fraction(2) ** int(one.scale[0])
+    enclosure = from_fractions([exact], (1,))
+    assert enclosure.contains(0, exact)
+    assert bool(enclosure.exact_zero[0]) == (exact == 0)
+    width = Fraction(float(enclosure.radius[0])) * Fraction(2) ** int(enclosure.scale[0])
     assert width <= abs(exact) / 2**104
-    if int(one.scale[0]) == 0 and exact:
-        assert float(one.hi[0]) == float(exact)
+    if int(enclosure.scale[0]) == 0 and exact:
+        assert float(enclosure.hi[0]) == float(exact)
 
 
 @given(floats)
 def test_a_float_comes_back_exactly(value: float) -> None:
-    one = from_fractions([Fraction(value)], ())
-    assert float(one.radius) == 0.0
-    assert to_fraction(one.hi, one.lo, one.scale) == Fraction(value)
+    enclosure = from_fractions([Fraction(value)], ())
+    assert float(enclosure.radius) == 0.0
+    assert to_fraction(enclosure.hi, enclosure.lo, enclosure.scale) == Fraction(value)
 
 
 def test_shapes_and_empties_are_kept() -> None:
@@ -104,15 +104,15 @@ def test_shapes_and_empties_are_kept() -> None:
     ],
 )
 def test_what_underflows_is_in_the_radius(mid: int, radius: int, exponent: int) -> None:
-    one = from_integer_balls([mid], [radius], [exponent], (1,))
+    enclosure = from_integer_balls([mid], [radius], [exponent], (1,))
     for point in inside(mid, radius):
-        assert one.contains(0, point * Fraction(2) ** exponent)
+        assert enclosure.contains(0, point * Fraction(2) ** exponent)
 
 
 def test_a_lo_that_underflows_still_breaks_the_tie() -> None:
     middle = (2**24 + 1) << 2300  # halfway between two float32
-    one = from_integer_balls([middle + 1, middle - 1], [0, 0], [-2324, -2324], (2,))
-    values, certified = one.round("float32")
+    enclosure = from_integer_balls([middle + 1, middle - 1], [0, 0], [-2324, -2324], (2,))
+    values, certified = enclosure.round("float32")
     assert values.tolist() == [1.0 + 2.0**-23, 1.0]
     assert certified.all()
 
@@ -126,10 +126,10 @@ def test_a_ball_beside_a_midpoint_of_any_format_decides(
         shift = 53 - 11 - 1 if format == "tf32" else 0
         middle = (boundary >> shift | 1) << shift << (depth + 10)
         offset = 1000 if above else -1000
-        one = from_integer_balls([middle + offset], [10 * share], [-depth - 10], (1,))
-        assert one.round(format)[1][0]
+        enclosure = from_integer_balls([middle + offset], [10 * share], [-depth - 10], (1,))
+        assert enclosure.round(format)[1][0]
         right = from_fractions([Fraction(middle + offset, 2 ** (depth + 10))], (1,))
-        assert one.round(format)[0][0] == right.round(format)[0][0]
+        assert enclosure.round(format)[0][0] == right.round(format)[0][0]
 
 
 def element(ball: tuple[int, int, int]) -> Enclosure:
@@ -143,44 +143,46 @@ def element(ball: tuple[int, int, int]) -> Enclosure:
 def test_an_intersection_holds_what_both_hold_and_no_more(
     first: tuple[int, int, int], move: tuple[int, int, int]
 ) -> None:
-    one = element(first)
+    left = element(first)
     mid, radius, exponent = first
     moved = (mid << 300) + (move[0] << max(move[2], 0)), radius << (300 + move[2]), exponent - 300
-    other = element((moved[0], moved[1] or 1, moved[2]))
-    (low, high), (low2, high2) = one.lower_upper(0), other.lower_upper(0)
+    right = element((moved[0], moved[1] or 1, moved[2]))
+    (low, high), (low2, high2) = left.lower_upper(0), right.lower_upper(0)
     low, high = max(low, low2), min(high, high2)
     if low >= high:
         with pytest.raises(ArithmeticError, match="contradict"):
-            intersection(one, other)
+            intersection(left, right)
         return
-    both = intersection(one, other)
-    found = both.lower_upper(0)
+    common = intersection(left, right)
+    ends = common.lower_upper(0)
     for point in (low + (high - low) / 2**3000, (low + high) / 2, high - (high - low) / 2**3000):
-        assert both.contains(0, point)
+        assert common.contains(0, point)
     slack = (high - low) / 2**45 + max(abs(low), abs(high)) / 2**100
-    assert found[1] - found[0] <= (high - low) + slack
+    assert ends[1] - ends[0] <= (high - low) + slack
 
 
 def test_an_intersection_keeps_the_side() -> None:
     """(x, x + 2^-900) and x ± 2^-3000, exactly or not, leave a number above x."""
     beside = Enclosure([1.5, 0.5], [2.0**-900, 0.0], [2.0**-900, 0.5])
     around = from_integer_balls([3 << 2999, 0], [1, 1], [-3000, -3000], (2,))
-    for both in (intersection(beside, around), intersection(around, beside)):
-        assert both.contains(0, Fraction(3, 2) + Fraction(1, 2**3001))
-        assert not both.contains(0, Fraction(3, 2))
-        assert not both.contains(1, Fraction(0))
-        for low, high in (both.lower_upper(0), both.lower_upper(1)):
+    for common in (intersection(beside, around), intersection(around, beside)):
+        assert common.contains(0, Fraction(3, 2) + Fraction(1, 2**3001))
+        assert not common.contains(0, Fraction(3, 2))
+        assert not common.contains(1, Fraction(0))
+        for low, high in (common.lower_upper(0), common.lower_upper(1)):
             assert 0 < high - low <= Fraction(1, 2**1073)
 
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_what_no_scale_holds_is_wide_or_beside_zero(sign: int) -> None:
     far = SCALE_LIMIT * 4
-    one = from_integer_balls([sign * 5, 3, sign * 5, 3], [1, 4, 1, 4], [far, far, -far, -far], (4,))
-    assert (one.hi[0], one.radius[0]) == (sign * np.inf, np.inf)
-    assert (one.hi[1], one.radius[1]) == (0.0, np.inf)
-    assert one.round("float64")[1].tolist() == [True, False, True, False]
-    assert np.sign(one.hi[2]) == sign
-    assert (one.scale[2:] == -SCALE_LIMIT).all()
+    enclosure = from_integer_balls(
+        [sign * 5, 3, sign * 5, 3], [1, 4, 1, 4], [far, far, -far, -far], (4,)
+    )
+    assert (enclosure.hi[0], enclosure.radius[0]) == (sign * np.inf, np.inf)
+    assert (enclosure.hi[1], enclosure.radius[1]) == (0.0, np.inf)
+    assert enclosure.round("float64")[1].tolist() == [True, False, True, False]
+    assert np.sign(enclosure.hi[2]) == sign
+    assert (enclosure.scale[2:] == -SCALE_LIMIT).all()
     known = Enclosure([7.0], 0.0, 0.5)
-    assert intersection(known, one[1:2]).hi[0] == 7.0
+    assert intersection(known, enclosure[1:2]).hi[0] == 7.0

@@ -38,12 +38,12 @@ def test_long_rows_are_added_exactly_by_the_contexts_without_objects() -> None:
     x[1, 1::2] = -x[1, :-1:2]  # 0 but for the last
     truth = [sum(map(Fraction, row.tolist())) for row in x]
     rational = Rational()
-    given = rational.array(x)
-    assert isinstance(given, Waiting)
-    assert values(rational.sum(given)) == truth
-    assert given.elements is None
-    found = DoubleDouble().sum(DoubleDouble().array(x)).enclosure()
-    for z, hi, lo, radius in zip(truth, found.hi, found.lo, found.radius, strict=True):
+    numbers = rational.array(x)
+    assert isinstance(numbers, Waiting)
+    assert values(rational.sum(numbers)) == truth
+    assert numbers.elements is None
+    enclosure = DoubleDouble().sum(DoubleDouble().array(x)).enclosure()
+    for z, hi, lo, radius in zip(truth, enclosure.hi, enclosure.lo, enclosure.radius, strict=True):
         assert abs(z - Fraction(float(hi[0])) - Fraction(float(lo[0]))) <= Fraction(
             float(radius[0])
         )

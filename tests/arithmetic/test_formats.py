@@ -63,17 +63,17 @@ def boundaries_of_16_bits(format: Format) -> np.ndarray:
 def test_round_to_16_bits_is_right_at_every_boundary(format: Format) -> None:
     points = boundaries_of_16_bits(format)
     points = np.concatenate([points, -points])
-    found = formats.round_to(points, format).astype(np.float64)
+    answers = formats.round_to(points, format).astype(np.float64)
     exact = [gmpy2.mpfr(z, 53) for z in points.tolist()]
     lowest = format.emin - format.p + 2
     with gmpy2.context(precision=format.p, emax=format.emax + 1, emin=lowest, subnormalize=True):
-        np.testing.assert_array_equal(found, [float(+z) for z in exact])  # by MPFR
+        np.testing.assert_array_equal(answers, [float(+z) for z in exact])  # by MPFR
     assert points.size > 700_000
     if format is formats.BINARY16:  # NumPy's float64 -> float16 rounds once, correctly
         with np.errstate(over="ignore"):
             direct = points.astype(np.float16)
-        np.testing.assert_array_equal(found, direct.astype(np.float64))
-    np.testing.assert_array_equal(np.signbit(found), np.signbit(points))
+        np.testing.assert_array_equal(answers, direct.astype(np.float64))
+    np.testing.assert_array_equal(np.signbit(answers), np.signbit(points))
 
 
 def test_round_to_float32_is_numpys_cast() -> None:
@@ -84,9 +84,9 @@ def test_round_to_float32_is_numpys_cast() -> None:
     values = np.concatenate([bits.view(np.float64), near, -near, [0.0, -0.0, np.inf, -np.inf]])
     with np.errstate(all="ignore"):
         direct = values.astype(np.float32)
-    found = formats.round_to(values, "float32")
-    np.testing.assert_array_equal(found, direct)
-    np.testing.assert_array_equal(np.signbit(found), np.signbit(direct))
+    answers = formats.round_to(values, "float32")
+    np.testing.assert_array_equal(answers, direct)
+    np.testing.assert_array_equal(np.signbit(answers), np.signbit(direct))
 
 
 def near_midpoints(rng: np.random.Generator, format: Format, size: int) -> np.ndarray:
@@ -106,9 +106,9 @@ def test_a_cast_rounds_once_whatever_the_formats(own: Format, to: Format) -> Non
     points = np.concatenate([near_midpoints(rng, f, 400) for f in (to, formats.BFLOAT16)])
     specials = [0.0, -0.0, np.inf, -np.inf, np.nan, *np.ldexp([1.9, -1.0], 127)]
     array = formats.round_to(np.concatenate([points, specials]), own)
-    found = formats.cast(array, to)
-    assert found.dtype == to.storage
-    wide = found.astype(np.float64)
+    cast = formats.cast(array, to)
+    assert cast.dtype == to.storage
+    wide = cast.astype(np.float64)
     np.testing.assert_array_equal(wide, formats.round_to(array, to).astype(np.float64))
     np.testing.assert_array_equal(np.signbit(wide[:-3]), np.signbit(array[:-3]))
     finite = np.flatnonzero(np.isfinite(array))
@@ -128,9 +128,9 @@ def test_a_cast_by_astype_would_round_twice() -> None:
 def test_a_cast_keeps_the_shape_in_any_layout(shape: tuple[int, ...]) -> None:
     tie = 1.0 + 2.0**-8 + 2.0**-40
     array = np.full(shape, tie).T
-    found = formats.cast(array, "bfloat16")
-    assert found.shape == array.shape
-    assert (found.astype(float) == 1.0 + 2.0**-7).all()
+    cast = formats.cast(array, "bfloat16")
+    assert cast.shape == array.shape
+    assert (cast.astype(float) == 1.0 + 2.0**-7).all()
 
 
 def test_round_to_keeps_shape_order_and_kind() -> None:
@@ -169,10 +169,10 @@ def pairs(draw: st.DrawFn) -> tuple[float, float, int, Format]:
 def test_round_pair_rounds_once(case: tuple[float, float, int, Format]) -> None:
     hi, lo, scale, format = case
     z = (Fraction(hi) + Fraction(lo)) * Fraction(2) ** scale
-    found = formats.round_pair(hi, lo, scale, format.p, format.emin, format.emax)
+    answer = formats.round_pair(hi, lo, scale, format.p, format.emin, format.emax)
     wanted = rounded(z, format)
-    assert found == wanted
-    assert math.copysign(1, found) == (1 if z > 0 else -1)
+    assert answer == wanted
+    assert math.copysign(1, answer) == (1 if z > 0 else -1)
 
 
 @given(pairs())
@@ -187,18 +187,18 @@ def test_exponent_of_is_the_floor_of_the_logarithm(case: tuple) -> None:
 def test_ties_away_rounds_away_from_zero(case: tuple) -> None:
     hi, _, scale, format = case
     value = math.ldexp(hi, max(min(scale, 900), -900) % 200)
-    found = float(formats.round_ties_away([value], format)[0])
-    assert found == rounded(Fraction(value), format, away=True)
+    answer = float(formats.round_ties_away([value], format)[0])
+    assert answer == rounded(Fraction(value), format, away=True)
 
 
 def test_tf32_rounds_ties_away() -> None:
     values = [1024.5, -1024.5, 1025.5, 0.0, -0.0, np.inf, 2.0**-136, 3e38]
-    found = formats.round_ties_away(values, "tf32")
-    assert found[:3].tolist() == [1025.0, -1025.0, 1026.0]
+    answers = formats.round_ties_away(values, "tf32")
+    assert answers[:3].tolist() == [1025.0, -1025.0, 1026.0]
     assert formats.round_to(values, "tf32")[0] == 1024.0
-    assert np.signbit(found[4])
-    assert found[5] == np.inf
-    assert found[6] == rounded(Fraction(2.0**-136), formats.TF32, away=True)
+    assert np.signbit(answers[4])
+    assert answers[5] == np.inf
+    assert answers[6] == rounded(Fraction(2.0**-136), formats.TF32, away=True)
     assert np.isnan(formats.round_ties_away([np.nan], "tf32")[0])
 
 
@@ -206,22 +206,22 @@ def test_tf32_rounds_ties_away() -> None:
 def test_truncation_goes_to_the_neighbour_that_is_nearer_to_zero(case: tuple) -> None:
     hi, _, scale, format = case
     value = math.ldexp(hi, max(min(scale, 900), -900) % 200)
-    found = float(formats.truncate_to([value], format)[0])
+    answer = float(formats.truncate_to([value], format)[0])
     exact, near = Fraction(abs(value)), rounded(Fraction(abs(value)), format)
-    assert math.copysign(1.0, found) == math.copysign(1.0, value)
-    assert Fraction(abs(found)) <= exact
+    assert math.copysign(1.0, answer) == math.copysign(1.0, value)
+    assert Fraction(abs(answer)) <= exact
     gap = Fraction(2) ** (max(int(formats.exponent_of(value, 0.0)), format.emin) - format.p + 1)
-    assert exact - Fraction(abs(found)) < gap or abs(found) == format.max
+    assert exact - Fraction(abs(answer)) < gap or abs(answer) == format.max
     if near <= value < math.inf:
-        assert abs(found) == near
+        assert abs(answer) == near
 
 
 @pytest.mark.parametrize("format", [*STORED, formats.TF32], ids=str)
 def test_truncation_keeps_specials_signs_and_what_the_format_holds(format: Format) -> None:
     values = [np.inf, -np.inf, np.nan, 0.0, -0.0, format.max, -format.min_subnormal]
-    found = formats.truncate_to(values, format).astype(np.float64)
-    np.testing.assert_array_equal(found, values)
-    assert np.signbit(found[4])
+    answers = formats.truncate_to(values, format).astype(np.float64)
+    np.testing.assert_array_equal(answers, values)
+    assert np.signbit(answers[4])
     assert np.signbit(formats.truncate_to([-format.min_subnormal / 2], format)[0]) or (
         format is formats.BINARY64
     )

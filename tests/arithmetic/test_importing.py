@@ -76,7 +76,7 @@ def test_constants_are_right_whoever_loads_the_module(
     way: str, planted: Callable[[str], Importer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if way != "rewritten":  # pytest's own finder takes every module of a plugin's distribution
-        others = [one for one in sys.meta_path if type(one).__name__ != LOADERS["rewritten"]]
+        others = [entry for entry in sys.meta_path if type(entry).__name__ != LOADERS["rewritten"]]
         monkeypatch.setattr(sys, "meta_path", others)
     module = planted(way)()
     assert module.__spec__ is not None
@@ -91,7 +91,7 @@ def test_a_finder_put_in_front_later_is_still_asked_behind(
 ) -> None:
     """As pytest's is, where the package was imported before it."""
     finder = importing._Finder
-    monkeypatch.setattr(sys, "meta_path", [one for one in sys.meta_path if one is not finder])
+    monkeypatch.setattr(sys, "meta_path", [entry for entry in sys.meta_path if entry is not finder])
     sys.meta_path.append(finder)
     importing.install()
     importing.install()

@@ -41,13 +41,13 @@ def test_a_fused_multiply_that_rounds_twice_is_detected() -> None:
         assert float(a * b + c) != fused(*_ROUNDED_TWICE[1])
 
 
-@pytest.mark.parametrize("kernel", [dd_mul, dd_div, dd_sqrt], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("kernel", [dd_mul, dd_div, dd_sqrt], ids=lambda kernel: kernel.__name__)
 def test_kernels_call_what_python_interprets(kernel) -> None:  # type: ignore[no-untyped-def]
     rng = np.random.default_rng(1)
     number = kernel.py_func.__code__.co_argcount
     for _ in range(300):
         heads = np.abs(rng.standard_normal(number // 2)) + 1.0
-        pairs = [float(one) for head in heads for one in (head, head * 2.0**-55)]
-        numbers = [np.float64(one) for one in pairs]
+        pairs = [float(part) for head in heads for part in (head, head * 2.0**-55)]
+        numbers = [np.float64(part) for part in pairs]
         assert hexes(interpreted(kernel)(*numbers)) == hexes(kernel(*numbers))
     assert number >= 2

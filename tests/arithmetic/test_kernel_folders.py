@@ -16,24 +16,26 @@ def room_of(kernel: Any) -> str:
 
 
 def kernels() -> Iterator[Any]:
-    for found in pkgutil.walk_packages(refkernels.__path__, "refkernels."):
-        if not found.name.startswith((ELSEWHERE, "refkernels.__main__")):
-            held = vars(importlib.import_module(found.name)).values()
-            yield from (one for one in held if isinstance(one, jit.Kernel))
+    for module in pkgutil.walk_packages(refkernels.__path__, "refkernels."):
+        if not module.name.startswith((ELSEWHERE, "refkernels.__main__")):
+            members = vars(importlib.import_module(module.name)).values()
+            yield from (member for member in members if isinstance(member, jit.Kernel))
 
 
 def called(kernel: Any) -> Iterator[Any]:
     """The kernels that a kernel names."""
     function = kernel.py_func
     for name in function.__code__.co_names:
-        other = function.__globals__.get(name)
-        if isinstance(other, jit.Kernel):
-            yield other
+        callee = function.__globals__.get(name)
+        if isinstance(callee, jit.Kernel):
+            yield callee
 
 
 def test_a_room_names_the_rooms_whose_kernels_its_own_call() -> None:
-    calls = [(room_of(one), room_of(other)) for one in kernels() for other in called(one)]
-    between = {(room, other) for room, other in calls if other not in (room, "arithmetic")}
+    calls = [
+        (room_of(kernel), room_of(callee)) for kernel in kernels() for callee in called(kernel)
+    ]
+    between = {(caller, callee) for caller, callee in calls if callee not in (caller, "arithmetic")}
     assert len(between) >= 3
-    for room, other in sorted(between):
-        assert {other, *jit.called_by(other)} <= {room, *jit.called_by(room)}, room
+    for caller, callee in sorted(between):
+        assert {callee, *jit.called_by(callee)} <= {caller, *jit.called_by(caller)}, caller

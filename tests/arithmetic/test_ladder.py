@@ -47,13 +47,13 @@ def test_each_tier_gets_what_the_one_before_leaves(
     open_: list[int], second: list[int] | None
 ) -> None:
     """The second tier decides all but element 5; the last tier counts all that it got."""
-    seen: list[list[int]] = []
+    batches: list[list[int]] = []
 
     def step(left: Open) -> dict[str, Enclosure]:
         at = left["y"]
-        seen.append(at.tolist())
+        batches.append(at.tolist())
         wide = np.where(at == 5, 1.0, 0.0)
-        return {"y": Enclosure(10.0 * len(seen) + at, 0.0, wide)}
+        return {"y": Enclosure(10.0 * len(batches) + at, 0.0, wide)}
 
     draft = Draft(np.zeros((2, 3)), 0.0, 1.0)
     left = {"y": np.array(open_, np.intp), "z": np.empty(0, np.intp)}
@@ -61,7 +61,7 @@ def test_each_tier_gets_what_the_one_before_leaves(
     steps = [("double_double", step), ("exact", step)]
     with tiers.counted() as tally:
         climb({"y": draft, "z": Draft(np.zeros(2))}, left, "float64", steps, asked.undecided)
-    assert seen == [one for one in (open_, second) if one]
+    assert batches == [indices for indices in (open_, second) if indices]
     expected = np.zeros(6)
     expected[open_] = 10.0 + np.array(open_)
     expected[second or []] = 20.0 + np.array(second or [])

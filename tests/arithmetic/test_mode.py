@@ -36,11 +36,11 @@ def _default_mode_afterwards() -> Iterator[None]:
 
 @settable
 @pytest.mark.parametrize("name", MODES)
-def test_a_function_runs_in_the_default_mode_and_gives_the_old_one_back(name: str) -> None:
+def test_a_function_runs_in_the_default_mode_and_restores_the_old_mode(name: str) -> None:
     set_mode(name)
-    found = [mode.is_default(), mode.in_default_mode(mode.is_default)(), mode.is_default()]
+    defaults = [mode.is_default(), mode.in_default_mode(mode.is_default)(), mode.is_default()]
     set_mode("default")
-    assert found == [False, True, False]
+    assert defaults == [False, True, False]
     assert mode.is_default()
 
 
@@ -63,27 +63,27 @@ def test_the_mode_comes_back_after_an_exception() -> None:
 def test_the_pools_threads_work_in_the_default_mode(name: str) -> None:
     def of_each_pool() -> list[tuple[bool, str]]:
         """Whether each task ran in the default mode, and on which thread."""
-        seen: list[tuple[bool, str]] = []
+        tasks: list[tuple[bool, str]] = []
 
         def look(*_: Any) -> None:
             time.sleep(0.01)  # so that every thread gets a task
-            seen.append((mode.is_default(), threading.current_thread().name))
+            tasks.append((mode.is_default(), threading.current_thread().name))
 
         each_block(look, 8, block=1)
         spread(8, look, block=1)
         each(look, [(i,) for i in range(8)])
-        return seen
+        return tasks
 
     set_mode(name)
-    seen = of_each_pool()  # the threads start in this mode, and the calling one works too
+    tasks = of_each_pool()  # the threads start in this mode, and the calling one works too
     set_mode("default")
-    helpers = [right for right, thread in seen if thread != threading.current_thread().name]
-    assert len(seen) == 24
+    helpers = [right for right, thread in tasks if thread != threading.current_thread().name]
+    assert len(tasks) == 24
     assert len(helpers) >= 6
     assert all(helpers)
 
 
-def test_where_the_mode_cannot_be_set_another_one_is_a_sentence(
+def test_where_the_mode_cannot_be_set_any_other_mode_is_refused_in_a_sentence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(mode, "_environment", lambda: (None, None, None))
@@ -113,25 +113,31 @@ def test_every_op_answers_with_the_same_bits_in_every_mode(
         capture_output=True, text=True, check=True,
     ).stdout.splitlines()  # fmt: skip
     for name, dtype in (argument.split(":") for argument in order):
-        found = [line.removeprefix(f"{name} ") for line in printed if line.startswith(name)]
-        assert len(found) == outputs
-        assert found == wanted[dtype], name
+        lines = [line.removeprefix(f"{name} ") for line in printed if line.startswith(name)]
+        assert len(lines) == outputs
+        assert lines == wanted[dtype], name
 
 
 @settable
 @pytest.mark.parametrize("name", MODES)
 def test_an_enclosure_prints_and_answers_the_same_in_every_mode(name: str) -> None:
-    one = Enclosure(np.array([5e-324, 1.0, 3e-310]), 0.0, np.array([5e-324, 0.0, 1e-310]))
+    enclosure = Enclosure(np.array([5e-324, 1.0, 3e-310]), 0.0, np.array([5e-324, 0.0, 1e-310]))
 
-    def told() -> tuple[Any, ...]:
-        inside = one.contains(0, Fraction(1, 2**1074))
-        return one.lower_upper(0), one.lower_upper(2), inside, repr(one), one._repr_markdown_()
+    def answer() -> tuple[Any, ...]:
+        inside = enclosure.contains(0, Fraction(1, 2**1074))
+        return (
+            enclosure.lower_upper(0),
+            enclosure.lower_upper(2),
+            inside,
+            repr(enclosure),
+            enclosure._repr_markdown_(),
+        )
 
-    wanted = told()
+    wanted = answer()
     set_mode(name)
-    found = told()
+    under_mode = answer()
     set_mode("default")
-    assert found == wanted
+    assert under_mode == wanted
     assert wanted[2]
 
 
@@ -191,18 +197,18 @@ def public() -> Iterator[tuple[str, Callable[..., Any]]]:
             if inspect.isroutine(function) and name not in NOT_NUMBERS:
                 yield f"{room}.{name}", function
     yield "explain", refkernels.explain
-    one = Enclosure(np.ones(1))
+    enclosure = Enclosure(np.ones(1))
     for name, member in vars(Enclosure).items():
         if name.startswith("_") and not name.endswith("_"):
             continue
         if isinstance(member, property) and name not in NOT_NUMBERS:
-            yield f"Enclosure.{name}", lambda name=name: getattr(one, name)
+            yield f"Enclosure.{name}", lambda name=name: getattr(enclosure, name)
         elif inspect.isroutine(member) and name not in NOT_NUMBERS:
-            yield f"Enclosure.{name}", getattr(one, name)
-    told = refkernels.explain("sin", {"x": ROWS}, {"y": ROWS})
-    yield "Explanation.summary", lambda: told.summary
-    yield "Explanation.to_markdown", told.to_markdown
-    yield "Explanation._repr_markdown_", told._repr_markdown_
+            yield f"Enclosure.{name}", getattr(enclosure, name)
+    explanation = refkernels.explain("sin", {"x": ROWS}, {"y": ROWS})
+    yield "Explanation.summary", lambda: explanation.summary
+    yield "Explanation.to_markdown", explanation.to_markdown
+    yield "Explanation._repr_markdown_", explanation._repr_markdown_
     for op in registry.ops().values():
         yield f"{op.name}'s case", lambda op=op: op.cases()[0].build("float32")
 
@@ -222,17 +228,17 @@ def enters(name: str, function: Callable[..., Any]) -> bool:
     """Whether a call of it comes upon the guard."""
     parameters = inspect.signature(function).parameters.values()
     needed = [
-        one.name
-        for one in parameters
-        if one.default is one.empty and one.kind is not one.VAR_POSITIONAL
+        parameter.name
+        for parameter in parameters
+        if parameter.default is parameter.empty and parameter.kind is not parameter.VAR_POSITIONAL
     ]
-    lacking = [one for one in needed if one not in NAMED]
+    lacking = [argument for argument in needed if argument not in NAMED]
     assert not lacking, f"{name}: say in NAMED what {lacking} may be"
-    given = {one: NAMED[one] for one in needed}
-    if "name" in given:
-        given["name"] = {"elementary_ref": "exp"}.get(name.split(".")[0], "sin")
+    arguments = {argument: NAMED[argument] for argument in needed}
+    if "name" in arguments:
+        arguments["name"] = {"elementary_ref": "exp"}.get(name.split(".")[0], "sin")
     try:
-        function(**given)
+        function(**arguments)
     except EnteredError:
         return True
     return False

@@ -100,6 +100,6 @@ def test_repr_is_one_line_and_notebooks_get_a_table() -> None:
     assert "| [1] | 0.90929742682568169540 |" in E._repr_markdown_()
     assert wide._repr_markdown_().endswith("999996 more")
     for odd in (np.nan, -np.inf, -0.0, np.zeros((2, 0)), 5e-324):
-        one = Enclosure(odd)
-        assert "\n" not in repr(one)
-        assert one._repr_markdown_().startswith("Enclosure, shape")
+        enclosure = Enclosure(odd)
+        assert "\n" not in repr(enclosure)
+        assert enclosure._repr_markdown_().startswith("Enclosure, shape")

@@ -14,13 +14,13 @@ from refkernels.arithmetic.protocols import read
 class Long:
     """A sequence of a billion items."""
 
-    asked = 0
+    reads = 0
 
     def __len__(self) -> int:
         return 10**9
 
     def __getitem__(self, index: int) -> float:
-        Long.asked += 1
+        Long.reads += 1
         return 1.0
 
 
@@ -40,10 +40,10 @@ class Long:
 def test_a_sequence_is_not_asked_for_its_items(call: Any) -> None:
     with pytest.raises((TypeError, ValueError, IndexError)):
         call()
-    assert Long.asked == 0
+    assert Long.reads == 0
 
 
-def test_what_speaks_a_protocol_is_read() -> None:
+def test_an_object_with_an_array_protocol_is_read() -> None:
     for value in (array.array("d", [1.0, 2.0]), memoryview(np.array([1.0, 2.0]))):
         assert np.array_equal(read(value), [1.0, 2.0])  # type: ignore[arg-type]
     assert read([1.0, 2.0]) is None
@@ -57,17 +57,17 @@ def test_a_list_in_an_enclosure_is_not_rounded_in_silence() -> None:
 
 
 def test_an_enclosure_says_what_is_no_index_or_shape_of_it() -> None:
-    one = Enclosure([1.0, 2.0, np.inf], radius=[0.5, 0.0, 0.0])
+    enclosure = Enclosure([1.0, 2.0, np.inf], radius=[0.5, 0.0, 0.0])
     with pytest.raises(IndexError, match=r"3 is not an index of an Enclosure of shape \(3,\)"):
-        one[3]
+        enclosure[3]
     with pytest.raises(ValueError, match="has no shape"):
-        one.reshape(2, 2)
+        enclosure.reshape(2, 2)
     with pytest.raises(ValueError, match="one for each element"):
-        one.replace(np.array([3]), Enclosure([1.0]))
+        enclosure.replace(np.array([3]), Enclosure([1.0]))
     with pytest.raises(ValueError, match="no single finite element"):
-        one.lower_upper(2)
+        enclosure.lower_upper(2)
     with pytest.raises(TypeError, match="must be an integer or a Fraction"):
-        one.contains(0, 1.0)  # type: ignore[arg-type]
-    assert len(list(one)) == 3
+        enclosure.contains(0, 1.0)  # type: ignore[arg-type]
+    assert len(list(enclosure)) == 3
     with pytest.raises(TypeError, match="no length"):
         len(Enclosure(1.0))

@@ -41,15 +41,15 @@ def test_an_uncertainty_is_a_real_number(uncertainty: Any) -> None:
 
 
 def test_undecided_are_the_elements_too_wide_for_the_question() -> None:
-    one = Enclosure(
+    enclosure = Enclosure(
         np.array([1.0, 1.0 + 2.0**-24, 1.5, 0.0]), 0.0, np.array([2.0**-60, 2.0**-60, 0.0, np.inf])
     )
-    assert Question.parse("enclosure").undecided(one).tolist() == [False] * 4
+    assert Question.parse("enclosure").undecided(enclosure).tolist() == [False] * 4
     rounding = Question.parse(("rounding", "float32"))
-    assert rounding.undecided(one).tolist() == [False, True, False, True]
+    assert rounding.undecided(enclosure).tolist() == [False, True, False, True]
     # The first interval reaches below 1, where an ulp is 2^-24.
     ulp = Question.parse(("ulp", "float32", 2.0**-36))
-    assert ulp.undecided(one).tolist() == [False, False, False, True]
-    assert Question.parse(("ulp", "float64", 1e-3)).undecided(one).tolist() == [
+    assert ulp.undecided(enclosure).tolist() == [False, False, False, True]
+    assert Question.parse(("ulp", "float64", 1e-3)).undecided(enclosure).tolist() == [
         True, True, False, True,
     ]  # fmt: skip

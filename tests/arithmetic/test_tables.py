@@ -25,8 +25,8 @@ def test_a_file_holds_what_its_tool_writes(family: str, monkeypatch: pytest.Monk
     mpmath.mp.prec = before
     assert len(made) > 10
     for table in made:
-        told = {"about": table.about, "rows": [words(row) for row in table.rows]}
-        assert kept["tables"][table.name] == told, table.name
+        content = {"about": table.about, "rows": [words(row) for row in table.rows]}
+        assert kept["tables"][table.name] == content, table.name
 
 
 def test_numbers_keep_their_bits_and_rows_their_width(tmp_path: Path) -> None:

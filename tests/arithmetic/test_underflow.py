@@ -18,12 +18,14 @@ def trees(places):
     """Every binary tree over a tuple of leaves, whatever their order."""
     if len(places) == 1:
         return list(places)
-    found = []
+    grown = []
     for mask in range(1, 2 ** len(places) - 1, 2):  # the first leaf is always on the left
         left = tuple(p for i, p in enumerate(places) if mask >> i & 1)
         right = tuple(p for p in places if p not in left)
-        found += [(one, other) for one in trees(left) for other in trees(right)]
-    return found
+        grown += [
+            (left_tree, right_tree) for left_tree in trees(left) for right_tree in trees(right)
+        ]
+    return grown
 
 
 def product(tree, factors):

@@ -29,25 +29,25 @@ def _run(patience: float, cache: Path) -> tuple[int, list[str]]:
 def test_a_long_wait_is_announced_once_with_the_number_of_kernels_and_the_command_that_avoids_it(
     tmp_path,
 ):
-    compiled, said = _run(0.0, tmp_path)
+    compiled, lines = _run(0.0, tmp_path)
     assert compiled >= 2
-    (line,) = said
+    (line,) = lines
     assert line.startswith("refkernels: compiling kernels for this processor, 0 of at most ")
     assert "this happens once for a version" in line
     assert "refkernels warm" in line
 
 
 def test_cached_and_quickly_compiled_kernels_are_not_announced(tmp_path):
-    compiled, said = _run(600.0, tmp_path)
+    compiled, lines = _run(600.0, tmp_path)
     assert compiled >= 2
-    assert said == []
+    assert lines == []
     assert _run(0.0, tmp_path) == (0, [])
 
 
 def test_a_cache_that_cannot_be_written_is_reported_once_with_the_cure():
-    compiled, said = _run(600.0, Path(os.devnull) / "below")
+    compiled, lines = _run(600.0, Path(os.devnull) / "below")
     assert compiled >= 2
-    (line,) = said
+    (line,) = lines
     assert "compiled kernels are not kept" in line
     assert f"{Path(os.devnull) / 'below'}" in line
     assert "set REFKERNELS_HOME to a folder that can" in line

@@ -38,7 +38,7 @@ def probabilities(b: int, h: int, i: int, sees: Any, scale: Any = None) -> dict[
     keys = [j for j in range(7) if sees(j)]
     e = {j: mpmath.exp(scale * dot(Q[b, h, i], K[b, h // 2, j]) + ADDED(i, j)) for j in keys}
     total = mpmath.fsum(e.values())
-    return {j: one / total for j, one in e.items()}
+    return {j: term / total for j, term in e.items()}
 
 
 def nothing_added(i: int, j: int) -> Any:
@@ -49,7 +49,7 @@ ADDED = nothing_added
 
 
 def output(p: dict[int, Any], b: int, h: int, column: int) -> Any:
-    return mpmath.fsum(one * mpmath.mpf(float(V[b, h // 2, j, column])) for j, one in p.items())
+    return mpmath.fsum(share * mpmath.mpf(float(V[b, h // 2, j, column])) for j, share in p.items())
 
 
 QUESTIONS = {
@@ -69,12 +69,12 @@ QUESTIONS = {
 @pytest.mark.parametrize("name", QUESTIONS)
 @mpmath.workprec(200)
 def test_outputs_of_grouped_heads(name: str) -> None:
-    given, sees = QUESTIONS[name]
-    found = attention(Q, K, V, **given)
-    assert found.shape == (2, 4, 3, 5)
+    options, sees = QUESTIONS[name]
+    answer = attention(Q, K, V, **options)
+    assert answer.shape == (2, 4, 3, 5)
     for b, h, i, column in [(0, 0, 0, 0), (1, 3, 2, 4), (0, 1, 1, 2), (1, 2, 0, 3)]:
-        p = probabilities(b, h, i, lambda j: sees(b, h, i, j), given.get("scale"))  # noqa: B023
-        close(found, (b, h, i, column), output(p, b, h, column))
+        p = probabilities(b, h, i, lambda j: sees(b, h, i, j), options.get("scale"))  # noqa: B023
+        close(answer, (b, h, i, column), output(p, b, h, column))
 
 
 @mpmath.workprec(200)
@@ -83,14 +83,14 @@ def test_a_mask_is_added_and_minus_infinity_leaves_a_key_out(
 ) -> None:
     mask = np.where(KEEP, MASK, np.float32(-np.inf))
     monkeypatch.setitem(globals(), "ADDED", lambda i, j: mpmath.mpf(float(MASK[i, j])))
-    found = attention(Q, K, V, mask=mask)
+    answer = attention(Q, K, V, mask=mask)
     p = probabilities(1, 2, 1, lambda j: KEEP[1, 2, 1, j])
-    close(found, (1, 2, 1, 3), output(p, 1, 2, 3))
+    close(answer, (1, 2, 1, 3), output(p, 1, 2, 3))
 
 
 @mpmath.workprec(200)
 def test_gradients_of_grouped_heads_add_up_over_their_queries() -> None:
-    found = attention_backward(DY, Q, K, V, keep=KEEP)
+    gradients = attention_backward(DY, Q, K, V, keep=KEEP)
     b, scale = 1, 1 / mpmath.sqrt(5)
 
     def ds(h: int, i: int) -> dict[int, Any]:
@@ -101,18 +101,18 @@ def test_gradients_of_grouped_heads_add_up_over_their_queries() -> None:
 
     each = ds(3, 2)
     close(
-        found.dq, (b, 3, 2, 1),
-        scale * mpmath.fsum(one * mpmath.mpf(float(K[b, 1, j, 1])) for j, one in each.items()),
+        gradients.dq, (b, 3, 2, 1),
+        scale * mpmath.fsum(value * mpmath.mpf(float(K[b, 1, j, 1])) for j, value in each.items()),
     )  # fmt: skip
     queries = [(h, i) for h in (2, 3) for i in range(3)]
     dk = [ds(h, i).get(4, 0) * mpmath.mpf(float(Q[b, h, i, 0])) for h, i in queries]
-    close(found.dk, (b, 1, 4, 0), scale * mpmath.fsum(dk))
+    close(gradients.dk, (b, 1, 4, 0), scale * mpmath.fsum(dk))
     dv = [
         probabilities(b, h, i, lambda j: KEEP[b, h, i, j]).get(4, 0)  # noqa: B023
         * mpmath.mpf(float(DY[b, h, i, 2]))
         for h, i in queries
     ]
-    close(found.dv, (b, 1, 4, 2), mpmath.fsum(dv))
+    close(gradients.dv, (b, 1, 4, 2), mpmath.fsum(dv))
 
 
 def test_a_query_without_keys_gives_zero_and_has_no_gradient() -> None:
@@ -120,9 +120,9 @@ def test_a_query_without_keys_gives_zero_and_has_no_gradient() -> None:
     keep[1, 2, 1] = False
     y = attention(Q, K, V, keep=keep)
     back = attention_backward(DY, Q, K, V, keep=keep)
-    for one in (y, back.dq):
-        assert np.all(one.hi[1, 2, 1] == 0.0)
-        assert np.all(one.radius[1, 2, 1] == 0.0)
+    for enclosure in (y, back.dq):
+        assert np.all(enclosure.hi[1, 2, 1] == 0.0)
+        assert np.all(enclosure.radius[1, 2, 1] == 0.0)
     others = attention_backward(
         np.where(keep.any(-1)[..., None], DY, np.float32(9)), Q, K, V, keep=keep
     )
@@ -139,11 +139,11 @@ def test_one_key_is_copied_and_has_no_gradient_of_scores() -> None:
 
 
 def test_a_case_of_large_logits_is_answered_in_every_format() -> None:
-    (case,) = [one for one in attention_cases() if "logits[size=10000" in one.name]
+    (case,) = [entry for entry in attention_cases() if "logits[size=10000" in entry.name]
     for dtype in case.dtypes:
         inputs, params = case.build(dtype)
-        found = attention_backward(**inputs, **params, certify=("ulp", dtype, 0.01))
-        assert all(np.isfinite(one.radius).all() for one in found)
+        gradients = attention_backward(**inputs, **params, certify=("ulp", dtype, 0.01))
+        assert all(np.isfinite(gradient.radius).all() for gradient in gradients)
 
 
 @pytest.mark.parametrize(

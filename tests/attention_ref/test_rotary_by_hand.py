@@ -31,19 +31,21 @@ def close(enclosure: Any, at: Any, value: Any) -> None:
 @pytest.mark.parametrize(("dim", "base"), [(None, 10000.0), (4, 10000.0), (6, 5e5)])
 @pytest.mark.parametrize("layout", ["half", "interleaved"])
 @mpmath.workprec(300)
-def test_pairs_are_rotated_and_the_rest_stays(layout: str, dim: Any, base: float) -> None:
-    asked = ("ulp", "float32", 0.01)
-    found = rotary(X, PLACES, base=base, layout=layout, dim=dim, certify=asked)
-    back = rotary_backward(DY, X, PLACES, base=base, layout=layout, dim=dim, certify=asked)
+def test_pairs_are_rotated_and_the_remaining_columns_stay(
+    layout: str, dim: Any, base: float
+) -> None:
+    question = ("ulp", "float32", 0.01)
+    answer = rotary(X, PLACES, base=base, layout=layout, dim=dim, certify=question)
+    back = rotary_backward(DY, X, PLACES, base=base, layout=layout, dim=dim, certify=question)
     size = dim or 10
     for row, place in enumerate(PLACES.tolist()):
         for pair in range(size // 2):
             at = (pair, pair + size // 2) if layout == "half" else (2 * pair, 2 * pair + 1)
-            for got, x, sign in ((found, X, 1), (back, DY, -1)):
+            for got, x, sign in ((answer, X, 1), (back, DY, -1)):
                 values = rotated(x[1, row], sign * place, pair, size, mpmath.mpf(base), at)
                 for i, value in zip(at, values, strict=True):
                     close(got, (1, row, i), value)
-    np.testing.assert_array_equal(found.hi[..., size:], X[..., size:])
+    np.testing.assert_array_equal(answer.hi[..., size:], X[..., size:])
 
 
 def test_positions_broadcast_against_leading_axes() -> None:
@@ -55,8 +57,8 @@ def test_the_bound_of_a_kernel_in_float32_grows_with_the_position() -> None:
     """To about position 2^-22 for the fastest pair, and hardly for the slowest."""
     x, bounds = np.ones((1, 64), np.float32), {}
     for place in (0, 100, 10_000, 1_000_000):
-        given = {"x": x, "position": np.array([place])}
-        bounds[place] = ROTARY.bound("forward", given, {}, "float32")["y"][0]
+        inputs = {"x": x, "position": np.array([place])}
+        bounds[place] = ROTARY.bound("forward", inputs, {}, "float32")["y"][0]
     for place in (100, 10_000, 1_000_000):
         assert 0.1 < bounds[place][0] / (place * 2.0**-22) < 10.0
         assert bounds[place][31] < 2e-3 * bounds[place][0] + 1e-5
@@ -71,9 +73,9 @@ def test_a_kernel_with_angles_in_float32_keeps_to_the_bound() -> None:
     cosine, sine = np.cos(angles), np.sin(angles)
     a, b = x[:, :32], x[:, 32:]
     got = np.concatenate([a * cosine - b * sine, b * cosine + a * sine], axis=1)
-    given = {"x": x, "position": place}
-    exact = np.asarray(ROTARY.evaluate("forward", given, {})["y"])
-    bound = ROTARY.bound("forward", given, {}, "float32")["y"]
+    inputs = {"x": x, "position": place}
+    exact = np.asarray(ROTARY.evaluate("forward", inputs, {})["y"])
+    bound = ROTARY.bound("forward", inputs, {}, "float32")["y"]
     assert np.all(np.abs(got - exact) <= bound)
     assert np.abs(got - exact).max() > 1e-3  # where ulp alone would blame it
 

@@ -34,21 +34,21 @@ def _compared(old: list[float], new: list[float]) -> tuple[against.Comparison, l
 
 
 def test_turns_alternate_so_that_neither_version_is_always_first() -> None:
-    found, turns = _compared([1.0], [1.0])
+    comparison, turns = _compared([1.0], [1.0])
     assert turns[2:] == ["old", "new", "new", "old"] * 2
-    assert not found.worse
+    assert not comparison.worse
 
 
-def test_a_pair_that_something_slowed_does_not_count_as_a_regression() -> None:
-    found, _ = _compared([1.0, 1.0, 8.0, 1.0], [1.0, 1.0, 8.0, 1.0])
-    assert found.ratios("processor") == [1.0] * 4
-    assert not found.worse
+def test_a_pair_of_runs_that_was_slowed_does_not_count_as_a_regression() -> None:
+    comparison, _ = _compared([1.0, 1.0, 8.0, 1.0], [1.0, 1.0, 8.0, 1.0])
+    assert comparison.ratios("processor") == [1.0] * 4
+    assert not comparison.worse
 
 
 def test_a_version_that_takes_longer_is_reported() -> None:
-    found, _ = _compared([1.0, 1.0, 1.0, 1.0], [1.1, 1.1, 1.1, 5.0])
-    assert found.worse
-    assert "**1.10**" in against.table([found])
+    comparison, _ = _compared([1.0, 1.0, 1.0, 1.0], [1.1, 1.1, 1.1, 5.0])
+    assert comparison.worse
+    assert "**1.10**" in against.table([comparison])
 
 
 def test_work_that_an_old_version_cannot_do_is_reported() -> None:
@@ -62,9 +62,9 @@ def test_work_that_an_old_version_cannot_do_is_reported() -> None:
 
 
 def test_every_name_makes_another_piece_of_work() -> None:
-    found = workloads.workloads()
-    assert len(found) > 30
-    assert all(callable(make) for make in found.values())
+    pieces = workloads.workloads()
+    assert len(pieces) > 30
+    assert all(callable(make) for make in pieces.values())
 
 
 def test_anything_but_a_version_is_refused(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_checkout_and_a_wheel_are_compared_from_end_to_end(tmp_path: Path) -> 
     command += ["--only", "import", "--cache", str(tmp_path / "cache"), "--out", str(out)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode in (0, 1), done.stderr
-    (found,) = json.loads(out.read_text("utf-8"))
-    assert found["missing"] is None
-    assert [len(found[side]) for side in ("old", "new")] == [2, 2]
+    (record,) = json.loads(out.read_text("utf-8"))
+    assert record["missing"] is None
+    assert [len(record[side]) for side in ("old", "new")] == [2, 2]
     assert "| import refkernels |" in done.stdout

@@ -69,14 +69,14 @@ def test_every_section_runs_and_both_files_are_whole(tmp_path: Path) -> None:
     command = [sys.executable, str(BENCHMARKS / "speed.py"), "--quick", "--out", str(tmp_path)]
     done = subprocess.run([*command, "--without", "startup"], capture_output=True, text=True)
     assert done.returncode in (0, 1), done.stderr
-    told = json.loads((tmp_path / "speed.json").read_text(encoding="utf-8"))
-    assert told["left_out"] == []
-    assert {row["section"] for row in told["rows"]} == set(tables.TITLES) - {"startup"}
-    ours = [row for row in told["rows"] if row["who"].startswith("refkernels")]
+    report = json.loads((tmp_path / "speed.json").read_text(encoding="utf-8"))
+    assert report["left_out"] == []
+    assert {row["section"] for row in report["rows"]} == set(tables.TITLES) - {"startup"}
+    ours = [row for row in report["rows"] if row["who"].startswith("refkernels")]
     assert len(ours) >= 20
     assert all(row["missing"] is None and row["median_s"] > 0 for row in ours)
-    assert all(row["missing"] for row in told["rows"] if row["median_s"] is None)
-    assert not any(math.isnan(row["ratio"] or 0.0) for row in told["rows"])
+    assert all(row["missing"] for row in report["rows"] if row["median_s"] is None)
+    assert not any(math.isnan(row["ratio"] or 0.0) for row in report["rows"])
     assert "| elementwise: sin | torch float64 cos | 1 000: " in (tmp_path / "speed.md").read_text(
         "utf-8"
     )

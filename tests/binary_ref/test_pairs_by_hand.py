@@ -54,7 +54,7 @@ def holds(enclosure: Enclosure, place: tuple[int, ...], z: Any) -> bool:
 
 @pytest.mark.parametrize("name", IN_C)
 def test_special_values_are_those_of_c(name: str) -> None:
-    a, b = (one.reshape(-1) for one in np.meshgrid(SPECIALS, SPECIALS))
+    a, b = (grid.reshape(-1) for grid in np.meshgrid(SPECIALS, SPECIALS))
     y, _ = getattr(binary_ref, name)(a, b, certify=("rounding", "float64")).round("float64")
     expected = [IN_C[name](x, z) for x, z in zip(a.tolist(), b.tolist(), strict=True)]
     np.testing.assert_allclose(y, expected, rtol=2.0**-50, atol=0)
@@ -68,12 +68,12 @@ def test_every_case_follows_the_definition(name: str, dtype: str) -> None:
     with mpmath.workprec(600):
         for case in BY_NAME[name].cases():
             inputs, _ = case.build(dtype)
-            dy, *pair = (one[::61] for one in inputs.values())
-            wide = [one.astype(np.float64) for one in (dy, *pair)]
+            dy, *pair = (array[::61] for array in inputs.values())
+            wide = [array.astype(np.float64) for array in (dy, *pair)]
             y = getattr(binary_ref, name)(*pair)
             slopes = getattr(binary_ref, f"{name}_backward")(dy, *pair)
             for i in range(dy.size):
-                g, a, b = (mpmath.mpf(float(one[i])) for one in wide)
+                g, a, b = (mpmath.mpf(float(array[i])) for array in wide)
                 if not all(map(mpmath.isfinite, (a, b))) or not a or (a < 0 and b != int(b)):
                     continue
                 value, *exact = BY_HAND[name](a, b)
@@ -133,8 +133,8 @@ def test_a_library_s_function_is_within_its_limit_of_exact_inputs_alone() -> Non
     third = bound.array(x) / 3
     assert np.isinf(parts(bound.library(product, 3, (third, bound.array(x)))).error).all()
     for xp in (Ball(), Arb(), Working("float32")):
-        told = xp.library(product, 3, (xp.array(x[:1]), xp.array(x[:1])))
-        assert told.shape == (1,)
+        answer = xp.library(product, 3, (xp.array(x[:1]), xp.array(x[:1])))
+        assert answer.shape == (1,)
 
 
 def test_shapes_that_differ_are_refused() -> None:
@@ -146,26 +146,28 @@ def test_shapes_that_differ_are_refused() -> None:
 def test_the_slope_of_a_power_of_minus_infinity_is_that_of_its_definition() -> None:
     """dx = dy e x^(e - 1), by C's powers; no slope of the exponent is left there."""
     e = np.array([-0.5, 0.5, 1.5, 3.0, -1.0])
-    found = binary_ref.pow_backward(np.ones(5), np.full(5, -np.inf), e)
-    dx = np.asarray(found.dx)
+    gradients = binary_ref.pow_backward(np.ones(5), np.full(5, -np.inf), e)
+    dx = np.asarray(gradients.dx)
     np.testing.assert_array_equal(dx, [-0.0, 0.0, np.inf, np.inf, -0.0])
     np.testing.assert_array_equal(np.signbit(dx), [True, False, False, False, True])
-    assert np.isnan(np.asarray(found.dexponent)).all()
+    assert np.isnan(np.asarray(gradients.dexponent)).all()
 
 
 def test_slopes_of_powers_without_a_rule_are_named() -> None:
     """NaN at 0^0; and 0 for the exponent of what is not above 0, NaN or not."""
-    x, e = (one.reshape(-1) for one in np.meshgrid([0.0, -0.0, 2.0, -2.0, 0.5], [0.0, 1.0, 3.0]))
+    x, e = (part.reshape(-1) for part in np.meshgrid([0.0, -0.0, 2.0, -2.0, 0.5], [0.0, 1.0, 3.0]))
     rng = np.random.default_rng(8)
     inputs = {"dy": rng.standard_normal(15), "x": x, "exponent": e}
     inputs = {name: array.astype(np.float32) for name, array in inputs.items()}
     right = binary_ref.pow_backward(*inputs.values())
-    dx, de = (np.asarray(one).astype(np.float32) for one in (right.dx, right.dexponent))
+    dx, de = (np.asarray(part).astype(np.float32) for part in (right.dx, right.dexponent))
     wrong = np.where((x == 0) & (e == 0), np.float32(np.nan), dx)
-    found = refkernels.explain("pow", inputs, {"dx": wrong}, direction="backward")
-    assert found.cause == "zero_times_infinity"
+    explanation = refkernels.explain("pow", inputs, {"dx": wrong}, direction="backward")
+    assert explanation.cause == "zero_times_infinity"
     wrong = np.where(x > 0, de, np.float32(0))
-    found = refkernels.explain("pow", inputs, {"dexponent": wrong}, direction="backward")
-    assert found.cause == "negative_base_ignored"
-    found = refkernels.explain("pow", inputs, {"dx": dx, "dexponent": de}, direction="backward")
-    assert found.cause is None
+    explanation = refkernels.explain("pow", inputs, {"dexponent": wrong}, direction="backward")
+    assert explanation.cause == "negative_base_ignored"
+    explanation = refkernels.explain(
+        "pow", inputs, {"dx": dx, "dexponent": de}, direction="backward"
+    )
+    assert explanation.cause is None

@@ -50,14 +50,14 @@ class Reached(BaseException):
 
 def in_markdown(text: str) -> list[str]:
     """Those of inline code, fenced and indented blocks; a backslash goes on on the next line."""
-    found, fenced = [], False
+    commands, fenced = [], False
     for line in text.replace("\\\n", " ").splitlines():
         fenced ^= line.lstrip().startswith("```")
         if (fenced or line.startswith("    ")) and (match := _LINE.match(line)):
-            found.append(match[1])
+            commands.append(match[1])
         else:
-            found += in_sentences(_ESCAPE.sub(r"\1", line))
-    return found
+            commands += in_sentences(_ESCAPE.sub(r"\1", line))
+    return commands
 
 
 def in_sentences(text: str) -> list[str]:
@@ -139,8 +139,8 @@ def stage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         np.save(folder / f"{name}.npy", array)
     case = casefile.CaseFile("sin", "forward", {"x": x}, {"mine": {"y": np.sin(x)}})
     casefile.save(folder / "case.npz", case)
-    asked = {"id": "1", "question": "?", "answers": [{"text": "yes", "answer_start": 0}]}
-    squad = {"data": [{"paragraphs": [{"context": "yes", "qas": [asked]}]}]}
+    qa = {"id": "1", "question": "?", "answers": [{"text": "yes", "answer_start": 0}]}
+    squad = {"data": [{"paragraphs": [{"context": "yes", "qas": [qa]}]}]}
     (folder / "dev-v1.1.json").write_text(json.dumps(squad), encoding="utf-8")
     for name in ("a.json", "b.json"):
         (folder / name).write_text(json.dumps({"1": "yes"}), encoding="utf-8")
@@ -153,21 +153,21 @@ def stage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("my_kernels.py", "triton_ln.py", "libmine.so"):
         (folder / name).write_text(kernels, encoding="utf-8")
     (folder / "generated").mkdir()
-    for where in ("made", "generated"):
-        (folder / where / "softmax.py").write_text("def softmax(x):\n    return x\n")
+    for subfolder in ("made", "generated"):
+        (folder / subfolder / "softmax.py").write_text("def softmax(x):\n    return x\n")
     for name in ("task.py", "new.py"):
         (folder / name).touch()
     python = folder / "gpu-venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.symlink_to(sys.executable)
     furnish(folder)
-    found = environments.find
+    find_interpreter = environments.find
 
     def find(name: str | Spec) -> Interpreter:
         spec = catalog.get(name)
         if spec.name in REAL:
             return Interpreter(spec, sys.executable, "managed", spec.version)
-        return found(spec)
+        return find_interpreter(spec)
 
     def worker(self: Any, interpreter: Interpreter, environment: Any) -> None:
         if interpreter.spec.name in REAL or interpreter.spec.framework.kernel is not None:
@@ -179,7 +179,7 @@ def stage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from refkernels.runs import sweeps
 
     started: Callable[..., None] = process.WorkerProcess.__init__
-    told = Entry.explain
+    explain = Entry.explain
     monkeypatch.setattr(environments, "find", find)
     monkeypatch.setattr(process.WorkerProcess, "__init__", worker)
     monkeypatch.setattr("refkernels.frameworks.creation.build", reach)
@@ -191,9 +191,9 @@ def stage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("refkernels.alignment.run.runs_in", lambda folder: (folder,))
     monkeypatch.setattr("refkernels.cli.gallery._table", reach)
     monkeypatch.setattr(
-        Entry, "explain", lambda entry: told(entry) if entry.name == ENTRY else None
+        Entry, "explain", lambda entry: explain(entry) if entry.name == ENTRY else None
     )
-    monkeypatch.setattr("refkernels.cli.sweep._start", lambda *asked: None)
+    monkeypatch.setattr("refkernels.cli.sweep._start", lambda *arguments: None)
     monkeypatch.setattr("refkernels.runs.sweeps.run._describe", reach)
     monkeypatch.setattr(sweeps, "Processes", NoCrew)
     monkeypatch.setattr(sweeps, "Dask", NoCrew)
@@ -206,14 +206,14 @@ def furnish(folder: Path) -> None:
     (folder / "home" / "environments" / "torch-2.13.0").mkdir(parents=True, exist_ok=True)
 
 
-def reach(*asked: Any, **named: Any) -> None:
+def reach(*arguments: Any, **options: Any) -> None:
     raise Reached
 
 
 class NoCrew(Crew):
     """In the place of a sweep's processes: no work is done."""
 
-    def __init__(self, *asked: Any) -> None:
+    def __init__(self, *arguments: Any) -> None:
         super().__init__(1)
 
 

@@ -43,9 +43,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_inputs_are_read_by_name(folder: Path, texts: list[str], names: set[str]) -> None:
-    found = read_inputs(texts, no_tensors)
-    assert set(found) == names
-    for name, array in found.items():
+    arrays = read_inputs(texts, no_tensors)
+    assert set(arrays) == names
+    for name, array in arrays.items():
         narrow = name in ("z", "v")
         assert array.dtype == (ml_dtypes.bfloat16 if narrow else np.float32)
         assert np.array_equal(array, X.astype(array.dtype))
@@ -65,9 +65,9 @@ def test_inputs_are_read_by_name(folder: Path, texts: list[str], names: set[str]
     ],
 )
 def test_outputs_are_read_by_kernel(folder: Path, texts: list[str], kernels: set[str]) -> None:
-    found = read_outputs(texts, no_tensors)
-    assert set(found) == kernels
-    assert all(np.array_equal(outputs["y"], Y) for outputs in found.values())
+    answers = read_outputs(texts, no_tensors)
+    assert set(answers) == kernels
+    assert all(np.array_equal(outputs["y"], Y) for outputs in answers.values())
 
 
 @pytest.mark.parametrize(
@@ -112,12 +112,12 @@ def no_file(path: str, key: str | None) -> Mapping[str, Any]:
 
 
 def test_tensors_are_asked_for_by_key(folder: Path) -> None:
-    asked: list[tuple[str, str | None]] = []
+    requests: list[tuple[str, str | None]] = []
 
     def tensors(path: str, key: str | None) -> Mapping[str, Any]:
-        asked.append((path, key))
+        requests.append((path, key))
         return {"x": X, "z": X} if key is None else {key: X}
 
     texts = ["a=x.pt", "b=deep.pth:layer.0.weight", "both.pt"]
     assert set(read_inputs(texts, tensors)) == {"a", "b", "x", "z"}
-    assert asked == [("x.pt", ""), ("deep.pth", "layer.0.weight"), ("both.pt", None)]
+    assert requests == [("x.pt", ""), ("deep.pth", "layer.0.weight"), ("both.pt", None)]

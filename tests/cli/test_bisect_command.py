@@ -44,7 +44,7 @@ def stub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("REFKERNELS_HOME", str(tmp_path / "home"))
     (tmp_path / "stub_adapter.py").write_text(ADAPTER)
     catalog.register(Framework("stub", tmp_path / "stub_adapter.py", "no_such_module"))
-    named = {}
+    interpreters = {}
     for version in VERSIONS:
         python = tmp_path / f"python-{version}"
         start = (
@@ -52,13 +52,13 @@ def stub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         )
         python.write_text(f"#!/bin/sh\n{start}\n")
         python.chmod(0o755)
-        named[f"stub=={version}"] = home.Named(str(python), version)
-    home.write_named(named)
+        interpreters[f"stub=={version}"] = home.Named(str(python), version)
+    home.write_named(interpreters)
     yield
     catalog.unregister("stub")
 
 
-def said(folder: Path, *words: str) -> tuple[int, str]:
+def invoked(folder: Path, *words: str) -> tuple[int, str]:
     command = ["bisect", "stub", "--op", "sin", "--dtype", "float32", "--case", "sin/range*"]
     ran = CliRunner().invoke(app, [*command, "--out", str(folder), *words])
     assert ran.exception is None or isinstance(ran.exception, SystemExit), ran.output
@@ -67,7 +67,7 @@ def said(folder: Path, *words: str) -> tuple[int, str]:
 
 def test_bisection_and_one_by_one_report_every_change(stub: None, tmp_path: Path) -> None:
     for words in ((), ("--every",)):
-        status, text = said(tmp_path / "out", "--versions", ",".join(VERSIONS), *words)
+        status, text = invoked(tmp_path / "out", "--versions", ",".join(VERSIONS), *words)
         assert status == 0, text
         assert (tmp_path / "out" / "1.0-2.0" / "compare.html").exists()
         assert (tmp_path / "out" / "2.5-3.0" / "compare.html").exists()
@@ -77,7 +77,7 @@ def test_bisection_and_one_by_one_report_every_change(stub: None, tmp_path: Path
 
 
 def test_a_change_of_bits_alone_is_not_a_change_of_the_error(stub: None, tmp_path: Path) -> None:
-    status, text = said(tmp_path / "out", "--versions", "2.0,2.5")
+    status, text = invoked(tmp_path / "out", "--versions", "2.0,2.5")
     assert (status, "Nothing changed in stub" in text) == (0, True), text
 
 
@@ -92,7 +92,7 @@ def test_a_change_of_bits_alone_is_not_a_change_of_the_error(stub: None, tmp_pat
 def test_a_question_without_an_answer_is_refused(
     stub: None, tmp_path: Path, words: tuple[str, ...], reason: str
 ) -> None:
-    status, text = said(tmp_path / "out", *words)
+    status, text = invoked(tmp_path / "out", *words)
     assert status == 2, text
     assert reason in text
 

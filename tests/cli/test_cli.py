@@ -28,9 +28,13 @@ SMALL = ["--case", "tan/array_size[n=1,seed=0]", "--dtype", "float32"]
 @pytest.fixture(scope="module", autouse=True)
 def fakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     folder = tmp_path_factory.mktemp("fakes")
-    made = [planted_faults.framework(f, folder) for f in ("correct", "one_ulp_off", "exception")]
-    made.append(replace(made[0], name="fake_missing", module="fake_missing", python=None))
-    with planted_faults.registered(*made):
+    frameworks = [
+        planted_faults.framework(f, folder) for f in ("correct", "one_ulp_off", "exception")
+    ]
+    frameworks.append(
+        replace(frameworks[0], name="fake_missing", module="fake_missing", python=None)
+    )
+    with planted_faults.registered(*frameworks):
         yield
 
 
@@ -48,8 +52,8 @@ def test_the_list_has_every_case_with_its_dtypes() -> None:
     *lines, last = listed.stdout.splitlines()
     assert "matmul/k_sweep[K=385,seed=0]  (float16, bfloat16, float32, float64)" in lines
     assert last.startswith(f"{len(lines)} cases, ")
-    some = refkernels_says("measure", "--list", "--op", "sin", "--dtype", "float64")
-    assert all(re.match(r"sin/.*\(float64\)$", line) for line in some.stdout.splitlines()[:-1])
+    narrowed = refkernels_says("measure", "--list", "--op", "sin", "--dtype", "float64")
+    assert all(re.match(r"sin/.*\(float64\)$", line) for line in narrowed.stdout.splitlines()[:-1])
 
 
 @pytest.mark.parametrize(
@@ -144,17 +148,17 @@ def test_fail_on_ends_with_1_where_an_output_is_that_or_worse(
     tmp_path: Path, level: str, status: int
 ) -> None:
     """One ulp off is rounding."""
-    asked = [*SMALL, "--framework", "fake_one_ulp_off", "--device", "cpu", "--out", tmp_path]
-    ran = refkernels_says("measure", *asked, "--fail-on", level)
+    arguments = [*SMALL, "--framework", "fake_one_ulp_off", "--device", "cpu", "--out", tmp_path]
+    ran = refkernels_says("measure", *arguments, "--fail-on", level)
     assert ran.exit_code == status, ran.output
-    said = f"--fail-on {level}: fake_one_ulp_off forward float32 tan/array_size[n=1,seed=0]: y is"
-    assert (said in ran.stderr) == bool(status)
+    line = f"--fail-on {level}: fake_one_ulp_off forward float32 tan/array_size[n=1,seed=0]: y is"
+    assert (line in ran.stderr) == bool(status)
 
 
 def test_fail_on_takes_the_levels_and_nothing_else(tmp_path: Path) -> None:
-    for level, said in (("unusal", "did you mean 'unusual'?"), ("correctly_rounded", "a level:")):
+    for level, words in (("unusal", "did you mean 'unusual'?"), ("correctly_rounded", "a level:")):
         sentence = refused(refkernels_says("measure", *SMALL, "--fail-on", level))
-        assert said in sentence
+        assert words in sentence
         assert "special_value_mismatch" in sentence
 
 
@@ -172,8 +176,8 @@ def test_a_framework_asked_for_by_name_and_missing_ends_with_1(tmp_path: Path) -
     frameworks = ["--framework", "fake_missing", "--framework", "fake_correct"]
     ran = refkernels_says("measure", *SMALL, *frameworks, "--out", tmp_path)
     assert ran.exit_code == 1
-    told = (tmp_path / "report.md").read_text(encoding="utf-8")
-    assert "refkernels env create fake_missing" in told.replace("\\_", "_")
+    markdown = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "refkernels env create fake_missing" in markdown.replace("\\_", "_")
 
 
 def test_a_device_that_nobody_has_ends_with_2(tmp_path: Path) -> None:
@@ -190,9 +194,9 @@ def test_settings_reach_the_records(tmp_path: Path) -> None:
     assert refkernels_says("measure", *question, "--out", tmp_path).exit_code == 0
     lines = (tmp_path / "records.jsonl").read_text(encoding="utf-8").splitlines()
     records = [json.loads(line) for line in lines]
-    told = [record["settings"] for record in records if record["kind"] != "agreement"]
-    assert len(told) == 3
-    assert all(t == {"OMP_NUM_THREADS": "1", "fake_precision": "medium"} for t in told)
+    recorded = [record["settings"] for record in records if record["kind"] != "agreement"]
+    assert len(recorded) == 3
+    assert all(t == {"OMP_NUM_THREADS": "1", "fake_precision": "medium"} for t in recorded)
 
 
 def test_an_op_without_a_numpy_kernel_is_reported_as_a_formula(tmp_path: Path) -> None:
@@ -202,13 +206,15 @@ def test_an_op_without_a_numpy_kernel_is_reported_as_a_formula(tmp_path: Path) -
     assert refkernels_says("measure", *question).exit_code == 0
     lines = (tmp_path / "records.jsonl").read_text(encoding="utf-8").splitlines()
     records = [json.loads(line) for line in lines]
-    measured = [one for one in records if one["kind"] == "measurement"]
-    told = {(one["op"], one["framework"], one["formula"]) for one in measured}
-    assert told == {
+    measured = [record for record in records if record["kind"] == "measurement"]
+    rows = {(record["op"], record["framework"], record["formula"]) for record in measured}
+    assert rows == {
         ("linear", "numpy", "NumPy formula"), ("matmul", "numpy", None),
         ("linear", "fake_correct", None), ("matmul", "fake_correct", None),
     }  # fmt: skip
-    pairs = {(one["op"], *sorted((one["a"], one["b"]))) for one in records if "a" in one}
+    pairs = {
+        (record["op"], *sorted((record["a"], record["b"]))) for record in records if "a" in record
+    }
     assert pairs == {
         ("linear", "NumPy formula", "fake_correct"), ("matmul", "fake_correct", "numpy")
     }  # fmt: skip
@@ -246,16 +252,16 @@ def test_environments_are_listed_as_json(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("REFKERNELS_HOME", str(tmp_path))
     listed = json.loads(refkernels_says("env", "list", "--json").stdout)
     assert (listed["schema"], listed["kind"]) == (1, "environments")
-    (found,) = [one for one in listed["environments"] if one["name"] == "numpy"]
-    assert (found["state"], found["path"]) == ("ready", sys.executable)
+    (entry,) = [entry for entry in listed["environments"] if entry["name"] == "numpy"]
+    assert (entry["state"], entry["path"]) == ("ready", sys.executable)
     (tmp_path / "interpreters.json").write_text("{")
     assert "repair or delete it" in refused(refkernels_says("env", "list"))
 
 
 def test_the_ops_are_listed_with_who_has_them() -> None:
-    told = json.loads(refkernels_says("ops", "--json").stdout)
-    assert (told["schema"], told["kind"]) == (1, "ops")
-    rows = {row["op"]: row for row in told["ops"]}
+    listing = json.loads(refkernels_says("ops", "--json").stdout)
+    assert (listing["schema"], listing["kind"]) == (1, "ops")
+    rows = {row["op"]: row for row in listing["ops"]}
     assert list(rows) == list(registry.ops())
     layernorm = rows["layernorm"]
     assert layernorm["inputs"] == ["x", "weight", "bias"]
@@ -321,8 +327,8 @@ def test_managed_environments_are_deleted_only_where_the_user_agrees(
     assert no.exit_code == 1
     assert older.exists()
     assert newer.exists()
-    one = CliRunner().invoke(app, ["env", "remove", "numpy==1.26.4"], input="y\n")
-    assert (one.exit_code, one.stdout.endswith(f"Deleted: {older}\n")) == (0, True)
+    removal = CliRunner().invoke(app, ["env", "remove", "numpy==1.26.4"], input="y\n")
+    assert (removal.exit_code, removal.stdout.endswith(f"Deleted: {older}\n")) == (0, True)
     assert newer.exists()
     yes = refkernels_says("env", "remove", "numpy", "--yes")
     assert (yes.exit_code, yes.stdout) == (0, f"Deleted: {newer}\n")
@@ -362,7 +368,7 @@ def test_help_needs_no_numerical_library() -> None:
 
 
 def test_help_takes_at_most_0_3_seconds() -> None:
-    """Processor time, the best of five: what others do on the machine is not counted."""
+    """Processor time, the best of five: what other processes do is not counted."""
     code = (
         "import os, subprocess, sys; subprocess.run([sys.executable, '-m', 'refkernels', '--help'],"
         "stdout=subprocess.DEVNULL, check=True); t = os.times();"

@@ -14,14 +14,16 @@ from refkernels.cli.app import app
 
 
 def written(folder: Path, **changes: object) -> Path:
-    one = synthetic.measurement("sin", "forward", "y", "torch", "float32", "range", {"high": 9.0})
+    record = synthetic.measurement(
+        "sin", "forward", "y", "torch", "float32", "range", {"high": 9.0}
+    )
     folder.mkdir()
-    line = json.dumps({**one, **changes}) + "\n"
+    line = json.dumps({**record, **changes}) + "\n"
     (folder / "records.jsonl").write_text(line, encoding="utf-8")
     return folder
 
 
-def said(*words: object) -> tuple[int, str]:
+def invoked(*words: object) -> tuple[int, str]:
     ran = CliRunner().invoke(app, ["compare", *map(str, words)])
     assert "Traceback" not in ran.output
     return ran.exit_code, ran.output
@@ -41,12 +43,12 @@ def test_the_status_says_whether_something_is_worse(
 ) -> None:
     old, new = written(tmp_path / "old"), written(tmp_path / "new", **changes)
     for level, status in zip(("worse", "bits", "never"), statuses, strict=True):
-        assert said(old, new, "--fail-on", level)[0] == status, level
+        assert invoked(old, new, "--fail-on", level)[0] == status, level
 
 
 def test_a_page_and_markdown_are_written_where_they_are_asked_for(tmp_path: Path) -> None:
     old, new = written(tmp_path / "old"), written(tmp_path / "new", digest="other")
-    status, text = said(old, new, "--out", tmp_path / "both", "--lang", "zh")
+    status, text = invoked(old, new, "--out", tmp_path / "both", "--lang", "zh")
     assert status == 0
     assert "compare.html" in text
     page = (tmp_path / "both" / "compare.html").read_text("utf-8")
@@ -61,13 +63,13 @@ def test_what_cannot_be_compared_is_one_sentence_and_status_2(tmp_path: Path) ->
         (old, old, "--fail-on", "better"),
         (old, old, "--lang", "fr"),
     ):
-        status, text = said(*question)
+        status, text = invoked(*question)
         assert status == 2, text
         assert len(text.strip().splitlines()) <= 3
 
 
 def test_a_file_in_place_of_a_folder_is_reported_with_the_cure(tmp_path: Path) -> None:
     old = written(tmp_path / "old")
-    status, text = said(old, old / "records.jsonl")
+    status, text = invoked(old, old / "records.jsonl")
     assert status == 2
     assert "is a file: give the folder" in " ".join(text.split())

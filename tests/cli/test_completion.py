@@ -15,11 +15,11 @@ from refkernels.records.words import LEVELS
 
 def completed(*words: str) -> list[str]:
     """What bash is offered for the last word."""
-    asked = {"_REFKERNELS_COMPLETE": "complete_bash", "COMP_CWORD": str(len(words))}
-    asked["COMP_WORDS"] = " ".join(["refkernels", *words])
+    environ = {"_REFKERNELS_COMPLETE": "complete_bash", "COMP_CWORD": str(len(words))}
+    environ["COMP_WORDS"] = " ".join(["refkernels", *words])
     code = "import sys; sys.argv[0] = 'refkernels'; from refkernels.__main__ import main; main()"
     ran = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, **asked}, capture_output=True, text=True
+        [sys.executable, "-c", code], env={**os.environ, **environ}, capture_output=True, text=True
     )
     assert ran.stderr == ""
     return ran.stdout.split()
@@ -38,7 +38,7 @@ def completed(*words: str) -> list[str]:
         (("meas",), ["measure"]),
     ],
 )
-def test_bash_is_offered_the_names_that_begin_so(
+def test_bash_is_offered_the_names_with_that_beginning(
     words: tuple[str, ...], offered: list[str]
 ) -> None:
     assert completed(*words) == offered

@@ -21,8 +21,8 @@ X = np.random.default_rng(2).standard_normal((3, 5)).astype(np.float32)
 @pytest.fixture(scope="module", autouse=True)
 def fakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     folder = tmp_path_factory.mktemp("fakes")
-    made = [planted_faults.framework(fault, folder) for fault in ("correct", "exception")]
-    with planted_faults.registered(*made):
+    frameworks = [planted_faults.framework(fault, folder) for fault in ("correct", "exception")]
+    with planted_faults.registered(*frameworks):
         yield
 
 
@@ -70,13 +70,13 @@ def test_live_frameworks_answer_and_are_shown_with_their_environment(folder: Pat
     assert result.exit_code == 0, result.output
     case = casefile.load("case.npz")
     assert set(case.outputs) == {"numpy", "fake_correct"}
-    told = case.environment["numpy"]
-    assert (told["framework"], told["device"]) == ("numpy", "cpu")
-    assert told["version"] == np.__version__
-    assert told["settings"] == {"OMP_NUM_THREADS": "1"}
+    environment = case.environment["numpy"]
+    assert (environment["framework"], environment["device"]) == ("numpy", "cpu")
+    assert environment["version"] == np.__version__
+    assert environment["settings"] == {"OMP_NUM_THREADS": "1"}
 
 
-def test_a_formula_of_an_adapter_s_is_called_one(folder: Path) -> None:
+def test_a_formula_of_an_adapter_is_called_a_formula(folder: Path) -> None:
     from refkernels.cli.explain import _kernel
     from refkernels.frameworks.gateway import Session
 
@@ -88,8 +88,8 @@ def test_a_formula_of_an_adapter_s_is_called_one(folder: Path) -> None:
 
 
 def test_a_framework_that_fails_is_a_sentence_and_the_others_are_explained(folder: Path) -> None:
-    both = ["--framework", "fake_exception", "--framework", "numpy"]
-    result = refkernels_says("sin", "--input", "x=x.npy", *both)
+    frameworks = ["--framework", "fake_exception", "--framework", "numpy"]
+    result = refkernels_says("sin", "--input", "x=x.npy", *frameworks)
     assert result.exit_code == 1
     assert "planted: the first line" in result.stderr
     assert "numpy" in result.stdout
@@ -198,8 +198,8 @@ def test_a_question_without_an_answer_is_one_sentence(folder: Path, kind: str) -
         np.savez(file, x=X)
     case = casefile.CaseFile("sin", "forward", {"x": X}, {"a": {"y": X}})
     Path("damaged.npz").write_bytes(casefile.save("case.npz", case).read_bytes()[:-40])
-    arguments, said = WRONG[kind]
-    assert said in refused(refkernels_says(*arguments))
+    arguments, sentence = WRONG[kind]
+    assert sentence in refused(refkernels_says(*arguments))
 
 
 def test_statistics_of_another_format_are_judged_in_their_own(folder: Path) -> None:

@@ -33,20 +33,22 @@ def says(*arguments: str, thread: str = THREAD) -> Any:
 def test_a_thread_is_explained_from_standard_input_and_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "thread.txt"
     path.write_text(THREAD, encoding="utf-8")
-    one, other = says("softmax", "--pasted", "-"), says("softmax", "--pasted", str(path))
-    assert one.exit_code == other.exit_code == 0
-    assert one.stdout == other.stdout
-    assert "paddle is wrong: in 1 of 3 elements" in " ".join(one.stdout.split())
-    assert "no error of torch can be shown" in " ".join(one.stdout.split())
+    piped, from_file = says("softmax", "--pasted", "-"), says("softmax", "--pasted", str(path))
+    assert piped.exit_code == from_file.exit_code == 0
+    assert piped.stdout == from_file.stdout
+    assert "paddle is wrong: in 1 of 3 elements" in " ".join(piped.stdout.split())
+    assert "no error of torch can be shown" in " ".join(piped.stdout.split())
 
 
 def test_the_record_is_json_and_fail_on_ends_with_1() -> None:
     answer = says("softmax", "--pasted", "-", "--json", "--fail-on", "exceeds_bound")
     assert answer.exit_code == 1
     record = json.loads(answer.stdout)
-    verdicts = {name: one["outputs"]["y"]["verdict"] for name, one in record["kernels"].items()}
+    verdicts = {
+        name: kernel["outputs"]["y"]["verdict"] for name, kernel in record["kernels"].items()
+    }
     assert verdicts == {"torch": "within", "paddle": "wrong"}
-    assert [one["role"] for one in record["tensors"]] == ["x", "torch: y", "paddle: y"]
+    assert [tensor["role"] for tensor in record["tensors"]] == ["x", "torch: y", "paddle: y"]
 
 
 def test_the_page_is_written_in_chinese(tmp_path: Path) -> None:
@@ -73,7 +75,7 @@ def test_shapes_decide_where_one_way_fits() -> None:
     thread = "[[1.5, 2.5]]\n[[0.5], [0.25]]\n[[1.375]]\n"
     answer = says("matmul", "--pasted", "-", "--json", thread=thread)
     assert answer.exit_code == 0, answer.stderr
-    roles = [one["role"] for one in json.loads(answer.stdout)["tensors"]]
+    roles = [tensor["role"] for tensor in json.loads(answer.stdout)["tensors"]]
     assert roles == ["a", "b", "kernel: c"]
 
 

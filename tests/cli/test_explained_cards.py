@@ -19,8 +19,10 @@ CASE = "layernorm/row_length[n=17,seed=102]"
 @pytest.fixture(scope="module", autouse=True)
 def fakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     folder = tmp_path_factory.mktemp("fakes")
-    made = [planted_faults.framework(one, folder) for one in ("correct", "swapped_gradients")]
-    with planted_faults.registered(*made):
+    frameworks = [
+        planted_faults.framework(fault, folder) for fault in ("correct", "swapped_gradients")
+    ]
+    with planted_faults.registered(*frameworks):
         yield
 
 
@@ -41,26 +43,29 @@ def measured(out: Path, *more: str) -> list[dict[str, Any]]:
 
 
 def explanations(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [one for one in records if one["kind"] == "explanation"]
+    return [record for record in records if record["kind"] == "explanation"]
 
 
 def test_the_cause_of_a_planted_fault_stands_on_its_card(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (one,) = explanations(measured(tmp_path))
-    assert (one["framework"], one["case"], one["direction"]) == (
+    (explanation,) = explanations(measured(tmp_path))
+    assert (explanation["framework"], explanation["case"], explanation["direction"]) == (
         "fake_swapped_gradients",
         CASE,
         "backward",
     )
-    assert (one["cause"], one["confidence"]) == ("swapped_weight_bias_grad", "proven")
-    assert one["evidence"]["bits"] >= 40
+    assert (explanation["cause"], explanation["confidence"]) == (
+        "swapped_weight_bias_grad",
+        "proven",
+    )
+    assert explanation["evidence"]["bits"] >= 40
     page = (tmp_path / "report.html").read_text("utf-8")
     assert "it returns the gradient of the bias as that of the weight" in page
     cards = page[page.index("<article>") : page.index("id=matrix")]
     assert "(proven)" in cards
     monkeypatch.setattr(explaining, "_explained", None)  # nothing is explained twice
-    assert explanations(measured(tmp_path, "--resume")) == [one]
+    assert explanations(measured(tmp_path, "--resume")) == [explanation]
 
 
 def test_a_judge_s_process_explains_as_this_one_does(
@@ -87,19 +92,19 @@ def test_an_explanation_that_is_lost_on_its_way_costs_no_run(
         return lambda: 1 // 0
 
     monkeypatch.setattr(run.Judges, "call", call)
-    (one,) = explanations(measured(tmp_path))
-    assert (one["status"], one["cause"]) == ("error", None)
-    assert one["reason"].startswith("ZeroDivisionError")
+    (explanation,) = explanations(measured(tmp_path))
+    assert (explanation["status"], explanation["cause"]) == ("error", None)
+    assert explanation["reason"].startswith("ZeroDivisionError")
 
 
 def test_what_explain_cannot_do_costs_no_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(*asked: Any) -> None:
+    def fails(*arguments: Any) -> None:
         raise ZeroDivisionError("planted")
 
     monkeypatch.setattr("refkernels.diagnosis.explain.explain", fails)
-    (one,) = explanations(measured(tmp_path))
-    assert (one["status"], one["cause"]) == ("error", None)
-    assert "planted" in one["reason"]
+    (explanation,) = explanations(measured(tmp_path))
+    assert (explanation["status"], explanation["cause"]) == ("error", None)
+    assert "planted" in explanation["reason"]
     assert "planted" not in (tmp_path / "report.html").read_text("utf-8")

@@ -14,7 +14,7 @@ ARGUMENTS = [(number,) for number in range(40)]
 
 
 @pytest.mark.parametrize("error", [OSError("AF_UNIX path too long"), EOFError()])
-def test_where_no_process_starts_this_one_works(
+def test_where_no_process_starts_the_current_one_does_the_work(
     error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(number: int) -> None:
@@ -25,17 +25,17 @@ def test_where_no_process_starts_this_one_works(
     assert list(pages.starmap(abs, ARGUMENTS)) == list(range(40))
 
 
-def test_there_are_never_more_than_four(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+def test_there_are_never_more_than_four_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    requested = []
 
     def refuse(number: int) -> None:
-        asked.append(number)
+        requested.append(number)
         raise OSError("no process")
 
     monkeypatch.setattr(crew, "usable_cores", lambda: 64)
     monkeypatch.setattr(crew, "Processes", refuse)
     list(pages.starmap(abs, ARGUMENTS))
-    assert asked == [4]
+    assert requested == [4]
 
 
 def test_a_page_links_to_the_records_that_are_beside_it(tmp_path: Path) -> None:

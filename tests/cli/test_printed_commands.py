@@ -49,14 +49,16 @@ def staged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def fakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Framework]]:
     """fake_nan in a version with a local label, fake_exception, and fake_missing."""
     folder = tmp_path_factory.mktemp("fakes")
-    made = {fault: planted_faults.framework(fault, folder) for fault in ("nan", "exception")}
-    adapter = made["nan"].adapter
+    frameworks = {fault: planted_faults.framework(fault, folder) for fault in ("nan", "exception")}
+    adapter = frameworks["nan"].adapter
     source = adapter.read_text(encoding="utf-8")
     assert 'return "1.0"' in source
     adapter.write_text(source.replace('return "1.0"', f'return "{LOCAL}"'), encoding="utf-8")
-    made["missing"] = replace(made["nan"], name="fake_missing", module="fake_missing", python=None)
-    with planted_faults.registered(*made.values()):
-        yield made
+    frameworks["missing"] = replace(
+        frameworks["nan"], name="fake_missing", module="fake_missing", python=None
+    )
+    with planted_faults.registered(*frameworks.values()):
+        yield frameworks
 
 
 def test_the_commands_of_readme_docs_and_notebooks_are_accepted(staged: Path) -> None:
@@ -76,12 +78,12 @@ def test_the_commands_of_readme_docs_and_notebooks_are_accepted(staged: Path) ->
 def test_the_commands_in_the_sentences_of_the_sources_are_accepted(
     staged: Path, fakes: dict[str, Framework]
 ) -> None:
-    found = {command for path in sorted(PACKAGE.rglob("*.py")) for command in in_source(path)}
+    commands = {command for path in sorted(PACKAGE.rglob("*.py")) for command in in_source(path)}
     for path in sorted((PACKAGE / "reporting" / "templates").iterdir()):
-        found |= set(in_page(path.read_text(encoding="utf-8")))
-    assert len(found) >= 12
-    assert {"env", "measure", "explain", "report"} <= {words_of(one)[0] for one in found}
-    for command in sorted(found):
+        commands |= set(in_page(path.read_text(encoding="utf-8")))
+    assert len(commands) >= 12
+    assert {"env", "measure", "explain", "report"} <= {words_of(command)[0] for command in commands}
+    for command in sorted(commands):
         furnish(staged)
         run(command)
 
@@ -111,7 +113,7 @@ def test_the_commands_of_a_report_run_to_their_end_and_measure_the_same_again(
         Path("report/report.html").read_text("utf-8"),
     )
     markdown, html = in_markdown(pages[0]), in_page(pages[1])
-    measures = [one for one in markdown if words_of(one)[:1] == ["measure"]]
+    measures = [command for command in markdown if words_of(command)[:1] == ["measure"]]
     assert set(measures) <= set(html)
     assert len(set(measures)) >= 2  # one for each device of the fake
     assert all(f"fake_nan=={LOCAL}" in command for command in measures)
@@ -122,18 +124,18 @@ def test_the_commands_of_a_report_run_to_their_end_and_measure_the_same_again(
         out = words_of(command)[words_of(command).index("--out") + 1]
         again = in_markdown(Path(out, "report.md").read_text("utf-8"))
         assert command in again  # the same finding, and the same command
-    rest = {*markdown, *html} - {*measures}
-    for command in sorted(rest):
+    others = {*markdown, *html} - {*measures}
+    for command in sorted(others):
         assert run(command) in ("start", "end")
 
 
-def test_the_cures_of_the_terminal_are_accepted(
+def test_the_cures_printed_in_the_terminal_are_accepted(
     staged: Path, fakes: dict[str, Framework], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     (staged / "home" / "environments" / "paddle-3.0.0").mkdir(parents=True)  # interrupted
     (staged / "gpu-venv" / "bin" / "python").unlink()
-    said = [CliRunner().invoke(app, ["env", "list"]).output]
+    outputs = [CliRunner().invoke(app, ["env", "list"]).output]
     for question in (
         ["measure", "--case", "nothing", "--op", "sin"],
         ["measure", "--op", "sin", "--dtype", "float16", "--case", "sin/range[low=3e+38*"],
@@ -146,11 +148,11 @@ def test_the_cures_of_the_terminal_are_accepted(
         result = CliRunner().invoke(app, question)
         assert result.exit_code in (1, 2), result.output
         assert in_sentences(result.output), question
-        said.append(result.output)
-    found = sorted({command for text in said for command in in_sentences(text)})
-    assert len(found) >= 9
-    assert {"refkernels env remove torch", "refkernels env remove paddle --yes"} <= {*found}
-    for command in found:
+        outputs.append(result.output)
+    commands = sorted({command for text in outputs for command in in_sentences(text)})
+    assert len(commands) >= 9
+    assert {"refkernels env remove torch", "refkernels env remove paddle --yes"} <= {*commands}
+    for command in commands:
         furnish(staged)
         assert run(command) in ("start", "end"), command
 
@@ -163,9 +165,12 @@ def test_the_command_of_every_finding_that_is_kept_is_accepted(staged: Path) -> 
 
     kept = ROOT / "benchmarks" / "results" / "cpu-x86_64-linux" / "records.jsonl.gz"
     signs = ('"unusual"', '"exceeds_bound"', '"invariant_violated"', '"special_value_mismatch"')
-    with gzip.open(kept, "rt", encoding="utf-8") as lines, Path("some.jsonl").open("w") as some:
-        some.writelines(line for line in lines if any(sign in line for sign in signs))
-    commands = {one.command for one in findings(Study.of(read_records(Path("some.jsonl"))))}
+    with (
+        gzip.open(kept, "rt", encoding="utf-8") as lines,
+        Path("some.jsonl").open("w") as chosen_lines,
+    ):
+        chosen_lines.writelines(line for line in lines if any(sign in line for sign in signs))
+    commands = {finding.command for finding in findings(Study.of(read_records(Path("some.jsonl"))))}
     assert len(commands) >= 50
     assert any("torch==2.13.0+cpu" in command for command in commands)
     chosen = sorted(commands)[:: max(1, len(commands) // 30)]
@@ -176,7 +181,11 @@ def test_the_command_of_every_finding_that_is_kept_is_accepted(staged: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(one, marks=pytest.mark.framework(one)) for one in ("torch", "oneflow")]
+    "name",
+    [
+        pytest.param(framework, marks=pytest.mark.framework(framework))
+        for framework in ("torch", "oneflow")
+    ],
 )
 def test_a_framework_is_measured_again_by_the_name_that_its_records_give(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -186,8 +195,8 @@ def test_a_framework_is_measured_again_by_the_name_that_its_records_give(
     except environments.NotInstalled as error:
         (pytest.fail if name in environments.required() else pytest.skip)(str(error))
     monkeypatch.chdir(tmp_path)
-    asked = ["--op", "sin", "--dtype", "float32", "--device", "cpu", "--case", CASE]
-    ran = CliRunner().invoke(app, ["measure", "--framework", f"{name}=={version}", *asked])
+    question = ["--op", "sin", "--dtype", "float32", "--device", "cpu", "--case", CASE]
+    ran = CliRunner().invoke(app, ["measure", "--framework", f"{name}=={version}", *question])
     assert ran.exit_code == 0, ran.output
     assert version in Path("report/records.jsonl").read_text(encoding="utf-8")
 

@@ -15,8 +15,8 @@ from refkernels.diagnosis.summation import SummationTree, known
 
 @pytest.fixture(scope="module", autouse=True)
 def fakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    made = planted_faults.framework("import_error", tmp_path_factory.mktemp("fakes"))
-    with planted_faults.registered(made):
+    framework = planted_faults.framework("import_error", tmp_path_factory.mktemp("fakes"))
+    with planted_faults.registered(framework):
         yield
 
 
@@ -24,7 +24,7 @@ def refkernels_says(*arguments: str | Path) -> Any:
     return CliRunner().invoke(app, ["reveal", *[str(argument) for argument in arguments]])
 
 
-def told(*arguments: str) -> dict[str, Any]:
+def revealed(*arguments: str) -> dict[str, Any]:
     result = refkernels_says(*arguments, "--json")
     assert result.exit_code == 0, result.output
     record: dict[str, Any] = json.loads(result.stdout)
@@ -32,7 +32,7 @@ def told(*arguments: str) -> dict[str, Any]:
 
 
 def test_numpys_pairwise_sum_is_revealed_named_and_proven() -> None:
-    record = told("sum", "--framework", "numpy", "--k", "150", "--m", "5", "--row", "3")
+    record = revealed("sum", "--framework", "numpy", "--k", "150", "--m", "5", "--row", "3")
     tree = SummationTree.of(record["leaves"], record["nodes"], record["fused"])
     assert tree == known.numpy_pairwise(150)
     assert record["name"] == "NumPy's pairwise sum"

@@ -15,8 +15,8 @@ from refkernels.cli.app import app
 @pytest.fixture(scope="module", autouse=True)
 def fakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     folder = tmp_path_factory.mktemp("fakes")
-    made = [planted_faults.framework(fault, folder) for fault in ("one_ulp_off", "exception")]
-    with planted_faults.registered(*made):
+    frameworks = [planted_faults.framework(fault, folder) for fault in ("one_ulp_off", "exception")]
+    with planted_faults.registered(*frameworks):
         yield
 
 
@@ -55,11 +55,11 @@ def test_several_ops_frameworks_and_formats_in_one_call(tmp_path: Path) -> None:
     assert "65,536" in result.stdout
     assert "planted: the first line" in " ".join(result.stdout.split())
     records = [json.loads(line) for line in (out / "sweeps.jsonl").read_text().splitlines()]
-    found = {(r["op"], r["framework"]): r for r in records if r["kind"] == "sweep"}
-    assert len(found) == 4
-    assert found["cos", "fake_one_ulp_off"]["counts"]["inputs"] == 65536
-    assert found["sin", "fake_exception"]["status"] == "incomplete"
-    assert found["cos", "fake_exception"]["status"] == "ok"
+    sweeps = {(r["op"], r["framework"]): r for r in records if r["kind"] == "sweep"}
+    assert len(sweeps) == 4
+    assert sweeps["cos", "fake_one_ulp_off"]["counts"]["inputs"] == 65536
+    assert sweeps["sin", "fake_exception"]["status"] == "incomplete"
+    assert sweeps["cos", "fake_exception"]["status"] == "ok"
     page = (out / "sweep.html").read_bytes()
     again = CliRunner().invoke(app, ["report", str(out)])
     assert again.exit_code == 0

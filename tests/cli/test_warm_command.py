@@ -36,17 +36,17 @@ print(at_hand() - warmed)
 
 
 def test_what_an_assertion_and_an_explanation_need_is_compiled_ahead() -> None:
-    """Compiled, or read from disk: they reach for no kernel that is not at hand by then."""
+    """Compiled, or read from disk: by then they need no kernel that is not at hand."""
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "set()\n"), done.stderr
 
 
-def test_it_says_how_many_and_where(monkeypatch) -> None:
+def test_the_number_of_kernels_and_their_folder_are_printed(monkeypatch) -> None:
     monkeypatch.setattr(warm, "use", len)
-    said = CliRunner().invoke(app, ["warm", "--op", "sqrt"])
-    assert said.exit_code == 0, said.output
-    assert said.stdout.startswith("4 kernels compiled for 1 ops in 0 s; ")
-    assert str(jit._root()) in said.stdout
+    result = CliRunner().invoke(app, ["warm", "--op", "sqrt"])
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("4 kernels compiled for 1 ops in 0 s; ")
+    assert str(jit._root()) in result.stdout
 
 
 def test_an_unknown_op_and_a_cache_that_cannot_be_written_are_refused():

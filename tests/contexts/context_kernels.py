@@ -139,9 +139,9 @@ def inputs_of_rules(rng: np.random.Generator, format: str, shape: tuple[int, ...
     ]
     used = len(kinds) - int(rng.random() < 0.7)  # the last leaves the range in most rules
     with np.errstate(all="ignore"):
-        held = np.choose(rng.integers(0, used, n), kinds).astype(target.dtype)
-        held = np.where(np.isfinite(held), held, 1.0).astype(target.dtype)
-    wide = held.astype(np.float64)
+        stored = np.choose(rng.integers(0, used, n), kinds).astype(target.dtype)
+        stored = np.where(np.isfinite(stored), stored, 1.0).astype(target.dtype)
+    wide = stored.astype(np.float64)
     sizes = [np.zeros(n), np.abs(wide) * 2.0 ** rng.integers(-30, -1, n), np.full(n, 2.0**-20)]
     error = np.choose(rng.integers(0, len(sizes), n), sizes)
     sides = rng.choice([-1.0, 1.0, 0.5, 0.0], n).tolist()
@@ -153,7 +153,7 @@ def inputs_of_rules(rng: np.random.Generator, format: str, shape: tuple[int, ...
     mid = np.where(rng.random(n) < 0.5, mid, mid + rng.normal(0, 1, n) * error)
     off = [abs(z - Fraction(m)) for z, m in zip(exact, mid.tolist(), strict=True)]
     radius = np.array([np.nextafter(float(d), np.inf) if d else 0.0 for d in off])
-    return tuple(part.reshape(shape) for part in (held, mid, radius, error)), exact
+    return tuple(part.reshape(shape) for part in (stored, mid, radius, error)), exact
 
 
 def attacked(
@@ -161,10 +161,10 @@ def attacked(
 ) -> int:
     """How many answers of kernels to inexact arguments have a finite bound: none exceeds it."""
     reading = Bound(format)
-    held, exact, bounds, compared = [], [], [], 0
+    stored, exact, bounds, compared = [], [], [], 0
     for _ in range(arity):
         (x, mid, radius, error), z = inputs_of_rules(rng, format, shape)
-        held.append(x)
+        stored.append(x)
         exact.append(z)
         bounds.append(BoundValue(reading, reading.ball.value(mid, radius), error))
     bound = rule(reading, *bounds)
@@ -172,7 +172,7 @@ def attacked(
         truth = rule(arb, *(arb_of(z, shape, arb) for z in exact))
         for option in kernels(format, None, False, reading.limit):
             kernel = kernel_of(option, format)
-            got = rule(kernel, *(kernel.array(x) for x in held))
+            got = rule(kernel, *(kernel.array(x) for x in stored))
             places, _ = exceeds(delivered(got, format), truth, bound.error)
             assert places == [], (option, places[:5])
             compared += int(np.isfinite(bound.error).sum())

@@ -15,7 +15,7 @@ def condition_numbers(formula: Any, arguments: list[Any]) -> Any:
         tape = Gradient(arb)
         inputs = [tape.array(x) for x in arguments]
         y = formula(tape, *inputs)
-        found = np.zeros(y.shape)
+        numbers = np.zeros(y.shape)
         for index in np.ndindex(y.shape):
             one_hot = np.zeros(y.shape)
             one_hot[index] = 1.0
@@ -25,8 +25,8 @@ def condition_numbers(formula: Any, arguments: list[Any]) -> Any:
                 for slope, x in zip(slopes, inputs, strict=True)
             )
             size = abs(y.value.data[index])
-            found[index] = float((total / size).lower()) if size > 0 else 0.0
-        return found
+            numbers[index] = float((total / size).lower()) if size > 0 else 0.0
+        return numbers
 
 
 # Formula, inputs, and how much more than the truth it says of ordinary inputs, at most.
@@ -55,10 +55,10 @@ def test_amplification_is_at_least_the_condition_number_and_close_to_it(name: st
         arguments = [rng.normal(0, scale, (3, 4)) for _ in range(count)]
         truth = condition_numbers(formula, arguments)
         xp = Amplification()
-        found = xp.amplification(formula(xp, *(xp.array(x) for x in arguments)))
-        assert found.shape == truth.shape
-        assert np.all(found >= truth)
-        assert scale > 0.1 or np.all(found <= most * truth)
+        amplification = xp.amplification(formula(xp, *(xp.array(x) for x in arguments)))
+        assert amplification.shape == truth.shape
+        assert np.all(amplification >= truth)
+        assert scale > 0.1 or np.all(amplification <= most * truth)
 
 
 def test_a_result_that_depends_on_no_input_has_none_and_one_that_may_be_0_has_no_limit() -> None:

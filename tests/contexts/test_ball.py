@@ -52,7 +52,7 @@ def test_rules_of_two_arguments_hold_the_exact_value(name: str) -> None:
     exact = points(rng, a, p), points(rng, b, q)
     value = BINARY[name](B, B.value(a, p), B.value(b, q))
     with Arb(4000) as xp:
-        truth = BINARY[name](xp, *(arb_of(one, a.shape, xp) for one in exact))
+        truth = BINARY[name](xp, *(arb_of(numbers, a.shape, xp) for numbers in exact))
         assert outside(value, truth) == []
     assert known(value) > N // 8
 
@@ -143,8 +143,8 @@ def test_a_product_of_zeros_is_zero_and_of_what_is_unknown_unknown() -> None:
     xp = Ball()
     a = xp.value(np.array([[0.0, 0.0], [0.0, 1.0]]), 0.0)
     b = xp.value(np.array([[3.0, 1.0], [0.0, 2.0]]), np.array([[0.5, 0.0], [0.0, 0.0]]))
-    found = xp.matmul(a, b)
-    np.testing.assert_array_equal(found.radius[0], 0.0)
-    np.testing.assert_array_equal(found.radius == 0.0, [[True, True], [True, False]])
+    product = xp.matmul(a, b)
+    np.testing.assert_array_equal(product.radius[0], 0.0)
+    np.testing.assert_array_equal(product.radius == 0.0, [[True, True], [True, False]])
     wide = xp.value(np.ones((2, 1)), np.array([[np.inf], [0.0]]))
     assert np.isinf(xp.matmul(a, wide).radius[0, 0])

@@ -114,7 +114,7 @@ def test_a_float_is_a_ball_of_all_its_bits_at_any_precision() -> None:
     bits = np.random.default_rng(3).integers(0, 2**64, 1000, dtype=np.uint64).view(np.float64)
     x = np.array([*bits[np.isfinite(bits)], 0.1, -0.0, 5e-324, 1.7976931348623157e308, 2.0**53])
     with Arb(2) as xp:
-        assert ends(xp.array(x)) == [(Fraction(one), Fraction(one)) for one in x.tolist()]
+        assert ends(xp.array(x)) == [(Fraction(number), Fraction(number)) for number in x.tolist()]
     with pytest.raises(ValueError, match="finite"):
         xp.number(np.inf)
 
@@ -144,8 +144,8 @@ def test_what_does_not_exist_of_no_elements_is_refused_in_a_sentence(
     xp: Any, name: str, shape: tuple[int, ...], axis: int
 ) -> None:
     x = xp.array(np.ones(shape))
-    said = rf"xp.{name} goes over axis {axis} of the shape .* which has no elements"
-    with pytest.raises(ValueError, match=said):
+    message = rf"xp.{name} goes over axis {axis} of the shape .* which has no elements"
+    with pytest.raises(ValueError, match=message):
         getattr(xp, name)(x, axis)
     with pytest.raises(ValueError, match=rf"xp.{name} has no axis 5"):
         getattr(xp, name)(x, 5)
@@ -170,10 +170,10 @@ def test_a_user_s_oracle_of_no_elements_says_so_too(name: str) -> None:
 @in_every_context
 def test_floats_arrays_and_other_contexts_are_refused_in_a_formula(xp: Any) -> None:
     x = xp.array(np.array([1.0, 2.0]))
-    for other in (0.5, np.float32(2), True, "1", np.ones(2), None):
+    for operand in (0.5, np.float32(2), True, "1", np.ones(2), None):
         for operation in (lambda a, b: a + b, lambda a, b: b * a, lambda a, b: a / b):
             with pytest.raises(TypeError):
-                operation(x, other)
+                operation(x, operand)
     with pytest.raises(TypeError, match="the xp that it was given"):
         x + Ball().array(np.ones(2))
     with pytest.raises(TypeError, match="=="):
@@ -204,7 +204,7 @@ def test_working_rounds_every_operation_to_its_format(format: str) -> None:
             for value, z in zip(got, truth, strict=True):
                 beside = [np.nextafter(value, dtype.type(s)) for s in (-10000, 10000)]
                 off = abs(Fraction(float(value)) - z)
-                assert all(off <= abs(Fraction(float(one)) - z) for one in beside)
+                assert all(off <= abs(Fraction(float(neighbour)) - z) for neighbour in beside)
 
 
 def test_a_param_enters_working_rounded_once() -> None:
@@ -235,7 +235,7 @@ def test_working_rounds_once_whatever_lies_beside_a_tie(format: str) -> None:
             tried += 1
             nearest = tie + side
             little = side * 2.0 ** -int(rng.integers(17, 24))
-            a, b, c = (xp.array(np.array([one])) for one in (low, high, little))
+            a, b, c = (xp.array(np.array([number])) for number in (low, high, little))
             assert float((a * b + c).data[0]) == nearest
             assert float(xp.number(Fraction(tie) + Fraction(side, 2**70)).data) == nearest
             beside = wide.array(np.array([np.nextafter(tie, side * np.inf)]))

@@ -141,7 +141,7 @@ def test_a_param_keeps_its_tail() -> None:
 def test_the_end_of_a_tail_is_inside_the_enclosure() -> None:
     """A ball is closed and an Enclosure open."""
     tail = Ball().value(np.array([0.0, 0.0]), np.array([2.0**-60, 0.0]))
-    found = DoubleDoubleValue(DoubleDouble(), np.ones(2), tail).enclosure()
-    assert found.contains(0, 1 + Fraction(1, 2**60))
-    assert found.contains(0, 1 - Fraction(1, 2**60))
-    assert found.radius[1] == 0.0
+    enclosure = DoubleDoubleValue(DoubleDouble(), np.ones(2), tail).enclosure()
+    assert enclosure.contains(0, 1 + Fraction(1, 2**60))
+    assert enclosure.contains(0, 1 - Fraction(1, 2**60))
+    assert enclosure.radius[1] == 0.0

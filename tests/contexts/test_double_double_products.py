@@ -38,11 +38,11 @@ def test_a_product_holds_arbs(kind: str, batches: Any) -> None:
                 for context in (xp, arb):
                     x, y = context.array(a), context.array(b)
                     pairs.append(context.matmul(x / 3, y / 7) if tails else context.matmul(x, y))
-                found, exact = pairs[0].enclosure(), data(pairs[1])
+                enclosure, exact = pairs[0].enclosure(), data(pairs[1])
                 for at in np.ndindex(exact.shape):
-                    middle = flint.arb(float(found.hi[at])) + flint.arb(float(found.lo[at]))
+                    middle = flint.arb(float(enclosure.hi[at])) + flint.arb(float(enclosure.lo[at]))
                     off = abs(exact[at] - middle)
-                    assert not off > flint.arb(float(found.radius[at]))
+                    assert not off > flint.arb(float(enclosure.radius[at]))
                     compared += 1
     assert compared > 30
 
@@ -53,9 +53,9 @@ def test_a_product_is_as_sharp_as_twice_the_precision(tails: bool) -> None:
     rng, xp = np.random.default_rng(32), DoubleDouble()
     a, b = rng.standard_normal((4, 9, 100)), rng.standard_normal((4, 100, 8))
     x, y = xp.array(a), xp.array(b)
-    found = xp.matmul(x / 3, y / 3) if tails else xp.matmul(x, y)
+    product = xp.matmul(x / 3, y / 3) if tails else xp.matmul(x, y)
     sizes = np.einsum("bik,bkj->bij", np.abs(a), np.abs(b)) / (9 if tails else 1)
-    assert np.all(found.enclosure().radius < sizes * 2.0**-95)
+    assert np.all(product.enclosure().radius < sizes * 2.0**-95)
 
 
 def test_what_is_below_the_range_is_handed_back() -> None:

@@ -70,8 +70,8 @@ COMPUTED = [
 def test_no_name_of_a_context_is_left_out() -> None:
     public = {
         name
-        for name, one in vars(Context).items()
-        if inspect.isfunction(one) and not name.startswith("_")
+        for name, member in vars(Context).items()
+        if inspect.isfunction(member) and not name.startswith("_")
     }
     assert public == IN_RULES | set(OTHERS)
 
@@ -81,7 +81,7 @@ def test_every_name_says_what_it_is_and_of_which_types(name: str) -> None:
     method = getattr(Context, name)
     assert inspect.getdoc(method)
     taken = list(inspect.signature(method).parameters.values())[1:]
-    assert all(one.annotation is not one.empty for one in taken)
+    assert all(parameter.annotation is not parameter.empty for parameter in taken)
     assert inspect.signature(method).return_annotation
 
 
@@ -104,10 +104,10 @@ def test_every_context_that_encloses_holds_the_value(name: str, truth: dict[str,
     for reading in (Bound("float32"), Amplification()):
         balls.append(rule(reading, reading.array(X)).exact)
         assert np.isfinite(rule(reading, reading.array(X)).error).all()
-    for one in balls:
-        assert np.isfinite(one.radius).all()
-        assert one.shape == exact.shape
-        assert outside(one, exact) == []
+    for interval in balls:
+        assert np.isfinite(interval.radius).all()
+        assert interval.shape == exact.shape
+        assert outside(interval, exact) == []
     sharp = DoubleDouble()
     value = rule(sharp, sharp.array(X))
     assert np.all(value.tail.radius <= 2.0**-95 * (1 + np.abs(value.head)))
@@ -122,12 +122,12 @@ def test_rationals_are_exact_or_say_that_there_is_none(name: str, truth: dict[st
             RULES[name](xp, xp.array(X))
         return
     with Arb(300) as arb:
-        for one, z in zip(
+        for element, z in zip(
             elements(RULES[name](xp, xp.array(X))).flat, truth[name].data.flat, strict=True
         ):
-            terms = getattr(one, "terms", None)
+            terms = getattr(element, "terms", None)
             ball = (
-                arb.element(one)
+                arb.element(element)
                 if terms is None
                 else sum(arb.element(c) * arb.element(s).sqrt() for s, c in terms)
             )

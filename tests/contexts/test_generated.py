@@ -54,8 +54,8 @@ def several(xp: Any, x: Any) -> Any:
 def picked(xp: Any, x: Any, index: Any) -> Any:
     """One element of each row: of an input, of what is computed, and of what is kept."""
     y = softmax(xp, x)
-    found = [xp.take_along_axis(value, index) for value in (x, xp.exp(x), y * y)]
-    return *found, y * found[0]
+    taken = [xp.take_along_axis(value, index) for value in (x, xp.exp(x), y * y)]
+    return *taken, y * taken[0]
 
 
 def rowwise(seed: int) -> Any:
@@ -117,13 +117,13 @@ def assert_agrees(formula: Any, *arrays: Any, precision: int = 300, known: float
             assert mid.shape == a.shape == truth.shape
             assert outside(B.value(mid, radius), truth) == []
             assert outside(B.value(a, p), truth) == []
-            told = np.isfinite(radius)
-            np.testing.assert_array_equal(mid[told], a[told])
-            assert np.all(radius[told] <= p[told] * (1 + 2.0**-20) + 2.0**-1060)
-            assert np.all(p[told] <= radius[told] * (1 + 2.0**-20) + 2.0**-1060)
-            assert told.sum() >= known * np.isfinite(p).sum()
-            assert not np.any(mid[~told])
-            count += int(told.sum())
+            finite = np.isfinite(radius)
+            np.testing.assert_array_equal(mid[finite], a[finite])
+            assert np.all(radius[finite] <= p[finite] * (1 + 2.0**-20) + 2.0**-1060)
+            assert np.all(p[finite] <= radius[finite] * (1 + 2.0**-20) + 2.0**-1060)
+            assert finite.sum() >= known * np.isfinite(p).sum()
+            assert not np.any(mid[~finite])
+            count += int(finite.sum())
     return count
 
 
@@ -147,13 +147,13 @@ def test_arb_lies_in_generated_and_numpy_balls_of_one_mid(case: Any) -> None:
 
 
 def test_random_formulas_agree() -> None:
-    held = 0
+    checked = 0
     for seed in range(1, 1 + HUNT):
         print(f"seed {seed}")
-        held += assert_agrees(
+        checked += assert_agrees(
             rowwise(seed), normal(5, 13), normal(5, 1), normal(13), precision=1000, known=0.0
         )
-    assert held > 30 * HUNT
+    assert checked > 30 * HUNT
 
 
 def test_functions_agree_on_numbers_of_every_size() -> None:
@@ -169,11 +169,11 @@ def test_functions_agree_on_numbers_of_every_size() -> None:
         for (mid, radius), (a, _), truth in zip(balls, numpys(functions, x), truths, strict=True):
             assert np.isinf(radius[:3]).all()
             assert not np.any(mid[:3])
-            told = np.isfinite(radius)
-            np.testing.assert_array_equal(mid[told], a[told])
+            finite = np.isfinite(radius)
+            np.testing.assert_array_equal(mid[finite], a[finite])
             ball = B.value(np.where(near, mid, 0.0), np.where(near, radius, np.inf))
             assert outside(ball, truth) == []
-            checked += int((told & near).sum())
+            checked += int((finite & near).sum())
     assert checked > 15 * len(x) * 0.5
 
 
@@ -185,10 +185,10 @@ def test_rows_with_special_values_are_unknown_and_leave_others_alone() -> None:
     for (mid, radius), (a, p) in zip(
         generated.of(several, x).balls(), numpys(several, x), strict=True
     ):
-        told = np.isfinite(radius)
-        np.testing.assert_array_equal(told, np.isfinite(p))
+        finite = np.isfinite(radius)
+        np.testing.assert_array_equal(finite, np.isfinite(p))
         np.testing.assert_array_equal(mid, a)
-        assert told[5].all()
+        assert finite[5].all()
 
 
 def undefined(xp: Any, x: Any, zero: Any) -> Any:
@@ -220,12 +220,12 @@ def test_rows_of_any_length_agree(shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("dtype", ["float16", ml_dtypes.bfloat16, ">f4", "float64"])
 def test_any_dtype_and_layout_gives_the_same_balls(dtype: Any) -> None:
     wide = np.arange(-30, 30).reshape(4, 15).astype(np.float32)
-    other = np.zeros((30, 4), dtype)[::2].T
-    other[:] = wide.astype(dtype)
-    for one, two in zip(
-        generated.of(hardswish, wide).balls(), generated.of(hardswish, other).balls(), strict=True
+    strided = np.zeros((30, 4), dtype)[::2].T
+    strided[:] = wide.astype(dtype)
+    for first, second in zip(
+        generated.of(hardswish, wide).balls(), generated.of(hardswish, strided).balls(), strict=True
     ):
-        np.testing.assert_array_equal(one, two)
+        np.testing.assert_array_equal(first, second)
 
 
 @pytest.mark.parametrize("formula", [several, hardswish])
@@ -240,8 +240,8 @@ def test_no_bit_depends_on_the_number_of_threads(formula: Any, monkeypatch: Any)
             results.append(generated.of(formula, x).balls())
     finally:
         numba.set_num_threads(before)
-    for one, two in zip(*results, strict=True):
-        np.testing.assert_array_equal(one, two)
+    for first, second in zip(*results, strict=True):
+        np.testing.assert_array_equal(first, second)
 
 
 def test_what_a_task_changes_is_in_the_results(monkeypatch: Any) -> None:
@@ -262,16 +262,16 @@ def test_blocks_reach_a_task_as_the_whole_has_them(monkeypatch: Any) -> None:
     monkeypatch.setattr(generated, "BLOCK", 100)
     reading = generated.of(several, normal(50, 37))
     whole = [(mid.reshape(-1), radius.reshape(-1)) for mid, radius in reading.balls()]
-    seen = []
+    blocks = []
 
     def task(first: int, last: int, balls: Any) -> None:
         for pair, part, at in zip(whole, balls, reading.places(first, last), strict=True):
             np.testing.assert_array_equal(part, [side[at] for side in pair])
-        seen.append((first, last))
+        blocks.append((first, last))
 
     reading.balls(task)
-    assert sum(last - first for first, last in seen) == 50
-    assert len(seen) > 5
+    assert sum(last - first for first, last in blocks) == 50
+    assert len(blocks) > 5
 
 
 @pytest.mark.parametrize("elements", [2, 1 << 16, 1 << 17], ids=["whole", "blocks", "generated"])
@@ -332,8 +332,8 @@ def test_a_kept_kernel_is_loaded_by_another_process() -> None:
         "def twice(xp, x): return x + x\n"
         "print(generated.of(twice, np.ones(3)).balls()[0][0], watch.compiled)"
     )
-    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert told.stdout.split() == ["[2.", "2.", "2.]", "0"], told.stderr
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert result.stdout.split() == ["[2.", "2.", "2.]", "0"], result.stderr
 
 
 @pytest.mark.parametrize("fault", ["no folder", "full disk"])

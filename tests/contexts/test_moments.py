@@ -64,8 +64,8 @@ def test_streams_and_merges_keep_to_the_bound_of_moments(dtype: str) -> None:
             truths = [ends(value) for value in xp.welford(xp.array(x))]
         for parts in (1, 2, 7, 64, n):
             with np.errstate(all="ignore"):
-                found = by_merges(x, parts)
-            for got, bound, truth in zip(found, bounds, truths, strict=True):
+                merged = by_merges(x, parts)
+            for got, bound, truth in zip(merged, bounds, truths, strict=True):
                 for value, most, (low, high) in zip(got, bound, truth, strict=True):
                     if np.isfinite(most):
                         off = max(abs(Fraction(float(value)) - z) for z in (low, high))

@@ -84,8 +84,8 @@ def arguments(direction: str, dy: Any, x: Any) -> tuple[Any, ...]:
     return (x,) if direction == "forward" else (dy, x)
 
 
-def truth(name: str, direction: str, given: tuple[Any, ...]) -> Any:
-    return getattr(OPS[name], direction)(*given)
+def truth(name: str, direction: str, inputs: tuple[Any, ...]) -> Any:
+    return getattr(OPS[name], direction)(*inputs)
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -99,13 +99,13 @@ def test_no_kernel_of_a_named_form_exceeds_its_bound(format: str) -> None:
         option.pop("order", None)
         for name, direction, form in FORMS:
             dy, x = drawn(rng, name, target, 24)
-            given = arguments(direction, dy, x)
+            inputs = arguments(direction, dy, x)
             kernel = AnyKernel(**{"format": working, **option, "seed": seed})
-            got = form.formula(kernel, *(kernel.array(one) for one in given))
+            got = form.formula(kernel, *(kernel.array(array) for array in inputs))
             with np.errstate(all="ignore"):
                 got = delivered(got, working, format)
-            bound = bounds.form_bounds(RECORDS[name], *given, format=format)[form.name]
-            ratio = error_over_bound(got, truth(name, direction, given), bound)
+            bound = bounds.form_bounds(RECORDS[name], *inputs, format=format)[form.name]
+            ratio = error_over_bound(got, truth(name, direction, inputs), bound)
             assert ratio <= 1.0, (name, direction, form.name, f"seed {seed}: {ratio:.4g}")
             key = name, direction, form.name
             largest[key] = max(largest.get(key, 0.0), ratio)
@@ -153,10 +153,10 @@ def test_every_named_form_is_the_function() -> None:
         x = np.concatenate([rng.uniform(-13, 13, 8), rng.uniform(-1, 1, 8)])
         dy, x = rng.normal(0, 1, 16), np.abs(x) if name in POSITIVE else x
         x = x[np.abs(x) < INSIDE.get(name, math.inf)] if name != "log1p" else np.abs(x)
-        given = arguments(direction, dy[: x.size], x)
-        exact = truth(name, direction, given)
+        inputs = arguments(direction, dy[: x.size], x)
+        exact = truth(name, direction, inputs)
         with AnyArb(600) as xp:
-            value = form.formula(xp, *(xp.array(one) for one in given))
+            value = form.formula(xp, *(xp.array(array) for array in inputs))
             for z, hi, lo in zip(value.data.flat, exact.hi, exact.lo, strict=True):
                 off = abs(z - (flint.arb(float(hi)) + flint.arb(float(lo))))
                 assert off < abs(z) * flint.arb(2.0**-80), (name, direction, form.name)
@@ -164,12 +164,12 @@ def test_every_named_form_is_the_function() -> None:
     assert checked > 8 * len(FORMS)
 
 
-def of_contexts(form: Any, given: tuple[Any, ...], format: str) -> Any:
+def of_contexts(form: Any, inputs: tuple[Any, ...], format: str) -> Any:
     """What `Bound` says of a form, None where it does not know a function in it."""
     working = formats.working_format(format).name
     xp = Bound(working, storage=format)
     try:
-        return xp.bound(form.formula(xp, *(xp.array(one) for one in given)))
+        return xp.bound(form.formula(xp, *(xp.array(array) for array in inputs)))
     except ValueError:
         return None
 
@@ -182,16 +182,16 @@ def test_the_bounds_of_forms_are_those_that_enclosures_give(format: str) -> None
         rng = np.random.default_rng(seed)
         for name, direction, form in FORMS:
             dy, x = drawn(rng, name, target, 24)
-            given = arguments(direction, dy, x)
-            theirs = of_contexts(form, given, format)
+            inputs = arguments(direction, dy, x)
+            theirs = of_contexts(form, inputs, format)
             if theirs is None:
                 continue
-            ours = bounds.form_bounds(RECORDS[name], *given, format=format)[form.name]
+            ours = bounds.form_bounds(RECORDS[name], *inputs, format=format)[form.name]
             usable = np.isfinite(theirs) & np.isfinite(ours)
             usable &= theirs > 2.0**20 * formats.working_format(target).min_subnormal
             assert np.all(ours[usable] <= 4.0 * theirs[usable]), (name, direction, form.name, seed)
             ratios.append(ours[usable] / theirs[usable])
-    found = np.concatenate(ratios)
-    assert found.size > 1000
-    assert np.count_nonzero(found < 0.999) < found.size / 4
-    assert np.median(found) == pytest.approx(1.0, abs=0.01)
+    quotients = np.concatenate(ratios)
+    assert quotients.size > 1000
+    assert np.count_nonzero(quotients < 0.999) < quotients.size / 4
+    assert np.median(quotients) == pytest.approx(1.0, abs=0.01)

@@ -37,8 +37,8 @@ def test_a_random_narrow_value_is_a_neighbour() -> None:
 
 def test_exactly_it_is_the_value_and_has_the_slope_1() -> None:
     ball = Ball()
-    found = ball.narrow(ball.array(X), "float16")
-    np.testing.assert_array_equal(found.mid, X)
+    narrowed = ball.narrow(ball.array(X), "float16")
+    np.testing.assert_array_equal(narrowed.mid, X)
     with Arb(100) as arb:
         assert all(data(arb.narrow(arb.array(X), "float16")) == data(arb.array(X)))
     tape = Gradient(ball)

@@ -59,7 +59,7 @@ def formula(seed: int) -> Any:
             lambda: xp.clip(pick(), -1, 2),
             lambda: xp.where(pick() < pick(), pick(), pick()),
             lambda: xp.store(pick()),
-            lambda: xp.either(one := pick(), one * 1),
+            lambda: xp.either(value := pick(), value * 1),
             lambda: xp.take(pick(), np.array([2, 0, 0]), 0),
             lambda: xp.scatter_add(pick(), np.array([1, 1, 0]), 3),
         ]
@@ -78,7 +78,7 @@ def inputs(seed: int, format: str) -> Any:
 
 @pytest.mark.parametrize("part", range(4))
 def test_arb_lies_in_double_double_and_ball(part: int) -> None:
-    held = 0
+    finite = 0
     for seed in range(part * 10 * HUNT, (part + 1) * 10 * HUNT):
         x, y = inputs(seed, "float64")
         readings = [formula(seed)(xp, xp.array(x), xp.array(y)) for xp in (Ball(), DoubleDouble())]
@@ -87,13 +87,13 @@ def test_arb_lies_in_double_double_and_ball(part: int) -> None:
             assert outside_ball(readings[0], truth) == [], seed
             assert outside_double_double(readings[1], truth) == [], seed
             assert all(isinstance(z, flint.arb) for z in truth.data.flat)
-        held += int(np.isfinite(readings[1].tail.radius).sum())
-    assert held > 200 * HUNT
+        finite += int(np.isfinite(readings[1].tail.radius).sum())
+    assert finite > 200 * HUNT
 
 
 @pytest.mark.parametrize(("working", "storage"), ARITHMETICS, ids=str)
 def test_no_kernel_exceeds_the_bound_of_a_random_formula(working: str, storage: str | None) -> None:
-    held = 0
+    finite = 0
     for seed in range(12 * HUNT):
         x, y = inputs(seed, storage or working)
         reading = Bound(working, storage)
@@ -105,5 +105,5 @@ def test_no_kernel_exceeds_the_bound_of_a_random_formula(working: str, storage: 
                 got = formula(seed)(kernel, kernel.array(x), kernel.array(y))
                 places, _ = exceeds(delivered(got, working, storage), truth, bound)
                 assert places == [], (seed, option)
-        held += int(np.isfinite(bound).sum())
-    assert held > 100 * HUNT
+        finite += int(np.isfinite(bound).sum())
+    assert finite > 100 * HUNT

@@ -29,11 +29,11 @@ def agree(value: Any, ball: Any) -> None:
 
 @given(terms, terms)
 def test_sums_and_products_are_those_of_real_numbers(a: Any, b: Any) -> None:
-    one, other = Surd(a), Surd(b)
-    agree(one + other, arb(one) + arb(other))
-    agree(one - other, arb(one) - arb(other))
-    agree(one * other, arb(one) * arb(other))
-    assert (one < other) == (arb(one) < arb(other))
+    left, right = Surd(a), Surd(b)
+    agree(left + right, arb(left) + arb(right))
+    agree(left - right, arb(left) - arb(right))
+    agree(left * right, arb(left) * arb(right))
+    assert (left < right) == (arb(left) < arb(right))
 
 
 @given(terms)

@@ -45,7 +45,11 @@ def test_of_finite_numbers_only_a_pole_is_infinite(name: str, underflow: bool) -
     if name in ("multiply", "divide", "exp", "erfc"):
         lost = computed(Unbounded(True), name, a, b) == 0.0
         factors = {"multiply": (a, b), "divide": (a,)}.get(name, ())
-        zero = np.logical_or.reduce([one == 0.0 for one in factors], axis=0) if factors else False
+        zero = (
+            np.logical_or.reduce([factor == 0.0 for factor in factors], axis=0)
+            if factors
+            else False
+        )
         np.testing.assert_array_equal(lost, zero & np.ones(a.shape, bool))
 
 
@@ -55,10 +59,10 @@ def test_where_nothing_overflows_it_is_binary64(name: str) -> None:
     small = SPECIAL[(abs(SPECIAL) < 100.0) & (abs(SPECIAL) > 1e-3) | ~np.isfinite(SPECIAL)]
     a, b = (rng.choice(np.append(small, [0.0, -0.0]), (400, 4)) for _ in "ab")
     expected = computed(Working("float64"), name, a, b)
-    found = computed(Unbounded(), name, a, b)
-    np.testing.assert_array_equal(np.isfinite(found), np.isfinite(expected))
+    answer = computed(Unbounded(), name, a, b)
+    np.testing.assert_array_equal(np.isfinite(answer), np.isfinite(expected))
     special = ~np.isfinite(expected) | (expected == 0.0)
-    np.testing.assert_array_equal(found[special], expected[special])
+    np.testing.assert_array_equal(answer[special], expected[special])
 
 
 def test_a_pole_is_infinite_and_a_lost_difference_is_no_pole() -> None:
@@ -66,6 +70,6 @@ def test_a_pole_is_infinite_and_a_lost_difference_is_no_pole() -> None:
     zero, huge, tiny = (xp.array(np.array([x])) for x in (0.0, 1e300, 1e-300))
     assert np.isinf(data(1 / zero)).all()
     assert np.isinf(data(xp.log(zero))).all()
-    for one in (xp.square(huge), xp.square(tiny)):
-        assert np.isfinite(data(1 / one)).all()
-        assert np.isfinite(data(1 / (one - one))).all()
+    for square in (xp.square(huge), xp.square(tiny)):
+        assert np.isfinite(data(1 / square)).all()
+        assert np.isfinite(data(1 / (square - square))).all()

@@ -36,7 +36,7 @@ WINOGRAD = pytest.mark.parametrize(
 
 
 def exact(array: Any) -> Any:
-    return np.frompyfunc(lambda one: Fraction(float(one)), 1, 1)(array)
+    return np.frompyfunc(lambda value: Fraction(float(value)), 1, 1)(array)
 
 
 def terms(places: Any, shape: Any, weight: Any) -> Any:
@@ -48,8 +48,8 @@ def terms(places: Any, shape: Any, weight: Any) -> Any:
     ]
     loops = (range(shape[0]), *map(range, (weight.shape[0], *out, *weight.shape[1:])))
     rank = len(size)
-    for image, o, *rest in itertools.product(*loops):
-        p, c, t = rest[:rank], rest[rank], rest[rank + 1 :]
+    for image, o, *indices in itertools.product(*loops):
+        p, c, t = indices[:rank], indices[rank], indices[rank + 1 :]
         at = [
             i * s + j * d - pad[0]
             for i, j, s, d, pad in zip(p, t, stride, dilation, pads, strict=True)
@@ -84,25 +84,25 @@ def check(enclosure: Enclosure, values: Any) -> None:
         assert radius * unit <= abs(values[place]) * Fraction(2) ** -40 + Fraction(2) ** -40
 
 
-@pytest.mark.parametrize("places", PLACES, ids=lambda one: str(one[-1]) + str(one[0]))
+@pytest.mark.parametrize("places", PLACES, ids=lambda places: str(places[-1]) + str(places[0]))
 def test_a_convolution_and_its_gradients_are_the_loops(places: Any) -> None:
     arrays, name = drawn(places, 3), f"conv{len(places[0])}d"
-    x, weight, bias = (exact(arrays[one]) for one in ("x", "weight", "bias"))
+    x, weight, bias = (exact(arrays[key]) for key in ("x", "weight", "bias"))
     listed = list(terms(places, x.shape, weight))
     answer = FORWARD[name](**arrays, **asked(places))
     y = np.zeros(answer.shape, object) + bias.reshape(-1, *[1] * len(places[0]))
     for of_y, of_weight, of_x in listed:
         y[of_y] += weight[of_weight] * x[of_x]
     check(answer, y)
-    given = np.random.default_rng(4).standard_normal(y.shape).astype(np.float32)
-    dy, dx, dweight = exact(given), 0 * x, 0 * weight
+    gradient = np.random.default_rng(4).standard_normal(y.shape).astype(np.float32)
+    dy, dx, dweight = exact(gradient), 0 * x, 0 * weight
     for of_y, of_weight, of_x in listed:
         dx[of_x] += dy[of_y] * weight[of_weight]
         dweight[of_weight] += dy[of_y] * x[of_x]
-    found = BACKWARD[name](given, **arrays, **asked(places), certify=("rounding", "float32"))
-    check(found.dx, dx)
-    check(found.dweight, dweight)
-    check(found.dbias, dy.sum(axis=(0, *range(2, dy.ndim))))
+    gradients = BACKWARD[name](gradient, **arrays, **asked(places), certify=("rounding", "float32"))
+    check(gradients.dx, dx)
+    check(gradients.dweight, dweight)
+    check(gradients.dbias, dy.sum(axis=(0, *range(2, dy.ndim))))
 
 
 def padded(name: str, size: tuple[int, ...], dtype: str, seed: int) -> tuple[Any, Any]:
@@ -111,8 +111,8 @@ def padded(name: str, size: tuple[int, ...], dtype: str, seed: int) -> tuple[Any
     shapes = {"dy": (2, 4, *size), "x": (2, 6, *size), "weight": (4, 3, *(3,) * rank), "bias": (4,)}
     kinds = 1.0, 10.0 ** rng.uniform(-3, 3)
     arrays = {
-        one: formats.round_to(rng.choice(kinds) * rng.standard_normal(shape), dtype)
-        for one, shape in shapes.items()
+        key: formats.round_to(rng.choice(kinds) * rng.standard_normal(shape), dtype)
+        for key, shape in shapes.items()
     }
     return arrays, {"padding": 1, "groups": 2}
 
@@ -128,11 +128,13 @@ def test_winograd_is_the_same_function(name: str, size: tuple[int, ...]) -> None
         question = definition.question(direction, {n: arrays[n] for n in takes}, params)
         way = definition.way(direction)
         with Arb(200) as xp:
-            given = Reading(xp, lambda value: ()).given(question.arrays, question.params)
-            truth = several(way.truth(xp, **given))
+            arguments = Reading(xp, lambda value: ()).given(question.arrays, question.params)
+            truth = several(way.truth(xp, **arguments))
             for form in ("winograd_2", "winograd_4"):
-                for one, other in zip(truth, several(way.forms[form](xp, **given)), strict=True):
-                    pairs = zip(data(one).reshape(-1), data(other).reshape(-1), strict=True)
+                for wanted, got in zip(
+                    truth, several(way.forms[form](xp, **arguments)), strict=True
+                ):
+                    pairs = zip(data(wanted).reshape(-1), data(got).reshape(-1), strict=True)
                     for a, b in pairs:
                         assert a.overlaps(b)
                         assert a.is_finite()
@@ -207,7 +209,7 @@ def test_a_missing_tap_is_no_term_of_dx_and_padding_is_zeros() -> None:
 )
 def test_what_does_not_fit_is_refused(change: dict[str, Any], message: str) -> None:
     arrays, _ = padded("conv2d", (5, 5), "float32", 1)
-    given = {n: arrays[n] for n in ("x", "weight", "bias")} | {"groups": 2} | change
+    arguments = {n: arrays[n] for n in ("x", "weight", "bias")} | {"groups": 2} | change
     with pytest.raises(ValueError, match=message):
-        convolution_ref.conv2d(**given)
+        convolution_ref.conv2d(**arguments)
     assert math.prod(arrays["x"].shape) > 0

@@ -38,17 +38,17 @@ def summed(inputs: dict[str, Any], block: int) -> Any:
 def test_images_that_are_added_in_float16_are_named() -> None:
     inputs = question()
     outputs = {"dweight": summed(inputs, PLACES)}
-    found = refkernels.explain("conv2d", inputs, outputs, {}, "backward")
-    assert found.verdict == "exceeds_bound"
-    assert (found.cause, found.confidence) == ("narrow_image_sums", "proven")
+    explanation = refkernels.explain("conv2d", inputs, outputs, {}, "backward")
+    assert explanation.verdict == "exceeds_bound"
+    assert (explanation.cause, explanation.confidence) == ("narrow_image_sums", "proven")
 
 
 def test_one_float32_sum_is_not_blamed() -> None:
     inputs = question()
     outputs = {"dweight": summed(inputs, IMAGES * PLACES)}
-    found = refkernels.explain("conv2d", inputs, outputs, {}, "backward")
-    assert found.verdict in ("rounding", "correctly_rounded")
-    assert found.cause in (None, "summation_order")
+    explanation = refkernels.explain("conv2d", inputs, outputs, {}, "backward")
+    assert explanation.verdict in ("rounding", "correctly_rounded")
+    assert explanation.cause in (None, "summation_order")
 
 
 @pytest.mark.parametrize("block", [17, 32, 40])
@@ -56,6 +56,6 @@ def test_errors_of_the_same_size_prove_nothing(block: int) -> None:
     """Blocks of places that are no images err as much."""
     inputs = question()
     outputs = {"dweight": summed(inputs, block)}
-    found = refkernels.explain("conv2d", inputs, outputs, {}, "backward")
-    assert found.verdict == "exceeds_bound"
-    assert found.confidence in (None, "consistent")
+    explanation = refkernels.explain("conv2d", inputs, outputs, {}, "backward")
+    assert explanation.verdict == "exceeds_bound"
+    assert explanation.confidence in (None, "consistent")

@@ -29,8 +29,8 @@ def beside_ties(rng: np.random.Generator, format: str, shape: tuple[int, int]) -
 
 def in_rationals(a, b, bias, accumulator, output: str) -> np.ndarray:
     """The accumulator, element by element."""
-    format, found = accumulator.format, np.empty((len(a), b.shape[1]))
-    for i, j in np.ndindex(found.shape):
+    format, sums = accumulator.format, np.empty((len(a), b.shape[1]))
+    for i, j in np.ndindex(sums.shape):
         factors = [[Fraction(float(x)) for x in side] for side in (a[i], b[:, j])]
         if accumulator.narrow:
             factors = [[nearest(x, format) for x in side] for side in factors]
@@ -42,8 +42,8 @@ def in_rationals(a, b, bias, accumulator, output: str) -> np.ndarray:
             total = nearest(total + step, format)
         if bias is not None:
             total = nearest(total + Fraction(float(bias[j])), format)
-        found[i, j] = float(nearest(total, output))
-    return found
+        sums[i, j] = float(nearest(total, output))
+    return sums
 
 
 @pytest.mark.parametrize("output", ["same", "float32"])

@@ -31,10 +31,10 @@ CASE = CaseFile(
 
 
 def deep(levels: int) -> Any:
-    found: Any = 1.0
+    nested: Any = 1.0
     for _ in range(levels):
-        found = [found]
-    return found
+        nested = [nested]
+    return nested
 
 
 def npz(path: Path, **arrays: Any) -> Path:
@@ -43,7 +43,7 @@ def npz(path: Path, **arrays: Any) -> Path:
 
 
 def meta(**changes: Any) -> Any:
-    told: dict[str, Any] = {
+    record: dict[str, Any] = {
         "schema": 1,
         "kind": "case",
         "op": "sin",
@@ -51,7 +51,7 @@ def meta(**changes: Any) -> Any:
         "dtypes": {"input.x": "float32", "output.a.y": "float32"},
         **changes,
     }
-    return np.frombuffer(json.dumps(told).encode(), np.uint8)
+    return np.frombuffer(json.dumps(record).encode(), np.uint8)
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, ml_dtypes.bfloat16])
@@ -135,9 +135,9 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("kind", BAD)
 def test_what_is_wrong_with_a_file_is_one_sentence(tmp_path: Path, kind: str) -> None:
-    arrays, said = BAD[kind]
+    arrays, message = BAD[kind]
     path = npz(tmp_path / "case.npz", **arrays)
-    with pytest.raises(CaseFileError, match=said) as error:
+    with pytest.raises(CaseFileError, match=message) as error:
         load(path)
     assert "\n" not in str(error.value)
     assert "case.npz" in str(error.value)
@@ -221,14 +221,14 @@ def test_a_damaged_file_is_refused_or_read_but_never_anything_else(data: st.Data
     content[place] ^= data.draw(st.integers(0, 255))
     path = Path(os.environ.get("TMPDIR", "/tmp")) / f"refkernels-damaged-{os.getpid()}.npz"
     path.write_bytes(content[:cut] if data.draw(st.booleans()) else content)
-    said = ""
+    message = ""
     try:
         assert load(path).op == "sin"
     except CaseFileError as error:
-        said = str(error)
+        message = str(error)
     finally:
         path.unlink()
-    assert "\n" not in said
+    assert "\n" not in message
 
 
 HALF = "\ud800"
@@ -249,9 +249,9 @@ NOT_KEPT: tuple[dict[str, Any], ...] = (
 def test_what_could_not_be_loaded_is_not_saved(tmp_path: Path, changed: dict[str, Any]) -> None:
     with pytest.raises((TypeError, ValueError)) as failure:
         save(tmp_path / "case.npz", replace(CASE, **changed))
-    said = str(failure.value)
-    assert said.isprintable()
-    assert said.endswith(".")
+    message = str(failure.value)
+    assert message.isprintable()
+    assert message.endswith(".")
     assert type(failure.value) in (TypeError, ValueError, CaseFileError)
     assert not list(tmp_path.iterdir())
 

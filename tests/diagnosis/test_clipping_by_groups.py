@@ -21,9 +21,11 @@ def clipped(groups: list[int], most: float, way: str) -> Any:
     return exact.round(formats.get("float32"))[0].astype(np.float32)
 
 
-def told(op: str, got: Any, most: float) -> tuple[str | None, Any]:
-    found = explain(op, {"grads": GRADS, "tensor": TENSOR}, {"clipped": got}, {"max_norm": most})
-    return found.cause, dict(found.candidates[0].details)
+def explained(op: str, got: Any, most: float) -> tuple[str | None, Any]:
+    explanation = explain(
+        op, {"grads": GRADS, "tensor": TENSOR}, {"clipped": got}, {"max_norm": most}
+    )
+    return explanation.cause, dict(explanation.candidates[0].details)
 
 
 @pytest.mark.parametrize("op", ["clip_by_global_norm", "clip_by_norm"])
@@ -38,20 +40,22 @@ def told(op: str, got: Any, most: float) -> tuple[str | None, Any]:
 def test_the_groups_are_named(op: str, groups: list[int], said: str, most: float) -> None:
     way = "eps" if op == "clip_by_global_norm" else "max"
     expected = "clipped_per_group", {"groups": said}
-    assert told(op, clipped(groups, most, way), most) == expected
+    assert explained(op, clipped(groups, most, way), most) == expected
 
 
 def test_each_tensor_and_all_together_keep_their_names() -> None:
     alone, together = list(range(5)), [0] * 5
-    assert told("clip_by_global_norm", clipped(alone, 1.0, "eps"), 1.0)[0] == "clipped_per_tensor"
-    assert told("clip_by_norm", clipped(together, 1.0, "max"), 1.0)[0] == "clipped_globally"
-    assert told("clip_by_global_norm", clipped(together, 1.0, "eps"), 1.0)[0] is None
+    assert (
+        explained("clip_by_global_norm", clipped(alone, 1.0, "eps"), 1.0)[0] == "clipped_per_tensor"
+    )
+    assert explained("clip_by_norm", clipped(together, 1.0, "max"), 1.0)[0] == "clipped_globally"
+    assert explained("clip_by_global_norm", clipped(together, 1.0, "eps"), 1.0)[0] is None
 
 
 def test_factors_that_no_norm_gives_make_no_groups() -> None:
     """Two factors, but not those of the norms: another cause, or none."""
     got = clipped([0, 0, 1, 1, 1], 1.0, "eps") * np.float32(1.25)
-    assert told("clip_by_global_norm", got, 1.0)[0] != "clipped_per_group"
+    assert explained("clip_by_global_norm", got, 1.0)[0] != "clipped_per_group"
 
 
 def test_the_two_conventions_are_asked_for_by_name() -> None:
@@ -72,16 +76,16 @@ def test_the_norm_of_other_tensors_is_named(counts: str, way: str) -> None:
     factor = np.float32(1.0) / (norm + np.float32(1e-6 if way == "eps" else 0.0))
     inputs, params = {"grads": GRADS, "tensor": TENSOR}, {"max_norm": 1.0, "way": way}
     for outputs in ({"clipped": GRADS * factor}, {"clipped": GRADS * factor, "norm": norm}):
-        found = explain("clip_by_global_norm", inputs, outputs, params)
-        assert found.cause == "norm_of_other_tensors"
-        assert found.candidates[0].details["counts"] == counts
+        explanation = explain("clip_by_global_norm", inputs, outputs, params)
+        assert explanation.cause == "norm_of_other_tensors"
+        assert explanation.candidates[0].details["counts"] == counts
 
 
-def test_a_right_norm_and_a_foreign_one_are_none_of_other_tensors() -> None:
+def test_a_right_norm_and_an_arbitrary_one_are_no_norm_of_other_tensors() -> None:
     norm = np.float32(np.linalg.norm(GRADS.astype(np.float64)))
     inputs = {"grads": GRADS, "tensor": TENSOR}
     for factor, right in ((1 / (norm + np.float32(1e-6)), True), (np.float32(0.0777), False)):
         got = {"clipped": GRADS * factor}
-        found = explain("clip_by_global_norm", inputs, got, {"max_norm": 1.0})
-        assert (found.verdict in ("rounding", "correctly_rounded")) == right
-        assert found.cause != "norm_of_other_tensors"
+        explanation = explain("clip_by_global_norm", inputs, got, {"max_norm": 1.0})
+        assert (explanation.verdict in ("rounding", "correctly_rounded")) == right
+        assert explanation.cause != "norm_of_other_tensors"

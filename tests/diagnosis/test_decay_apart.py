@@ -20,35 +20,43 @@ def _inputs(op: str) -> Arrays:
     return {"param": param, "grad": grad, "accum": np.square(grad) + np.float32(0.1)}
 
 
-def _keras(op: str, given: Arrays, decayed: Callable[[np.ndarray], np.ndarray]) -> Arrays:
-    squares = np.square(given["grad"])
-    accum = given["accum"]
+def _keras(op: str, inputs: Arrays, decayed: Callable[[np.ndarray], np.ndarray]) -> Arrays:
+    squares = np.square(inputs["grad"])
+    accum = inputs["accum"]
     accum = RHO * accum + (1 - RHO) * squares if op == "rmsprop" else accum + squares
-    step = LR * given["grad"] / np.sqrt(accum + EPS)
-    return {"param": decayed(given["param"]) - step, "accum": accum}
+    step = LR * inputs["grad"] / np.sqrt(accum + EPS)
+    return {"param": decayed(inputs["param"]) - step, "accum": accum}
 
 
 def _explained(op: str, decayed: Callable[[np.ndarray], np.ndarray]) -> Explanation:
     params = {"lr": float(LR), "eps": float(EPS), "weight_decay": float(DECAY)}
     if op == "rmsprop":
         params["rho"] = float(RHO)
-    given = _inputs(op)
-    assert set(given) <= set(registry.get(op).takes("forward"))
-    return refkernels.explain(op, given, _keras(op, given, decayed), params=params)
+    inputs = _inputs(op)
+    assert set(inputs) <= set(registry.get(op).takes("forward"))
+    return refkernels.explain(op, inputs, _keras(op, inputs, decayed), params=params)
 
 
 @pytest.mark.parametrize("op", ["rmsprop", "adagrad"])
-def test_decay_apart_from_the_step_is_told_by_all_outputs_together(op: str) -> None:
-    found = _explained(op, lambda param: param - param * DECAY * LR)
-    assert (found.cause, found.confidence) == ("decay_decoupled", "proven")
-    assert found.candidates[0].details == {"with": "eps_inside_sqrt"}
-    ignored = {one.confidence for one in found.candidates if one.cause == "decay_ignored"}
+def test_decay_apart_from_the_step_is_proven_by_all_outputs_together(op: str) -> None:
+    explanation = _explained(op, lambda param: param - param * DECAY * LR)
+    assert (explanation.cause, explanation.confidence) == ("decay_decoupled", "proven")
+    assert explanation.candidates[0].details == {"with": "eps_inside_sqrt"}
+    ignored = {
+        candidate.confidence
+        for candidate in explanation.candidates
+        if candidate.cause == "decay_ignored"
+    }
     assert ignored - {None} == {"consistent"}
 
 
 @pytest.mark.parametrize("op", ["rmsprop", "adagrad"])
 def test_what_one_output_shows_and_another_refutes_is_not_proven(op: str) -> None:
-    found = _explained(op, lambda param: param - param * DECAY * LR * np.float32(1.75))
-    causes = {one.cause: one.confidence for one in found.candidates if not one.ruled_out}
+    explanation = _explained(op, lambda param: param - param * DECAY * LR * np.float32(1.75))
+    causes = {
+        candidate.cause: candidate.confidence
+        for candidate in explanation.candidates
+        if not candidate.ruled_out
+    }
     assert causes["decay_ignored"] == causes["decay_decoupled"] == "consistent"
-    assert found.confidence == "consistent"
+    assert explanation.confidence == "consistent"

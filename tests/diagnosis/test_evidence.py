@@ -31,13 +31,15 @@ def lengths(steps: list[float], spread: float = 0.5) -> Array:
 
 
 def earned(bits: Array, rows: int | None = None) -> float:
-    """By so many rows, or by elements."""
-    each = np.arange(bits.size) if rows is None else np.repeat(np.arange(rows), bits.size // rows)
-    return float(np.sum(units.Units(np.arange(bits.size), each).earned(bits)))
+    """What the bits earn where the units are that many rows, or the elements."""
+    unit_of = (
+        np.arange(bits.size) if rows is None else np.repeat(np.arange(rows), bits.size // rows)
+    )
+    return float(np.sum(units.Units(np.arange(bits.size), unit_of).earned(bits)))
 
 
 def torch_s(x: Array) -> Array:
-    (model,) = (one for one in MODELS if one.name == "torch CPU")
+    (model,) = (model for model in MODELS if model.name == "torch CPU")
     return model.run({"x": x}, {}, "forward", formats.BINARY32)["y"]
 
 
@@ -57,19 +59,19 @@ def test_code_lengths_are_those_of_probabilities(steps: list[float], spread: flo
 def test_the_probabilities_of_one_element_add_to_one() -> None:
     for spread in (0.5, 3.0, 200.0):
         wide = np.arange(-200_000, 200_001) + 0.3
-        total = sum(2.0 ** -float(lengths([one], spread)[0]) for one in wide[::200_000])
+        total = sum(2.0 ** -float(lengths([exact], spread)[0]) for exact in wide[::200_000])
         assert total < 1.0
         scales = spread * 2.0 ** -np.arange(8)[:, None]
-        each = np.mean(np.arctan2(scales, scales**2 + wide**2 - 0.25) / np.pi, axis=0)
-        assert 1.0 - 4.0 * spread / 200_000 < float(np.sum(each)) <= 1.0 + 1e-12
+        density = np.mean(np.arctan2(scales, scales**2 + wide**2 - 0.25) / np.pi, axis=0)
+        assert 1.0 - 4.0 * spread / 200_000 < float(np.sum(density)) <= 1.0 + 1e-12
 
 
 def test_steps_count_floats_from_the_exact_value() -> None:
     exact = np.array([1.0, 1.0 + 2.0**-25, 0.0, 2.0, np.nan, 1.0])
     got = np.array([1.0, 1.0 + 2.0**-23, 1e-45, 2.0, np.nan, np.nan], np.float32)
-    found = code_lengths.steps(got, Enclosure(exact))
-    assert found[:5].tolist() == [0.0, 0.75, 1.0, 0.0, 0.0]
-    assert abs(found[5]) >= 2.0**63
+    distances = code_lengths.steps(got, Enclosure(exact))
+    assert distances[:5].tolist() == [0.0, 0.75, 1.0, 0.0, 0.0]
+    assert abs(distances[5]) >= 2.0**63
 
 
 def test_a_row_of_ordinary_roundings_has_eight_bits() -> None:
@@ -91,11 +93,17 @@ def test_right_roundings_cost_nothing_in_the_long_run() -> None:
 
 def test_sin_of_three_numbers_proves_nothing() -> None:
     x = np.array([1, 2, 3], np.float32)
-    found = refkernels.explain("sin", {"x": x}, {"y": np.sin(x)})
-    assert found.cause is None
-    fits = [one for one in found.candidates if one.cause == "argument_reduction" and one.evidence]
-    assert all(one.confidence == "consistent" and one.evidence.bits < 0 for one in fits)
-    text = found.to_markdown()
+    explanation = refkernels.explain("sin", {"x": x}, {"y": np.sin(x)})
+    assert explanation.cause is None
+    fits = [
+        candidate
+        for candidate in explanation.candidates
+        if candidate.cause == "argument_reduction" and candidate.evidence
+    ]
+    assert all(
+        candidate.confidence == "consistent" and candidate.evidence.bits < 0 for candidate in fits
+    )
+    text = explanation.to_markdown()
     assert "(proven)" not in text
     if fits:
         assert "so few elements cannot tell" in text
@@ -105,9 +113,12 @@ def test_sin_of_three_numbers_proves_nothing() -> None:
 def test_sin_of_ten_numbers_proves_nothing_in_any_seed() -> None:
     for seed in range(20):
         x = np.random.default_rng(seed).uniform(0.1, 3, 10).astype(np.float32)
-        found = refkernels.explain("sin", {"x": x}, {"y": np.sin(x)})
-        assert found.cause is None
-        assert {one.confidence for one in found.candidates} <= {None, "consistent"}
+        explanation = refkernels.explain("sin", {"x": x}, {"y": np.sin(x)})
+        assert explanation.cause is None
+        assert {candidate.confidence for candidate in explanation.candidates} <= {
+            None,
+            "consistent",
+        }
 
 
 @pytest.mark.parametrize("terms", [3, 8])
@@ -117,9 +128,18 @@ def test_a_right_product_moved_by_an_ulp_proves_no_order(terms: int) -> None:
         rng = np.random.default_rng(seed)
         a, b = (rng.standard_normal(s).astype(np.float32) for s in ((1, terms), (terms, 1)))
         c = np.nextafter(a @ b, np.float32(rng.choice([-9, 9])))
-        found = refkernels.explain("matmul", {"a": a, "b": b}, {"c": c})
-        assert found.confidence in (None, "consistent")
-        largest = max([largest, *(one.evidence.bits for one in found.candidates if one.evidence)])
+        explanation = refkernels.explain("matmul", {"a": a, "b": b}, {"c": c})
+        assert explanation.confidence in (None, "consistent")
+        largest = max(
+            [
+                largest,
+                *(
+                    candidate.evidence.bits
+                    for candidate in explanation.candidates
+                    if candidate.evidence
+                ),
+            ]
+        )
     assert largest < Evidence.MATCHED
 
 
@@ -128,18 +148,18 @@ def test_rows_of_layernorm_prove_a_model_where_there_are_enough(
     rows: int, confidence: str | None
 ) -> None:
     x = np.random.default_rng(0).standard_normal((rows, 768)).astype(np.float32)
-    found = refkernels.explain("layernorm", {"x": x}, {"y": torch_s(x)})
-    assert (found.verdict, found.confidence) == ("rounding", confidence)
-    assert found.cause == ("summation_order" if confidence else None)
-    best = found.candidates[0]
+    explanation = refkernels.explain("layernorm", {"x": x}, {"y": torch_s(x)})
+    assert (explanation.verdict, explanation.confidence) == ("rounding", confidence)
+    assert explanation.cause == ("summation_order" if confidence else None)
+    best = explanation.candidates[0]
     assert (best.model, best.evidence.units, best.equal) == ("torch CPU", rows, rows * 768)
     assert (best.evidence.needed is None) == (rows == 32)
 
 
 def test_the_two_numbers_of_the_seed_match_the_naive_variance_and_prove_nothing() -> None:
-    found = refkernels.explain("layernorm", {"x": SEED}, {"y": naive(SEED)}, {"eps": 1e-5})
-    assert (found.cause, found.confidence) == ("naive_variance", "matched")
-    best = found.candidates[0]
+    explanation = refkernels.explain("layernorm", {"x": SEED}, {"y": naive(SEED)}, {"eps": 1e-5})
+    assert (explanation.cause, explanation.confidence) == ("naive_variance", "matched")
+    best = explanation.candidates[0]
     assert best.equal == best.elements == 2
     assert 20 <= best.evidence.bits < 30
 
@@ -149,12 +169,12 @@ def test_models_with_equal_bits_are_one_class() -> None:
     a, b = rng.standard_normal((80, 4)).astype(np.float32), np.eye(4, 2, dtype=np.float32)
     b[2:] = rng.standard_normal((2, 2))
     c = (a[:, :1] * b[0] + a[:, 1:2] * b[1]) + (a[:, 2:3] * b[2] + a[:, 3:4] * b[3])
-    found = refkernels.explain("matmul", {"a": a, "b": b}, {"c": c})
-    alike = [one for one in found.candidates if not one.ruled_out]
+    explanation = refkernels.explain("matmul", {"a": a, "b": b}, {"c": c})
+    alike = [candidate for candidate in explanation.candidates if not candidate.ruled_out]
     assert len(alike) > 1
-    assert {one.cause for one in alike} == {"summation_order"}
-    assert len({one.evidence.bits for one in alike}) == 1
-    assert found.cause == "summation_order"
+    assert {candidate.cause for candidate in alike} == {"summation_order"}
+    assert len({candidate.evidence.bits for candidate in alike}) == 1
+    assert explanation.cause == "summation_order"
 
 
 def test_eps_values_that_fit_alike_are_an_interval() -> None:
@@ -162,13 +182,15 @@ def test_eps_values_that_fit_alike_are_an_interval() -> None:
     x = (0.5 * rng.standard_normal((24, 64))).astype(np.float32)
     centred = x - x.mean(axis=1, keepdims=True, dtype=np.float64)
     y = centred / np.sqrt(np.square(centred).mean(axis=1, keepdims=True) + 1e-12)
-    found = refkernels.explain("layernorm", {"x": x}, {"y": y.astype(np.float32)}, {"eps": 1e-5})
-    assert (found.cause, found.confidence) == ("eps_differs", "proven")
-    low, high = found.candidates[0].details["interval"]
+    explanation = refkernels.explain(
+        "layernorm", {"x": x}, {"y": y.astype(np.float32)}, {"eps": 1e-5}
+    )
+    assert (explanation.cause, explanation.confidence) == ("eps_differs", "proven")
+    low, high = explanation.candidates[0].details["interval"]
     assert low == 0.0
     assert 1e-12 <= high < 1e-6
-    assert "uses eps = 0 to 1e-" in found.summary
-    assert "eps = 0 至 1e-" in found.to_markdown("zh")
+    assert "uses eps = 0 to 1e-" in explanation.summary
+    assert "eps = 0 至 1e-" in explanation.to_markdown("zh")
 
 
 def test_repeated_inputs_count_once() -> None:
@@ -185,9 +207,9 @@ def test_gradients_summed_across_cores_count_the_cores() -> None:
     inputs = {name: rng.standard_normal((6, 40)).astype(np.float32) for name in ("x", "dy")}
     inputs["weight"] = np.ones(40, np.float32)
     assert counted("layernorm", inputs, "dx", "backward").count == 6
-    found = counted("layernorm", inputs, "dweight", "backward")
-    assert found.count == 6
-    assert np.sum(found.earned(np.full(40, 5.0))) == pytest.approx(48)
+    units_of_sum = counted("layernorm", inputs, "dweight", "backward")
+    assert units_of_sum.count == 6
+    assert np.sum(units_of_sum.earned(np.full(40, 5.0))) == pytest.approx(48)
 
 
 def counted(op: str, inputs: dict[str, Array], output: str, direction: Any = "forward") -> Any:
@@ -200,54 +222,56 @@ def counted(op: str, inputs: dict[str, Array], output: str, direction: Any = "fo
 
 def test_both_thresholds_and_the_price_are_in_the_evidence() -> None:
     x = np.random.default_rng(6).standard_normal((32, 64)).astype(np.float32)
-    found = refkernels.explain("layernorm", {"x": x}, {"y": torch_s(x)}).evidence
-    assert found["thresholds"] == {"proven": 40.0, "matched": 20.0}
-    assert found["tried"] > 20
-    assert found["candidates"][0]["bits"] >= 40
+    record = refkernels.explain("layernorm", {"x": x}, {"y": torch_s(x)}).evidence
+    assert record["thresholds"] == {"proven": 40.0, "matched": 20.0}
+    assert record["tried"] > 20
+    assert record["candidates"][0]["bits"] >= 40
 
 
 def test_right_kernels_are_not_blamed_whatever_they_say() -> None:
     """A small run of benchmarks/calibration.py; REFKERNELS_CALIBRATION makes it larger."""
     records = list(calibration.run(range(KERNELS), 1))
     assert len(records) == KERNELS
-    sure = [one for one in records if one["confidence"] in ("proven", "matched")]
+    sure = [record for record in records if record["confidence"] in ("proven", "matched")]
     assert sure
-    assert {one["cause"] for one in sure} <= set(calibration.ORDERS)
-    assert not [one for one in sure if one["wrong"] and one["confidence"] == "proven"]
+    assert {record["cause"] for record in sure} <= set(calibration.ORDERS)
+    assert not [record for record in sure if record["wrong"] and record["confidence"] == "proven"]
 
 
 @given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=9), st.integers(1, 400))
 def test_a_kernel_is_one_algorithm_in_all_units(shares: list[float], count: int) -> None:
     """Agreement in all units is the mean over models, and never rarer than of units apart."""
-    found = evidence.agreement(shares, count)
+    share = evidence.agreement(shares, count)
     mean = float(np.mean(np.array(shares) ** count))
-    assert math.isclose(found**count, mean, rel_tol=1e-9, abs_tol=1e-200)
-    assert evidence.agreement(shares) * (1 - 1e-12) <= found <= max(shares) * (1 + 1e-12)
+    assert math.isclose(share**count, mean, rel_tol=1e-9, abs_tol=1e-200)
+    assert evidence.agreement(shares) * (1 - 1e-12) <= share <= max(shares) * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("seed", [3_115_788, 3_149_093])
-def test_rows_of_two_match_no_model_that_a_twin_nearly_is(seed: int) -> None:
+def test_rows_of_two_match_no_model_with_nearly_the_same_bits(seed: int) -> None:
     """LayerNorm's gradient in float64 statistics, whose bits a float32 model has in 4 of 5 rows."""
     assert calibration.examine(seed)["confidence"] not in ("matched", "proven")
 
 
 def test_a_bias_too_small_to_be_seen_is_not_missing() -> None:
-    """The right kernel adds it, and no rounding changes: what says so has all the bits too."""
+    """The right kernel adds it and no rounding changes, so the right hypothesis matches too."""
     rng = np.random.default_rng(0)
     x = (10.0 + rng.standard_normal((72, 1))).astype(np.float32)
     inputs = {"x": x, "weight": np.full((1, 1), 11.2, np.float32)}
     inputs["bias"] = np.full(1, -1.4e-6, np.float32)
     y = x * inputs["weight"][0, 0] + inputs["bias"]
     np.testing.assert_array_equal(y, x * inputs["weight"][0, 0])
-    found = refkernels.explain("linear", inputs, {"y": y})
-    assert found.cause is None
-    assert {"missing_bias", "summation_order"} <= {one.cause for one in found.candidates}
+    explanation = refkernels.explain("linear", inputs, {"y": y})
+    assert explanation.cause is None
+    assert {"missing_bias", "summation_order"} <= {
+        candidate.cause for candidate in explanation.candidates
+    }
 
 
 def test_few_rows_summed_in_another_order_prove_no_model() -> None:
     """Rows in reverse have a model's dweight by chance, in four columns often."""
-    (model,) = (one for one in MODELS if one.name == "float64 statistics")
-    found = 0
+    (model,) = (model for model in MODELS if model.name == "float64 statistics")
+    matching = 0
     for seed in range(200):
         rng = np.random.default_rng(seed)
         inputs = {name: rng.standard_normal((7, 4)).astype(np.float32) for name in ("dy", "x")}
@@ -255,59 +279,73 @@ def test_few_rows_summed_in_another_order_prove_no_model() -> None:
         inputs["weight"] = turned["weight"] = np.ones(4, np.float32)
         inputs["bias"] = turned["bias"] = np.zeros(4, np.float32)
         got = model.run(turned, {"eps": 1e-5}, "backward", formats.BINARY32)["dweight"]
-        said = model.run(inputs, {"eps": 1e-5}, "backward", formats.BINARY32)["dweight"]
-        if not np.array_equal(got, said):
+        expected = model.run(inputs, {"eps": 1e-5}, "backward", formats.BINARY32)["dweight"]
+        if not np.array_equal(got, expected):
             continue
-        told = refkernels.explain("layernorm", inputs, {"dweight": got}, None, "backward")
-        assert told.confidence in (None, "consistent")
-        found += 1
-        if found == 5:
+        explanation = refkernels.explain("layernorm", inputs, {"dweight": got}, None, "backward")
+        assert explanation.confidence in (None, "consistent")
+        matching += 1
+        if matching == 5:
             break
-    assert found > 0
+    assert matching > 0
 
 
-def test_two_rows_of_two_prove_no_way_to_sum() -> None:
-    """That no model listed has their bits, but one, does not say that no other kernel has."""
-    found = 0
+def test_two_rows_of_two_prove_no_order_of_summation() -> None:
+    """That one listed model alone has their bits does not mean that no other kernel has."""
+    matching = 0
     for seed in range(3):
         rng = np.random.default_rng(seed)
         x, dy = 100 + rng.standard_normal((2, 2, 2)).astype(np.float32)
         inputs = {"x": 50 * x, "dy": dy, "weight": dy[0], "bias": dy[1]}
-        for model in [one for one in MODELS if one.cause is None]:
+        for model in [model for model in MODELS if model.cause is None]:
             got = model.run(inputs, {"eps": 1e-5}, "backward", formats.BINARY32)
-            told = refkernels.explain("layernorm", inputs, {"dx": got["dx"]}, None, "backward")
-            if told.cause == "summation_order":
-                assert told.confidence in (None, "consistent")
-                found += 1
-    assert found > 0
+            explanation = refkernels.explain(
+                "layernorm", inputs, {"dx": got["dx"]}, None, "backward"
+            )
+            if explanation.cause == "summation_order":
+                assert explanation.confidence in (None, "consistent")
+                matching += 1
+    assert matching > 0
 
 
 @pytest.mark.parametrize(
     ("bits", "confidence"),
     [(-3.0, "consistent"), (19.9, "consistent"), (20.0, "matched"), (40.0, "proven")],
 )
-def test_so_much_evidence_has_a_name(bits: float, confidence: str) -> None:
+def test_each_amount_of_evidence_has_a_name(bits: float, confidence: str) -> None:
     assert Evidence(bits, units=7).confidence == confidence
 
 
 def test_models_that_cannot_be_distinguished_are_all_listed() -> None:
     x = np.random.default_rng(5).standard_normal((1, 768)).astype(np.float32)
-    found = refkernels.explain("layernorm", {"x": x}, {"y": torch_s(x)})
-    classes = {one.cause: one.evidence.survivors for one in found.candidates if one.evidence}
+    explanation = refkernels.explain("layernorm", {"x": x}, {"y": torch_s(x)})
+    classes = {
+        candidate.cause: candidate.evidence.survivors
+        for candidate in explanation.candidates
+        if candidate.evidence
+    }
     assert classes
     for cause, survivors in classes.items():
         assert not survivors or survivors[0] == cause
-    told = [one["survivors"] for one in found.to_dict()["candidates"] if one["units"]]
-    assert [list(one.evidence.survivors) for one in found.candidates if one.evidence] == told
+    listed = [
+        candidate["survivors"]
+        for candidate in explanation.to_dict()["candidates"]
+        if candidate["units"]
+    ]
+    assert [
+        list(candidate.evidence.survivors)
+        for candidate in explanation.candidates
+        if candidate.evidence
+    ] == listed
 
 
 def test_a_hypothesis_speaks_of_its_own_outputs_only() -> None:
     answer = Answer({"y": Enclosure(np.ones(3))}, {"y": np.zeros(3)}, {"y": np.ones(3)})
     variant = Variant("eps_differs", {"eps": 1e-6}, answer)
     assert variant.predicts("mean") is None
-    said = variant.predicts("y")
-    assert said is not None
-    assert said.answer is answer
+    prediction = variant.predicts("y")
+    assert prediction is not None
+    assert prediction.answer is answer
     candidate = Candidate("eps_differs", "y", "matched", 3, 3, prediction=Prediction(np.ones(3)))
     assert candidate.predicts("y") is candidate.prediction
     assert candidate.predicts("mean") is None

@@ -57,7 +57,7 @@ def test_an_element_keeps_its_bits_where_all_else_is_zero(op: Op, direction: Any
             assert again[output][index].tobytes() == array[index].tobytes(), (output, index)
 
 
-def test_of_an_op_that_does_not_say_everything_is_carried() -> None:
+def test_an_op_that_does_not_say_what_it_depends_on_keeps_all_its_inputs() -> None:
     op = replace(registry.get("layernorm"), define=None)
     x = np.ones((30, 40), np.float32)
     problem = Problem(op, "forward", {"x": x}, dict(op.params), FLOAT32)

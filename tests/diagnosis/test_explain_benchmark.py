@@ -19,13 +19,13 @@ def test_a_planted_fault_is_named_first(cause: str) -> None:
 
 
 def test_right_kernels_are_not_blamed() -> None:
-    records = [diagnosis.examine(name, one) for name, one in faults.right(15)]
+    records = [diagnosis.examine(name, kernel) for name, kernel in faults.right(15)]
     assert len(records) == 15
     assert not [record for record in records if diagnosis.missed(record)]
 
 
 def test_the_matrix_counts_every_kernel() -> None:
-    records = [diagnosis.examine(name, one) for name, one in faults.right(2)]
+    records = [diagnosis.examine(name, kernel) for name, kernel in faults.right(2)]
     lines = diagnosis.matrix(records)
     assert len(lines) == 3
     assert lines[-1].startswith("| nothing (right kernels) | 2 |")

@@ -43,8 +43,8 @@ def test_eps_outside_the_root_is_not_taken_for_truncation() -> None:
     for seed in range(6):
         inputs, wide = layernorm(BFLOAT16, seed, eps=0.25, outside=True)
         outputs = {"y": wide["y"].astype(BFLOAT16)}
-        found = refkernels.explain("layernorm", inputs, outputs, {"eps": 0.25})
-        assert found.cause == "eps_outside_sqrt"
+        explanation = refkernels.explain("layernorm", inputs, outputs, {"eps": 0.25})
+        assert explanation.cause == "eps_outside_sqrt"
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
@@ -56,10 +56,12 @@ def test_rounding_to_nearest_is_not_taken_for_truncation(dtype: str) -> None:
         rng = np.random.default_rng([7, seed])
         shape = (int(rng.integers(1, 9)), int(rng.integers(2, 70)))
         build = (faults._right_linear, faults._right_norm, faults._right_function)[seed % 3]
-        one = build(rng, shape, storage)
-        direction: Any = one.direction
-        found = refkernels.explain(one.op, one.inputs, one.outputs, one.params, direction)
-        named.add(found.cause)
+        kernel = build(rng, shape, storage)
+        direction: Any = kernel.direction
+        explanation = refkernels.explain(
+            kernel.op, kernel.inputs, kernel.outputs, kernel.params, direction
+        )
+        named.add(explanation.cause)
         kernels += 1
     assert kernels == SEEDS
     assert named <= {None, "summation_order", "bias_first"}
@@ -79,18 +81,18 @@ def test_truncated_statistics_are_named(output: str) -> None:
         assert near.cause in (None, "summation_order")
 
 
-def test_the_numbers_of_a_slip_are_those_of_the_kernel() -> None:
+def test_the_numbers_of_a_padded_variance_are_those_of_the_kernel() -> None:
     number = list(faults.FAULTS).index("padded_variance")
     build = faults.FAULTS["padded_variance"][0][0]
-    one = build(faults.generator(number, 0, (48, 200), 0), (48, 200), np.dtype(np.float32))
-    found = refkernels.explain(one.op, one.inputs, one.outputs)
-    n = one.inputs["x"].shape[1]
-    assert found.candidates[0].details == {"n": n, "padded": 128}
-    assert f"128 lanes where the row has {n}" in found.summary
+    kernel = build(faults.generator(number, 0, (48, 200), 0), (48, 200), np.dtype(np.float32))
+    explanation = refkernels.explain(kernel.op, kernel.inputs, kernel.outputs)
+    n = kernel.inputs["x"].shape[1]
+    assert explanation.candidates[0].details == {"n": n, "padded": 128}
+    assert f"128 lanes where the row has {n}" in explanation.summary
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 64, 65, 100, 1000])
-def test_a_row_that_fills_its_blocks_has_no_padding_of_them(n: int) -> None:
+def test_a_row_that_fills_its_blocks_has_no_padding(n: int) -> None:
     assert all(length > n for length in lanes.padded(n))
     assert all(0 < length < n for length in lanes.kept(n))
     assert (1 << (n - 1).bit_length() in lanes.padded(n)) == (n & (n - 1) != 0)

@@ -21,31 +21,31 @@ def normalised(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def formats_of(explanation: Any) -> dict[str, str]:
-    return {name: one["format"] for name, one in explanation.evidence["outputs"].items()}
+    return {name: record["format"] for name, record in explanation.evidence["outputs"].items()}
 
 
 def test_statistics_in_float32_beside_y_in_16_bits_are_nothing_to_explain() -> None:
     y, mean, rstd = normalised(X)
-    found = refkernels.explain("layernorm", {"x": X}, (y, mean, rstd), EPS)
-    assert found.verdict in ("rounding", "correctly_rounded")
-    assert formats_of(found) == {"y": "bfloat16", "mean": "float32", "rstd": "float32"}
-    assert found.format == "bfloat16"
+    explanation = refkernels.explain("layernorm", {"x": X}, (y, mean, rstd), EPS)
+    assert explanation.verdict in ("rounding", "correctly_rounded")
+    assert formats_of(explanation) == {"y": "bfloat16", "mean": "float32", "rstd": "float32"}
+    assert explanation.format == "bfloat16"
 
 
 def test_a_statistic_that_lost_digits_is_found_in_its_own_format() -> None:
     y, mean, rstd = normalised(X)
     stored = rstd.astype(X.dtype).astype(np.float32)
-    found = refkernels.explain("layernorm", {"x": X}, (y, mean, stored), EPS)
-    assert found.verdict == "exceeds_bound"
-    assert found.cause == "wrong_dtype"
-    assert "the named float32 forms" in found.summary
-    found.to_markdown()
+    explanation = refkernels.explain("layernorm", {"x": X}, (y, mean, stored), EPS)
+    assert explanation.verdict == "exceeds_bound"
+    assert explanation.cause == "wrong_dtype"
+    assert "the named float32 forms" in explanation.summary
+    explanation.to_markdown()
 
 
 @pytest.mark.parametrize("outputs", [1, 2, 3])
-def test_as_many_outputs_as_there_are_in_the_op_s_order(outputs: int) -> None:
-    found = refkernels.explain("layernorm", {"x": X}, normalised(X)[:outputs], EPS)
-    assert len(found.evidence["outputs"]) == outputs
+def test_outputs_in_the_op_s_order_may_stop_early(outputs: int) -> None:
+    explanation = refkernels.explain("layernorm", {"x": X}, normalised(X)[:outputs], EPS)
+    assert len(explanation.evidence["outputs"]) == outputs
 
 
 def test_float32_out_of_16_bits_is_explained_as_float32() -> None:
@@ -54,8 +54,12 @@ def test_float32_out_of_16_bits_is_explained_as_float32() -> None:
     c = a.astype(np.float32) @ b.astype(np.float32)
     assert refkernels.explain("matmul", {"a": a, "b": b}, c).verdict == "rounding"
     narrow = c.astype(np.float16).astype(np.float32)
-    found = refkernels.explain("matmul", {"a": a, "b": b}, {"c": narrow})
-    assert (found.verdict, found.format, found.cause) == ("exceeds_bound", "float32", "wrong_dtype")
+    explanation = refkernels.explain("matmul", {"a": a, "b": b}, {"c": narrow})
+    assert (explanation.verdict, explanation.format, explanation.cause) == (
+        "exceeds_bound",
+        "float32",
+        "wrong_dtype",
+    )
 
 
 @pytest.mark.parametrize("op", ["sin", "gelu"])
@@ -65,27 +69,30 @@ def test_functions_of_one_variable_are_explained_in_the_output_s_format(
 ) -> None:
     wide = np.random.default_rng(10).normal(0, 2, 300).astype(np.float32)
     exact = refkernels.registry.get(op).evaluate("forward", {"x": wide}, {})["y"]
-    found = refkernels.explain(op, {"x": wide}, exact.round(np.dtype(narrow).name)[0])
-    assert found.verdict == "correctly_rounded"
+    explanation = refkernels.explain(op, {"x": wide}, exact.round(np.dtype(narrow).name)[0])
+    assert explanation.verdict == "correctly_rounded"
     x = wide.astype(narrow)
     exact = refkernels.registry.get(op).evaluate("forward", {"x": x}, {})["y"]
     assert refkernels.explain(op, {"x": x}, exact.round("float32")[0]).cause is None
     wrong = 1.01 * np.asarray(exact).astype(np.float32)
-    found = refkernels.explain(op, {"x": x}, wrong)
-    assert found.verdict in ("exceeds_bound", "invariant_violated")
+    explanation = refkernels.explain(op, {"x": x}, wrong)
+    assert explanation.verdict in ("exceeds_bound", "invariant_violated")
 
 
 def test_kernels_may_keep_statistics_in_different_formats() -> None:
     y, mean, rstd = normalised(X)
     narrow = {"y": y, "mean": mean[:, 0].astype(X.dtype)}
-    other = {"y": y, "mean": mean[:, 0].astype(np.float16)}
-    kernels = {"a": (y, mean, rstd), "b": narrow, "c": other}
-    found = refkernels.explain("layernorm", {"x": X}, kernels, EPS)
-    assert formats_of(found.kernels["b"]) == {"y": "bfloat16", "mean": "bfloat16"}
-    assert formats_of(found.kernels["a"])["mean"] == "float32"
-    assert {one.verdict for one in found.kernels.values()} <= {"rounding", "correctly_rounded"}
-    assert set(found.differences["a", "b"].outputs) == {"y", "mean"}
-    assert found.differences["b", "c"].outputs["mean"]["elements"] == 6
+    half = {"y": y, "mean": mean[:, 0].astype(np.float16)}
+    kernels = {"a": (y, mean, rstd), "b": narrow, "c": half}
+    explanation = refkernels.explain("layernorm", {"x": X}, kernels, EPS)
+    assert formats_of(explanation.kernels["b"]) == {"y": "bfloat16", "mean": "bfloat16"}
+    assert formats_of(explanation.kernels["a"])["mean"] == "float32"
+    assert {explained.verdict for explained in explanation.kernels.values()} <= {
+        "rounding",
+        "correctly_rounded",
+    }
+    assert set(explanation.differences["a", "b"].outputs) == {"y", "mean"}
+    assert explanation.differences["b", "c"].outputs["mean"]["elements"] == 6
 
 
 def test_first_outputs_of_two_formats_are_one_sentence() -> None:
@@ -96,17 +103,17 @@ def test_first_outputs_of_two_formats_are_one_sentence() -> None:
         refkernels.explain("layernorm", {"x": X}, {"y": y, "mean": np.zeros((1, 6), np.float32)})
 
 
-def test_an_explanation_shows_itself_in_a_line_and_in_markdown() -> None:
+def test_an_explanation_has_a_repr_of_one_line_and_markdown() -> None:
     x = np.random.default_rng(1).normal(100, 1, (32, 64)).astype(np.float32)
     right = normalised(x)[0]
-    found = refkernels.explain("layernorm", {"x": x}, 3 * right, EPS)
+    explanation = refkernels.explain("layernorm", {"x": x}, 3 * right, EPS)
     shown = "layernorm forward in float32: exceeds_bound; unusual; scale_factor, proven"
-    assert repr(found) == f"<Explanation of {shown}>"
-    both = refkernels.explain("layernorm", {"x": x}, {"mine": {"y": right}, "old": {"y": right}})
-    assert repr(both).startswith("<Explanation of layernorm forward in float32: rounding")
-    assert repr(both).endswith("; 2 kernels>")
-    assert len(repr(both)) < 200
-    markdown = found._repr_markdown_()
-    assert found.summary[:40] in markdown
+    assert repr(explanation) == f"<Explanation of {shown}>"
+    pair = refkernels.explain("layernorm", {"x": x}, {"mine": {"y": right}, "old": {"y": right}})
+    assert repr(pair).startswith("<Explanation of layernorm forward in float32: rounding")
+    assert repr(pair).endswith("; 2 kernels>")
+    assert len(repr(pair)) < 200
+    markdown = explanation._repr_markdown_()
+    assert explanation.summary[:40] in markdown
     assert "scale_factor" in markdown
-    assert len(markdown) < len(found.to_markdown())
+    assert len(markdown) < len(explanation.to_markdown())

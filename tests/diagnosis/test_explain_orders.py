@@ -21,7 +21,9 @@ PLAIN = {"x": X, "weight": WEIGHT, "bias": np.zeros(N, np.float32)}
 
 def linear(products: str, bias: orders.Place) -> Array:
     order = next(
-        one for one in orders.candidates(K, True) if (one.products, one.bias) == (products, bias)
+        order
+        for order in orders.candidates(K, True)
+        if (order.products, order.bias) == (products, bias)
     )
     a = np.hstack([X, np.ones((len(X), 1), np.float32)])
     return replay(order.tree, a, np.vstack([WEIGHT.T, BIAS]))
@@ -71,14 +73,16 @@ def test_equal_kernels_differ_in_nothing() -> None:
     explanation = refkernels.explain("linear", PLAIN, {"a": {"y": y}, "b": {"y": y.copy()}})
     assert explanation.differences["a", "b"].equal
     assert explanation.differences["a", "b"].cause is None
-    assert {one.cause for one in explanation.kernels.values()} == {"summation_order"}
+    assert {explained.cause for explained in explanation.kernels.values()} == {"summation_order"}
 
 
 def test_an_order_that_is_not_known_is_not_named() -> None:
     y = replay(known.lanes(K, 7, combine="sequence"), X, np.ascontiguousarray(WEIGHT.T))
     explanation = refkernels.explain("linear", PLAIN, {"y": y})
     assert (explanation.verdict, explanation.cause) == ("rounding", None)
-    nearest = [one for one in explanation.candidates if one.cause == "summation_order"]
+    nearest = [
+        candidate for candidate in explanation.candidates if candidate.cause == "summation_order"
+    ]
     assert len(nearest) == 1
     assert nearest[0].details["sampled"]
     assert nearest[0].share < 1.0
@@ -93,7 +97,11 @@ def test_gradients_are_sums_too() -> None:
     }
     explanation = refkernels.explain("linear", {**INPUTS, "dy": dy}, outputs, direction="backward")
     assert explanation.cause == "summation_order"
-    proven = {one.output: one.model for one in explanation.candidates if not one.ruled_out}
+    proven = {
+        candidate.output: candidate.model
+        for candidate in explanation.candidates
+        if not candidate.ruled_out
+    }
     assert proven["dweight"] == "in sequence, FMA"
     assert proven["dx"] == "4 lanes, combined upper half onto lower half"
     assert proven["dbias"] == "pairwise"
@@ -101,14 +109,14 @@ def test_gradients_are_sums_too() -> None:
 
 @pytest.mark.parametrize("terms", [1, 2, 5, 17, 385, 500, 768, 769])
 def test_every_order_is_a_tree_whose_name_is_its_own(terms: int) -> None:
-    seen = 0
+    tried = 0
     for order in orders.candidates(terms, True):
         assert order.tree.leaves == terms + 1
         assert order.bias_last.tree.leaves == terms + 1
         if terms == 500 and "halved" not in order.name:
             assert name_of(order.tree, bias=True) == order.name
-        seen += 1
-    assert seen > 5
+        tried += 1
+    assert tried > 5
 
 
 @pytest.mark.parametrize("unroll", [0, 1, 4, 16])

@@ -55,7 +55,7 @@ def inputs_of(
 def spoilt(inputs: dict[str, Array], rng: np.random.Generator, few: bool = False) -> None:
     """Specials at random places of random inputs, and numbers that overflow when squared."""
     wild = (*SPECIALS, 1e30, -1e30, 1e-30)
-    for array in (one for one in inputs.values() if one.dtype.kind not in "iub"):
+    for array in (array for array in inputs.values() if array.dtype.kind not in "iub"):
         for _ in range(1 if few else int(rng.integers(0, 4))):
             with np.errstate(over="ignore"):
                 flat = array.reshape(-1)
@@ -80,10 +80,10 @@ def test_a_right_kernel_is_right_whatever_specials_its_inputs_have(question: Any
     outputs = {name: value.round(dtype)[0] for name, value in exact.items()}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = refkernels.explain(op, inputs, outputs, params, direction)
-    assert found.verdict in ("correctly_rounded", "rounding")
-    assert found.cause in HARMLESS
-    assert found.summary
+        explanation = refkernels.explain(op, inputs, outputs, params, direction)
+    assert explanation.verdict in ("correctly_rounded", "rounding")
+    assert explanation.cause in HARMLESS
+    assert explanation.summary
 
 
 @settings(max_examples=EXAMPLES)
@@ -98,9 +98,9 @@ def test_a_wrong_kernel_is_answered_whatever_specials_it_has(question: Any, nois
     spoilt(outputs, np.random.default_rng(noise))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = refkernels.explain(op, inputs, outputs, params, direction)
-    assert found.to_markdown("en")
-    assert found.to_markdown("zh")
+        explanation = refkernels.explain(op, inputs, outputs, params, direction)
+    assert explanation.to_markdown("en")
+    assert explanation.to_markdown("zh")
 
 
 def rows_with(value: float) -> dict[str, Array]:
@@ -141,9 +141,9 @@ def test_a_fault_of_layernorm_keeps_its_name_beside_a_special(value: float) -> N
     for cause, y in faults.items():
         assert refkernels.explain("layernorm", inputs, {"y": y}).cause == cause
     odd = layernorm(inputs, eps=0.0123)
-    found = refkernels.explain("layernorm", inputs, {"y": odd})
-    assert found.cause == "eps_differs"
-    assert found.candidates[0].details["eps"] == pytest.approx(0.0123, rel=1e-3)
+    explanation = refkernels.explain("layernorm", inputs, {"y": odd})
+    assert explanation.cause == "eps_differs"
+    assert explanation.candidates[0].details["eps"] == pytest.approx(0.0123, rel=1e-3)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

@@ -58,9 +58,9 @@ def narrow(array: Array, dtype: Any) -> Array:
     return array.astype(dtype).astype(np.float32)
 
 
-def changed(y: Array, where: Any, value: float) -> Array:
+def changed(y: Array, place: Any, value: float) -> Array:
     y = y.copy()
-    y[where] = value
+    y[place] = value
     return y
 
 
@@ -111,7 +111,7 @@ FORWARD: dict[str, tuple[str, dict[str, Array], Callable[[], Array], dict[str, A
 }
 
 
-def told(explanation: Explanation, cause: str, details: dict[str, Any]) -> None:
+def assert_named(explanation: Explanation, cause: str, details: dict[str, Any]) -> None:
     assert explanation.cause == cause
     assert explanation.confidence in ("proven", "matched")
     first = explanation.candidates[0]
@@ -125,7 +125,7 @@ def test_the_other_question_is_named(cause: str) -> None:
     output = "c" if op == "matmul" else "y"
     explanation = refkernels.explain(op, inputs, {output: kernel()})
     assert explanation.verdict == "exceeds_bound" or "unusual" in explanation.flags
-    told(explanation, cause, details)
+    assert_named(explanation, cause, details)
 
 
 @pytest.mark.parametrize("op", ["layernorm", "linear", "matmul"])
@@ -135,7 +135,7 @@ def test_a_right_answer_has_no_cause_but_its_order(op: str) -> None:
     explanation = refkernels.explain(op, inputs, {"c" if op == "matmul" else "y": answer})
     assert explanation.verdict == "rounding"
     assert explanation.cause in (None, "summation_order")
-    named = {one.cause for one in explanation.candidates if not one.ruled_out}
+    named = {candidate.cause for candidate in explanation.candidates if not candidate.ruled_out}
     assert named <= {"summation_order"}
     assert len(explanation.candidates) > 1
 
@@ -145,7 +145,7 @@ def test_swapped_gradients_are_named_for_both_outputs() -> None:
     swapped = {"dweight": right["dbias"], "dbias": right["dweight"]}
     inputs = {"dy": DY, "x": X, "weight": WEIGHT, "bias": BIAS}
     explanation = refkernels.explain("layernorm", inputs, swapped, direction="backward")
-    told(explanation, "swapped_weight_bias_grad", {})
+    assert_named(explanation, "swapped_weight_bias_grad", {})
     assert {c.output for c in explanation.candidates if not c.ruled_out} == {"dweight", "dbias"}
     right_cause = refkernels.explain("layernorm", inputs, right, direction="backward").cause
     assert right_cause in (None, "summation_order")
@@ -154,7 +154,7 @@ def test_swapped_gradients_are_named_for_both_outputs() -> None:
 def test_constant_statistics_are_named() -> None:
     inputs = {"dy": DY, "x": X, "weight": WEIGHT, "bias": BIAS}
     outputs = gradients(constant=True)
-    told(
+    assert_named(
         refkernels.explain("layernorm", inputs, outputs, direction="backward"),
         "constant_statistics",
         {},
@@ -166,7 +166,7 @@ def test_eps_rounded_to_float32_is_named() -> None:
     centred = x - x.mean(axis=1, keepdims=True)
     variance = np.square(centred).mean(axis=1, keepdims=True)
     y = centred / np.sqrt(variance + float(np.float32(1e-5)))
-    told(
+    assert_named(
         refkernels.explain("layernorm", {"x": x}, {"y": y}),
         "eps_rounded",
         {"eps": float(np.float32(1e-5))},
@@ -178,7 +178,7 @@ def test_flushed_subnormals_are_named() -> None:
     y = np.sin(x)
     y[np.abs(x) < 1e-38] = 0.0
     explanation = refkernels.explain("sin", {"x": x}, {"y": y})
-    told(explanation, "flush_to_zero", {"wrong": 3})
+    assert_named(explanation, "flush_to_zero", {"wrong": 3})
 
 
 def test_an_error_that_nothing_explains_stays_unexplained() -> None:
@@ -209,9 +209,9 @@ def test_an_explanation_is_strict_json() -> None:
         "linear", LINEAR, {"a": {"y": linear()}, "b": {"y": -linear()}}
     )
     text = json.dumps(explanation.to_dict(), allow_nan=False)
-    told = json.loads(text)
-    assert told["kernels"]["b"]["cause"] == "sign_error"
-    assert told["differences"][0]["cause"] == "sign_error"
+    record = json.loads(text)
+    assert record["kernels"]["b"]["cause"] == "sign_error"
+    assert record["differences"][0]["cause"] == "sign_error"
 
 
 @pytest.mark.parametrize(
@@ -233,9 +233,9 @@ def test_an_explanation_is_strict_json() -> None:
 def test_a_question_that_makes_no_sense_is_one_sentence(
     arguments: dict[str, Any], said: str
 ) -> None:
-    given = {"op": "layernorm", "inputs": AFFINE, "outputs": {"y": X}, **arguments}
+    question = {"op": "layernorm", "inputs": AFFINE, "outputs": {"y": X}, **arguments}
     with pytest.raises(ValueError, match=said):
-        refkernels.explain(**given)
+        refkernels.explain(**question)
 
 
 def test_noise_of_the_size_of_a_narrow_accumulator_s_errors_is_not_taken_for_one() -> None:
@@ -259,8 +259,8 @@ def test_the_naive_variance_is_named_where_numpy_adds() -> None:
     mean = x.mean(axis=1, keepdims=True)
     variance = np.maximum((x * x).mean(axis=1, keepdims=True) - mean * mean, 0)
     y = (x - mean) / np.sqrt(variance + np.float32(1e-5))
-    found = refkernels.explain("layernorm", {"x": x}, {"y": y}, {"eps": 1e-5})
-    assert (found.cause, found.confidence) == ("naive_variance", "proven")
+    explanation = refkernels.explain("layernorm", {"x": x}, {"y": y}, {"eps": 1e-5})
+    assert (explanation.cause, explanation.confidence) == ("naive_variance", "proven")
 
 
 @pytest.mark.parametrize("format", ["float16", "bfloat16"])
@@ -268,33 +268,33 @@ def test_a_narrowed_argument_is_named(format: str) -> None:
     x = np.random.default_rng(5).standard_normal(500).astype(np.float32)
     narrow = x.astype(ml_dtypes.bfloat16 if format == "bfloat16" else np.float16)
     y = np.cos(narrow.astype(np.float64)).astype(np.float32)
-    found = refkernels.explain("cos", {"x": x}, {"y": y})
-    assert found.cause == {"float16": "fp16_inputs", "bfloat16": "bf16_inputs"}[format]
+    explanation = refkernels.explain("cos", {"x": x}, {"y": y})
+    assert explanation.cause == {"float16": "fp16_inputs", "bfloat16": "bf16_inputs"}[format]
 
 
 def test_a_zero_is_no_evidence_of_a_narrower_format() -> None:
     pi = np.array([np.pi], np.float32)
-    found = refkernels.explain("sin", {"x": pi}, {"y": np.zeros(1, np.float32)})
-    assert "wrong_dtype" not in {one.cause for one in found.candidates}
+    explanation = refkernels.explain("sin", {"x": pi}, {"y": np.zeros(1, np.float32)})
+    assert "wrong_dtype" not in {candidate.cause for candidate in explanation.candidates}
 
 
 def test_single_wrong_elements_among_unusual_ones_are_not_called_corrupted() -> None:
     entry = gallery.load("linear-tf32")
-    (found,) = entry.explain().kernels.values()
-    assert found.cause == "tf32_inputs"
-    assert "corrupted_elements" not in {one.cause for one in found.candidates}
+    (explanation,) = entry.explain().kernels.values()
+    assert explanation.cause == "tf32_inputs"
+    assert "corrupted_elements" not in {candidate.cause for candidate in explanation.candidates}
 
 
 def test_every_model_that_two_numbers_cannot_separate_is_found() -> None:
     x = np.array([[-1.83965693, -1.82964566]], np.float32)
     y = np.array([[-0.84543723, 0.84541708]], np.float32)
-    found = refkernels.explain("layernorm", {"x": x}, {"y": y}, {"eps": 1e-5})
-    models = {one.model for one in found.candidates if not one.ruled_out}
+    explanation = refkernels.explain("layernorm", {"x": x}, {"y": y}, {"eps": 1e-5})
+    models = {candidate.model for candidate in explanation.candidates if not candidate.ruled_out}
     assert models >= {"paddle CPU", "mindspore CPU", "oneflow CPU"}
     assert not any(str(model).startswith("torch") for model in models)
-    assert (found.cause, found.candidates[0].confidence) == (None, "consistent")
-    told = found.candidates[0].evidence
-    assert told.needed > told.units == 1
+    assert (explanation.cause, explanation.candidates[0].confidence) == (None, "consistent")
+    evidence = explanation.candidates[0].evidence
+    assert evidence.needed > evidence.units == 1
 
 
 def test_an_output_without_elements_is_refused() -> None:
@@ -309,11 +309,13 @@ def test_a_right_kernel_that_has_a_faulty_model_s_mean_is_not_blamed_by_comparis
     rstd = 1 / np.sqrt((centred * centred).mean(axis=1) + np.float32(1e-5))
     two_pass = {"y": centred * rstd[:, None], "mean": mean, "rstd": rstd}
     sums = np.add.accumulate(x, axis=1)[:, -1:]
-    other = {"mean": (sums / np.float32(512)).reshape(-1), "y": two_pass["y"], "rstd": rstd}
-    found = refkernels.explain("layernorm", {"x": x}, {"a": two_pass, "b": other}, {"eps": 1e-5})
-    assert found.differences["a", "b"].cause in (None, "summation_order")
-    assert "naive" not in found.to_markdown().split("<details>")[0]
-    assert list(found.kernels["b"].evidence["outputs"]) == ["y", "mean", "rstd"]
+    sequential = {"mean": (sums / np.float32(512)).reshape(-1), "y": two_pass["y"], "rstd": rstd}
+    explanation = refkernels.explain(
+        "layernorm", {"x": x}, {"a": two_pass, "b": sequential}, {"eps": 1e-5}
+    )
+    assert explanation.differences["a", "b"].cause in (None, "summation_order")
+    assert "naive" not in explanation.to_markdown().split("<details>")[0]
+    assert list(explanation.kernels["b"].evidence["outputs"]) == ["y", "mean", "rstd"]
 
 
 def right(op: str, dtype: Any, rng: np.random.Generator) -> tuple[dict[str, Array], Array]:
@@ -342,21 +344,21 @@ def test_any_factor_is_found_with_the_digits_that_the_output_supports(
     op: str, dtype: Any, factor: float, text: str | None, named: str
 ) -> None:
     inputs, y = right(op, dtype, np.random.default_rng(11))
-    found = refkernels.explain(op, inputs, {"y": (y * factor).astype(dtype)})
-    assert found.cause == "scale_factor"
-    told = found.candidates[0].details
-    low, high = told["interval"]
+    explanation = refkernels.explain(op, inputs, {"y": (y * factor).astype(dtype)})
+    assert explanation.cause == "scale_factor"
+    details = explanation.candidates[0].details
+    low, high = details["interval"]
     assert low <= factor <= high
     assert (high - low) / abs(factor) < 32 * np.finfo(dtype).eps
-    assert told["named"] == named
-    assert told["factor"] == text if text else low <= float(told["factor"]) <= high
+    assert details["named"] == named
+    assert details["factor"] == text if text else low <= float(details["factor"]) <= high
 
 
 def test_a_factor_of_a_narrower_format_is_named_as_such() -> None:
     inputs, y = right("linear", np.float64, np.random.default_rng(12))
-    found = refkernels.explain("linear", inputs, {"y": y * float(np.float32(0.7301))})
-    assert found.candidates[0].details["factor"] == "0.7301"
-    assert found.candidates[0].details["named"] == "a number of float32"
+    explanation = refkernels.explain("linear", inputs, {"y": y * float(np.float32(0.7301))})
+    assert explanation.candidates[0].details["factor"] == "0.7301"
+    assert explanation.candidates[0].details["named"] == "a number of float32"
 
 
 @pytest.mark.parametrize("op", ["linear", "sin"])
@@ -368,25 +370,29 @@ def test_one_size_of_answers_is_no_evidence_of_a_factor(op: str) -> None:
     if op == "sin":
         alone = {"x": np.full(3, 0.5, np.float32)}
     answer = (np.full(3, np.sin(0.5)) if op == "sin" else y[:1, :1]) * 0.37
-    found = refkernels.explain(op, alone, {"y": answer.astype(np.float32)})
-    assert found.verdict in ("exceeds_bound", "invariant_violated")
-    assert "scale_factor" not in {one.cause for one in found.candidates if not one.ruled_out}
+    explanation = refkernels.explain(op, alone, {"y": answer.astype(np.float32)})
+    assert explanation.verdict in ("exceeds_bound", "invariant_violated")
+    assert "scale_factor" not in {
+        candidate.cause for candidate in explanation.candidates if not candidate.ruled_out
+    }
 
 
 def test_a_factor_that_fits_goes_after_a_cause_with_nothing_to_fit() -> None:
     row = np.random.default_rng(14).standard_normal((1, 96)).astype(np.float32)
     for options, cause in (({"eps": 1e-3}, "eps_differs"), ({"ddof": 1}, "unbiased_variance")):
         centred, rstd = statistics(row, **options)
-        found = refkernels.explain("layernorm", {"x": row}, {"y": centred * rstd})
-        assert found.cause == cause
-        assert "scale_factor" in {one.cause for one in found.candidates if not one.ruled_out}
+        explanation = refkernels.explain("layernorm", {"x": row}, {"y": centred * rstd})
+        assert explanation.cause == cause
+        assert "scale_factor" in {
+            candidate.cause for candidate in explanation.candidates if not candidate.ruled_out
+        }
 
 
 def test_different_factors_separate_two_kernels() -> None:
     outputs = {"a": {"y": linear() * np.float32(0.3)}, "b": {"y": linear() * np.float32(0.7)}}
-    found = refkernels.explain("linear", LINEAR, outputs).differences["a", "b"]
-    assert found.cause == "scale_factor"
-    assert found.details["factor"] == "0.3 (a), 0.7 (b)"
+    difference = refkernels.explain("linear", LINEAR, outputs).differences["a", "b"]
+    assert difference.cause == "scale_factor"
+    assert difference.details["factor"] == "0.3 (a), 0.7 (b)"
 
 
 @pytest.mark.parametrize("rows", [1, 8])
@@ -396,21 +402,23 @@ def test_an_unusual_eps_is_found_with_its_value(rows: int, eps: float) -> None:
     x = (rng.standard_normal((rows, 96)) * np.exp(rng.uniform(-3, -1, (rows, 1)))).astype(
         np.float32
     )
-    found = refkernels.explain("layernorm", {**AFFINE, "x": x}, {"y": layernorm(x, eps=eps)})
+    explanation = refkernels.explain("layernorm", {**AFFINE, "x": x}, {"y": layernorm(x, eps=eps)})
     if rows > 1:
-        told(found, "eps_differs", {"eps": eps})
+        assert_named(explanation, "eps_differs", {"eps": eps})
     else:  # the one row was needed to find it
-        assert (found.cause, found.confidence) == ("eps_differs", "consistent")
-        assert found.candidates[0].details["eps"] == eps
+        assert (explanation.cause, explanation.confidence) == ("eps_differs", "consistent")
+        assert explanation.candidates[0].details["eps"] == eps
 
 
 def test_an_eps_with_many_digits_needs_rows_that_agree() -> None:
     rng = np.random.default_rng(16)
     scales = np.exp(rng.uniform(-3, 0, (8, 1)))
     x = (rng.standard_normal((8, 96)) * scales).astype(np.float32)
-    found = refkernels.explain("layernorm", {**AFFINE, "x": x}, {"y": layernorm(x, eps=0.0271828)})
-    assert found.cause == "eps_differs"
-    assert found.candidates[0].details["eps"] == pytest.approx(0.0271828, rel=1e-4)
+    explanation = refkernels.explain(
+        "layernorm", {**AFFINE, "x": x}, {"y": layernorm(x, eps=0.0271828)}
+    )
+    assert explanation.cause == "eps_differs"
+    assert explanation.candidates[0].details["eps"] == pytest.approx(0.0271828, rel=1e-4)
     off = np.exp(rng.uniform(-0.1, 0.1, (8, 1))).astype(np.float32)  # no eps makes this
     y = layernorm(x, bias=np.zeros(96, np.float32)) * off + BIAS
     assert refkernels.explain("layernorm", {**AFFINE, "x": x}, {"y": y}).cause is None
@@ -419,13 +427,16 @@ def test_an_eps_with_many_digits_needs_rows_that_agree() -> None:
 def test_float64_computed_in_float32_is_distinguished_from_float64_rounded_to_it() -> None:
     x = X.astype(np.float64) + 1e-9 * RNG.standard_normal(X.shape)
     narrow = layernorm(x.astype(np.float32)).astype(np.float64)
-    found = refkernels.explain("layernorm", {**AFFINE, "x": x}, {"y": narrow})
-    assert found.cause == "float32_cast"
+    explanation = refkernels.explain("layernorm", {**AFFINE, "x": x}, {"y": narrow})
+    assert explanation.cause == "float32_cast"
     centred = x - x.mean(axis=1, keepdims=True)
     right = centred / np.sqrt((centred * centred).mean(axis=1, keepdims=True) + 1e-5)
     rounded = (right * WEIGHT + BIAS).astype(np.float32).astype(np.float64)
-    found = refkernels.explain("layernorm", {**AFFINE, "x": x}, {"y": rounded})
-    assert (found.cause, found.candidates[0].details["format"]) == ("wrong_dtype", "float32")
+    explanation = refkernels.explain("layernorm", {**AFFINE, "x": x}, {"y": rounded})
+    assert (explanation.cause, explanation.candidates[0].details["format"]) == (
+        "wrong_dtype",
+        "float32",
+    )
 
 
 @pytest.mark.parametrize("size", [2.0**-900, 1.0, 2.0**900])
@@ -433,7 +444,7 @@ def test_float64_computed_in_float32_is_distinguished_from_float64_rounded_to_it
 def test_a_factor_is_found_at_both_ends_of_float64_s_range(size: float, factor: float) -> None:
     inputs, y = right("linear", np.float64, np.random.default_rng(17))
     inputs = {"x": inputs["x"] * size, "weight": inputs["weight"]}
-    found = refkernels.explain("linear", inputs, {"y": y * size * factor})
-    assert found.cause == "scale_factor"
-    low, high = found.candidates[0].details["interval"]
+    explanation = refkernels.explain("linear", inputs, {"y": y * size * factor})
+    assert explanation.cause == "scale_factor"
+    low, high = explanation.candidates[0].details["interval"]
     assert low <= factor <= high

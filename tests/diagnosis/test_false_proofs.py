@@ -14,18 +14,18 @@ PARAM, GRAD = RNG.standard_normal((2, 60)).astype(F)
 M, V = (0.1 * RNG.standard_normal(60)).astype(F), RNG.uniform(0.5, 1.5, 60).astype(F)
 
 
-def sure(found: Explanation) -> set[str]:
-    return {c.cause for c in found.candidates if c.confidence in ("proven", "matched")}
+def sure(explanation: Explanation) -> set[str]:
+    return {c.cause for c in explanation.candidates if c.confidence in ("proven", "matched")}
 
 
 @pytest.mark.parametrize("factor", [10.0, 0.01])
-def test_a_moment_that_is_blended_otherwise_is_no_multiple_of_the_gradient(factor: float) -> None:
+def test_a_moment_with_other_weights_is_no_multiple_of_the_gradient(factor: float) -> None:
     m = F(0.9) * M + F(0.1 * factor) * GRAD
     v = F(0.999) * V + F(0.001) * GRAD * GRAD
     inputs = {"param": PARAM, "grad": GRAD, "m": M, "v": V}
     for outputs in ({"m": m}, {"m": m, "v": v}):
-        found = refkernels.explain("adam", inputs, outputs, {"step": 3, "lr": 0.01})
-        assert "gradient_multiplied" not in sure(found)
+        explanation = refkernels.explain("adam", inputs, outputs, {"step": 3, "lr": 0.01})
+        assert "gradient_multiplied" not in sure(explanation)
 
 
 def test_lr_inside_the_momentum_is_no_multiple_of_the_gradient() -> None:
@@ -33,17 +33,21 @@ def test_lr_inside_the_momentum_is_no_multiple_of_the_gradient() -> None:
         buf = F(0.9) * M + F(lr) * GRAD
         outputs = {"param": PARAM - buf, "buf": buf}
         inputs = {"param": PARAM, "grad": GRAD, "buf": M}
-        found = refkernels.explain("sgd", inputs, outputs, {"lr": lr, "momentum": 0.9, "step": 3})
-        assert "gradient_multiplied" not in sure(found)
+        explanation = refkernels.explain(
+            "sgd", inputs, outputs, {"lr": lr, "momentum": 0.9, "step": 3}
+        )
+        assert "gradient_multiplied" not in sure(explanation)
 
 
 def test_an_averaged_momentum_is_proven_although_a_tenth_of_the_gradient_is_near() -> None:
     buf = F(0.9) * M + F(0.1) * GRAD
     outputs = {"param": PARAM - F(0.01) * buf, "buf": buf}
     inputs = {"param": PARAM, "grad": GRAD, "buf": M}
-    found = refkernels.explain("sgd", inputs, outputs, {"lr": 0.01, "momentum": 0.9, "step": 3})
-    assert (found.cause, found.confidence) == ("averaged_momentum", "proven")
-    assert sure(found) == {"averaged_momentum"}
+    explanation = refkernels.explain(
+        "sgd", inputs, outputs, {"lr": 0.01, "momentum": 0.9, "step": 3}
+    )
+    assert (explanation.cause, explanation.confidence) == ("averaged_momentum", "proven")
+    assert sure(explanation) == {"averaged_momentum"}
 
 
 @pytest.mark.parametrize("factor", [2.0, math.sqrt(2.0), math.sqrt(8.0)])
@@ -53,24 +57,24 @@ def test_a_norm_times_a_number_is_no_norm_of_other_tensors(factor: float) -> Non
     norm = F(factor * math.sqrt(float(np.sum(np.square(grads.astype(np.float64))))))
     outputs = {"clipped": grads * F(F(1.0) / (norm + F(1e-6))), "norm": norm}
     inputs = {"grads": grads, "tensor": tensor}
-    found = refkernels.explain("clip_by_global_norm", inputs, outputs, {"max_norm": 1.0})
-    assert "norm_of_other_tensors" not in sure(found)
+    explanation = refkernels.explain("clip_by_global_norm", inputs, outputs, {"max_norm": 1.0})
+    assert "norm_of_other_tensors" not in sure(explanation)
 
 
 def test_a_flush_is_no_exponential_minus_one() -> None:
     x = -np.exp(np.random.default_rng(2).uniform(math.log(1e-9), math.log(1e-2), 500)).astype(F)
     y = np.expm1(x.astype(np.float64)).astype(F)
     y[np.abs(x) < 2e-8] = 0.0
-    found = refkernels.explain("elu", {"x": x}, {"y": y})
-    assert "exponential_minus_one" not in sure(found)
+    explanation = refkernels.explain("elu", {"x": x}, {"y": y})
+    assert "exponential_minus_one" not in sure(explanation)
 
 
 @pytest.mark.parametrize("n", [6, 12, 20, 40])
-def test_a_detail_on_which_hypotheses_differ_is_not_told(n: int) -> None:
+def test_a_detail_on_which_hypotheses_differ_is_not_reported(n: int) -> None:
     scale, alpha = float(F(1.0507009873554805)), float(F(1.6732632423543772))
     for seed in range(5):
         x = np.random.default_rng(seed).standard_normal(n)
         y = scale * np.where(x > 0, x, alpha * np.expm1(x))
-        found = refkernels.explain("selu", {"x": x}, {"y": y})
-        assert (found.cause, found.confidence) == ("float32_constants", "proven")
-        assert "with" not in found.candidates[0].details
+        explanation = refkernels.explain("selu", {"x": x}, {"y": y})
+        assert (explanation.cause, explanation.confidence) == ("float32_constants", "proven")
+        assert "with" not in explanation.candidates[0].details

@@ -33,17 +33,17 @@ def _by_tanh(k: float, c: float) -> np.ndarray:
 def test_the_constants_of_the_tanh_approximation_are_found(
     k: float, c: float, cause: str, constants: str
 ) -> None:
-    found = refkernels.explain("gelu_tanh", {"x": X}, {"y": _by_tanh(k, c)})
-    assert found.cause == cause
-    assert found.candidates[0].details["constants"] == constants
+    explanation = refkernels.explain("gelu_tanh", {"x": X}, {"y": _by_tanh(k, c)})
+    assert explanation.cause == cause
+    assert explanation.candidates[0].details["constants"] == constants
 
 
 @pytest.mark.parametrize(
     "scaled", [X / _narrow(math.sqrt(2.0)), X * _narrow(math.sqrt(0.5))], ids=["root", "inverse"]
 )
 def test_a_root_of_two_in_float32_is_proven(scaled: np.ndarray) -> None:
-    found = refkernels.explain("gelu", {"x": X}, {"y": 0.5 * X * (1 + erf(scaled))})
-    assert (found.cause, found.confidence) == ("float32_constants", "proven")
+    explanation = refkernels.explain("gelu", {"x": X}, {"y": 0.5 * X * (1 + erf(scaled))})
+    assert (explanation.cause, explanation.confidence) == ("float32_constants", "proven")
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -52,5 +52,5 @@ def test_right_kernels_are_not_blamed_for_their_constants(dtype: type) -> None:
     by_tanh = (x * (1 + np.tanh(dtype(K) * (x + dtype(C) * x**3)))) * dtype(0.5)
     by_erf = (x * (1 + erf(x / dtype(math.sqrt(2.0))))) * dtype(0.5)
     for op, y in (("gelu_tanh", by_tanh), ("gelu", by_erf)):
-        found = refkernels.explain(op, {"x": x}, {"y": y.astype(dtype)})
-        assert found.cause not in ("float32_constants", "rounded_constants")
+        explanation = refkernels.explain(op, {"x": x}, {"y": y.astype(dtype)})
+        assert explanation.cause not in ("float32_constants", "rounded_constants")

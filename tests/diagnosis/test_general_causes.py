@@ -16,10 +16,12 @@ W = RNG.standard_normal((24, 100)).astype(np.float32)
 F = np.float32
 
 
-def told(op: str, inputs: Any, outputs: Any, params: Any = None, direction: Any = "forward") -> Any:
-    found = refkernels.explain(op, inputs, outputs, params, direction)
-    details = dict(found.candidates[0].details) if found.cause else {}
-    return found.cause, found.confidence, details
+def explained(
+    op: str, inputs: Any, outputs: Any, params: Any = None, direction: Any = "forward"
+) -> Any:
+    explanation = refkernels.explain(op, inputs, outputs, params, direction)
+    details = dict(explanation.candidates[0].details) if explanation.cause else {}
+    return explanation.cause, explanation.confidence, details
 
 
 def softmax(x: Any, kept: slice = slice(None)) -> Any:
@@ -58,7 +60,7 @@ TAIL = "dropped_tail", {"n": 100, "dropped": 4}
 def test_the_part_that_a_formula_leaves_out_is_named(
     op: str, inputs: Any, y: Any, params: Any, named: Any
 ) -> None:
-    cause, confidence, details = told(op, inputs, {"y": y}, params)
+    cause, confidence, details = explained(op, inputs, {"y": y}, params)
     assert (cause, details) == named
     assert confidence == "proven"
 
@@ -66,7 +68,7 @@ def test_the_part_that_a_formula_leaves_out_is_named(
 def test_keys_beyond_the_last_whole_block_are_missed() -> None:
     q, k, v = (RNG.standard_normal((6, n, 8)).astype(F) for n in (5, 20, 20))
     got = attention(q, k[:, :16], v[:, :16])
-    cause, _, details = told("attention", {"q": q, "k": k, "v": v}, {"y": got})
+    cause, _, details = explained("attention", {"q": q, "k": k, "v": v}, {"y": got})
     assert (cause, details) == ("dropped_tail", {"n": 20, "dropped": 4})
 
 
@@ -100,7 +102,7 @@ def quantised_question(op: str, scheme: Scheme) -> Any:
     ],
 )
 def test_quantised_weights_are_named_with_bits_and_scale(op: str, scheme: Scheme) -> None:
-    cause, confidence, details = told(op, *quantised_question(op, scheme))
+    cause, confidence, details = explained(op, *quantised_question(op, scheme))
     assert (cause, confidence) == ("quantised_weights", "proven")
     assert (details["bits"], details["scale"]) == (scheme.bits, scheme.scale)
 
@@ -112,7 +114,7 @@ def test_the_square_that_overflows_float16_is_named(dtype: Any) -> None:
     with np.errstate(over="ignore"):
         squares = (x * x).astype(F)
     got = rms_norm(x.astype(F), squares, 100).astype(dtype)
-    cause, _, details = told("rms_norm", {"x": x.astype(dtype)}, {"y": got}, {"eps": 1e-5})
+    cause, _, details = explained("rms_norm", {"x": x.astype(dtype)}, {"y": got}, {"eps": 1e-5})
     assert cause == "early_overflow"
     assert (details["intermediate"], details["format"]) == ("x²", "float16")
     assert details["overflows"] == 400
@@ -125,7 +127,7 @@ def test_a_negative_variance_is_no_more_than_consistent() -> None:
     var = (x * x).sum(1) / F(100) - mean * mean
     var[0] = F(-0.3)  # in some order of the sums
     with np.errstate(invalid="ignore"):
-        cause, confidence, details = told("std", {"x": x}, {"y": np.sqrt(var)}, {"axis": -1})
+        cause, confidence, details = explained("std", {"x": x}, {"y": np.sqrt(var)}, {"axis": -1})
     assert (cause, confidence) == ("naive_variance", "consistent")
     assert details["negative"] >= 1
 
@@ -139,21 +141,21 @@ def layernorm_like(x: Any, centre: bool, weight: Any) -> Any:
     ("centre", "more", "cause"),
     [(False, 0, "mean_not_subtracted"), (True, 1, "weight_plus_one")],
 )
-def test_another_norm_than_layernorm_is_named(centre: bool, more: int, cause: str) -> None:
+def test_a_norm_other_than_layernorm_is_named(centre: bool, more: int, cause: str) -> None:
     weight, bias = W[0], W[1]
     got = layernorm_like(X, centre, weight + F(more)) + bias
-    found = told("layernorm", {"x": X, "weight": weight, "bias": bias}, {"y": got})
-    assert found[:2] == (cause, "proven")
+    answer = explained("layernorm", {"x": X, "weight": weight, "bias": bias}, {"y": got})
+    assert answer[:2] == (cause, "proven")
 
 
-def test_so_is_its_gradient() -> None:
+def test_the_gradient_of_another_norm_is_named() -> None:
     dy, weight = X[::-1].copy(), W[0]
     r = F(1) / np.sqrt(np.square(X).mean(1, keepdims=True) + F(1e-5))
     t, xhat = dy * weight, X * r
     dx = r * (t - xhat * (t * xhat).mean(1, keepdims=True))
     inputs = {"dy": dy, "x": X, "weight": weight, "bias": W[1]}
     outputs = {"dx": dx, "dweight": (dy * xhat).sum(0), "dbias": dy.sum(0)}
-    assert told("layernorm", inputs, outputs, direction="backward")[0] == "mean_not_subtracted"
+    assert explained("layernorm", inputs, outputs, direction="backward")[0] == "mean_not_subtracted"
 
 
 @pytest.mark.parametrize(
@@ -163,7 +165,7 @@ def test_so_is_its_gradient() -> None:
 def test_a_wrong_sum_of_nothing_has_no_cause(op: str, shapes: Any) -> None:
     inputs = {name: np.zeros(shape, F) for name, shape in shapes.items()}
     output = registry.get(op).outputs[0]
-    assert told(op, inputs, {output: np.ones((3, 2), F)})[0] is None
+    assert explained(op, inputs, {output: np.ones((3, 2), F)})[0] is None
 
 
 NEW = {"quantised_weights", "mean_not_subtracted", "weight_plus_one", "part_of_sum_left_out"}
@@ -187,12 +189,12 @@ def test_no_right_kernel_is_blamed(op: str) -> None:
 
 
 def smallest(record: Any, dtype: str) -> Any:
-    """Of the op's cases of 100 elements and more the one with the fewest."""
+    """The smallest of the op's cases that have 100 elements or more."""
     sized = []
     for case in record.cases()[:12]:
         if dtype in case.dtypes:
             inputs, params = case.build(dtype)
             inputs = {name: inputs[name] for name in record.inputs if name in inputs}
             sized.append((sum(array.size for array in inputs.values()), case.name, inputs, params))
-    _, _, inputs, params = min(one for one in sized if one[0] >= 100)
+    _, _, inputs, params = min(row for row in sized if row[0] >= 100)
     return inputs, params

@@ -11,16 +11,16 @@ SHAPES = ((16, 16), (64, 100), (200, 33))
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_numpy_s_layernorm_in_float64_has_no_cause(shape: tuple[int, int]) -> None:
-    told = []
+    explanations = []
     for seed in range(3):
         rng = np.random.default_rng(seed)
         x = rng.standard_normal(shape) * 10.0 ** int(rng.integers(-3, 2))
         mean = x.mean(1, keepdims=True)
         rstd = 1.0 / np.sqrt(((x - mean) ** 2).mean(1, keepdims=True) + 1e-5)
         outputs = {"y": (x - mean) * rstd, "mean": mean[:, 0], "rstd": rstd[:, 0]}
-        told.append(refkernels.explain("layernorm", {"x": x}, outputs, {"eps": 1e-5}))
-    assert [one.verdict for one in told] == ["rounding"] * 3
-    assert {one.cause for one in told} <= {None, "summation_order"}
+        explanations.append(refkernels.explain("layernorm", {"x": x}, outputs, {"eps": 1e-5}))
+    assert [explanation.verdict for explanation in explanations] == ["rounding"] * 3
+    assert {explanation.cause for explanation in explanations} <= {None, "summation_order"}
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -28,6 +28,6 @@ def test_an_unbiased_variance_in_float64_is_named(shape: tuple[int, int]) -> Non
     x = np.random.default_rng(1).standard_normal(shape)
     mean = x.mean(1, keepdims=True)
     rstd = 1.0 / np.sqrt(x.var(1, ddof=1, keepdims=True) + 1e-5)
-    told = refkernels.explain("layernorm", {"x": x}, {"y": (x - mean) * rstd}, {"eps": 1e-5})
-    assert (told.verdict, told.cause) == ("exceeds_bound", "unbiased_variance")
-    assert told.confidence in ("proven", "matched")
+    explanation = refkernels.explain("layernorm", {"x": x}, {"y": (x - mean) * rstd}, {"eps": 1e-5})
+    assert (explanation.verdict, explanation.cause) == ("exceeds_bound", "unbiased_variance")
+    assert explanation.confidence in ("proven", "matched")

@@ -103,7 +103,7 @@ def test_models_without_a_cause_stay_inside_the_rounding_bound(dtype: str, mean:
     bound = {"y": layernorm_ref.forward_bound(**forward, format=dtype).y}
     exact.update(layernorm_ref.backward(**backward)._asdict())
     bound.update(layernorm_ref.backward_bound(**backward, format=dtype)._asdict())
-    seen = 0
+    compared = 0
     for model in MODELS:
         if model.cause is not None:
             continue
@@ -112,8 +112,8 @@ def test_models_without_a_cause_stay_inside_the_rounding_bound(dtype: str, mean:
                 if name in exact:
                     error = np.abs(got.astype(np.float64) - np.asarray(exact[name]))
                     assert np.all(error <= bound[name]), (model.name, name)
-                    seen += 1
-    assert seen >= 4 * len(HONEST[:5])
+                    compared += 1
+    assert compared >= 4 * len(HONEST[:5])
 
 
 def test_the_seed_s_recorded_answer_is_the_naive_variance_of_torch_1_9() -> None:
@@ -234,12 +234,12 @@ def test_a_cascade_of_any_width_counts_every_element_once(lanes: int, halves: in
     assert np.allclose(var, x.var(1), rtol=1e-12, atol=0)
 
 
-def test_rows_do_not_depend_on_one_another_but_for_oneflow_s() -> None:
+def test_rows_are_independent_except_in_oneflow() -> None:
     inputs = inputs_of("float32", rows=300, n=257)
     alone = {**inputs, "x": inputs["x"][:1], "dy": inputs["dy"][:1]}
     differing = set()
     for model in MODELS:
-        together, single = (run(model, given, "float32") for given in (inputs, alone))
+        together, single = (run(model, arrays, "float32") for arrays in (inputs, alone))
         for name in single:
             if not np.array_equal(together[name][:1], single[name]):
                 differing.add(model.name)

@@ -51,7 +51,7 @@ ROWS = 32  # for each length and ratio
 
 @pytest.fixture
 def pinned(session_for: SessionFor) -> SessionFor:
-    """Of the version that the models are of."""
+    """Sessions of the versions that the models reproduce."""
 
     def get(name: str) -> Session:
         session = session_for(name)
@@ -81,7 +81,7 @@ def inputs_of(n: int, dtype: str, shape: tuple[int, ...] = ()) -> Arrays:
 
 
 def same_bits(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """NaNs are all alike."""
+    """All NaNs count as equal."""
     assert (a.dtype, a.shape) == (b.dtype, b.shape)
     unsigned = f"u{a.itemsize}"
     return (a.view(unsigned) == b.view(unsigned)) | (np.isnan(a) & np.isnan(b))
@@ -90,10 +90,10 @@ def same_bits(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.bool_]
 def differences(
     session: Session, models: tuple[Model, ...], inputs: Arrays, dtype: str, **params: Any
 ) -> dict[str, dict[str, int]]:
-    """Differing elements of each output, in both directions, model by model; checked too that the
+    """Differing elements of each output, in both directions, model by model; also checks that the
     models that apply speak of every output."""
     threads = session.info["environment"].get("threads") or 1
-    found: dict[str, dict[str, int]] = {}
+    table: dict[str, dict[str, int]] = {}
     for direction in ("forward", "backward"):
         taken = {k: v for k, v in inputs.items() if direction == "backward" or k != "dy"}
         reply = session.run("layernorm", direction, taken, params)
@@ -102,10 +102,10 @@ def differences(
             answers = model.run(taken, {**params, "threads": threads}, direction, dtype)
             if answers:
                 assert set(reply.outputs) <= set(answers)
-                counts = found.setdefault(model.name, {})
+                counts = table.setdefault(model.name, {})
                 for name, got in reply.outputs.items():
                     counts[name] = int((~same_bits(got, answers[name].reshape(got.shape))).sum())
-    return found
+    return table
 
 
 @pytest.mark.parametrize(("name", "dtype"), PAIRS)
@@ -140,11 +140,11 @@ def test_absent_affine_parameters_another_eps_and_more_axes_are_reproduced_too(
         first = inputs["x"].ndim - len(normalized)
         drop = (0,) * (first - 1)  # of the axes that the affine parameters lack
         kept = {k: inputs[k] for k in ("x", "dy")} | {k: inputs[k][drop] for k in affine}
-        found = differences(
+        table = differences(
             session, MODELS[name], kept, "float32", eps=1e-4, normalized_shape=normalized
         )
-        best = min(found.values(), key=lambda counts: sum(counts.values()))
-        assert not any(best.values()), (shape, found)
+        best = min(table.values(), key=lambda counts: sum(counts.values()))
+        assert not any(best.values()), (shape, table)
 
 
 def special_rows(kind: str, n: int, dtype: str) -> Arrays:
@@ -180,9 +180,9 @@ def test_rows_of_special_values_are_reproduced_down_to_the_sign_of_zero(
     for kind in KINDS:
         for n in (7, 101):
             inputs = special_rows(kind, n, dtype)
-            found = differences(session, MODELS[name], inputs, dtype, eps=1e-3)
-            best = min(found.values(), key=lambda counts: sum(counts.values()))
-            assert not any(best.values()), (kind, n, found)
+            table = differences(session, MODELS[name], inputs, dtype, eps=1e-3)
+            best = min(table.values(), key=lambda counts: sum(counts.values()))
+            assert not any(best.values()), (kind, n, table)
 
 
 def test_torch_without_vector_instructions_and_on_one_thread_is_reproduced() -> None:

@@ -10,7 +10,7 @@ from refkernels.diagnosis.models.layernorm import torch_cpu
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("n", [1, 5, 16, 31, 130, 1031])
-def test_a_models_twins_have_the_kernels_bits(
+def test_a_models_twin_has_the_kernels_bits(
     dtype: str, n: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = np.random.default_rng([n, len(dtype)])
@@ -21,11 +21,11 @@ def test_a_models_twins_have_the_kernels_bits(
     inputs = {"x": x.astype(storage), "dy": rng.standard_normal((5, n)).astype(storage)}
     affine = {name: rng.standard_normal(n).astype(storage) for name in ("weight", "bias")}
     tried = 0
-    for given in (inputs, inputs | affine, inputs | {"bias": affine["bias"]}):
+    for arrays in (inputs, inputs | affine, inputs | {"bias": affine["bias"]}):
         for model in torch_cpu.MODELS:
             for direction in ("forward", "backward"):
-                asked = given, {"eps": 1e-5}, direction, dtype
-                kernel, twin = both(monkeypatch, model.run, *asked)
+                task = arrays, {"eps": 1e-5}, direction, dtype
+                kernel, twin = both(monkeypatch, model.run, *task)
                 for name in kernel:
                     assert same_bits(kernel[name], twin[name]), f"{model.name}, {name}"
                     tried += 1

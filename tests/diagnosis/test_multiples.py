@@ -42,7 +42,7 @@ def multiples() -> Iterator[tuple[str, str, Any, Any, Any, Any, float]]:
 def changed(
     op: Any, direction: Any, formula: Any, fault: Any, inputs: Any, params: Any
 ) -> tuple[Any, float | None]:
-    """The outputs of a fault, and the factor with many reasons that it is, if it is one."""
+    """The outputs of a fault, and its factor if the fault is one with many reasons."""
     question = direction, inputs, params, "float64"
     with np.errstate(all="ignore"):
         right = op.plain(*question)
@@ -63,25 +63,25 @@ def changed(
     if len(factors) != 1:
         return {}, None
     (factor,) = factors
-    known = common(factor * (1 - 1e-8), factor * (1 + 1e-8))
+    reason = common(factor * (1 - 1e-8), factor * (1 + 1e-8))
     rounded = {name: array.astype(np.float32) for name, array in wrong.items()}
-    return rounded, None if known == 1.0 else known
+    return rounded, None if reason == 1.0 else reason
 
 
-def test_no_cause_is_sure_that_multiplies_by_a_number_with_many_reasons() -> None:
+def test_a_factor_with_many_reasons_proves_no_cause() -> None:
     examined = 0
     for op, direction, inputs, params, cause, outputs, factor in multiples():
-        found = refkernels.explain(op, inputs, outputs, params, direction)
-        if found.verdict in ("rounding", "correctly_rounded"):
+        explanation = refkernels.explain(op, inputs, outputs, params, direction)
+        if explanation.verdict in ("rounding", "correctly_rounded"):
             continue  # float64 has no right answer there
         examined += 1
-        place, best = (op, direction, cause, factor), found.candidates[0]
-        assert (found.cause, found.confidence) == ("scale_factor", "proven"), place
+        place, best = (op, direction, cause, factor), explanation.candidates[0]
+        assert (explanation.cause, explanation.confidence) == ("scale_factor", "proven"), place
         assert best.evidence is not None
         assert cause in best.evidence.survivors, place
         low, high = best.details["interval"]
         assert low <= factor <= high, place
-        assert "or because something else multiplies it" in found.summary
+        assert "or because something else multiplies it" in explanation.summary
     assert examined >= 20
 
 
@@ -96,26 +96,26 @@ def attention() -> tuple[dict[str, Any], dict[str, Any]]:
 
 def test_a_gradient_that_is_right_beside_it_proves_the_cause_of_a_factor() -> None:
     inputs, outputs = attention()
-    found = refkernels.explain("attention", inputs, outputs, {}, "backward")
-    assert (found.cause, found.confidence) == ("gradient_unscaled", "proven")
+    explanation = refkernels.explain("attention", inputs, outputs, {}, "backward")
+    assert (explanation.cause, explanation.confidence) == ("gradient_unscaled", "proven")
     alone = {"dq": outputs["dq"]}
-    found = refkernels.explain("attention", inputs, alone, {}, "backward")
-    assert (found.cause, found.confidence) == ("scale_factor", "proven")
+    explanation = refkernels.explain("attention", inputs, alone, {}, "backward")
+    assert (explanation.cause, explanation.confidence) == ("scale_factor", "proven")
     every = {**outputs, "dv": 4 * outputs["dv"]}
-    found = refkernels.explain("attention", inputs, every, {}, "backward")
-    assert (found.cause, found.confidence) == ("scale_factor", "proven")
+    explanation = refkernels.explain("attention", inputs, every, {}, "backward")
+    assert (explanation.cause, explanation.confidence) == ("scale_factor", "proven")
 
 
-def test_a_first_step_does_not_tell_an_averaged_momentum_from_a_tenth_of_the_gradient() -> None:
+def test_a_first_step_cannot_separate_an_averaged_momentum_from_a_tenth_of_the_gradient() -> None:
     rng = np.random.default_rng(6)
     param, grad = (rng.standard_normal(64).astype(np.float32) for _ in range(2))
     inputs = {"param": param, "grad": grad, "buf": np.zeros_like(param)}
     params = {"lr": 0.5, "momentum": 0.9}
     buf = (grad * 0.1).astype(np.float32)
     for outputs in ({"buf": buf}, {"param": param - np.float32(0.5) * buf, "buf": buf}):
-        found = refkernels.explain("momentum", inputs, outputs, params)
-        assert (found.cause, found.confidence) == ("scale_factor", "proven")
-        unsure = {c.cause for c in found.candidates if c.confidence == "consistent"}
+        explanation = refkernels.explain("momentum", inputs, outputs, params)
+        assert (explanation.cause, explanation.confidence) == ("scale_factor", "proven")
+        unsure = {c.cause for c in explanation.candidates if c.confidence == "consistent"}
         assert {"averaged_momentum", "gradient_multiplied"} <= unsure
 
 

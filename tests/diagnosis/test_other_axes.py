@@ -21,9 +21,9 @@ def computed(op: str, direction: Any, inputs: dict[str, Any], axis: int) -> dict
 @pytest.mark.parametrize("op", [*KEEPING, *REDUCING])
 def test_the_axis_is_named(op: str) -> None:
     answer = computed(op, "forward", {"x": ROWS}, 1)
-    found = refkernels.explain(op, {"x": ROWS}, answer, params={"axis": -1})
-    assert (found.cause, found.confidence) == ("wrong_axes", "proven")
-    assert found.candidates[0].details["axes"] == [1]
+    explanation = refkernels.explain(op, {"x": ROWS}, answer, params={"axis": -1})
+    assert (explanation.cause, explanation.confidence) == ("wrong_axes", "proven")
+    assert explanation.candidates[0].details["axes"] == [1]
 
 
 @pytest.mark.parametrize("op", [*KEEPING, *REDUCING])
@@ -31,28 +31,28 @@ def test_the_axis_of_a_gradient_is_named(op: str) -> None:
     dy = np.random.default_rng(1).standard_normal((3, 24) if op in REDUCING else ROWS.shape)
     inputs = {"x": ROWS, "dy": dy.astype(np.float32)}
     answer = computed(op, "backward", inputs, 1)
-    found = refkernels.explain(op, inputs, answer, params={"axis": 2}, direction="backward")
-    assert (found.cause, found.confidence) == ("wrong_axes", "proven")
+    explanation = refkernels.explain(op, inputs, answer, params={"axis": 2}, direction="backward")
+    assert (explanation.cause, explanation.confidence) == ("wrong_axes", "proven")
 
 
 @pytest.mark.parametrize("op", KEEPING)
 def test_an_axis_of_another_length_is_named_where_the_shape_is_kept(op: str) -> None:
     answer = computed(op, "forward", {"x": ROWS}, 0)
-    found = refkernels.explain(op, {"x": ROWS}, answer, params={"axis": 1})
-    assert found.cause == "wrong_axes"
-    assert found.candidates[0].details["axes"] == [0]
+    explanation = refkernels.explain(op, {"x": ROWS}, answer, params={"axis": 1})
+    assert explanation.cause == "wrong_axes"
+    assert explanation.candidates[0].details["axes"] == [0]
 
 
 @pytest.mark.parametrize("op", [*KEEPING, *REDUCING])
 def test_the_requested_axis_is_not_blamed(op: str) -> None:
     answer = computed(op, "forward", {"x": ROWS}, 1)
-    found = refkernels.explain(op, {"x": ROWS}, answer, params={"axis": 1})
-    assert found.cause != "wrong_axes"
-    assert found.verdict != "exceeds_bound"
+    explanation = refkernels.explain(op, {"x": ROWS}, answer, params={"axis": 1})
+    assert explanation.cause != "wrong_axes"
+    assert explanation.verdict != "exceeds_bound"
 
 
 def test_what_does_not_depend_on_the_axis_is_not_blamed() -> None:
     """A symmetric matrix: both axes give the same sums, up to their order."""
     x = ROWS[0] + ROWS[0].T
-    found = refkernels.explain("sum", {"x": x}, computed("sum", "forward", {"x": x}, 0))
-    assert found.cause != "wrong_axes"
+    explanation = refkernels.explain("sum", {"x": x}, computed("sum", "forward", {"x": x}, 0))
+    assert explanation.cause != "wrong_axes"

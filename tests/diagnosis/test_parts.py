@@ -16,32 +16,32 @@ def without(start: int, stop: int) -> Any:
     return kept
 
 
-def told(op: str, inputs: Any, output: str, got: Any) -> tuple[str | None, Any]:
-    found = refkernels.explain(op, inputs, {output: got})
-    return found.cause, dict(found.candidates[0].details)
+def explained(op: str, inputs: Any, output: str, got: Any) -> tuple[str | None, Any]:
+    explanation = refkernels.explain(op, inputs, {output: got})
+    return explanation.cause, dict(explanation.candidates[0].details)
 
 
 @pytest.mark.parametrize(("start", "stop"), [(128, 256), (0, 7), (999 - 64, 999), (500, 501)])
 def test_the_range_that_a_sum_lacks_is_found(start: int, stop: int) -> None:
     expected = "part_of_sum_left_out", {"n": 1000, "start": start, "stop": stop}
     kept = without(start, stop)
-    assert told("sum", {"x": X}, "y", kept.sum(axis=1)) == expected
-    assert told("mean", {"x": X}, "y", kept.sum(axis=1) / np.float32(1000)) == expected
+    assert explained("sum", {"x": X}, "y", kept.sum(axis=1)) == expected
+    assert explained("mean", {"x": X}, "y", kept.sum(axis=1) / np.float32(1000)) == expected
 
 
-def test_so_is_that_of_a_product_of_matrices() -> None:
+def test_the_range_that_a_matmul_lacks_is_found() -> None:
     b = np.random.default_rng(12).standard_normal((1000, 9)).astype(np.float32)
     expected = "part_of_sum_left_out", {"n": 1000, "start": 100, "stop": 164}
-    assert told("matmul", {"a": X, "b": b}, "c", without(100, 164) @ b) == expected
+    assert explained("matmul", {"a": X, "b": b}, "c", without(100, 164) @ b) == expected
 
 
 def test_means_of_parts_and_of_padded_rows_are_named() -> None:
     starts = np.arange(0, 1000, 64)
     sizes = np.array([64] * 15 + [40], np.float32)
     means = (np.add.reduceat(X, starts, axis=1) / sizes).mean(axis=1, dtype=np.float32)
-    assert told("mean", {"x": X}, "y", means) == ("mean_of_block_means", {"block": 64})
+    assert explained("mean", {"x": X}, "y", means) == ("mean_of_block_means", {"block": 64})
     padded = refkernels.explain("mean", {"x": X}, {"y": X.sum(axis=1) / np.float32(1024)})
-    details = {one.cause: dict(one.details) for one in padded.candidates[:2]}
+    details = {candidate.cause: dict(candidate.details) for candidate in padded.candidates[:2]}
     assert padded.cause in ("padded_divisor", "scale_factor")  # 125/128, which it is too
     assert details["padded_divisor"] == {"n": 1000, "padded": 1024}
 
@@ -51,9 +51,9 @@ def test_a_narrow_accumulator_of_a_sum_is_named() -> None:
     total = np.zeros(16, np.float16)
     for k in range(1000):
         total = (total + x[:, k]).astype(np.float16)
-    assert told("sum", {"x": x}, "y", total)[0] == "fp16_accumulation"
+    assert explained("sum", {"x": x}, "y", total)[0] == "fp16_accumulation"
 
 
 def test_one_sum_names_no_range() -> None:
     got = without(128, 256)[:1].sum(axis=1)
-    assert told("sum", {"x": X[:1]}, "y", got)[0] != "part_of_sum_left_out"
+    assert explained("sum", {"x": X[:1]}, "y", got)[0] != "part_of_sum_left_out"

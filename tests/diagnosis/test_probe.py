@@ -28,37 +28,37 @@ def reduced(x: Any) -> Any:
 def test_a_probe_separates_a_reduction_from_a_right_sine() -> None:
     few = refkernels.explain("sin", {"x": X}, {"y": reduced(X)})
     assert few.confidence in (None, "consistent")
-    found = refkernels.probe("sin", {"x": X}, {"y": reduced(X)})
-    assert found.inputs["x"].size == 64
-    assert all(found.apart[pair] for pair in found.apart if "right" in pair)
-    for name, said in found.predictions.items():
-        told = refkernels.explain("sin", found.inputs, {"y": said})
+    probe = refkernels.probe("sin", {"x": X}, {"y": reduced(X)})
+    assert probe.inputs["x"].size == 64
+    assert all(probe.apart[pair] for pair in probe.apart if "right" in pair)
+    for name, y in probe.predictions.items():
+        explanation = refkernels.explain("sin", probe.inputs, {"y": y})
         right = name == "right"
-        assert told.cause == (None if right else "argument_reduction")
-        assert told.confidence in ((None,) if right else ("proven", "matched"))
-    right = np.sin(found.inputs["x"].astype(np.float64)).astype(np.float32)
-    assert refkernels.explain("sin", found.inputs, {"y": right}).cause is None
+        assert explanation.cause == (None if right else "argument_reduction")
+        assert explanation.confidence in ((None,) if right else ("proven", "matched"))
+    right = np.sin(probe.inputs["x"].astype(np.float64)).astype(np.float32)
+    assert refkernels.explain("sin", probe.inputs, {"y": right}).cause is None
 
 
 def test_a_probe_separates_models_of_layernorm() -> None:
-    found = refkernels.probe("layernorm", {"x": SEED}, {"y": SAID}, {"eps": 1e-5})
-    names = [name for name in found.predictions if "paddle" in name]
+    probe = refkernels.probe("layernorm", {"x": SEED}, {"y": SAID}, {"eps": 1e-5})
+    names = [name for name in probe.predictions if "paddle" in name]
     assert names == ["summation_order: paddle CPU"]
-    said = found.predictions[names[0]]
-    told = refkernels.explain("layernorm", found.inputs, {"y": said}, {"eps": 1e-5})
-    models = [one.model for one in told.candidates if not one.ruled_out]
+    y = probe.predictions[names[0]]
+    explanation = refkernels.explain("layernorm", probe.inputs, {"y": y}, {"eps": 1e-5})
+    models = [candidate.model for candidate in explanation.candidates if not candidate.ruled_out]
     assert "paddle CPU" in models
-    assert len(models) < len(found.predictions)
+    assert len(models) < len(probe.predictions)
 
 
 def test_the_survivors_of_a_product_are_orders() -> None:
     rng = np.random.default_rng(1)
     a, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((2, 6), (6, 3)))
     c = np.add.accumulate(a[:, :, None] * b, axis=1, dtype=np.float32)[:, -1]
-    found = refkernels.probe("matmul", {"a": a, "b": b}, {"c": c})
-    assert "summation_order: in sequence" in found.predictions
-    assert found.inputs["a"].shape == a.shape
-    assert json.dumps(found.to_dict(), allow_nan=False)
+    probe = refkernels.probe("matmul", {"a": a, "b": b}, {"c": c})
+    assert "summation_order: in sequence" in probe.predictions
+    assert probe.inputs["a"].shape == a.shape
+    assert json.dumps(probe.to_dict(), allow_nan=False)
 
 
 def test_what_nothing_explains_has_no_probe() -> None:
@@ -88,8 +88,8 @@ def test_the_command_writes_inputs_that_explain_reads(folder: Path) -> None:
     x = np.load("next/x.npy", allow_pickle=False)
     np.save("again.npy", reduced(x))
     again = ["--input", "x=next/x.npy", "--output", "y=again.npy", "--json"]
-    told = CliRunner().invoke(app, ["explain", "sin", *again])
-    assert json.loads(told.stdout)["cause"] == "argument_reduction"
+    answer = CliRunner().invoke(app, ["explain", "sin", *again])
+    assert json.loads(answer.stdout)["cause"] == "argument_reduction"
 
 
 @pytest.mark.parametrize(
@@ -112,5 +112,5 @@ def test_a_case_s_kernel_is_named_and_one_npz_holds_all(folder: Path) -> None:
     result = says("case.npz", "--kernel", "mine", "--out", "probe.npz", "--json")
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["survivors"][0]["name"] == "right"
-    with np.load("probe.npz", allow_pickle=False) as held:
-        assert held["x"].shape == (64,)
+    with np.load("probe.npz", allow_pickle=False) as archive:
+        assert archive["x"].shape == (64,)

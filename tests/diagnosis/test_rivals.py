@@ -37,13 +37,19 @@ def inputs(bits: int, rng: np.random.Generator) -> Array:
 def test_formats_that_round_the_inputs_alike_prove_none_of_them(cause: str, bits: int) -> None:
     rng = np.random.default_rng(bits)
     a, b = inputs(bits, rng), inputs(bits, rng)
-    narrow = {name: [rounded(one, format) for one in (a, b)] for name, format in CAUSES.items()}
+    narrow = {name: [rounded(array, format) for array in (a, b)] for name, format in CAUSES.items()}
     c = in_sequence(*narrow[cause])
-    alike = {name for name, other in narrow.items() if np.array_equal(other, narrow[cause])}
-    found = refkernels.explain("matmul", {"a": a, "b": b}, {"c": c})
-    named = {one.cause for one in found.candidates if not one.ruled_out and one.model}
+    alike = {name for name, arrays in narrow.items() if np.array_equal(arrays, narrow[cause])}
+    explanation = refkernels.explain("matmul", {"a": a, "b": b}, {"c": c})
+    named = {
+        candidate.cause
+        for candidate in explanation.candidates
+        if not candidate.ruled_out and candidate.model
+    }
     assert named == alike
-    proven = {one.cause for one in found.candidates if one.confidence == "proven"}
+    proven = {
+        candidate.cause for candidate in explanation.candidates if candidate.confidence == "proven"
+    }
     assert proven <= ({cause} if alike == {cause} else set())
 
 
@@ -54,11 +60,11 @@ def test_a_right_looking_answer_proves_no_format_either_where_two_agree() -> Non
     b = rounded(rng.standard_normal((8192, 48)).astype(np.float32), "bfloat16")
     a[0, 0] = 1 + 2.0**-12
     narrow = np.where(a == a[0, 0], np.float32(1), a)
-    found = refkernels.explain("matmul", {"a": a, "b": b}, {"c": in_sequence(narrow, b)})
-    assert found.verdict == "rounding"
-    fits = {one.cause for one in found.candidates if not one.ruled_out}
+    explanation = refkernels.explain("matmul", {"a": a, "b": b}, {"c": in_sequence(narrow, b)})
+    assert explanation.verdict == "rounding"
+    fits = {candidate.cause for candidate in explanation.candidates if not candidate.ruled_out}
     assert fits >= set(CAUSES)
-    assert "proven" not in {one.confidence for one in found.candidates}
+    assert "proven" not in {candidate.confidence for candidate in explanation.candidates}
 
 
 def test_a_model_of_narrow_factors_says_nothing_of_the_bias() -> None:
@@ -66,9 +72,9 @@ def test_a_model_of_narrow_factors_says_nothing_of_the_bias() -> None:
     x, weight = (rng.standard_normal((16, 24)).astype(np.float32) for _ in range(2))
     bias = rng.standard_normal(16).astype(np.float32)
     y = in_sequence(rounded(x, "bfloat16"), rounded(weight, "bfloat16").T) + bias
-    found = refkernels.explain("linear", {"x": x, "weight": weight, "bias": bias}, {"y": y})
-    assert (found.cause, found.confidence) == ("bf16_inputs", "proven")
-    best = found.candidates[0]
+    explanation = refkernels.explain("linear", {"x": x, "weight": weight, "bias": bias}, {"y": y})
+    assert (explanation.cause, explanation.confidence) == ("bf16_inputs", "proven")
+    best = explanation.candidates[0]
     assert best.model
     assert best.details["format"] == "bfloat16"
     assert "bias" not in best.details.get("inputs", "")
@@ -85,17 +91,17 @@ def test_an_op_of_one_s_own_is_explained_and_probed() -> None:
     with pytest.raises(AssertionError, match=r"Cause: .*scale_factor.*\n.*Next step") as failure:
         assert_kernel(mine, {"x": x}, 3 * x)
     assert "refkernels.explain failed" not in str(failure.value)
-    told = refkernels.probe(mine, {"x": x}, {"y": 3 * x})
-    assert told.to_dict()["op"] == mine.name
+    probe = refkernels.probe(mine, {"x": x}, {"y": 3 * x})
+    assert probe.to_dict()["op"] == mine.name
 
 
 def test_a_flush_that_leaves_a_block_of_zeros_is_not_an_unwritten_block() -> None:
     x = np.linspace(-100, 3, 400).astype(np.float32)
     y = np.exp(x.astype(np.float64)).astype(np.float32)
     y[y < 2.0**-126] = 0
-    found = refkernels.explain("exp", {"x": x}, {"y": y})
-    assert (found.cause, found.confidence) == ("flush_to_zero", "proven")
-    assert "unwritten" not in found.summary
+    explanation = refkernels.explain("exp", {"x": x}, {"y": y})
+    assert (explanation.cause, explanation.confidence) == ("flush_to_zero", "proven")
+    assert "unwritten" not in explanation.summary
 
 
 def test_a_nan_is_no_lost_digit_and_three_in_a_row_are_one_block_or_single() -> None:
@@ -107,11 +113,15 @@ def test_a_nan_is_no_lost_digit_and_three_in_a_row_are_one_block_or_single() -> 
     assert (single.cause, single.confidence) == ("corrupted_elements", "proven")
     y[401:403] = np.nan
     several = refkernels.explain("sin", {"x": x}, {"y": y})
-    named = [one for one in several.candidates if one.confidence and one.evidence]
-    assert {one.cause for one in named} == {"unwritten_elements", "corrupted_elements"}
-    assert {one.confidence for one in named} == {"consistent"}
+    named = [
+        candidate for candidate in several.candidates if candidate.confidence and candidate.evidence
+    ]
+    assert {candidate.cause for candidate in named} == {"unwritten_elements", "corrupted_elements"}
+    assert {candidate.confidence for candidate in named} == {"consistent"}
     assert several.confidence == "consistent"
-    assert all(set(one.evidence.survivors) == {other.cause for other in named} for one in named)
+    assert all(
+        set(candidate.evidence.survivors) == {rival.cause for rival in named} for candidate in named
+    )
 
 
 def test_right_elements_are_no_evidence_of_a_cause_that_says_nothing_of_them() -> None:
@@ -122,8 +132,10 @@ def test_right_elements_are_no_evidence_of_a_cause_that_says_nothing_of_them() -
         bias = np.zeros(n, np.float32)
         bias[n // 2] = 0.7
         inputs = {"x": x, "weight": weight, "bias": bias}
-        found = refkernels.explain("linear", inputs, {"y": x @ weight.T})
-        (named,) = (one for one in found.candidates if one.cause == "missing_bias")
+        explanation = refkernels.explain("linear", inputs, {"y": x @ weight.T})
+        (named,) = (
+            candidate for candidate in explanation.candidates if candidate.cause == "missing_bias"
+        )
         assert not named.ruled_out
         bits.append(named.evidence.bits)
     assert bits[1] < bits[0] + 10.0  # as scales from s to s / 2^7, and 8 of them, allow

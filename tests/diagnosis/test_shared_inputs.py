@@ -37,7 +37,7 @@ def test_inputs_of_the_same_bits_are_one_question() -> None:
     assert set(apart.kernels) == {"torch", "paddle"}
 
 
-def test_the_command_says_it_before_anything_else(tmp_path: Path) -> None:
+def test_the_command_reports_differing_inputs_before_anything_else(tmp_path: Path) -> None:
     for name, array in (("mine", X), ("theirs", OTHER)):
         np.save(tmp_path / f"{name}.npy", array)
     words = ["explain", "softsign"]

@@ -68,12 +68,12 @@ def product_box_of(
         parts = [np.float32(x * y) for x, y in zip(left, right, strict=True)]
         for k, children in enumerate(tree.nodes):
             leaf = tree.fused[k]
-            one, other = children
+            first, second = children
             if leaf < 0:
-                parts.append(np.float32(parts[one] + parts[other]))
+                parts.append(np.float32(parts[first] + parts[second]))
             else:
-                rest = other if one == leaf else one
-                parts.append(np.float32(fused(left[leaf], right[leaf], parts[rest])))
+                sum_so_far = second if first == leaf else first
+                parts.append(np.float32(fused(left[leaf], right[leaf], parts[sum_so_far])))
         return float(parts[-1])
 
     return box
@@ -138,9 +138,9 @@ def test_numpys_sum_is_revealed_named_and_replayed(n: int) -> None:
 
 
 def test_a_sum_in_sequence_takes_one_question_per_value() -> None:
-    asked: list[int] = []
-    reveal(box_of(known.sequential(100)), 100, progress=asked.append)
-    assert asked == list(range(1, 100))
+    counts: list[int] = []
+    reveal(box_of(known.sequential(100)), 100, progress=counts.append)
+    assert counts == list(range(1, 100))
 
 
 def test_a_deep_tree_needs_no_deep_recursion() -> None:
@@ -156,10 +156,10 @@ def test_a_deep_tree_needs_no_deep_recursion() -> None:
     allowed = sys.getrecursionlimit()
     sys.setrecursionlimit(len(inspect.stack(0)) + n // 2)
     try:
-        found = reveal(quick, n)
+        revealed = reveal(quick, n)
     finally:
         sys.setrecursionlimit(allowed)
-    assert found == tree
+    assert revealed == tree
     assert tree.depth == n - 1
 
 

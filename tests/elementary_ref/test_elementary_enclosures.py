@@ -69,8 +69,10 @@ def test_no_value_and_no_slope_escapes_at_thousands_of_places(name):
     rng = np.random.default_rng(5)
     small = 2.0 ** rng.uniform(-60, 10, 250)
     zero = 1.2784645427610738 * (1 + 2.0 ** rng.uniform(-53, -3, 40))
-    one = 1 + 2.0 ** rng.uniform(-53, -3, 100) * rng.choice([-1, 1], 100)
-    x = np.concatenate([small, rng.uniform(0, 45, 100), zero, one, 4.0 ** np.arange(-20.0, 14.0)])
+    near_one = 1 + 2.0 ** rng.uniform(-53, -3, 100) * rng.choice([-1, 1], 100)
+    x = np.concatenate(
+        [small, rng.uniform(0, 45, 100), zero, near_one, 4.0 ** np.arange(-20.0, 14.0)]
+    )
     x = np.concatenate([x, -x])
     checked = 0
     for tier, true in ((oracle.values, truth.forward), (oracle.slopes, truth.slope)):
@@ -86,11 +88,11 @@ def test_no_value_and_no_slope_escapes_at_thousands_of_places(name):
 @given(x=arguments, dy=arguments)
 def test_no_gradient_escapes_whatever_the_question(name, x, dy):
     for certify in ("enclosure", ("rounding", "float64"), ("ulp", "float64", 1e-40)):
-        found = elementary_ref.backward(name, np.array([dy]), np.array([x]), certify=certify)
-        if np.isfinite(found.hi[0]) and found.hi[0] != 0.0 and inside(name, x):
+        gradient = elementary_ref.backward(name, np.array([dy]), np.array([x]), certify=certify)
+        if np.isfinite(gradient.hi[0]) and gradient.hi[0] != 0.0 and inside(name, x):
             with truth.flint.ctx.workprec(2500):
                 product = truth.slope(name, x) * truth.flint.arb(dy)
-            assert truth.holds(found, 0, product)
+            assert truth.holds(gradient, 0, product)
 
 
 @each
@@ -118,11 +120,11 @@ def test_the_tiers_agree(name):
     middle = oracle.forward(first, x.astype(np.float64))
     exact = oracle.forward(first, x, ("ulp", "float64", 1e-40))
     finite = np.isfinite(fast.hi)
-    for one, other in ((fast, middle), (middle, exact), (fast, exact)):
-        np.testing.assert_array_equal(np.isnan(one.hi), np.isnan(other.hi))
-        gap = np.abs((one.hi - other.hi) + (one.lo - other.lo))[finite]
-        slack = 2.0**-104 * np.abs(one.hi[finite])  # of computing the gap itself
-        assert (gap <= one.radius[finite] + other.radius[finite] + slack).all()
+    for left, right in ((fast, middle), (middle, exact), (fast, exact)):
+        np.testing.assert_array_equal(np.isnan(left.hi), np.isnan(right.hi))
+        gap = np.abs((left.hi - right.hi) + (left.lo - right.lo))[finite]
+        slack = 2.0**-104 * np.abs(left.hi[finite])  # of computing the gap itself
+        assert (gap <= left.radius[finite] + right.radius[finite] + slack).all()
 
 
 @each
@@ -134,12 +136,12 @@ def test_one_and_two_threads_give_the_same_bits(name):
     try:
         for threads in (1, min(2, before)):
             numba.set_num_threads(threads)
-            found = oracle.forward(BY_NAME[name], x, ("rounding", "float32"))
+            values = oracle.forward(BY_NAME[name], x, ("rounding", "float32"))
             slopes = elementary_ref.backward(name, x[:5000], x[:5000])
             parts.append(
                 [
                     np.array(getattr(e, s)).tobytes()
-                    for e in (found, slopes)
+                    for e in (values, slopes)
                     for s in ("hi", "lo", "radius", "scale")
                 ]
             )

@@ -53,13 +53,13 @@ SLOPES = {
 }
 
 
-def assert_exact(found, expected) -> None:
+def assert_exact(enclosure, expected) -> None:
     wanted = np.array([value is not None for value in expected])
     values = np.array([np.nan if value is None else value for value in expected])
-    np.testing.assert_array_equal(found.hi[wanted], values[wanted])
+    np.testing.assert_array_equal(enclosure.hi[wanted], values[wanted])
     signed = wanted & ~np.isnan(values)
-    np.testing.assert_array_equal(np.signbit(found.hi[signed]), np.signbit(values[signed]))
-    assert (found.radius[wanted] == 0.0).all()
+    np.testing.assert_array_equal(np.signbit(enclosure.hi[signed]), np.signbit(values[signed]))
+    assert (enclosure.radius[wanted] == 0.0).all()
     assert signed.sum() + np.isnan(values).sum() == 5
 
 
@@ -79,11 +79,11 @@ def test_special_values_are_the_limits(name):
 def test_gradients_at_special_points_are_ieee_products(name):
     x = np.array([-INF, -1.0, -0.0, 0.0, INF])
     for dy in (0.0, -0.0, INF, -INF, NAN):
-        found = elementary_ref.backward(name, np.full(5, dy), x).hi
+        gradient = elementary_ref.backward(name, np.full(5, dy), x).hi
         slopes = np.array([np.nan if s is None else s for s in SLOPES[name]], float)
-        told = np.array([s is not None for s in SLOPES[name]])
+        defined = np.array([s is not None for s in SLOPES[name]])
         with np.errstate(invalid="ignore"):
-            np.testing.assert_array_equal(found[told], (dy * slopes)[told])
+            np.testing.assert_array_equal(gradient[defined], (dy * slopes)[defined])
 
 
 @each
@@ -95,19 +95,19 @@ def test_the_plain_algorithm_keeps_to_the_bound(name, dtype):
     for case in op.cases():
         inputs, params = case.build(dtype)
         for direction in ("forward", "backward"):
-            given = {key: inputs[key] for key in op.takes(direction)}
-            (plain,) = op.plain(direction, given, params, formats.get(dtype)).values()
-            (bound,) = op.bound(direction, given, params, formats.get(dtype)).values()
-            (exact,) = op.evaluate(direction, given, params).values()
+            arrays = {key: inputs[key] for key in op.takes(direction)}
+            (plain,) = op.plain(direction, arrays, params, formats.get(dtype)).values()
+            (bound,) = op.bound(direction, arrays, params, formats.get(dtype)).values()
+            (exact,) = op.evaluate(direction, arrays, params).values()
             value = exact.round("float64")[0]
             assert (bound[np.isfinite(exact.hi)] >= 0).all(), (case.name, direction)
-            told = np.isfinite(plain) & np.isfinite(value)
-            ratio = error_over_bound(plain[told], exact[told], bound[told])
+            finite = np.isfinite(plain) & np.isfinite(value)
+            ratio = error_over_bound(plain[finite], exact[finite], bound[finite])
             assert ratio <= 1 + 1e-9, (case.name, direction)
             beyond = np.isfinite(value) & ~np.isfinite(plain)
             limit = formats.get(dtype).max * (1 - 2.0**-20)
             assert (~np.isfinite(bound[beyond]) | (np.abs(value[beyond]) >= limit)).all(), case.name
-            checked += told.sum()
+            checked += finite.sum()
     assert checked > 1500
 
 
@@ -146,12 +146,15 @@ def test_correct_roundings_keep_every_invariant(name):
         for dtype in ("bfloat16", "float32"):
             inputs, params = case.build(dtype)
             for invariant in op.invariants:
-                given = {key: inputs[key] for key in op.takes(invariant.direction)}
+                arrays = {key: inputs[key] for key in op.takes(invariant.direction)}
                 (exact,) = op.evaluate(
-                    invariant.direction, given, params, ("rounding", dtype)
+                    invariant.direction, arrays, params, ("rounding", dtype)
                 ).values()
                 got = exact.round(dtype)[0]
-                assert not invariant.violated(got, given, params).any(), (invariant.name, case.name)
+                assert not invariant.violated(got, arrays, params).any(), (
+                    invariant.name,
+                    case.name,
+                )
 
 
 def test_planted_faults_violate_the_invariants():

@@ -67,8 +67,8 @@ def test_gradients_of_subnormals_are_decided_by_double_doubles():
     dy = (x.view(np.uint32) | np.uint32(1)).view(np.float32)
     for name in ("silu", "sigmoid", "softplus", "exp", "log1p"):
         with tiers.counted() as tally:
-            found = elementary_ref.backward(name, dy, x, certify=("rounding", "float32"))
-        assert found.round("float32")[1].all()
+            gradient = elementary_ref.backward(name, dy, x, certify=("rounding", "float32"))
+        assert gradient.round("float32")[1].all()
         assert "exact" not in tally
 
 
@@ -104,10 +104,10 @@ def test_values_on_a_boundary_are_exact():
 )
 def test_gradients_that_are_ties_are_decided(name, dy, x, expected):
     """dx is 1.5 times the smallest subnormal, though f'(x) is not a binary fraction."""
-    found = elementary_ref.backward(
+    gradient = elementary_ref.backward(
         name, np.float32([dy * 2.0**-149]), np.float32([x]), certify=("rounding", "float32")
     )
-    values, certified = found.round("float32")
+    values, certified = gradient.round("float32")
     assert certified.all()
-    assert found.lower_upper(0)[0] == found.lower_upper(0)[1]
+    assert gradient.lower_upper(0)[0] == gradient.lower_upper(0)[1]
     assert values[0] == expected * 2.0**-149

@@ -59,9 +59,9 @@ def test_bits_do_not_depend_on_the_number_of_threads(name):
             answers[-1].append(op.forward(narrow, certify=("rounding", "float32")))
     finally:
         numba.set_num_threads(before)
-    for one, other in zip(answers[0], answers[-1], strict=True):
+    for single, threaded in zip(answers[0], answers[-1], strict=True):
         for part in ("hi", "lo", "radius", "scale"):
-            np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
+            np.testing.assert_array_equal(getattr(single, part), getattr(threaded, part))
 
 
 @each
@@ -86,8 +86,8 @@ def check(op, direction, inputs, params, dtype):
     bound = op.bound(direction, inputs, params, formats.get(dtype))[output]
     plain = op.plain(direction, inputs, params, dtype)[output]
     assert plain.dtype == values.dtype
-    told = np.isfinite(inputs["dy"])  # a slope that underflows times infinity is NaN
-    np.testing.assert_array_equal(np.isnan(plain[told]), np.isnan(values[told]))
+    defined = np.isfinite(inputs["dy"])  # a slope that underflows times infinity is NaN
+    np.testing.assert_array_equal(np.isnan(plain[defined]), np.isnan(values[defined]))
     finite = np.isfinite(values.astype(float)) & np.isfinite(plain.astype(float))
     error = np.abs(plain.astype(float)[finite] - np.asarray(exact)[finite])
     assert (error <= bound[finite] * (1 + 2.0**-50)).all()

@@ -60,12 +60,12 @@ def _root(q: Fraction) -> Fraction | None:
     return Fraction(top, bottom) if Fraction(top, bottom) ** 2 == q else None
 
 
-def _of_root(scaled: Callable[[Fraction], Fraction], other: Callable[[Any], Any]) -> Any:
+def _of_root(scaled: Callable[[Fraction], Fraction], irrational: Callable[[Any], Any]) -> Any:
     """Rational where the root of x is."""
 
     def at(x: Any, q: Fraction) -> Truth:
         root = _root(q)
-        return (Fraction(0), other(x)) if root is None else (scaled(root), flint.arb(0))
+        return (Fraction(0), irrational(x)) if root is None else (scaled(root), flint.arb(0))
 
     return at
 

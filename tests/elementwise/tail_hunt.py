@@ -90,38 +90,45 @@ def hunt(
     x = formats.round_to(inside(name, arguments(format, n, rng), direction), format)
     wide = x.astype(np.float64)
     if direction == "forward":
-        found = OPS[name].forward(x, certify=certify)
+        enclosure = OPS[name].forward(x, certify=certify)
         truths = [Exact(name, value) for value in wide.tolist()]
     else:
         dy = np.where(rng.random(n) < 0.3, 1.0, arguments(format, n, rng))
         dy = formats.round_to(dy, format)
-        found = OPS[name].backward(dy, x, certify=certify)
+        enclosure = OPS[name].backward(dy, x, certify=certify)
         pairs = zip(wide.tolist(), dy.astype(np.float64).tolist(), strict=True)
         truths = [Exact(name, value, factor) for value, factor in pairs]
     if certify != "enclosure" and certify[0] == "ulp":
         reachable = max(certify[2], 2.0**-50)  # two float64 have no bits for more
-        wide_ones = ~(found.uncertainty(certify[1]) <= reachable)
+        wide_ones = ~(enclosure.uncertainty(certify[1]) <= reachable)
         assert not wide_ones.any(), (name, direction, dtype, certify, wide[wide_ones])
     counts: Counter[str] = Counter()
     for i, truth in enumerate(truths):
-        told = name, direction, dtype, certify, truth.x.hex(), float(truth.factor).hex()
-        assert holds(found, i, truth), told
+        place = name, direction, dtype, certify, truth.x.hex(), float(truth.factor).hex()
+        assert holds(enclosure, i, truth), place
         counts["enclosures"] += 1
     for output in DTYPES:
-        values, certified = found.round(output)
+        values, certified = enclosure.round(output)
         if certify == ("rounding", output):
             assert certified.all(), (name, direction, dtype, certify, wide[~certified])
         for i in np.flatnonzero(certified):
-            told = name, direction, dtype, certify, truths[i].x.hex(), float(truths[i].factor).hex()
-            assert rounds_to(float(values[i]), formats.get(output), truths[i]), (*told, output)
+            place = (
+                name,
+                direction,
+                dtype,
+                certify,
+                truths[i].x.hex(),
+                float(truths[i].factor).hex(),
+            )
+            assert rounds_to(float(values[i]), formats.get(output), truths[i]), (*place, output)
             counts["roundings"] += 1
     return counts
 
 
-def holds(found: Enclosure, i: int, truth: Exact) -> bool:
+def holds(enclosure: Enclosure, i: int, truth: Exact) -> bool:
     """Whether the value lies strictly inside the interval, or is what it says exactly."""
     hi, lo, radius, scale = (
-        getattr(found, part)[i].item() for part in ("hi", "lo", "radius", "scale")
+        getattr(enclosure, part)[i].item() for part in ("hi", "lo", "radius", "scale")
     )
     if math.isinf(hi):
         return radius == math.inf and truth.side_of(int(math.copysign(1, hi)), 2000) == np.sign(hi)

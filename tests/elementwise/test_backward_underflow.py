@@ -66,8 +66,8 @@ def sigmoid(dy, x):
 
 def silu(dy, x):
     s = rounded("sigmoid", x)
-    rest = 1 + x * (1 - s)
-    return (dy * s) * rest, dy * (s * rest)
+    factor = 1 + x * (1 - s)
+    return (dy * s) * factor, dy * (s * factor)
 
 
 def softplus(dy, x):
@@ -139,7 +139,7 @@ def drawn(rng, name, format):
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_no_form_exceeds_the_backward_bound(dtype):
-    format, found = formats.get(dtype), Record()
+    format, record = formats.get(dtype), Record()
     kind = formats.working_format(format).storage
 
     @settings(max_examples=EXAMPLES)
@@ -153,11 +153,11 @@ def test_no_form_exceeds_the_backward_bound(dtype):
             with np.errstate(all="ignore"):
                 for place, got in enumerate(forms(dy.astype(kind), x.astype(kind))):
                     of = got.astype(format.storage), exact, bound
-                    found.add((name, str(place)), seed, *of)
+                    record.add((name, str(place)), seed, *of)
 
     hunt()
-    assert {name for name, _ in found.largest} == set(FORMS)
-    found.tell(len(found.largest))
+    assert {name for name, _ in record.largest} == set(FORMS)
+    record.tell(len(record.largest))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -110,33 +110,33 @@ def test_backward_bits_do_not_depend_on_threads_or_blocks(function):
         numba.set_num_threads(before)
     last = oracle.backward(function, dy[-5:], x[-5:])
     for part in ("hi", "lo", "radius", "scale"):
-        one, other = (getattr(answer, part) for answer in answers)
-        np.testing.assert_array_equal(one, other)
-        np.testing.assert_array_equal(one[-5:], getattr(last, part))
+        first, second = (getattr(answer, part) for answer in answers)
+        np.testing.assert_array_equal(first, second)
+        np.testing.assert_array_equal(first[-5:], getattr(last, part))
 
 
 @pytest.mark.parametrize("size", [0, 1, blocks.CACHED, 5 * blocks.CACHED + 1])
 def test_blocks_cover_every_element_once(size):
-    seen = np.zeros(size, int)
+    visits = np.zeros(size, int)
 
     def task(start, stop):
-        seen[start:stop] += 1
+        visits[start:stop] += 1
 
     blocks.spread(size, task)
-    assert (seen == 1).all()
+    assert (visits == 1).all()
 
 
 def test_a_block_of_a_block_waits_for_no_helper():
-    seen = np.zeros((4, 3 * blocks.CACHED), int)
+    visits = np.zeros((4, 3 * blocks.CACHED), int)
 
     def task(row, _):
         def inner(start, stop):
-            seen[row, start:stop] += 1
+            visits[row, start:stop] += 1
 
-        blocks.spread(seen.shape[1], inner)
+        blocks.spread(visits.shape[1], inner)
 
-    blocks.spread(len(seen), task, 1)
-    assert (seen == 1).all()
+    blocks.spread(len(visits), task, 1)
+    assert (visits == 1).all()
 
 
 def test_what_a_block_raises_is_raised():

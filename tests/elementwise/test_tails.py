@@ -39,11 +39,11 @@ def test_the_checks_see_what_is_false():
     """Ends that stop short of the value, its midpoint on the wrong side, and its zero too."""
     for side, name in ((-1, "gelu"), (1, "softplus")):
         x = np.array([129.5])
-        found = getattr(elementary_ref, name)(x)
+        enclosure = getattr(elementary_ref, name)(x)
         truth = Exact(name, 129.5)
-        assert tail_hunt.holds(found, 0, truth)
-        found.lo = -found.lo
-        assert not tail_hunt.holds(found, 0, truth)
+        assert tail_hunt.holds(enclosure, 0, truth)
+        enclosure.lo = -enclosure.lo
+        assert not tail_hunt.holds(enclosure, 0, truth)
         right, wrong = (129.0, 130.0) if side < 0 else (130.0, 129.0)
         format = tail_hunt.formats.BFLOAT16
         assert tail_hunt.rounds_to(right, format, truth)
@@ -51,8 +51,8 @@ def test_the_checks_see_what_is_false():
     tail = Exact("gelu", -17000.0)
     assert tail_hunt.rounds_to(-0.0, tail_hunt.formats.BINARY64, tail)
     assert not tail_hunt.rounds_to(0.0, tail_hunt.formats.BINARY64, tail)
-    one = tail_hunt.Enclosure([-1.5], 0.0, [2.0**-72], -193_635_253)
-    assert not tail_hunt.holds(one, 0, tail)
+    narrow = tail_hunt.Enclosure([-1.5], 0.0, [2.0**-72], -193_635_253)
+    assert not tail_hunt.holds(narrow, 0, tail)
 
 
 @pytest.mark.parametrize("x", ["0x1.03p7", "0x1.03p16", "0x1.03p17", "0x1.03p40", "0x1.03p120"])
@@ -92,8 +92,8 @@ def _worst(connection: Any, bytes_more: int) -> None:
         ):
             x = tail_hunt.inside(name, np.array([sign * size]), direction)
             start = time.process_time()
-            given = (x,) if direction == "forward" else (np.array([2.0**0 + 2.0**-8]), x)
-            getattr(tail_hunt.OPS[name], direction)(*given, certify=certify)
+            arguments = (x,) if direction == "forward" else (np.array([2.0**0 + 2.0**-8]), x)
+            getattr(tail_hunt.OPS[name], direction)(*arguments, certify=certify)
             longest = max(longest, (time.process_time() - start, (name, direction, certify, x[0])))
     except BaseException as failure:
         longest = (float("inf"), (repr(failure), name, direction, certify, x[0]))

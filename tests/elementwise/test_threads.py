@@ -14,15 +14,15 @@ from refkernels.arithmetic.blocks import CACHED, HANDED_OVER, TIMED, spread
 
 def test_a_task_may_spread_work_again() -> None:
     """Tasks of tasks, more than there are threads: none waits for a helper that waits for it."""
-    seen: list[tuple[int, int]] = []
+    blocks: list[tuple[int, int]] = []
 
     def outer(start: int, stop: int) -> None:
-        spread(50, lambda first, last: seen.append((start, first)), 1)
+        spread(50, lambda first, last: blocks.append((start, first)), 1)
 
     for _ in range(20):
-        seen.clear()
+        blocks.clear()
         spread(8, outer, 1)
-        assert sorted(seen) == [(i, j) for i in range(8) for j in range(50)]
+        assert sorted(blocks) == [(i, j) for i in range(8) for j in range(50)]
 
 
 def test_a_failed_task_is_reported_and_leaves_the_threads_usable() -> None:

@@ -27,7 +27,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
-def test_it_is_measured_by_its_name(installed: dict[str, str], tmp_path: Path) -> None:
+def test_the_package_is_measured_by_its_name(installed: dict[str, str], tmp_path: Path) -> None:
     cases = [registry.get("sum").cases()[0].name, registry.get("sin").cases()[0].name]
     command = [sys.executable, "-m", "refkernels", "measure", "--framework", "pymath"]
     command += [word for case in cases for word in ("--case", case)]
@@ -44,9 +44,11 @@ def test_it_is_measured_by_its_name(installed: dict[str, str], tmp_path: Path) -
     assert any("Python's floats are float64" in reason for reason in reasons)
 
 
-def test_it_is_listed_beside_the_built_in_ones(installed: dict[str, str], tmp_path: Path) -> None:
+def test_the_package_is_listed_beside_the_built_in_adapters(
+    installed: dict[str, str], tmp_path: Path
+) -> None:
     command = [sys.executable, "-m", "refkernels", "env", "list", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, env=installed, cwd=tmp_path)
     listed = json.loads(done.stdout)
-    found = [line for line in listed["environments"] if line["name"] == "pymath"]
-    assert [line["state"] for line in found] == ["ready"]
+    entries = [line for line in listed["environments"] if line["name"] == "pymath"]
+    assert [line["state"] for line in entries] == ["ready"]

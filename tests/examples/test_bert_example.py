@@ -38,12 +38,12 @@ def test_the_first_loss_has_a_certificate(bert: ModuleType) -> None:
     """5.981429278300, as float64 runs of three frameworks print it."""
     weights, batch = bert.load()
     with Arb(128) as arb:
-        value = bert.loss(arb, {name: arb.array(one) for name, one in weights.items()}, batch)
+        value = bert.loss(arb, {name: arb.array(array) for name, array in weights.items()}, batch)
         ball = objects.data(value).item()
     assert ball.rad() < flint.arb("1e-25")
     assert abs(float(ball.mid()) - 5.981429278300) < 1e-12
     xp = Working("float64")
-    plain = bert.loss(xp, {name: xp.array(one) for name, one in weights.items()}, batch)
+    plain = bert.loss(xp, {name: xp.array(array) for name, array in weights.items()}, batch)
     assert abs(float(xp.store(plain).data.item()) - float(ball.mid())) < 1e-12
 
 
@@ -51,25 +51,25 @@ def test_the_gradients_are_enclosed_and_one_is_zero(bert: ModuleType) -> None:
     """Against those of the float64 reading; attention does not depend on its key's bias."""
     weights, batch = bert.load(rows=1)
     with Arb(128) as arb:
-        given = {name: arb.array(one) for name, one in weights.items()}
-        _, slopes = bert.gradients(arb, given, batch)
-        found = dict(zip(weights, (objects.data(one) for one in slopes), strict=True))
+        parameters = {name: arb.array(array) for name, array in weights.items()}
+        _, slopes = bert.gradients(arb, parameters, batch)
+        enclosed = dict(zip(weights, (objects.data(slope) for slope in slopes), strict=True))
     xp = Working("float64")
-    _, plain = bert.gradients(xp, {name: xp.array(one) for name, one in weights.items()}, batch)
-    near = dict(zip(weights, (xp.store(one).data for one in plain), strict=True))
-    for name, balls in found.items():
-        middle = np.array([float(one.mid()) for one in balls.reshape(-1)]).reshape(balls.shape)
-        assert max(float(one.rad()) for one in balls.reshape(-1)) < 1e-20
+    _, plain = bert.gradients(xp, {name: xp.array(array) for name, array in weights.items()}, batch)
+    near = dict(zip(weights, (xp.store(slope).data for slope in plain), strict=True))
+    for name, balls in enclosed.items():
+        middle = np.array([float(ball.mid()) for ball in balls.reshape(-1)]).reshape(balls.shape)
+        assert max(float(ball.rad()) for ball in balls.reshape(-1)) < 1e-20
         scale = max(float(np.max(np.abs(middle))), 1e-6)
         assert np.max(np.abs(middle - near[name])) <= 1e-11 * scale
     for layer in ("l0", "l1"):
-        assert all(one.contains(0) for one in found[f"{layer}.k.b"].reshape(-1))
-        assert not all(one.contains(0) for one in found[f"{layer}.q.b"].reshape(-1))
+        assert all(ball.contains(0) for ball in enclosed[f"{layer}.k.b"].reshape(-1))
+        assert not all(ball.contains(0) for ball in enclosed[f"{layer}.q.b"].reshape(-1))
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder, found = tmp_path_factory.mktemp("bert"), {}
+    folder, folders = tmp_path_factory.mktemp("bert"), {}
     for name in FRAMEWORKS:
         try:
             interpreter = environments.find(name)
@@ -85,28 +85,28 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         assert done.returncode == 0, done.stderr[-2000:]
         losses: list[Any] = json.loads(done.stdout.splitlines()[-1])
         assert abs(losses[0] - 5.981429278300) < 4e-6
-        found[name] = folder / name
-    if len(found) < 2:
+        folders[name] = folder / name
+    if len(folders) < 2:
         pytest.skip("two frameworks are needed: `refkernels env create torch paddle`")
-    return found
+    return folders
 
 
 @pytest.mark.usefixtures("judged_once")
 def test_four_frameworks_train_one_definition(runs: dict[str, Path]) -> None:
     """With paddle's softmax clipped at -64, and mindspore's cross entropy 5 ulp off."""
     first, *others = runs.values()
-    for other in others:
-        found = align(first, other, steps=[0])
-        assert found.verdict.suspects == (), found.verdict.first
-        assert found.matched is not None
-        assert not found.matched.only_a + found.matched.only_b + found.matched.lone_a
-        assert len(found.matched.parameters) == 46
+    for run in others:
+        alignment = align(first, run, steps=[0])
+        assert alignment.verdict.suspects == (), alignment.verdict.first
+        assert alignment.matched is not None
+        assert not alignment.matched.only_a + alignment.matched.only_b + alignment.matched.lone_a
+        assert len(alignment.matched.parameters) == 46
 
 
 def test_the_examples_say_how_they_are_used() -> None:
     for name in ("bert.py", "train_bert.py"):
-        told = subprocess.run(
+        result = subprocess.run(
             [sys.executable, str(EXAMPLES / name), "--help"], capture_output=True, text=True,
             timeout=100, check=True,
         )  # fmt: skip
-        assert "usage" in told.stdout
+        assert "usage" in result.stdout

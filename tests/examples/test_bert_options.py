@@ -48,8 +48,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def losses(folder: Path) -> dict[str, list[float]]:
-    found = trained("torch", folder, list(TRAININGS.values()))
-    return dict(zip(TRAININGS, found, strict=True))
+    curves = trained("torch", folder, list(TRAININGS.values()))
+    return dict(zip(TRAININGS, curves, strict=True))
 
 
 def captured(folder: Path, name: str) -> Path:
@@ -57,14 +57,14 @@ def captured(folder: Path, name: str) -> Path:
 
 
 def lines(run: Path) -> list[dict[str, Any]]:
-    return [json.loads(one) for one in (run / "rank_0" / "steps.jsonl").read_text().splitlines()]
+    return [json.loads(line) for line in (run / "rank_0" / "steps.jsonl").read_text().splitlines()]
 
 
 @pytest.mark.framework("torch")
 def test_a_mean_over_tokens_is_that_of_the_whole_batch(losses: dict[str, list[float]]) -> None:
     """The batch's masked words are not shared out evenly, so a mean of means is another loss. In
     float64 the former agree to a few hundred roundings."""
-    whole, by_tokens, by_micro = (losses[one] for one in ("whole", "by_tokens", "by_micro"))
+    whole, by_tokens, by_micro = (losses[name] for name in ("whole", "by_tokens", "by_micro"))
     assert np.max(np.abs(np.subtract(whole, by_tokens))) <= 300 * np.spacing(whole[0])
     assert abs(whole[0] - by_micro[0]) > 1e-4
 
@@ -73,23 +73,23 @@ def test_a_mean_over_tokens_is_that_of_the_whole_batch(losses: dict[str, list[fl
 def test_ranks_on_one_shard_train_on_that_shard(
     losses: dict[str, list[float]], folder: Path
 ) -> None:
-    """Four means of one shard are its mean, and each is told."""
+    """Four means of one shard are its mean, and each is recorded."""
     assert losses["same_shard"][0] == pytest.approx(losses["first_shard"][0], rel=1e-14)
-    told = lines(captured(folder, "same_shard"))[0]["values"]
-    assert len(told) == 4
-    assert len(set(told.values())) == 1
+    values = lines(captured(folder, "same_shard"))[0]["values"]
+    assert len(values) == 4
+    assert len(set(values.values())) == 1
 
 
 @pytest.mark.framework("torch")
 def test_clipping_by_parameter_is_another_update(losses: dict[str, list[float]]) -> None:
-    one, each = losses["one_group"], losses["each_parameter"]
-    assert one[0] == each[0]
-    assert abs(one[1] - each[1]) > 1e-2
+    one_group, each_parameter = losses["one_group"], losses["each_parameter"]
+    assert one_group[0] == each_parameter[0]
+    assert abs(one_group[1] - each_parameter[1]) > 1e-2
 
 
 @pytest.mark.framework("torch")
 def test_bfloat16_is_used(losses: dict[str, list[float]]) -> None:
-    """Its rounding shows, and is one to 8 bits."""
+    """Its rounding shows, and it is a rounding to 8 bits."""
     apart = abs(losses["bfloat16"][0] - losses["one_group"][0])
     assert np.spacing(np.float32(6)) * 4 < apart < 6 * 2.0**-8
 
@@ -108,11 +108,15 @@ def test_the_schedule_is_a_warm_up_and_a_decay(
 def test_a_loss_without_its_eps_is_named_and_a_hand_written_update_is_not(folder: Path) -> None:
     """1e-5 beside 19 words moves the loss by three floats; no curve of 200 steps shows it."""
     right = captured(folder, "adamw")
-    found = align(right, captured(folder, "loss_without_eps"), steps=[0]).verdict
-    assert found.first is not None
-    assert (found.first.step, found.first.topic, found.first.where) == (0, "backward", "masked")
-    assert found.first.run == "B"
-    assert found.first.source.cause == "eps_differs"  # type: ignore[union-attr]
+    verdict = align(right, captured(folder, "loss_without_eps"), steps=[0]).verdict
+    assert verdict.first is not None
+    assert (verdict.first.step, verdict.first.topic, verdict.first.where) == (
+        0,
+        "backward",
+        "masked",
+    )
+    assert verdict.first.run == "B"
+    assert verdict.first.source.cause == "eps_differs"  # type: ignore[union-attr]
     assert align(right, captured(folder, "by_hand"), steps=[0]).verdict.suspects == ()
 
 

@@ -120,35 +120,35 @@ def test_flags_are_lower_case_and_can_be_read_without_running(framework: Framewo
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-def test_numpy_s_layernorm_is_the_formula_that_one_writes_and_is_called_one(dtype: str) -> None:
+def test_numpy_s_layernorm_is_the_usual_formula_and_is_reported_as_one(dtype: str) -> None:
     x, weight, bias = np.random.default_rng(1).standard_normal((3, 4, 6)).astype(dtype) + 3
     mean, var = x.mean(axis=-1, keepdims=True), x.var(axis=-1, keepdims=True)
     y = (x - mean) / np.sqrt(var + 1e-5) * weight[0] + bias[0]
     inputs = {"x": x, "weight": weight[0], "bias": bias[0]}
     with gateway.Session("numpy") as session:
-        given = session.run("layernorm", "forward", inputs, {"eps": 1e-5}).outputs
+        outputs = session.run("layernorm", "forward", inputs, {"eps": 1e-5}).outputs
         of_formulas = ("scaled_matmul", "conv1d", "conv2d", *ATTENTION)
         composed = ("linear", "layernorm", "rms_norm", *LOSSES, *of_formulas)
         formulas = dict.fromkeys(composed, "NumPy formula")
         assert session.info["formulas"] == formulas
-    assert given["y"].tobytes() == y.tobytes()
-    assert given["mean"].tobytes() == mean.tobytes()
-    assert np.array_equal(given["rstd"], (1 / np.sqrt(var + 1e-5)).reshape(4))
+    assert outputs["y"].tobytes() == y.tobytes()
+    assert outputs["mean"].tobytes() == mean.tobytes()
+    assert np.array_equal(outputs["rstd"], (1 / np.sqrt(var + 1e-5)).reshape(4))
 
 
 def test_what_an_adapter_composes_is_called_composed() -> None:
     """Of the others, attention and rotary embedding alone, where they have no kernel."""
-    seen = {}
+    composed = {}
     for framework in catalog.BUILTIN:
         namespace = {}
         for node in tree(framework).body:
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "FORMULAS":
                 namespace = ast.literal_eval(node.value)
-        seen[framework.name] = tuple(name for name in namespace if name in ATTENTION)
+        composed[framework.name] = tuple(name for name in namespace if name in ATTENTION)
         if framework.name not in ("numpy", "jax", "onnxruntime", "tensorflow"):
             assert set(namespace) <= set(ATTENTION)
             assert all(name.endswith(" ops") for name in namespace.values())
-    assert seen == {
+    assert composed == {
         "numpy": ATTENTION, "libm": (), "torch": ("rotary",), "paddle": ("rotary",),
         "oneflow": ATTENTION, "mindspore": ATTENTION, "jax": ("rotary",), "onnxruntime": (),
         "tensorflow": ("rotary",),

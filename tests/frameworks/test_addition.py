@@ -25,16 +25,16 @@ def local_ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A stand-in for ssh that runs the remote command line here, and the file of its arguments."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    seen = tmp_path / "arguments"
+    record = tmp_path / "arguments"
     (folder / "ssh").write_text(
-        f'#!/bin/sh\nprintf "%s\\n" "$@" >{seen}\nfor last; do :; done\nexec /bin/sh -c "$last"\n'
+        f'#!/bin/sh\nprintf "%s\\n" "$@" >{record}\nfor last; do :; done\nexec /bin/sh -c "$last"\n'
     )
     (folder / "ssh").chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-    return seen
+    return record
 
 
-def test_what_is_added_is_asked_first_and_found_before_the_running_one(
+def test_an_added_interpreter_is_asked_first_and_found_before_the_running_one(
     fake_home: Path, tmp_path: Path
 ) -> None:
     link = tmp_path / "python"
@@ -43,10 +43,10 @@ def test_what_is_added_is_asked_first_and_found_before_the_running_one(
     # A virtual environment's python must keep its own path: resolved, it is the base Python.
     assert added == Interpreter(catalog.get("numpy"), str(link), "named", np.__version__)
     assert environments.find("numpy") == added
-    told = home.read_named()["numpy"]
-    assert (told.version, told.python) == (np.__version__, sys.version.split()[0])
-    (line,) = [one for one in environments.listing() if one.source == "named"]
-    assert (line.version, line.python, line.path) == (told.version, told.python, str(link))
+    named = home.read_named()["numpy"]
+    assert (named.version, named.python) == (np.__version__, sys.version.split()[0])
+    (line,) = [entry for entry in environments.listing() if entry.source == "named"]
+    assert (line.version, line.python, line.path) == (named.version, named.python, str(link))
     assert addition.forget("numpy") == str(link)
     assert addition.forget("numpy") is None
     assert environments.find("numpy").source == "running"
@@ -70,7 +70,7 @@ def test_another_machine_s_interpreter_is_asked_too(fake_home: Path, local_ssh: 
         ("torhc", sys.executable, "no framework is named 'torhc'"),
     ],
 )
-def test_what_does_not_work_is_a_sentence_and_is_not_written_down(
+def test_an_interpreter_that_does_not_work_is_refused_in_a_sentence_and_not_kept(
     fake_home: Path, fake: Fake, name: str, python: str, said: str
 ) -> None:
     if name in ("import_error", "crash_at_import"):

@@ -85,10 +85,10 @@ def test_a_script_gives_the_same_bits_without_refkernels(
         assert question["whole"] or len(question["elements"]) == 1
         scripts.append(tmp_path / f"{kind}.py")
         scripts[-1].write_text(text, encoding="utf-8")
-        for one in question["elements"]:
-            told = one["got"][name]
-            place = f"{one['output']}{list(one['index'])}"
-            wanted.append((place, told["hex"], one["exact"]["decimal"]))
+        for element in question["elements"]:
+            answer = element["got"][name]
+            place = f"{element['output']}{list(element['index'])}"
+            wanted.append((place, answer["hex"], element["exact"]["decimal"]))
     python = environments.find(catalog.get(name)).python
     command = [python, "-c", ALL_AT_ONCE, *map(str, scripts)]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=120)

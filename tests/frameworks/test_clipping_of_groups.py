@@ -23,6 +23,6 @@ def test_a_group_is_clipped_by_its_own_norm(
     assert reply.ok, reply.reason
     right = explain("clip_by_norm", grouped, reply.outputs, own)
     assert right.verdict in ("rounding", "correctly_rounded")
-    told = explain("clip_by_global_norm", inputs, reply.outputs, params)
-    assert (told.verdict, told.cause) == ("exceeds_bound", "clipped_per_group")
-    assert dict(told.candidates[0].details) == {"groups": "0, 1; 2, 3, 4"}
+    explanation = explain("clip_by_global_norm", inputs, reply.outputs, params)
+    assert (explanation.verdict, explanation.cause) == ("exceeds_bound", "clipped_per_group")
+    assert dict(explanation.candidates[0].details) == {"groups": "0, 1; 2, 3, 4"}

@@ -80,10 +80,10 @@ def test_the_op_is_the_function_of_that_name(
         exact = np.array(values[output], float).reshape(POINTS.shape)
         for dtype, reason in capabilities[direction].items():
             kind = np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
-            given = {"x": POINTS.astype(kind)}
+            inputs = {"x": POINTS.astype(kind)}
             if direction == "backward":
-                given["dy"] = np.full(POINTS.shape, 2.0).astype(kind)
-            reply = session.run(op, direction, given)
+                inputs["dy"] = np.full(POINTS.shape, 2.0).astype(kind)
+            reply = session.run(op, direction, inputs)
             if reason is not None:
                 assert (reply.status, reason in str(reply.reason)) == ("unsupported", True)
                 continue

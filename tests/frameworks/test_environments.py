@@ -35,21 +35,21 @@ class Created:
 
     home: Path
     outcomes: list[environments.CreationOutcome]
-    told: list[str]
+    messages: list[str]
 
     @property
     def python(self) -> Path:
-        """Of the complete one."""
-        (found,) = {one.interpreter.python for one in self.outcomes if one.interpreter}
-        return Path(found)
+        """Of the complete environment."""
+        (path,) = {outcome.interpreter.python for outcome in self.outcomes if outcome.interpreter}
+        return Path(path)
 
 
 @pytest.fixture(scope="module")
 def created(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Created]:
-    """Of a framework whose 'distribution' pip builds nothing for, a local wheel: one that pip does
-    not find, one that does not exist, one that is asked for twice, and one that fails to import."""
+    """Environments of a framework that pip installs from a local wheel. One is asked for twice, pip
+    does not find another, one does not exist, and one fails to import."""
     folder = tmp_path_factory.mktemp("created")
-    wheels, told = folder / "wheels", list[str]()
+    wheels, messages = folder / "wheels", list[str]()
     wheels.mkdir()
     write_wheel(wheels, "tinyframework", "1.0", "__version__ = '1.0'\n")
     write_wheel(wheels, "tinyframework", "2.0", "raise ImportError('libtiny.so is missing')\n")
@@ -63,8 +63,10 @@ def created(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Created]:
         patch.setattr(creation, "_candidates", lambda: iter([sys.executable]))
         catalog.register(TINY)
         names = ["tinyframework", "tinyframework==1.0", "torch==0.0.1"]
-        outcomes = environments.create_all([*names, "nosuch", "tinyframework==2.0"], told.append)
-        yield Created(folder / "home", outcomes, told)
+        outcomes = environments.create_all(
+            [*names, "nosuch", "tinyframework==2.0"], messages.append
+        )
+        yield Created(folder / "home", outcomes, messages)
         catalog.unregister("tinyframework")
 
 
@@ -97,14 +99,18 @@ def test_the_home_can_be_moved(fake_home: Path) -> None:
     assert home.home() == fake_home
 
 
-def test_what_is_not_there_comes_with_the_cure(absent: Framework) -> None:
+def test_a_missing_environment_is_reported_with_the_cure(absent: Framework) -> None:
     with pytest.raises(NotInstalled, match=r"absent is not installed: run `refkernels env create"):
         environments.find("absent")
 
 
 def test_numpy_is_found_in_the_running_interpreter(fake_home: Path) -> None:
-    found = environments.find("numpy")
-    assert (found.source, found.python, found.local) == ("running", sys.executable, True)
+    interpreter = environments.find("numpy")
+    assert (interpreter.source, interpreter.python, interpreter.local) == (
+        "running",
+        sys.executable,
+        True,
+    )
 
 
 def test_another_version_than_the_running_one_is_not_found_there(fake_home: Path) -> None:
@@ -122,19 +128,19 @@ def test_a_broken_file_of_names_is_reported(fake_home: Path) -> None:
     assert len(wrong) == 6
 
 
-def test_one_that_fails_does_not_stop_the_others(created: Created) -> None:
-    outcomes, told = created.outcomes, created.told
+def test_an_environment_that_fails_does_not_stop_the_others(created: Created) -> None:
+    outcomes, messages = created.outcomes, created.messages
     assert [outcome.interpreter is None for outcome in outcomes] == [False, False, True, True, True]
-    assert any("ERROR" in line for line in told if line.startswith("torch==0.0.1:"))
+    assert any("ERROR" in line for line in messages if line.startswith("torch==0.0.1:"))
     assert "No matching distribution found for torch==0.0.1" in str(outcomes[2].reason)
     assert "no framework is named 'nosuch'" in str(outcomes[3].reason)
     assert "`import tinyframework` fails: ImportError: libtiny" in str(outcomes[4].reason)
     assert all("\n" not in str(outcome.reason) for outcome in outcomes)
 
 
-def test_two_that_create_at_once_make_it_once(created: Created) -> None:
-    assert sum("ready" in line for line in created.told) == 1
-    assert sum("waiting for another process" in line for line in created.told) == 1
+def test_two_processes_that_create_at_once_make_it_once(created: Created) -> None:
+    assert sum("ready" in line for line in created.messages) == 1
+    assert sum("waiting for another process" in line for line in created.messages) == 1
 
 
 def test_a_failing_import_is_never_taken_as_complete(created: Created) -> None:
@@ -147,7 +153,7 @@ def test_creating_makes_finds_lists_and_removes(created: Created) -> None:
     assert (made.version, made.python) == ("1.0", str(created.python))
     compiled = created.python.parent.parent.rglob("tinyframework/__pycache__/*.pyc")
     assert len(list(compiled)) == 1, "what is imported is compiled once"
-    assert any("pip install tinyframework==1.0" in line for line in created.told)
+    assert any("pip install tinyframework==1.0" in line for line in created.messages)
     assert environments.find("tinyframework==1.0").python == made.python
     assert _line().state == "ready"
     assert (_line().version, _line().source) == ("1.0", "managed")
@@ -165,9 +171,9 @@ def test_creating_makes_finds_lists_and_removes(created: Created) -> None:
 
 def _line() -> environments.Listed:
     return next(
-        one
-        for one in environments.listing()
-        if one.name == "tinyframework" and not one.version.startswith("2")
+        entry
+        for entry in environments.listing()
+        if entry.name == "tinyframework" and not entry.version.startswith("2")
     )
 
 
@@ -216,9 +222,9 @@ def test_the_required_frameworks_are_read_from_the_environment(
 
 def test_the_c_library_is_the_running_interpreters_whatever_version_is_asked_for() -> None:
     for name in ("libm", "libm==0.1"):
-        found = environments.find(name)
-        assert (found.python, found.source) == (sys.executable, "running")
-        assert environments.create(name) == found
+        interpreter = environments.find(name)
+        assert (interpreter.python, interpreter.source) == (sys.executable, "running")
+        assert environments.create(name) == interpreter
     with Session("libm==0.1") as session:
         assert session.status != "ok"
         assert "0.1" in str(session.reason)

@@ -56,7 +56,7 @@ def test_a_session_reads_its_framework_s_files(
         assert np.array_equal(whole["w"], large)
         assert set(whole) == {"x", "w"}
         assert set(session.load("two.pt", "w").outputs) == {"w"}
-        for path, key, said in [
+        for path, key, sentence in [
             ("two.pt", "", "two.pt holds several tensors (x, w): write two.pt:KEY"),
             ("two.pt", "v", "two.pt has no tensor 'v': it has x, w"),
             ("none.pt", None, "none.pt holds no tensors"),
@@ -64,7 +64,7 @@ def test_a_session_reads_its_framework_s_files(
             ("missing.pt", "x", "No such file"),
         ]:
             reply = session.load(path, key)
-            assert (reply.status, said in str(reply.reason)) == ("error", True), reply.reason
+            assert (reply.status, sentence in str(reply.reason)) == ("error", True), reply.reason
         monkeypatch.setattr(session._worker._arrays, "path", None)  # as of another machine
         assert np.array_equal(session.load("one.pt", "x").outputs["x"], X)
         assert "missing.pt cannot be read" in str(session.load("missing.pt", "x").reason)
@@ -102,19 +102,19 @@ def test_torch_s_files_are_read_without_running_what_they_hold(
     x = np.arange(15, dtype=np.float32).reshape(3, 5)
     with tensors_of_torch("torch", 60.0) as tensors:
         texts = ["a=x.pt", "b=deep.pt:model.layers.1", "c=legacy.pt", "deep.pt"]
-        found = read_inputs(texts, tensors)
-        assert found["a"].dtype == ml_dtypes.bfloat16
+        arrays = read_inputs(texts, tensors)
+        assert arrays["a"].dtype == ml_dtypes.bfloat16
         wanted = {"a": x, "b": 2 * x, "c": x, "model.layers.0": x, "model.layers.1": 2 * x}
-        assert {name: array.tolist() for name, array in found.items()} == {
+        assert {name: array.tolist() for name, array in arrays.items()} == {
             name: array.tolist() for name, array in wanted.items()
         }
-        for name, said in {
+        for name, sentence in {
             "stranger": "not a file of tensors only", "pickle": "not a file of tensors only",
             "text": "not a file of tensors only", "empty": "not a file of tensors only",
             "none": "holds no tensors", "sparse": "Sparse",
             "deep": r"several tensors \(model.layers.0, model.layers.1\): write deep.pt:KEY",
         }.items():  # fmt: skip
-            with pytest.raises(FrameworkError, match=said) as error:
+            with pytest.raises(FrameworkError, match=sentence) as error:
                 read_inputs([f"x={name}.pt"], tensors)
             assert "\n" not in str(error.value)
             assert "weights_only=False" not in str(error.value)

@@ -108,7 +108,7 @@ def test_a_fault_in_an_op_is_named_and_the_rest_goes_on(fake: Fake, fault: str) 
         assert reply.outputs == {}
         assert "\n" not in str(reply.reason)
         assert str(reply.reason).startswith(f"fake_{fault}: ")
-        told = {
+        reasons = {
             "crash": "ended by SIGKILL",
             "abort": "ended by SIGABRT.*terminate called after",
             "exit": "exit status 3",
@@ -117,7 +117,7 @@ def test_a_fault_in_an_op_is_named_and_the_rest_goes_on(fake: Fake, fault: str) 
             "oom": "out of memory .*unable to allocate 16.0 TiB",
             "device_oom": "out of memory .*CUDA out of memory",
         }
-        assert __import__("re").search(told[fault], str(reply.reason)), reply.reason
+        assert __import__("re").search(reasons[fault], str(reply.reason)), reply.reason
         after = session.run("cos", "forward", {"x": X})
         assert after.ok
         assert session.starts == (1 if fault == "exception" else 2)
@@ -131,8 +131,8 @@ def test_a_framework_that_cannot_be_imported_stays_so(fake: Fake, fault: str) ->
         assert {reply.status for reply in replies} == {planted_faults.STATUS_OF[fault]}
         assert session.starts == 1
         assert session.info == {}
-        told = "libmissing.so.7" if fault == "import_error" else "SIGSEGV"
-        assert told in str(session.reason)
+        cause = "libmissing.so.7" if fault == "import_error" else "SIGSEGV"
+        assert cause in str(session.reason)
 
 
 def test_noise_on_stdout_does_not_disturb(fake: Fake, capfd: pytest.CaptureFixture[str]) -> None:
@@ -367,5 +367,5 @@ def test_a_direction_must_be_one_of_two(fake: Fake) -> None:
 
 
 def test_every_status_has_its_test() -> None:
-    seen = {"ok", "unsupported", "not_installed", *planted_faults.STATUS_OF.values()}
-    assert seen == set(gateway.STATUSES)
+    tested = {"ok", "unsupported", "not_installed", *planted_faults.STATUS_OF.values()}
+    assert tested == set(gateway.STATUSES)

@@ -112,23 +112,23 @@ def test_inputs_go_by_name_or_place_and_params_are_the_ops(mine: Path) -> None:
     with Session(f"{mine}:layernorm") as session:
         reply = session.run("layernorm", "forward", {"x": X, "weight": X[0]}, {})
         assert reply.ok, reply.reason
-        given = {"x": X, "weight": X[0]}
-        exact = np.asarray(op.evaluate("forward", given, {"eps": op.params["eps"]})["y"].hi)
+        inputs = {"x": X, "weight": X[0]}
+        exact = np.asarray(op.evaluate("forward", inputs, {"eps": op.params["eps"]})["y"].hi)
         assert np.abs(reply.outputs["y"] - exact).max() < 1e-5  # the op's eps, not the function's 1
-        other = session.run("layernorm", "forward", given, {"normalized_shape": (3, 7)})
-        assert other.status == "unsupported"
-        assert "takes no normalized_shape" in str(other.reason)
-        same = session.run("layernorm", "forward", given, {"normalized_shape": (7,)})
+        refused = session.run("layernorm", "forward", inputs, {"normalized_shape": (3, 7)})
+        assert refused.status == "unsupported"
+        assert "takes no normalized_shape" in str(refused.reason)
+        same = session.run("layernorm", "forward", inputs, {"normalized_shape": (7,)})
         assert np.array_equal(same.outputs["y"], reply.outputs["y"])
-        assert session.run("layernorm", "backward", {**given, "dy": X}, {}).status == "unsupported"
+        assert session.run("layernorm", "backward", {**inputs, "dy": X}, {}).status == "unsupported"
     with Session(f"{mine}:fast_log_softmax") as session:
         by_place = session.run("log_softmax", "forward", {"x": X}, {"axis": 1}).outputs["y"]
         assert np.array_equal(by_place, X - X.max(-1, keepdims=True))
         assert session.run("log_softmax", "forward", {"x": X}, {"axis": 0}).status == "unsupported"
     with Session(f"{mine}:scaled_layernorm") as session:
-        other = session.run("layernorm", "forward", {"x": X, "bias": X[0]}, {})
-        assert other.status == "unsupported"
-        assert "takes weight where this case has bias" in str(other.reason)
+        refused = session.run("layernorm", "forward", {"x": X, "bias": X[0]}, {})
+        assert refused.status == "unsupported"
+        assert "takes weight where this case has bias" in str(refused.reason)
 
 
 def test_a_backward_kernel_beside_the_function_is_its_backward(mine: Path) -> None:
@@ -216,12 +216,12 @@ def test_a_function_of_torch_tensors_has_autograd_s_gradients(
 ) -> None:
     session_for("torch")  # or a visible skip
     (tmp_path / "mine.py").write_text(TORCH)
-    given = {"dy": X, "x": X, "weight": X[0]}
+    inputs = {"dy": X, "x": X, "weight": X[0]}
     op = registry.get("rms_norm")
     with Session(f"{tmp_path / 'mine.py'}:rms_norm@python=torch") as session:
-        reply = session.run("rms_norm", "backward", given, {})
+        reply = session.run("rms_norm", "backward", inputs, {})
         assert reply.ok, reply.reason
-        exact = op.evaluate("backward", given, {})
+        exact = op.evaluate("backward", inputs, {})
         assert set(reply.outputs) == {"dx", "dweight"}
         for name, got in reply.outputs.items():
             assert np.abs(got - exact[name].hi).max() < 1e-5

@@ -30,9 +30,9 @@ def test_ordinary_inputs_show_rounding_at_most(
         for r in outcome.records
         if r["kind"] == "measurement" and r["status"] == "ok"
     }
-    asked = {(op, way) for op, case in first.items() for way in case.directions}
+    pairs = {(op, way) for op, case in first.items() for way in case.directions}
     assert set(judged) == {
-        (op, way) for op, way in asked if name != "onnxruntime" or way == "forward"
+        (op, way) for op, way in pairs if name != "onnxruntime" or way == "forward"
     }
     assert set(judged.values()) <= {"rounding", "correctly_rounded"}, judged
 
@@ -50,15 +50,15 @@ def test_onnxruntime_s_limits_are_reasons(session_for: Callable[[str], Session])
 
 
 @pytest.mark.parametrize("op", ["rmsprop", "adagrad"])
-def test_keras_s_optimizers_are_told_as_the_definitions_that_they_are(
+def test_keras_s_optimizers_are_recognised_by_their_definitions(
     op: str, session_for: Callable[[str], Session]
 ) -> None:
-    session, asked = session_for("tensorflow"), registry.get(op)
-    case = next(case for case in asked.cases() if case.name.startswith(f"{op}/invariance"))
+    session, definition = session_for("tensorflow"), registry.get(op)
+    case = next(case for case in definition.cases() if case.name.startswith(f"{op}/invariance"))
     inputs, params = case.build("float32")
     answer = session.run(op, "forward", inputs, params).outputs
-    found = refkernels.explain(op, inputs, answer, params=params)
-    assert (found.cause, found.confidence) == ("decay_decoupled", "proven")
+    explanation = refkernels.explain(op, inputs, answer, params=params)
+    assert (explanation.cause, explanation.confidence) == ("decay_decoupled", "proven")
 
 
 def test_tensorflow_has_bfloat16_and_jit_is_a_flag(session_for: Callable[[str], Session]) -> None:

@@ -36,15 +36,15 @@ MAKERS = {
 
 
 @pytest.mark.parametrize("framework", MAKERS)
-def test_what_a_framework_prints_holds_what_it_printed(framework: str) -> None:
+def test_the_intervals_of_a_printed_tensor_hold_its_values(framework: str) -> None:
     try:
-        found = environments.find(framework)
+        interpreter = environments.find(framework)
     except environments.NotInstalled as error:
         if framework in environments.required():
             raise
         pytest.skip(str(error))
     answer = subprocess.run(
-        [str(found.python), "-c", f"{MAKERS[framework]}\n{PROGRAM}"],
+        [str(interpreter.python), "-c", f"{MAKERS[framework]}\n{PROGRAM}"],
         capture_output=True,
         text=True,
         timeout=300,
@@ -60,6 +60,6 @@ def test_what_a_framework_prints_holds_what_it_printed(framework: str) -> None:
         assert (tensor.name, tensor.framework, read.low.shape) == ("x", framework, array.shape)
         assert ((read.low <= array) & (array <= read.high)).all(), printed
     kernels = verdict.explain_printed("softmax", text.tensors(thread))["kernels"]
-    assert {name: one["outputs"]["y"]["verdict"] for name, one in kernels.items()} == {
+    assert {name: kernel["outputs"]["y"]["verdict"] for name, kernel in kernels.items()} == {
         framework: "within"
     }

@@ -129,12 +129,12 @@ def _softmax(x: Array, axis: int) -> Array:
 
 @each_autograd
 def test_softmax_and_rms_norm_are_those_of_the_axis(name: str, session_for: SessionFor) -> None:
-    """Forward and backward, that a wrong axis or argument is seen."""
-    session, given = (
+    """Forward and backward, where a wrong axis or argument would show."""
+    session, inputs = (
         session_for(name),
         arrays(3, np.float32, x=(3, 4, 5), dy=(3, 4, 5), weight=(5,)),
     )
-    x, dy, weight = (given[key] for key in ("x", "dy", "weight"))
+    x, dy, weight = (inputs[key] for key in ("x", "dy", "weight"))
     for axis in (1, -1):
         y = _softmax(x, axis)
         slopes = {
@@ -174,8 +174,8 @@ def test_the_dtype_of_the_inputs_is_kept_or_refused_with_a_reason(
             if direction == "backward" and name == "numpy":
                 continue
             shape = (2, 2) if op in ("matmul", "linear") else (2, 3)
-            given = {**inputs, "d" + output: np.ones(shape).astype(kind)}
-            reply = session.run(op, direction, inputs if direction == "forward" else given)
+            with_gradient = {**inputs, "d" + output: np.ones(shape).astype(kind)}
+            reply = session.run(op, direction, inputs if direction == "forward" else with_gradient)
             if dtype not in CPU_DTYPES[name]:
                 assert reply.status == "unsupported"
                 assert dtype in str(reply.reason)

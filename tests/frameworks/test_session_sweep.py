@@ -35,10 +35,10 @@ def test_the_answers_are_those_to_every_pattern(
 
 def test_the_next_sweep_overwrites_the_window(fake: Callable[[str], Framework]) -> None:
     with Session(fake("correct")) as session:
-        one = session.sweep("sin", "float32", 0x3F800000, 100).outputs[""]
-        kept = one.copy()
+        window = session.sweep("sin", "float32", 0x3F800000, 100).outputs[""]
+        kept = window.copy()
         session.sweep("sin", "float32", 0x40000000, 100)
-        assert not np.array_equal(one, kept)
+        assert not np.array_equal(window, kept)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from refkernels.frameworks.gateway import Session
 
 def test_oneflow_s_slopes_of_pow_are_named(session_for: Callable[[str], Session]) -> None:
     numbers = [0.0, -0.0, 2.0, -2.0, 0.5, 1e30, 1e-30]
-    x, e = (one.reshape(-1) for one in np.meshgrid(numbers, [0.0, 1.0, 2.0, 3.0]))
+    x, e = (grid.reshape(-1) for grid in np.meshgrid(numbers, [0.0, 1.0, 2.0, 3.0]))
     inputs = {"dy": np.ones(x.size), "x": x, "exponent": e}
     inputs = {name: array.astype(np.float32) for name, array in inputs.items()}
     reply = session_for("oneflow").run("pow", "backward", inputs)
@@ -22,5 +22,5 @@ def test_oneflow_s_slopes_of_pow_are_named(session_for: Callable[[str], Session]
         ("dexponent", "negative_base_ignored"),
     ):
         outputs = {output: reply.outputs[output]}
-        found = explain("pow", inputs, outputs, direction="backward")
-        assert (found.verdict, found.cause) == ("special_value_mismatch", cause)
+        explanation = explain("pow", inputs, outputs, direction="backward")
+        assert (explanation.verdict, explanation.cause) == ("special_value_mismatch", cause)

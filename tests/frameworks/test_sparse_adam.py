@@ -38,16 +38,16 @@ def test_torch_s_sparse_adam_is_lazy_and_does_not_rescale_eps(tmp_path: Path) ->
     size = np.float32(1e-7)
     before = {"param": param, "grad": size * grad, "m": size * m, "v": np.square(size * v)}
     before["grad"][[0, 3, 4, 9]] = 0
-    given, got = tmp_path / "before.npz", tmp_path / "after.npz"
-    np.savez(given, **before)
-    subprocess.run([python, "-c", SCRIPT, str(given), str(got)], check=True, timeout=120)
-    with np.load(got, allow_pickle=False) as held:
-        after = dict(held)
-    found = explain("adam", before, after, {"lr": 1e-3, "step": 7})
-    assert (found.verdict, found.cause, found.confidence) == (
+    start, got = tmp_path / "before.npz", tmp_path / "after.npz"
+    np.savez(start, **before)
+    subprocess.run([python, "-c", SCRIPT, str(start), str(got)], check=True, timeout=120)
+    with np.load(got, allow_pickle=False) as archive:
+        after = dict(archive)
+    explanation = explain("adam", before, after, {"lr": 1e-3, "step": 7})
+    assert (explanation.verdict, explanation.cause, explanation.confidence) == (
         "exceeds_bound",
         "lazy_rows",
         "proven",
     )
-    (best, *_) = [one for one in found.candidates if one.output == "param"]
+    (best, *_) = [candidate for candidate in explanation.candidates if candidate.output == "param"]
     assert dict(best.details) == {"with": "eps_hat"}

@@ -29,12 +29,12 @@ CASES = ["sin/subnormals*", "sin/specials*"]
 
 def sshd_here() -> str:
     """The path of sshd; skips with the reason where it cannot be run."""
-    found = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin")
-    if found is None or shutil.which("ssh-keygen") is None:
+    path = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin")
+    if path is None or shutil.which("ssh-keygen") is None:
         pytest.skip("sshd is not installed (Debian: apt install openssh-server)")
     if os.getuid() == 0 and "sshd" not in {user.pw_name for user in pwd.getpwall()}:
         pytest.skip("root's sshd needs a user named sshd (Debian: apt install openssh-server)")
-    return found
+    return path
 
 
 def free_port() -> int:
@@ -101,11 +101,11 @@ def below(pid: int) -> list[tuple[int, str]]:
         ["ps", "-e", "-ww", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True
     )
     rows = [line.split(None, 2) for line in listed.stdout.splitlines()]
-    found: list[tuple[int, str]] = []
+    processes: list[tuple[int, str]] = []
     for own, parent, args in (row for row in rows if len(row) == 3):
         if int(parent) == pid:
-            found = [*below(int(own)), (int(own), args), *found]
-    return found
+            processes = [*below(int(own)), (int(own), args), *processes]
+    return processes
 
 
 def interpreter(machine: int) -> int:
@@ -118,9 +118,14 @@ def test_it_answers_with_the_bits_of_this_machine(machine: int) -> None:
         assert interpreter(machine) != here.pid
         large = np.linspace(0, 1, 300_000, dtype=np.float32)
         for x in (X, large):
-            answers = [one.run("sin", "forward", {"x": x}).outputs["y"] for one in (there, here)]
+            answers = [
+                session.run("sin", "forward", {"x": x}).outputs["y"] for session in (there, here)
+            ]
             assert answers[0].tobytes() == answers[1].tobytes()
-        swept = [one.sweep("sin", "float32", 0x3F800000, 5000).outputs[""] for one in (there, here)]
+        swept = [
+            session.sweep("sin", "float32", 0x3F800000, 5000).outputs[""]
+            for session in (there, here)
+        ]
         assert swept[0].tobytes() == swept[1].tobytes()
 
 
@@ -169,16 +174,16 @@ def test_a_stopped_run_there_resumes(named: None, tmp_path: Path) -> None:
     assert len(kept) >= 4
 
 
-def test_a_sweep_there_counts_what_one_here_counts(named: None, tmp_path: Path) -> None:
+def test_a_remote_sweep_counts_what_a_local_one_counts(named: None, tmp_path: Path) -> None:
     counts = []
     for folder in ("there", "here"):
         if folder == "here":
             home.write_named({})
         plan = sweeps.plan(["sin"], ["numpy"], ["float16"], range="0x3c00:0x4000")
         (record,) = [
-            one
-            for one in sweeps.sweep(plan, tmp_path / folder, crew=sweeps.Processes(1))
-            if one["kind"] == "sweep"
+            entry
+            for entry in sweeps.sweep(plan, tmp_path / folder, crew=sweeps.Processes(1))
+            if entry["kind"] == "sweep"
         ]
         assert record["status"] == "ok", record["reason"]
         counts.append((record["counts"], record["ulp"]))

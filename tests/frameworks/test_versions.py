@@ -62,13 +62,13 @@ def tiny(fake_home: Path) -> Framework:
     catalog.unregister("tiny")
 
 
-def make_environment(name: str, version: str, told: str) -> Path:
+def make_environment(name: str, version: str, reported: str) -> Path:
     """A folder that counts as a complete managed environment."""
     folder = home.home() / "environments" / f"{name}-{version}"
     python = creation.python_of(folder)
     python.parent.mkdir(parents=True)
     python.symlink_to(sys.executable)
-    (folder / creation.MARKER).write_text(json.dumps({"version": told, "python": "3.11.7"}))
+    (folder / creation.MARKER).write_text(json.dumps({"version": reported, "python": "3.11.7"}))
     return folder
 
 
@@ -119,8 +119,8 @@ def test_metadata_without_the_label_leaves_the_answer_to_the_session(
             environments.find("labelled==2.14.0+cu126")
         # One that is known to fit comes before one that may.
         folder = make_environment("labelled", "2.13.0", "2.13.0+cu126")
-        found = environments.find("labelled==2.13.0+cu126")
-        assert found.python == str(creation.python_of(folder))
+        interpreter = environments.find("labelled==2.13.0+cu126")
+        assert interpreter.python == str(creation.python_of(folder))
     finally:
         catalog.unregister("labelled")
 
@@ -129,8 +129,8 @@ def test_a_named_interpreter_is_found_by_the_version_that_it_reported(
     tiny: Framework, fake_home: Path
 ) -> None:
     home.write_named({"tiny": home.Named("/my/python", "2.14.0+rocm6.4")})
-    for asked in ("tiny", "tiny==2.14.0", "tiny==2.14.0+rocm6.4"):
-        assert environments.find(asked).python == "/my/python"
+    for name in ("tiny", "tiny==2.14.0", "tiny==2.14.0+rocm6.4"):
+        assert environments.find(name).python == "/my/python"
     # It may have been upgraded since: its session compares what it tells then.
     assert environments.find("tiny==2.15.0").python == "/my/python"
     folder = make_environment("tiny", "2.13.0", "2.13.0+cpu")

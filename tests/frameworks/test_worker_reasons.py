@@ -16,7 +16,7 @@ REFUSED = (
 
 
 @pytest.mark.parametrize("said", REFUSED)
-def test_a_kernel_that_takes_other_dtypes_is_a_reason(said: str) -> None:
+def test_a_kernel_that_takes_other_dtypes_is_unsupported_with_a_reason(said: str) -> None:
     fault = worker.classify(TypeError(said), "adam forward on cpu")
     assert fault.status == "unsupported"
     assert fault.reason.startswith("adam forward on cpu is not supported (TypeError: ")
@@ -30,5 +30,5 @@ def test_a_kernel_that_takes_other_dtypes_is_a_reason(said: str) -> None:
         "x must be one of shape (2, 3), but got (3, 2)",
     ],
 )
-def test_what_is_wrong_with_a_value_is_an_error(said: str) -> None:
+def test_a_wrong_value_is_an_error(said: str) -> None:
     assert worker.classify(TypeError(said), "conv2d forward on cpu").status == "error"

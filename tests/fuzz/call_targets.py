@@ -106,9 +106,9 @@ class InProcess(Executor):
 
 def rooms() -> Iterator[types.ModuleType]:
     """The packages that say what is public in them."""
-    for found in pkgutil.walk_packages(refkernels.__path__, "refkernels."):
-        if found.ispkg and ".remote" not in found.name:
-            module = importlib.import_module(found.name)
+    for module_info in pkgutil.walk_packages(refkernels.__path__, "refkernels."):
+        if module_info.ispkg and ".remote" not in module_info.name:
+            module = importlib.import_module(module_info.name)
             if hasattr(module, "__all__"):
                 yield module
 
@@ -120,13 +120,13 @@ def public() -> dict[str, Any]:
         short = room.__name__.removeprefix("refkernels.")
         names.update({f"{short}.{name}": getattr(room, name) for name in room.__all__})
     beside = {name: getattr(refkernels, name) for name in refkernels.__all__}
-    names.update({name: one for name, one in beside.items() if one not in names.values()})
-    return {name: found for name, found in names.items() if _is_called(found)}
+    names.update({name: value for name, value in beside.items() if value not in names.values()})
+    return {name: member for name, member in names.items() if _is_called(member)}
 
 
-def _is_called(found: Any) -> bool:
-    failure = inspect.isclass(found) and issubclass(found, BaseException)
-    return (inspect.isroutine(found) or inspect.isclass(found)) and not failure
+def _is_called(member: Any) -> bool:
+    failure = inspect.isclass(member) and issubclass(member, BaseException)
+    return (inspect.isroutine(member) or inspect.isclass(member)) and not failure
 
 
 def left_out(name: str) -> bool:
@@ -145,18 +145,18 @@ def _explanations() -> tuple[Explanation, ...]:
     x = np.linspace(-3, 3, 6, dtype=np.float32).reshape(2, 3)
     several = {"a": {"y": np.sin(x)}, "b": {"y": 2 * np.sin(x)}}
     outputs = ({"y": np.sin(x)}, {"y": np.cos(x)}, several)
-    return tuple(refkernels.explain("sin", {"x": x}, one) for one in outputs)
+    return tuple(refkernels.explain("sin", {"x": x}, answer) for answer in outputs)
 
 
 def _explanation(rng: Generator) -> Explanation:
-    found = _explanations()
-    return found[rng.integers(len(found))]
+    explanations = _explanations()
+    return explanations[rng.integers(len(explanations))]
 
 
 def _probe(rng: Generator) -> Probe:
     x = floats(rng, (2, 3))
-    said = {"right": x, "other": x + np.ones_like(x)}
-    return Probe("sin", "forward", {}, {"x": x}, "y", said)
+    answers = {"right": x, "other": x + np.ones_like(x)}
+    return Probe("sin", "forward", {}, {"x": x}, "y", answers)
 
 
 def _difference(rng: Generator) -> Difference:
@@ -212,7 +212,7 @@ INSTANCES: dict[type, Callable[[Generator], Any]] = {
 
 def targets() -> Iterator[tuple[str, Callable[..., Any]]]:
     yield from BESIDE.items()
-    yield from ((name, found) for name, found in public().items() if not left_out(name))
+    yield from ((name, function) for name, function in public().items() if not left_out(name))
     for kind in INSTANCES:
         for name, member in _members(kind).items():
             yield f"{kind.__name__}.{name}", member
@@ -220,14 +220,16 @@ def targets() -> Iterator[tuple[str, Callable[..., Any]]]:
 
 def _members(kind: type) -> dict[str, Callable[..., Any]]:
     """Methods, properties and operators that are written in this package, each once."""
-    found: dict[str, Callable[..., Any]] = {}
+    methods: dict[str, Callable[..., Any]] = {}
     for home in reversed(kind.__mro__):
         for name, member in vars(home).items():
             function = getattr(member, "fget", getattr(member, "__func__", member))
             hidden = name in _PYTHONS or (name.startswith("_") and not name.endswith("_"))
             if inspect.isfunction(function) and not hidden and _is_ours(function):
-                found[name] = function
-    return {name: one for one, name in {one: name for name, one in found.items()}.items()}
+                methods[name] = function
+    return {
+        name: method for method, name in {method: name for name, method in methods.items()}.items()
+    }
 
 
 def _is_ours(function: Any) -> bool:
@@ -245,9 +247,9 @@ class Asked:
         self.dtype = DTYPES[rng.integers(len(DTYPES))]
 
     def _array(self, name: str) -> np.ndarray:
-        found = floats(self.rng, SHAPES.get(self.op.name, {}).get(name, (2, 3)))
+        array = floats(self.rng, SHAPES.get(self.op.name, {}).get(name, (2, 3)))
         with np.errstate(all="ignore"):
-            return found if self.rng.random() < 0.2 else found.astype(self.dtype)
+            return array if self.rng.random() < 0.2 else array.astype(self.dtype)
 
     @functools.cached_property
     def inputs(self) -> dict[str, np.ndarray]:
@@ -260,8 +262,8 @@ class Asked:
         answers = self.op.plain(*question, formats.get(self.dtype))
         with np.errstate(all="ignore"):
             return {
-                name: one if self.rng.random() < 0.5 else one * one.dtype.type(1.01)
-                for name, one in answers.items()
+                name: array if self.rng.random() < 0.5 else array * array.dtype.type(1.01)
+                for name, array in answers.items()
             }
 
     @functools.cached_property
@@ -337,7 +339,7 @@ def _several(asked: Asked) -> tuple[Any, ...]:
     return outputs, tuple(outputs.values()), first, {"a": outputs, "b": {asked.output: first}}
 
 
-def _one(asked: Asked) -> tuple[Any, ...]:
+def _one_kernel(asked: Asked) -> tuple[Any, ...]:
     return _several(asked)[:3]
 
 
@@ -386,7 +388,7 @@ SPECIAL: dict[str, Makers] = {
         "name": lambda asked: ("sine-at-pi",),
         "case": lambda asked: (_case(asked.rng),),
         "spec": lambda asked: ("numpy", "torch==2.6.0", catalog.get("numpy")),
-        "progress": lambda asked: (lambda told: None,),
+        "progress": lambda asked: (lambda message: None,),
         "timeout": lambda asked: (1.0, 5),
         "resume": lambda asked: (False, True),
         "directory": lambda asked: (Path("out"), "out2"),
@@ -408,7 +410,7 @@ SPECIAL: dict[str, Makers] = {
     },
     "testing": {
         "op": lambda asked: (asked.op.name, asked.op),
-        "outputs": _one,
+        "outputs": _one_kernel,
         "got": lambda asked: (asked.outputs[asked.output], floats(asked.rng, (2, 3))),
         "reference": lambda asked: (asked.reference[asked.output], floats(asked.rng, (2, 3))),
         "bound": lambda asked: (asked.bound[asked.output], np.ones((2, 3)), 1.0),
@@ -418,7 +420,7 @@ SPECIAL: dict[str, Makers] = {
         "max_over_baseline": lambda asked: ((asked.outputs, 2.0), (asked.outputs, 1e9)),
         "dtype": lambda asked: (None, *NAMES, *DTYPES),
     },
-    "probe": {"outputs": _one},
+    "probe": {"outputs": _one_kernel},
     "casefile": {
         "op": lambda asked: (asked.op.name,),
         "outputs": lambda asked: ({"a": asked.outputs},),

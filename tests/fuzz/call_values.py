@@ -47,21 +47,21 @@ def floats(rng: Generator, shape: tuple[int, ...]) -> np.ndarray:
         where = rng.random(shape) < 0.3
         values = np.where(where, rng.choice(SPECIAL, shape), values)
     with np.errstate(all="ignore"):
-        found = np.asarray(values).astype(DTYPES[rng.integers(len(DTYPES))])
+        array = np.asarray(values).astype(DTYPES[rng.integers(len(DTYPES))])
     layout = rng.integers(8)
     if layout == 0:
-        found = np.asfortranarray(found)
-    elif layout == 1 and found.ndim:
-        found = found[::-1].copy()[::-1]
-    elif layout == 2 and found.ndim:
-        found = np.repeat(found, 2, axis=-1)[..., ::2]
-    elif layout == 3 and found.dtype != ml_dtypes.bfloat16:
-        found = found.astype(found.dtype.newbyteorder())
+        array = np.asfortranarray(array)
+    elif layout == 1 and array.ndim:
+        array = array[::-1].copy()[::-1]
+    elif layout == 2 and array.ndim:
+        array = np.repeat(array, 2, axis=-1)[..., ::2]
+    elif layout == 3 and array.dtype != ml_dtypes.bfloat16:
+        array = array.astype(array.dtype.newbyteorder())
     elif layout == 4:
-        found.flags.writeable = False
-    elif layout == 5 and found.size:
-        found = np.broadcast_to(found.reshape(-1)[0], found.shape)
-    return found
+        array.flags.writeable = False
+    elif layout == 5 and array.size:
+        array = np.broadcast_to(array.reshape(-1)[0], array.shape)
+    return array
 
 
 def any_shape(rng: Generator) -> tuple[int, ...]:
@@ -70,9 +70,9 @@ def any_shape(rng: Generator) -> tuple[int, ...]:
 
 def endless() -> list[Any]:
     """A list that holds itself."""
-    found: list[Any] = []
-    found.append(found)
-    return found
+    nested: list[Any] = []
+    nested.append(nested)
+    return nested
 
 
 def memmap() -> np.ndarray:
@@ -81,10 +81,10 @@ def memmap() -> np.ndarray:
 
 
 def deep(levels: int) -> Any:
-    found: Any = 1.0
+    nested: Any = 1.0
     for _ in range(levels):
-        found = [found]
-    return found
+        nested = [nested]
+    return nested
 
 
 ODD: tuple[Callable[[], Any], ...] = (

@@ -27,18 +27,18 @@ def strange(random: np.random.Generator) -> Any:
 def mutated(value: Any, random: np.random.Generator) -> Any:
     """A copy of a JSON value with one place altered: replaced, left out, moved or renamed."""
     value = _copy(value)
-    found = _place(value, random)
-    if found is None:
+    place = _place(value, random)
+    if place is None:
         return strange(random)
-    holder, key = found
+    holder, key = place
     what = random.random()
     if what < 0.2:
         del holder[key]
     elif what < 0.3 and isinstance(holder, dict):
         holder[str(random.choice(["", "\0", "\ud800", "x.y", "inputs", "数"]))] = holder.pop(key)
     elif what < 0.45:
-        other = _place(value, random)
-        holder[key] = _copy(other[0][other[1]]) if other else None
+        source = _place(value, random)
+        holder[key] = _copy(source[0][source[1]]) if source else None
     elif what < 0.6 and isinstance(holder[key], int | float):
         factor = float(random.choice([-1.0, 0.0, 1e-300, 1e10, 0.5]))
         holder[key] = factor * min(max(holder[key], -(2**1000)), 2**1000)

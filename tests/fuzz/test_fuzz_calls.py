@@ -46,8 +46,8 @@ def contents(value: Any) -> bytes:
 def raises(file: str) -> tuple[range, ...]:
     """The lines of the raise statements of a source."""
     tree = ast.parse(Path(file).read_text(encoding="utf-8"))
-    found = (node for node in ast.walk(tree) if isinstance(node, ast.Raise))
-    return tuple(range(node.lineno, (node.end_lineno or node.lineno) + 1) for node in found)
+    statements = (node for node in ast.walk(tree) if isinstance(node, ast.Raise))
+    return tuple(range(node.lineno, (node.end_lineno or node.lineno) + 1) for node in statements)
 
 
 def is_ours(failure: BaseException) -> bool:
@@ -61,7 +61,7 @@ def is_ours(failure: BaseException) -> bool:
 
 def fault_of(target: str, failure: Exception) -> str | None:
     """What is wrong with an exception, None where nothing is."""
-    kind, said = type(failure), str(failure)
+    kind, message = type(failure), str(failure)
     ours = kind.__module__.startswith("refkernels.") or issubclass(kind, OTHERS)
     doc = TARGETS[target].__doc__ or ""
     named = any(base.__name__ in doc for base in kind.__mro__[:-3])
@@ -71,15 +71,15 @@ def fault_of(target: str, failure: Exception) -> str | None:
         return None  # in the system's own words
     elif not is_ours(failure):
         wrong = "not a sentence of ours"
-    elif not said.strip() or (kind is not AssertionError and not is_sentence(said)):
+    elif not message.strip() or (kind is not AssertionError and not is_sentence(message)):
         wrong = "not one sentence"
     else:
         return None
     return f"{wrong}:\n{''.join(traceback.format_exception(failure, limit=-4))}"
 
 
-def is_sentence(said: str) -> bool:
-    return said.isprintable() and len(said) <= LETTERS
+def is_sentence(message: str) -> bool:
+    return message.isprintable() and len(message) <= LETTERS
 
 
 def outcome(target: str, first: list[Any], named: dict[str, Any]) -> tuple[bool, str | None]:
@@ -93,8 +93,8 @@ def outcome(target: str, first: list[Any], named: dict[str, Any]) -> tuple[bool,
 
 def once(target: str, first: list[Any], named: dict[str, Any]) -> tuple[bool, str | None]:
     """Calls the target."""
-    given = [*first, *named.values()]
-    before, state = [contents(value) for value in given], np.geterr()
+    values = [*first, *named.values()]
+    before, state = [contents(value) for value in values], np.geterr()
     most = peak()
     answered, fault = False, None
     with warnings.catch_warnings(), limited():
@@ -105,7 +105,7 @@ def once(target: str, first: list[Any], named: dict[str, Any]) -> tuple[bool, st
             answered = True
         except Exception as failure:
             fault = fault_of(target, failure)
-    if [contents(value) for value in given] != before:
+    if [contents(value) for value in values] != before:
         fault = fault or "an input was changed"
     if np.geterr() != state or not mode.is_default():
         fault = fault or "NumPy's error state or the floating-point mode was changed"
@@ -123,7 +123,7 @@ def limited() -> Iterator[None]:
     """Ends what takes more than `SECONDS` of the processor, however busy the machine is."""
 
     def end(number: int, frame: Any) -> None:
-        if any("/numba/" in one.f_code.co_filename for one, _ in traceback.walk_stack(frame)):
+        if any("/numba/" in caller.f_code.co_filename for caller, _ in traceback.walk_stack(frame)):
             signal.setitimer(signal.ITIMER_PROF, SECONDS)  # a kernel is being compiled
         else:
             raise TooLong
@@ -142,7 +142,7 @@ def peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def told(value: Any) -> str:
+def shown(value: Any) -> str:
     try:
         return repr(value)[:200]
     except Exception:
@@ -189,7 +189,7 @@ def test_only_type_errors_and_value_errors_come_out_of_calls(hunt: Any) -> None:
         target = names[rng.integers(len(names))]
         first, named = arguments(rng, target)
         answered, fault = outcome(target, first, named)
-        call = ", ".join([*map(told, first), *(f"{key}={told(named[key])}" for key in named)])
+        call = ", ".join([*map(shown, first), *(f"{key}={shown(named[key])}" for key in named)])
         assert fault is None, f"{target}({call})\n{fault}\n{hunt.replay(number)}"
         answers[target] += answered
     print(f"{hunt.run} calls of {len(names)} functions, {answers.total()} answered; {hunt.seed=}")

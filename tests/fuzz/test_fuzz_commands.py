@@ -106,8 +106,8 @@ def options_of(name: str) -> tuple[str, ...]:
     return (*[option for option in names if option.startswith("--")], "--help", "--no-such-option")
 
 
-def _pick(some: tuple[str, ...], random: np.random.Generator) -> str:
-    return some[int(random.integers(len(some)))]
+def _pick(choices: tuple[str, ...], random: np.random.Generator) -> str:
+    return choices[int(random.integers(len(choices)))]
 
 
 def ended(words: list[str], monkeypatch: pytest.MonkeyPatch) -> tuple[int, str, str]:
@@ -134,20 +134,20 @@ def test_every_command_line_ends_with_a_status_and_no_traceback(
     hunt: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hunt.seconds *= 0.4
-    seen = set()
+    statuses = set()
     for number, random in hunt.cases():
         words = command_line(random)
-        told = f"refkernels {shlex.join(words)!r}; {hunt.replay(number)}"
+        message = f"refkernels {shlex.join(words)!r}; {hunt.replay(number)}"
         try:
             status, _, err = ended(words, monkeypatch)
         except Exception as error:
-            raise AssertionError(told) from error
-        seen.add(status)
-        assert status in STATUSES, told
-        assert "Traceback" not in err, told
-        assert status != 2 or err.strip(), told
+            raise AssertionError(message) from error
+        statuses.add(status)
+        assert status in STATUSES, message
+        assert "Traceback" not in err, message
+        assert status != 2 or err.strip(), message
     assert hunt.run > 0
-    assert {0, 2} <= seen or hunt.run < 20
+    assert {0, 2} <= statuses or hunt.run < 20
 
 
 def test_edited_records_end_the_report_in_a_sentence(

@@ -52,10 +52,10 @@ CHUNK = {"status": "ok", "reason": None, "version": "2.4", "tally": TALLY}
 
 
 def sentence(error: Exception) -> str:
-    said = str(error)
-    assert said
-    assert "\n" not in said
-    return said
+    message = str(error)
+    assert message
+    assert "\n" not in message
+    return message
 
 
 def opened(path: Path) -> bool:
@@ -65,18 +65,18 @@ def opened(path: Path) -> bool:
     except CaseFileError as error:
         return path.name not in sentence(error)
     try:
-        found = case.explain()
+        explanation = case.explain()
     except (ValueError, TypeError) as error:
         sentence(error)
         return False
     for lang in ("en", "zh"):
-        text = found.to_markdown(lang)
+        text = explanation.to_markdown(lang)
         assert text.encode()
         assert not set(text) & {"\0", "\x1b", "\u202e"}
         assert "](http" not in text
         for script in re.findall(r"^```python\n(.*?)^```", text, re.S | re.M):
             ast.parse(script)
-    json.dumps(found.to_dict(), allow_nan=False).encode()
+    json.dumps(explanation.to_dict(), allow_nan=False).encode()
     return True
 
 
@@ -96,9 +96,9 @@ def altered(members: dict[str, bytes], random: np.random.Generator) -> bytes:
         meta = json.loads(np.load(io.BytesIO(members["meta.npy"])).tobytes())
         for _ in range(int(random.integers(1, 3))):
             meta = mutations.mutated(meta, random)
-        told = io.BytesIO()
-        np.save(told, np.frombuffer(mutations.line(meta).encode(), np.uint8))
-        members["meta.npy"] = told.getvalue()
+        buffer = io.BytesIO()
+        np.save(buffer, np.frombuffer(mutations.line(meta).encode(), np.uint8))
+        members["meta.npy"] = buffer.getvalue()
     elif what < 0.9:
         name = str(random.choice(list(members)))
         members[name] = mutations.damaged(members[name], random)
@@ -134,14 +134,14 @@ def test_array_files_are_read_or_refused_in_a_sentence(
     path = tmp_path / f"x.{kind}"
     for number, random in hunt.cases():
         path.write_bytes(mutations.damaged(content.getvalue(), random))
-        said = path.name
+        message = path.name
         try:
             load_npy(path) if kind == "npy" else load_npz(path)
         except ArrayFileError as error:
-            said = sentence(error)
+            message = sentence(error)
         except Exception as error:
             raise AssertionError(hunt.replay(number)) from error
-        assert path.name in said, hunt.replay(number)
+        assert path.name in message, hunt.replay(number)
     assert hunt.run > 0
 
 
@@ -150,11 +150,11 @@ def journals(folder: Path, kind: str) -> tuple[Path, list[Any], Any]:
     if kind == "run":
         lines = [{"unit": key, "records": [RECORD]} for key in ("environments", "a", "b")]
         return folder / "journal.jsonl", lines, lambda: MeasurementJournal(folder, QUESTION, True)
-    asked = _question(plan(["sin"], ["numpy"], ["float16"]))
+    question = _question(plan(["sin"], ["numpy"], ["float16"]))
     lines = [{"chunk": "sin numpy cpu float16 0x0-0xff", "result": CHUNK}]
-    told = {"status": "ok", "reason": None, "version": "2.4", "environment": TOLD}
-    lines.append({"chunk": "sin numpy cpu float16 environment", "result": told})
-    return folder / "sweep-journal.jsonl", lines, lambda: SweepJournal(folder, asked, True)
+    answer = {"status": "ok", "reason": None, "version": "2.4", "environment": TOLD}
+    lines.append({"chunk": "sin numpy cpu float16 environment", "result": answer})
+    return folder / "sweep-journal.jsonl", lines, lambda: SweepJournal(folder, question, True)
 
 
 @pytest.mark.parametrize("kind", ["run", "sweep"])
@@ -167,21 +167,21 @@ def test_edited_journals_are_resumed_or_their_line_is_named(
     if first is None:
         SweepJournal(tmp_path, _question(plan(["sin"], ["numpy"], ["float16"])), False)
     manifest = next(tmp_path.glob("*.json"))
-    asked = manifest.read_bytes()
+    intact = manifest.read_bytes()
     path.write_text("".join(mutations.line(line) + "\n" for line in lines))
     assert len(again().done) == len(lines)
     for number, random in hunt.cases():
         changed = [mutations.mutated(line, random) for line in lines]
         content = "".join(mutations.line(line) + "\n" for line in changed).encode()
         path.write_bytes(mutations.damaged(content, random) if random.random() < 0.3 else content)
-        manifest.write_bytes(mutations.damaged(asked, random) if random.random() < 0.1 else asked)
-        said = tmp_path.name
+        manifest.write_bytes(mutations.damaged(intact, random) if random.random() < 0.1 else intact)
+        message = tmp_path.name
         try:
             done = again().done
             assert all(isinstance(key, str) for key in done)
         except JournalError as error:
-            said = sentence(error)
+            message = sentence(error)
         except Exception as error:
             raise AssertionError(hunt.replay(number)) from error
-        assert tmp_path.name in said, hunt.replay(number)
+        assert tmp_path.name in message, hunt.replay(number)
     assert hunt.run > 0

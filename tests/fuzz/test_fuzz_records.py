@@ -28,8 +28,8 @@ def measured() -> list[dict[str, Any]]:
     for op in OPS:
         for framework in ("torch", "paddle"):
             for regime, parameters in synthetic.cases(op)[:4]:
-                one = (op, "forward", "y", framework, "float32", regime, parameters)
-                records.append(synthetic.measurement(*one))
+                place = (op, "forward", "y", framework, "float32", regime, parameters)
+                records.append(synthetic.measurement(*place))
                 records[-1]["ulp"]["histogram"] = [[0.0, 4000], [0.5, 96]]
     case = "linear/seed[bias=zero,seed=7]"
     pair = ("linear", "forward", "y", "float32", case, "paddle", "torch", 0.5, 1e-6, 3)
@@ -113,13 +113,15 @@ def test_edited_records_are_shown_or_refused_in_a_sentence(
         try:
             with monkeypatch.context() as patch:
                 drawn(number, patch)
-                said = refusal(tmp_path, name)
+                message = refusal(tmp_path, name)
         except Exception as error:
             raise AssertionError(
                 f"{type(error).__name__}: {error}; {hunt.replay(number)}"
             ) from error
-        shown += said is None
-        assert said is None or (", line " in said and "\n" not in said), hunt.replay(number)
+        shown += message is None
+        assert message is None or (", line " in message and "\n" not in message), hunt.replay(
+            number
+        )
     assert hunt.run > 0
     assert shown > 0 or hunt.run < 20
 
@@ -136,14 +138,14 @@ def test_damaged_records_are_read_or_refused_in_a_sentence(
     content = "".join(json.dumps(record) + "\n" for record in records).encode()
     for number, random in hunt.cases():
         (tmp_path / name).write_bytes(mutations.damaged(content, random))
-        said = ""
+        message = ""
         try:
             reporting.read_records(tmp_path / name)
         except reporting.RecordsError as error:
-            said = str(error)
+            message = str(error)
         except Exception as error:
             raise AssertionError(
                 f"{type(error).__name__}: {error}; {hunt.replay(number)}"
             ) from error
-        assert "\n" not in said, hunt.replay(number)
+        assert "\n" not in message, hunt.replay(number)
     assert hunt.run > 0

@@ -45,8 +45,8 @@ def answer(entry: Entry, kernel: str) -> np.ndarray:
 
 
 def gap(entry: Entry) -> np.ndarray:
-    one, other = (answer(entry, kernel).astype(np.float64) for kernel in entry.outputs)
-    return np.abs(one - other)
+    first, second = (answer(entry, kernel).astype(np.float64) for kernel in entry.outputs)
+    return np.abs(first - second)
 
 
 def refkernels_says(*arguments: str) -> Any:
@@ -66,16 +66,19 @@ def test_the_seeds_and_the_threads_are_there() -> None:
 @each
 def test_the_tool_says_what_the_entry_expects(name: str) -> None:
     entry = gallery.load(name)
-    found = entry.explain()
-    said: dict[str, Any] = {
-        kernel: {"verdict": one.verdict, "cause": one.cause}
-        for kernel, one in found.kernels.items()
+    explanation = entry.explain()
+    findings: dict[str, Any] = {
+        kernel: {"verdict": explained_kernel.verdict, "cause": explained_kernel.cause}
+        for kernel, explained_kernel in explanation.kernels.items()
     }
-    said |= {f"{a} | {b}": {"cause": one.cause} for (a, b), one in found.differences.items()}
-    assert said == entry.expected
+    findings |= {
+        f"{a} | {b}": {"cause": difference.cause}
+        for (a, b), difference in explanation.differences.items()
+    }
+    assert findings == entry.expected
 
 
-def test_threads_without_numbers_are_as_they_are_rebuilt() -> None:
+def test_entries_of_threads_without_numbers_equal_their_rebuilt_ones() -> None:
     """Fifteen and more, false alarms among them."""
     tool = Path(__file__).parent.parent.parent / "tools" / "rebuild_threads.py"
     spec = importlib.util.spec_from_file_location(tool.stem, tool)
@@ -86,12 +89,14 @@ def test_threads_without_numbers_are_as_they_are_rebuilt() -> None:
     assert len(rebuilt.THREADS) >= 15
     right = 0
     for thread in rebuilt.THREADS:
-        said, told = parse(thread.name, *thread.entry()), gallery.load(thread.name)
-        assert said.to_dict() == told.to_dict(), thread.name
-        assert same(said.inputs, told.inputs), thread.name
-        assert all(same(said.outputs[k], told.outputs[k]) for k in told.outputs), thread.name
-        assert set(told.zh) >= {"title", "reported", "thread"}, thread.name
-        causes = {one.get("cause") for one in told.expected.values()}
+        rebuilt_entry, stored = parse(thread.name, *thread.entry()), gallery.load(thread.name)
+        assert rebuilt_entry.to_dict() == stored.to_dict(), thread.name
+        assert same(rebuilt_entry.inputs, stored.inputs), thread.name
+        assert all(same(rebuilt_entry.outputs[k], stored.outputs[k]) for k in stored.outputs), (
+            thread.name
+        )
+        assert set(stored.zh) >= {"title", "reported", "thread"}, thread.name
+        causes = {expected.get("cause") for expected in stored.expected.values()}
         right += causes <= {None, "summation_order"}
     assert right >= 2
 
@@ -99,14 +104,16 @@ def test_threads_without_numbers_are_as_they_are_rebuilt() -> None:
 @each
 def test_large_arrays_stand_in_the_npz_and_nothing_else_does(name: str) -> None:
     folder = Path(gallery.__file__).parent / "entries"
-    told = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
-    kernels = told["outputs"].items()
-    by_place = {f"output.{kernel}.{key}": one for kernel, by in kernels for key, one in by.items()}
-    if "case" not in told["inputs"]:
-        by_place |= {f"input.{key}": one for key, one in told["inputs"].items()}
-    spelled = [one["values"] for one in by_place.values() if "values" in one]
+    record = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+    kernels = record["outputs"].items()
+    by_place = {
+        f"output.{kernel}.{key}": array for kernel, by in kernels for key, array in by.items()
+    }
+    if "case" not in record["inputs"]:
+        by_place |= {f"input.{key}": array for key, array in record["inputs"].items()}
+    spelled = [array["values"] for array in by_place.values() if "values" in array]
     assert all(np.array(values, dtype=object).size <= 24 for values in spelled)
-    referred = {place for place, one in by_place.items() if one == "npz"}
+    referred = {place for place, array in by_place.items() if array == "npz"}
     stored = load_npz(folder / f"{name}.npz") if referred else {}
     assert stored.keys() == referred
     assert (folder / f"{name}.npz").exists() == bool(referred)
@@ -170,7 +177,7 @@ def test_the_batched_product_s_answers_are_one_order_without_and_with_fma() -> N
     a, b = entry.inputs["a"], entry.inputs["b"]
     for kernel, fma in (("torch", False), ("tensorflow", True)):
         order = known.sequential(5, fma=fma)
-        again = [replay(order, one, other) for one, other in zip(a, b, strict=True)]
+        again = [replay(order, left, right) for left, right in zip(a, b, strict=True)]
         assert np.array_equal(np.stack(again), answer(entry, kernel)), kernel
 
 
@@ -204,54 +211,54 @@ def test_the_large_mean_s_row_has_the_thread_s_right_answer() -> None:
 
 def test_clipped_gradients_are_shown_with_their_norms() -> None:
     entry = gallery.load("clip-grad-groups")
-    found = entry.explain()
+    explanation = entry.explain()
     dy, x = entry.inputs["dy"].astype(np.float64), entry.inputs["x"].astype(np.float64)
     norms = np.linalg.norm(dy.T @ x), np.linalg.norm(dy)
     together = "1 / the norm of dweight and dbias together", 1 / np.hypot(*norms)
     own = [(f"1 / the norm of {name}", 1 / norm) for name, norm in zip(NAMES, norms, strict=True)]
     for kernel, factors in zip(entry.outputs, ([together, together], own), strict=True):
-        for output, (named, factor) in zip(NAMES, factors, strict=True):
-            (one,) = [
-                each
-                for each in found.kernels[kernel].candidates
-                if (each.output, each.cause) == (output, "scale_factor")
+        for output, (name, factor) in zip(NAMES, factors, strict=True):
+            (candidate,) = [
+                candidate
+                for candidate in explanation.kernels[kernel].candidates
+                if (candidate.output, candidate.cause) == (output, "scale_factor")
             ]
-            assert one.details["named"] == named
-            assert float(one.details["factor"]) == pytest.approx(factor, rel=2e-7)
+            assert candidate.details["named"] == name
+            assert float(candidate.details["factor"]) == pytest.approx(factor, rel=2e-7)
     assert [f"{1 / factor:.5g}" for _, factor in (together, *own)] == ["1328.5", "1326.7", "69.443"]
     assert f"{own[1][1] / together[1]:.0f}" == "19"
-    ((_, apart),) = found.differences.items()
+    ((_, apart),) = explanation.differences.items()
     assert apart.details["factor"].startswith("0.00075272")
 
 
 def test_the_consequences_are_the_thread_s() -> None:
     ascend = gallery.load("cosine-at-pi").explain().kernels["Ascend"]
     assert ascend.evidence["outputs"]["y"]["ulp"]["max"] == pytest.approx(68)
-    found = consequences.cosine_decay()
-    last = {name: one["last"] for name, one in found["schedules"].items()}
+    record = consequences.cosine_decay()
+    last = {name: schedule["last"] for name, schedule in record["schedules"].items()}
     recorded, slightly = "cos(pi) = -1.000004, as recorded", "cos(pi) = -1 - 2^-23, 2 ulp off"
     assert f"{last[recorded]:.3g}" == "-2.03e-11"
     assert last[slightly] < 0
-    assert [one["negative"] for one in found["schedules"].values()] == [0, 1, 1, 0, 0]
-    json.dumps(found, allow_nan=False)
+    assert [schedule["negative"] for schedule in record["schedules"].values()] == [0, 1, 1, 0, 0]
+    json.dumps(record, allow_nan=False)
 
 
 def test_the_command_lists_all_and_prints_one() -> None:
     listed = refkernels_says()
     assert listed.exit_code == 0
     assert all(name in listed.stdout for name in gallery.names())
-    one = refkernels_says("cosine-at-pi")
-    assert one.exit_code == 0
-    assert one.stdout.startswith("# cos(pi) = -1.000004")
-    assert "| cos(pi) = -1.000004, as recorded | -2.03e-11 | 1 | 0 | **violated** |" in one.stdout
-    told = json.loads(refkernels_says("matmul-tf32", "--json").stdout)
-    assert told["explanation"]["kernels"]["paddle on GPU"]["cause"] == "tf32_inputs"
+    page = refkernels_says("cosine-at-pi")
+    assert page.exit_code == 0
+    assert page.stdout.startswith("# cos(pi) = -1.000004")
+    assert "| cos(pi) = -1.000004, as recorded | -2.03e-11 | 1 | 0 | **violated** |" in page.stdout
+    record = json.loads(refkernels_says("matmul-tf32", "--json").stdout)
+    assert record["explanation"]["kernels"]["paddle on GPU"]["cause"] == "tf32_inputs"
 
 
 def test_a_page_in_chinese_says_all_but_the_entry_s_own_words_in_chinese() -> None:
     result = refkernels_says("cosine-at-pi", "--lang", "zh")
     assert result.exit_code == 0, result.output
-    assert all(f"## {said}" in result.stdout for said in ("原帖与证据", "数值说明了什么"))
+    assert all(f"## {heading}" in result.stdout for heading in ("原帖与证据", "数值说明了什么"))
     assert "| -2.03e-11 | 1 | 0 | **不成立** |" in result.stdout
 
 
@@ -259,8 +266,8 @@ def test_a_page_in_chinese_has_the_entry_s_chinese_words() -> None:
     entry = gallery.load("gelu-tanh-factored").to_dict()
     page = gallery_page(entry, "", None, "zh")
     assert page.startswith("# Megatron 的 GELU 是另一种近似吗？")
-    said = ("reported", "thread", "argument", "source", "provenance", "device")
-    assert all(entry["zh"][key] in page for key in said)
+    keys = ("reported", "thread", "argument", "source", "provenance", "device")
+    assert all(entry["zh"][key] in page for key in keys)
     assert "Rebuilt" not in page
     assert "any" not in page.split()
     assert entry["reported"] in gallery_page(entry, "")

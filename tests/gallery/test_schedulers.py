@@ -24,9 +24,9 @@ def test_no_schedule_leaves_its_range_on_a_cpu(framework: str) -> None:
         if framework in environments.required():
             pytest.fail(str(error))
         pytest.skip(str(error))
-    found = schedulers.rates(framework, **QUESTION)
-    assert len(found) >= 2
-    for name, rates in found.items():
+    schedules = schedulers.rates(framework, **QUESTION)
+    assert len(schedules) >= 2
+    for name, rates in schedules.items():
         examined = schedule_ref.examine(rates, STEPS, **QUESTION)
         assert (examined.below, examined.above, examined.negative) == (0, 0, 0), name
         # A step too early or too late would be an error of pi / 2 / 2000.

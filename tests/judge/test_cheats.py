@@ -67,8 +67,8 @@ def judged(path: Path, function: str, op: str, dtype: str = "float32") -> Judgem
 
 
 def functions(path: Path) -> list[str]:
-    found = ast.parse(path.read_text(encoding="utf-8")).body
-    return [f.name for f in found if isinstance(f, ast.FunctionDef) and f.name[0] != "_"]
+    statements = ast.parse(path.read_text(encoding="utf-8")).body
+    return [f.name for f in statements if isinstance(f, ast.FunctionDef) and f.name[0] != "_"]
 
 
 def right_kernels() -> Iterator[tuple[Path, str]]:
@@ -85,26 +85,26 @@ def test_the_cheats_are_those_of_the_folder() -> None:
 def test_a_cheat_is_refused_with_its_reason(name: str) -> None:
     path = HERE / "cheats" / f"{name}.py"
     (function,) = functions(path)
-    found = judged(path, function, function)
+    judgement = judged(path, function, function)
     verdict, reason = CHEATS[name]
-    kinds = {one.kind for one in found.reasons}
-    assert found.verdict == verdict, found.reasons
+    kinds = {refusal.kind for refusal in judgement.reasons}
+    assert judgement.verdict == verdict, judgement.reasons
     assert not reason or reason in kinds, kinds
 
 
 def test_the_clock_stops_at_the_last_byte() -> None:
     kernel = f"{HERE}/cheats/stops_the_clock.py:softmax"
-    found = judge(kernel, level="quick", seed=SEED, times=True, examinations=SHARED)
-    assert found.verdict == RIGHT, found.reasons
-    assert found.time is not None
-    assert found.time["least"] >= 0.1
+    judgement = judge(kernel, level="quick", seed=SEED, times=True, examinations=SHARED)
+    assert judgement.verdict == RIGHT, judgement.reasons
+    assert judgement.time is not None
+    assert judgement.time["least"] >= 0.1
 
 
-@pytest.mark.parametrize(("path", "function"), [*right_kernels()], ids=lambda one: str(one)[-40:])
+@pytest.mark.parametrize(("path", "function"), [*right_kernels()], ids=lambda part: str(part)[-40:])
 def test_no_right_kernel_is_refused(path: Path, function: str) -> None:
-    found = judged(path, function, path.stem)
-    assert found.verdict == RIGHT, found.reasons
-    assert {"float16_inputs", "bfloat16_inputs", "stale_element"} <= set(found.killed)
+    judgement = judged(path, function, path.stem)
+    assert judgement.verdict == RIGHT, judgement.reasons
+    assert {"float16_inputs", "bfloat16_inputs", "stale_element"} <= set(judgement.killed)
 
 
 @pytest.mark.parametrize("op", ["matmul", "softmax", "layernorm", "gelu"])

@@ -22,16 +22,23 @@ QUESTIONS = [(name, way) for name, op in registry.ops().items() for way in op.di
 
 
 @in_default_mode
-def right(one: Challenge) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def right(challenge: Challenge) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Answers of right kernels: rounded once, the plain algorithm, and each named form."""
-    yield "rounded", one.standard().rounded
-    yield "plain", one.op.plain(one.direction, one.inputs, one.params, one.format)
-    definition = one.op.definition
+    yield "rounded", challenge.standard().rounded
+    yield (
+        "plain",
+        challenge.op.plain(
+            challenge.direction, challenge.inputs, challenge.params, challenge.format
+        ),
+    )
+    definition = challenge.op.definition
     if definition is not None:
-        for name, form in definition.way(one.direction).forms.items():
+        for name, form in definition.way(challenge.direction).forms.items():
             yield (
                 name,
-                definition.computed(one.direction, form, one.inputs, one.params, one.format),
+                definition.computed(
+                    challenge.direction, form, challenge.inputs, challenge.params, challenge.format
+                ),
             )
 
 
@@ -42,15 +49,15 @@ def test_right_answers_to_every_op_are_right_and_decoys_are_not(name: str, direc
     drawer = Drawer(op, direction, "float32")
     rng = np.random.default_rng(SEED)
     drawn = [
-        one
+        challenge
         for family in FAMILIES
         if family != "exact" or drawer.summed
-        for one in drawer._some(family, rng, 0)
+        for challenge in drawer._some(family, rng, 0)
     ]
-    told = set()
-    for one in drawn:
-        for form, outputs in right(one):
-            assert one.fault(outputs) is None, (form, one.name)
-        if op.names(direction)[0] in outputs_told(one):
-            told.add(one.family)
-    assert len(told) >= FAMILIES_NEEDED
+    families = set()
+    for challenge in drawn:
+        for form, outputs in right(challenge):
+            assert challenge.fault(outputs) is None, (form, challenge.name)
+        if op.names(direction)[0] in outputs_told(challenge):
+            families.add(challenge.family)
+    assert len(families) >= FAMILIES_NEEDED

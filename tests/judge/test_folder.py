@@ -66,7 +66,7 @@ def test_a_folder_is_judged_once_and_ranked_by_judged_times(folder: Path, tmp_pa
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 1
     records = read_records(out / RECORDS)
-    verdicts = {one["kernel"].rpartition(":")[2]: one["verdict"] for one in records}
+    verdicts = {record["kernel"].rpartition(":")[2]: record["verdict"] for record in records}
     assert {name for name, verdict in verdicts.items() if verdict == "right"} == {
         "reciprocal",
         "wide_reciprocal",
@@ -106,7 +106,7 @@ def test_a_stopped_folder_resumes(folder: Path, tmp_path: Path) -> None:
     line = {"kernel": kept["kernel"], "judgement": kept}
     (out / "judgement-journal.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
     CliRunner().invoke(app, [*command, "--resume"])
-    seeds = {one["kernel"]: one.get("seed") for one in read_records(out / RECORDS)}
+    seeds = {record["kernel"]: record.get("seed") for record in read_records(out / RECORDS)}
     assert seeds[kept["kernel"]] == 77
     assert sorted(str(seed) for seed in seeds.values()) == ["5", "5", "5", "77", "None"]
 

@@ -42,7 +42,9 @@ def twice(x: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_partial_sums_of_the_exact_family_stay_below_two_to_the_p(dtype: str) -> None:
-    (challenge,) = [one for one in drawn("matmul", dtype) if one.family == "exact"]
+    (challenge,) = [
+        challenge for challenge in drawn("matmul", dtype) if challenge.family == "exact"
+    ]
     a, b = (challenge.inputs[name].astype(np.float64) for name in ("a", "b"))
     largest = np.max(np.abs(a) @ np.abs(b))
     p = max(formats.get(dtype).p, formats.BINARY32.p)
@@ -53,7 +55,7 @@ def test_partial_sums_of_the_exact_family_stay_below_two_to_the_p(dtype: str) ->
 
 
 def test_a_product_of_one_term_is_held_to_a_few_roundings() -> None:
-    (challenge,) = [one for one in drawn("matmul") if one.family == "one_hot"]
+    (challenge,) = [challenge for challenge in drawn("matmul") if challenge.family == "one_hot"]
     standard = challenge.standard()
     exact = np.abs(np.asarray(standard.reference["c"]))
     assert np.all(standard.bound["c"] <= 14 * formats.BINARY32.u * exact + 2.0**-140)
@@ -77,14 +79,16 @@ def test_a_seed_draws_the_same_inputs_again() -> None:
         for rng in (np.random.default_rng(3), np.random.default_rng(3))
     ]
     assert len(rounds[0]) > 20
-    for one, other in zip(*rounds, strict=True):
-        assert one.name == other.name
-        assert np.array_equal(one.inputs["x"], other.inputs["x"], equal_nan=True)
+    for first, second in zip(*rounds, strict=True):
+        assert first.name == second.name
+        assert np.array_equal(first.inputs["x"], second.inputs["x"], equal_nan=True)
 
 
 def test_declared_lengths_are_the_only_ones() -> None:
     drawer = Drawer(registry.get("softmax"), "forward", "float32", lengths={"n": (48,)})
-    shapes = [one.inputs["x"].shape for one in drawer.round(np.random.default_rng(0), 0)]
+    shapes = [
+        challenge.inputs["x"].shape for challenge in drawer.round(np.random.default_rng(0), 0)
+    ]
     assert len(shapes) > 8
     assert {shape[-1] for shape in shapes} == {48}
 
@@ -93,7 +97,7 @@ def test_a_declared_length_holds_whatever_else_is_drawn() -> None:
     drawer = Drawer(registry.get("matmul"), "forward", "float16", lengths={"k": (64,)})
     drawn = list(drawer.round(np.random.default_rng(0), 0))
     assert len(drawn) > 8
-    assert {one.inputs["b"].shape[-2] for one in drawn} == {64}
+    assert {challenge.inputs["b"].shape[-2] for challenge in drawn} == {64}
 
 
 @pytest.mark.parametrize(("op", "letter"), [("matmul", "k"), ("sum", "n")])
@@ -102,14 +106,18 @@ def test_bits_are_demanded_of_sums_that_are_longer_than_two_to_the_p(
     op: str, letter: str, dtype: str
 ) -> None:
     drawer = Drawer(registry.get(op), "forward", dtype, lengths={letter: (9001,)})
-    (one,) = [one for one in drawer.round(np.random.default_rng(2), 0) if one.family == "exact"]
-    standard, name = one.standard(), one.op.outputs[0]
-    assert next(iter(one.floats.values())).shape[-1] == 9001
+    (challenge,) = [
+        challenge
+        for challenge in drawer.round(np.random.default_rng(2), 0)
+        if challenge.family == "exact"
+    ]
+    standard, name = challenge.standard(), challenge.op.outputs[0]
+    assert next(iter(challenge.floats.values())).shape[-1] == 9001
     assert standard.exact(name)
     right = standard.rounded[name]
     beside = np.nextafter(right, right.dtype.type(np.inf))
-    fault = one.fault({name: beside})
-    assert one.fault({name: right}) is None
+    fault = challenge.fault({name: beside})
+    assert challenge.fault({name: right}) is None
     assert fault is not None
     assert fault.kind == "bits"
 
@@ -117,21 +125,25 @@ def test_bits_are_demanded_of_sums_that_are_longer_than_two_to_the_p(
 def test_no_bits_are_demanded_where_a_partial_sum_may_round() -> None:
     op = registry.get("matmul")
     inputs = {"a": np.full((2, 8192), 4095.0, np.float32), "b": np.ones((8192, 2), np.float32)}
-    one = Challenge("exact", "", op, "forward", inputs, {}, exact=True)
-    assert not one.standard().exact("c")
+    challenge = Challenge("exact", "", op, "forward", inputs, {}, exact=True)
+    assert not challenge.standard().exact("c")
 
 
 @pytest.mark.parametrize("op", ["layernorm", "softmax", "matmul", "gelu"])
-def test_arrays_without_rows_are_asked_for_and_have_an_answer(op: str) -> None:
-    empty = [one for one in drawn(op) if next(iter(one.floats.values())).shape[:1] == (0,)]
+def test_arrays_without_rows_are_drawn_and_have_an_answer(op: str) -> None:
+    empty = [
+        challenge
+        for challenge in drawn(op)
+        if next(iter(challenge.floats.values())).shape[:1] == (0,)
+    ]
     assert empty
-    for one in empty:
-        assert one.has_answer
-        assert one.fault(one.standard().rounded) is None
+    for challenge in empty:
+        assert challenge.has_answer
+        assert challenge.fault(challenge.standard().rounded) is None
 
 
 def test_a_kernel_without_subnormals_is_distinguished_from_a_wrong_one() -> None:
-    (challenge,) = [one for one in drawn("gelu") if one.family == "special"]
+    (challenge,) = [challenge for challenge in drawn("gelu") if challenge.family == "special"]
     tiny = np.finfo(np.float32).tiny
     right = challenge.standard().rounded["y"]
     flushed = np.where(np.abs(right) < tiny, right * 0, right)
@@ -154,31 +166,35 @@ def test_leading_axes_are_as_many_as_a_kernel_takes(axes: int) -> None:
     for op, more in (("matmul", 2), ("softmax", 1), ("gelu", 0)):
         drawer = Drawer(registry.get(op), "forward", "float32", axes=frozenset({axes}))
         drawn = [drawer.typical(np.random.default_rng(0), 6)]
-        drawn += [one for one in drawer.round(np.random.default_rng(0), 0) if one.family != "hard"]
+        drawn += [
+            challenge
+            for challenge in drawer.round(np.random.default_rng(0), 0)
+            if challenge.family != "hard"
+        ]
         assert len(drawn) > 8
-        assert {a.ndim for one in drawn for a in one.inputs.values()} == {axes + more}
+        assert {a.ndim for challenge in drawn for a in challenge.inputs.values()} == {axes + more}
 
 
 def test_no_truth_is_computed_before_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     order = []
     answer, standard = Kernel.answer, Challenge.standard
 
-    def answered(self: Kernel, one: Challenge) -> Any:
-        order.append(("answer", one.name))
-        return answer(self, one)
+    def answered(self: Kernel, challenge: Challenge) -> Any:
+        order.append(("answer", challenge.name))
+        return answer(self, challenge)
 
-    def held(self: Challenge, *given: Any) -> Any:
+    def recorded(self: Challenge, *arguments: Any) -> Any:
         order.append(("truth", self.name))
-        return standard(self, *given)
+        return standard(self, *arguments)
 
     monkeypatch.setattr(Kernel, "answer", answered)
-    monkeypatch.setattr(Challenge, "standard", held)
+    monkeypatch.setattr(Challenge, "standard", recorded)
     judge(f"{RIGHT.parent}/cheats/identity.py:gelu", level="quick", seed=3)
-    asked = {name: i for i, (kind, name) in reversed([*enumerate(order)]) if kind == "answer"}
+    answers = {name: i for i, (kind, name) in reversed([*enumerate(order)]) if kind == "answer"}
     truths = {name: i for i, (kind, name) in reversed([*enumerate(order)]) if kind == "truth"}
-    common = asked.keys() & truths.keys()
+    common = answers.keys() & truths.keys()
     assert len(common) > 8
-    assert all(asked[name] < truths[name] for name in common)
+    assert all(answers[name] < truths[name] for name in common)
 
 
 FORKED = """
@@ -215,8 +231,8 @@ def matmul(a, b):
 
 def test_a_product_of_matrices_alone_is_right_for_matrices(tmp_path: Path) -> None:
     (tmp_path / "plane.py").write_text(PLANE, encoding="utf-8")
-    found = judge(f"{tmp_path}/plane.py:matmul", level="quick", seed=3)
-    assert (found.verdict, found.axes) == ("right", (0,)), found.reasons
+    judgement = judge(f"{tmp_path}/plane.py:matmul", level="quick", seed=3)
+    assert (judgement.verdict, judgement.axes) == ("right", (0,)), judgement.reasons
 
 
 ODD = """
@@ -280,7 +296,7 @@ def test_a_kernel_that_gives_text_is_wrong(odd: Path) -> None:
 
 
 def test_an_output_that_is_not_an_array_is_not_in_lower_precision() -> None:
-    (challenge,) = [one for one in drawn("layernorm") if one.family == "typical"]
+    (challenge,) = [challenge for challenge in drawn("layernorm") if challenge.family == "typical"]
     right = challenge.standard().rounded
     narrow = {
         name: formats.cast(array, formats.BINARY16).astype(array.dtype)
@@ -292,7 +308,7 @@ def test_an_output_that_is_not_an_array_is_not_in_lower_precision() -> None:
 
 
 def test_one_number_is_not_called_a_constant_and_an_empty_array_is_not_called_zeros() -> None:
-    (challenge,) = [one for one in drawn("sum") if one.family == "typical"]
+    (challenge,) = [challenge for challenge in drawn("sum") if challenge.family == "typical"]
     one, none = np.ones((), np.float32), np.ones((0,), np.float32)
     assert decoy_of([(challenge, {"y": one})]) is None
     assert decoy_of([(challenge, {"y": none})]) is None
@@ -300,7 +316,7 @@ def test_one_number_is_not_called_a_constant_and_an_empty_array_is_not_called_ze
 
 
 def test_every_output_is_no_narrower_than_its_inputs_and_never_left_out() -> None:
-    (challenge,) = [one for one in drawn("layernorm") if one.family == "typical"]
+    (challenge,) = [challenge for challenge in drawn("layernorm") if challenge.family == "typical"]
     right = challenge.standard().rounded
     assert challenge.fault({"y": right["y"]}) is None
     narrow = challenge.fault({**right, "mean": right["mean"].astype(np.float16)})
@@ -328,8 +344,8 @@ def test_a_function_that_no_file_has_is_refused_in_a_sentence() -> None:
 
 
 def test_a_function_of_a_module_is_judged_in_its_file() -> None:
-    found = judge(twice, "gelu", level="quick", seed=2)
-    assert (found.verdict, found.op) == ("wrong", "gelu")
+    judgement = judge(twice, "gelu", level="quick", seed=2)
+    assert (judgement.verdict, judgement.op) == ("wrong", "gelu")
 
 
 def test_the_command_prints_the_verdict_and_its_seed(tmp_path: Path) -> None:

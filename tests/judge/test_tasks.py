@@ -64,10 +64,10 @@ def test_every_other_name_is_that_of_an_op() -> None:
 def test_a_candidate_is_judged_where_its_model_is_one_op(
     calls: list[str], inputs: int, obstacle: str | None
 ) -> None:
-    found = task(calls, *[(2, 3)] * inputs)
-    assert found.obstacle == obstacle
-    assert len(coverage(found.to_dict())) == len(found.calls) + (obstacle is not None)
-    assert len(coverage(found.to_dict(), "zh")) == len(coverage(found.to_dict()))
+    example = task(calls, *[(2, 3)] * inputs)
+    assert example.obstacle == obstacle
+    assert len(coverage(example.to_dict())) == len(example.calls) + (obstacle is not None)
+    assert len(coverage(example.to_dict(), "zh")) == len(coverage(example.to_dict()))
 
 
 def test_a_model_with_parameters_is_not_judged() -> None:
@@ -87,8 +87,8 @@ needs_torch = pytest.mark.skipif(not has_torch(), reason="no torch here")
 @needs_torch
 def test_a_task_is_read_without_its_numbers(tmp_path: Path) -> None:
     (tmp_path / "task.py").write_text(ONE.format(function="softmax", dim=1), encoding="utf-8")
-    found = read(tmp_path / "task.py")
-    assert (found.calls, found.inputs) == ((("softmax", "softmax"),), ((4096, 393216),))
+    example = read(tmp_path / "task.py")
+    assert (example.calls, example.inputs) == ((("softmax", "softmax"),), ((4096, 393216),))
     (tmp_path / "none.py").write_text("x = 1\n", encoding="utf-8")
     with pytest.raises(FrameworkError, match="it has no Model"):
         read(tmp_path / "none.py")
@@ -122,9 +122,9 @@ def test_a_candidate_is_judged_as_the_op_of_its_model(tmp_path: Path) -> None:
         CliRunner().invoke(app, ["judge", str(tmp_path / name), *settings])
         for name in ("new.py", "bad.py")
     )
-    found = json.loads(good.output)
-    assert (good.exit_code, found["verdict"], found["leading_axes"]) == (0, "right", [1])
-    assert found["task"]["calls"][0]["covered"] == "op"
+    record = json.loads(good.output)
+    assert (good.exit_code, record["verdict"], record["leading_axes"]) == (0, "right", [1])
+    assert record["task"]["calls"][0]["covered"] == "op"
     assert (bad.exit_code, json.loads(bad.output)["verdict"]) == (1, "wrong")
 
 

@@ -21,8 +21,8 @@ def backwards(terms, axis):
 def by_halves(terms, axis):
     parts = np.moveaxis(terms, axis, 0)
     while len(parts) > 1:
-        rest = parts[len(parts) - len(parts) % 2 :]
-        parts = np.concatenate([parts[0:-1:2] + parts[1::2], rest])
+        remainder = parts[len(parts) - len(parts) % 2 :]
+        parts = np.concatenate([parts[0:-1:2] + parts[1::2], remainder])
     return np.moveaxis(parts, 0, axis)
 
 

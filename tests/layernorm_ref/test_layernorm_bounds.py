@@ -23,7 +23,7 @@ def problem(seed, n, ratio, rows=6):
 
 def ratios(got, exact, bound):
     """The largest error / bound by output, over elements with a finite bound."""
-    found = {}
+    largest = {}
     for name, values in got._asdict().items():
         enclosure, limit = getattr(exact, name), getattr(bound, name)
         with np.errstate(all="ignore"):
@@ -31,8 +31,8 @@ def ratios(got, exact, bound):
             ratio = np.where(error == 0.0, 0.0, error / limit)
         checked = ratio[np.isfinite(limit)]
         assert not np.isnan(checked).any(), name
-        found[name] = float(np.max(checked, initial=0.0))
-    return found
+        largest[name] = float(np.max(checked, initial=0.0))
+    return largest
 
 
 def torch_gradients(dy, x, weight, mean, rstd):
@@ -64,7 +64,7 @@ def kernels(n):
 def test_no_stable_kernel_exceeds_the_bound(dtype, n):
     target = formats.get(dtype)
     work = np.float64 if dtype == "float64" else np.float32
-    seen = 0
+    checked = 0
     for seed, (ratio, eps) in enumerate(GRID):
         if dtype == "float16" and ratio > 1e4:
             continue
@@ -79,7 +79,7 @@ def test_no_stable_kernel_exceeds_the_bound(dtype, n):
             )
             for output, worst in ratios(got, exact, bound).items():
                 assert worst <= 1.0, (output, name, form, ratio, eps)
-                seen += 1
+                checked += 1
             if form != "centred":
                 continue
             wide = [a.astype(work) for a in (dy, x, weight)]
@@ -90,8 +90,8 @@ def test_no_stable_kernel_exceeds_the_bound(dtype, n):
             for back in (plain, folded):
                 for output, worst in ratios(back, exact_back, bound_back).items():
                     assert worst <= 1.0, (output, name, ratio, eps)
-                    seen += 1
-    assert seen > 500
+                    checked += 1
+    assert checked > 500
 
 
 @pytest.mark.parametrize(("n", "factor"), [(2, 50.0), (8, 5.0)])
@@ -134,9 +134,9 @@ def faulty(x, fault):
 def test_planted_faults_exceed_the_bound(fault, dtype):
     x = (0.1 * np.random.default_rng(7).standard_normal((16, 64))).astype(dtype)
     bound = layernorm_ref.forward_bound(x, format=formats.of(x))
-    found = ratios(faulty(x, fault), layernorm_ref.forward(x), bound)
-    assert found["rstd"] > 1.0
-    assert found["y"] > 1.0
+    worst = ratios(faulty(x, fault), layernorm_ref.forward(x), bound)
+    assert worst["rstd"] > 1.0
+    assert worst["y"] > 1.0
 
 
 def test_swapped_parameter_gradients_exceed_the_bound():

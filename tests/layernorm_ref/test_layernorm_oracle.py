@@ -261,10 +261,10 @@ def test_results_do_not_depend_on_the_number_of_threads():
     before = numba.get_num_threads()
     numba.set_num_threads(1)
     try:
-        one = layernorm_ref.forward(x) + layernorm_ref.backward(dy, x)
+        alone = layernorm_ref.forward(x) + layernorm_ref.backward(dy, x)
     finally:
         numba.set_num_threads(before)
-    for a, b in zip(many, one, strict=True):
+    for a, b in zip(many, alone, strict=True):
         assert isinstance(a, Enclosure)
         for part in ("hi", "lo", "radius", "scale"):
             assert getattr(a, part).tobytes() == getattr(b, part).tobytes()

@@ -84,9 +84,9 @@ def test_only_a_constant_row_does_not_vary(n, value):
     dy, ones = np.full(n, value, np.float32), np.ones(n)
     assert not lanes.projection_sums(ones, dy, ones)[4]
     for at in {1, n // 2, n - 1} & set(range(1, n)):
-        other = dy.copy()
-        other[at] = np.nextafter(np.float32(value), np.float32(1.0))
-        assert lanes.projection_sums(ones, other, ones)[4]
+        changed = dy.copy()
+        changed[at] = np.nextafter(np.float32(value), np.float32(1.0))
+        assert lanes.projection_sums(ones, changed, ones)[4]
 
 
 @pytest.mark.parametrize("n", [1, 8, STRIP - 1, STRIP, STRIP + 1, 3 * STRIP + 5])

@@ -71,7 +71,7 @@ def assert_meet(first, second):
 @pytest.mark.parametrize("kind", KINDS)
 def test_float64_tier_meets_double_double(kind, first_tier_alone):
     rng = np.random.default_rng(KINDS.index(kind))
-    question, seen = Question("enclosure"), 0
+    question, answered = Question("enclosure"), 0
     for shape in SHAPES:
         x, dy = rows_of(kind, rng, shape), rng.standard_normal(shape).astype(np.float32)
         weight, bias = rng.standard_normal((2, shape[1]))
@@ -81,7 +81,7 @@ def test_float64_tier_meets_double_double(kind, first_tier_alone):
                 back = layernorm_ref.backward(dy, x, weight, eps=eps)
             answers = sum(e.size for e in got + back)
             assert sum(tally.values()) == answers
-            seen += tally["float64"] == answers
+            answered += tally["float64"] == answers
             problem = prepare(x, weight, bias, eps=eps, normalized_shape=None, dy=dy)
             refined = oracle._refined(problem, question, "y", oracle._forward)
             for a, b in zip(got, refined.answer, strict=True):
@@ -91,7 +91,7 @@ def test_float64_tier_meets_double_double(kind, first_tier_alone):
             there = oracle._refined(problem, question, "dx", oracle._backward)
             for a, b in zip(back, there.answer, strict=True):
                 assert_meet(a, b)
-    assert seen >= 20, "the float64 tier answered too little to be tested"
+    assert answered >= 20, "the float64 tier answered too little to be tested"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -105,11 +105,13 @@ def test_a_certified_rounding_is_as_sharp_as_an_enclosure(kind, format):
         weight, bias = rng.standard_normal((2, shape[1]))
         for question in ({}, {"certify": ("rounding", format)}):
             pair = layernorm_ref.forward(x, weight, bias, **question)
-            both = (*pair, *layernorm_ref.backward(dy, x, weight, **question))
+            answers = (*pair, *layernorm_ref.backward(dy, x, weight, **question))
             if not question:
-                plain = both
-        for fast, sharp in zip(plain, both, strict=True):
-            wide, narrow = (np.ldexp(one.radius, one.scale) for one in (fast, sharp))
+                plain = answers
+        for fast, sharp in zip(plain, answers, strict=True):
+            wide, narrow = (
+                np.ldexp(enclosure.radius, enclosure.scale) for enclosure in (fast, sharp)
+            )
             assert np.all(narrow <= wide * (1.0 + 2.0**-40))
             compared += fast.size
     assert compared > 100
@@ -222,11 +224,11 @@ def test_screening_passes_no_open_element(format):
     passed = 0
     for radius in (1e-300, 1e-60, 1e-20, 1e-12, 1e-3):
         for asked in (question, width):
-            found = asked.undecided(Enclosure(hi, 0.0, radius))
+            undecided = asked.undecided(Enclosure(hi, 0.0, radius))
             screen = screening.screen_of(asked)
             for i in range(hi.size):
                 clear = screening.doubtful(hi[i : i + 1], radius, screen) == 0
-                assert not (clear and found[i]), (hi[i], radius, asked)
+                assert not (clear and undecided[i]), (hi[i], radius, asked)
                 passed += clear
     assert passed > 10_000
 
@@ -260,7 +262,7 @@ def test_no_temporary_is_larger_than_some_rows(dtype):
 def digest_of_results():
     """Of every part of what all tiers answer to some problems; run in other processes too."""
     rng = np.random.default_rng(12)
-    told = hashlib.sha256()
+    digest = hashlib.sha256()
     for dtype in (np.float16, np.float32, np.float64):
         x, dy = rng.standard_normal((2, 700, 130)).astype(dtype)
         weight = rng.standard_normal(130).astype(dtype)
@@ -269,12 +271,12 @@ def digest_of_results():
             outputs += layernorm_ref.backward(dy, x, weight, certify=certify)
             for enclosure in outputs:
                 for part in PARTS:
-                    told.update(np.ascontiguousarray(getattr(enclosure, part)).tobytes())
-    return told.hexdigest()
+                    digest.update(np.ascontiguousarray(getattr(enclosure, part)).tobytes())
+    return digest.hexdigest()
 
 
 def test_thread_counts_give_the_same_bits():
-    found = {digest_of_results()}
+    digests = {digest_of_results()}
     for threads in ("1", "2"):
         here = os.path.dirname(__file__)
         path = os.pathsep.join([here, os.path.dirname(here), os.environ.get("PYTHONPATH", "")])
@@ -287,5 +289,5 @@ def test_thread_counts_give_the_same_bits():
             text=True,
             check=True,
         )
-        found.add(done.stdout.strip())
-    assert len(found) == 1
+        digests.add(done.stdout.strip())
+    assert len(digests) == 1

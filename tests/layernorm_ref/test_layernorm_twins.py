@@ -41,16 +41,16 @@ def test_every_algorithm_and_form_has_the_kernels_bits(
             weight, bias = rng.standard_normal((2, shape[1])).astype(dtype)
         eps = float(rng.choice([0.0, 1e-5]))
         for algorithm in algorithms.ALGORITHMS:
-            asked = {"eps": eps, "algorithm": algorithm}
+            options = {"eps": eps, "algorithm": algorithm}
             runs = [
                 both(
                     monkeypatch, algorithms.layernorm, x, weight, bias,
-                    form=form, lanes=4, chunk=5, **asked,
+                    form=form, lanes=4, chunk=5, **options,
                 )
                 for form in algorithms.FORMS
             ]  # fmt: skip
             backward = algorithms.layernorm_backward
-            runs.append(both(monkeypatch, backward, dy, x, weight, bias, **asked))
+            runs.append(both(monkeypatch, backward, dy, x, weight, bias, **options))
             for run in runs:
                 for kernel, twin in zip(*run, strict=True):
                     assert same_bits(kernel, twin), f"{algorithm}, seed {seed}"
@@ -86,7 +86,11 @@ def test_rows_in_double_double_are_the_kernels_interpreted(
 def test_rows_in_float64_are_the_kernels(
     dtype: str, question: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = {"enclosure": question, "rounding": (question, dtype), "ulp": (question, dtype, 1e-6)}
+    questions = {
+        "enclosure": question,
+        "rounding": (question, dtype),
+        "ulp": (question, dtype, 1e-6),
+    }
     tried = 0
     for seed in range(12):
         rng = np.random.default_rng([seed, len(dtype)])
@@ -96,7 +100,7 @@ def test_rows_in_float64_are_the_kernels(
         x[0] = rng.choice([0.0, -0.0, 1.5])
         weight, bias = rng.standard_normal((2, shape[1])).astype(dtype)
         bias[0], bias[-1], weight[-1] = rng.choice([0.0, -0.0, 1.0], 3)
-        options = {"eps": float(rng.choice([0.0, 1e-5, 1e3])), "certify": asked[question]}
+        options = {"eps": float(rng.choice([0.0, 1e-5, 1e3])), "certify": questions[question]}
         kernel, twin = both(monkeypatch, layernorm_ref.forward, x, weight, bias, **options)
         for by_kernel, by_twin in zip(kernel, twin, strict=True):
             for part in PARTS:

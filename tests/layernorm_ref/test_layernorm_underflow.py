@@ -51,7 +51,7 @@ def working(format, *arrays):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_no_form_exceeds_the_forward_bound(dtype):
-    format, found = formats.get(dtype), Record()
+    format, record = formats.get(dtype), Record()
 
     @settings(max_examples=EXAMPLES)
     @given(SEEDS)
@@ -62,7 +62,7 @@ def test_no_form_exceeds_the_forward_bound(dtype):
 
         def judge(form, output, got):
             of = getattr(exact, output), getattr(bound, output)
-            found.add((output, form), seed, got.astype(format.storage), *of)
+            record.add((output, form), seed, got.astype(format.storage), *of)
 
         x, weight, bias = working(format, x, weight, bias)
         with np.errstate(all="ignore"):
@@ -74,12 +74,12 @@ def test_no_form_exceeds_the_forward_bound(dtype):
                     judge(name, "y", form(x, mean, rstd, root, weight, bias))
 
     hunt()
-    found.tell(2 * len(MOMENTS) + len(NORMALISED))
+    record.tell(2 * len(MOMENTS) + len(NORMALISED))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_no_form_exceeds_the_backward_bound(dtype):
-    format, found = formats.get(dtype), Record()
+    format, record = formats.get(dtype), Record()
 
     @settings(max_examples=EXAMPLES)
     @given(SEEDS, st.sampled_from(list(MOMENTS)), st.sampled_from(list(SUMS)), st.booleans())
@@ -91,7 +91,7 @@ def test_no_form_exceeds_the_backward_bound(dtype):
         def judge(form, output, got):
             of = getattr(exact, output), getattr(bound, output)
             problem = seed, moments, order, stored
-            found.add((output, form), problem, got.astype(format.storage), *of)
+            record.add((output, form), problem, got.astype(format.storage), *of)
 
         add = SUMS[order]
         dy, x, weight = working(format, dy, x, weight)
@@ -106,13 +106,13 @@ def test_no_form_exceeds_the_backward_bound(dtype):
             judge(order, "dbias", add(dy, 0)[0])
 
     hunt()
-    assert len(found.largest) > len(DX) + len(DWEIGHT)
+    assert len(record.largest) > len(DX) + len(DWEIGHT)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_no_fused_kernel_exceeds_the_bounds(dtype):
     """PyTorch's, with multiply-adds fused and without, and the textbooks' stable ones."""
-    format, found = formats.get(dtype), Record()
+    format, record = formats.get(dtype), Record()
     models = (*torch_cpu.MODELS, *catalogue.HONEST)
 
     @settings(max_examples=EXAMPLES)
@@ -132,10 +132,10 @@ def test_no_fused_kernel_exceeds_the_bounds(dtype):
             for direction in ("forward", "backward"):
                 for output, got in model.run(inputs, params, direction, format).items():
                     form = output, model.name
-                    found.add(form, seed, got, exact[output], bound[output])
+                    record.add(form, seed, got, exact[output], bound[output])
 
     hunt()
-    assert len(found.largest) >= 6 * (len(models) - 1)
+    assert len(record.largest) >= 6 * (len(models) - 1)
 
 
 def test_half_a_subnormal_lost_before_rstd_is_allowed():

@@ -17,10 +17,10 @@ def test_conditions_do_not_depend_on_a_power_of_two_where_eps_is_zero(power):
     for direction, inputs in (("forward", {"x": ROW}), ("backward", {"dy": dy, "x": ROW})):
         moved = {**inputs, "x": np.ldexp(ROW, power)}
         plain = OPS[0].condition(direction, inputs, {"eps": 0.0})
-        found = OPS[0].condition(direction, moved, {"eps": 0.0})
+        shifted = OPS[0].condition(direction, moved, {"eps": 0.0})
         for name, expected in plain.items():
             # float64 quotients of certified values: a few dozen roundings
-            np.testing.assert_allclose(found[name], expected, rtol=2.0**-45, err_msg=name)
+            np.testing.assert_allclose(shifted[name], expected, rtol=2.0**-45, err_msg=name)
             checked += 1
     assert checked == 6
 

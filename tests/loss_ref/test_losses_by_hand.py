@@ -24,12 +24,12 @@ def holds(enclosure: Enclosure, place: tuple[int, ...], z: Any) -> bool:
 
 
 def numbers(array: Any) -> list[Any]:
-    return [mpmath.mpf(float(one)) for one in np.ravel(array)]
+    return [mpmath.mpf(float(value)) for value in np.ravel(array)]
 
 
 def logs(row: Any) -> list[Any]:
     x = numbers(row)
-    return [one - mpmath.log(mpmath.fsum(mpmath.exp(v) for v in x)) for one in x]
+    return [value - mpmath.log(mpmath.fsum(mpmath.exp(v) for v in x)) for value in x]
 
 
 def classes(name: str, x: Any, target: Any, w: Any, e: float, weights: Any) -> tuple[Any, Any, Any]:
@@ -41,9 +41,9 @@ def classes(name: str, x: Any, target: Any, w: Any, e: float, weights: Any) -> t
         soft = name == "soft_cross_entropy"
         label = numbers(target[i]) if soft else [mpmath.mpf(int(j == target[i])) for j in range(n)]
         q = [((1 - e) * label[j] + e / n) * numbers(w)[j] for j in range(n)]
-        q = [mpmath.mpf(float(weights[i])) * one for one in q]
+        q = [mpmath.mpf(float(weights[i])) * value for value in q]
         rows.append(-mpmath.fsum(a * b for a, b in zip(q, y, strict=True)))
-        each = [mpmath.exp(one) * mpmath.fsum(q) for one in y]
+        each = [mpmath.exp(value) * mpmath.fsum(q) for value in y]
         slopes.append([-b if name == "nll" else a - b for a, b in zip(each, q, strict=True)])
         total += 1 if soft else mpmath.mpf(float(weights[i])) * mpmath.mpf(float(w[target[i]]))
     return rows, total, slopes
@@ -55,22 +55,22 @@ def test_losses_of_classes_follow_the_definition(name: str) -> None:
     x = (5 * rng.standard_normal((4, 6))).astype(np.float32)
     w, row = rng.uniform(0.5, 2, 6).astype(np.float32), np.ones(4, np.float32)
     target: Any = rng.integers(0, 6, 4)
-    given, params, share = {"weight": w}, {"reduction": "mean"}, 0.0
+    extra, params, share = {"weight": w}, {"reduction": "mean"}, 0.0
     if name == "soft_cross_entropy":
         target = rng.dirichlet(np.ones(6), 4).astype(np.float32)
     if name == "masked_lm_loss":
         row = rng.uniform(0, 1, 4).astype(np.float32)
-        w, given, params = np.ones(6, np.float32), {"weights": row}, {"eps": 1e-5}
+        w, extra, params = np.ones(6, np.float32), {"weights": row}, {"eps": 1e-5}
     elif name != "nll":
         share = params["label_smoothing"] = 0.1  # type: ignore[assignment]
     with mpmath.workdps(2 * DIGITS):
         rows, total, slopes = classes(name, x, target, w, share, row)
         total += mpmath.mpf(1e-5) if name == "masked_lm_loss" else 0
-        loss = getattr(loss_ref, name)(x, target, *given.values(), **params)
+        loss = getattr(loss_ref, name)(x, target, *extra.values(), **params)
         assert holds(loss, (), mpmath.fsum(rows) / total)
         dloss = np.float32(0.7)
         back = getattr(loss_ref, f"{name}_backward")
-        dx = back(np.asarray(dloss), x, target, *given.values(), **params)
+        dx = back(np.asarray(dloss), x, target, *extra.values(), **params)
         g = mpmath.mpf(float(dloss)) / total
         assert all(holds(dx, (i, j), g * slopes[i][j]) for i in range(4) for j in range(6))
     assert np.all(dx.radius < 1e-12)
@@ -116,7 +116,7 @@ def test_a_loss_that_nearly_vanishes_keeps_its_digits_and_its_bound_is_absolute(
     loss = loss_ref.cross_entropy(x, np.array([0]))
     with mpmath.workdps(DIGITS):
         assert holds(loss, (), mpmath.log1p(mpmath.exp(-40) + mpmath.exp(-39)))
-    (op,) = [one for one in loss_ref.OPS if one.name == "cross_entropy"]
+    (op,) = [candidate for candidate in loss_ref.OPS if candidate.name == "cross_entropy"]
     bound = op.bound("forward", {"x": x, "target": np.array([0])}, {}, "float32")["loss"]  # type: ignore[arg-type]
     assert float(loss.hi) < 1e-16 < 2.0**-24 < float(bound) < 2.0**-18
 
@@ -175,7 +175,7 @@ def test_an_embedding_s_gradient_adds_what_is_repeated() -> None:
 def test_weights_that_only_count_are_summed_without_rounding() -> None:
     """400 rows of weight 1 or 0: the bound of a gradient does not grow with them; of any other
     weights the sum rounds, and it does."""
-    (op,) = [one for one in loss_ref.OPS if one.name == "masked_lm_loss"]
+    (op,) = [candidate for candidate in loss_ref.OPS if candidate.name == "masked_lm_loss"]
     rng = np.random.default_rng(5)
 
     def widest(rows: int, size: float) -> float:

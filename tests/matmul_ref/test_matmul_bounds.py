@@ -147,8 +147,8 @@ def test_swapped_gradients_and_a_forgotten_batch_sum_exceed_the_bound():
     plain = matmul_ref.backward_plain(dc, a, b, format="float32")
     assert (errors(plain.db, exact.db) <= allowed.db).all()
     assert (errors(plain.db.T, exact.db) > allowed.db).any()
-    one = matmul_ref.backward_plain(dc[:1], a[:1], b, format="float32").db
-    assert (errors(one, exact.db) > allowed.db).any()
+    first_batch = matmul_ref.backward_plain(dc[:1], a[:1], b, format="float32").db
+    assert (errors(first_batch, exact.db) > allowed.db).any()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -55,9 +55,9 @@ def operands(draw, dtype):
         values[rng.random(shape) < 0.1] = 0.0
         return formats.round_to(values, format)
 
-    other = draw(st.booleans())
+    independent = draw(st.booleans())
     a = matrix((m, k), low, high)
-    b = matrix((k, n), lowest, format.emax) if other else matrix((k, n), low, high)
+    b = matrix((k, n), lowest, format.emax) if independent else matrix((k, n), low, high)
     if draw(st.booleans()):
         a, b = np.concatenate([a, a[:, ::-1]], axis=1), np.concatenate([b, -b[::-1]])
         if draw(st.booleans()):

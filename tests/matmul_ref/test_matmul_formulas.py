@@ -35,14 +35,14 @@ def test_the_formula_has_the_oracle_s_answer(shape_a, shape_b):
     compared = 0
     for direction in ("forward", "backward"):
         arrays = {name: inputs[name] for name in MATMUL.takes(direction)}
-        found = MATMUL.definition.evaluate(direction, arrays, {})
+        answers = MATMUL.definition.evaluate(direction, arrays, {})
         exact = MATMUL.evaluate(direction, arrays, {})
-        assert set(found) == set(exact)
-        for name, one in exact.items():
-            assert found[name].shape == one.shape
-            apart = np.abs((found[name].hi - one.hi) + (found[name].lo - one.lo))
-            assert np.all(apart <= (found[name].radius + one.radius) * (1 + 2.0**-40))
-            compared += one.size
+        assert set(answers) == set(exact)
+        for name, enclosure in exact.items():
+            assert answers[name].shape == enclosure.shape
+            apart = np.abs((answers[name].hi - enclosure.hi) + (answers[name].lo - enclosure.lo))
+            assert np.all(apart <= (answers[name].radius + enclosure.radius) * (1 + 2.0**-40))
+            compared += enclosure.size
     assert compared > 0
 
 
@@ -53,14 +53,14 @@ def test_an_element_is_that_of_its_cone(shape_a, shape_b):
     for direction in ("forward", "backward"):
         arrays = {name: inputs[name] for name in MATMUL.takes(direction)}
         exact = MATMUL.evaluate(direction, arrays, {})
-        for name, one in exact.items():
-            place = tuple(int(rng.integers(n)) for n in one.shape)
+        for name, enclosure in exact.items():
+            place = tuple(int(rng.integers(n)) for n in enclosure.shape)
             cone = MATMUL.definition.cone(direction, name, place, arrays, {})
-            alone = {other: np.zeros_like(array) for other, array in arrays.items()}
-            for other, flat in cone.items():
-                alone[other].reshape(-1)[flat] = arrays[other].reshape(-1)[flat]
+            alone = {key: np.zeros_like(array) for key, array in arrays.items()}
+            for key, flat in cone.items():
+                alone[key].reshape(-1)[flat] = arrays[key].reshape(-1)[flat]
             again = MATMUL.evaluate(direction, alone, {})[name]
-            assert again.hi[place] == one.hi[place]
+            assert again.hi[place] == enclosure.hi[place]
             compared += 1
     assert compared == 3
 
@@ -69,8 +69,8 @@ def test_an_element_is_that_of_its_cone(shape_a, shape_b):
 def test_a_large_product_of_any_shape_is_explained(shapes):
     inputs = operands(*shapes)
     c = np.matmul(inputs["a"], inputs["b"]) * np.float32(1.5)
-    found = refkernels.explain("matmul", {"a": inputs["a"], "b": inputs["b"]}, {"c": c})
-    assert found.cause == "scale_factor"
+    explanation = refkernels.explain("matmul", {"a": inputs["a"], "b": inputs["b"]}, {"c": c})
+    assert explanation.cause == "scale_factor"
     grad = np.asarray(MATMUL.evaluate("backward", inputs, {})["da"]) * 1.5
-    found = refkernels.explain("matmul", inputs, {"da": grad.astype("f4")}, None, "backward")
-    assert found.cause == "scale_factor"
+    explanation = refkernels.explain("matmul", inputs, {"da": grad.astype("f4")}, None, "backward")
+    assert explanation.cause == "scale_factor"

@@ -110,8 +110,8 @@ def test_the_tiers_agree_in_every_element_of_a_problem_of_many_tiles(narrow):
     for answer in answers:
         apart = np.abs((answer.hi - reference.hi) + (answer.lo - reference.lo))
         assert (apart <= (answer.radius + reference.radius) * (1 + 1e-6)).all()
-        some = rng.integers(0, (140, 1050), (40, 2))
-        assert_encloses(answer, a, b, [tuple(index) for index in some])
+        places = rng.integers(0, (140, 1050), (40, 2))
+        assert_encloses(answer, a, b, [tuple(index) for index in places])
     for part in ("hi", "lo", "radius"):
         assert (getattr(answers[2], part) == getattr(answers[3], part)).all()
 
@@ -139,7 +139,7 @@ def float32_operands(seed, shape=(80, 500, 90)):
     return (rng.standard_normal(s).astype(np.float32) for s in ((m, k), (k, n)))
 
 
-def test_float32_questions_are_answered_in_float64_and_the_rest_by_dot2():
+def test_float32_questions_are_answered_in_float64_and_all_others_by_dot2():
     a, b = float32_operands(3)
     for certify in (("ulp", "float32", 0.001), ("rounding", "float32"), ("rounding", "bfloat16")):
         tally, answer = counts(lambda certify=certify: matmul_ref.forward(a, b, certify=certify))
@@ -207,8 +207,8 @@ def test_gradients_and_linear_layers_take_the_same_tiers():
     assert sum(tally.values()) == sum(each.size for each in gradients)
     assert tally["float64"] > 0.9 * (gradients.dx.size + gradients.dweight.size)
     slopes = dy.reshape(-1, 90).astype(np.float64)
-    some = [tuple(index) for index in rng.integers(0, (90, 200), (30, 2))]
-    assert_encloses(gradients.dweight, slopes.T, flat, some)
+    places = [tuple(index) for index in rng.integers(0, (90, 200), (30, 2))]
+    assert_encloses(gradients.dweight, slopes.T, flat, places)
 
 
 def test_batches_of_products_find_their_own_operands_in_every_tier():
@@ -218,8 +218,8 @@ def test_batches_of_products_find_their_own_operands_in_every_tier():
         left, right = a.astype(dtype), b.astype(dtype)
         answer = matmul_ref.forward(left, right, certify=certify)
         for p, q in np.ndindex(3, 2):
-            some = [tuple(index) for index in rng.integers(0, (70, 60), (8, 2))]
-            assert_encloses(answer[p, q], left[p, 0], right[q], some)
+            places = [tuple(index) for index in rng.integers(0, (70, 60), (8, 2))]
+            assert_encloses(answer[p, q], left[p, 0], right[q], places)
 
 
 def test_special_values_are_kept_apart_in_large_products():
@@ -257,7 +257,7 @@ print(json.dumps(found))
 
 
 def test_no_number_of_threads_changes_a_bit_of_any_part():
-    found = []
+    digests = []
     for blas, numba in ((1, 1), (2, 2), (2, 1)):
         threads = {"OPENBLAS_NUM_THREADS": str(blas), "NUMBA_NUM_THREADS": str(numba)}
         threads |= {"MKL_NUM_THREADS": str(blas), "OMP_NUM_THREADS": str(blas)}
@@ -268,9 +268,9 @@ def test_no_number_of_threads_changes_a_bit_of_any_part():
             text=True,
             check=True,
         )
-        found.append(json.loads(child.stdout))
-    assert len(found[0]) == 21
-    assert found[0] == found[1] == found[2]
+        digests.append(json.loads(child.stdout))
+    assert len(digests[0]) == 21
+    assert digests[0] == digests[1] == digests[2]
 
 
 def test_bounds_and_conditions_of_large_products_are_those_of_small_ones():

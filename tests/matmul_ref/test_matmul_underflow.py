@@ -40,8 +40,8 @@ def kernels(a, b, bias, rng, stored):
         yield "stored before the bias", product + start
     parts = [*terms, start]
     while len(parts) > 1:
-        one, other = sorted(rng.choice(len(parts), 2, replace=False), reverse=True)
-        parts.append(parts.pop(one) + parts.pop(other))
+        later, earlier = sorted(rng.choice(len(parts), 2, replace=False), reverse=True)
+        parts.append(parts.pop(later) + parts.pop(earlier))
     yield "random tree", parts[0]
     order = rng.permutation(a.shape[1])
     for name, first, last in (
@@ -55,7 +55,7 @@ def kernels(a, b, bias, rng, stored):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_no_kernel_exceeds_the_bound(dtype):
-    format, found = formats.get(dtype), Record()
+    format, record = formats.get(dtype), Record()
     kind = algorithms.accumulator(format).storage
 
     @settings(max_examples=EXAMPLES)
@@ -70,16 +70,16 @@ def test_no_kernel_exceeds_the_bound(dtype):
         a, b, start = (v.astype(kind) for v in (x, weight.T, bias))
         with np.errstate(all="ignore"):
             for name, got in kernels(a, b, start, rng, format.storage):
-                found.add((name,), seed, got.astype(format.storage), exact, bound)
+                record.add((name,), seed, got.astype(format.storage), exact, bound)
 
     hunt()
-    found.tell(5 + (kind != format.storage))
+    record.tell(5 + (kind != format.storage))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_parts_stored_in_16_bits_and_added_keep_to_the_bound(dtype):
     """Gradients of a broadcast operand: each batch element's product is stored, then added."""
-    format, found = formats.get(dtype), Record()
+    format, record = formats.get(dtype), Record()
 
     @settings(max_examples=EXAMPLES)
     @given(st.integers(0, 2**32 - 1))
@@ -95,10 +95,10 @@ def test_parts_stored_in_16_bits_and_added_keep_to_the_bound(dtype):
                 wide_a[:, 1, :, None] * wide_dc[:, 1, None]
             )
             got = sum(parts.astype(format.storage).astype(np.float32)).astype(format.storage)
-        found.add(("db",), seed, got, exact, bound)
+        record.add(("db",), seed, got, exact, bound)
 
     hunt()
-    found.tell(1)
+    record.tell(1)
 
 
 def test_one_product_that_underflows_takes_nearly_all_of_its_bound():

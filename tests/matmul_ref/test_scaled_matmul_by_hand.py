@@ -26,7 +26,7 @@ def operand(rng: np.random.Generator, shape: Any, name: str) -> Any:
 
 
 def exact(array: Any) -> Any:
-    return np.frompyfunc(lambda one: Fraction(float(one)), 1, 1)(array)
+    return np.frompyfunc(lambda value: Fraction(float(value)), 1, 1)(array)
 
 
 @pytest.mark.parametrize(
@@ -40,11 +40,13 @@ def test_the_product_is_that_of_the_numbers_given(of_a: str, of_b: str) -> None:
     compared = 0
     for scale_a, scale_b in itertools.product((rows, rows[0, 0]), (columns, columns[2])):
         answer = scaled_matmul(a, b, scale_a, scale_b, bias, certify=("rounding", "float32"))
-        one, other = (exact(np.broadcast_to(s, n)) for s, n in ((scale_a, (2, 3)), (scale_b, 5)))
+        row_scale, column_scale = (
+            exact(np.broadcast_to(s, n)) for s, n in ((scale_a, (2, 3)), (scale_b, 5))
+        )
         left, right, added = exact(a), exact(b), exact(bias)
         for i, j, n in np.ndindex(answer.shape):
             total = sum(left[i, j, k] * right[k, n] for k in range(7))
-            value = total * one[i, j] * other[n] + added[n]
+            value = total * row_scale[i, j] * column_scale[n] + added[n]
             hi, lo, radius = (
                 Fraction(float(part[i, j, n])) for part in (answer.hi, answer.lo, answer.radius)
             )
@@ -79,14 +81,14 @@ def test_a_kernel_of_low_operands_is_asserted_in_its_own_format(output: str, ope
         "a": operand(rng, (6, 33), operands), "b": operand(rng, (33, 4), operands),
         "scale_a": np.float32(0.3), "scale_b": rng.uniform(0.01, 0.1, 4).astype(np.float32),
     }  # fmt: skip
-    wide = {one: array.astype(np.float32) for one, array in inputs.items()}
+    wide = {name: array.astype(np.float32) for name, array in inputs.items()}
     c = formats.cast((wide["a"] @ wide["b"]) * wide["scale_a"] * wide["scale_b"], output)
     assert_kernel("scaled_matmul", inputs, c)
     wrong = formats.cast((wide["a"] @ wide["b"]) * wide["scale_b"], output)
     with pytest.raises(AssertionError, match="scale"):
         assert_kernel("scaled_matmul", inputs, wrong)
-    found = refkernels.explain("scaled_matmul", inputs, {"c": wrong})
-    assert (found.cause, found.confidence) == ("scale_a_missing", "proven")
+    explanation = refkernels.explain("scaled_matmul", inputs, {"c": wrong})
+    assert (explanation.cause, explanation.confidence) == ("scale_a_missing", "proven")
 
 
 def test_a_missing_scale_of_an_eighth_is_a_factor_of_8_which_has_other_reasons_too() -> None:
@@ -94,9 +96,9 @@ def test_a_missing_scale_of_an_eighth_is_a_factor_of_8_which_has_other_reasons_t
     a, b = operand(rng, (6, 33), "int8"), operand(rng, (33, 4), "int8")
     inputs = {"a": a, "b": b, "scale_a": np.float32(0.125), "scale_b": np.float32(0.3)}
     wrong = (a.astype(np.float32) @ b.astype(np.float32)) * np.float32(0.3)
-    found = refkernels.explain("scaled_matmul", inputs, {"c": wrong})
-    assert (found.cause, found.confidence) == ("scale_factor", "proven")
-    assert "scale_a_missing" in found.candidates[0].evidence.survivors
+    explanation = refkernels.explain("scaled_matmul", inputs, {"c": wrong})
+    assert (explanation.cause, explanation.confidence) == ("scale_factor", "proven")
+    assert "scale_a_missing" in explanation.candidates[0].evidence.survivors
 
 
 @pytest.mark.parametrize("op", ["matmul", "linear"])
@@ -129,12 +131,12 @@ def test_products_of_16_bits_in_float32_are_judged_in_float32(op: str, dtype: st
     ],
 )
 def test_what_does_not_fit_is_refused(change: Any, error: Any, message: str) -> None:
-    given = {
+    arguments = {
         "a": np.ones((2, 3), np.int8), "b": np.ones((3, 4), np.int8), "scale_a": np.float32(1),
         "scale_b": np.float32(1),
     }  # fmt: skip
     with pytest.raises(error, match=message):
-        scaled_matmul(**(given | change))
+        scaled_matmul(**(arguments | change))
     assert scaled_matmul_ref.OPS[0].directions == ("forward",)
 
 
@@ -147,7 +149,7 @@ def test_operands_of_8_bits_are_saved_and_read(tmp_path: Any) -> None:
         }  # fmt: skip
         c = np.asarray(scaled_matmul(**inputs)).astype(np.float32)
         case = casefile.CaseFile("scaled_matmul", "forward", inputs, {"mine": {"c": c}}, {})
-        found = casefile.load(casefile.save(tmp_path / f"{of_a}.npz", case))
+        loaded = casefile.load(casefile.save(tmp_path / f"{of_a}.npz", case))
         for name, array in inputs.items():
-            assert found.inputs[name].dtype == array.dtype
-            assert found.inputs[name].tobytes() == array.tobytes()
+            assert loaded.inputs[name].dtype == array.dtype
+            assert loaded.inputs[name].tobytes() == array.tobytes()

@@ -364,17 +364,17 @@ def test_digest_is_of_dtype_shape_and_bits_with_nans_as_one() -> None:
     b.view(np.uint32)[1] ^= 0x80000001
     assert metrology.digest(a) == metrology.digest(b) == metrology.digest(a[::-1][::-1])
     different = [a.reshape(3, 1), a.astype(np.float64), np.abs(a), a[:2]]
-    assert len({metrology.digest(one) for one in (a, *different)}) == 5
+    assert len({metrology.digest(array) for array in (a, *different)}) == 5
 
 
 def test_agreement_counts_bits_and_ignores_nan_payloads() -> None:
     a = np.array([1.0, np.nan, -0.0, 5.0, np.inf, np.nan], np.float32)
     b = np.array([1.0, np.nan, 0.0, 5.0000005, np.inf, 1.0], np.float32)
-    found = metrology.agreement(a, b)
-    assert found["elements"] == 6
-    assert found["equal_bits"] == 3
-    assert found["max_ulp_distance"] == 1
-    assert found["max_abs_difference"] == float(b[3]) - 5.0
+    agreement = metrology.agreement(a, b)
+    assert agreement["elements"] == 6
+    assert agreement["equal_bits"] == 3
+    assert agreement["max_ulp_distance"] == 1
+    assert agreement["max_abs_difference"] == float(b[3]) - 5.0
     nothing = metrology.agreement(a[1:2], b[5:])
     assert nothing["max_abs_difference"] is None
     assert json.dumps(metrology.agreement(a[4:5], -a[4:5]), allow_nan=False)
@@ -426,10 +426,10 @@ def test_a_nan_for_an_infinity_is_allowed_only_where_the_bound_is_infinite() -> 
 
 
 def test_a_value_far_beyond_decimal_s_usual_range_is_written_out() -> None:
-    told = exact_text(Enclosure(np.array([1.5, 1.5]), 0.0, 0.0, np.array([2**29, -(2**29)])), (0,))
-    assert told["decimal"].endswith("e+161614248")
-    told = exact_text(Enclosure(np.array([1.5, 1.5]), 0.0, 0.0, np.array([2**29, -(2**29)])), (1,))
-    assert told["decimal"].endswith("e-161614249")
+    text = exact_text(Enclosure(np.array([1.5, 1.5]), 0.0, 0.0, np.array([2**29, -(2**29)])), (0,))
+    assert text["decimal"].endswith("e+161614248")
+    text = exact_text(Enclosure(np.array([1.5, 1.5]), 0.0, 0.0, np.array([2**29, -(2**29)])), (1,))
+    assert text["decimal"].endswith("e-161614249")
 
 
 def test_the_record_names_the_sharpest_form_that_permits_the_error(x: np.ndarray) -> None:
@@ -451,15 +451,15 @@ def test_a_limit_is_reported_with_its_source_forward_only() -> None:
     op = registry.get("sqrt")
     x = np.float32([2.0, 3.0])
     for direction, output in (("forward", "y"), ("backward", "dx")):
-        given = {"x": x, "dy": x}
-        given = {name: given[name] for name in op.takes(direction)}
-        exact = op.evaluate(direction, given, {})[output]
-        bound = op.bound(direction, given, {}, formats.BINARY32)[output]
+        inputs = {"x": x, "dy": x}
+        inputs = {name: inputs[name] for name in op.takes(direction)}
+        exact = op.evaluate(direction, inputs, {})[output]
+        bound = op.bound(direction, inputs, {}, formats.BINARY32)[output]
         got = exact.round("float32")[0]
-        told = metrology.judge(
-            op, direction, output, got, exact, bound=bound, inputs=given, params={}
+        judged = metrology.judge(
+            op, direction, output, got, exact, bound=bound, inputs=inputs, params={}
         )["bound"]
-        assert ("limit" in told) == (direction == "forward")
+        assert ("limit" in judged) == (direction == "forward")
     assert op.limit == 0.5
     assert "IEEE 754" in op.limit_source
 
@@ -471,7 +471,7 @@ def test_a_number_beside_almost_nothing_is_off_by_itself() -> None:
         whole = Enclosure(
             *(np.repeat(getattr(tiny, part), n) for part in ("hi", "lo", "radius", "scale"))
         )
-        told = metrology.summarise(np.full(n, 5e-15), whole, np.full(n, 7e-8), formats.BINARY64)
-        assert told.counts["beyond_bound"] == 0
-        told = metrology.summarise(np.full(n, 5e-15), whole, np.full(n, 4e-15), formats.BINARY64)
-        assert told.counts["beyond_bound"] == n
+        summary = metrology.summarise(np.full(n, 5e-15), whole, np.full(n, 7e-8), formats.BINARY64)
+        assert summary.counts["beyond_bound"] == 0
+        summary = metrology.summarise(np.full(n, 5e-15), whole, np.full(n, 4e-15), formats.BINARY64)
+        assert summary.counts["beyond_bound"] == n

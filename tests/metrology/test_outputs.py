@@ -39,10 +39,10 @@ Triple = namedtuple("Triple", "y mean rstd")
     ],
 )
 def test_outputs_come_by_name_in_order_or_alone(handed_in: Any, names: list[str]) -> None:
-    found = outputs.named(LAYERNORM, "forward", handed_in)
-    assert list(found) == names
-    assert all(isinstance(array, np.ndarray) for array in found.values())
-    assert "rstd" not in found or found["rstd"] is RSTD
+    arrays = outputs.named(LAYERNORM, "forward", handed_in)
+    assert list(arrays) == names
+    assert all(isinstance(array, np.ndarray) for array in arrays.values())
+    assert "rstd" not in arrays or arrays["rstd"] is RSTD
 
 
 @pytest.mark.parametrize(
@@ -64,8 +64,8 @@ def test_what_the_op_does_not_give_is_refused(handed_in: Any, words: str) -> Non
 def test_only_statistics_may_keep_their_axes() -> None:
     shapes = {"y": (2, 3), "mean": (2,), "rstd": (2,)}
     arrays = {"y": Y, "mean": MEAN[:, None], "rstd": RSTD[None]}
-    found = outputs.without_kept_axes(LAYERNORM, "forward", arrays, shapes)
-    assert {name: one.shape for name, one in found.items()} == {
+    trimmed = outputs.without_kept_axes(LAYERNORM, "forward", arrays, shapes)
+    assert {name: array.shape for name, array in trimmed.items()} == {
         "y": (2, 3), "mean": (2,), "rstd": (1, 2),
     }  # fmt: skip
     gradients = {"dx": (2, 3), "dweight": (3,)}
@@ -99,8 +99,8 @@ def test_no_mix_of_formats_accuses_a_kernel_that_rounds_once(
     shapes = SHAPES.get(name, {"x": (7,), "dy": (7,)})
     same = given_formats[:1] * 4 if op.elementwise else given_formats  # dy and x have one format
     inputs = {
-        key: formats.round_to(np.ldexp(rng.standard_normal(shapes[key]), exponent), one)
-        for key, one in zip(op.takes(direction), same, strict=False)
+        key: formats.round_to(np.ldexp(rng.standard_normal(shapes[key]), exponent), own_format)
+        for key, own_format in zip(op.takes(direction), same, strict=False)
     }
     asked = outputs.ask(
         op, direction, inputs, op.params, dict.fromkeys(op.names(direction), target)

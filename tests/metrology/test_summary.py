@@ -65,30 +65,32 @@ def test_the_pass_gives_the_figures_of_its_elements(format: formats.Format) -> N
     flags = np.array([element[0] for element in elements])
     sizes = np.array([abs(element[1]) for element in elements])
     certain = np.array([element[4] for element in elements])
-    told = summarise(got, exact, bound, format)
+    summary = summarise(got, exact, bound, format)
     compared = flags & flag.COMPARED != 0
     for name, bit in flag.COUNTED.items():
         if bit != flag.SPECIAL_MISMATCH:  # to which stray NaNs are added
-            assert told.counts[name] == np.count_nonzero(flags & bit), name
-    assert told.counts["special_value_mismatches"] == np.count_nonzero(
+            assert summary.counts[name] == np.count_nonzero(flags & bit), name
+    assert summary.counts["special_value_mismatches"] == np.count_nonzero(
         flags & (flag.SPECIAL_MISMATCH | flag.STRAY_NAN)
     )
     with np.errstate(invalid="ignore", divide="ignore"):
-        assert told.counts["beyond_bound"] == np.count_nonzero(certain > bound)
+        assert summary.counts["beyond_bound"] == np.count_nonzero(certain > bound)
         ratios = np.where(certain > 0, certain / bound, 0.0)
     judged = ~np.isnan([element[3] for element in elements])
-    assert told.worst_ratio == int(np.flatnonzero(judged)[np.argmax(ratios[judged])])
-    assert told.max_ratio == ratios[judged].max()
-    assert told.max == sizes[compared].max()
-    assert told.worst_error == int(np.flatnonzero(compared)[np.argmax(sizes[compared])])
-    assert told.mean == pytest.approx(math.fsum(sizes[compared]) / compared.sum(), rel=1e-13)
-    assert told.max_distance == max(element[5] for element in elements)
-    assert told.max_uncertainty == max(e[2] for e, c in zip(elements, compared, strict=True) if c)
+    assert summary.worst_ratio == int(np.flatnonzero(judged)[np.argmax(ratios[judged])])
+    assert summary.max_ratio == ratios[judged].max()
+    assert summary.max == sizes[compared].max()
+    assert summary.worst_error == int(np.flatnonzero(compared)[np.argmax(sizes[compared])])
+    assert summary.mean == pytest.approx(math.fsum(sizes[compared]) / compared.sum(), rel=1e-13)
+    assert summary.max_distance == max(element[5] for element in elements)
+    assert summary.max_uncertainty == max(
+        e[2] for e, c in zip(elements, compared, strict=True) if c
+    )
     ordered = np.sort(sizes[compared])
     for name, share in (("p50", 500), ("p99", 990), ("p999", 999)):
-        assert told.percentiles[name] == ordered[-(-share * ordered.size // 1000) - 1], name
-    assert sum(count for _, count in told.histogram) == ordered.size
-    for edge, count in told.histogram:
+        assert summary.percentiles[name] == ordered[-(-share * ordered.size // 1000) - 1], name
+    assert sum(count for _, count in summary.histogram) == ordered.size
+    for edge, count in summary.histogram:
         top = 2.0**-6 if edge == 0.0 else 2 * edge
         inside = (ordered >= edge) & ((ordered < top) | (edge == math.inf))
         assert count == np.count_nonzero(inside)
@@ -98,9 +100,9 @@ def test_the_pass_gives_the_figures_of_its_elements(format: formats.Format) -> N
 def test_errors_of_an_array_are_those_of_its_elements(format: formats.Format) -> None:
     got, exact, _ = answers(format, 10_007, seed=format.p + 100)
     elements = one_by_one(got, exact, format)
-    found = metrology.ulp_error(got, exact)
-    np.testing.assert_array_equal(found.value, [element[1] for element in elements])
-    np.testing.assert_array_equal(found.uncertainty, [element[2] for element in elements])
+    errors = metrology.ulp_error(got, exact)
+    np.testing.assert_array_equal(errors.value, [element[1] for element in elements])
+    np.testing.assert_array_equal(errors.uncertainty, [element[2] for element in elements])
 
 
 @pytest.fixture
@@ -113,8 +115,8 @@ def threads() -> Iterator[None]:
 @pytest.mark.usefixtures("threads")
 def test_figures_do_not_depend_on_the_threads() -> None:
     got, exact, bound = answers(formats.BINARY32, 5 * TALLIED + 11, seed=3)
-    told = []
+    summaries = []
     for number in (1, numba.config.NUMBA_NUM_THREADS):
         numba.set_num_threads(number)
-        told.append(summarise(got, exact, bound))
-    assert repr(dataclasses.asdict(told[0])) == repr(dataclasses.asdict(told[1]))
+        summaries.append(summarise(got, exact, bound))
+    assert repr(dataclasses.asdict(summaries[0])) == repr(dataclasses.asdict(summaries[1]))

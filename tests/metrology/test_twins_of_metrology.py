@@ -98,9 +98,9 @@ def test_twins_give_the_kernels_bits(
                     tried += 1
             for limit in (bound, None):
                 summaries = both(monkeypatch, summarise, got, reference, limit, format)
-                told = [dataclasses.asdict(each) for each in summaries]
-                for name in told[0]:
-                    kernel, twin = (repr(each[name]) for each in told)
+                figures = [dataclasses.asdict(each) for each in summaries]
+                for name in figures[0]:
+                    kernel, twin = (repr(each[name]) for each in figures)
                     assert kernel == twin, f"{name}, seed {seed}"
                     tried += 1
     assert tried > 30 * ROUNDS
@@ -110,13 +110,13 @@ def test_constant_parts_stand_for_all_elements(monkeypatch: pytest.MonkeyPatch) 
     hi = np.random.default_rng(0).standard_normal(3000)
     reference = Enclosure(hi, radius=2.0**-26)
     got = hi.astype(np.float32)
-    one, other = both(monkeypatch, summarise, got, reference, np.float64(2.0**-24))
-    assert repr(one) == repr(other)
-    assert one.counts["undecided"] > 0
+    kernel, twin = both(monkeypatch, summarise, got, reference, np.float64(2.0**-24))
+    assert repr(kernel) == repr(twin)
+    assert kernel.counts["undecided"] > 0
 
 
 def test_an_empty_array_has_no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     empty = Enclosure(np.empty((0, 3)))
-    one, other = both(monkeypatch, summarise, np.empty((0, 3), np.float32), empty)
-    assert repr(one) == repr(other)
-    assert one.worst_error is None
+    kernel, twin = both(monkeypatch, summarise, np.empty((0, 3), np.float32), empty)
+    assert repr(kernel) == repr(twin)
+    assert kernel.worst_error is None

@@ -55,9 +55,9 @@ def test_every_16_bit_neighbour_is_at_its_exact_error(
     wide_z, wide_got = z.astype(np.float64), got.astype(np.float64)
     beyond = np.copysign(2.0 ** (format.emax + 1), wide_got)
     wide_got = np.where(np.isinf(wide_got), beyond, wide_got)
-    found = ulp_error(got, wide_z)
-    np.testing.assert_array_equal(found.value, (wide_got - wide_z) / ulp(wide_z, format))
-    np.testing.assert_array_equal(found.uncertainty, 0.0)
+    errors = ulp_error(got, wide_z)
+    np.testing.assert_array_equal(errors.value, (wide_got - wide_z) / ulp(wide_z, format))
+    np.testing.assert_array_equal(errors.uncertainty, 0.0)
     np.testing.assert_array_equal(ulp_distance(got, z), 1)
 
 
@@ -69,8 +69,8 @@ def test_distances_of_all_16_bit_numbers_from_a_few_are_differences_of_ranks(
     values = values[~((values == 0) & np.signbit(values))]
     ranks = np.arange(values.size)
     for place in (0, 1, values.size // 3, values.size // 2, values.size - 1):
-        other = np.full_like(values, values[place])
-        np.testing.assert_array_equal(ulp_distance(values, other), np.abs(ranks - place))
+        chosen = np.full_like(values, values[place])
+        np.testing.assert_array_equal(ulp_distance(values, chosen), np.abs(ranks - place))
 
 
 @pytest.mark.parametrize("format", [formats.BINARY32, formats.BINARY64], ids=str)
@@ -110,8 +110,8 @@ def test_distance_from_an_enclosure_is_from_its_rounding() -> None:
 def test_errors_are_undefined_for_specials_and_at_exact_zeros() -> None:
     got = np.array([np.nan, np.nan, 1.0, np.inf, 1.0, 1e-45, 0.0, np.inf], dtype=np.float32)
     z = np.array([np.nan, 1.0, np.nan, np.inf, np.inf, 0.0, 0.0, 1e39])
-    found = ulp_error(got, z).value
-    np.testing.assert_array_equal(np.isnan(found), [1, 1, 1, 1, 1, 1, 0, 1])
+    errors = ulp_error(got, z).value
+    np.testing.assert_array_equal(np.isnan(errors), [1, 1, 1, 1, 1, 1, 0, 1])
 
 
 def test_infinity_counts_as_the_next_power_of_two_where_the_truth_is_finite() -> None:
@@ -146,26 +146,26 @@ def truth_and_answer(draw: st.DrawFn) -> tuple[formats.Format, Fraction, float]:
 
 
 @given(truth_and_answer())
-def test_ulp_error_is_within_its_uncertainty_of_the_rational_one(case: tuple) -> None:
+def test_ulp_error_is_within_its_uncertainty_of_the_rational_error(case: tuple) -> None:
     format, z, got = case
     truth = from_fractions([z], (1,))
-    found = ulp_error(got, truth)
+    error = ulp_error(got, truth)
     if z == 0:
-        assert found.value[0] == 0.0 if got[0] == 0 else math.isnan(found.value[0])
+        assert error.value[0] == 0.0 if got[0] == 0 else math.isnan(error.value[0])
         return
     counted = Fraction(2) ** (format.emax + 1) * (1 if got[0] > 0 else -1)
     if not math.isinf(got[0]):
         counted = Fraction(float(got[0]))
-    elif math.isnan(found.value[0]):
+    elif math.isnan(error.value[0]):
         assert np.isinf(truth.round(format)[0][0])
         return
     wanted = (counted - z) / exact_ulp(z, format)
-    if math.isinf(found.value[0]):
+    if math.isinf(error.value[0]):
         assert abs(wanted) >= Fraction(2) ** 1023
         return
-    apart = abs(Fraction(float(found.value[0])) - wanted)
+    apart = abs(Fraction(float(error.value[0])) - wanted)
     # One rounding of the difference, and what underflows far below an ulp.
-    assert apart <= Fraction(found.uncertainty[0]) + abs(wanted) / 2**51 + Fraction(1, 2**100)
+    assert apart <= Fraction(error.uncertainty[0]) + abs(wanted) / 2**51 + Fraction(1, 2**100)
 
 
 @given(
@@ -182,25 +182,25 @@ def test_the_error_at_any_point_of_the_enclosure_is_within_the_uncertainty(
     hi = math.ldexp(1.0 + (hi - 1.0) * width, power % 5)
     truth = Enclosure(np.array([hi]), 0.0, np.array([hi * width]))
     got = formats.round_to([hi * (1 + steps * format.u)], format)
-    found = ulp_error(got, truth)
+    error = ulp_error(got, truth)
     point = Fraction(hi) + Fraction(hi * width) * Fraction(where)
     wanted = (Fraction(float(got[0])) - point) / exact_ulp(point, format)
-    apart = abs(Fraction(float(found.value[0])) - wanted)
-    assert apart <= Fraction(float(found.uncertainty[0])) * (1 + Fraction(1, 2**48))
+    apart = abs(Fraction(float(error.value[0])) - wanted)
+    assert apart <= Fraction(float(error.uncertainty[0])) * (1 + Fraction(1, 2**48))
 
 
 def test_a_radius_at_a_power_of_two_uses_the_smaller_ulp() -> None:
     truth = Enclosure(np.array([1.0, 1.5]), 0.0, np.array([2.0**-30, 2.0**-30]))
-    found = ulp_error(np.ones(2, np.float32) * np.array([1, 1.5], np.float32), truth)
-    assert found.uncertainty.tolist() == [2.0**-6, 2.0**-7]
+    errors = ulp_error(np.ones(2, np.float32) * np.array([1, 1.5], np.float32), truth)
+    assert errors.uncertainty.tolist() == [2.0**-6, 2.0**-7]
 
 
 def test_an_interval_through_zero_has_no_ulp() -> None:
     truth = Enclosure(np.array([0.0, 1e-60]), 0.0, np.array([1e-10, 1e-59]))
-    found = ulp_error(np.array([1.0, 1e-45], np.float32), truth)
-    assert np.isnan(found.value[0])
-    assert np.isinf(found.uncertainty[0])
-    assert found.value[1] == pytest.approx(1.0)  # within the subnormals every ulp is the same
+    errors = ulp_error(np.array([1.0, 1e-45], np.float32), truth)
+    assert np.isnan(errors.value[0])
+    assert np.isinf(errors.uncertainty[0])
+    assert errors.value[1] == pytest.approx(1.0)  # within the subnormals every ulp is the same
 
 
 def test_other_array_kinds_and_layouts_are_taken() -> None:

@@ -51,7 +51,7 @@ def off(got: Any, exact: Enclosure) -> Any:
     return np.abs((got.astype(np.float64) - exact.hi) - exact.lo)
 
 
-@pytest.mark.parametrize(("own", "format"), PAIRS, ids=lambda one: str(one))
+@pytest.mark.parametrize(("own", "format"), PAIRS, ids=lambda pair: str(pair))
 def test_results_rounded_twice_keep_to_the_bound(own: Format, format: Format) -> None:
     assert not format.holds(own)
     tried = 0
@@ -76,10 +76,10 @@ def test_results_rounded_twice_keep_to_the_bound(own: Format, format: Format) ->
 def test_a_bound_of_an_op_that_rounds_nothing_is_the_rounding_of_its_input() -> None:
     x = np.concatenate([np.random.default_rng(8).standard_normal(500), [0.5, -2.0, 3.0]])
     truth = Truth(RELU, "forward", {"x": x}, {}, BINARY32)
-    bound, held = truth.bound()["y"], x.astype(np.float32) == x
+    bound, representable = truth.bound()["y"], x.astype(np.float32) == x
     least = BINARY32.min_subnormal
-    assert (bound[held | (x < 0.0)] <= least).all()
-    assert (bound[~held & (x > 0.0)] >= BINARY32.u * x[~held & (x > 0.0)]).all()
+    assert (bound[representable | (x < 0.0)] <= least).all()
+    assert (bound[~representable & (x > 0.0)] >= BINARY32.u * x[~representable & (x > 0.0)]).all()
     assert (bound <= 2.0 * BINARY32.u * np.abs(x) + least).all()
     same = Truth(RELU, "forward", {"x": x.astype(np.float32)}, {}, BINARY32)
     assert not same.bound()["y"].any()

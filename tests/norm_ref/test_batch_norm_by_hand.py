@@ -32,32 +32,32 @@ def mp(value: Fraction) -> Any:
 
 
 def test_batch_norm_is_what_mpmath_says_and_keeps_the_unbiased_variance() -> None:
-    found = norm_ref.batch_norm(X, WEIGHT, BIAS, MEAN, VAR, momentum=0.25, certify=SHARP)
+    answer = norm_ref.batch_norm(X, WEIGHT, BIAS, MEAN, VAR, momentum=0.25, certify=SHARP)
     with mpmath.workdps(40):
         for c in range(4):
             mean, var = moments(X[:, c])
             rstd = 1 / mpmath.sqrt(mp(var + Fraction(1e-5)))
             y = mp(Fraction(float(X[1, c, 3])) - mean) * rstd
-            assert near(found.y, (1, c, 3), y * float(WEIGHT[c]) + float(BIAS[c]))
+            assert near(answer.y, (1, c, 3), y * float(WEIGHT[c]) + float(BIAS[c]))
             new_mean = Fraction(3, 4) * Fraction(float(MEAN[c])) + mean / 4
             new_var = Fraction(3, 4) * Fraction(float(VAR[c])) + var * Fraction(15, 14) / 4
-            assert near(found.new_mean, (c,), mp(new_mean))
-            assert near(found.new_var, (c,), mp(new_var))
+            assert near(answer.new_mean, (c,), mp(new_mean))
+            assert near(answer.new_var, (c,), mp(new_var))
 
 
 def test_inference_takes_the_given_statistics_and_leaves_them() -> None:
-    found = norm_ref.batch_norm(X, None, None, MEAN, VAR, training=False, certify=SHARP)
+    answer = norm_ref.batch_norm(X, None, None, MEAN, VAR, training=False, certify=SHARP)
     with mpmath.workdps(40):
         rstd = 1 / mpmath.sqrt(mp(Fraction(float(VAR[2])) + Fraction(1e-5)))
         y = mp(Fraction(float(X[0, 2, 4])) - Fraction(float(MEAN[2]))) * rstd
-        assert near(found.y, (0, 2, 4), y)
-    np.testing.assert_array_equal(np.asarray(found.new_mean), MEAN)
-    np.testing.assert_array_equal(np.asarray(found.new_var), VAR)
+        assert near(answer.y, (0, 2, 4), y)
+    np.testing.assert_array_equal(np.asarray(answer.new_mean), MEAN)
+    np.testing.assert_array_equal(np.asarray(answer.new_var), VAR)
 
 
-def overlap(one: Any, other: Any) -> None:
-    off = np.abs((one.hi - other.hi) + (one.lo - other.lo))
-    assert np.all(off <= one.radius + other.radius + 2.0**-90)
+def overlap(first: Any, second: Any) -> None:
+    off = np.abs((first.hi - second.hi) + (first.lo - second.lo))
+    assert np.all(off <= first.radius + second.radius + 2.0**-90)
 
 
 def test_instance_norm_is_group_norm_of_single_channels_and_batch_norm_of_single_images() -> None:
@@ -67,9 +67,9 @@ def test_instance_norm_is_group_norm_of_single_channels_and_batch_norm_of_single
         alone = norm_ref.batch_norm(X[n : n + 1], WEIGHT, BIAS, certify=SHARP).y
         overlap(instance[n : n + 1], alone)
     dy = RNG.standard_normal(X.shape).astype(np.float32)
-    one = norm_ref.instance_norm_backward(dy, X, WEIGHT, BIAS, certify=SHARP)
-    other = norm_ref.group_norm_backward(dy, X, WEIGHT, BIAS, num_groups=4, certify=SHARP)
-    for mine, its in zip(one, other, strict=True):
+    of_instance = norm_ref.instance_norm_backward(dy, X, WEIGHT, BIAS, certify=SHARP)
+    of_group = norm_ref.group_norm_backward(dy, X, WEIGHT, BIAS, num_groups=4, certify=SHARP)
+    for mine, its in zip(of_instance, of_group, strict=True):
         overlap(mine, its)
 
 

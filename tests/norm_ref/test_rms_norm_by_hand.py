@@ -36,8 +36,8 @@ def test_elements_follow_the_definition(weighted: bool, dtype: str) -> None:
     with mpmath.workdps(200):
         for size, eps in ((1.0, 1e-5), (1e-3, 1e-12), (100.0, 0.1)):
             x, dy, w = (
-                formats.round_to(one, dtype)
-                for one in (
+                formats.round_to(array, dtype)
+                for array in (
                     size * rng.normal(size=(3, 5)),
                     rng.normal(size=(3, 5)),
                     rng.normal(size=5),

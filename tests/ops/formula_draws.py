@@ -85,8 +85,8 @@ def draw(
     lengths: dict[str, int] = {}
     if sizes:
         leading = sizes[0]
-        lengths = {x: sizes[1] for one in signature.takes.values() for x in one.own}
-    for letter in (x for one in signature.takes.values() for x in one.own):
+        lengths = {x: sizes[1] for taken in signature.takes.values() for x in taken.own}
+    for letter in (x for taken in signature.takes.values() for x in taken.own):
         lengths.setdefault(letter, int(rng.integers(1, 9)))
     for letter in lengths:
         lengths[letter] += lengths[letter] % 2 if (op.name, letter) in EVEN else 0
@@ -94,7 +94,7 @@ def draw(
     for axis, taps in CONVOLVED.get(op.name, ()):
         lengths[taps], lengths[axis] = sorted((lengths[taps], lengths[axis]))
         above[axis] = lengths[axis] - lengths[taps] + 1
-    given: dict[str, Any] = {}
+    inputs: dict[str, Any] = {}
     for name, argument in signature.takes.items():
         if argument.optional and rng.random() < 0.5:
             continue
@@ -103,12 +103,12 @@ def draw(
         shape = (leading if argument.rows else ()) + own
         if argument.kind == "float":
             drawn = numbers(rng, shape, chosen, dtype)
-            given[name] = np.asarray(DOMAINS.get((op.name, name), np.asarray)(drawn))
+            inputs[name] = np.asarray(DOMAINS.get((op.name, name), np.asarray)(drawn))
         elif argument.kind == "low":
-            given[name] = operand(rng, shape, chosen, dtype)
+            inputs[name] = operand(rng, shape, chosen, dtype)
         else:
             # Of a table, of keys, or of classes.
             chosen = BELOW.get((op.name, name), "v")
             most = lengths.get(chosen, next(iter(lengths.values()), 1))
-            given[name] = whole(rng, shape, argument.kind, most)
-    return given
+            inputs[name] = whole(rng, shape, argument.kind, most)
+    return inputs

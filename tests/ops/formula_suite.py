@@ -27,7 +27,7 @@ READ = [(name, direction) for name, direction in DEFINED if OPS[name].formulas i
 
 
 def _each(ways: Any) -> Any:
-    return pytest.mark.parametrize(("name", "direction"), ways, ids=["-".join(one) for one in ways])
+    return pytest.mark.parametrize(("name", "direction"), ways, ids=["-".join(way) for way in ways])
 
 
 STAGED = [

@@ -34,34 +34,34 @@ def _formulas_answer_once(request: pytest.FixtureRequest, monkeypatch: pytest.Mo
     monkeypatch.setattr(outputs, "ask", once(outputs.ask, kept, _question))
 
 
-def _question(asked: tuple[Any, ...]) -> Any:
+def _question(arguments: tuple[Any, ...]) -> Any:
     """Of an op's formulas, or of an op."""
-    return asked[0].name, bits(asked[1:])
+    return arguments[0].name, bits(arguments[1:])
 
 
 @each_read
 def test_no_form_is_blamed(name: str, direction: Direction) -> None:
     """With the sums of a model that explain knows, and with others. Forms and orders take turns on
     half as many questions, an explanation takes a second; those of four ops are all asked."""
-    op, asked = OPS[name], 0
+    op, count = OPS[name], 0
     assert op.definition is not None
     forms = list(op.definition.way(direction).forms.values())
-    some = questions(name, direction, 10)
-    for number, (dtype, inputs) in enumerate(itertools.islice(some, QUESTIONS // 2)):
+    cases = questions(name, direction, 10)
+    for number, (dtype, inputs) in enumerate(itertools.islice(cases, QUESTIONS // 2)):
         every = itertools.product(forms, ("pairwise", "random"))
         turn = [(forms[number % len(forms)], ("pairwise", "random")[number // len(forms) % 2])]
-        seen = set()
+        answers = set()
         for formula, order in every if name in EVERY_FORM else turn:
-            asked += 1
-            said = op.definition.computed(direction, formula, inputs, {}, dtype, order=order)
-            bits = b"".join(one.tobytes() for one in said.values())
-            if bits in seen:
+            count += 1
+            answer = op.definition.computed(direction, formula, inputs, {}, dtype, order=order)
+            bits = b"".join(array.tobytes() for array in answer.values())
+            if bits in answers:
                 continue
-            seen.add(bits)
-            found = explain_kernel(*one_kernel(name, inputs, said, None, direction))
-            assert found.verdict in ("rounding", "correctly_rounded")
-            assert found.cause in (None, "summation_order"), found.cause
-    assert asked >= QUESTIONS // 2
+            answers.add(bits)
+            explanation = explain_kernel(*one_kernel(name, inputs, answer, None, direction))
+            assert explanation.verdict in ("rounding", "correctly_rounded")
+            assert explanation.cause in (None, "summation_order"), explanation.cause
+    assert count >= QUESTIONS // 2
 
 
 BOTH_WAYS = HUNT > 1
@@ -85,34 +85,34 @@ def test_every_fault_is_named(name: str, direction: Direction, number: int) -> N
     op = OPS[name]
     assert op.definition is not None
     fault = op.definition.faults[number]
-    usual = sorted(op.cases(), key=lambda one: one.build("float32")[1] not in ({}, op.params))
+    usual = sorted(op.cases(), key=lambda case: case.build("float32")[1] not in ({}, op.params))
     for dtype, case in itertools.product(("float32", "bfloat16", "float64"), usual):
         if dtype not in case.dtypes or direction not in case.directions:
             continue
         arrays, params = case.build(dtype)
-        inputs = {one: arrays[one] for one in op.takes(direction) if one in arrays}
+        inputs = {key: arrays[key] for key in op.takes(direction) if key in arrays}
         if sum(array.size for array in inputs.values()) > 20_000:
             continue
         how = (direction, getattr(fault, direction), inputs, params, dtype)
-        said = op.definition.computed(*how, order="pairwise")
+        outputs = op.definition.computed(*how, order="pairwise")
         right = op.definition.computed(direction, first(op, direction), *how[2:], order="pairwise")
-        if all(said[one].tobytes() == right[one].tobytes() for one in said):
+        if all(outputs[key].tobytes() == right[key].tobytes() for key in outputs):
             continue  # it is not there
-        said = {**right, **fault.changed(said)}
-        problem, answer = one_kernel(name, inputs, said, params, direction)
+        outputs = {**right, **fault.changed(outputs)}
+        problem, answer = one_kernel(name, inputs, outputs, params, direction)
         if all(_ordinary(problem, output, got) for output, got in answer.items()):
             continue  # it does not show
-        found = explain_kernel(problem, answer)
-        evidence = found.candidates[0].evidence
-        reasons = evidence.survivors if found.cause == "scale_factor" and evidence else ()
-        if fault.cause in (found.cause, *reasons):
+        explanation = explain_kernel(problem, answer)
+        evidence = explanation.candidates[0].evidence
+        reasons = evidence.survivors if explanation.cause == "scale_factor" and evidence else ()
+        if fault.cause in (explanation.cause, *reasons):
             return
         parts = {part for item in (fault.details or {}).items() for part in item}
-        assert found.confidence != "proven" or found.cause in parts
+        assert explanation.confidence != "proven" or explanation.cause in parts
     pytest.fail(f"{fault.cause} is named nowhere")
 
 
 def _ordinary(problem: Any, output: str, got: Any) -> bool:
-    found = fit_to_truth(problem, output, got)
-    assert found is not None
-    return found.ordinary
+    fit = fit_to_truth(problem, output, got)
+    assert fit is not None
+    return fit.ordinary

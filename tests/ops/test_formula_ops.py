@@ -38,21 +38,22 @@ Balls = dict[str, Any]
 def in_arb(op: Op, direction: Direction, formula: Any, inputs: Any, xp: Arb | None = None) -> Balls:
     """A formula read whole in Arb, by output, in its users' shape."""
     assert op.definition is not None
-    asked = op.definition.question(direction, inputs, {})
-    names = op.definition.names(direction, asked)
+    question = op.definition.question(direction, inputs, {})
+    names = op.definition.names(direction, question)
     with xp or Arb(BITS) as context:
-        given = Reading(context, lambda value: ()).given(asked.arrays, asked.params)
-        values = dict(zip(asked.shapes, several(formula(context, **given)), strict=True))
+        arguments = Reading(context, lambda value: ()).given(question.arrays, question.params)
+        values = dict(zip(question.shapes, several(formula(context, **arguments)), strict=True))
         return {
-            n: asked.restore(n, np.broadcast_to(data(values[n]), asked.shapes[n])) for n in names
+            n: question.restore(n, np.broadcast_to(data(values[n]), question.shapes[n]))
+            for n in names
         }
 
 
-def overlapping(one: Balls, other: Balls) -> int:
+def overlapping(left: Balls, right: Balls) -> int:
     """How many finite balls were compared; they overlap."""
     compared = 0
-    for name in one:
-        pairs = zip(one[name].reshape(-1), other[name].reshape(-1), strict=True)
+    for name in left:
+        pairs = zip(left[name].reshape(-1), right[name].reshape(-1), strict=True)
         for a, b in pairs:
             assert a.overlaps(b)
             compared += a.is_finite() and b.is_finite()
@@ -89,8 +90,8 @@ def test_the_answer_holds_the_value_of_the_definition(name: str, direction: Dire
     compared = 0
     for dtype, inputs in questions(name, direction, 1):
         exact = in_arb(OPS[name], direction, first(OPS[name], direction), inputs)
-        for asked in ("enclosure", ("ulp", "float64", 2.0**-20), ("rounding", dtype)):
-            answer = OPS[name].evaluate(direction, inputs, {}, asked)
+        for question in ("enclosure", ("ulp", "float64", 2.0**-20), ("rounding", dtype)):
+            answer = OPS[name].evaluate(direction, inputs, {}, question)
             assert set(answer) == set(exact)
             compared += sum(holds(answer[output], exact[output]) for output in answer)
     assert compared > QUESTIONS
@@ -117,7 +118,7 @@ def test_the_backward_pass_is_that_of_the_forward_pass(name: str) -> None:
         op.definition.forward.truth,
         op.outputs,
         {op.cotangent: op.cotangent[1:]},
-        tuple(one[1:] for one in op.gradients),
+        tuple(slope[1:] for slope in op.gradients),
     )
     for _, inputs in questions(name, "backward", 3):
         exact = in_arb(op, "backward", op.definition.backward.truth, inputs)
@@ -139,8 +140,8 @@ def test_no_result_depends_on_a_pivot(name: str, direction: Direction) -> None:
     for _, inputs in questions(name, direction, 4):
         for formula in op.definition.way(direction).forms.values():
             exact = in_arb(op, direction, formula, inputs)
-            other = in_arb(op, direction, formula, inputs, _ShiftedPivot(BITS))
-            compared += overlapping(exact, other)
+            shifted = in_arb(op, direction, formula, inputs, _ShiftedPivot(BITS))
+            compared += overlapping(exact, shifted)
     assert compared > (QUESTIONS // 2 if scalar(name, direction) else QUESTIONS)
 
 
@@ -155,8 +156,8 @@ def test_every_form_keeps_to_the_bound(name: str, direction: Direction) -> None:
         for formula in op.definition.way(direction).forms.values():
             for order in ("sequential", "pairwise", "reversed", "random"):
                 how = {"order": order, "fma": order != "pairwise"}
-                said = op.definition.computed(direction, formula, inputs, {}, dtype, **how)
-                for output, got in said.items():
+                answer = op.definition.computed(direction, formula, inputs, {}, dtype, **how)
+                for output, got in answer.items():
                     compared += kept(got, exact[output], bound[output])
     assert compared > QUESTIONS
 
@@ -165,12 +166,12 @@ def kept(got: Any, exact: Enclosure, bound: Any) -> int:
     """How many elements keep to their bound: all whose bound says something."""
     with np.errstate(all="ignore"):
         wide = got.astype(np.float64)
-        told = np.isfinite(bound) & np.isfinite(exact.radius) & (exact.scale == 0)
+        finite = np.isfinite(bound) & np.isfinite(exact.radius) & (exact.scale == 0)
         off = np.abs((wide - exact.hi) - exact.lo) - exact.radius
         slack = np.abs(wide - exact.hi) * 2.0**-50
-    assert np.all(np.isfinite(wide[told]))
-    assert np.all(off[told] - slack[told] <= bound[told])
-    return int(told.sum())
+    assert np.all(np.isfinite(wide[finite]))
+    assert np.all(off[finite] - slack[finite] <= bound[finite])
+    return int(finite.sum())
 
 
 @each_way
@@ -181,15 +182,15 @@ def test_an_element_depends_on_its_cone_alone(name: str, direction: Direction) -
     rng = np.random.default_rng(6)
     for dtype, inputs in questions(name, direction, 6, ("float32",)):
         exact = in_arb(op, direction, first(op, direction), inputs)
-        other = draw_like(rng, inputs)
+        drawn = draw_like(rng, inputs)
         for output, balls in exact.items():
             if not balls.size:
                 continue
             place = tuple(int(rng.integers(n)) for n in balls.shape)
-            shapes = {one: array.shape for one, array in inputs.items()}
-            mixed = {one: array.copy() for one, array in other.items()}
-            for one, where in signature.cone(output, place, shapes).items():
-                mixed[one][where] = inputs[one][where]
+            shapes = {key: array.shape for key, array in inputs.items()}
+            mixed = {key: array.copy() for key, array in drawn.items()}
+            for key, where in signature.cone(output, place, shapes).items():
+                mixed[key][where] = inputs[key][where]
             again = in_arb(op, direction, first(op, direction), mixed)
             assert balls[place].overlaps(again[output][place])
             compared += 1
@@ -214,30 +215,34 @@ def draw_like(rng: np.random.Generator, inputs: Any) -> Any:
 @each_read
 def test_special_values_are_the_definition_s(name: str, direction: Direction) -> None:
     """Where a row holds NaN or +inf; the other rows keep their certified values."""
-    op, seen = OPS[name], 0
+    op, checked = OPS[name], 0
     rng = np.random.default_rng(7)
     assert op.definition is not None
     for _ in range(QUESTIONS):
         inputs = draw(op, direction, rng, "float32", "normal")
         takes = op.definition.way(direction).signature.takes.values()
-        floats = [one.name for one in takes if one.name in inputs and one.kind == "float"]
+        floats = [
+            argument.name
+            for argument in takes
+            if argument.name in inputs and argument.kind == "float"
+        ]
         chosen = str(rng.choice(floats))
-        spoilt = {one: array.copy() for one, array in inputs.items()}
+        spoilt = {key: array.copy() for key, array in inputs.items()}
         at = tuple(int(rng.integers(n)) for n in spoilt[chosen].shape)
         spoilt[chosen][at] = rng.choice([np.nan, np.inf])
         answer = op.evaluate(direction, spoilt, {}, ("rounding", "float32"))
-        asked = op.definition.question(direction, spoilt, {})
+        question = op.definition.question(direction, spoilt, {})
         reading = readings.working(Working("float64"))
         ieee = readings.read(
-            first(op, direction), reading, asked, op.definition.names(direction, asked)
+            first(op, direction), reading, question, op.definition.names(direction, question)
         )
         for output, enclosure in answer.items():
-            told = asked.restore(output, ieee[output][0])
-            special = ~np.isfinite(told)
-            np.testing.assert_array_equal(np.asarray(enclosure)[special], told[special])
+            values = question.restore(output, ieee[output][0])
+            special = ~np.isfinite(values)
+            np.testing.assert_array_equal(np.asarray(enclosure)[special], values[special])
             assert np.all(enclosure.radius[special] == 0.0)
-            seen += int(special.sum())
-    assert seen > 0
+            checked += int(special.sum())
+    assert checked > 0
 
 
 @each_read
@@ -257,14 +262,14 @@ def test_empty_inputs_have_empty_answers(
         with pytest.raises(ValueError, match="has"):  # there is none to choose
             op.evaluate(direction, inputs, {})
         return
-    shapes = {n: one.shape for n, one in op.plain(direction, inputs, {}, "float32").items()}
+    shapes = {n: array.shape for n, array in op.plain(direction, inputs, {}, "float32").items()}
     assert len(shapes) > 0
-    for found in (
+    for answer in (
         op.evaluate(direction, inputs, {}, ("rounding", "float32")),
         op.bound(direction, inputs, {}, "float32"),
         op.condition(direction, inputs, {}),
     ):
-        assert {n: one.shape for n, one in found.items()} == shapes
+        assert {n: array.shape for n, array in answer.items()} == shapes
 
 
 @each_staged
@@ -277,7 +282,7 @@ def test_a_question_about_some_elements_has_the_answer_of_all(
     formula = op.definition.way(direction).truth
     for _, inputs in questions(name, direction, 8):
         whole = in_arb(op, direction, formula, inputs)
-        finished = in_arb(op, direction, lambda xp, **given: formula(xp, **given), inputs)
+        finished = in_arb(op, direction, lambda xp, **arguments: formula(xp, **arguments), inputs)
         compared += overlapping(whole, finished)
     assert compared > (QUESTIONS // 2 if scalar(name, direction) else QUESTIONS)
 
@@ -287,7 +292,7 @@ def test_the_number_of_threads_changes_nothing(name: str, direction: Direction) 
     op, rng, before = OPS[name], np.random.default_rng(9), numba.get_num_threads()
     assert op.definition is not None
     takes = op.definition.way(direction).signature.takes.values()
-    letters = {letter for one in takes for letter in one.own} or {""}
+    letters = {letter for argument in takes for letter in argument.own} or {""}
     length = round(500 ** (1 / len(letters))) if len(letters) > 2 else 500
     inputs = draw(op, direction, rng, "float32", "normal", ((150,), length))
     assert max(array.size for array in inputs.values()) > 100
@@ -298,14 +303,14 @@ def test_the_number_of_threads_changes_nothing(name: str, direction: Direction) 
             answers.append(op.evaluate(direction, inputs, {}, ("rounding", "float32")))
     finally:
         numba.set_num_threads(before)
-    for output, one in answers[0].items():
-        other = answers[1][output]
+    for output, enclosure in answers[0].items():
+        threaded = answers[1][output]
         for part in ("hi", "lo", "radius", "scale"):
-            np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
+            np.testing.assert_array_equal(getattr(enclosure, part), getattr(threaded, part))
     assert answers[0]
     if not scalar(name, direction):
-        assert max(one.size for one in answers[0].values()) > 100
+        assert max(enclosure.size for enclosure in answers[0].values()) > 100
 
 
-def test_formats_are_all_asked() -> None:
+def test_every_format_is_asked() -> None:
     assert {formats.get(dtype).name for dtype in DTYPES} == set(DTYPES)

@@ -37,13 +37,13 @@ def test_an_answer_about_some_elements_reads_their_slices_alone() -> None:
     question, shapes = canonical(SIGNATURE, Prepared(inputs, {})), list[Any]()
     wanted = {"y": np.array([4, 19]), "gram": np.array([2, 7])}  # (1, 1), (6, 1); (0, 2), (1, 2)
     selection = Selection(seen(shapes), question, wanted)
-    found = selection.read(Ball(), enclosing.value)
+    answers = selection.read(Ball(), enclosing.value)
     assert shapes == [((2, 5), (1, 1, 5)), ((7, 1), (1, 2, 1))]
     assert selection.cost == 2 * 5 + 5 + 7 + 2
     y = inputs["x"] @ inputs["weight"].T
-    np.testing.assert_allclose(np.asarray(found["y"]), y.reshape(-1)[[4, 19]], rtol=1e-14)
+    np.testing.assert_allclose(np.asarray(answers["y"]), y.reshape(-1)[[4, 19]], rtol=1e-14)
     gram = inputs["weight"] * inputs["x"].sum(axis=0)
-    np.testing.assert_allclose(np.asarray(found["gram"]), gram.reshape(-1)[[2, 7]], rtol=1e-14)
+    np.testing.assert_allclose(np.asarray(answers["gram"]), gram.reshape(-1)[[2, 7]], rtol=1e-14)
 
 
 def test_what_mixes_the_letters_reads_whole_rows() -> None:

@@ -86,13 +86,13 @@ def test_values_and_gradients_of_a_formula_are_certified() -> None:
 
 def test_several_outputs_are_a_named_tuple() -> None:
     x = np.linspace(-3, 3, 12).reshape(3, 4)
-    given = TEMPERED.forward(x, temperature=0.7)
-    assert given._fields == ("y", "logsum")
-    assert given.y.shape == (3, 4)
-    assert given.logsum.shape == (3,)
+    answer = TEMPERED.forward(x, temperature=0.7)
+    assert answer._fields == ("y", "logsum")
+    assert answer.y.shape == (3, 4)
+    assert answer.logsum.shape == (3,)
     exact = [flint.arb(float(v)) / flint.arb(0.7) for v in x[1]]
-    whole = sum((one.exp() for one in exact), flint.arb(0))
-    assert abs(float(whole.log()) - float(np.asarray(given.logsum)[1])) < 1e-15
+    whole = sum((value.exp() for value in exact), flint.arb(0))
+    assert abs(float(whole.log()) - float(np.asarray(answer.logsum)[1])) < 1e-15
     back = TEMPERED.backward(np.ones((3, 4)), x)
     assert back._fields == ("dx", "dscale")
     assert back.dscale is None
@@ -106,11 +106,11 @@ def test_axes_broadcast_and_inputs_go_by_name() -> None:
 
 def test_a_list_of_arrays_is_one_row() -> None:
     grads = [np.full((2, 3), 3.0), np.array(4.0), np.zeros((0, 5))]
-    given = CLIPPED.forward(grads)
+    clipped = CLIPPED.forward(grads)
     norm = np.sqrt(9.0 * 6 + 16)
-    assert [one.shape for one in given.grads] == [(2, 3), (), (0, 5)]
-    np.testing.assert_allclose(np.asarray(given.norm), norm, rtol=1e-15)
-    np.testing.assert_allclose(np.asarray(given.grads[0]), 3.0 / norm, rtol=1e-15)
+    assert [grad.shape for grad in clipped.grads] == [(2, 3), (), (0, 5)]
+    np.testing.assert_allclose(np.asarray(clipped.norm), norm, rtol=1e-15)
+    np.testing.assert_allclose(np.asarray(clipped.grads[0]), 3.0 / norm, rtol=1e-15)
 
 
 def test_integers_choose_and_a_word_reduces() -> None:
@@ -120,7 +120,7 @@ def test_integers_choose_and_a_word_reduces() -> None:
     assert each.shape == (2, 3)
     for place in np.ndindex(2, 3):
         row = [flint.arb(float(v)) for v in x[place]]
-        total = sum((one.exp() for one in row), flint.arb(0)).log() - row[target[place]]
+        total = sum((value.exp() for value in row), flint.arb(0)).log() - row[target[place]]
         assert abs(float(total) - float(np.asarray(each)[place])) < 1e-14
     mean = ENTROPY.forward(x, target)
     assert mean.shape == ()
@@ -137,7 +137,7 @@ def test_integers_choose_and_a_word_reduces() -> None:
         ENTROPY.forward(x, target.astype(float))
 
 
-def test_an_op_of_one_s_own_is_asserted_and_explained() -> None:
+def test_a_user_s_own_op_is_asserted_and_explained() -> None:
     x = np.random.default_rng(0).uniform(-100, 100, (8, 30)).astype(np.float32)
     with np.errstate(all="ignore"):
         e = np.exp(x)
@@ -147,18 +147,18 @@ def test_an_op_of_one_s_own_is_asserted_and_explained() -> None:
     assert_kernel(TEMPERED.op, {"x": x}, {"y": right})
     with pytest.raises(AssertionError, match="nan"):
         assert_kernel(TEMPERED.op, {"x": x}, {"y": wrong})
-    found = refkernels.explain(TEMPERED.op, {"x": x}, {"y": wrong})
-    assert (found.cause, found.confidence) == ("no_shift", "proven")
+    explanation = refkernels.explain(TEMPERED.op, {"x": x}, {"y": wrong})
+    assert (explanation.cause, explanation.confidence) == ("no_shift", "proven")
 
 
 def test_a_script_carries_the_rows_that_an_element_depends_on() -> None:
     x = np.random.default_rng(0).uniform(-100, 100, (40, 30)).astype(np.float32)
     y = np.asarray(TEMPERED.forward(x).y).astype(np.float32)
     y[17, 3] += 1
-    told = refkernels.explain(TEMPERED.op, {"x": x}, {"y": y}).evidence["question"]
-    assert not told["whole"]
-    assert told["elements"][0]["index"] == [17, 3]
-    (part,) = told["inputs"]["x"]["parts"]
+    question = refkernels.explain(TEMPERED.op, {"x": x}, {"y": y}).evidence["question"]
+    assert not question["whole"]
+    assert question["elements"][0]["index"] == [17, 3]
+    (part,) = question["inputs"]["x"]["parts"]
     assert part["index"] == [17, ":"]
     assert bytes.fromhex(part["hex"]) == x[17].tobytes()
 

@@ -40,8 +40,8 @@ def refused(default: Any) -> tuple[Any, ...]:
 
 
 def question(op: Op, direction: Direction) -> tuple[dict[str, Any], dict[str, Any]]:
-    cases = (one for one in op.cases() if {direction} <= {*one.directions})
-    inputs, params = next(one for one in cases if "float32" in one.dtypes).build("float32")
+    cases = (case for case in op.cases() if {direction} <= {*case.directions})
+    inputs, params = next(case for case in cases if "float32" in case.dtypes).build("float32")
     return {name: inputs[name] for name in op.takes(direction) if name in inputs}, params
 
 
@@ -54,8 +54,8 @@ def sentence(call: Callable[[], Any]) -> str | None:
     return None
 
 
-def is_sentence(said: str | None) -> bool:
-    return said is not None and said.endswith(".") and said.isprintable()
+def is_sentence(message: str | None) -> bool:
+    return message is not None and message.endswith(".") and message.isprintable()
 
 
 @pytest.mark.parametrize(("name", "direction"), WITH_PARAMS)
@@ -64,10 +64,10 @@ def test_wrong_values_of_a_param_are_refused_in_a_sentence(name: str, direction:
     inputs, params = question(op, direction)
     for param, default in op.params.items():
         for value in refused(default):
-            given = direction, inputs, {**params, param: value}
-            for asked in (op.evaluate, partial(op.bound, format=formats.BINARY32)):
-                said = sentence(partial(asked, *given))
-                assert is_sentence(said), (param, value, said)
+            arguments = direction, inputs, {**params, param: value}
+            for function in (op.evaluate, partial(op.bound, format=formats.BINARY32)):
+                message = sentence(partial(function, *arguments))
+                assert is_sentence(message), (param, value, message)
 
 
 @pytest.mark.parametrize(("name", "direction"), WITH_PARAMS)
@@ -78,6 +78,6 @@ def test_a_number_that_is_huge_is_answered_or_refused_and_takes_no_memory(
     inputs, params = question(op, direction)
     for param in op.params:
         for value in (2**31, 2**53 + 1, 2**63 - 1, -(2**53)):
-            given = direction, inputs, {**params, param: value}
-            said = sentence(partial(op.evaluate, *given))
-            assert said is None or is_sentence(said), (param, value, said)
+            arguments = direction, inputs, {**params, param: value}
+            message = sentence(partial(op.evaluate, *arguments))
+            assert message is None or is_sentence(message), (param, value, message)

@@ -62,11 +62,14 @@ def read(formula: Any, wanted: dict[str, Any]) -> dict[str, Any]:
 )
 def test_it_is_read_for_these_indices_alone(wanted: Any, shapes: Any) -> None:
     whole = read(weighted, wanted)
-    assert [one[0][1:] for one in SEEN] == [(5, 4)]  # not told to be sliced
+    assert [shapes_read[0][1:] for shapes_read in SEEN] == [(5, 4)]  # not told to be sliced
     part = read(Sliced(weighted), wanted)
     assert sorted(SEEN) == sorted(shapes)
     for name in wanted:
-        ends = [(one[name].hi + one[name].lo, one[name].radius + 1e-28) for one in (whole, part)]
+        ends = [
+            (answer[name].hi + answer[name].lo, answer[name].radius + 1e-28)
+            for answer in (whole, part)
+        ]
         assert np.all(np.abs(ends[0][0] - ends[1][0]) <= ends[0][1] + ends[1][1])
         np.testing.assert_array_equal(whole[name].hi, part[name].hi)
 
@@ -77,10 +80,10 @@ def test_all_elements_are_read_whole() -> None:
 
 
 def test_a_certified_answer_is_that_of_the_whole_formula() -> None:
-    given = arrays()
-    found = OP.evaluate("forward", given, {}, ("rounding", "float64"))
-    c = np.einsum("bmk,bkn->bmn", given["a"], given["b"])
-    np.testing.assert_allclose(found["y"].hi, np.exp(c) * given["w"][..., None], rtol=1e-13)
-    np.testing.assert_allclose(found["z"].hi, (c * given["w"][..., None]).sum(1), rtol=1e-11)
-    doubled = OP.formulas.certified("forward", other, given, {}, ("rounding", "float64"))
-    np.testing.assert_allclose(doubled["z"].hi, 2 * found["z"].hi, rtol=1e-13)
+    inputs = arrays()
+    answer = OP.evaluate("forward", inputs, {}, ("rounding", "float64"))
+    c = np.einsum("bmk,bkn->bmn", inputs["a"], inputs["b"])
+    np.testing.assert_allclose(answer["y"].hi, np.exp(c) * inputs["w"][..., None], rtol=1e-13)
+    np.testing.assert_allclose(answer["z"].hi, (c * inputs["w"][..., None]).sum(1), rtol=1e-11)
+    doubled = OP.formulas.certified("forward", other, inputs, {}, ("rounding", "float64"))
+    np.testing.assert_allclose(doubled["z"].hi, 2 * answer["z"].hi, rtol=1e-13)

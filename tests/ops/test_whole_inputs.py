@@ -44,11 +44,11 @@ def test_other_dtypes_are_refused(index: Any, keep: Any, words: str) -> None:
 
 def test_a_wrong_kernel_is_explained_on_them() -> None:
     inputs = {"x": X + 1, "index": INDEX, "keep": KEEP}
-    found = refkernels.explain(LOOKUP.op, inputs, {"y": np.float32([-2, -12, 0, -22])})
-    assert found.verdict == "exceeds_bound"
-    question = found.evidence["question"]
+    explanation = refkernels.explain(LOOKUP.op, inputs, {"y": np.float32([-2, -12, 0, -22])})
+    assert explanation.verdict == "exceeds_bound"
+    question = explanation.evidence["question"]
     assert question["leaves"] == ["x"]
-    assert [one["dtype"] for one in question["inputs"].values()] == ["float32", "int64", "bool"]
+    assert [array["dtype"] for array in question["inputs"].values()] == ["float32", "int64", "bool"]
 
 
 @pytest.mark.parametrize("array", [INDEX, KEEP], ids=["int64", "bool"])

@@ -34,19 +34,21 @@ def stepped(op: str, inputs: dict[str, Any], factor: float) -> Any:
 @pytest.mark.parametrize("op", STATES)
 def test_a_step_from_a_multiple_of_the_gradient_is_named(op: str, factor: float) -> None:
     inputs = question(op, zero=False)
-    found = explain(op, inputs, stepped(op, inputs, factor), PARAMS[op])
-    assert (found.cause, found.confidence) == ("gradient_multiplied", "proven")
-    said = found.candidates[0].details["factor"]
-    assert said == (str(round(factor)) if factor > 1 else f"1/{round(1 / factor)}")
+    explanation = explain(op, inputs, stepped(op, inputs, factor), PARAMS[op])
+    assert (explanation.cause, explanation.confidence) == ("gradient_multiplied", "proven")
+    named = explanation.candidates[0].details["factor"]
+    assert named == (str(round(factor)) if factor > 1 else f"1/{round(1 / factor)}")
 
 
 @pytest.mark.parametrize("op", ["adam", "adamw"])
-def test_the_second_moment_tells_a_multiplied_gradient_from_a_multiplied_first_one(op: str) -> None:
+def test_the_second_moment_separates_a_multiplied_gradient_from_a_multiplied_first_moment(
+    op: str,
+) -> None:
     """With moments of 0, m is 8 times the right one, and v 64 times."""
     inputs = question(op, zero=True)
     outputs = stepped(op, inputs, 8.0)
-    found = explain(op, inputs, outputs, PARAMS[op])
-    assert (found.cause, found.confidence) == ("gradient_multiplied", "proven")
+    explanation = explain(op, inputs, outputs, PARAMS[op])
+    assert (explanation.cause, explanation.confidence) == ("gradient_multiplied", "proven")
     alone = explain(op, inputs, {"m": outputs["m"]}, PARAMS[op])
     assert (alone.cause, alone.confidence) == ("scale_factor", "proven")
 
@@ -55,5 +57,5 @@ def test_the_second_moment_tells_a_multiplied_gradient_from_a_multiplied_first_o
 def test_right_steps_and_foreign_factors_are_no_multiples(op: str) -> None:
     inputs = question(op, zero=False)
     for factor in (1.0, 0.7371):
-        found = explain(op, inputs, stepped(op, inputs, factor), PARAMS[op])
-        assert found.cause != "gradient_multiplied"
+        explanation = explain(op, inputs, stepped(op, inputs, factor), PARAMS[op])
+        assert explanation.cause != "gradient_multiplied"

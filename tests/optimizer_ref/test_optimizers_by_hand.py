@@ -34,29 +34,29 @@ def moments() -> tuple[Any, Any, Any]:
 
 @mpmath.workprec(200)
 def test_adamw() -> None:
-    found = optimizer_ref.adamw(W, G, M, V, step=3)
+    answer = optimizer_ref.adamw(W, G, M, V, step=3)
     first, second, u = moments()
-    close(found.param, w - LR * WD * w - LR * u)
-    close(found.m, first)
-    close(found.v, second)
-    assert found.vmax is None
+    close(answer.param, w - LR * WD * w - LR * u)
+    close(answer.m, first)
+    close(answer.v, second)
+    assert answer.vmax is None
 
 
 @mpmath.workprec(200)
 def test_lamb() -> None:
-    found = optimizer_ref.lamb(W, G, M, V, step=3, eps=1e-8)
+    answer = optimizer_ref.lamb(W, G, M, V, step=3, eps=1e-8)
     _, _, r = moments()
     u = r + WD * w
-    close(found.param, w - LR * abs(w) / abs(u) * u)
+    close(answer.param, w - LR * abs(w) / abs(u) * u)
 
 
 @mpmath.workprec(200)
 def test_sgd_with_nesterov_s_momentum() -> None:
-    found = optimizer_ref.sgd(W, G, M, lr=1e-3, weight_decay=0.01, nesterov=True, step=3)
+    answer = optimizer_ref.sgd(W, G, M, lr=1e-3, weight_decay=0.01, nesterov=True, step=3)
     decayed = g + WD * w
     buf = B1 * m + decayed
-    close(found.buf, buf)
-    close(found.param, w - LR * (decayed + B1 * buf))
+    close(answer.buf, buf)
+    close(answer.param, w - LR * (decayed + B1 * buf))
 
 
 @mpmath.workprec(200)
@@ -65,8 +65,8 @@ def test_rmsprop_adagrad_and_lion() -> None:
     accum = rho * v + (1 - rho) * g**2
     close(optimizer_ref.rmsprop(W, G, V, lr=1e-3).param, w - LR * g / (mpmath.sqrt(accum) + EPS))
     rate = LR / (1 + 2 * WD)
-    found = optimizer_ref.adagrad(W, G, V, lr=1e-3, lr_decay=0.01, eps=1e-8, step=3)
-    close(found.param, w - rate * g / (mpmath.sqrt(v + g**2) + EPS))
+    answer = optimizer_ref.adagrad(W, G, V, lr=1e-3, lr_decay=0.01, eps=1e-8, step=3)
+    close(answer.param, w - rate * g / (mpmath.sqrt(v + g**2) + EPS))
     close(optimizer_ref.lion(W, G, M, lr=1e-3).param, w + LR)  # 0.9 m + 0.1 g < 0
 
 
@@ -88,13 +88,13 @@ def test_the_bound_of_any_mixture_is_that_of_every_form(op: Op) -> None:
         forms = op.forms("forward", inputs, params, BINARY32)
         assert len(forms) > 1
         for of_form in forms.values():
-            for name, one in of_form.items():
-                assert np.all(bound[name] * (1 + 2.0**-40) >= one)
+            for name, array in of_form.items():
+                assert np.all(bound[name] * (1 + 2.0**-40) >= array)
 
 
 def test_wrong_steps_are_refused() -> None:
-    for wrong, said in (({"step": 0}, "at least 1"), ({"lr": np.inf}, "finite number")):
-        with pytest.raises(ValueError, match=said):
+    for wrong, message in (({"step": 0}, "at least 1"), ({"lr": np.inf}, "finite number")):
+        with pytest.raises(ValueError, match=message):
             optimizer_ref.adam(W, G, M, V, **wrong)
     with pytest.raises(ValueError, match="grad has shape"):
         optimizer_ref.adam(W, np.float32([1, 2]), M, V)
@@ -118,8 +118,8 @@ def test_which_adam_is_this_has_an_answer() -> None:
         rate = 1e-3 * np.sqrt(1 - 0.999**5) / (1 - 0.9**5)
         return param - rate * first / (np.sqrt(second) + 1e-8)
 
-    found = which("adam", hat, ("param", "grad", "m", "v"), step=5)
-    assert (found.cause, found.confidence) == ("eps_hat", "proven")
+    explanation = which("adam", hat, ("param", "grad", "m", "v"), step=5)
+    assert (explanation.cause, explanation.confidence) == ("eps_hat", "proven")
 
 
 @pytest.mark.parametrize("decay", [0.01, 5e-4])
@@ -130,9 +130,9 @@ def test_an_unrequested_decay_is_named(decay: float) -> None:
     g = before["grad"].astype(float)
     after = before["param"] * (1 - 1e-3 * decay) - 1e-3 * g / (abs(g) + 1e-8)
     inputs, params = {**before, "m": m, "v": v}, {"step": 1, "weight_decay": 0.0}
-    found = refkernels.explain("adamw", inputs, {"param": after.astype(np.float32)}, params)
-    assert (found.cause, found.confidence) == ("decay_unasked", "proven")
-    assert dict(found.candidates[0].details) == {"weight_decay": decay}
+    explanation = refkernels.explain("adamw", inputs, {"param": after.astype(np.float32)}, params)
+    assert (explanation.cause, explanation.confidence) == ("decay_unasked", "proven")
+    assert dict(explanation.candidates[0].details) == {"weight_decay": decay}
 
 
 def test_an_unrequested_dampening_is_named() -> None:
@@ -143,9 +143,9 @@ def test_an_unrequested_dampening_is_named() -> None:
     w, g, b = (array.astype(float) for array in inputs.values())
     after = {"param": w - 0.01 * (0.9 * b + 0.9 * g), "buf": 0.9 * b + 0.9 * g}
     got = {name: array.astype(np.float32) for name, array in after.items()}
-    found = refkernels.explain("sgd", inputs, got, {"step": 5})
-    assert (found.cause, found.confidence) == ("dampening_unasked", "proven")
-    assert dict(found.candidates[0].details) == {"dampening": 0.1}
+    explanation = refkernels.explain("sgd", inputs, got, {"step": 5})
+    assert (explanation.cause, explanation.confidence) == ("dampening_unasked", "proven")
+    assert dict(explanation.candidates[0].details) == {"dampening": 0.1}
 
 
 @pytest.mark.parametrize(("hat", "also"), [(True, {"with": "eps_hat"}), (False, {})])
@@ -169,9 +169,9 @@ def test_an_adam_that_leaves_rows_alone_is_lazy(hat: bool, also: dict[str, str])
         name: np.where(touched, array.astype(np.float32), before[name])
         for name, array in after.items()
     }
-    found = refkernels.explain("adam", before, got, {"step": 5})
-    assert (found.cause, found.confidence) == ("lazy_rows", "proven")
-    best = next(one for one in found.candidates if one.output == "param")
+    explanation = refkernels.explain("adam", before, got, {"step": 5})
+    assert (explanation.cause, explanation.confidence) == ("lazy_rows", "proven")
+    best = next(candidate for candidate in explanation.candidates if candidate.output == "param")
     assert (best.cause, dict(best.details)) == ("lazy_rows", also)
     dense = {name: array.astype(np.float32) for name, array in after.items()}
     assert refkernels.explain("adam", before, dense, {"step": 5}).cause == (
@@ -194,6 +194,8 @@ def test_a_late_step_is_answered_and_its_plain_algorithm_keeps_to_the_bound(beta
     question = "forward", inputs, {"step": step, "beta1": beta}
     exact, bound = (ADAM.evaluate(*question)["param"], ADAM.bound(*question, BINARY32)["param"])
     plain = ADAM.plain(*question, BINARY32)["param"].astype(np.float64)
-    told = np.isfinite(bound) & np.isfinite(exact.radius)
-    assert np.all(np.abs(plain[told] - exact.hi[told]) <= bound[told] + exact.radius[told])
-    assert told.all() or step > 10**6 or beta in (1.0, 1.5, -1.0)
+    bounded = np.isfinite(bound) & np.isfinite(exact.radius)
+    assert np.all(
+        np.abs(plain[bounded] - exact.hi[bounded]) <= bound[bounded] + exact.radius[bounded]
+    )
+    assert bounded.all() or step > 10**6 or beta in (1.0, 1.5, -1.0)

@@ -39,8 +39,8 @@ def step_of(n: int, state: Any, g: Any, late: bool, lazy: bool) -> Any:
     return tuple(np.where(touched, a, b) for a, b in zip(new, state, strict=True)) if lazy else new
 
 
-def told(n: int, late: bool, lazy: bool) -> Any:
-    """What is said of step n, of 1 and 2."""
+def explained(n: int, late: bool, lazy: bool) -> Any:
+    """The explanation of step n, which is 1 or 2."""
     param = np.random.default_rng(8).standard_normal((12, 4)).astype(F)
     state = (param, np.zeros_like(param), np.zeros_like(param))
     g = grad([1, 3, 7, 9], 1)
@@ -52,12 +52,14 @@ def told(n: int, late: bool, lazy: bool) -> Any:
 
 
 @pytest.mark.parametrize("lazy", [False, True])
-def test_one_step_late_is_all_that_a_first_step_shows(lazy: bool) -> None:
+def test_a_first_step_shows_only_that_it_is_one_step_late(lazy: bool) -> None:
     """Rows without a gradient do not move either way: their moments are 0."""
-    found = told(1, True, lazy)
-    assert (found.cause, found.confidence) == ("step_off_by_one", "proven")
-    assert found.candidates[0].details == {"float32_hyperparameters": HELD}
-    sure = {one.cause for one in found.candidates if one.confidence == "proven"}
+    explanation = explained(1, True, lazy)
+    assert (explanation.cause, explanation.confidence) == ("step_off_by_one", "proven")
+    assert explanation.candidates[0].details == {"float32_hyperparameters": HELD}
+    sure = {
+        candidate.cause for candidate in explanation.candidates if candidate.confidence == "proven"
+    }
     assert sure <= {"step_off_by_one", "float32_hyperparameters"}
 
 
@@ -65,12 +67,12 @@ def test_one_step_late_is_all_that_a_first_step_shows(lazy: bool) -> None:
     ("lazy", "cause"), [(False, "eps_hat_in_untouched_rows"), (True, "lazy_rows")]
 )
 def test_a_second_step_shows_the_rows_without_a_gradient(lazy: bool, cause: str) -> None:
-    found = told(2, True, lazy)
-    assert (found.cause, found.confidence) == (cause, "proven")
-    assert found.candidates[0].details["with"] == "step_off_by_one"
+    explanation = explained(2, True, lazy)
+    assert (explanation.cause, explanation.confidence) == (cause, "proven")
+    assert explanation.candidates[0].details["with"] == "step_off_by_one"
 
 
-def test_eps_of_rows_without_a_gradient_is_told_apart_from_a_late_step() -> None:
+def test_eps_of_rows_without_a_gradient_is_distinguished_from_a_late_step() -> None:
     """The same without a late step, from exact hyper-parameters."""
     rng = np.random.default_rng(8)
     param, g = rng.standard_normal((12, 4)).astype(F), grad([2, 3, 5], 2)
@@ -82,10 +84,10 @@ def test_eps_of_rows_without_a_gradient_is_told_apart_from_a_late_step() -> None
     moved = wide[0] - 0.01 * root / (1 - 0.9**2) * new_m / (np.sqrt(new_v) + eps)
     outputs = {"param": moved.astype(F), "m": new_m.astype(F), "v": new_v.astype(F)}
     inputs = {"param": param, "m": m, "v": v, "grad": g}
-    found = explain("adam", inputs, outputs, {**PARAMS, "step": 2})
-    assert (found.cause, found.confidence) == ("eps_hat_in_untouched_rows", "proven")
-    assert "with" not in found.candidates[0].details
-    assert told(1, False, False).cause == "float32_hyperparameters"
+    explanation = explain("adam", inputs, outputs, {**PARAMS, "step": 2})
+    assert (explanation.cause, explanation.confidence) == ("eps_hat_in_untouched_rows", "proven")
+    assert "with" not in explanation.candidates[0].details
+    assert explained(1, False, False).cause == "float32_hyperparameters"
 
 
 def test_the_first_step_of_a_lazy_adam_with_eps_hat_proves_eps_hat_alone() -> None:
@@ -95,14 +97,14 @@ def test_the_first_step_of_a_lazy_adam_with_eps_hat_proves_eps_hat_alone() -> No
     size = F(0.01 * np.sqrt(0.001) / 0.1)
     moved = param - size * (m / (np.sqrt(v) + EPS))
     inputs = {"param": param, "grad": g, "m": np.zeros_like(g), "v": np.zeros_like(g)}
-    found = explain("adam", inputs, {"param": moved, "m": m, "v": v}, {**PARAMS, "step": 1})
-    assert (found.cause, found.confidence) == ("eps_hat", "proven")
-    lazy = [one for one in found.candidates if one.cause == "lazy_rows"]
+    explanation = explain("adam", inputs, {"param": moved, "m": m, "v": v}, {**PARAMS, "step": 1})
+    assert (explanation.cause, explanation.confidence) == ("eps_hat", "proven")
+    lazy = [candidate for candidate in explanation.candidates if candidate.cause == "lazy_rows"]
     assert lazy
-    assert not any(one.confidence in ("proven", "matched") for one in lazy)
+    assert not any(candidate.confidence in ("proven", "matched") for candidate in lazy)
 
 
-def test_a_cause_in_another_output_is_told_as_one() -> None:
+def test_a_cause_in_another_output_is_reported_for_that_output() -> None:
     """v is that of hyper-parameters in float32, and nothing explains param."""
     param = np.random.default_rng(8).standard_normal((12, 4)).astype(F)
     g = grad(list(range(12)), 4)
@@ -110,7 +112,7 @@ def test_a_cause_in_another_output_is_told_as_one() -> None:
     _, m, v = step_of(1, (param, zero, zero), g, False, False)
     wrong = param + F(0.01) * np.random.default_rng(5).standard_normal(param.shape).astype(F)
     inputs = {"param": param, "grad": g, "m": zero, "v": zero}
-    found = explain("adam", inputs, {"param": wrong, "m": m, "v": v}, {**PARAMS, "step": 1})
-    assert found.cause == "float32_hyperparameters"
-    assert "it is unexplained" in found.summary
-    assert "; in v, the kernel holds hyper-parameters in float32" in found.summary
+    explanation = explain("adam", inputs, {"param": wrong, "m": m, "v": v}, {**PARAMS, "step": 1})
+    assert explanation.cause == "float32_hyperparameters"
+    assert "it is unexplained" in explanation.summary
+    assert "; in v, the kernel holds hyper-parameters in float32" in explanation.summary

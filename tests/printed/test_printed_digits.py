@@ -16,11 +16,11 @@ DTYPES = ("float16", "float32", "float64")
 
 def holds(printed: str, array: np.ndarray) -> None:
     (tensor,) = text.tensors(printed)
-    found = digits.intervals(tensor)
+    intervals = digits.intervals(tensor)
     wide = array.astype(np.float64)
-    assert found.low.shape == array.shape
-    same = np.isnan(wide) & np.isnan(found.low)
-    assert (same | ((found.low <= wide) & (wide <= found.high))).all(), (printed, wide)
+    assert intervals.low.shape == array.shape
+    same = np.isnan(wide) & np.isnan(intervals.low)
+    assert (same | ((intervals.low <= wide) & (wide <= intervals.high))).all(), (printed, wide)
 
 
 @settings(max_examples=150 * HUNT, deadline=None)
@@ -70,15 +70,15 @@ def test_a_rounded_number_lies_inside(number: float, decimals: int, scientific: 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_the_ends_are_floats_of_the_format_inside_the_digits(dtype: str) -> None:
     (tensor,) = text.tensors(f"tensor([0.7211, -1.0e-05, 3.1416], dtype=torch.{dtype})")
-    found = digits.intervals(tensor)
+    intervals = digits.intervals(tensor)
     format = formats.get(dtype)
-    for end in (found.low, found.high):
+    for end in (intervals.low, intervals.high):
         assert (end.astype(format.storage).astype(np.float64) == end).all()
     below = np.array([0.72105, -1.05e-05, 3.14155])
     above = np.array([0.72115, -0.95e-05, 3.14165])
     nearest = np.array([0.7211, -1.0e-05, 3.1416]).astype(format.storage).astype(np.float64)
-    assert ((found.low >= below) | (found.low == nearest)).all()
-    assert ((found.high <= above) | (found.high == nearest)).all()
+    assert ((intervals.low >= below) | (intervals.low == nearest)).all()
+    assert ((intervals.high <= above) | (intervals.high == nearest)).all()
 
 
 def test_whole_numbers_of_torch_are_exact_and_rounded_ones_are_not() -> None:
@@ -95,10 +95,10 @@ def test_zeros_that_numpy_cut_are_digits() -> None:
 
 def test_typed_numbers_are_exact_up_to_their_rounding() -> None:
     (tensor,) = text.tensors("x = np.array([0.1, 0.5])")
-    found = digits.intervals(tensor)
-    assert found.low[0] == 0.1
-    assert found.high[0] == float(np.float32(0.1))
-    assert found.low[1] == found.high[1] == 0.5
+    intervals = digits.intervals(tensor)
+    assert intervals.low[0] == 0.1
+    assert intervals.high[0] == float(np.float32(0.1))
+    assert intervals.low[1] == intervals.high[1] == 0.5
 
 
 @pytest.mark.parametrize(

@@ -53,29 +53,34 @@ PRINTED = {
 @pytest.mark.parametrize("framework", PRINTED)
 def test_each_frameworks_print_is_read_with_all_its_digits(framework: str) -> None:
     printed, shape, dtype, texts = PRINTED[framework]
-    (one,) = text.tensors(f"Here is the output:\n\n```python\n{printed}\n```\n")
-    assert (one.name, one.framework, one.shape, one.dtype) == ("x", framework, shape, dtype)
-    assert one.texts == texts
-    assert not one.typed
+    (tensor,) = text.tensors(f"Here is the output:\n\n```python\n{printed}\n```\n")
+    assert (tensor.name, tensor.framework, tensor.shape, tensor.dtype) == (
+        "x",
+        framework,
+        shape,
+        dtype,
+    )
+    assert tensor.texts == texts
+    assert not tensor.typed
 
 
 def test_tensorflow_prints_in_two_ways() -> None:
-    one, other = text.tensors(
+    first, second = text.tensors(
         "tf.Tensor([1.5 2. ], shape=(2,), dtype=float32)\ntf.Tensor(2.5, shape=(), dtype=float32)"
     )
-    assert (one.framework, one.shape, one.texts) == ("tensorflow", (2,), ("1.5", "2."))
-    assert (other.framework, other.shape, other.texts) == ("tensorflow", (), ("2.5",))
+    assert (first.framework, first.shape, first.texts) == ("tensorflow", (2,), ("1.5", "2."))
+    assert (second.framework, second.shape, second.texts) == ("tensorflow", (), ("2.5",))
 
 
 def test_a_scale_in_front_of_the_bracket_is_kept() -> None:
-    (one,) = text.tensors("tensor(1.00000e-05 *\n       [1.0000, 2.5000])")
-    assert (one.scale, one.texts) == ("1.00000e-05", ("1.0000", "2.5000"))
+    (tensor,) = text.tensors("tensor(1.00000e-05 *\n       [1.0000, 2.5000])")
+    assert (tensor.scale, tensor.texts) == ("1.00000e-05", ("1.0000", "2.5000"))
 
 
 @pytest.mark.parametrize("code", ["np.array([[1.0, 2.5]])", "torch.tensor([[1.0, 2.5]])"])
 def test_numbers_in_code_are_typed(code: str) -> None:
-    (one,) = text.tensors(f"x = {code}\nprint(x.shape)")
-    assert (one.name, one.typed, one.shape) == ("x", True, (1, 2))
+    (tensor,) = text.tensors(f"x = {code}\nprint(x.shape)")
+    assert (tensor.name, tensor.typed, tensor.shape) == ("x", True, (1, 2))
 
 
 @pytest.mark.parametrize(
@@ -93,20 +98,20 @@ def test_numbers_in_code_are_typed(code: str) -> None:
     ],
 )
 def test_what_stands_in_front_is_the_name(front: str, name: str) -> None:
-    (one,) = text.tensors(f"Some words.\n{front}tensor([1.5000, 2.5000])")
-    assert one.name == name
+    (tensor,) = text.tensors(f"Some words.\n{front}tensor([1.5000, 2.5000])")
+    assert tensor.name == name
 
 
 def test_references_and_shapes_are_not_tensors() -> None:
-    (one,) = text.tensors(
+    (tensor,) = text.tensors(
         "As [1] says, input_shape=[8, 3, 224, 224] and x[0], [see 3.5], [a](b):\n[[1. 2.]]"
     )
-    assert (one.number, one.shape, one.spaced) == (1, (1, 2), True)
+    assert (tensor.number, tensor.shape, tensor.spaced) == (1, (1, 2), True)
 
 
 def test_a_truncated_tensor_keeps_its_place_without_a_shape() -> None:
-    one, other = text.tensors("tensor([0.5, ..., 2.5])\ntensor([1.5])")
-    assert (one.shape, other.shape) == (None, (1,))
+    truncated, following = text.tensors("tensor([0.5, ..., 2.5])\ntensor([1.5])")
+    assert (truncated.shape, following.shape) == (None, (1,))
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ DRAWS = {"softmax": softmax, "layernorm": layernorm, "matmul": matmul, "gelu": g
 
 
 def shown(name: str, array: np.ndarray, decimals: int) -> str:
-    """As torch prints it, to so many decimals."""
+    """The array as torch prints it, to that many decimals."""
 
     def rows(part: np.ndarray) -> str:
         if part.ndim:
@@ -46,19 +46,19 @@ def shown(name: str, array: np.ndarray, decimals: int) -> str:
     return f"{name}: tensor({rows(array)}, dtype=torch.{array.dtype})\n"
 
 
-def judged(op: str, given: Arrays, got: np.ndarray, decimals: int, **params: object) -> dict:
-    thread = "".join(shown(name, array, decimals) for name, array in given.items())
+def judged(op: str, inputs: Arrays, got: np.ndarray, decimals: int, **params: object) -> dict:
+    thread = "".join(shown(name, array, decimals) for name, array in inputs.items())
     thread += shown("torch output", got, decimals)
     answer = verdict.explain_printed(op, text.tensors(thread), params=params)
     (output,) = answer["kernels"]["torch"]["outputs"].values()
     return output
 
 
-def outside(op: str, given: Arrays, got: np.ndarray, decimals: int) -> np.ndarray:
+def outside(op: str, inputs: Arrays, got: np.ndarray, decimals: int) -> np.ndarray:
     """Which elements are called wrong, without any cause."""
     box = {
         name: intervals(text.tensors(shown(name, array, decimals))[0])
-        for name, array in given.items()
+        for name, array in inputs.items()
     }
     printed = intervals(text.tensors(shown("y", got, decimals))[0])
     record = registry.get(op)
@@ -73,31 +73,32 @@ def test_a_right_kernel_is_never_called_wrong(op: str) -> None:
     for _ in range(ROUNDS):
         dtype = rng.choice(["float16", "float32", "float64"])
         decimals = int(rng.integers(1, 9))
-        given = {name: array.astype(dtype) for name, array in DRAWS[op](rng).items()}
+        inputs = {name: array.astype(dtype) for name, array in DRAWS[op](rng).items()}
         record = registry.get(op)
-        right = record.plain("forward", given, {}, formats.get(dtype))[record.outputs[0]]
-        assert not outside(op, given, right, decimals).any(), (given, right, decimals)
+        right = record.plain("forward", inputs, {}, formats.get(dtype))[record.outputs[0]]
+        assert not outside(op, inputs, right, decimals).any(), (inputs, right, decimals)
 
 
 @pytest.mark.parametrize("op", DRAWS)
-def test_the_whole_answer_says_so(op: str) -> None:
+def test_the_whole_answer_calls_a_right_kernel_right(op: str) -> None:
     rng = np.random.default_rng(24)
     for decimals in range(1, 8):
-        given = {name: array.astype(np.float32) for name, array in DRAWS[op](rng).items()}
+        inputs = {name: array.astype(np.float32) for name, array in DRAWS[op](rng).items()}
         record = registry.get(op)
-        right = record.plain("forward", given, {}, formats.BINARY32)[record.outputs[0]]
-        assert judged(op, given, right, decimals)["verdict"] == "within"
+        right = record.plain("forward", inputs, {}, formats.BINARY32)[record.outputs[0]]
+        assert judged(op, inputs, right, decimals)["verdict"] == "within"
 
 
 @pytest.mark.parametrize("op", DRAWS)
 def test_an_error_beyond_what_the_digits_leave_open_is_called_wrong(op: str) -> None:
     rng = np.random.default_rng(21)
     for _ in range(ROUNDS // 2):
-        given = {name: array.astype(np.float32) for name, array in DRAWS[op](rng).items()}
+        inputs = {name: array.astype(np.float32) for name, array in DRAWS[op](rng).items()}
         record = registry.get(op)
-        right = record.plain("forward", given, {}, formats.BINARY32)[record.outputs[0]]
+        right = record.plain("forward", inputs, {}, formats.BINARY32)[record.outputs[0]]
         box = {
-            name: intervals(text.tensors(shown(name, array, 4))[0]) for name, array in given.items()
+            name: intervals(text.tensors(shown(name, array, 4))[0])
+            for name, array in inputs.items()
         }
         reached = reach.reach(record, "forward", box, {}, formats.BINARY32)[record.outputs[0]]
         wrong = np.array(right)
@@ -105,7 +106,7 @@ def test_an_error_beyond_what_the_digits_leave_open_is_called_wrong(op: str) -> 
         if not np.isfinite(beyond):
             continue
         wrong.reshape(-1)[0] = beyond
-        assert np.flatnonzero(outside(op, given, wrong, 4)).tolist() == [0]
+        assert np.flatnonzero(outside(op, inputs, wrong, 4)).tolist() == [0]
 
 
 @pytest.mark.parametrize("op", ["softmax", "layernorm", "matmul", "gelu", "rms_norm", "mse"])
@@ -116,36 +117,40 @@ def test_every_point_of_the_box_answers_inside_the_reach(op: str) -> None:
     cases = [case for case in record.cases() if "float32" in case.dtypes][:40]
     tried = 0
     for case in cases:
-        given, params = case.build("float32")
-        given = {name: given[name] for name in record.takes("forward") if name in given}
-        if sum(array.size for array in given.values()) > 2000:
+        inputs, params = case.build("float32")
+        inputs = {name: inputs[name] for name in record.takes("forward") if name in inputs}
+        if sum(array.size for array in inputs.values()) > 2000:
             continue
         width = 10.0 ** -rng.integers(1, 6)
         box = {}
-        for name, array in given.items():
+        for name, array in inputs.items():
             wide = array.astype(np.float64)
             if not np.isfinite(wide).all() or np.abs(wide).max() > 1e30:
                 break
             ends = [(wide - np.abs(wide) * width), (wide + np.abs(wide) * width)]
             low, high = (end.astype(np.float32).astype(np.float64) for end in ends)
             box[name] = Intervals(low, high, array, formats.BINARY32, False, 4)
-        if len(box) < len(given):
+        if len(box) < len(inputs):
             continue
         reached = reach.reach(record, "forward", box, params, formats.BINARY32)
         for draw in range(6):
             point = {}
-            for name, one in box.items():
-                share = rng.random(one.low.shape)
+            for name, interval in box.items():
+                share = rng.random(interval.low.shape)
                 share = np.round(share) if draw % 2 else share
                 with np.errstate(all="ignore"):
-                    within = np.clip(one.low + (one.high - one.low) * share, one.low, one.high)
+                    within = np.clip(
+                        interval.low + (interval.high - interval.low) * share,
+                        interval.low,
+                        interval.high,
+                    )
                 point[name] = within.astype(np.float32)
             computed = record.plain("forward", point, params, formats.BINARY32)
-            for name, one in reached.items():
+            for name, interval in reached.items():
                 values = np.asarray(computed[name], np.float64)
-                inside = (values >= one.low) & (values <= one.high)
-                assert (inside | ~one.known).all(), (case.name, name)
-                tried += int(one.known.sum())
+                inside = (values >= interval.low) & (values <= interval.high)
+                assert (inside | ~interval.known).all(), (case.name, name)
+                tried += int(interval.known.sum())
     assert tried > 1000
 
 
@@ -154,34 +159,36 @@ def test_a_fault_that_the_digits_show_is_named() -> None:
     x = rng.standard_normal((2, 6)).astype(np.float32)
     weight = rng.standard_normal(6).astype(np.float32)
     centred = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-6)
-    found = judged("rms_norm", {"x": x, "weight": weight}, centred * weight, 4, eps=1e-6)
-    assert found["verdict"] == "wrong"
-    assert [one["cause"] for one in found["causes"]] == ["mean_subtracted"]
+    judgement = judged("rms_norm", {"x": x, "weight": weight}, centred * weight, 4, eps=1e-6)
+    assert judgement["verdict"] == "wrong"
+    assert [cause["cause"] for cause in judgement["causes"]] == ["mean_subtracted"]
 
 
-def test_another_eps_is_named_where_it_shows_and_else_how_many_digits_would() -> None:
+def test_another_eps_is_named_where_the_digits_show_it_and_otherwise_how_many_would() -> None:
     x = np.array([[0.01, -0.02, 0.005, 0.03]], np.float32)
 
     def normed(eps: float) -> np.ndarray:
         return (x - x.mean()) / np.sqrt(x.var() + np.float32(eps))
 
-    found = judged("layernorm", {"x": x}, normed(1e-3), 6)
-    assert found["verdict"] == "wrong"
-    assert {"cause": "eps_differs", "details": {"eps": 1e-3}} in found["causes"]
+    judgement = judged("layernorm", {"x": x}, normed(1e-3), 6)
+    assert judgement["verdict"] == "wrong"
+    assert {"cause": "eps_differs", "details": {"eps": 1e-3}} in judgement["causes"]
     hidden = judged("layernorm", {"x": x * 100}, normed(0.0), 2)
     assert hidden["verdict"] == "within"
-    told = {one["details"].get("eps"): one["digits"] for one in hidden["undecided"]}
-    assert told[1e-3] > hidden["digits"]
-    assert told[1e-12] is None  # roundings are larger
+    digits = {
+        undecided["details"].get("eps"): undecided["digits"] for undecided in hidden["undecided"]
+    }
+    assert digits[1e-3] > hidden["digits"]
+    assert digits[1e-12] is None  # roundings are larger
 
 
 def test_a_factor_is_named() -> None:
     x = np.array([[0.5, -1.25, 2.0], [3.5, 0.25, -0.75]], np.float32)
     y = (x @ np.ones((3, 2), np.float32) * 0.5).astype(np.float32)
     b = np.array([[1.0, 1.0], [1.0, 1.0], [1.0, 1.0]], np.float32)
-    found = judged("matmul", {"a": x, "b": b}, y, 4)
-    assert found["verdict"] == "wrong"
-    (cause,) = found["causes"]
+    judgement = judged("matmul", {"a": x, "b": b}, y, 4)
+    assert judgement["verdict"] == "wrong"
+    (cause,) = judgement["causes"]
     assert (cause["cause"], cause["details"]["factor"]) == ("scale_factor", "1/2")
 
 
@@ -213,7 +220,9 @@ X grad is:  [[[[-0.00143835  0.00143831]]]]
 def test_the_thread_on_oneflows_layernorm() -> None:
     """Its printed numbers alone: torch's cannot be right, the others may be."""
     answer = verdict.explain_printed("layernorm", text.tensors(ONEFLOW))
-    verdicts = {kernel: one["outputs"]["y"]["verdict"] for kernel, one in answer["kernels"].items()}
+    verdicts = {
+        kernel: record["outputs"]["y"]["verdict"] for kernel, record in answer["kernels"].items()
+    }
     assert verdicts == {"torch": "wrong", "kernel": "within", "paddle": "within"}
 
 
@@ -223,7 +232,7 @@ def rotated(cause: str | None, position: int) -> dict:
     assert definition is not None
     x = np.random.default_rng(6).standard_normal((3, 8)).astype(np.float32)
     at = position + np.arange(3)
-    faults = {one.cause: one.forward for one in definition.faults}
+    faults = {fault.cause: fault.forward for fault in definition.faults}
     formula = faults[cause] if cause else definition.way("forward").forms["exact"]
     y = definition.computed("forward", formula, {"x": x, "position": at}, {}, "float32")["y"]
     thread = f"position: tensor({at.tolist()})\n" + shown("x", x, 4) + shown("torch output", y, 4)
@@ -234,16 +243,19 @@ def rotated(cause: str | None, position: int) -> dict:
 def test_whole_numbers_of_a_formula_are_not_printed_digits() -> None:
     assert rotated(None, 1000)["verdict"] == "within"
     for cause in ("rotated_backwards", "pairs_of_other_layout", "positions_from_one"):
-        told = rotated(cause, 1000)
-        assert (told["verdict"], [one["cause"] for one in told["causes"]]) == ("wrong", [cause])
+        judgement = rotated(cause, 1000)
+        assert (judgement["verdict"], [entry["cause"] for entry in judgement["causes"]]) == (
+            "wrong",
+            [cause],
+        )
 
 
 def test_a_fault_that_only_rounds_badly_is_named_where_no_digit_hides_it() -> None:
-    told = rotated("angles_in_bfloat16", 1000)
-    assert (told["verdict"], [one["cause"] for one in told["causes"]]) == (
+    judgement = rotated("angles_in_bfloat16", 1000)
+    assert (judgement["verdict"], [entry["cause"] for entry in judgement["causes"]]) == (
         "wrong",
         ["angles_in_bfloat16"],
     )
     right = rotated("angles_in_float32", 1000)
     assert (right["verdict"], right["causes"]) == ("within", [])
-    assert "angles_in_float32" not in [one["cause"] for one in right["undecided"]]
+    assert "angles_in_float32" not in [entry["cause"] for entry in right["undecided"]]

@@ -45,11 +45,11 @@ def npy(header: str, content: bytes = b"") -> bytes:
 def refusal(path: Path, load: Any = load_npy) -> str:
     with pytest.raises(ArrayFileError) as error:
         load(path)
-    said = str(error.value)
-    assert said.endswith(".")
-    assert "\n" not in said
-    assert path.name in said
-    return said
+    message = str(error.value)
+    assert message.endswith(".")
+    assert "\n" not in message
+    assert path.name in message
+    return message
 
 
 @given(
@@ -76,9 +76,9 @@ def test_bfloat16_comes_back(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", X.astype(ml_dtypes.bfloat16))
     np.savez(tmp_path / "x.npz", a=X.astype(ml_dtypes.bfloat16), b=X)
     assert load_npy(tmp_path / "x.npy").dtype == ml_dtypes.bfloat16
-    both = load_npz(tmp_path / "x.npz")
-    assert both["a"].tobytes() == X.astype(ml_dtypes.bfloat16).tobytes()
-    assert both["b"].tobytes() == X.tobytes()
+    arrays = load_npz(tmp_path / "x.npz")
+    assert arrays["a"].tobytes() == X.astype(ml_dtypes.bfloat16).tobytes()
+    assert arrays["b"].tobytes() == X.tobytes()
 
 
 @pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
@@ -149,11 +149,11 @@ def test_a_damaged_file_is_refused_or_read_and_never_anything_else(
     cut = data.draw(st.integers(0, len(content)) | st.just(len(content)))
     path = Path(os.environ.get("TMPDIR", "/tmp")) / f"refkernels-damaged-{os.getpid()}.{kind}"
     path.write_bytes(content[:cut])
-    said = ""
+    message = ""
     try:
         load_npy(path) if kind == "npy" else load_npz(path)
     except ArrayFileError as error:
-        said = str(error)
+        message = str(error)
     finally:
         path.unlink()
-    assert "\n" not in said
+    assert "\n" not in message

@@ -38,7 +38,7 @@ def _json(draw, depth=2):
     inner = draw(st.lists(_json(depth - 1), max_size=3))
     if kind == 2:
         return f"{space}[{','.join(inner)}]"
-    return f"{space}{{{','.join(f'{draw(_TEXTS)}:{one}' for one in inner)}}}"
+    return f"{space}{{{','.join(f'{draw(_TEXTS)}:{item}' for item in inner)}}}"
 
 
 def _walked(text):

@@ -43,7 +43,7 @@ def lines(path: Path, step: int = 1) -> Iterator[Any]:
                 yield json.loads(line)
 
 
-def test_it_is_a_json_schema_and_says_its_version() -> None:
+def test_the_schema_is_a_json_schema_and_states_its_version() -> None:
     jsonschema.Draft202012Validator.check_schema(DOCUMENT)
     assert DOCUMENT["$id"].endswith(f":{SCHEMA}")
     assert DOCUMENT["properties"]["schema"] == {"const": SCHEMA}
@@ -66,7 +66,7 @@ def test_kept_records_are_valid(path: Path) -> None:
     assert checked > 10
 
 
-def test_it_refuses_what_a_reader_refuses() -> None:
+def test_the_schema_refuses_what_a_reader_refuses() -> None:
     random = np.random.default_rng(20261122)
     explained = {
         "schema": 1, "kind": "explanation", "op": "sin", "direction": "forward", "case": "sin/x",
@@ -74,7 +74,7 @@ def test_it_refuses_what_a_reader_refuses() -> None:
         "details": {"ratio": 0.5}, "evidence": {"cause": "flushed", "bits": 44.5, "units": 9},
     }  # fmt: skip
     records = [*MEASURED, *sweep_pages.RECORDS, explained, {"schema": 1, "kind": "song"}]
-    seen: Counter[bool] = Counter()
+    counts: Counter[bool] = Counter()
     batch: list[dict] = []
     for number in range(750 * HUNT):
         record = mutations.mutated(records[number % len(records)], random)
@@ -84,13 +84,13 @@ def test_it_refuses_what_a_reader_refuses() -> None:
             read = codec.restored(codec.loads(json.dumps(record)), schema.TEXTS)
         except ValueError:
             continue
-        told = schema.complaint(read)
-        assert schema.valid([read]) == (told is None), told
+        complaint = schema.complaint(read)
+        assert schema.valid([read]) == (complaint is None), complaint
         batch.append(read)
         valid = VALIDATOR.is_valid({**record, "schema": SCHEMA})
-        assert valid == (told is None or "exceed" in told), (record["kind"], told)
-        seen[valid] += 1
-    assert min(seen[True], seen[False]) > 100, seen
+        assert valid == (complaint is None or "exceed" in complaint), (record["kind"], complaint)
+        counts[valid] += 1
+    assert min(counts[True], counts[False]) > 100, counts
     right = [read for read in batch if schema.complaint(read) is None]
     assert schema.valid(right)
     for wrong in (read for read in batch if schema.complaint(read) is not None):
@@ -100,9 +100,9 @@ def test_it_refuses_what_a_reader_refuses() -> None:
 def test_records_of_every_schema_that_ever_was_are_read() -> None:
     """schema-N.jsonl are lines of a run from the day when schema N began; they never change."""
     files = sorted(OLD.glob("schema-*.jsonl"))
-    assert [file.stem for file in files] == [f"schema-{one}" for one in range(1, SCHEMA + 1)]
+    assert [file.stem for file in files] == [f"schema-{number}" for number in range(1, SCHEMA + 1)]
     for file in files:
         records = refkernels.load_records(file)
         assert set(records.kinds) == {"environment", "measurement", "agreement", "invariance"}
         assert len(records.to_frame()) == records.kinds["measurement"] > 5
-        assert {one["status"] for one in records.of()} == {"ok", "unsupported"}
+        assert {record["status"] for record in records.of()} == {"ok", "unsupported"}

@@ -27,23 +27,25 @@ def test_one_element_of_each_op_is_what_mpmath_says() -> None:
             "cumsum": row[0] + row[1] + row[2],
         }
         for name, value in by_hand.items():
-            found = getattr(reductions, name)(X, certify=("ulp", "float64", 2.0**-20))
+            answer = getattr(reductions, name)(X, certify=("ulp", "float64", 2.0**-20))
             at = (1, 2, 2) if name == "cumsum" else (1, 2)
-            assert abs(mpmath.mpf(float(found.hi[at])) + float(found.lo[at]) - value) <= max(
-                float(found.radius[at]), mpmath.mpf(2) ** -100
+            assert abs(mpmath.mpf(float(answer.hi[at])) + float(answer.lo[at]) - value) <= max(
+                float(answer.radius[at]), mpmath.mpf(2) ** -100
             )
     assert len(by_hand) == len(reductions.OPS)
 
 
 @pytest.mark.parametrize("axis", [0, -1, (0, 2), [1], None, (2, 0, 1)], ids=str)
 def test_axes_are_those_of_numpy(axis: object) -> None:
-    known = tuple(axis) if isinstance(axis, list) else axis
+    axes = tuple(axis) if isinstance(axis, list) else axis
     for name in ("sum", "mean", "var", "prod", "max"):
-        found = np.asarray(getattr(reductions, name)(X, axis=axis, certify=("rounding", "float64")))
-        wide = getattr(np, name)(X.astype(np.float64), axis=known)
-        assert found.shape == np.shape(wide)
-        np.testing.assert_allclose(found, wide, rtol=2.0**-40)
-        dy = np.ones(found.shape, np.float32)
+        answer = np.asarray(
+            getattr(reductions, name)(X, axis=axis, certify=("rounding", "float64"))
+        )
+        wide = getattr(np, name)(X.astype(np.float64), axis=axes)
+        assert answer.shape == np.shape(wide)
+        np.testing.assert_allclose(answer, wide, rtol=2.0**-40)
+        dy = np.ones(answer.shape, np.float32)
         assert getattr(reductions, f"{name}_backward")(dy, X, axis=axis).shape == X.shape
 
 
@@ -72,9 +74,9 @@ def test_ddof_is_taken_off_the_number_of_elements(ddof: int) -> None:
     row = [Fraction(float(x)) for x in X[0, 0]]
     mean = sum(row) / 4
     exact = sum((x - mean) ** 2 for x in row) / (4 - ddof)
-    found = reductions.var(X, ddof=ddof, certify=("ulp", "float64", 2.0**-20))
-    assert abs(Fraction(float(found.hi[0, 0])) + Fraction(float(found.lo[0, 0])) - exact) <= (
-        Fraction(float(found.radius[0, 0]))
+    answer = reductions.var(X, ddof=ddof, certify=("ulp", "float64", 2.0**-20))
+    assert abs(Fraction(float(answer.hi[0, 0])) + Fraction(float(answer.lo[0, 0])) - exact) <= (
+        Fraction(float(answer.radius[0, 0]))
     )
     with pytest.raises(ValueError, match="ddof"):
         reductions.var(X, ddof=-1)
@@ -94,12 +96,14 @@ def test_sums_that_cancel_are_exact_in_float64() -> None:
 
 def test_the_gradient_of_a_product_is_that_of_its_other_factors() -> None:
     x = np.array([[2.0, 0.0, 3.0], [0.0, 5.0, 0.0]], np.float32)
-    found = np.asarray(reductions.prod_backward(np.ones(2, np.float32), x))
-    np.testing.assert_array_equal(found, [[0.0, 6.0, 0.0], [0.0, 0.0, 0.0]])
+    gradient = np.asarray(reductions.prod_backward(np.ones(2, np.float32), x))
+    np.testing.assert_array_equal(gradient, [[0.0, 6.0, 0.0], [0.0, 0.0, 0.0]])
 
 
 def test_the_gradient_of_a_maximum_is_shared() -> None:
     x = np.array([[2.0, 2.0, 1.0, 2.0]], np.float32)
-    found = reductions.max_backward(np.ones(1, np.float32), x, certify=("rounding", "float32"))
+    gradient = reductions.max_backward(np.ones(1, np.float32), x, certify=("rounding", "float32"))
     third = np.float32(1) / np.float32(3)
-    np.testing.assert_array_equal(np.asarray(found).astype(np.float32), [[third, third, 0, third]])
+    np.testing.assert_array_equal(
+        np.asarray(gradient).astype(np.float32), [[third, third, 0, third]]
+    )

@@ -197,14 +197,14 @@ def environment(framework: str) -> dict:
 
 def records(frameworks=tuple(VERSIONS)) -> list[dict]:
     """A whole run."""
-    found: list[dict] = [environment(name) for name in frameworks]
+    run: list[dict] = [environment(name) for name in frameworks]
     for (op, direction), outputs in OUTPUTS.items():
         for framework in frameworks:
             for dtype in UNIT:
                 for output in outputs:
                     if dtype not in DTYPES[framework]:
                         reason = f"{framework} has no CPU kernel of {op} for {dtype}"
-                        found.append(failure(op, direction, output, framework, dtype,
+                        run.append(failure(op, direction, output, framework, dtype,
                                              "unsupported", reason))  # fmt: skip
                         continue
                     if (framework, op, direction, dtype) == (
@@ -213,19 +213,19 @@ def records(frameworks=tuple(VERSIONS)) -> list[dict]:
                         "backward",
                         "float64",
                     ):
-                        found.append(failure(op, direction, output, framework, dtype, "killed",
+                        run.append(failure(op, direction, output, framework, dtype, "killed",
                             "the interpreter ended with signal 9 (SIGKILL)"))  # fmt: skip
                         continue
-                    found += [
+                    run += [
                         measurement(op, direction, output, framework, dtype, regime, parameters)
                         for regime, parameters in cases(op)
                     ]
-    return found + comparisons(frameworks)
+    return run + comparisons(frameworks)
 
 
 def comparisons(frameworks) -> list[dict]:
     """Agreement and invariance records."""
-    found = []
+    records = []
     thread = {"A": (1.2207e-4, 1), "B": (0.0, 0), "C": (1.9073e-6, 1)}
     same = {"paddle", "mindspore", "numpy"}
     for i, a in enumerate(frameworks):
@@ -237,12 +237,12 @@ def comparisons(frameworks) -> list[dict]:
                     gap, distance = 0.0, 0
                 elif "oneflow" in (a, b):
                     gap, distance = 5e-4, 9000
-                found.append(agreement("linear", "forward", "y", "float32", case, a, b,
+                records.append(agreement("linear", "forward", "y", "float32", case, a, b,
                                        1.0 if gap == 0 else 0.62, gap, distance))  # fmt: skip
             for op in ("matmul", "layernorm", "sin", "cos"):
                 for dtype in ("float32", "float64"):
                     alike = {a, b} <= (same if op == "matmul" else {"mindspore", "oneflow"})
-                    found.append(agreement(op, "forward", "y", dtype, f"{op}/x", a, b,
+                    records.append(agreement(op, "forward", "y", dtype, f"{op}/x", a, b,
                         1.0 if alike and op != "layernorm" else 0.8, 0.0 if alike else 3e-7,
                         0 if alike else 2))  # fmt: skip
     for framework in frameworks:
@@ -254,9 +254,9 @@ def comparisons(frameworks) -> list[dict]:
                     ("torch", "matmul", "threads"),
                     ("paddle", "matmul", "threads"),
                 }
-                found += [invariance(op, framework, dtype, prop, not bad)
+                records += [invariance(op, framework, dtype, prop, not bad)
                           for dtype in ("float32", "float64")]  # fmt: skip
-    return found
+    return records
 
 
 def strict(value):
@@ -270,9 +270,9 @@ def strict(value):
     return value
 
 
-def write(folder: Path, some: list[dict]) -> Path:
+def write(folder: Path, records: list[dict]) -> Path:
     """Write `some` to folder/records.jsonl; returns the folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    lines = "".join(json.dumps(strict(one), ensure_ascii=False) + "\n" for one in some)
+    lines = "".join(json.dumps(strict(record), ensure_ascii=False) + "\n" for record in records)
     (folder / "records.jsonl").write_text(lines, encoding="utf-8")
     return folder

@@ -48,7 +48,7 @@ def naive(x: Array) -> Array:
 
 
 def noisy(x: Array) -> Array:
-    """Wrong as nothing in particular is."""
+    """Wrong in no way that has a name."""
     noise = np.random.default_rng(5).standard_normal(x.shape).astype(np.float32)
     return layernorm(x, 1e-5) * (np.float32(1) + np.float32(1e-3) * noise)
 
@@ -133,9 +133,9 @@ def test_every_number_is_in_the_evidence(kind: str, lang: str) -> None:
     for cause in CAUSES.values():
         words += [cause.says[lang], cause.todo[lang]]
     known = {*forms(explanation.evidence), *forms(words)}
-    told = NUMBER.findall(unfenced(explanation.to_markdown(lang)))
-    assert len(told) >= 5
-    assert [number for number in told if number not in known] == []
+    numbers = NUMBER.findall(unfenced(explanation.to_markdown(lang)))
+    assert len(numbers) >= 5
+    assert [number for number in numbers if number not in known] == []
 
 
 @kinds
@@ -144,12 +144,12 @@ def test_nothing_is_called_proven_that_is_not(kind: str, lang: str) -> None:
     answer = explained(kind).to_dict()
     records = [*answer["kernels"].values()] or [answer]
     records += answer["differences"]
-    confidences = {one["confidence"] for one in records}
+    confidences = {record["confidence"] for record in records}
     text = summary(answer, lang) + brief(answer, lang)
     for confidence in ("proven", "matched"):
         word = WORDS[lang][confidence]
-        said = any(mark in text for mark in (f"({word})", f"（{word}）", f"**{word}**"))
-        assert said == (confidence in confidences)
+        mentioned = any(mark in text for mark in (f"({word})", f"（{word}）", f"**{word}**"))
+        assert mentioned == (confidence in confidences)
 
 
 @kinds
@@ -201,7 +201,7 @@ def test_what_was_ruled_out_is_shown_where_nothing_fits() -> None:
     assert "Report it as a bug" in text
 
 
-def test_the_script_of_a_kernel_of_yours_waits_for_its_call() -> None:
+def test_the_script_of_your_own_kernel_leaves_room_for_its_call() -> None:
     (text,) = re.findall(r"```python\n(.*?)```", explained("unexplained").to_markdown(), re.S)
     with pytest.raises(NotImplementedError, match=r"return \{'y': \.\.\.\}"):
         exec(text, {})
@@ -221,11 +221,15 @@ def test_report_source_and_environment_are_shown() -> None:
     assert f"refkernels {refkernels.__version__}" in text
 
 
-def test_what_a_case_tells_of_itself_is_neither_code_nor_html() -> None:
-    told = {"framework": "numpy", "settings": {"flag": "1\nimport os"}, "device": "')\nimport os"}
+def test_what_a_case_says_about_itself_is_neither_code_nor_html() -> None:
+    environment = {
+        "framework": "numpy",
+        "settings": {"flag": "1\nimport os"},
+        "device": "')\nimport os",
+    }
     case = CaseFile(
         "sqrt", "forward", {"x": np.abs(X)}, {"numpy": {"y": np.sqrt(np.abs(X))}}, {},
-        {"numpy": told}, "<script>\n# title", "<script>\n# title",
+        {"numpy": environment}, "<script>\n# title", "<script>\n# title",
     )  # fmt: skip
     text = case.explain().to_markdown()
     assert "Reported: &lt;script&gt; \\# title" in text
@@ -244,12 +248,12 @@ def test_two_orders_are_both_named(lang: str) -> None:
     for k in range(40):
         early = early + X[:, k : k + 1] * WEIGHT[:, k]
     inputs = {"x": X, "weight": WEIGHT}
-    found = refkernels.explain("linear", inputs, {"a": {"y": early}, "b": {"y": late}})
+    explanation = refkernels.explain("linear", inputs, {"a": {"y": early}, "b": {"y": late}})
     names = {
         "en": ("“in sequence”", "“in sequence from the last to the first”"),
         "zh": ("“顺序累加”", "“从末项到首项顺序累加”"),
     }[lang]
-    assert all(name in summary(found.to_dict(), lang) for name in names)
+    assert all(name in summary(explanation.to_dict(), lang) for name in names)
 
 
 @langs
@@ -267,8 +271,8 @@ def test_scripts_beyond_a_comment_s_length_are_left_out() -> None:
     inputs["weight"] = rng.standard_normal((4, 1500)).astype(np.float32)
     y = inputs["x"] @ inputs["weight"].T
     names = ("torch", "paddle", "numpy", "mindspore")
-    found = refkernels.explain("linear", inputs, {name: {"y": y} for name in names})
-    text = found.to_markdown()
+    explanation = refkernels.explain("linear", inputs, {name: {"y": y} for name in names})
+    text = explanation.to_markdown()
     assert len(text) < 65_536
     assert "the scripts of numpy, mindspore" in text
     assert text.count("```python") == 2
@@ -282,16 +286,16 @@ def test_a_language_that_is_not_there_is_an_error() -> None:
 def test_both_languages_have_the_same_sentences() -> None:
     assert set(WORDS["en"]) == set(WORDS["zh"])
     for key, text in WORDS["en"].items():
-        places = [set(re.findall(r"\{(\w+)\}", one)) for one in (text, WORDS["zh"][key])]
+        places = [set(re.findall(r"\{(\w+)\}", sentence)) for sentence in (text, WORDS["zh"][key])]
         assert places[0] == places[1], key
 
 
 @pytest.mark.parametrize("name", CAUSES)
 def test_every_cause_has_words_in_both_languages(name: str) -> None:
     cause = CAUSES[name]
-    for told in (cause.says, cause.todo):
-        assert set(told) == set(LANGUAGES)
-        assert all(told.values())
-        assert re.search(r"[一-鿿]", told["zh"])
+    for words in (cause.says, cause.todo):
+        assert set(words) == set(LANGUAGES)
+        assert all(words.values())
+        assert re.search(r"[一-鿿]", words["zh"])
     places = [set(re.findall(r"\{(\w+)", cause.says[lang])) for lang in LANGUAGES]
     assert places[0] == places[1]

@@ -37,17 +37,17 @@ def test_every_cause_has_words_in_one_place() -> None:
 
 def test_every_cause_of_a_model_or_a_variant_is_listed() -> None:
     assert {model.cause for model in MODELS} - {None} <= set(CAUSES)
-    found: set[str] = set()
+    causes: set[str] = set()
     for path in Path(refkernels.diagnosis.__file__).parent.rglob("*.py"):
         source = path.read_text(encoding="utf-8")
-        found.update(re.findall(r'(?:Variant|Candidate|_candidate)\(\s*"(\w+)"', source))
-    assert len(found) >= 10
-    assert found <= set(CAUSES)
+        causes.update(re.findall(r'(?:Variant|Candidate|_candidate)\(\s*"(\w+)"', source))
+    assert len(causes) >= 10
+    assert causes <= set(CAUSES)
 
 
 def test_every_fault_of_an_op_is_listed() -> None:
     formulas = [op.formulas for op in registry.ops().values() if op.formulas is not None]
-    faults = {fault.cause for one in formulas for fault in one.faults}
+    faults = {fault.cause for formula in formulas for fault in formula.faults}
     assert len(faults) >= 10
     assert faults <= set(CAUSES)
 

@@ -10,14 +10,14 @@ from refkernels.reporting.measure.study import Study
 
 
 def test_an_element_counts_once_however_many_frameworks_were_measured() -> None:
-    one = certainties(Study.of(records(("torch",))))
+    of_one = certainties(Study.of(records(("torch",))))
     all_of_them = certainties(Study.of(records()))
-    assert [row.title for row in one] == [
-        row.title for row in all_of_them if row.title in titles(one)
+    assert [row.title for row in of_one] == [
+        row.title for row in all_of_them if row.title in titles(of_one)
     ]
     by_title = {row.title: row for row in all_of_them}
-    assert len(one) > 10
-    for row in one:
+    assert len(of_one) > 10
+    for row in of_one:
         assert by_title[row.title].tiers == row.tiers
         assert row.elements == sum(row.tiers.values()) > 0
         assert row.tiers["exact"] == 3 * row.elements // 4096
@@ -28,10 +28,10 @@ def titles(rows: list) -> set[str]:
 
 
 def test_the_widest_uncertainty_is_the_largest_of_all_cases_and_frameworks() -> None:
-    some = [r for r in records() if r["kind"] == "measurement" and r["op"] == "sin"]
-    some[5]["ulp"]["max_uncertainty"] = 0.25
-    widest = {row.title: row.width for row in certainties(Study.of(some))}
-    changed = f"sin {some[5]['direction']} {some[5]['dtype']}"
+    measurements = [r for r in records() if r["kind"] == "measurement" and r["op"] == "sin"]
+    measurements[5]["ulp"]["max_uncertainty"] = 0.25
+    widest = {row.title: row.width for row in certainties(Study.of(measurements))}
+    changed = f"sin {measurements[5]['direction']} {measurements[5]['dtype']}"
     assert widest.pop(changed) == 0.25
     assert set(widest.values()) == {1e-9}
 
@@ -48,6 +48,6 @@ def test_the_page_lists_the_tiers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_records_without_tiers_make_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
     unrendered.install(monkeypatch)
-    some = [{k: v for k, v in r.items() if k != "oracle"} for r in few()]
-    assert certainties(Study.of(some)) == []
-    assert "How certain is the truth?" not in Report.of(some).html()
+    without_tiers = [{k: v for k, v in r.items() if k != "oracle"} for r in few()]
+    assert certainties(Study.of(without_tiers)) == []
+    assert "How certain is the truth?" not in Report.of(without_tiers).html()

@@ -29,12 +29,12 @@ def failed(**more):
 
 
 def changed(old, new):
-    found = compare(Study.of(old), Study.of(new))
+    comparison = compare(Study.of(old), Study.of(new))
     assert (
-        sum(found.counts.values())
-        == sum(len(one.pairs) for one in found.changes) + (found.counts["same"])
+        sum(comparison.counts.values())
+        == sum(len(change.pairs) for change in comparison.changes) + (comparison.counts["same"])
     )
-    return found
+    return comparison
 
 
 @pytest.mark.parametrize(
@@ -59,25 +59,25 @@ def changed(old, new):
     ],
 )
 def test_what_a_change_is_called(before, now, kind):
-    old, new = ([one] if one is not None else [] for one in (before, now))
-    found = changed(old, new)
-    assert [one.kind for one in found.changes] == ([kind] if kind else [])
-    assert found.setbacks == (kind in ("new", "broken", "worse"))
-    assert found.both == (kind not in ("added", "gone", "broken", "runs"))
+    old, new = ([record] if record is not None else [] for record in (before, now))
+    comparison = changed(old, new)
+    assert [change.kind for change in comparison.changes] == ([kind] if kind else [])
+    assert comparison.setbacks == (kind in ("new", "broken", "worse"))
+    assert comparison.both == (kind not in ("added", "gone", "broken", "runs"))
 
 
 def test_cases_of_one_output_are_one_change_with_the_most_ordinary_shown():
     old = [fine(case="#1"), fine(case="#2")]
     new = [wrong(digest="b", case="#1", x="inf"), wrong(digest="b", case="#2", mean=2.0)]
-    (one,) = changed(old, new).changes
-    assert len(one.cases) == 2
-    assert one.shown.case.endswith("#2")
+    (change,) = changed(old, new).changes
+    assert len(change.cases) == 2
+    assert change.shown.case.endswith("#2")
 
 
 def test_another_version_of_a_seat_is_the_same_seat():
-    found = changed([fine()], [{**fine(), "version": "3.0"}])
-    assert found.changes == []
-    assert found.versions == [("torch", "2.13.0", "3.0")]
+    comparison = changed([fine()], [{**fine(), "version": "3.0"}])
+    assert comparison.changes == []
+    assert comparison.versions == [("torch", "2.13.0", "3.0")]
 
 
 def runs():
@@ -88,33 +88,37 @@ def runs():
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_the_table_fits_80_columns_and_says_how_much_more_there_is(lang):
-    found = changed(*runs())
+    comparison = changed(*runs())
     console = Console(width=80, record=True, file=io.StringIO())
-    console.print(comparison_table(found, "OLD", "NEW", lang, 5))
+    console.print(comparison_table(comparison, "OLD", "NEW", lang, 5))
     lines = console.export_text().splitlines()
     assert max(map(cell_len, lines)) <= 80
     assert "36" in lines[-1]
 
 
 def test_the_page_links_to_the_new_run_and_shows_every_change(tmp_path):
-    found = changed(*runs())
-    written = write_comparison(tmp_path, found, "OLD", "NEW", report="../NEW/report.html")
+    comparison = changed(*runs())
+    written = write_comparison(tmp_path, comparison, "OLD", "NEW", report="../NEW/report.html")
     page, markdown = (path.read_text("utf-8") for path in written)
-    for one in found.changes:
-        assert f"{one.shown.op} forward float64" in page
-        assert one.shown.op in markdown
-        if one.kind == "new":
-            assert f'href="../NEW/report.html#{one.finding}"' in page
+    for change in comparison.changes:
+        assert f"{change.shown.op} forward float64" in page
+        assert change.shown.op in markdown
+        if change.kind == "new":
+            assert f'href="../NEW/report.html#{change.finding}"' in page
     assert page.count('href="../NEW') == 40
     assert "<script" not in page
 
 
 def test_names_put_no_markup_into_the_page(tmp_path):
     hostile = "<script>|`x`"
-    found = changed([fine(op=hostile, case=hostile)], [wrong(op=hostile, case=hostile, digest="b")])
-    page, markdown = (p.read_text("utf-8") for p in write_comparison(tmp_path, found, hostile, "b"))
+    comparison = changed(
+        [fine(op=hostile, case=hostile)], [wrong(op=hostile, case=hostile, digest="b")]
+    )
+    page, markdown = (
+        p.read_text("utf-8") for p in write_comparison(tmp_path, comparison, hostile, "b")
+    )
     assert "<script" not in page
-    assert len(found.changes) == 1
+    assert len(comparison.changes) == 1
     rows = [line for line in markdown.splitlines() if line.startswith("| torch")]
     assert len(rows) == 1
-    assert comparison_markdown(found, hostile, "b") == markdown
+    assert comparison_markdown(comparison, hostile, "b") == markdown

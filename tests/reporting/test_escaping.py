@@ -31,12 +31,12 @@ def shown(markdown: str) -> str:
 @example("\x1b[31mred\x1b[0m")
 @example("\ud800")
 @example("abc\u202egpj.exe")
-def test_no_character_acts(text: str) -> None:
-    told = showable(text)
-    assert len(told) == len(text)
-    assert showable(told) == told.encode().decode()
-    assert not {c for c in told if unicodedata.category(c) in ("Cc", "Cs")} - {"\n", "\t"}
-    assert all(a in (b, "\ufffd") for a, b in zip(told, text, strict=True))
+def test_no_character_has_an_effect(text: str) -> None:
+    shown = showable(text)
+    assert len(shown) == len(text)
+    assert showable(shown) == shown.encode().decode()
+    assert not {c for c in shown if unicodedata.category(c) in ("Cc", "Cs")} - {"\n", "\t"}
+    assert all(a in (b, "\ufffd") for a, b in zip(shown, text, strict=True))
     assert "\n" not in clipped(text)
 
 

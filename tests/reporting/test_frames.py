@@ -32,7 +32,7 @@ def test_every_record_of_the_folder_is_there(records: Records) -> None:
 def test_records_are_chosen_by_their_fields(records: Records) -> None:
     chosen = records.of(op="layernorm", dtype="float32")
     assert len(chosen) > 0
-    assert {(one["kind"], one["op"], one["dtype"]) for one in chosen} == {
+    assert {(record["kind"], record["op"], record["dtype"]) for record in chosen} == {
         ("measurement", "layernorm", "float32")
     }
 
@@ -48,7 +48,7 @@ def test_a_frame_has_the_records_figures(records: Records) -> None:
             assert largest == record["ulp"]["max"] or math.isnan(largest)
             compared += 1
     assert compared > 100
-    assert set(frame["case.name"]) == {one["case"]["name"] for one in measurements}
+    assert set(frame["case.name"]) == {record["case"]["name"] for record in measurements}
 
 
 def test_parquet_holds_the_frame(records: Records, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from refkernels.reporting.measure.series import MOST_OPS, PLOTS, Growth, growth_
 from refkernels.reporting.measure.study import Study
 
 
-@pytest.mark.parametrize("growth", PLOTS, ids=[one.regime for one in PLOTS])
+@pytest.mark.parametrize("growth", PLOTS, ids=[plot.regime for plot in PLOTS])
 def test_every_axis_is_a_parameter_that_varies_in_some_op(growth: Growth) -> None:
     values = {
         op.name: {
@@ -23,18 +23,18 @@ def test_every_axis_is_a_parameter_that_varies_in_some_op(growth: Growth) -> Non
     assert max(map(len, values.values())) > 1
 
 
-def test_of_one_regime_the_ops_that_grow_most_are_drawn() -> None:
-    of_sin = [one for one in synthetic.records() if one.get("op") == "sin"]
-    measured = [one for one in of_sin if one["kind"] == "measurement"]
-    ranges = [one for one in measured if one["case"]["regime"] == "range"]
+def test_the_ops_whose_errors_grow_most_in_a_regime_are_drawn() -> None:
+    of_sin = [record for record in synthetic.records() if record.get("op") == "sin"]
+    measured = [record for record in of_sin if record["kind"] == "measurement"]
+    ranges = [record for record in measured if record["case"]["regime"] == "range"]
     names = [f"op{k}" for k in range(MOST_OPS + 2)]
-    some = []
+    records = []
     for k, name in enumerate(names):
         for record in copy.deepcopy(ranges):
             record["op"] = name
             high = record["case"]["parameters"]["high"]
             if record.get("ulp"):
                 record["ulp"]["max"] = 10.0**k if high > 1.0 else 1.0
-            some.append(record)
-    drawn = [plot.op for plot in growth_plots(Study.of(some)) if plot.growth.regime == "range"]
+            records.append(record)
+    drawn = [plot.op for plot in growth_plots(Study.of(records)) if plot.growth.regime == "range"]
     assert drawn == names[-MOST_OPS:]

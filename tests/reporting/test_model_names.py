@@ -19,9 +19,13 @@ def test_names_are_translated_phrase_by_phrase() -> None:
     )
     assert len(names) > 100
     for name in names:
-        for told, phrase in zip(model_name(name, "zh").split("，"), name.split(", "), strict=True):
+        for translated, phrase in zip(
+            model_name(name, "zh").split("，"), name.split(", "), strict=True
+        ):
             proper = phrase in KEPT or re.fullmatch(r"(torch|paddle|mindspore|oneflow) CPU", phrase)
-            assert proper or re.search(r"[一-鿿]", told) or re.fullmatch(r"float\d+", phrase), told
+            assert (
+                proper or re.search(r"[一-鿿]", translated) or re.fullmatch(r"float\d+", phrase)
+            ), translated
         assert model_name(name, "en") == name
 
 
@@ -36,10 +40,10 @@ def test_what_is_not_known_stays() -> None:
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
 def test_a_model_is_described_in_chinese_with_the_same_numbers(model: Model) -> None:
-    told = statement(model.name, model.statement, "zh")
-    assert re.search(r"[一-鿿]", told)
-    assert told.endswith("。")
-    assert set(re.findall(r"\d[\d.e-]*\d|\d", told)) <= set(
+    translated = statement(model.name, model.statement, "zh")
+    assert re.search(r"[一-鿿]", translated)
+    assert translated.endswith("。")
+    assert set(re.findall(r"\d[\d.e-]*\d|\d", translated)) <= set(
         re.findall(r"\d[\d.e-]*\d|\d", model.statement)
     )
     assert statement(model.name, model.statement, "en") == model.statement

@@ -23,20 +23,20 @@ def test_the_pages_are_those_of_the_code() -> None:
 
 
 def test_every_op_has_equations_of_both_directions_and_words_for_its_forms() -> None:
-    said = TOOL["texts"]()
-    assert said.keys() == OPS.keys()
+    texts = TOOL["texts"]()
+    assert texts.keys() == OPS.keys()
     for name, op in OPS.items():
         for direction in ("forward", "backward"):
             has = direction in op.directions
             assert bool(TOOL["equations"](name, direction)) == has, (name, direction)
             # The name of a form of a function is its formula.
             forms = TOOL["form_names"](op, direction) if has and op.real_function is None else []
-            known = {key.split()[1] for key in said[name] if key.startswith(f"{direction} ")}
-            assert known == set(forms), (name, direction)
+            described = {key.split()[1] for key in texts[name] if key.startswith(f"{direction} ")}
+            assert described == set(forms), (name, direction)
 
 
 def test_every_op_form_and_fault_is_in_its_page() -> None:
-    seen = set()
+    documented = set()
     for family in TOOL["families"]():
         text = (TOOL["FOLDER"] / f"{family}.md").read_text(encoding="utf-8")
         sections = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", text, re.M | re.S))
@@ -45,10 +45,10 @@ def test_every_op_form_and_fault_is_in_its_page() -> None:
             op = OPS[name]
             forms = [form for way in op.directions for form in TOOL["form_names"](op, way)]
             faults = [fault.cause for fault in op.formulas.faults] if op.formulas else []
-            missing = [one for one in (*forms, *faults) if f"`{one}`" not in section]
+            missing = [entry for entry in (*forms, *faults) if f"`{entry}`" not in section]
             assert not missing, (name, missing)
-            seen.add(name)
-    assert seen == OPS.keys()
+            documented.add(name)
+    assert documented == OPS.keys()
 
 
 def test_equations_hold_nothing_that_github_takes_for_markdown() -> None:
@@ -65,7 +65,9 @@ def test_equations_hold_nothing_that_github_takes_for_markdown() -> None:
 
 
 def test_a_call_that_an_adapter_does_not_make_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    torch = next(one for one in TOOL["catalog"].frameworks() if one.name == "torch")
+    torch = next(
+        framework for framework in TOOL["catalog"].frameworks() if framework.name == "torch"
+    )
     assert TOOL["computes"]("rms_norm", torch) == "`torch.nn.functional.rms_norm`"
     monkeypatch.setitem(TOOL["texts"]()["rms_norm"], "torch", "torch.nn.functional.layer_norm")
     with pytest.raises(ValueError, match="the adapter does not call it"):

@@ -158,9 +158,9 @@ def test_common_fields_come_back_and_may_be_absent_or_null(tmp_path, kind):
         assert {name: got[name] for name in more} == more
 
 
-@pytest.mark.parametrize(("name", "value"), [(n, v) for n, some in WRONG.items() for v in some])
+@pytest.mark.parametrize(("name", "value"), [(n, v) for n, values in WRONG.items() for v in values])
 def test_a_common_field_of_another_type_is_refused(tmp_path, name, value):
     for kind, record in kinds().items():
-        said = _fault(tmp_path, json.dumps({**record, name: value}) + "\n")
-        assert f"'{name}" in said
-        assert kind in said
+        message = _fault(tmp_path, json.dumps({**record, name: value}) + "\n")
+        assert f"'{name}" in message
+        assert kind in message

@@ -91,23 +91,25 @@ def text_of(records, lang="en", width=80, everything=False):
 
 @pytest.fixture(scope="module")
 def records():
-    some = synthetic.records()
+    base = synthetic.records()
     odd = synthetic.measurement("cos", "forward", "y", "torch", "float16", "range", {"high": 9.0})
     odd["verdict"], odd["invariants_violated"] = "invariant_violated", ["|cos x| <= 1"]
-    return [*some, odd]
+    return [*base, odd]
 
 
 @pytest.fixture(scope="module")
 def folder(records, tmp_path_factory):
     """Twenty thousand records, as a full run has: the base records, then copies of other names."""
-    many = [one for one in records if one["kind"] != "measurement" or one["status"] == "ok"]
+    many = [
+        record for record in records if record["kind"] != "measurement" or record["status"] == "ok"
+    ]
     copies = list(records)
     for number in itertools.count():
-        for one in many:
-            case = one.get("case")
+        for record in many:
+            case = record.get("case")
             if isinstance(case, dict):
-                one = {**one, "case": {**case, "name": f"{case['name']}#{number}"}}
-            copies.append(one)
+                record = {**record, "case": {**case, "name": f"{case['name']}#{number}"}}
+            copies.append(record)
         if len(copies) >= 20_000:
             break
     return synthetic.write(tmp_path_factory.mktemp("report"), copies[:20_000])
@@ -158,8 +160,8 @@ def test_every_verdict_has_its_own_class_word_and_glyph(page):
 
 
 def test_the_same_records_give_the_same_bytes(records, tmp_path):
-    some = [one for one in records if one.get("op") == "cos"]
-    written = write_report(synthetic.write(tmp_path, some[::4]))
+    subset = [record for record in records if record.get("op") == "cos"]
+    written = write_report(synthetic.write(tmp_path, subset[::4]))
     first = {path: path.read_bytes() for path in written}
     assert any(path.suffix == ".svg" for path in written)
     assert write_report(tmp_path) == written
@@ -168,8 +170,8 @@ def test_the_same_records_give_the_same_bytes(records, tmp_path):
 
 
 def test_plots_drawn_in_several_processes_have_the_same_bytes(records, tmp_path, monkeypatch):
-    some = [one for one in records if one.get("op") == "cos"][::4]
-    written = write_report(synthetic.write(tmp_path, some))
+    subset = [record for record in records if record.get("op") == "cos"][::4]
+    written = write_report(synthetic.write(tmp_path, subset))
     here = {path: path.read_bytes() for path in written}
     monkeypatch.setattr(pages, "_CALLS_EACH", 1)
     monkeypatch.setattr(crew, "usable_cores", lambda: 2)
@@ -180,14 +182,14 @@ def test_plots_drawn_in_several_processes_have_the_same_bytes(records, tmp_path,
 
 def test_findings_come_by_input_then_format_then_bound_then_loss(records):
     study = Study.of(records)
-    found = findings(study)
+    listed = findings(study)
     ranks = [
-        (one.input, one.dtype not in WIDE, one.verdict.name == "unusual", -one.loss)
-        for one in found
+        (finding.input, finding.dtype not in WIDE, finding.verdict.name == "unusual", -finding.loss)
+        for finding in listed
     ]
     assert ranks == sorted(ranks)
-    assert len({one.verdict.name for one in found}) == 4
-    assert len({one.input for one in found}) >= 2
+    assert len({finding.verdict.name for finding in listed}) == 4
+    assert len({finding.input for finding in listed}) >= 2
 
 
 def test_scores_come_worst_first(records):
@@ -202,48 +204,75 @@ def test_scores_come_worst_first(records):
 
 def test_a_finding_has_the_figures_of_one_output(records):
     study = Study.of(records)
-    found = findings(study)
-    assert found
+    listed = findings(study)
+    assert listed
     several = 0
-    for one in found:
+    for finding in listed:
         mine = [
-            other
-            for other in study.measurements
-            if (other.op, other.direction, other.dtype, other.subject, other.output)
-            == (one.op, one.direction, one.dtype, one.subject, one.output)
+            measurement
+            for measurement in study.measurements
+            if (
+                measurement.op,
+                measurement.direction,
+                measurement.dtype,
+                measurement.subject,
+                measurement.output,
+            )
+            == (finding.op, finding.direction, finding.dtype, finding.subject, finding.output)
         ]
-        assert one.example in mine
-        assert one.ulp in [other.ulp_max for other in mine]
-        assert one.bound in [other.number("bound", "max_ratio") for other in mine]
-        several += len({other.output for other in study.measurements if other.op == one.op}) > 1
+        assert finding.example in mine
+        assert finding.ulp in [measurement.ulp_max for measurement in mine]
+        assert finding.bound in [measurement.number("bound", "max_ratio") for measurement in mine]
+        several += (
+            len(
+                {
+                    measurement.output
+                    for measurement in study.measurements
+                    if measurement.op == finding.op
+                }
+            )
+            > 1
+        )
     assert several
 
 
 def test_where_no_digit_is_right_the_absolute_error_is_shown():
     """A gradient of 1e-12 whose answer is 3e-9."""
-    some = [one for one in synthetic.records() if one.get("op") in (None, "layernorm")]
-    some = [one for one in some if one.get("framework", "mindspore") == "mindspore"]
-    for one in some:
-        if one["kind"] == "measurement" and one.get("ulp") and one["dtype"] == "float64":
-            one["ulp"]["max"] = one["worst"]["ulp_error"] = 2.0**63
-            one["worst"]["got"]["decimal"], one["worst"]["exact"]["decimal"] = "3e-9", "1e-12"
-    told = [one for one in findings(Study.of(some)) if one.dtype == "float64"]
-    assert told
-    for one in told:
-        assert one.absolute == 3e-9 - 1e-12
-        text = point_text(one, words_of("en"))
-        assert f"no digit is right where it is off by {figure(one.absolute)}" in text
+    layernorms = [
+        record for record in synthetic.records() if record.get("op") in (None, "layernorm")
+    ]
+    layernorms = [
+        record for record in layernorms if record.get("framework", "mindspore") == "mindspore"
+    ]
+    for record in layernorms:
+        if record["kind"] == "measurement" and record.get("ulp") and record["dtype"] == "float64":
+            record["ulp"]["max"] = record["worst"]["ulp_error"] = 2.0**63
+            record["worst"]["got"]["decimal"], record["worst"]["exact"]["decimal"] = "3e-9", "1e-12"
+    wide = [finding for finding in findings(Study.of(layernorms)) if finding.dtype == "float64"]
+    assert wide
+    for finding in wide:
+        assert finding.absolute == 3e-9 - 1e-12
+        text = point_text(finding, words_of("en"))
+        assert f"no digit is right where it is off by {figure(finding.absolute)}" in text
         assert " ulp" not in text
 
 
 def test_one_symptom_is_one_finding_for_each_output_with_its_cases(records):
-    found = [one for one in findings(Study.of(records)) if one.subject == "mindspore"]
-    float64 = [one for one in found if (one.op, one.direction) == ("layernorm", "backward")]
-    assert sorted(one.output for one in float64) == sorted({one.output for one in float64})
-    assert {"dx", "dweight"} <= {one.output for one in float64}
-    for one in float64:
-        assert (one.cases, one.cases_measured) == (20, 20)
-        assert one.inputs[0][3] == "0xbfeb79e1"
+    mindspores = [
+        finding for finding in findings(Study.of(records)) if finding.subject == "mindspore"
+    ]
+    float64 = [
+        finding
+        for finding in mindspores
+        if (finding.op, finding.direction) == ("layernorm", "backward")
+    ]
+    assert sorted(finding.output for finding in float64) == sorted(
+        {finding.output for finding in float64}
+    )
+    assert {"dx", "dweight"} <= {finding.output for finding in float64}
+    for finding in float64:
+        assert (finding.cases, finding.cases_measured) == (20, 20)
+        assert finding.inputs[0][3] == "0xbfeb79e1"
 
 
 def test_every_plot_is_written_as_svg_and_png(written):
@@ -276,12 +305,12 @@ def test_the_summary_fits_a_screen_of_80_columns_and_24_lines(records, lang):
     assert "layernorm float64" in text
 
 
-def test_all_of_it_says_every_symptom_with_its_input(records):
+def test_the_full_text_has_every_symptom_with_its_input(records):
     text = text_of(records, everything=True)
-    told = [one for card in cards(Study.of(records)) for one in (*card.lines, *card.edges)]
-    assert len(told) >= 6
-    for one in told:
-        assert one.example.case in text.replace("\n", "").replace("   ", "")
+    lines = [line for card in cards(Study.of(records)) for line in (*card.lines, *card.edges)]
+    assert len(lines) >= 6
+    for line in lines:
+        assert line.example.case in text.replace("\n", "").replace("   ", "")
 
 
 def test_markdown_tables_have_as_many_cells_in_every_row(folder, written):
@@ -349,56 +378,75 @@ def test_a_report_of_nothing_says_so(some, tmp_path):
 
 
 def test_a_measurement_with_nothing_compared_is_shown(tmp_path):
-    one = synthetic.measurement("sin", "forward", "y", "torch", "float32", "range", {"high": 9.0})
-    one.update(ulp=None, worst=None, bound=None, plain=None, condition=None, error=None, flags=None)
-    one["counts"] = {"elements": 3, "compared": 0}
-    write_report(synthetic.write(tmp_path, [one]))
+    record = synthetic.measurement(
+        "sin", "forward", "y", "torch", "float32", "range", {"high": 9.0}
+    )
+    record.update(
+        ulp=None, worst=None, bound=None, plain=None, condition=None, error=None, flags=None
+    )
+    record["counts"] = {"elements": 3, "compared": 0}
+    write_report(synthetic.write(tmp_path, [record]))
     parsed((tmp_path / "report.html").read_text(encoding="utf-8"))
-    assert text_of([one]).splitlines()[-2].startswith("torch: 100 %")
+    assert text_of([record]).splitlines()[-2].startswith("torch: 100 %")
 
 
 def test_two_versions_devices_and_settings_are_distinguished():
-    one = synthetic.measurement("sin", "forward", "y", "torch", "float32", "range", {"high": 9.0})
-    study = Study.of([one, {**one, "version": "2.6.0"}, {**one, "device": "cuda:0"}])
+    record = synthetic.measurement(
+        "sin", "forward", "y", "torch", "float32", "range", {"high": 9.0}
+    )
+    study = Study.of([record, {**record, "version": "2.6.0"}, {**record, "device": "cuda:0"}])
     assert study.subjects == ["torch==2.13.0:cpu", "torch==2.13.0:cuda:0", "torch==2.6.0:cpu"]
-    all_of_them = {**one, "settings": {"MKL_CBWR": "AVX2"}}
-    more = {**one, "settings": {"MKL_CBWR": "AVX2", "OMP_NUM_THREADS": "1"}}
+    all_of_them = {**record, "settings": {"MKL_CBWR": "AVX2"}}
+    more = {**record, "settings": {"MKL_CBWR": "AVX2", "OMP_NUM_THREADS": "1"}}
     assert Study.of([all_of_them, more]).subjects == ["torch", "torch@OMP_NUM_THREADS=1"]
-    assert Study.of([one]).subjects == ["torch"]
+    assert Study.of([record]).subjects == ["torch"]
 
 
 def test_every_subject_is_a_name_that_can_be_typed_back():
-    one = synthetic.measurement("sin", "forward", "y", "torch", "float32", "range", {"high": 9.0})
+    record = synthetic.measurement(
+        "sin", "forward", "y", "torch", "float32", "range", {"high": 9.0}
+    )
     seat = {"framework": "torch==2.6.0@A=1", "version": "2.6.0", "settings": {"A": "1"}}
-    some = [one, {**one, **seat}, {**one, **seat, "device": "cuda:0"}, {**one, "version": "2.6"}]
-    subjects = Study.of(some).subjects
+    records = [
+        record,
+        {**record, **seat},
+        {**record, **seat, "device": "cuda:0"},
+        {**record, "version": "2.6"},
+    ]
+    subjects = Study.of(records).subjects
     assert len(subjects) == 4
     assert all(str(parse(subject)) == subject for subject in subjects)
 
 
 def test_a_subject_that_no_name_can_hold_is_described_in_words():
-    one = synthetic.measurement("sin", "forward", "y", "torch", "float32", "range", {"high": 9.0})
-    study = Study.of([{**one, "version": "of today"}, {**one, "version": "2.6", "device": "TPU"}])
+    record = synthetic.measurement(
+        "sin", "forward", "y", "torch", "float32", "range", {"high": 9.0}
+    )
+    study = Study.of(
+        [{**record, "version": "of today"}, {**record, "version": "2.6", "device": "TPU"}]
+    )
     assert study.subjects == ["torch 2.6 TPU", "torch of today cpu"]
 
 
 def test_the_command_of_a_finding_names_the_seat():
-    one = synthetic.measurement("sin", "forward", "y", "torch", "float32", "range", {"high": 9.0})
+    record = synthetic.measurement(
+        "sin", "forward", "y", "torch", "float32", "range", {"high": 9.0}
+    )
     seat = {"framework": "torch@A=1", "settings": {"A": "1", "B": "2"}, "verdict": "exceeds_bound"}
-    (found,) = findings(Study.of([{**one, **seat, "version": "2.6.0", "device": "cuda:0"}]))
-    assert "--framework torch==2.6.0@A=1 --case" in found.command
-    assert "--device cuda:0 --set B=2 --out" in found.command
+    (finding,) = findings(Study.of([{**record, **seat, "version": "2.6.0", "device": "cuda:0"}]))
+    assert "--framework torch==2.6.0@A=1 --case" in finding.command
+    assert "--device cuda:0 --set B=2 --out" in finding.command
 
 
 def test_a_new_op_is_plotted_when_one_number_varies_and_the_error_grows():
-    some = [
+    records = [
         synthetic.measurement("matmul", "forward", "c", "torch", "float32", "k_sweep", {"K": k})
         for k in (2, 64, 4096)
     ]
-    for one in some:
-        one["op"], one["case"]["regime"] = "conv", "taps"
-        one["case"]["parameters"] = {"taps": one["case"]["parameters"]["K"], "kind": "same"}
-    names = [plot.name for plot in Report.of(some).growth]
+    for record in records:
+        record["op"], record["case"]["regime"] = "conv", "taps"
+        record["case"]["parameters"] = {"taps": record["case"]["parameters"]["K"], "kind": "same"}
+    names = [plot.name for plot in Report.of(records).growth]
     assert names == ["growth-conv-taps"]
 
 
@@ -409,23 +457,23 @@ def test_twenty_thousand_records_take_seconds_and_less_than_a_megabyte(report, f
 
 
 def test_a_range_to_the_end_of_float64_is_drawn():
-    some = [
+    records = [
         synthetic.measurement("sin", "forward", "y", "torch", "float64", "range", {"high": high})
         for high in (1e-2, 1.0, 1e38, 1.7e308)
     ]
-    for one in some:
-        one["ulp"]["max"] = 1e300
-    assert [plot.name for plot in Report.of(some).growth] == ["growth-sin-range"]
-    few = [one for one in some if one["case"]["parameters"]["high"] > 1e37]
+    for record in records:
+        record["ulp"]["max"] = 1e300
+    assert [plot.name for plot in Report.of(records).growth] == ["growth-sin-range"]
+    few = [record for record in records if record["case"]["parameters"]["high"] > 1e37]
     assert [plot.name for plot in Report.of(few).growth] == ["growth-sin-range"]
 
 
 def test_the_png_has_the_resolution_that_its_style_names():
-    some = [
+    records = [
         synthetic.measurement("sin", "forward", "y", "torch", "float32", "range", {"high": high})
         for high in (1.0, 10.0, 100.0)
     ]
-    (plot,) = Report.of(some).growth
+    (plot,) = Report.of(records).growth
     width, inches = int.from_bytes(plot.png[16:20], "big"), 0.75 + 2.95
     assert width == int(inches * STYLE["savefig.dpi"])
 
@@ -438,14 +486,14 @@ def test_lines_that_coincide_take_turns():
 
 
 def test_no_plot_draws_an_error_beyond_the_one_that_leaves_no_digit():
-    some = [one for one in synthetic.records() if one.get("op") in (None, "layernorm")]
+    records = [record for record in synthetic.records() if record.get("op") in (None, "layernorm")]
     wild = {"torch": 1e30, "paddle": 2.0**22, "numpy": 4.0}
-    for one in some:
-        if one["kind"] == "measurement" and one.get("ulp"):
-            factor = wild.get(one["framework"], 1.0)
-            one["ulp"]["max"] = factor * max(1.0, one["ulp"]["max"])
-            one["ulp"]["histogram"][-1][0] = 2.0 ** math.floor(math.log2(one["ulp"]["max"]))
-    study = Study.of(some)
+    for record in records:
+        if record["kind"] == "measurement" and record.get("ulp"):
+            factor = wild.get(record["framework"], 1.0)
+            record["ulp"]["max"] = factor * max(1.0, record["ulp"]["max"])
+            record["ulp"]["histogram"][-1][0] = 2.0 ** math.floor(math.log2(record["ulp"]["max"]))
+    study = Study.of(records)
     drawn = [
         (dtype, error)
         for plot in growth_plots(study)
@@ -464,30 +512,32 @@ def test_no_plot_draws_an_error_beyond_the_one_that_leaves_no_digit():
     assert all(error is None or error <= all_digits(dtype) for dtype, error in drawn)
     reached = {dtype for dtype, error in drawn if error == all_digits(dtype)}
     assert {"float32", "float64"} <= reached
-    report = Report.of(some)
+    report = Report.of(records)
     for plots in (report.growth, report.spread):
         assert any("no digit is right" in plot.svg for plot in plots)
-    calm = [one for one in some if not one.get("ulp") or one["ulp"]["max"] < 100.0]
+    calm = [record for record in records if not record.get("ulp") or record["ulp"]["max"] < 100.0]
     assert not any("no digit is right" in plot.svg for plot in Report.of(calm).spread)
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_what_a_run_left_out_is_shown_on_the_page_and_in_the_terminal(lang, monkeypatch):
     unrendered.install(monkeypatch)
-    found = [one for one in synthetic.records() if one.get("op", "sin") == "sin"]
-    asked = {"units": 3848, "left_out": 3300}
-    partial = [one | {"plan": asked} if one["kind"] == "environment" else one for one in found]
-    whole = [one | {"plan": {"units": 5, "left_out": 0}} for one in found[:1]] + found[1:]
+    chosen = [record for record in synthetic.records() if record.get("op", "sin") == "sin"]
+    plan = {"units": 3848, "left_out": 3300}
+    partial = [
+        record | {"plan": plan} if record["kind"] == "environment" else record for record in chosen
+    ]
+    whole = [record | {"plan": {"units": 5, "left_out": 0}} for record in chosen[:1]] + chosen[1:]
     sentence = words_of(lang)["scope"].format(units="3,848", total="7,148")
     before, command, after = sentence.split("`")
     expected = f"{before}<code>{command}</code>{after}", sentence, sentence
 
-    def told(records):
+    def mentioned(records):
         page, console = Report.of(records, lang), Console(record=True)
         console.print(terminal_table(records, lang))
         texts = page.html(), page.markdown(), console.export_text()
         pairs = zip(expected, texts, strict=True)
-        return ["".join(said.split()) in "".join(text.split()) for said, text in pairs]
+        return ["".join(phrase.split()) in "".join(text.split()) for phrase, text in pairs]
 
-    assert told(partial) == [True, True, True]
-    assert told(found) == told(whole) == [False, False, False]
+    assert mentioned(partial) == [True, True, True]
+    assert mentioned(chosen) == mentioned(whole) == [False, False, False]

@@ -55,10 +55,10 @@ class Read(HTMLParser):
 
 @pytest.fixture(scope="module")
 def records():
-    one, edge = bad(), bad("sin", x="inf", verdict="special_value_mismatch")
+    record, edge = bad(), bad("sin", x="inf", verdict="special_value_mismatch")
     edge["counts"]["special_value_mismatches"] = 7
-    explained = found_on(one, "eps_rounded", details={"eps": 1e-5}, script=SCRIPT)
-    return [*synthetic.records(), one, edge, explained]
+    explained = found_on(record, "eps_rounded", details={"eps": 1e-5}, script=SCRIPT)
+    return [*synthetic.records(), record, edge, explained]
 
 
 @pytest.fixture(scope="module", params=["en", "zh"])
@@ -71,13 +71,15 @@ def page(records, request):
 
 
 def test_every_finding_has_an_id_and_is_linked(page, records):
-    found = findings(Study.of(records))
-    assert len(found) > 20
-    assert {one.id for one in found} <= set(page.ids)
-    assert len({one.id for one in found}) == len(found)
+    listed = findings(Study.of(records))
+    assert len(listed) > 20
+    assert {finding.id for finding in listed} <= set(page.ids)
+    assert len({finding.id for finding in listed}) == len(listed)
     inside = [link[1:] for link in page.links if link.startswith("#")]
     assert set(inside) <= set(page.ids)
-    in_full = {one.id for one in found if one.input is not Input.EDGE}  # a row's link is script's
+    in_full = {
+        finding.id for finding in listed if finding.input is not Input.EDGE
+    }  # a row's link is script's
     assert in_full
     assert in_full <= set(inside)
 
@@ -89,12 +91,12 @@ def test_findings_of_a_large_run_are_rows_but_for_the_first_and_the_explained(mo
         report.__dict__[name] = []
     report.__dict__["bounds_plot"] = None
     page = report.html()
-    ids = {one.id for one in findings(report.study)}
+    ids = {finding.id for finding in findings(report.study)}
     rows = set(re.findall(r"<tr class=f id=([\w.-]+)", page))
     full = set(re.findall(r"<div class=body id=([\w.-]+)", page))
     assert rows | full == ids
     assert not rows & full
-    assert {one.first[0].finding for one in cards(report.study) if one.first} <= full
+    assert {line.first[0].finding for line in cards(report.study) if line.first} <= full
     assert "print(1 &lt; 2)" in page
     assert len(rows) > 10
 
@@ -103,9 +105,9 @@ def test_the_page_needs_no_javascript(page, records):
     """All that is hidden is the form that filters; every case, input and cause is in the text."""
     assert page.hidden == ["filter"]
     text = " ".join(page.text)
-    for one in findings(Study.of(records)):
-        assert re.sub(r"^\w+/", "", one.example.case) in text
-        assert one.got[0] in text
+    for finding in findings(Study.of(records)):
+        assert re.sub(r"^\w+/", "", finding.example.case) in text
+        assert finding.got[0] in text
     assert "print(1 < 2)" in text
     assert "1e-05" in text
 
@@ -113,22 +115,26 @@ def test_the_page_needs_no_javascript(page, records):
 def test_ids_do_not_depend_on_figures_order_or_what_else_was_measured(records):
     study = Study.of(records)
     again = []
-    for one in reversed(records):
-        if one["kind"] == "measurement" and one["status"] == "ok":
-            one = {**one, "ulp": {**one["ulp"], "max": 3.0 * one["ulp"]["max"]}, "version": "9.9"}
-            again.append({**one, "digest": "other"})
-    ids = {one.id for one in findings(study)}
-    assert ids == {one.id for one in findings(Study.of(again))}
-    alone = [one for one in again if one["op"] == "layernorm"]
-    assert {one.id for one in findings(Study.of(alone))} < ids
+    for record in reversed(records):
+        if record["kind"] == "measurement" and record["status"] == "ok":
+            record = {
+                **record,
+                "ulp": {**record["ulp"], "max": 3.0 * record["ulp"]["max"]},
+                "version": "9.9",
+            }
+            again.append({**record, "digest": "other"})
+    ids = {finding.id for finding in findings(study)}
+    assert ids == {finding.id for finding in findings(Study.of(again))}
+    alone = [record for record in again if record["op"] == "layernorm"]
+    assert {finding.id for finding in findings(Study.of(alone))} < ids
 
 
 def test_ids_of_hostile_names_are_plain_and_differ():
     ids = set()
     for name in ("a b", "a_b", "a-b", "<b>", "数", "数值", ""):
-        (one,) = Study.of([{**bad(), "op": name or " "}]).measurements
-        ids.add(finding_id(one))
-        assert re.fullmatch(r"[\w.-]+", finding_id(one), re.ASCII)
+        (measurement,) = Study.of([{**bad(), "op": name or " "}]).measurements
+        ids.add(finding_id(measurement))
+        assert re.fullmatch(r"[\w.-]+", finding_id(measurement), re.ASCII)
     assert len(ids) == 7
 
 
@@ -142,29 +148,29 @@ def test_a_mark_is_the_worst_of_ordinary_inputs_and_shows_what_edges_add():
     assert (sin.verdict.name, sin.edge.name) == ("rounding", "special_value_mismatch")
     assert (cos.verdict.name, cos.edge, cos.label) == ("unusual", None, "32")
     assert (tan.verdict.name, tan.edge) == ("exceeds_bound", None)
-    ids = {one.id: one for one in findings(study)}
+    ids = {finding.id: finding for finding in findings(study)}
     assert ids[tan.finding].input == Input.ORDINARY
     assert list(lines) == ["tan", "cos", "sin"]
 
 
 def test_figures_to_download_are_those_of_the_records(records):
     rows = list(csv.DictReader(io.StringIO(Report.of(records).table())))
-    taken = [one for one in records if one["kind"] == "measurement"]
+    taken = [record for record in records if record["kind"] == "measurement"]
     assert len(rows) == len(taken) > 300
     by_place = {
-        (one["op"], one["direction"], one["dtype"], one["framework"], one["case"]["name"],
-         one["output"] or ""): one
-        for one in taken
+        (record["op"], record["direction"], record["dtype"], record["framework"],
+         record["case"]["name"], record["output"] or ""): record
+        for record in taken
     }  # fmt: skip
     for row in rows:
         place = (row["op"], row["direction"], row["dtype"], row["framework"], row["case"],
                  row["output"])  # fmt: skip
-        one = by_place[place]
-        assert row["status"] == one["status"]
-        if one["status"] == "ok":
-            assert float(row["max_ulp"]) == one["ulp"]["max"]
-            assert float(row["error_over_bound"]) == one["bound"]["max_ratio"]
-            assert row["verdict"] == one["verdict"]
+        record = by_place[place]
+        assert row["status"] == record["status"]
+        if record["status"] == "ok":
+            assert float(row["max_ulp"]) == record["ulp"]["max"]
+            assert float(row["error_over_bound"]) == record["bound"]["max_ratio"]
+            assert row["verdict"] == record["verdict"]
 
 
 @pytest.mark.parametrize("name", ["report.html.j2", "report.md.j2", "compare.html.j2"])
@@ -188,15 +194,16 @@ def test_every_word_is_used_and_has_the_same_figures_in_both_languages():
         for path in [*folder.rglob("*.py"), *folder.rglob("*.j2")]
         if path.name != "report.py" or path.parent.name != "words"
     )
-    both = [words.words_of(lang) for lang in ("en", "zh")]
-    assert both[0].keys() == both[1].keys()
-    for key in both[0]:
+    vocabularies = [words.words_of(lang) for lang in ("en", "zh")]
+    assert vocabularies[0].keys() == vocabularies[1].keys()
+    for key in vocabularies[0]:
         fields = [
-            {name for _, name, _, _ in string.Formatter().parse(said[key]) if name} for said in both
+            {name for _, name, _, _ in string.Formatter().parse(phrases[key]) if name}
+            for phrases in vocabularies
         ]
         assert fields[0] == fields[1], key
-        stem, _, rest = key.rpartition(":")
-        names = {key, f"{stem}:", rest if stem == "short" else key, key.removesuffix("s")}
+        stem, _, ending = key.rpartition(":")
+        names = {key, f"{stem}:", ending if stem == "short" else key, key.removesuffix("s")}
         assert any(f'"{name}' in sources or f"w.{name}" in sources or f"'{name}" in sources
                    for name in names), key  # fmt: skip
     for verdict in vocabulary.VERDICTS:
@@ -211,15 +218,15 @@ def test_every_word_is_used_and_has_the_same_figures_in_both_languages():
 
 
 def test_a_long_script_lies_beside_the_page_and_goes_with_its_finding(tmp_path):
-    one, long = bad(), SCRIPT * 300
-    explained = found_on(one, "eps_rounded", details={"eps": 1e-5}, script=long)
-    folder = synthetic.write(tmp_path, [one, explained])
+    record, long = bad(), SCRIPT * 300
+    explained = found_on(record, "eps_rounded", details={"eps": 1e-5}, script=long)
+    folder = synthetic.write(tmp_path, [record, explained])
     reporting.write_report(folder)
     (script,) = (folder / "scripts").iterdir()
     assert script.read_text("utf-8") == long
     (link,) = (x for x in Read((folder / "report.html").read_text("utf-8")).links if ".py" in x)
     assert folder / link == script
-    synthetic.write(tmp_path, [{**one, "verdict": "rounding"}])
+    synthetic.write(tmp_path, [{**record, "verdict": "rounding"}])
     reporting.write_report(folder)
     assert list((folder / "scripts").iterdir()) == []
 

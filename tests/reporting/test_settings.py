@@ -29,20 +29,20 @@ RECORDS = [
 
 
 def test_a_seat_is_held_to_the_one_with_the_most_of_its_settings() -> None:
-    both, one = "torch@CBWR=AVX2,OMP=1", "torch@CBWR=AVX2"
+    two_settings, one_setting = "torch@CBWR=AVX2,OMP=1", "torch@CBWR=AVX2"
     assert sorted(setting_effects(Study.of(RECORDS)), key=lambda effect: effect.subject) == [
-        SettingEffect(one, "torch", 2, 1, ("sin",)),
-        SettingEffect(both, one, 2, 0, ()),
+        SettingEffect(one_setting, "torch", 2, 1, ("sin",)),
+        SettingEffect(two_settings, one_setting, 2, 0, ()),
     ]
 
 
 def test_the_first_paragraph_says_which_settings_change_bits() -> None:
     for lang in ("en", "zh"):
-        said = " ".join(headline(Study.of(RECORDS), words_of(lang)))
+        paragraph = " ".join(headline(Study.of(RECORDS), words_of(lang)))
         change, keep = words_of(lang)["settings_change"], words_of(lang)["settings_keep"]
-        told = change.format(who="torch@CBWR=AVX2", base="torch", share=share(1, 2), ops="sin")
-        assert told in said
-        assert keep.format(who="torch@CBWR=AVX2,OMP=1") in said
+        sentence = change.format(who="torch@CBWR=AVX2", base="torch", share=share(1, 2), ops="sin")
+        assert sentence in paragraph
+        assert keep.format(who="torch@CBWR=AVX2,OMP=1") in paragraph
         console = Console(width=200, record=True)
         console.print(terminal_table(RECORDS, lang))
-        assert told in " ".join(console.export_text().split())
+        assert sentence in " ".join(console.export_text().split())

@@ -25,46 +25,49 @@ EN = words_of("en")
 def bad(op="layernorm", direction="forward", output="y", framework="torch", dtype="float64",
         regime="mean_over_std", verdict="exceeds_bound", flags=(), x="1.5", exact="2.5",
         condition=3.0, beyond=4096, mean=100.0, case=""):  # fmt: skip
-    """4096 elements, of which so many are beyond the bound, off by so many ulp on average."""
-    one = synthetic.measurement(op, direction, output, framework, dtype, regime, PARAMETERS)
-    one.update(verdict=verdict, flags=list(flags), plain={"ratio": 9.0})
-    one["case"]["name"] += case
-    one["bound"] = {"max_ratio": 7.0}
-    one["counts"].update(beyond_bound=beyond, special_value_mismatches=0, expected_specials=0)
-    one["condition"]["median"] = condition
-    one["ulp"]["mean"] = mean
-    one["worst"]["inputs"]["x"]["decimal"] = x
-    one["worst"]["exact"]["decimal"] = exact
-    return one
+    """4096 elements, `beyond` of them beyond the bound, off by `mean` ulp on average."""
+    record = synthetic.measurement(op, direction, output, framework, dtype, regime, PARAMETERS)
+    record.update(verdict=verdict, flags=list(flags), plain={"ratio": 9.0})
+    record["case"]["name"] += case
+    record["bound"] = {"max_ratio": 7.0}
+    record["counts"].update(beyond_bound=beyond, special_value_mismatches=0, expected_specials=0)
+    record["condition"]["median"] = condition
+    record["ulp"]["mean"] = mean
+    record["worst"]["inputs"]["x"]["decimal"] = x
+    record["worst"]["exact"]["decimal"] = exact
+    return record
 
 
-def found_on(one, cause, confidence="proven", **more):
+def found_on(record, cause, confidence="proven", **more):
     names = ("op", "direction", "dtype", "framework", "version", "device", "settings")
-    about = {name: one[name] for name in names}
+    about = {name: record[name] for name in names}
     return {
-        "schema": 1, "kind": "explanation", **about, "case": one["case"]["name"], "status": "ok",
+        "schema": 1, "kind": "explanation", **about, "case": record["case"]["name"], "status": "ok",
         "cause": cause, "confidence": confidence, "tried": 33, "details": {}, **more,
     }  # fmt: skip
 
 
-def told(*some):
-    return symptoms(Study.of(list(some)))
+def symptoms_of(*records):
+    return symptoms(Study.of(list(records)))
 
 
-def kinds(*some):
-    return [(one.input, one.kind) for one in told(*some)]
+def kinds(*records):
+    return [(symptom.input, symptom.kind) for symptom in symptoms_of(*records)]
 
 
 def test_both_passes_and_all_formats_of_one_op_are_one_symptom():
-    (one,) = told(bad(), bad(direction="backward", output="dx"), bad(dtype="float32"))
-    assert one.what(EN) == "layernorm forward and backward, float32 and float64"
+    (symptom,) = symptoms_of(bad(), bad(direction="backward", output="dx"), bad(dtype="float32"))
+    assert symptom.what(EN) == "layernorm forward and backward, float32 and float64"
 
 
 def test_ops_with_one_cause_are_listed_together():
-    some = [bad("sin"), bad("cos"), bad("tan")]
-    assert [one.ops for one in told(*some)] == [["cos"], ["sin"], ["tan"]]
-    causes = [found_on(some[0], "argument_reduction"), found_on(some[1], "argument_reduction")]
-    alone, together = sorted(told(*some, *causes), key=lambda one: len(one.ops))
+    records = [bad("sin"), bad("cos"), bad("tan")]
+    assert [symptom.ops for symptom in symptoms_of(*records)] == [["cos"], ["sin"], ["tan"]]
+    causes = [
+        found_on(records[0], "argument_reduction"),
+        found_on(records[1], "argument_reduction"),
+    ]
+    alone, together = sorted(symptoms_of(*records, *causes), key=lambda symptom: len(symptom.ops))
     assert (alone.ops, alone.cause) == (["tan"], None)
     assert sorted(together.ops) == ["cos", "sin"]
     assert together.because(EN, "en").startswith("it loses digits when it reduces large arguments")
@@ -90,47 +93,59 @@ def test_ops_with_one_cause_are_listed_together():
     ],
 )
 def test_what_kind_of_input_it_is_follows_from_its_numbers(change, kind):
-    (one,) = Study.of([bad(**change)]).measurements
-    assert input_of(one) == kind
+    (measurement,) = Study.of([bad(**change)]).measurements
+    assert input_of(measurement) == kind
 
 
 def test_a_case_whose_answers_are_special_is_an_edge_case():
-    one = bad()
-    one["counts"]["expected_specials"] = 1
-    assert kinds(one) == [(Input.EDGE, "edge")]
+    record = bad()
+    record["counts"]["expected_specials"] = 1
+    assert kinds(record) == [(Input.EDGE, "edge")]
 
 
 def test_ordinary_inputs_come_first_however_wrong_the_others_are():
-    some = told(bad(x="inf", verdict="special_value_mismatch"), bad("sin", beyond=1, mean=0.6))
-    assert [one.ops for one in some] == [["sin"], ["layernorm"]]
+    listed = symptoms_of(
+        bad(x="inf", verdict="special_value_mismatch"), bad("sin", beyond=1, mean=0.6)
+    )
+    assert [symptom.ops for symptom in listed] == [["sin"], ["layernorm"]]
 
 
-def test_of_ordinary_inputs_what_has_lost_most_comes_first():
+def test_among_ordinary_inputs_the_largest_loss_comes_first():
     share = bad("sin", beyond=1000)
     digits = bad("cos", mean=9.0)
     whole = bad("tan")
-    assert [one.ops[0] for one in told(share, digits, whole)] == ["tan", "cos", "sin"]
+    assert [symptom.ops[0] for symptom in symptoms_of(share, digits, whole)] == [
+        "tan",
+        "cos",
+        "sin",
+    ]
     fine = [bad("tan", verdict="rounding", beyond=0, case=f"#{i}") for i in range(30)]
-    assert [one.ops[0] for one in told(share, digits, whole, *fine)] == ["cos", "sin", "tan"]
+    assert [symptom.ops[0] for symptom in symptoms_of(share, digits, whole, *fine)] == [
+        "cos",
+        "sin",
+        "tan",
+    ]
 
 
 def test_loss_is_the_share_of_the_elements_times_the_share_of_their_digits():
-    (one,) = Study.of([bad(beyond=1024, mean=2.0**17 - 1)]).measurements
-    assert loss(one) == pytest.approx(0.25 * 17 / 51, rel=1e-12)
+    (measurement,) = Study.of([bad(beyond=1024, mean=2.0**17 - 1)]).measurements
+    assert loss(measurement) == pytest.approx(0.25 * 17 / 51, rel=1e-12)
     (all_lost,) = Study.of([bad(mean=1e300)]).measurements
     assert loss(all_lost) == 1.0
 
 
 def test_wide_formats_come_before_worse_verdicts_in_sixteen_bits():
-    first, _ = told(bad("sin", dtype="float16", verdict="special_value_mismatch"), bad(mean=2.0))
+    first, _ = symptoms_of(
+        bad("sin", dtype="float16", verdict="special_value_mismatch"), bad(mean=2.0)
+    )
     assert first.ops == ["layernorm"]
 
 
 def test_what_a_more_ordinary_input_shows_is_not_repeated():
-    (one,) = told(bad(), bad(condition=1e9, case="#2"), bad(x="nan", case="#3"))
-    assert one.input == Input.ORDINARY
+    (symptom,) = symptoms_of(bad(), bad(condition=1e9, case="#2"), bad(x="nan", case="#3"))
+    assert symptom.input == Input.ORDINARY
     worse = bad(x="nan", case="#3", verdict="special_value_mismatch")
-    assert [one.input for one in told(bad(), worse)] == [Input.ORDINARY, Input.EDGE]
+    assert [symptom.input for symptom in symptoms_of(bad(), worse)] == [Input.ORDINARY, Input.EDGE]
 
 
 def test_the_kind_says_what_to_do():
@@ -141,53 +156,53 @@ def test_the_kind_says_what_to_do():
     ours = bad(framework="numpy") | {"formula": "NumPy formula"}
     assert kinds(ours) == [(Input.ORDINARY, "formula")]
     tf32 = [bad("linear", framework=name, dtype="float32") for name in ("torch", "oneflow")]
-    causes = [found_on(one, "tf32_inputs") for one in tf32]
-    some = {one.subject: one.kind for one in told(*tf32, *causes)}
-    assert some == {"torch": "design", "oneflow": "report"}  # who documents the switch
+    causes = [found_on(record, "tf32_inputs") for record in tf32]
+    by_subject = {symptom.subject: symptom.kind for symptom in symptoms_of(*tf32, *causes)}
+    assert by_subject == {"torch": "design", "oneflow": "report"}  # who documents the switch
 
 
-def test_a_cause_that_a_record_does_not_bear_out_is_its_name():
+def test_a_cause_without_the_details_for_its_sentence_is_shown_by_its_name():
     hostile = found_on(bad(), "scale_factor", details={"named": "{0.__class__}"})
-    (one,) = told(bad(), hostile)
-    assert one.because(EN, "en") == "it scale_factor (proven)"
-    (one,) = told(bad(), found_on(bad(), None))
-    assert one.because(EN, "en") == "cause not found; 33 hypotheses tried"
+    (symptom,) = symptoms_of(bad(), hostile)
+    assert symptom.because(EN, "en") == "it scale_factor (proven)"
+    (symptom,) = symptoms_of(bad(), found_on(bad(), None))
+    assert symptom.because(EN, "en") == "cause not found; 33 hypotheses tried"
 
 
 def test_a_card_has_five_lines_and_the_rest_folded():
-    some = [bad(op, regime=op) for op in ("sin", "cos", "tan", "exp", "log", "erf", "tanh")]
-    (card,) = cards(Study.of([*some, bad("sqrt", x="nan")]))
+    records = [bad(op, regime=op) for op in ("sin", "cos", "tan", "exp", "log", "erf", "tanh")]
+    (card,) = cards(Study.of([*records, bad("sqrt", x="nan")]))
     assert [len(part) for part in (card.first, card.further, card.edges)] == [5, 2, 1]
     assert (card.measurements, card.fine) == (8, 0)
 
 
 def test_what_is_on_cards_is_explained_until_the_seat_has_its_share():
     ops = [f"op{number}" for number in range(20)]
-    some, known = [bad(op) for op in ops], []
+    records, explained = [bad(op) for op in ops], []
     for _ in range(20):
-        wanted = worth_explaining(Study.of([*some, *known]))
+        wanted = worth_explaining(Study.of([*records, *explained]))
         if not wanted:
             break
-        known += [found_on(one.record, "argument_reduction") for one in wanted]
-    assert len(known) == MOST_EXPLAINED
-    assert worth_explaining(Study.of([*some, *known])) == []
+        explained += [found_on(measurement.record, "argument_reduction") for measurement in wanted]
+    assert len(explained) == MOST_EXPLAINED
+    assert worth_explaining(Study.of([*records, *explained])) == []
 
 
-def test_ulp_where_any_result_is_allowed_are_no_largest_error():
-    one = bad(verdict="rounding")
-    one["worst"].update(ulp_error=8e15, error_over_bound=0.0)
-    one["ulp"]["max"] = 8e15
-    (taken,) = Study.of([one]).measurements
-    assert taken.ulp_max is None
-    one["worst"]["error_over_bound"] = 1e-9
-    (taken,) = Study.of([one]).measurements
-    assert taken.ulp_max == 8e15
+def test_an_error_where_any_result_is_allowed_is_no_largest_error():
+    record = bad(verdict="rounding")
+    record["worst"].update(ulp_error=8e15, error_over_bound=0.0)
+    record["ulp"]["max"] = 8e15
+    (measurement,) = Study.of([record]).measurements
+    assert measurement.ulp_max is None
+    record["worst"]["error_over_bound"] = 1e-9
+    (measurement,) = Study.of([record]).measurements
+    assert measurement.ulp_max == 8e15
 
 
 def _thread(op, regime, output, direction="forward", **more):
-    one = synthetic.measurement(op, direction, output, "torch", "float32", regime, PARAMETERS)
-    one["flags"] = []
-    return {**one, **more}
+    record = synthetic.measurement(op, direction, output, "torch", "float32", regime, PARAMETERS)
+    record["flags"] = []
+    return {**record, **more}
 
 
 def test_the_threads_are_answered_from_the_records():
@@ -202,11 +217,11 @@ def test_the_threads_are_answered_from_the_records():
     gradient["flags"] = ["nonzero_at_zero"]
     gradient["error"]["max_abs_at_zero"] = 0.0014
     study = Study.of([*pairs, gradient, _thread("cos", "seed_pi", "y")])
-    found = seeds(study)
-    assert [row[1] for row in found.layernorm.rows] == ["dx"]
-    said = " ".join(sentences(found, EN))
+    threads = seeds(study)
+    assert [row[1] for row in threads.layernorm.rows] == ["dx"]
+    text = " ".join(sentences(threads, EN))
     for words in ("only where the bias is not zero", "return something else: torch", "beyond 1"):
-        assert words in said
+        assert words in text
 
 
 def test_a_thread_that_the_records_contradict_is_not_claimed():
@@ -240,14 +255,14 @@ def test_an_answer_is_shown_in_enough_digits_to_differ_from_the_exact_one():
 @pytest.mark.parametrize(("height", "whole"), [(24, 1), (60, 2)])
 def test_a_cause_that_does_not_fit_beside_its_symptom_has_lines_of_its_own(lang, height, whole):
     seats = ["torch", "paddle", "oneflow"]
-    some = [bad(framework=seat, op=op) for seat in seats for op in ("layernorm", "sin")]
-    causes = [found_on(one, "float32_statistics") for one in some[::2]]
-    causes += [found_on(one, "argument_reduction") for one in some[1::2]]
+    records = [bad(framework=seat, op=op) for seat in seats for op in ("layernorm", "sin")]
+    causes = [found_on(record, "float32_statistics") for record in records[::2]]
+    causes += [found_on(record, "argument_reduction") for record in records[1::2]]
     console = Console(width=80, record=True, file=io.StringIO())
-    console.print(terminal_table([*some, *causes], lang, height=height))
+    console.print(terminal_table([*records, *causes], lang, height=height))
     text = "".join(console.export_text().split())
     words = words_of(lang)
-    for card in cards(Study.of([*some, *causes])):
-        told = ["".join(one.because(words, lang).split()) for one in card.first]
-        assert len(told) == 2
-        assert sum(text.count(cause) == len(seats) for cause in told) >= whole
+    for card in cards(Study.of([*records, *causes])):
+        reasons = ["".join(line.because(words, lang).split()) for line in card.first]
+        assert len(reasons) == 2
+        assert sum(text.count(cause) == len(seats) for cause in reasons) >= whole

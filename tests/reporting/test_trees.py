@@ -8,7 +8,7 @@ from refkernels.diagnosis.summation import SummationTree, known
 from refkernels.reporting.figures.trees import draw_tree, tree_lines
 
 
-def told(tree: SummationTree, **options: object) -> list[str]:
+def lines_of(tree: SummationTree, **options: object) -> list[str]:
     fused = [leaf for leaf in tree.fused if leaf >= 0]
     return tree_lines(tree.leaves, tree.nodes, fused, **options)  # type: ignore[arg-type]
 
@@ -50,44 +50,44 @@ def told(tree: SummationTree, **options: object) -> list[str]:
 def test_lines_show_blocks_and_lanes_and_fold_what_is_in_sequence(
     tree: SummationTree, lines: list[str]
 ) -> None:
-    assert told(tree)[: len(lines)] == lines
+    assert lines_of(tree)[: len(lines)] == lines
 
 
 @pytest.mark.parametrize(
     "tree", [known.numpy_pairwise(300), known.lanes(70, 16), known.pairwise(9)]
 )
 def test_every_value_is_shown_once(tree: SummationTree) -> None:
-    seen: list[int] = []
-    for line in told(tree, most=1000):
+    shown: list[int] = []
+    for line in lines_of(tree, most=1000):
         body = re.sub(r", \d+ values in sequence|: \d+ values", "", line)
         numbers = [int(text) for text in re.findall(r"\d+", body)]
         if "…" in body:
             first, second, last = numbers
             numbers = list(range(first, last + 1, second - first))
         if "values" not in line or ("sequence" in line and "+" in line):
-            seen += numbers
-    assert sorted(seen) == list(range(tree.leaves))
+            shown += numbers
+    assert sorted(shown) == list(range(tree.leaves))
 
 
 def test_too_many_lines_are_counted_not_shown() -> None:
-    whole = told(known.pairwise(64), most=1000)
-    cut = told(known.pairwise(64), most=10)
+    whole = lines_of(known.pairwise(64), most=1000)
+    cut = lines_of(known.pairwise(64), most=10)
     assert len(cut) == 10
     assert cut[-1] == f"… and {len(whole) - 9} more lines"
 
 
 def test_a_value_can_have_a_name() -> None:
     tree = known.blocks(9, [4, 4, 1])
-    assert told(tree, names={8: "bias"})[-1] == "└─ then bias"
+    assert lines_of(tree, names={8: "bias"})[-1] == "└─ then bias"
     fused = known.sequential(9).with_fused(range(1, 8))
-    assert told(fused, names={8: "bias"}) == ["0 + 1 + … + bias (FMA), 9 values in sequence"]
+    assert lines_of(fused, names={8: "bias"}) == ["0 + 1 + … + bias (FMA), 9 values in sequence"]
 
 
 def test_a_drawing_has_a_line_for_every_child_and_equal_bytes_every_time() -> None:
     tree = known.lanes(19, 4, fma=True)
     fused = [leaf for leaf in tree.fused if leaf >= 0]
-    one, other = (draw_tree(tree.leaves, tree.nodes, "t", "title", fused) for _ in range(2))
-    assert one == other
-    assert "added unrounded (FMA)" in one.svg
+    first, second = (draw_tree(tree.leaves, tree.nodes, "t", "title", fused) for _ in range(2))
+    assert first == second
+    assert "added unrounded (FMA)" in first.svg
     rounded = draw_tree(tree.leaves, tree.nodes, "t", "title")
     assert "added unrounded (FMA)" not in rounded.svg

@@ -15,10 +15,10 @@ ROWS = st.lists(st.one_of(st.none(), st.integers(0, 3)), min_size=1, max_size=12
 @given(ROWS)
 def test_one_by_one_finds_all_changes_between_usable_neighbours(row: list[int | None]) -> None:
     names = [str(at) for at in range(len(row))]
-    found = list(boundaries(names, lambda v: row[int(v)] is not None, differs(row), every=True))
+    changes = list(boundaries(names, lambda v: row[int(v)] is not None, differs(row), every=True))
     usable = [name for name in names if row[int(name)] is not None]
     pairs = itertools.pairwise(usable)
-    assert found == [(a, b) for a, b in pairs if row[int(a)] != row[int(b)]]
+    assert changes == [(a, b) for a, b in pairs if row[int(a)] != row[int(b)]]
 
 
 SORTED = st.lists(st.integers(0, 5), min_size=1, max_size=12).map(sorted)
@@ -37,16 +37,16 @@ def test_halves_find_all_changes_that_do_not_come_back(row: list[int], broken: s
 
 @pytest.mark.parametrize("n", [2, 3, 7, 64])
 def test_one_change_takes_few_versions(n: int) -> None:
-    asked: list[str] = []
+    questions: list[str] = []
 
     def usable(version: str) -> bool:
-        asked.append(version)
+        questions.append(version)
         return True
 
     row = [0] * (n - 1) + [1]
-    found = list(boundaries([str(at) for at in range(n)], usable, differs(row)))
-    assert found == [(str(n - 2), str(n - 1))]
-    assert len(asked) == len(set(asked)) <= 2 + math.ceil(math.log2(n))
+    changes = list(boundaries([str(at) for at in range(n)], usable, differs(row)))
+    assert changes == [(str(n - 2), str(n - 1))]
+    assert len(questions) == len(set(questions)) <= 2 + math.ceil(math.log2(n))
 
 
 def differs(row):  # type: ignore[no-untyped-def]

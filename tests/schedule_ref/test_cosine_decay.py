@@ -31,12 +31,12 @@ def exactly(step: int, low: float, high: float, decay_steps: int) -> mpmath.mpf:
         return low + (mpmath.mpf(high) - low) / 2 * (1 + mpmath.cospi(part))
 
 
-def holds(found: Enclosure, index: int, value: mpmath.mpf) -> bool:
+def holds(rates: Enclosure, index: int, value: mpmath.mpf) -> bool:
     with mpmath.workdps(100):
-        middle = mpmath.mpf(float(found.hi[index])) + mpmath.mpf(float(found.lo[index]))
-        power = mpmath.mpf(2) ** int(found.scale[index])
+        middle = mpmath.mpf(float(rates.hi[index])) + mpmath.mpf(float(rates.lo[index]))
+        power = mpmath.mpf(2) ** int(rates.scale[index])
         slack = mpmath.mpf(10) ** -90  # of mpmath's own answer
-        radius = mpmath.mpf(float(found.radius[index])) * power
+        radius = mpmath.mpf(float(rates.radius[index])) * power
         return bool(abs(middle * power - value) <= radius + slack * (abs(value) + 1))
 
 
@@ -45,34 +45,36 @@ def test_the_enclosure_holds_the_exact_rate(t: int, part: float, a: float, b: fl
     low, high = min(a, b), max(a, b)
     step = int(t * part)
     for near in (step, max(t - 1, 0), 1):
-        found = schedule_ref.cosine_decay(np.array([near]), min_lr=low, max_lr=high, decay_steps=t)
-        assert holds(found, 0, exactly(near, low, high, t))
-        assert found.radius[0] <= 2.0**-100 * abs(found.hi[0])
+        enclosure = schedule_ref.cosine_decay(
+            np.array([near]), min_lr=low, max_lr=high, decay_steps=t
+        )
+        assert holds(enclosure, 0, exactly(near, low, high, t))
+        assert enclosure.radius[0] <= 2.0**-100 * abs(enclosure.hi[0])
 
 
 def test_rational_values_are_exact() -> None:
     low, high = 1e-6, 0.1
-    found = schedule_ref.cosine_decay(
+    enclosure = schedule_ref.cosine_decay(
         [0, 2, 3, 4, 6, 7, 600], min_lr=low, max_lr=high, decay_steps=6
     )
     a, b = Fraction(low), Fraction(high)
     shares = [Fraction(1), Fraction(3, 4), Fraction(1, 2), Fraction(1, 4), 0, 0, 0]
     for index, share in enumerate(shares):
-        assert found.contains(index, a + (b - a) * share)
-        assert found.radius[index] <= 2.0**-105 * found.hi[index]
-    assert (found.hi[0], found.hi[4]) == (high, low)
+        assert enclosure.contains(index, a + (b - a) * share)
+        assert enclosure.radius[index] <= 2.0**-105 * enclosure.hi[index]
+    assert (enclosure.hi[0], enclosure.hi[4]) == (high, low)
 
 
 def test_a_constant_schedule_is_exact_everywhere() -> None:
-    found = schedule_ref.cosine_decay(np.arange(9), min_lr=0.1, max_lr=0.1, decay_steps=7)
-    assert np.array_equal(found.hi, np.full(9, 0.1))
-    assert not found.radius.any()
+    enclosure = schedule_ref.cosine_decay(np.arange(9), min_lr=0.1, max_lr=0.1, decay_steps=7)
+    assert np.array_equal(enclosure.hi, np.full(9, 0.1))
+    assert not enclosure.radius.any()
 
 
 @pytest.mark.parametrize("format", ["float32", "float64"])
 def test_every_rounding_can_be_certified_and_keeps_the_invariants(format: str) -> None:
-    found = schedule_ref.cosine_decay(ALL, **QUESTION, certify=("rounding", format))
-    rates, certified = found.round(format)
+    enclosure = schedule_ref.cosine_decay(ALL, **QUESTION, certify=("rounding", format))
+    rates, certified = enclosure.round(format)
     assert certified.all()
     examined = schedule_ref.examine(rates, ALL, **QUESTION)
     assert examined.holds
@@ -94,10 +96,10 @@ def test_the_formula_keeps_to_its_bound(format: str, low: float, high: float) ->
 
 def test_the_recorded_cosine_makes_the_last_rate_negative() -> None:
     rates = schedule_ref.formula(ALL, **QUESTION, cosine=ascend_cosine)
-    found = schedule_ref.examine(rates, ALL, **QUESTION)
-    assert not found.holds
-    assert (found.below, found.negative, found.increases) == (1, 1, 0)
-    assert f"{found.last:.3g}" == "-2.03e-11"
+    examined = schedule_ref.examine(rates, ALL, **QUESTION)
+    assert not examined.holds
+    assert (examined.below, examined.negative, examined.increases) == (1, 1, 0)
+    assert f"{examined.last:.3g}" == "-2.03e-11"
     assert float(rates[-1]) == pytest.approx(-34 * 2.0**-23 * 5e-6, rel=1e-6)
 
 
@@ -107,16 +109,16 @@ def test_two_ulp_in_the_cosine_are_enough() -> None:
     def cosine(x: np.ndarray) -> np.ndarray:
         return np.where(x == PI, np.float32(-1 - 2.0**-23), np.cos(x))
 
-    found = schedule_ref.examine(
+    examined = schedule_ref.examine(
         schedule_ref.formula(ALL, **QUESTION, cosine=cosine), ALL, **QUESTION
     )
-    assert found.negative == 1
+    assert examined.negative == 1
 
 
 def test_clipping_cures_the_sign() -> None:
     rates = schedule_ref.clipped(ALL, **QUESTION, cosine=ascend_cosine)
-    found = schedule_ref.examine(rates, ALL, **QUESTION)
-    assert (found.below, found.negative, found.last) == (0, 0, 0.0)
+    examined = schedule_ref.examine(rates, ALL, **QUESTION)
+    assert (examined.below, examined.negative, examined.last) == (0, 0, 0.0)
 
 
 def test_the_sine_cures_the_sign_and_leaves_a_rate_that_should_be_zero() -> None:
@@ -126,23 +128,23 @@ def test_the_sine_cures_the_sign_and_leaves_a_rate_that_should_be_zero() -> None
         return np.where(x == PI * np.float32(1.5), np.float32(-0.9999996), np.sin(x))
 
     rates = schedule_ref.through_sine(ALL, **QUESTION, sine=sine)
-    found = schedule_ref.examine(rates, ALL, **QUESTION)
-    assert found.negative == 0
-    assert 0 < found.last < 1e-11
+    examined = schedule_ref.examine(rates, ALL, **QUESTION)
+    assert examined.negative == 0
+    assert 0 < examined.last < 1e-11
 
 
 def test_the_amplification_is_that_of_one_plus_cosine() -> None:
-    found = schedule_ref.amplification([0, 1, 2, 3], decay_steps=3)
-    assert found[:3] == pytest.approx([0.5, 1 / 3, 1.0])
-    assert math.isinf(found[3])
+    factors = schedule_ref.amplification([0, 1, 2, 3], decay_steps=3)
+    assert factors[:3] == pytest.approx([0.5, 1 / 3, 1.0])
+    assert math.isinf(factors[3])
 
 
 def test_rates_out_of_order_are_counted() -> None:
     question: dict[str, Any] = {"min_lr": 0.0, "max_lr": 1.0, "decay_steps": 4}
     exact = np.asarray(schedule_ref.cosine_decay(np.arange(5), **question))
     swapped = exact[[0, 2, 1, 3, 4]] + np.array([0.5, 0, 0, 0, 0])
-    found = schedule_ref.examine(swapped, np.arange(5), **question)
-    assert (found.above, found.below, found.increases, found.holds) == (1, 0, 1, False)
+    examined = schedule_ref.examine(swapped, np.arange(5), **question)
+    assert (examined.above, examined.below, examined.increases, examined.holds) == (1, 0, 1, False)
 
 
 @pytest.mark.parametrize(

@@ -46,29 +46,30 @@ def by_hand(t: int, schedule: Schedule) -> Any:
         {"decay": "step", "decay_steps": 30},
         {"decay": "exponential", "gamma": 0.97},
     ],
-    ids=lambda asked: asked["decay"],
+    ids=lambda options: options["decay"],
 )
 def test_rates_are_those_of_the_definition(asked: dict[str, Any]) -> None:
     schedule = replace(BASE, **asked)
-    found = rate(STEPS, schedule, certify=("ulp", "float64", 2.0**-40))
+    enclosure = rate(STEPS, schedule, certify=("ulp", "float64", 2.0**-40))
     with mpmath.workprec(400):
         for t in STEPS:
             hi, lo, radius = (
-                mpmath.mpf(float(part[t])) for part in (found.hi, found.lo, found.radius)
+                mpmath.mpf(float(part[t]))
+                for part in (enclosure.hi, enclosure.lo, enclosure.radius)
             )
             exact = by_hand(int(t), schedule)
             assert abs(exact - hi - lo) <= radius + abs(exact) * mpmath.mpf(2) ** -350
-    assert np.all(found.radius <= np.abs(found.hi) * 2.0**-90)
+    assert np.all(enclosure.radius <= np.abs(enclosure.hi) * 2.0**-90)
 
 
 def test_without_a_warm_up_it_is_the_cosine_decay() -> None:
     schedule = Schedule(1e-3, "cosine", decay_steps=100, min_lr=1e-6)
-    other = cosine_decay(STEPS, min_lr=1e-6, max_lr=1e-3, decay_steps=100)
-    np.testing.assert_array_equal(np.asarray(rate(STEPS, schedule)), np.asarray(other))
+    cosine = cosine_decay(STEPS, min_lr=1e-6, max_lr=1e-3, decay_steps=100)
+    np.testing.assert_array_equal(np.asarray(rate(STEPS, schedule)), np.asarray(cosine))
 
 
 def test_every_convention_is_distinguished() -> None:
-    asked = replace(BASE, decay="cosine", decay_steps=100, min_lr=1e-5)
+    schedule = replace(BASE, decay="cosine", decay_steps=100, min_lr=1e-5)
     changes: dict[str, dict[str, Any]] = {
         "as_asked": {},
         "one_step_late": {"late": 1},
@@ -81,8 +82,8 @@ def test_every_convention_is_distinguished() -> None:
     steps = np.arange(150)
     for name, change in changes.items():
         for dtype in (np.float32, np.float64):
-            lr = np.asarray(rate(steps, replace(asked, **change))).astype(dtype)
-            first, second, *_ = conventions(lr, steps, asked)
+            lr = np.asarray(rate(steps, replace(schedule, **change))).astype(dtype)
+            first, second, *_ = conventions(lr, steps, schedule)
             assert first.name == name
             assert first.error < 2.0**-23 < 1e-3 < second.error
 
@@ -120,7 +121,10 @@ OWN: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize(
     "framework",
-    [pytest.param(one, marks=pytest.mark.framework(one)) for one in schedulers.FRAMEWORKS],
+    [
+        pytest.param(framework, marks=pytest.mark.framework(framework))
+        for framework in schedulers.FRAMEWORKS
+    ],
 )
 def test_the_frameworks_have_the_stated_conventions(framework: str) -> None:
     try:
@@ -129,11 +133,11 @@ def test_the_frameworks_have_the_stated_conventions(framework: str) -> None:
         if framework in environments.required():
             pytest.fail(str(error))
         pytest.skip(str(error))
-    found = schedulers.rates(
+    rates = schedulers.rates(
         framework, min_lr=0.0, max_lr=2.0**-10, decay_steps=100, warmup_steps=10
     )
-    steps, told = np.arange(101), 0
-    for name, lr in found.items():
+    steps, compared = np.arange(101), 0
+    for name, lr in rates.items():
         change = OWN.get(f"{framework} {name}")
         if change is None:
             assert name == "WarmUpLR"  # OneFlow's, which rises to the rate of the decay
@@ -143,5 +147,5 @@ def test_the_frameworks_have_the_stated_conventions(framework: str) -> None:
         first, second, *_ = conventions(lr, steps, replace(BASE, max_lr=2.0**-10, **change))
         assert first.name == "as_asked"
         assert first.error < 1e-6 < 1e-3 < second.error
-        told += 1
-    assert told == 1
+        compared += 1
+    assert compared == 1

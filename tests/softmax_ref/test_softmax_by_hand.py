@@ -22,15 +22,15 @@ DIGITS = 500  # of 1 - e^-1000, one class far above the others
 def probabilities(row: Any) -> list[Any]:
     e = [mpmath.exp(mpmath.mpf(float(x))) for x in row]
     total = mpmath.fsum(e)
-    return [one / total for one in e]
+    return [term / total for term in e]
 
 
 def by_hand(name: str, direction: str, dy: Any, x: Any) -> list[Any]:
     """One row, without a shift."""
     p = probabilities(x)
     if direction == "forward":
-        return p if name == "softmax" else [mpmath.log(one) for one in p]
-    g = [mpmath.mpf(float(one)) for one in dy]
+        return p if name == "softmax" else [mpmath.log(value) for value in p]
+    g = [mpmath.mpf(float(value)) for value in dy]
     if name == "softmax":
         mean = mpmath.fsum(a * b for a, b in zip(p, g, strict=True))
         return [a * (b - mean) for a, b in zip(p, g, strict=True)]
@@ -55,12 +55,15 @@ def test_elements_follow_the_definition(name: str, direction: str, dtype: str) -
     with mpmath.workdps(2 * DIGITS):
         for spread, offset in ((1.0, 0.0), (30.0, 0.0), (1.0, 1e4), (300.0, -1e3)):
             x, dy = (
-                formats.round_to(one, dtype)
-                for one in (offset + spread * rng.standard_normal((2, 7)), rng.normal(size=(2, 7)))
+                formats.round_to(array, dtype)
+                for array in (
+                    offset + spread * rng.standard_normal((2, 7)),
+                    rng.normal(size=(2, 7)),
+                )
             )
             inputs = {"x": x} | ({} if direction == "forward" else {"dy": dy})
-            for asked in ("enclosure", ("rounding", dtype)):
-                (answer,) = OPS[name].evaluate(direction, inputs, {}, asked).values()  # type: ignore[arg-type]
+            for question in ("enclosure", ("rounding", dtype)):
+                (answer,) = OPS[name].evaluate(direction, inputs, {}, question).values()  # type: ignore[arg-type]
                 for row in range(2):
                     exact = by_hand(name, direction, dy[row], x[row])
                     assert all(holds(answer, (row, i), z) for i, z in enumerate(exact))
@@ -83,8 +86,8 @@ def test_what_minus_infinity_masks_has_no_probability(dtype: str) -> None:
     assert np.all(softmax_ref.softmax_backward(dy, x).hi[masked] == 0.0)
     gradient = softmax_ref.log_softmax_backward(dy, x)
     np.testing.assert_array_equal(gradient.hi[masked], dy[masked].astype(np.float64))
-    for one in (y, log):
-        assert np.all(one.radius[masked] == 0.0)
+    for answer in (y, log):
+        assert np.all(answer.radius[masked] == 0.0)
     rounded = y.round(dtype)[0]
     for row in range(5):
         kept = softmax_ref.softmax(x[row][~masked[row]]).round(dtype)[0]
@@ -106,12 +109,12 @@ def test_exact_zeros_are_exact() -> None:
     rng = np.random.default_rng(2)
     x = (10.0 * rng.standard_normal((6, 9))).astype(np.float32)
     constant = np.repeat(np.array([[1.0], [0.1], [-7.0], [0.0], [3e8], [1e-40]], np.float32), 9, 1)
-    one = x[:, :1]
+    column = x[:, :1]
     for zero in (
         softmax_ref.softmax_backward(constant, x),
-        softmax_ref.softmax_backward(constant[:, :1], one),
-        softmax_ref.log_softmax(one),
-        softmax_ref.log_softmax_backward(constant[:, :1], one),
+        softmax_ref.softmax_backward(constant[:, :1], column),
+        softmax_ref.log_softmax(column),
+        softmax_ref.log_softmax_backward(constant[:, :1], column),
     ):
         assert np.all(zero.hi == 0.0)
         assert np.all(zero.radius == 0.0)
@@ -199,12 +202,12 @@ def test_nan_is_data_and_warns_of_nothing(dtype):
 
 def test_logsumexp_is_what_mpmath_says_and_knows_its_special_rows() -> None:
     x = np.array([[1.5, -2.0, 30.0], [-np.inf, 0.25, -np.inf]], np.float32)
-    found = softmax_ref.logsumexp(x, certify=("ulp", "float64", 2.0**-20))
+    answer = softmax_ref.logsumexp(x, certify=("ulp", "float64", 2.0**-20))
     with mpmath.workdps(40):
         exact = mpmath.log(mpmath.exp(1.5) + mpmath.exp(-2) + mpmath.exp(30))
-        off = abs(mpmath.mpf(float(found.hi[0])) + float(found.lo[0]) - exact)
-    assert off <= float(found.radius[0])
-    assert float(np.asarray(found)[1]) == 0.25
+        off = abs(mpmath.mpf(float(answer.hi[0])) + float(answer.lo[0]) - exact)
+    assert off <= float(answer.radius[0])
+    assert float(np.asarray(answer)[1]) == 0.25
     rows = np.array([[-np.inf] * 2, [np.inf, 1.0], [np.nan, 1.0]], np.float32)
     np.testing.assert_array_equal(softmax_ref.logsumexp(rows), [-np.inf, np.inf, np.nan])
     assert softmax_ref.logsumexp(x, axis=None).shape == ()

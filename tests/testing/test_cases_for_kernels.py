@@ -36,14 +36,14 @@ def test_unshifted(case):
 @pytest.mark.parametrize("op", ["softmax", "sgd", "cross_entropy", "matmul", "sin"])
 @pytest.mark.parametrize("level", ["core", "full"])
 def test_every_case_of_the_level_is_there_once_and_named(op: str, level: str) -> None:
-    found = cases(op, ["float32", "float64"], level)
-    names = [case.__name__ for case in found]
-    known = registry.get(op)
+    listed = cases(op, ["float32", "float64"], level)
+    names = [case.__name__ for case in listed]
+    record = registry.get(op)
     wanted = [
         f"{case.name} {dtype} {direction}"
         for dtype in ("float32", "float64")
-        for case in (known.cases() if level == "full" else core(known.cases(), dtype))
-        for direction in known.directions
+        for case in (record.cases() if level == "full" else core(record.cases(), dtype))
+        for direction in record.directions
         if dtype in case.dtypes and direction in case.directions
     ]
     assert names == wanted
@@ -69,11 +69,11 @@ def test_arrays_are_read_only_and_the_same_each_time() -> None:
 
 
 def test_tests_have_the_cases_names_and_a_wrong_kernel_fails(tmp_path: Path) -> None:
-    said = run_pytest(tmp_path, TEST, "-rfE")
-    failed = [line for line in said.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    assert any("test_unshifted[softmax/offset[offset=10000" in line for line in failed), said
-    assert all("test_unshifted" in line for line in failed), said
-    assert len(failed) < len(cases("softmax", directions=["forward"])), said
+    printed = run_pytest(tmp_path, TEST, "-rfE")
+    failed = [line for line in printed.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    assert any("test_unshifted[softmax/offset[offset=10000" in line for line in failed), printed
+    assert all("test_unshifted" in line for line in failed), printed
+    assert len(failed) < len(cases("softmax", directions=["forward"])), printed
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_what_has_no_rows_to_cut_is_not_looked_at(monkeypatch: pytest.MonkeyPatc
     batched = {"a": array[2, 3, 4], "b": array[2, 4, 3]}
     wide = {"a": array[5, 9][:1], "b": np.tile(array[5, 9].T, (1, 2))}
     long = {"a": array[5, 9], "b": array[5, 9].T}
-    told = [
+    messages = [
         failure("layernorm", {"x": array[5, 9]}, array[5, 9], whole),
         failure("matmul", batched, np.ones((2, 3, 3), np.float32)),
         failure("matmul", wide, np.ones((1, 10), np.float32)),
@@ -80,16 +80,16 @@ def test_what_has_no_rows_to_cut_is_not_looked_at(monkeypatch: pytest.MonkeyPatc
         failure("layernorm", {"dy": array[5, 9], "x": array[5, 9]},
                 {"dweight": np.ones(9, np.float32)}, EPS, "backward"),
     ]  # fmt: skip
-    assert len(told) == 5
-    for message in told:
+    assert len(messages) == 5
+    for message in messages:
         assert "Cause: not looked for, as the arrays are large" in message, message
 
 
 def test_the_rows_that_are_cut_keep_their_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[cause.FailedQuestion] = []
+    questions: list[cause.FailedQuestion] = []
     monkeypatch.setattr(cause, "SECONDS", 600.0)
     monkeypatch.setattr(cause, "ROWS", 40)
-    monkeypatch.setattr(cause, "_cause_lines", lambda question, of: asked.append(question))
+    monkeypatch.setattr(cause, "_cause_lines", lambda question, of: questions.append(question))
     rng = np.random.default_rng(6)
     x, weight = (rng.standard_normal(n).astype(np.float32) for n in ((90, 4), (3, 4)))
     y = x @ weight.T
@@ -97,7 +97,7 @@ def test_the_rows_that_are_cut_keep_their_answers(monkeypatch: pytest.MonkeyPatc
     failure("linear", {"x": x, "weight": weight}, {"y": y})
     failure("sin", {"x": x[None]}, 1 - x[None] / 8)
     failure("linear", {"dy": y, "x": x, "weight": weight}, {"dx": x}, None, "backward")
-    linear, sin, backward = asked
+    linear, sin, backward = questions
     rows = len(linear.inputs["x"])
     assert 2 < rows <= 10
     assert (linear.outputs["y"] == 9).all(axis=1).any()

@@ -52,12 +52,12 @@ def test_an_unusual_error_warns_where_it_is_and_says_what_to_do() -> None:
     assert ratio > 10
     with pytest.warns(UnusualErrorWarning) as caught:
         assert_kernel("layernorm", {"x": X100}, y, EPS)
-    (one,) = caught
-    said = str(one.message)
-    assert f"layernorm y: the RMS error is {ratio:.3g} times that of the plain" in said
-    assert "max_over_plain=4" in said
-    assert "y[" in said
-    assert one.filename == __file__
+    (warning,) = caught
+    message = str(warning.message)
+    assert f"layernorm y: the RMS error is {ratio:.3g} times that of the plain" in message
+    assert "max_over_plain=4" in message
+    assert "y[" in message
+    assert warning.filename == __file__
 
 
 def test_a_usual_error_is_silent() -> None:

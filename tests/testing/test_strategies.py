@@ -25,7 +25,7 @@ OPS = ("sin", "pow", "attention", "conv2d", "cross_entropy", "batch_norm", "rota
 
 @pytest.mark.parametrize("name", OPS)  # a signature of each kind
 def test_the_plain_algorithm_answers_what_is_drawn(name: str) -> None:
-    op, asked = registry.get(name), []
+    op, drawn = registry.get(name), []
     direction = op.directions[-1]
 
     @FEW
@@ -34,10 +34,10 @@ def test_the_plain_algorithm_answers_what_is_drawn(name: str) -> None:
         plain = op.plain(direction, case.inputs, case.params, formats.get("float32"))
         assert set(plain) <= set(op.names(direction))
         assert {a.dtype for n, a in case.inputs.items() if n not in op.kinds} == {np.dtype("f4")}
-        asked.append(case)
+        drawn.append(case)
 
     answer()
-    assert asked
+    assert drawn
 
 
 @given(strategies.cases("softmax", lengths={"n": 3}, elements=st.just(2.0)))

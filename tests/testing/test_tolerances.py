@@ -25,13 +25,13 @@ QUESTIONS = [
 
 @pytest.mark.parametrize(("op", "inputs", "direction"), QUESTIONS)
 def test_every_error_within_the_bound_passes_allclose(op, inputs, direction):
-    known = registry.get(op)
+    record = registry.get(op)
     format = formats.of(next(iter(inputs.values())))
-    bounds = known.bound(direction, inputs, known.params, format)
-    exact = known.evaluate(direction, inputs, known.params)
-    found = tolerances(op, inputs, direction=direction)
-    assert set(found) == set(exact)
-    for name, tolerance in found.items():
+    bounds = record.bound(direction, inputs, record.params, format)
+    exact = record.evaluate(direction, inputs, record.params)
+    answer = tolerances(op, inputs, direction=direction)
+    assert set(answer) == set(exact)
+    for name, tolerance in answer.items():
         z = exact[name].hi
         for sign in (1, -1):
             got = z + sign * bounds[name] * (1 - 1e-12)
@@ -50,8 +50,8 @@ def test_no_pair_allows_much_less_on_average(points):
     slopes = [b / z for z, b in points if z > 0] + [
         (b - c) / (z - y) for z, b in points for y, c in points if z != y
     ]
-    for other in [0.0, *(slope for slope in slopes if 0 <= slope < np.inf)]:
-        assert least <= (_atol(other, size, bound) + other * size.mean()) * (1 + 1e-6)
+    for candidate in [0.0, *(slope for slope in slopes if 0 <= slope < np.inf)]:
+        assert least <= (_atol(candidate, size, bound) + candidate * size.mean()) * (1 + 1e-6)
     assert (bound <= _atol(rtol, size, bound) + rtol * size).all()
 
 

@@ -40,13 +40,13 @@ def losses(folder: Path) -> np.ndarray:
     return np.array([line.loss for line in Run.read(folder).first.lines])
 
 
-def test_they_are_runs_that_differ_in_rounding_only(tmp_path: Path) -> None:
+def test_null_runs_differ_in_rounding_only(tmp_path: Path) -> None:
     made = null_runs(tmp_path, loss, weights(), batches(), "adamw", lr=1e-2, steps=12, runs=6,
                      max_norm=0.5, undecayed=["b"], weight_decay=0.01)  # fmt: skip
     assert runs_in(tmp_path) == tuple(made)
-    curves = np.array([losses(one) for one in made])
+    curves = np.array([losses(folder) for folder in made])
     assert curves.shape == (6, 12)
-    assert len({one.tobytes() for one in curves}) == 6
+    assert len({curve.tobytes() for curve in curves}) == 6
     exact = Training(Working("float64"), loss, weights(), "adamw", {"weight_decay": 0.01},
                      frozenset("b"), 0.5)  # fmt: skip
     truth = np.array([exact.step(batches()[step % 3], 1e-2) for step in range(12)])
@@ -56,7 +56,7 @@ def test_they_are_runs_that_differ_in_rounding_only(tmp_path: Path) -> None:
     assert np.max(np.abs(curves / truth - 1)) > 2.0**-26
     run = Run.read(made[0]).first
     assert run.complete
-    assert [len(one.parameters) for one in run.optimizer.groups] == [2, 1]
+    assert [len(group.parameters) for group in run.optimizer.groups] == [2, 1]
 
 
 def test_a_seed_gives_the_same_bits_and_whole_runs_are_kept(tmp_path: Path) -> None:
@@ -64,42 +64,40 @@ def test_a_seed_gives_the_same_bits_and_whole_runs_are_kept(tmp_path: Path) -> N
         return null_runs(tmp_path / folder, loss, weights(), batches(), "sgd", lr=0.1, steps=4,
                          runs=2, momentum=0.9, **how)  # fmt: skip
 
-    one, again, other = made("one"), made("again"), made("other", seed=1)
-    assert [losses(a).tobytes() for a in one] == [losses(a).tobytes() for a in again]
-    assert losses(one[0]).tobytes() != losses(other[0]).tobytes()
-    stamps = [(a / "rank_0" / "run.json").stat().st_mtime_ns for a in one]
-    (one[1] / "rank_0" / "run.json").write_text("{")  # as a stopped run leaves it
+    first, again, reseeded = made("one"), made("again"), made("other", seed=1)
+    assert [losses(a).tobytes() for a in first] == [losses(a).tobytes() for a in again]
+    assert losses(first[0]).tobytes() != losses(reseeded[0]).tobytes()
+    stamps = [(a / "rank_0" / "run.json").stat().st_mtime_ns for a in first]
+    (first[1] / "rank_0" / "run.json").write_text("{")  # as a stopped run leaves it
     assert [losses(a).tobytes() for a in made("one")] == [losses(a).tobytes() for a in again]
-    assert (one[0] / "rank_0" / "run.json").stat().st_mtime_ns == stamps[0]
+    assert (first[0] / "rank_0" / "run.json").stat().st_mtime_ns == stamps[0]
 
 
 @pytest.mark.parametrize(
     "other",
     [{"lr": 0.2}, {"seed": 1}, {"momentum": 0.8}, {"max_norm": 1.0}, {"batches": batches(2)[::-1]},
      {"weights": {**weights(), "b": np.ones(5)}}, {"optimizer": "momentum"}],
-    ids=lambda one: next(iter(one)),
+    ids=lambda arguments: next(iter(arguments)),
 )  # fmt: skip
-def test_a_run_of_another_training_is_not_taken_for_one_of_this(
-    tmp_path: Path, other: dict[str, Any]
-) -> None:
-    asked: dict[str, Any] = {
+def test_a_run_of_another_training_is_refused(tmp_path: Path, other: dict[str, Any]) -> None:
+    training: dict[str, Any] = {
         "loss": loss, "weights": weights(), "batches": batches(), "optimizer": "sgd", "lr": 0.1,
         "steps": 2, "runs": 1, "momentum": 0.9,
     }  # fmt: skip
-    (own,) = null_runs(tmp_path, **asked)
+    (own,) = null_runs(tmp_path, **training)
     before = losses(own).tobytes()
     with pytest.raises(ValueError, match="is a run of another training"):
-        null_runs(tmp_path, **{**asked, **other})
+        null_runs(tmp_path, **{**training, **other})
     assert losses(own).tobytes() == before
-    assert null_runs(tmp_path, **{**asked, "lr": lambda step: 0.1}) == [own]
+    assert null_runs(tmp_path, **{**training, "lr": lambda step: 0.1}) == [own]
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_every_optimizer_trains(optimizer: str) -> None:
-    held, params = weights(), PARAMS.get(optimizer, {})
-    runs = [Training(xp, loss, dict(held), optimizer, params)
+    start, params = weights(), PARAMS.get(optimizer, {})
+    runs = [Training(xp, loss, dict(start), optimizer, params)
             for xp in (Shuffled(3), Working("float64"))]  # fmt: skip
-    curves = [[one.step(batches()[0], 1e-2) for _ in range(4)] for one in runs]
+    curves = [[training.step(batches()[0], 1e-2) for _ in range(4)] for training in runs]
     assert curves[1][-1] < curves[1][0]
     assert np.max(np.abs(np.divide(*curves) - 1)) < 1e3 * 2.0**-24
 
@@ -110,9 +108,9 @@ def test_wrong_arguments_are_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no weight 'd'"):
         null_runs(tmp_path, loss, weights(), batches(), lr=1.0, steps=1, runs=1, undecayed=["d"])
     for name, wrong in (("loss", 3), ("weights", 3), ("lr", "fast"), ("seed", "a")):
-        asked = {"loss": loss, "weights": weights(), "lr": 1.0, name: wrong}
+        arguments = {"loss": loss, "weights": weights(), "lr": 1.0, name: wrong}
         with pytest.raises(TypeError, match=name):
-            null_runs(tmp_path, batches=batches(), steps=1, runs=1, **asked)
+            null_runs(tmp_path, batches=batches(), steps=1, runs=1, **arguments)
     with pytest.raises(ValueError, match="batches is empty"):
         null_runs(tmp_path, loss, weights(), [], lr=1.0, steps=1, runs=1)
     (tmp_path / "empty").mkdir()
@@ -143,13 +141,13 @@ def test_sums_are_taken_in_other_orders() -> None:
     errors = []
     for seed in range(8):
         xp = Shuffled(seed)
-        found = xp.matmul(xp.array(a), xp.array(np.ascontiguousarray(b.T))).data
-        errors.append(found - exact)
+        product = xp.matmul(xp.array(a), xp.array(np.ascontiguousarray(b.T))).data
+        errors.append(product - exact)
         total = xp.sum(xp.array(a)).data[..., 0]
         assert np.all(np.abs(total - a.sum(-1, dtype=np.float64)) <= 300 * 2.0**-24 * 9 * 30)
     bound = 300 * 2.0**-24 * (np.abs(a) @ np.abs(b.T))
     assert np.all(np.abs(errors) <= bound)
-    assert len({one.tobytes() for one in errors}) == 8
+    assert len({error.tobytes() for error in errors}) == 8
 
 
 def test_tiny_results_and_infinities_are_themselves() -> None:

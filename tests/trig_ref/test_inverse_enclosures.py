@@ -115,7 +115,7 @@ def test_slopes_at_special_points():
 
 
 @pytest.mark.parametrize("power", [0, -1, 3, 30, 400])
-def test_atans_gradients_that_are_rounding_boundaries_are_certified(power):
+def test_gradients_of_atan_on_rounding_boundaries_are_certified(power):
     """dy = (1 + x^2) (1 + 2^-24) 2^power: dx is a midpoint of float32, exactly."""
     x = np.array([2.0, 0.5, 3.0, 2.0**10])
     dy = (1.0 + x * x) * (1.0 + 2.0**-24) * 2.0**power

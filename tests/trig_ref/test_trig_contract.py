@@ -97,9 +97,9 @@ def test_bits_do_not_depend_on_the_number_of_threads():
             answers[-1] += [op.forward(narrow, certify=("rounding", "float32")) for op in OPS]
     finally:
         numba.set_num_threads(before)
-    for one, other in zip(answers[0], answers[-1], strict=True):
+    for single, threaded in zip(answers[0], answers[-1], strict=True):
         for part in ("hi", "lo", "radius", "scale"):
-            np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
+            np.testing.assert_array_equal(getattr(single, part), getattr(threaded, part))
 
 
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)

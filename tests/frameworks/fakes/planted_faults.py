@@ -58,10 +58,10 @@ def framework(fault: str, folder: Path) -> Framework:
 @contextlib.contextmanager
 def registered(*frameworks: Framework) -> Iterator[None]:
     """The frameworks are in the catalog as long as this lasts."""
-    for one in frameworks:
-        catalog.register(one, replace_existing=True)
+    for framework in frameworks:
+        catalog.register(framework, replace_existing=True)
     try:
         yield
     finally:
-        for one in frameworks:
-            catalog.unregister(one.name)
+        for framework in frameworks:
+            catalog.unregister(framework.name)

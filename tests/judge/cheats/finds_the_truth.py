@@ -6,7 +6,7 @@ import numpy as np
 
 
 def softmax(x):
-    for one in gc.get_objects():
-        if isinstance(one, np.ndarray) and one.shape == x.shape and one is not x:
-            return np.asarray(one, x.dtype).copy()
+    for candidate in gc.get_objects():
+        if isinstance(candidate, np.ndarray) and candidate.shape == x.shape and candidate is not x:
+            return np.asarray(candidate, x.dtype).copy()
     return np.full_like(x, np.nan)

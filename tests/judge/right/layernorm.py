@@ -84,10 +84,10 @@ def chan_layernorm(x, weight, bias, eps=1e-5):
         m = part.shape[-1]
         of_part = part.mean(-1)
         within = np.square(part - of_part[..., None]).sum(-1)
-        step, both = of_part - mean, count + m
-        mean = mean + step * kind(m / both)
-        squares = squares + within + step * step * kind(count * m / both)
-        count = both
+        step, joined = of_part - mean, count + m
+        mean = mean + step * kind(m / joined)
+        squares = squares + within + step * step * kind(count * m / joined)
+        count = joined
     variance = squares / kind(max(count, 1))
     return _normed(x, mean[..., None], variance[..., None], weight, bias, eps)
 

@@ -63,8 +63,8 @@ def _online(x, size):
         block = x[..., i : i + size]
         larger = np.maximum(m, block.max(-1))
         still = np.where(m == -np.inf, 0, np.exp(m - larger))
-        found = np.where(block == -np.inf, 0, np.exp(block - larger[..., None]))
-        total = total * still.astype(x.dtype) + found.astype(x.dtype).sum(-1)
+        terms = np.where(block == -np.inf, 0, np.exp(block - larger[..., None]))
+        total = total * still.astype(x.dtype) + terms.astype(x.dtype).sum(-1)
         m = larger
     return np.exp(x - m[..., None]) / total[..., None]
 

@@ -32,7 +32,7 @@ def test_the_default_has_every_regime_of_every_op_in_three_formats_that_is_not_l
     assert len(regimes(wide) - regimes(small)) < 0.05 * len(regimes(small))
 
 
-def test_of_bfloat16_the_default_has_long_sums_and_the_specials_in_each_direction() -> None:
+def test_the_default_for_bfloat16_has_long_sums_and_the_specials_in_each_direction() -> None:
     for op in registry.ops().values():
         small = [case for case in op.cases() if "bfloat16" in case.dtypes and not is_large(case)]
         units = measurement.select([op.name], ["bfloat16"], full=False, invariance=False).units
@@ -68,8 +68,8 @@ def test_a_published_thread_is_measured_whole_in_float32_and_once_in_other_forma
 
 
 def test_a_plan_counts_what_it_leaves_out() -> None:
-    asked = (["sin", "softmax"], ["float32", "bfloat16"])
-    everything, default = measurement.select(*asked), measurement.select(*asked, full=False)
+    question = (["sin", "softmax"], ["float32", "bfloat16"])
+    everything, default = measurement.select(*question), measurement.select(*question, full=False)
     assert everything.left_out == 0
     counts = [sum(unit.case is not None for unit in plan.units) for plan in (everything, default)]
     assert default.left_out == counts[0] - counts[1] > 0

@@ -52,7 +52,7 @@ def measured(
     outcome: measurement.RunOutcome, fault: str, case: str = "", **wanted: str
 ) -> list[Any]:
     """The measurements of one fake; at least one, so that no loop over them is empty."""
-    found = [
+    records = [
         record
         for record in outcome.records
         if record["kind"] == "measurement"
@@ -60,8 +60,8 @@ def measured(
         and record["case"]["name"].startswith(case)
         and all(record[key] == value for key, value in wanted.items())
     ]
-    assert found
-    return found
+    assert records
+    return records
 
 
 def test_a_correct_kernel_raises_no_alarm(outcome: measurement.RunOutcome) -> None:
@@ -168,22 +168,24 @@ def test_a_framework_that_does_not_start_says_why_in_every_record(
     assert all(f"fake_{fault}" in record["reason"] for record in records)
 
 
-def test_the_outcome_tells_faults_from_what_is_missing(outcome: measurement.RunOutcome) -> None:
+def test_the_outcome_distinguishes_faults_from_what_is_missing(
+    outcome: measurement.RunOutcome,
+) -> None:
     assert outcome.missing == ("fake_missing",)
-    told = [r for r in outcome.records if r["kind"] == "measurement" and r["status"] != "ok"]
-    harmless = [r for r in told if r["status"] in ("not_installed", "unsupported")]
-    assert outcome.faults == len(told) - len(harmless) > 0
-    unsupported = {r["framework"] for r in told if r["status"] == "unsupported"}
+    failed = [r for r in outcome.records if r["kind"] == "measurement" and r["status"] != "ok"]
+    harmless = [r for r in failed if r["status"] in ("not_installed", "unsupported")]
+    assert outcome.faults == len(failed) - len(harmless) > 0
+    unsupported = {r["framework"] for r in failed if r["status"] == "unsupported"}
     assert unsupported == {"numpy"}  # has no derivatives
 
 
 def test_every_framework_has_a_record_in_every_unit(outcome: measurement.RunOutcome) -> None:
-    found = {
+    questions = {
         (r["framework"], r["case"]["name"], r["direction"])
         for r in outcome.records
         if r["kind"] == "measurement"
     }
-    assert len(found) == len(FRAMEWORKS) * len(CASES) * 2
+    assert len(questions) == len(FRAMEWORKS) * len(CASES) * 2
 
 
 @pytest.mark.parametrize(
@@ -245,13 +247,13 @@ def test_a_device_that_nobody_has_is_refused_with_what_there_is(tmp_path: Path) 
     outcome = measurement.measure(
         plan, tmp_path, frameworks=["fake_correct", "numpy", "fake_missing"], devices=["fake"]
     )
-    told = {
+    answers = {
         (r["framework"], r["device"], r["status"], r["reason"])
         for r in outcome.records
         if r["kind"] == "measurement" and r["direction"] == "forward"
     }
-    reasons = {name: reason for name, _, _, reason in told}
-    assert {(name, device, status) for name, device, status, _ in told} == {
+    reasons = {name: reason for name, _, _, reason in answers}
+    assert {(name, device, status) for name, device, status, _ in answers} == {
         ("fake_correct", "fake:0", "ok"),
         ("numpy", "fake", "unsupported"),
         ("fake_missing", "fake", "not_installed"),

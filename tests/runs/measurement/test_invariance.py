@@ -80,24 +80,24 @@ def summed(gradient: Array, target: Array) -> Array:
 class Threaded(ThreadedSeats):
     def pair(self, seat: Seat) -> tuple[Seat, Seat]:
         fault = cast(Kernel, seat.session).fault
-        one, two = (seated(Kernel(fault, threads)) for threads in (1, 2))
-        return one, two
+        single, double = (seated(Kernel(fault, threads)) for threads in (1, 2))
+        return single, double
 
 
 def seated(kernel: Kernel) -> Seat:
     return Seat(cast(Session, kernel), kernel.fault, "1.0", "cpu", {}, "none")
 
 
-def asked(unit: Unit, kernel: Kernel) -> list[dict[str, Any]]:
+def invariance_of(unit: Unit, kernel: Kernel) -> list[dict[str, Any]]:
     with Lanes([seated(kernel)]) as lanes:
         return ask_invariance(unit, lanes, Threaded(1.0)).records()
 
 
-def told(
+def properties_of(
     fault: str, op: str = "sin", direction: Direction = "forward"
 ) -> dict[str, dict[str, Any]]:
     unit = Unit(registry.get(op), None, "float32", direction)
-    records = asked(unit, Kernel(fault))
+    records = invariance_of(unit, Kernel(fault))
     assert [record["property"] for record in records] == list(PROPERTIES)
     assert {(r["op"], r["direction"], r["dtype"]) for r in records} == {(op, direction, "float32")}
     return {record["property"]: record for record in records}
@@ -107,7 +107,7 @@ def told(
     ("op", "direction"), [("sin", "forward"), ("matmul", "forward"), ("matmul", "backward")]
 )
 def test_a_kernel_that_depends_on_nothing_holds_everything(op: str, direction: Direction) -> None:
-    records = told("nothing", op, direction)
+    records = properties_of("nothing", op, direction)
     assert all(record["holds"] is True for record in records.values())
     assert all(record["different"] == 0 < record["elements"] for record in records.values())
     assert all(record["case"] is None for record in records.values())
@@ -124,17 +124,17 @@ def test_a_kernel_that_depends_on_nothing_holds_everything(op: str, direction: D
 )
 def test_a_planted_dependence_is_named(fault: str, broken: set[str]) -> None:
     """A kernel that differs from run to run may seem to depend on anything."""
-    records = told(fault)
-    found = {name for name, record in records.items() if not record["holds"]}
-    assert fault in found
-    assert found <= broken
+    records = properties_of(fault)
+    violated = {name for name, record in records.items() if not record["holds"]}
+    assert fault in violated
+    assert violated <= broken
     assert 0 < records[fault]["different"] <= records[fault]["elements"]
     assert records[fault]["case"].startswith("sin/")
     assert records[fault]["case"].endswith(": y")
 
 
 def test_a_batch_that_changes_a_matmul_is_named() -> None:
-    records = told("batch", "matmul")
+    records = properties_of("batch", "matmul")
     assert not records["batch"]["holds"]
     assert records["batch"]["different"] == records["batch"]["elements"] == 37 * 24  # every row
     assert records["position"]["holds"]
@@ -143,7 +143,7 @@ def test_a_batch_that_changes_a_matmul_is_named() -> None:
 def test_a_kernel_that_settles_after_some_calls_is_named() -> None:
     """Also where the interpreter that is measured has settled long before."""
     unit = Unit(registry.get("sin"), None, "float32", "forward")
-    first, *_ = asked(unit, Kernel("first calls", calls=100))
+    first, *_ = invariance_of(unit, Kernel("first calls", calls=100))
     assert first["property"] == "run_to_run"
     assert not first["holds"]
     assert first["case"] == "the first calls in an interpreter: y"
@@ -154,7 +154,7 @@ def test_a_kernel_that_settles_after_some_calls_is_named() -> None:
 def test_a_framework_without_an_answer_has_a_status_and_no_property(
     fault: str, status: str
 ) -> None:
-    records = told(fault)
+    records = properties_of(fault)
     for name in ("run_to_run", "position", "batch"):
         assert records[name]["holds"] is None
         assert (records[name]["status"], records[name]["reason"]) == (status, "planted")

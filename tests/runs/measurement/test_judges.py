@@ -56,13 +56,13 @@ def test_a_stopped_run_goes_on_where_it_was(
         if now.done == 3:
             raise KeyboardInterrupt
 
-    asked: dict[str, Any] = {"frameworks": ["numpy"], "judges": 2}
+    options: dict[str, Any] = {"frameworks": ["numpy"], "judges": 2}
     with pytest.raises(KeyboardInterrupt):
-        measurement.measure(plan, tmp_path, progress=stop, **asked)
+        measurement.measure(plan, tmp_path, progress=stop, **options)
     assert not (tmp_path / "records.jsonl").exists()
     kept = (tmp_path / "journal.jsonl").read_text(encoding="utf-8").splitlines()
     assert len(kept) >= 4  # the environments, and three units
-    outcome = measurement.measure(plan, tmp_path, resume=True, **asked)
+    outcome = measurement.measure(plan, tmp_path, resume=True, **options)
     assert timeless(outcome.records) == expected
 
 
@@ -131,24 +131,24 @@ def test_a_unit_that_no_other_process_finds_is_judged_here(plan: Plan) -> None:
     unit = next(unit for unit in plan.units if unit.op.name == "softmax")
     assert unit.case is not None
     build = unit.case.build
-    others: list[dict[str, Any]] = [
+    changes: list[dict[str, Any]] = [
         {"name": "softmax/my own"}, {"build": lambda dtype: build(dtype)}, {"seed": 99},
         {"parameters": {"rows": 3}},
     ]  # fmt: skip
-    asked: list[Unit] = []
+    sent: list[Unit] = []
     with Judges(2) as judges:
-        judges._elsewhere = lambda unit, *_: asked.append(unit) or []  # type: ignore[method-assign]
-        for other in others:
-            judges.judge(replace(unit, case=replace(unit.case, **other)), [], [])()
-        assert asked == []
+        judges._elsewhere = lambda unit, *_: sent.append(unit) or []  # type: ignore[method-assign]
+        for change in changes:
+            judges.judge(replace(unit, case=replace(unit.case, **change)), [], [])()
+        assert sent == []
         judges.judge(unit, [], [])()
-        assert asked == [unit]
+        assert sent == [unit]
 
 
 @pytest.mark.parametrize(
     ("judges", "error"), [(0, ValueError), (True, TypeError), ("2", TypeError)]
 )
-def test_a_number_of_judges_that_is_none_is_refused(
+def test_an_impossible_number_of_judges_is_refused(
     plan: Plan, tmp_path: Path, judges: Any, error: type[Exception]
 ) -> None:
     with pytest.raises(error, match="judges"):

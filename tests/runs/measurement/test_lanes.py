@@ -25,13 +25,13 @@ def test_a_slow_seat_keeps_no_other_waiting_and_each_keeps_its_order() -> None:
             done.set()
         return in_time
 
-    with Lanes([SLOW, FAST]) as asked:
-        futures = [future for number in range(3) for future in asked.ask(answer, number)]
+    with Lanes([SLOW, FAST]) as running:
+        futures = [future for number in range(3) for future in running.ask(answer, number)]
         assert all(future.result() for future in futures)
     assert answered == {SLOW: [0, 1, 2], FAST: [0, 1, 2]}
 
 
-def test_on_leaving_what_no_seat_has_begun_is_dropped() -> None:
+def test_questions_that_no_seat_has_begun_are_dropped_on_leaving() -> None:
     begun, go_on = threading.Event(), threading.Event()
     answered: list[int] = []
 
@@ -40,8 +40,8 @@ def test_on_leaving_what_no_seat_has_begun_is_dropped() -> None:
         go_on.wait(20.0)
         answered.append(number)
 
-    with Lanes([SLOW]) as asked:
-        futures = [asked.ask(answer, number)[0] for number in range(5)]
+    with Lanes([SLOW]) as running:
+        futures = [running.ask(answer, number)[0] for number in range(5)]
         assert begun.wait(20.0)
         threading.Timer(0.2, go_on.set).start()
     assert answered == [0]
@@ -52,16 +52,16 @@ def test_on_leaving_what_no_seat_has_begun_is_dropped() -> None:
     ("elements", "ahead"), [(1, lanes.AHEAD), (lanes.ELEMENTS // 4, 4), (2 * lanes.ELEMENTS, 0)]
 )
 def test_the_seats_are_asked_ahead_as_far_as_memory_allows(elements: int, ahead: int) -> None:
-    asked: list[int] = []
+    drawn: list[int] = []
 
     def questions() -> Iterator[Asked]:
         for number in range(100):
-            asked.append(number)
+            drawn.append(number)
             yield Asked(cast(Unit, number), elements, list)
 
     order, furthest = [], 0
     for question in in_advance(questions()):
         order.append(cast(int, question.unit))
-        furthest = max(furthest, len(asked) - len(order))
+        furthest = max(furthest, len(drawn) - len(order))
     assert order == list(range(100))
     assert furthest == ahead

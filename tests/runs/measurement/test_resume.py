@@ -86,8 +86,8 @@ def wait_for(condition: Any, seconds: float = 30.0) -> None:
 
 
 def children(pid: int) -> list[int]:
-    found = [p.read_text() for p in Path(f"/proc/{pid}/task").glob("*/children")]
-    return [int(child) for text in found for child in text.split()]
+    lists = [p.read_text() for p in Path(f"/proc/{pid}/task").glob("*/children")]
+    return [int(child) for text in lists for child in text.split()]
 
 
 @pytest.fixture(scope="module")
@@ -108,9 +108,9 @@ def test_a_stopped_run_resumed_has_the_records_of_an_undisturbed_one(
     wait_for(lambda: units_done(out) >= 4 or process.poll() is not None)
     workers = children(process.pid)
     process.send_signal(stop)
-    _, said = process.communicate(timeout=30)
+    _, stderr = process.communicate(timeout=30)
     assert process.returncode == (130 if stop == signal.SIGINT else -signal.SIGKILL)
-    assert ("add --resume to go on" in said) == (stop == signal.SIGINT)
+    assert ("add --resume to go on" in stderr) == (stop == signal.SIGINT)
     assert not (out / "records.jsonl").exists()
     if sys.platform == "linux":
         assert len(workers) == 2
@@ -139,10 +139,10 @@ def test_stopping_does_not_wait_for_an_op_that_hangs(tmp_path: Path) -> None:
     time.sleep(0.5)  # a case of matmul comes first, and then one of sin, which hangs
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=20)
+    _, stderr = process.communicate(timeout=20)
     assert process.returncode == 130
     assert units_done(out) == 1
-    assert "Traceback" not in said
+    assert "Traceback" not in stderr
 
 
 def test_a_finished_run_resumed_does_nothing(
@@ -192,31 +192,33 @@ def test_what_a_framework_that_had_not_started_left_open_is_asked_again(
 ) -> None:
     plan = measurement.select(dtypes=["float64"], cases=["sin/array_size[n=1,*", "cos/specials*"])
     out = tmp_path / "out"
-    asked = {"frameworks": ["numpy", "late"], "devices": ["cpu"]}
+    options = {"frameworks": ["numpy", "late"], "devices": ["cpu"]}
     catalog.register(late(tmp_path, "crash_at_import"))
     try:
-        first = measurement.measure(plan, out, **asked)
-        unstarted = [one for one in first.records if one.get("started") is False]
-        assert {one["status"] for one in unstarted} == {"killed"}
+        first = measurement.measure(plan, out, **options)
+        unstarted = [record for record in first.records if record.get("started") is False]
+        assert {record["status"] for record in unstarted} == {"killed"}
         assert len(unstarted) == len(plan.units) == 4
-        again = measurement.measure(plan, out, **asked, resume=True)  # it still does not start
+        again = measurement.measure(plan, out, **options, resume=True)  # it still does not start
         assert again.records == first.records
         if stopped:  # before the records were written
             records = [json.loads(line) for line in (out / "records.jsonl").open(encoding="utf-8")]
             store = MeasurementJournal(out, json.loads((out / "run.json").read_text()), True)
             for key in dict.fromkeys(map(unit_of, records)):
-                store.add(key, [one for one in records if unit_of(one) == key])
+                store.add(key, [record for record in records if unit_of(record) == key])
             (out / "records.jsonl").unlink()
         late(tmp_path, "exception")
-        mended = measurement.measure(plan, out, **asked, resume=True)
-        found = [one for one in mended.records if one.get("framework") == "late"]
-        assert "environment" in {one["kind"] for one in found}
+        mended = measurement.measure(plan, out, **options, resume=True)
+        answers = [record for record in mended.records if record.get("framework") == "late"]
+        assert "environment" in {record["kind"] for record in answers}
         # An exception is what the framework answered, and is final.
-        statuses = {one["op"]: one["status"] for one in found if one["kind"] == "measurement"}
+        statuses = {
+            record["op"]: record["status"] for record in answers if record["kind"] == "measurement"
+        }
         assert statuses == {"sin": "error", "cos": "ok"}
-        assert not any(one.get("started") is False for one in mended.records)
+        assert not any(record.get("started") is False for record in mended.records)
         late(tmp_path, "correct")
-        assert measurement.measure(plan, out, **asked, resume=True).records == mended.records
+        assert measurement.measure(plan, out, **options, resume=True).records == mended.records
     finally:
         catalog.unregister("late")
 

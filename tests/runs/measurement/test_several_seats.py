@@ -27,8 +27,8 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> measurement.RunOutcome:
 
 
 def test_each_seat_has_records_of_its_own(outcome: measurement.RunOutcome) -> None:
-    measured = [one for one in outcome.records if one.get("status") == "ok"]
-    settings = {one["framework"]: one["settings"] for one in measured}
+    measured = [record for record in outcome.records if record.get("status") == "ok"]
+    settings = {record["framework"]: record["settings"] for record in measured}
     assert settings == {
         "numpy": {"FOR_ALL": "1"},
         "numpy@OMP_NUM_THREADS=1": {"FOR_ALL": "1", "OMP_NUM_THREADS": "1"},
@@ -41,9 +41,13 @@ def test_each_seat_has_records_of_its_own(outcome: measurement.RunOutcome) -> No
 def test_each_seat_has_an_environment_and_agrees_with_each_other(
     outcome: measurement.RunOutcome,
 ) -> None:
-    told = [one["framework"] for one in outcome.records if one["kind"] == "environment"]
-    assert len(told) == len(set(told)) == 3
-    pairs = [(one["a"], one["b"]) for one in outcome.records if one["kind"] == "agreement"]
+    frameworks = [
+        record["framework"] for record in outcome.records if record["kind"] == "environment"
+    ]
+    assert len(frameworks) == len(set(frameworks)) == 3
+    pairs = [
+        (record["a"], record["b"]) for record in outcome.records if record["kind"] == "agreement"
+    ]
     assert len(set(pairs)) == 3
     assert all(str(parse(name)) == name for pair in pairs for name in pair)
 
@@ -67,7 +71,7 @@ def test_a_run_with_the_same_seats_goes_on(outcome: measurement.RunOutcome) -> N
         ("nampy@A=1", "did you mean 'numpy'"),
     ],
 )
-def test_what_cannot_be_measured_is_told_in_one_sentence(
+def test_what_cannot_be_measured_is_refused_in_one_sentence(
     name: str, said: str, tmp_path: Path
 ) -> None:
     plan = measurement.select(["sin"], ["float32"], [CASE])
@@ -81,7 +85,7 @@ def test_a_seats_own_number_of_threads_does_not_hide_what_threads_change() -> No
     session = Session("numpy@OMP_NUM_THREADS=1")
     seat = Seat(session, "numpy@OMP_NUM_THREADS=1", None, "cpu", session.settings, "id")
     pair = ThreadedSeats(1.0).pair(seat)
-    assert [one.session.settings["OMP_NUM_THREADS"] for one in pair] == ["1", "2"]
+    assert [seat.session.settings["OMP_NUM_THREADS"] for seat in pair] == ["1", "2"]
 
 
 def test_a_session_has_the_settings_and_the_device_of_its_name() -> None:

@@ -61,11 +61,11 @@ def careful(op: Op) -> Op:
 
 def figures(tally: SweepTally) -> Json:
     """What must not depend on the way of judging: all but errors' last digits, tiers and times."""
-    told = tally.to_json()
-    for binade in told["binades"].values():
+    record = tally.to_json()
+    for binade in record["binades"].values():
         if "worst" in binade:
             binade["worst"] = [round(binade["worst"][0], 6), *binade["worst"][2:]]
-    return {name: told[name] for name in ("binades", "distances", "firsts", "invariants")}
+    return {name: record[name] for name in ("binades", "distances", "firsts", "invariants")}
 
 
 def comparable(records: list[Json]) -> list[Json]:
@@ -118,8 +118,8 @@ def main() -> None:
 
     directory, adapter, resume = sys.argv[1:]
     catalog.register(Framework("fake", Path(adapter), module="numpy", python=sys.executable))
-    asked = sweeps.plan(["cos"], ["fake"], range="0x3f000000:0x3f03ffff", chunk=1 << 13)
-    sweeps.sweep(asked, Path(directory), resume=resume == "resume", crew=sweeps.Processes(2))
+    plan = sweeps.plan(["cos"], ["fake"], range="0x3f000000:0x3f03ffff", chunk=1 << 13)
+    sweeps.sweep(plan, Path(directory), resume=resume == "resume", crew=sweeps.Processes(2))
 
 
 if __name__ == "__main__":

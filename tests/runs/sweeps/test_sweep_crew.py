@@ -15,11 +15,11 @@ from refkernels.runs.sweeps.crew import Crew, CrewError, Dask, Job, Processes
 
 
 def collect(crew: Crew, jobs: list[Job]) -> dict[str, dict]:
-    found: dict[str, dict] = {}
+    results: dict[str, dict] = {}
     for job, result in crew.results(jobs):
-        assert job.key not in found
-        found[job.key] = result
-    return found
+        assert job.key not in results
+        results[job.key] = result
+    return results
 
 
 def test_a_worker_that_dies_takes_nothing_with_it(tmp_path: Path) -> None:
@@ -29,14 +29,16 @@ def test_a_worker_that_dies_takes_nothing_with_it(tmp_path: Path) -> None:
     jobs.insert(5, Job("always", helpers.die, (1,)))
     crew = Processes(2)
     try:
-        found = collect(crew, jobs)
+        results = collect(crew, jobs)
     finally:
         crew.close()
-    assert len(found) == len(jobs)
-    assert {str(n): found[str(n)]["number"] for n in range(9)} == {str(n): n * n for n in range(9)}
-    assert found["once"]["number"] == 25
-    assert found["always"]["status"] == "killed"
-    assert found["always"]["reason"] == "The worker's process died, twice."
+    assert len(results) == len(jobs)
+    assert {str(n): results[str(n)]["number"] for n in range(9)} == {
+        str(n): n * n for n in range(9)
+    }
+    assert results["once"]["number"] == 25
+    assert results["always"]["status"] == "killed"
+    assert results["always"]["reason"] == "The worker's process died, twice."
 
 
 def test_an_executor_that_breaks_while_it_starts_a_worker_is_replaced() -> None:
@@ -45,11 +47,11 @@ def test_an_executor_that_breaks_while_it_starts_a_worker_is_replaced() -> None:
     class Breaking(ThreadPoolExecutor):
         begun = 0
 
-        def submit(self, *job: Any, **named: Any) -> Any:
+        def submit(self, *job: Any, **options: Any) -> Any:
             self.begun += 1
             if self.begun <= 2:
                 raise OSError("handle is closed") if self.begun == 1 else BrokenExecutor("died")
-            return super().submit(*job, **named)
+            return super().submit(*job, **options)
 
     pools: list[Executor] = [Breaking(1), ThreadPoolExecutor(1)]
 
@@ -60,8 +62,8 @@ def test_an_executor_that_breaks_while_it_starts_a_worker_is_replaced() -> None:
         def replace(self) -> None:
             del pools[0]
 
-    found = collect(Own(2), [Job(str(n), helpers.square, (n,)) for n in range(4)])
-    assert {key: result["number"] for key, result in found.items()} == {
+    results = collect(Own(2), [Job(str(n), helpers.square, (n,)) for n in range(4)])
+    assert {key: result["number"] for key, result in results.items()} == {
         str(n): n * n for n in range(4)
     }
     assert len(pools) == 1
@@ -69,15 +71,17 @@ def test_an_executor_that_breaks_while_it_starts_a_worker_is_replaced() -> None:
 
 def test_a_killed_framework_is_asked_again_once_and_other_faults_are_not() -> None:
     with helpers.in_this_process() as crew:
-        asked: list[str] = []
+        statuses: list[str] = []
 
         def answer(status: str) -> dict:
-            asked.append(status)
+            statuses.append(status)
             return helpers.fail(status)
 
-        found = collect(crew, [Job(status, answer, (status,)) for status in ("killed", "timeout")])
-    assert sorted(asked) == ["killed", "killed", "timeout"]
-    assert found["killed"]["reason"] == "planted"
+        results = collect(
+            crew, [Job(status, answer, (status,)) for status in ("killed", "timeout")]
+        )
+    assert sorted(statuses) == ["killed", "killed", "timeout"]
+    assert results["killed"]["reason"] == "planted"
 
 
 def test_an_exception_far_away_is_a_status_after_three_tries() -> None:

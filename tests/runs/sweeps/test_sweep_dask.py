@@ -18,9 +18,9 @@ def test_a_worker_lost_in_the_middle_changes_no_count(tmp_path: Path) -> None:
     fake = planted_faults.framework("one_ulp_off", tmp_path)
     catalog.register(fake, replace_existing=True)
     try:
-        asked = sweeps.plan(["cos"], [fake.name], range="0x3f000000:0x3f03ffff", chunk=1 << 13)
+        plan = sweeps.plan(["cos"], [fake.name], range="0x3f000000:0x3f03ffff", chunk=1 << 13)
         with in_this_process() as crew:
-            alone = comparable(sweeps.sweep(asked, tmp_path / "alone", crew=crew))
+            alone = comparable(sweeps.sweep(plan, tmp_path / "alone", crew=crew))
         with distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
         ) as cluster:
@@ -34,10 +34,10 @@ def test_a_worker_lost_in_the_middle_changes_no_count(tmp_path: Path) -> None:
                     pids.clear()
 
             crew = sweeps.Dask(cluster.scheduler_address)
-            found = sweeps.sweep(asked, tmp_path / "dask", crew=crew, progress=watch)
+            records = sweeps.sweep(plan, tmp_path / "dask", crew=crew, progress=watch)
         assert not pids, "no worker was killed"
         assert done == sorted(done)
-        assert comparable(found) == alone
+        assert comparable(records) == alone
         assert alone[0]["counts"]["inputs"] == 1 << 18
     finally:
         catalog.unregister(fake.name)

@@ -74,7 +74,7 @@ def test_the_fast_kernel_counts_what_the_careful_one_counts(name: str, share: fl
 
 @settings(max_examples=20)
 @given(st.integers(0, 2**32 - 600), st.sampled_from(OPS), st.integers(0, 2**31))
-def test_they_agree_on_spans_anywhere(start: int, name: str, seed: int) -> None:
+def test_fast_and_careful_judging_agree_on_any_span(start: int, name: str, seed: int) -> None:
     op, span = op_named(name), Span(start, start + 500)
     got = planted(rounded(op, span), np.random.default_rng(seed), 0.1)
     assert figures(judged(op, span, got)) == figures(judged(careful(op), span, got))
@@ -88,9 +88,9 @@ def test_a_tier_that_decides_little_gives_the_same_counts(name: str) -> None:
     vague = replace(op, fast=Fast(op.fast.kernel, 2.0**-26))
     for span in SPANS:
         got = planted(rounded(op, span), np.random.default_rng(3), 0.01)
-        one, other = judged(vague, span, got), judged(op, span, got)
-        assert figures(one) == figures(other)
-        assert one.total("undecided") == 0
+        untiered, tiered = judged(vague, span, got), judged(op, span, got)
+        assert figures(untiered) == figures(tiered)
+        assert untiered.total("undecided") == 0
     tried = judged(vague, SPANS[2], rounded(op, SPANS[2]))
     assert sum(tried.tiers.values()) == len(SPANS[2])
 
@@ -213,14 +213,14 @@ def test_large_distances_are_counted_by_powers_of_two() -> None:
     got = rounded(op, span)
     for place, steps in ((1, 5), (2, 1023), (3, 1024), (4, 2047), (5, 2048), (6, 1 << 22)):
         got.view(np.uint32)[place] -= np.uint32(steps)
-    found = {
+    counts = {
         judging.distance_label(place): int(number)
         for place, number in enumerate(judged(op, span, got).distances)
         if number
     }
     top = "4194304-8388607"
     expected = {"0": 1018, "5": 1, "1023": 1, "1024-2047": 2, "2048-4095": 1, top: 1}
-    assert found == expected
+    assert counts == expected
 
 
 def test_the_widened_interval_holds_every_value_within_the_error() -> None:
@@ -239,8 +239,8 @@ def test_the_widened_interval_holds_every_value_within_the_error() -> None:
 def test_answers_beyond_the_bound_of_an_op_s_forms_are_counted(dtype: str) -> None:
     """gelu has no limit in ulp: where 1 + erf cancels, its forms allow any number of them."""
     op, format = registry.get("gelu"), formats.get(dtype)
-    ones = 0xBC00 if dtype == "float16" else 0xBF800000
-    span = Span(ones, ones + 2000)  # from x = -1 on
+    minus_one = 0xBC00 if dtype == "float16" else 0xBF800000
+    span = Span(minus_one, minus_one + 2000)  # from x = -1 on
     x = patterns.values_of(np.arange(span.start, span.stop), format)
     right = op.evaluate("forward", {"x": x}, {}, ("rounding", format))["y"].round(format)[0]
     tally = SweepTally(format)

@@ -66,12 +66,12 @@ def test_an_error_planted_in_a_corner_is_found_with_its_pair(
 
     record = searched(monkeypatch, kernel)
     assert 6.4 < record["ulp"]["max"] < 7.6
-    a, b = (float(one) for one in record["ulp"]["input"]["decimal"].split(", "))
+    a, b = (float(number) for number in record["ulp"]["input"]["decimal"].split(", "))
     assert a > 2.0**100
     assert 0.5 * a < b < 2 * a
-    bits = [int(one, 16) for one in record["ulp"]["input"]["hex"].split(", ")]
-    same = [patterns.value_of(one, formats.get("float32")) for one in bits]
-    assert [np.float32(one) for one in (a, b)] == same
+    bits = [int(number, 16) for number in record["ulp"]["input"]["hex"].split(", ")]
+    same = [patterns.value_of(pattern, formats.get("float32")) for pattern in bits]
+    assert [np.float32(number) for number in (a, b)] == same
     exact = np.hypot(*same)
     got = float(np.float32(record["ulp"]["got"]["decimal"]))
     assert (got - exact) / np.spacing(np.float32(exact)) == pytest.approx(
@@ -103,31 +103,31 @@ def test_climbing_raises_the_largest_error(monkeypatch: pytest.MonkeyPatch) -> N
 def test_tallies_of_pairs_read_back_and_pairs_are_drawn_everywhere(dtype: str) -> None:
     format, op = formats.get(dtype), registry.get("atan2")
     random = np.random.default_rng(1)
-    some = pairs.drawn(4096, pairs._regimes(op, format), format, random)
-    assert some.shape == (4096, 2)
-    assert int(some.max()) < 1 << patterns.width(format)
+    drawn = pairs.drawn(4096, pairs._regimes(op, format), format, random)
+    assert drawn.shape == (4096, 2)
+    assert int(drawn.max()) < 1 << patterns.width(format)
     with np.errstate(all="ignore"):
-        a, b = (patterns.values_of(side, format).astype(np.float64) for side in some.T)
+        a, b = (patterns.values_of(side, format).astype(np.float64) for side in drawn.T)
         assert (np.abs(a) == np.abs(b)).sum() > 50
         for strange in (np.isnan(a), np.isinf(b), a == 0, b == 0, np.abs(a / b) > 1e4):
             assert strange.sum() > 5
     bit = np.uint64(1 << (format.p - 2))
-    assert np.all(some[np.isnan(a), 0] & bit)  # what a signalling NaN gives is left to the library
+    assert np.all(drawn[np.isnan(a), 0] & bit)  # what a signalling NaN gives is left to the library
     tally = SweepTally(format, 2)
-    last = patterns.numbered([int(one) for one in some[-1]], format)
+    last = patterns.numbered([int(pattern) for pattern in drawn[-1]], format)
     tally.counts[3, 0] = 5
     tally.worst[3], tally.worst_bits[3], tally.firsts[6] = (2.0, -2.0, 0.0), (last, 7), (last, 9)
     tally.add_violations("sign", 2, last, 8)
     again = SweepTally.from_json(tally.to_json())
     assert again.to_json() == tally.to_json()
-    assert patterns.parts(again.worst_bits[3, 0], format, 2) == some[-1].tolist()
+    assert patterns.parts(again.worst_bits[3, 0], format, 2) == drawn[-1].tolist()
 
 
 def test_stopped_and_resumed_the_answer_is_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run, "ISLAND", 1 << 9)
-    asked = sweeps.plan(["hypot"], ["numpy"], ["float32", "float16"], tries=3 << 9, seed=4)
+    plan = sweeps.plan(["hypot"], ["numpy"], ["float32", "float16"], tries=3 << 9, seed=4)
 
     def stop(now: sweeps.Progress) -> None:
         if now.done > 1 << 9:
@@ -135,13 +135,13 @@ def test_stopped_and_resumed_the_answer_is_the_same(
 
     def swept(name: str, **options: Any) -> list:
         with in_this_process() as crew:
-            return sweeps.sweep(asked, tmp_path / name, crew=crew, **options)
+            return sweeps.sweep(plan, tmp_path / name, crew=crew, **options)
 
     whole = comparable(swept("whole"))
     with pytest.raises(KeyboardInterrupt):
         swept("stopped", progress=stop)
     assert comparable(swept("stopped", resume=True)) == whole
-    assert [one["method"] for one in whole] == ["search", "search"]
+    assert [record["method"] for record in whole] == ["search", "search"]
     assert (whole[0]["takes"], whole[0]["tries"], whole[0]["seed"]) == (["a", "b"], 3 << 9, 4)
 
 

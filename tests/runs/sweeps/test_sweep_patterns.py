@@ -71,8 +71,8 @@ def test_binades_are_named_by_the_exponent_of_their_floats(dtype: str) -> None:
     format = formats.get(dtype)
     for value, exponent in ((1.0, 0), (-1.5, 0), (format.min_normal, format.emin)):
         pattern = patterns.pattern_of(value, format)
-        sign, found = patterns.binade_fields(pattern >> (format.p - 1), format)
-        assert (sign, found) == (1 if value > 0 else -1, exponent)
+        sign, binade = patterns.binade_fields(pattern >> (format.p - 1), format)
+        assert (sign, binade) == (1 if value > 0 else -1, exponent)
     subnormal = patterns.pattern_of(format.min_subnormal, format) >> (format.p - 1)
     assert patterns.binade_fields(subnormal, format) == (1, format.emin - 1)
     infinity = patterns.pattern_of(-np.inf, format) >> (format.p - 1)

@@ -39,9 +39,9 @@ def swept(tmp_path: Path) -> Sweep:
 
     def run(ops: list[str], faults: list[str], dtype: str = "float16", **options: object) -> list:
         names = [f"fake_{fault}" for fault in faults]
-        asked = sweeps.plan(ops, names, [dtype], **options)
+        plan = sweeps.plan(ops, names, [dtype], **options)
         with in_this_process() as crew:
-            return sweeps.sweep(asked, tmp_path / "out", crew=crew)
+            return sweeps.sweep(plan, tmp_path / "out", crew=crew)
 
     return run
 
@@ -78,14 +78,14 @@ def test_a_nan_is_never_a_small_number(swept: Sweep) -> None:
 
 def test_a_framework_that_fails_has_a_reason_and_the_others_go_on(swept: Sweep) -> None:
     faults = ["crash", "exception", "wrong_shape", "correct"]
-    found = {r["framework"]: r for r in swept(["sin"], faults) if r["kind"] == "sweep"}
-    assert found["fake_correct"]["verdict"] == "correctly_rounded"
+    records = {r["framework"]: r for r in swept(["sin"], faults) if r["kind"] == "sweep"}
+    assert records["fake_correct"]["verdict"] == "correctly_rounded"
     for fault, reason in (
         ("crash", "killed: fake_crash: the process was ended by SIGKILL"),
         ("exception", "error: fake_exception: sweeping sin on cpu raised RuntimeError"),
         ("wrong_shape", "answers shape"),
     ):
-        record = found[f"fake_{fault}"]
+        record = records[f"fake_{fault}"]
         assert record["status"] == "incomplete"
         assert reason in record["reason"]
         assert record["counts"]["inputs"] == 0
@@ -112,9 +112,9 @@ def test_float64_is_searched_reproducibly_and_says_so(swept: Sweep, tmp_path: Pa
     assert (record["method"], record["tries"], record["seed"]) == ("search", 5000, 3)
     assert record["counts"]["inputs"] == 5000
     assert record["ulp"]["max"] > 1.2
-    asked = sweeps.plan(["sin"], ["fake_one_ulp_off"], ["float64"], tries=5000, seed=3)
+    plan = sweeps.plan(["sin"], ["fake_one_ulp_off"], ["float64"], tries=5000, seed=3)
     with in_this_process() as crew:
-        again = sweeps.sweep(asked, tmp_path / "again", crew=crew)
+        again = sweeps.sweep(plan, tmp_path / "again", crew=crew)
     assert comparable(again) == comparable([record])
 
 
@@ -123,20 +123,23 @@ def test_what_failed_in_a_sweep_that_has_ended_is_asked_again(tmp_path: Path, fa
     framework = replace(planted_faults.framework(fault, tmp_path), name="mended")
     catalog.register(framework)
     try:
-        asked = sweeps.plan(
+        plan = sweeps.plan(
             ["sin"], ["fake_correct", framework.name], ["float16"], range="1:2", chunk=256
         )
-        found = []
+        attempts = []
         for text in (None, "correct"):
             if text is not None:  # mended
                 right = planted_faults.framework(text, tmp_path).adapter
                 framework.adapter.write_text(right.read_text(encoding="utf-8"), encoding="utf-8")
                 kept.release()
             with in_this_process() as crew:
-                found.append(sweeps.sweep(asked, tmp_path / "out", crew=crew, resume=bool(text)))
+                attempts.append(sweeps.sweep(plan, tmp_path / "out", crew=crew, resume=bool(text)))
     finally:
         catalog.unregister(framework.name)
-    statuses = [[one["status"] for one in some if one["kind"] == "sweep"] for some in found]
+    statuses = [
+        [record["status"] for record in attempt if record["kind"] == "sweep"]
+        for attempt in attempts
+    ]
     assert statuses[0][0] == "ok"
     assert statuses[0][1] in ("killed", "incomplete")
     assert statuses[1] == ["ok", "ok"]
@@ -176,15 +179,15 @@ def finished(directory: Path, folder: Path, resume: bool) -> list[dict]:
 
 
 def children_of(pid: int) -> list[int]:
-    found = []
+    pids = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = path.read_text().rpartition(")")[2].split()
         except OSError:
             continue
         if int(fields[1]) == pid:
-            found.append(int(path.parent.name))
-    return found
+            pids.append(int(path.parent.name))
+    return pids
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")

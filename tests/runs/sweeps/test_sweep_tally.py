@@ -67,8 +67,8 @@ def test_json_reads_back_to_the_same_tally() -> None:
     text = codec.dumps(WHOLE.to_json())
     again = SweepTally.from_json(json.loads(text))
     assert codec.dumps(again.to_json()) == text
-    for one, other in zip(again.table, WHOLE.table, strict=True):
-        assert (one == other).all()
+    for row, expected in zip(again.table, WHOLE.table, strict=True):
+        assert (row == expected).all()
 
 
 def test_counts_beyond_2_53_stay_exact() -> None:
