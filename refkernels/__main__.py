@@ -11,6 +11,8 @@ from typing import Any, NoReturn
 
 def main() -> None:
     """Run the command line; Ctrl-C ends it in one line, with status 130, from here on."""
+    # Last of all: Python then takes its handlers back, and Ctrl-C would kill what has ended well.
+    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     try:
         _run()
     except KeyboardInterrupt:  # before there are commands that could meet it

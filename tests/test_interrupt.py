@@ -75,6 +75,23 @@ def test_ctrl_c_while_a_class_is_made_is_one_line_and_other_errors_are_not() -> 
     assert "no class" in done.stderr
 
 
+LATE = """
+import os, signal
+from refkernels import __main__ as command
+class Late:
+    def __del__(self, kill=os.kill, process=os.getpid(), interrupt=signal.SIGINT):
+        kill(process, interrupt)  # modules go after Python's signal handlers
+late = Late()
+command._run = lambda: print("done")
+command.main()
+"""
+
+
+def test_ctrl_c_after_the_end_does_not_spoil_it() -> None:
+    done = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
 def test_what_the_terminal_cannot_show_is_still_reported(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", X)
     name = os.fsdecode(b"caf\xe9")

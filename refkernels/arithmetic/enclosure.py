@@ -186,14 +186,6 @@ class Enclosure(NoArithmetic):
             ) from failure
         return reshaped
 
-    def moved(self, move: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> "Enclosure":
-        """The same elements where `move` puts them, which gives an array another shape or order."""
-        moved = object.__new__(Enclosure)
-        moved.hi, moved.lo, moved.scale = move(self.hi), move(self.lo), move(self.scale)
-        relative = isinstance(self._radius, Relative)
-        moved._radius = self._radius if relative else move(self.radius)
-        return moved
-
     def replace(self, flat_indices: npt.NDArray[np.intp], other: "Enclosure") -> "Enclosure":
         """A copy whose elements at the flat (C order) indices are other's, in order.
 
@@ -314,6 +306,12 @@ def trusted(
     enclosure = object.__new__(Enclosure)
     enclosure._hold(hi, lo, radius, scale, check)
     return enclosure
+
+
+def moved(enclosure: Enclosure, move: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> Enclosure:
+    """The same elements where `move` puts them, which gives an array another shape or order."""
+    parts = (move(getattr(enclosure, part)) for part in PARTS)
+    return trusted(*parts, check=False)
 
 
 def _index(index: Any) -> Any:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from refkernels.arguments import TextOrNumbers
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_array_of, as_float_array
-from refkernels.arithmetic.enclosure import PARTS, Enclosure, trusted
+from refkernels.arithmetic.enclosure import PARTS, Enclosure, moved, trusted
 from refkernels.arithmetic.formats import BINARY32, BINARY64, Format
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.question import Certify, Question
@@ -304,7 +304,7 @@ class Formulas:
 def restored(question: Canonical, name: str, enclosure: Enclosure) -> Any:
     """An output in the shape that users expect; a tuple of arrays where it is a list."""
     if not question.signature.gives[name].several:
-        return enclosure.moved(functools.partial(question.restore, name))
+        return moved(enclosure, functools.partial(question.restore, name))
     columns = [question.restore(name, getattr(enclosure, part)) for part in PARTS]
     return tuple(trusted(*parts) for parts in zip(*columns, strict=True))
 

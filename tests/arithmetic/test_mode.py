@@ -184,7 +184,7 @@ NAMED: dict[str, Any] = {
 }  # fmt: skip
 ROOMS = (*registry.families(), "metrology", "testing", "runs.measurement", "runs.sweeps")
 NOT_NUMBERS = {  # they list and name, and compute nothing
-    "cases", "select", "plan", "shape", "size", "ndim", "__len__", "columns", "moved", "reshape",
+    "cases", "select", "plan", "shape", "size", "ndim", "__len__", "columns", "reshape",
     "with_instruction_sets",
 }  # fmt: skip
 
