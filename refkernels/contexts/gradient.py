@@ -78,7 +78,9 @@ class Gradient(Context):
                     share if sum_so_far is None else below.add(sum_so_far, share)
                 )
         zero = below.number(0)
-        return [gathered.get(id(x)) or below.broadcast(zero, x.shape) for x in inputs]
+        return [
+            gathered[id(x)] if id(x) in gathered else below.broadcast(zero, x.shape) for x in inputs
+        ]
 
     def array(self, values: npt.NDArray[Any]) -> Node:
         return Node(self, self.below.array(values))

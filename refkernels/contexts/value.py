@@ -8,7 +8,7 @@ it as the exact rational that it is. Integers are exact and need no `xp.number`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,9 @@ class Value:
     @property
     def shape(self) -> tuple[int, ...]:
         raise NotImplementedError
+
+    def __bool__(self) -> NoReturn:
+        raise _choice("A value")
 
     def __add__(self, other: Any) -> Value:
         return self.context.add(self, self.context.lift(other))
@@ -89,6 +92,9 @@ class Mask:
     yes: Bools
     no: Bools
 
+    def __bool__(self) -> NoReturn:
+        raise _choice("A comparison")
+
     def __invert__(self) -> Mask:
         return Mask(self.no, self.yes)
 
@@ -101,3 +107,11 @@ class Mask:
     @property
     def decided(self) -> Bools:
         return self.yes | self.no
+
+
+def _choice(what: str) -> TypeError:
+    """What Python's `if`, `and`, `or`, `not`, `max` and `min` would decide for all elements."""
+    return TypeError(
+        f"{what} differs from element to element, so Python's if, and, or, max and min cannot "
+        "decide by it: write xp.where(mask, a, b), xp.maximum, xp.minimum, or &, | and ~."
+    )

@@ -254,3 +254,18 @@ def test_sums_are_taken_in_the_order_asked_for() -> None:
 def test_store_keeps_a_value_in_the_storage_format() -> None:
     xp = Working("float32", storage="bfloat16")
     assert float(xp.store(xp.number(0.1)).data) == float(ml_dtypes.bfloat16(0.1))
+
+
+@pytest.mark.parametrize(
+    "choose",
+    [
+        lambda xp, x: x if x > 0 else -x,
+        lambda xp, x: max(x, 0),
+        lambda xp, x: x and -x,
+    ],
+)
+def test_python_decides_nothing_for_all_elements(choose: Any) -> None:
+    """A comparison that counted as true would make another formula of it, and certify that."""
+    xp = refkernels.contexts.Ball()
+    with pytest.raises(TypeError, match=r"xp\.where"):
+        choose(xp, xp.array(np.array([-1.0, 2.0])))
