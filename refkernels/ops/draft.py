@@ -76,7 +76,7 @@ def _generated(
     def task(first: int, last: int, balls: Any) -> None:
         for k, at in enumerate(kernel.places(first, last)):
             known = enclosing.open_ends(balls[k][1])
-            answer = trusted(balls[k][0], 0.0, balls[k][1], check=False)
+            answer = trusted(balls[k][0], 0.0, balls[k][1])
             marks = asked.undecided(answer) if known else undecided(answer, asked)
             if marks.any():
                 opened[k].append(at.start + np.flatnonzero(marks))
