@@ -53,3 +53,17 @@ def test_a_resumed_run_counts_its_own_time_only() -> None:
     clock.now = 20.0
     log.show(910_000_000, 1_000_000_000, "sin")
     assert lines == ["91 %, 910 M of 1,000 M, 3 min left: sin"]
+
+
+def test_the_first_units_which_wait_for_kernels_tell_no_time_left() -> None:
+    lines: list[str] = []
+    clock = Clock()
+    log = Log(lines.append, clock)
+    log.show(0, 1000, "first")
+    for done, clock.now in ((3, 20.0), (49, 40.0), (50, 60.0)):
+        log.show(done, 1000, "unit")
+    assert lines == [
+        "0 %, 3 of 1,000: unit",
+        "5 %, 49 of 1,000: unit",
+        "5 %, 50 of 1,000, 19 min left: unit",
+    ]

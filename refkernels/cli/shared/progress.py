@@ -32,6 +32,8 @@ class Log:
     """
 
     SHARE, SECONDS = 0.1, 20.0
+    KNOWN = 0.05  # the share of the work after which the time left is told: the first units, for
+    # which interpreters start and kernels compile, say nothing of it
 
     def __init__(
         self,
@@ -77,7 +79,7 @@ class Log:
     def _left(self, now: float) -> str:
         done, total, _ = self._state
         began, had = self._begin or (now, done)
-        if done in (had, total):
+        if done == total or done - had < self.KNOWN * (total - had):
             return ""
         return f", {_span((now - began) / (done - had) * (total - done))} left"
 
