@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.contexts.context import FUNCTIONS, Context, Index
-from refkernels.contexts.value import Mask, Value
+from refkernels.contexts.value import Mask, Value, not_a_value, taken
 
 Pullback = Callable[..., tuple["Value | None", ...]]
 
@@ -58,7 +58,7 @@ class Gradient(Context):
 
         Raises ValueError where the cotangent has not the output's shape.
         """
-        if cotangent.shape != output.shape:
+        if cotangent.shape != taken(output).shape:
             raise ValueError(
                 f"The cotangent has shape {cotangent.shape} and the output {output.shape}: "
                 "they are the same."
@@ -210,7 +210,8 @@ class Gradient(Context):
 
 
 def node(value: Value) -> Node:
-    assert isinstance(value, Node)
+    if not isinstance(value, Node):
+        raise not_a_value(value)
     return value
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from refkernels.arithmetic.exact_sums import exact_sum
 from refkernels.contexts.context import Context, Index
-from refkernels.contexts.value import Mask, Value
+from refkernels.contexts.value import Mask, Value, not_a_value
 
 Objects = npt.NDArray[Any]
 LONG = 4096
@@ -173,5 +173,6 @@ class Objectwise(Context):
 
 def data(value: Value) -> Objects:
     """The object array of a Value."""
-    assert isinstance(value, ObjectValue)
+    if not isinstance(value, ObjectValue):
+        raise not_a_value(value)
     return value.data

@@ -9,8 +9,8 @@ WORDS: dict[str, dict[str, str]] = {
         "rounding": "rounding: every element of {output} is within {limit} (error / bound at most "
         "{bound})",
         "rounding_of": "rounding: every certified element of {output} is within {limit} (error / "
-        "bound at most {bound}); the exact value of {uncertified} of its {elements} elements is not "
-        "enclosed, and these were not checked",
+        "bound at most {bound}); the exact value of {uncertified} of its {elements} elements is "
+        "not enclosed, and these were not checked",
         "by:forms": "the bound of the named {format} forms, sums in any order",
         "by:form": "the bound of the {format} form {form}",
         "by:limit": "the library limit of {limit} ulp of {format}",
