@@ -122,7 +122,7 @@ def by_output(outputs: Collection[str], result: Any) -> dict[str, Any]:
             f"{', '.join(outputs)}."
         )
     for name, value in zip(outputs, results, strict=True):
-        if not isinstance(value, Value | None) or results == (None,):
+        if not isinstance(value, Value | None) or all(each is None for each in results):
             raise TypeError(
                 f"The formula's {name} is of type {type(value).__name__}: it returns one of xp's "
                 "values, and xp.number(...) makes one of a number."
