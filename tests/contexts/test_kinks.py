@@ -1,4 +1,4 @@
-"""At a kink every number between the slopes of both sides is a derivative, and none is certified."""
+"""At a kink every number between the slopes of both sides is a derivative: none is certified."""
 
 from __future__ import annotations
 
