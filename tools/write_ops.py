@@ -75,7 +75,7 @@ def texts_of(op: str) -> dict[str, str]:
     if op not in texts():
         raise ValueError(
             f"{EQUATIONS.relative_to(ROOT)} has no section [{op}]: write one with its equation, "
-            "forward = y = ..., backward = dx = ..., and a line for each form, as that of hardswish."
+            "forward = y = ..., backward = dx = ..., and a line for each form, as in [hardswish]."
         )
     return texts()[op]
 
@@ -84,8 +84,8 @@ def says(cause: str) -> str:
     """The sentence on a fault. Raises ValueError where there is none."""
     if cause not in CAUSES:
         raise ValueError(
-            f"The fault {cause!r} has no words: write them in refkernels/reporting/words/causes.py, "
-            "in English and Chinese, and run tools/write_causes.py."
+            f"The fault {cause!r} has no words: write them in English and Chinese in "
+            "refkernels/reporting/words/causes.py, and run tools/write_causes.py."
         )
     return CAUSES[cause].says["en"]
 

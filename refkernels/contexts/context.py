@@ -134,7 +134,7 @@ class Context(ABC):
 
     @abstractmethod
     def function(self, name: str, a: Value) -> Value:
-        """f(a) for a name in `FUNCTIONS`."""
+        """The function of that name, one of those below."""
 
     def sqrt(self, a: Value) -> Value:
         """√a for a >= 0."""
@@ -173,11 +173,11 @@ class Context(ABC):
         return self.function("erfc", a)
 
     def sin(self, a: Value) -> Value:
-        """Of an angle in radians."""
+        """The sine of an angle in radians."""
         return self.function("sin", a)
 
     def cos(self, a: Value) -> Value:
-        """Of an angle in radians."""
+        """The cosine of an angle in radians."""
         return self.function("cos", a)
 
     def atan(self, a: Value) -> Value:
@@ -192,11 +192,11 @@ class Context(ABC):
         what only the formula uses."""
         return formula(self, *inputs, *beside)
 
-    # --- reductions --------------------------------------------------------------------------
+    # --- sums and reductions -----------------------------------------------------------------
 
     @abstractmethod
     def sum(self, a: Value, axis: int = -1) -> Value:
-        """Over the axis, which is kept; 0 of nothing."""
+        """The sum over the axis, which is kept; 0 of nothing."""
 
     @abstractmethod
     def max(self, a: Value, axis: int = -1) -> Value:

@@ -384,7 +384,6 @@ def test_help_takes_at_most_0_3_seconds() -> None:
 
 
 def test_an_op_without_its_option_is_refused_with_the_command_to_type() -> None:
-    result = run("measure", "softmax", "exp")
     result = refkernels_says("measure", "softmax", "exp")
     assert result.exit_code == 2
     assert "write refkernels measure --op softmax --op exp." in result.stderr.replace("\n", " ")
