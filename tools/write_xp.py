@@ -20,9 +20,9 @@ A formula takes every operation from `xp` (see [Write an oracle](write-an-oracle
 `python tools/write_xp.py` writes this page from the code.
 
 - **Operators**: `+`, `-`, `*`, `/`, unary `-`, `abs()`, `<`, `>`, `<=`, `>=`; and `&`, `|`, `~` of
-  comparisons. Integers may stand beside values there; a float is written `xp.number(0.5)`, which is
-  exact. There is no `**`, no `==` and no `x[...]`, and a comparison has no truth value: `if`, `and`,
-  `max` and `min` of Python raise `TypeError`.
+  comparisons. Integers may stand beside values there; a float is written `xp.number(0.5)`, which
+  is exact. There is no `**`, no `==` and no `x[...]`, and a comparison has no truth value: `if`,
+  `and`, `max` and `min` of Python raise `TypeError`.
 - **Functions take values.** `xp.maximum(x, 0)` raises `TypeError`; write
   `xp.maximum(x, xp.number(0))`. The ends of `xp.clip` may be integers.
 - **Shapes** are canonical: the leading axes are one, in front, and each letter of the signature has

@@ -58,17 +58,17 @@ def _scalars_apart(primitive: Callable[..., Any]) -> Callable[..., Any]:
     """A primitive that combines loose scalars in binary64, and rounds one that meets an array."""
 
     @functools.wraps(primitive)
-    def apply(self: Working, *arguments: Any) -> Any:
+    def apply(self: Working, *arguments: Any, **options: Any) -> Any:
         if self.scalars is None:
-            return primitive(self, *arguments)
+            return primitive(self, *arguments, **options)
         values = [argument for argument in arguments if isinstance(argument, WorkingValue)]
         if not all(argument.loose for argument in values):
             entered = (
                 argument if not _loose(argument) else self.value(argument.data)
                 for argument in arguments
             )
-            return primitive(self, *entered)
-        result = primitive(self.scalars, *arguments)
+            return primitive(self, *entered, **options)
+        result = primitive(self.scalars, *arguments, **options)
         return self.scalar(result.data) if isinstance(result, WorkingValue) else result
 
     return apply

@@ -109,3 +109,10 @@ def test_a_formula_that_does_not_fit_is_refused_in_a_sentence(
     ):
         with pytest.raises(kind, match=sentence):
             call()
+
+
+def test_a_power_has_a_gradient_in_computed_arithmetic() -> None:
+    mine = refkernels.oracle(lambda xp, x: xp.power(x, 3), "x[...] -> y[...]")
+    x = np.array([2.0, -3.0], np.float32)
+    plain = mine.backward_plain(np.ones(2, np.float32), x, format="float32")
+    np.testing.assert_array_equal(plain, [12.0, 27.0])
