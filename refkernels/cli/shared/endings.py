@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-_UsageError = typer.BadParameter.__bases__[0]  # of the click that typer uses
+_UsageError: Any = typer.BadParameter.__bases__[0]  # of the click that typer uses
 STOPPED = 130  # the status that shells give to a command ended by Ctrl-C
 
 
@@ -46,7 +46,7 @@ class Commands(TyperGroup):
 def _suggest_option(error: Any) -> None:
     """Adds the option that an unexpected argument lacks: `measure softmax` means `--op softmax`."""
     unexpected = re.match(r"Got unexpected extra argument[()s]* \((.*)\)", error.message)
-    command = getattr(error.ctx, "command", None)
+    command: Any = getattr(error.ctx, "command", None)
     if unexpected and any("--op" in option.opts for option in getattr(command, "params", ())):
         options = " ".join(f"--op {name}" for name in unexpected[1].split())
         error.message += f": write refkernels {command.name} {options}."
