@@ -227,7 +227,7 @@ def _batch(unit: Unit, seat: Seat, questions: Sequence[Question]) -> BitComparis
 
 
 def _apart(unit: Unit, n: int) -> list[npt.NDArray[np.intp]]:
-    """The groups of rows, out of n, that are asked for separately."""
+    """The groups of rows, out of n, that are computed separately."""
     if not unit.op.elementwise:
         return [np.array([i]) for i in np.unique(np.linspace(0, n - 1, _ALONE).astype(np.intp))]
     lengths = [min(length, n) for length in _PIECES]

@@ -28,7 +28,7 @@ class Lanes:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # First all are told, so that none begins a job while another ends.
+        # All threads are stopped first, so that none begins a job while another ends.
         for wait in (False, True):
             for thread in self._threads:
                 thread.shutdown(wait, cancel_futures=True)
