@@ -32,6 +32,7 @@ from refkernels.arithmetic.scalars import as_real
 from refkernels.op import Case, Direction
 from refkernels.ops import Fault, Prepared, formula_op
 from refkernels.ops.cases import Arrays, case
+from refkernels.ops.domains import NOT_NEGATIVE
 
 __all__ = ["OPS", "Clipped", "clip_by_global_norm", "clip_by_norm", "clip_by_value"]
 
@@ -50,11 +51,6 @@ def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Directio
     """The formula's params. `largest`: whether the norm is the largest magnitude; `count`: the
     number of tensors."""
     formula_params = dict(params)
-    for name in ("max_norm", "max_value"):
-        if name in formula_params and not 0.0 <= as_real(formula_params[name], name) < math.inf:
-            raise ValueError(
-                f"{name} is {formula_params[name]!r}: it must be a finite number, 0 or more."
-            )
     if "way" in formula_params and as_text(formula_params["way"], "way") not in WAYS:
         raise ValueError(f"way is {formula_params['way']!r}, not {' or '.join(map(repr, WAYS))}.")
     if "norm_type" in formula_params:
@@ -305,6 +301,7 @@ OPS = (
         "n",
         gradients=(),
         params={"max_norm": 1.0, "eps": 1e-6, "way": "eps", "norm_type": 2.0},
+        domains={"max_norm": NOT_NEGATIVE},
         forms={"one_sum": _by_global_norm, "norm_of_norms": partial(_by_global_norm, listed=True)},
         faults=_GLOBAL,
         prepare=_prepare,
@@ -320,6 +317,7 @@ OPS = (
         "n",
         gradients=(),
         params={"max_norm": 1.0, "eps": 1e-6, "way": "max", "norm_type": 2.0},
+        domains={"max_norm": NOT_NEGATIVE},
         forms={
             "one_sum": partial(_by_norm, stored=False),
             "stored": partial(_by_norm, stored=True),
@@ -333,6 +331,7 @@ OPS = (
         "grads[...] -> clipped[...]",
         gradients=(),
         params={"max_value": 1.0},
+        domains={"max_value": NOT_NEGATIVE},
         forms={"clipped": _by_value},
         faults=(Fault("clipping_left_out", lambda xp, grads, **_: grads + 0),),
         prepare=_prepare,

@@ -19,10 +19,10 @@ import numpy as np
 from refkernels.arguments import as_text
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.question import Certify
-from refkernels.arithmetic.scalars import as_real
 from refkernels.op import Case, Direction
 from refkernels.ops import Fault, Prepared, formula_op
 from refkernels.ops.cases import Arrays, case
+from refkernels.ops.domains import PROBABILITY
 from refkernels.ops.formula import derived
 
 __all__ = ["OPS", "dropout", "dropout_backward"]
@@ -32,9 +32,7 @@ UPSCALE, DOWNSCALE = MODES = ("upscale_in_train", "downscale_in_infer")
 
 def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
     """`dropped`, a probability; `kept`, 1 / (1 - p) in float32."""
-    p = as_real(params["p"], "p")
-    if not 0.0 <= p <= 1.0:
-        raise ValueError(f"p is {p!r}, but it must be a probability, that of dropping an element.")
+    p = params["p"]
     mode = as_text(params["mode"], "mode")
     if mode not in MODES:
         raise ValueError(f"mode is {mode!r}: it must be {' or '.join(map(repr, MODES))}.")
@@ -139,6 +137,7 @@ OPS = (
         "x[...], mask[...]?:bool -> y[...]",
         gradients=("x",),
         params={"p": 0.5, "mode": UPSCALE},
+        domains={"p": PROBABILITY},
         forms={"quotient": _form(True), "product": _form(False)},
         faults=_FAULTS,
         prepare=_prepare,

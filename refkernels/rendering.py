@@ -1,8 +1,8 @@
 """Puts explanations into words, for `Explanation.summary` and `to_markdown`.
 
 Diagnosis makes records and knows nothing of their words. This module stands above it: it combines a
-record with the words of `reporting` and, for the scripts, the adapters' sources. A page is imported
-where one is asked for: it can draw, and what it draws with is large.
+record with the words of `reporting` and, for the scripts, the adapters' sources. The
+page is imported when it is needed, because it imports the library that draws.
 """
 
 from __future__ import annotations

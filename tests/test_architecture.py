@@ -251,6 +251,23 @@ def test_no_room_but_the_oracles_and_their_models_knows_an_op_by_its_name() -> N
     assert not named
 
 
+SHARED_NAMES = {  # names of more than one class: no new one joins them
+    "Backward",  # of four families, each public there
+    "Call", "Examination", "Group", "Judgement", "Kernel", "Reason", "Reply", "Session",
+}  # fmt: skip
+
+
+def test_a_class_has_a_name_of_its_own() -> None:
+    homes: dict[str, list[str]] = {}
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(path.relative_to(PACKAGE).as_posix())
+    several = {name: places for name, places in homes.items() if len(places) > 1}
+    assert several.keys() <= SHARED_NAMES, several
+    assert len(homes) > 300
+
+
 def test_nothing_but_the_console_script_imports_the_command_line() -> None:
     users = {room_of(path) for path in sources() if "cli" in imported_rooms(path)}
     assert users == {"__main__", "cli"}

@@ -1,18 +1,19 @@
 """Prints the lines of code that ops cost: the tables of docs/architecture.md.
 
-    python tools/price.py [OP ...]
+    python tools/price.py [OP ...] [--before FOLDER]        an older checkout, for the last table
 
 For an op: the definitions of its room that only it uses, those that other ops use too, its lines in
 the adapters and among the equations, and the words for its faults. For a room: all lines, and lines
-per op. Docstrings and blank lines within definitions count; tests are listed separately.
+per op. Docstrings and blank lines within definitions count; tests are listed separately. For the
+package: all lines by what they are for, before and now.
 """
 
 from __future__ import annotations
 
+import argparse
 import ast
 import importlib
 import re
-import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -165,12 +166,52 @@ def per_room() -> list[list[str]]:
     return rows
 
 
+GROUPS = {  # by what modules are for; older names too
+    "oracles and their kernels": r".*_ref|elementwise|kernels",
+    "contexts, ops": "contexts|ops|op|registry|question|truth|arguments|suggestion",
+    "arithmetic": "arithmetic",
+    "metrology": "metrology",
+    "frameworks": "frameworks|seat_names",
+    "runs, records": "runs|records|measurement|sweeps|journal",
+    "diagnosis": "diagnosis",
+    "printed": "printed",
+    "capture, training, alignment": "capture|training|alignment",
+    "judging": "judging",
+    "testing": "testing|testing_plugin",
+    "reporting, gallery": "reporting|rendering|gallery",
+    "command line": r"cli|.*_command|importing|__init__|__main__",
+}
+
+
+def per_group(package: Path) -> dict[str, int]:
+    """The lines of a package's modules by group."""
+    sizes = dict.fromkeys(GROUPS, 0)
+    for path in package.rglob("*.py"):
+        first = path.relative_to(package).parts[0].removesuffix(".py")
+        (group,) = (name for name, rule in GROUPS.items() if re.fullmatch(rule, first))
+        sizes[group] += lines(path)
+    return sizes
+
+
+def of_package(before: Path | None) -> list[list[str]]:
+    sizes = [per_group(root / "refkernels") for root in (before, ROOT) if root is not None]
+    rows = [[name, *(f"{size[name]:,}" for size in sizes)] for name in GROUPS]
+    return [*rows, ["in all", *(f"{sum(size.values()):,}" for size in sizes)]]
+
+
 def table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *rows])
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("ops", nargs="*", default=OPS)
+    parser.add_argument("--before", type=Path)
+    asked = parser.parse_args()
     head = ["op", "own", "shared", "adapters", "equations", "words", "in all but shared"]
-    print(table(head, per_op(sys.argv[1:] or OPS)))
+    print(table(head, per_op(asked.ops)))
     print()
     print(table(["room", "ops", "lines", "lines per op", "tests"], per_room()))
+    print()
+    times = ["before"] * (asked.before is not None) + ["now"]
+    print(table(["for", *times], of_package(asked.before)))

@@ -14,6 +14,7 @@ import configparser
 import importlib
 import inspect
 import re
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -67,6 +68,26 @@ def texts() -> dict[str, dict[str, str]]:
         for op in section.split():
             by_op.setdefault(op, {}).update(parser[section])
     return by_op
+
+
+def texts_of(op: str) -> dict[str, str]:
+    """The texts of an op. Raises ValueError where equations.ini has none."""
+    if op not in texts():
+        raise ValueError(
+            f"{EQUATIONS.relative_to(ROOT)} has no section [{op}]: write one with its equation, "
+            "forward = y = ..., backward = dx = ..., and a line for each form, as in [hardswish]."
+        )
+    return texts()[op]
+
+
+def says(cause: str) -> str:
+    """The sentence on a fault. Raises ValueError where there is none."""
+    if cause not in CAUSES:
+        raise ValueError(
+            f"The fault {cause!r} has no words: write them in English and Chinese in causes.py of "
+            "refkernels/reporting/words, or in a file beside it, and run tools/write_causes.py."
+        )
+    return CAUSES[cause].says["en"]
 
 
 def equations(op: str, direction: str) -> list[str]:
@@ -228,7 +249,7 @@ def computes(op: str, framework: Any) -> str:
     if op in formulas:
         return f"a formula ({formulas[op]})"
     node = entries[op]
-    text = texts()[op].get(framework.name)
+    text = texts_of(op).get(framework.name)
     if text is not None:
         return _checked(text, op, framework.name, node, source)
     if isinstance(node, ast.Call) and ast.unparse(node.func) == "c":  # the C library's
@@ -273,18 +294,18 @@ def _shapes(op: Op, direction: str, gives: bool) -> str:
 
 def _way(op: Op, family: str, direction: str) -> list[str]:
     """Equations, arrays, forms and bound of one direction."""
-    says = texts()[op.name]
+    own = texts_of(op.name)
     lines = [f"### {op.name}: {direction}", ""]
     for equation in equations(op.name, direction):
         lines += ["$$", equation, "$$", ""]
     for key in ("note", "reduction"):
-        if direction == "forward" and key in says:
-            lines += [says[key].replace("\n", " "), ""]
+        if direction == "forward" and key in own:
+            lines += [own[key].replace("\n", " "), ""]
     lines += [f"{_shapes(op, direction, False)} → {_shapes(op, direction, True)}", ""]
     if names := form_names(op, direction):
         lines += ["Forms:", ""]
         for name in names:
-            meaning = says.get(f"{direction} {name}")
+            meaning = own.get(f"{direction} {name}")
             lines.append(f"- `{name}`" + (f": {_literal(meaning)}" if meaning else ""))
         lines.append("")
     if statement := bound(op, family, direction):
@@ -322,8 +343,8 @@ def _faults(op: Op) -> list[str]:
         ]
         where += ["unstable"] * (fault.unstable and "unstable" not in where)
     for cause, where in ways.items():
-        says = _PLACE.sub(r"*\1*", CAUSES[cause].says["en"])
-        lines.append(f"| `{cause}` | {says} | {', '.join(where)} |")
+        sentence = _PLACE.sub(r"*\1*", says(cause))
+        lines.append(f"| `{cause}` | {sentence} | {', '.join(where)} |")
     return [*lines, ""]
 
 
@@ -380,7 +401,11 @@ def pages() -> dict[str, str]:
 
 
 def main() -> None:
-    for name, text in pages().items():
+    try:
+        written = pages()
+    except ValueError as error:
+        sys.exit(f"write_ops: {error}")
+    for name, text in written.items():
         print(write_whole(FOLDER / name, text))
 
 

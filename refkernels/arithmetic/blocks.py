@@ -43,8 +43,8 @@ def spread(
 ) -> None:
     """task(start, stop) for all blocks of range(size), each once, in any order.
 
-    `timed`: a small first block runs alone; where its time says that the rest ends sooner than a
-    helper would begin, none is asked.
+    `timed`: a small first block runs alone; if by its time the rest will end before a helper could
+    start, no helper runs.
     Raises what a task raises, once no other task runs; blocks that have not begun are dropped.
     Called inside a task, it runs on that task's thread only: helpers are busy, and might wait for
     one another.

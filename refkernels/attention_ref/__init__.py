@@ -21,6 +21,7 @@ from refkernels.attention_ref import rotary as rotation
 from refkernels.attention_ref.cases import attention_cases, rotary_cases
 from refkernels.attention_ref.faults import FAULTS
 from refkernels.ops import Sliced, formula_op
+from refkernels.ops.domains import POSITIVE
 
 __all__ = [
     "OPS", "AttentionBackward", "attention", "attention_backward", "rotary", "rotary_backward",
@@ -57,6 +58,7 @@ ROTARY = formula_op(
     "x[... d], position[...]:int -> y[... d]",
     coupled="d",
     params={"base": 10000.0, "layout": "half", "dim": None},
+    domains={"base": POSITIVE},
     prepare=rotation.prepare,
     forms=rotation.FORMS,
     backward=rotation.BACKWARD,

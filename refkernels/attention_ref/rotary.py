@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic.scalars import as_count, as_real
+from refkernels.arithmetic.scalars import as_count
 from refkernels.op import Direction
 from refkernels.ops import Fault, Prepared
 
@@ -30,7 +30,7 @@ LAYOUTS = ("half", "interleaved")
 
 def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
     """The prepared arrays. Raises ValueError for a dim that x lacks, or that is odd."""
-    x, base, layout = inputs["x"], as_real(params["base"], "base"), params["layout"]
+    x, base, layout = inputs["x"], params["base"], params["layout"]
     if not x.ndim:
         raise ValueError("x has shape (): it must be x[... d].")
     d, chosen = x.shape[-1], params["dim"]
@@ -39,8 +39,6 @@ def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction
         raise ValueError(f"x has shape {x.shape}: of {d}, an even number is rotated, not {dim}.")
     if layout not in LAYOUTS:
         raise ValueError(f"layout is {layout!r}: it must be one of {', '.join(LAYOUTS)}.")
-    if not 0.0 < base < np.inf:
-        raise ValueError(f"base is {base}: it must be a positive number.")
     position = inputs["position"]
     if position.size and np.abs(position).max() > 2**53:
         raise ValueError("position has an element beyond 2^53.")

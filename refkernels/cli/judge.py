@@ -157,7 +157,7 @@ def _folder(
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
     from rich.progress import TimeRemainingColumn as Remaining
 
-    from refkernels.judging.folder import Question, judge_all
+    from refkernels.judging.folder import FolderQuestion, judge_all
     from refkernels.records.journal import JournalError
     from refkernels.reporting.judging import leaderboard
     from refkernels.reporting.reading import RecordsError
@@ -175,7 +175,7 @@ def _folder(
                 bar.start()
                 bar.update(task, completed=done, total=total, description=kernel)
 
-            records = judge_all(folder, out, Question(**question), resume, show)
+            records = judge_all(folder, out, FolderQuestion(**question), resume, show)
         written = leaderboard.write_leaderboard(out, lang)
     except (ValueError, TypeError, JournalError, RecordsError) as error:
         refuse(f"{str(error).rstrip('.')}.")

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.contexts.context import FUNCTIONS, fraction
 from refkernels.contexts.objects import ObjectValue, Objectwise, data, objects
-from refkernels.contexts.value import Value
+from refkernels.contexts.value import Value, not_a_value
 
 
 class Arb(Objectwise):
@@ -131,7 +131,8 @@ def _power(x: Any, exponent: int) -> Any:
 
 def ends(value: Value) -> list[tuple[Fraction, Fraction]]:
     """The exact ends of every (finite) ball, in C order."""
-    assert isinstance(value, ObjectValue)
+    if not isinstance(value, ObjectValue):
+        raise not_a_value(value)
     return [_ends(x) for x in value.data.reshape(-1)]
 
 

@@ -35,7 +35,7 @@ from refkernels.contexts import functions
 from refkernels.contexts.ball_rules import ETA, LOST, SPAN, U, height
 from refkernels.contexts.context import FUNCTIONS, Context, Index, fraction
 from refkernels.contexts.functions import outward
-from refkernels.contexts.value import Mask, Value
+from refkernels.contexts.value import Mask, Value, not_a_value
 
 Doubles = npt.NDArray[np.float64]
 
@@ -283,7 +283,8 @@ def spread(array: Doubles, shape: tuple[int, ...]) -> Doubles:
 
 def parts(value: Value) -> tuple[Doubles, Doubles]:
     """mid and radius of a Value."""
-    assert isinstance(value, BallValue)
+    if not isinstance(value, BallValue):
+        raise not_a_value(value)
     return value.mid, value.radius
 
 

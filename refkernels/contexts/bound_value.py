@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.contexts.ball import BallValue, spread
-from refkernels.contexts.value import Value
+from refkernels.contexts.value import Value, not_a_value
 
 if TYPE_CHECKING:
     from refkernels.contexts.context import Context
@@ -54,5 +54,6 @@ class BoundValue(Value):
 
 
 def parts(value: Value) -> BoundValue:
-    assert isinstance(value, BoundValue)
+    if not isinstance(value, BoundValue):
+        raise not_a_value(value)
     return value

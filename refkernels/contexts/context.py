@@ -14,12 +14,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from numbers import Integral, Rational
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.contexts.value import Mask, Value
+from refkernels.contexts.value import Mask, Value, taken
 
 V = TypeVar("V", bound=Value)
 Index = npt.NDArray[np.integer[Any]]
@@ -30,7 +30,7 @@ def _of_some(reduction: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(reduction)
     def reduce(self: Context, a: Value, axis: int = -1) -> Any:
-        if not -len(a.shape) <= axis < len(a.shape):
+        if not -len(taken(a).shape) <= axis < len(a.shape):
             raise ValueError(f"xp.{reduction.__name__} has no axis {axis} in the shape {a.shape}.")
         if not a.shape[axis]:
             raise ValueError(
@@ -53,6 +53,11 @@ class Context(ABC):
         for name in ("max", "mean", "pivot"):
             if name in vars(cls):
                 setattr(cls, name, _of_some(vars(cls)[name]))
+
+    if not TYPE_CHECKING:  # where every name would exist
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(f"xp has no {name!r}: docs/xp.md lists what it has.")
 
     # --- into the context --------------------------------------------------------------------
 
@@ -129,7 +134,7 @@ class Context(ABC):
 
     @abstractmethod
     def function(self, name: str, a: Value) -> Value:
-        """f(a) for a name in `FUNCTIONS`."""
+        """The function of that name, one of those below."""
 
     def sqrt(self, a: Value) -> Value:
         """√a for a >= 0."""
@@ -168,11 +173,11 @@ class Context(ABC):
         return self.function("erfc", a)
 
     def sin(self, a: Value) -> Value:
-        """Of an angle in radians."""
+        """The sine of an angle in radians."""
         return self.function("sin", a)
 
     def cos(self, a: Value) -> Value:
-        """Of an angle in radians."""
+        """The cosine of an angle in radians."""
         return self.function("cos", a)
 
     def atan(self, a: Value) -> Value:
@@ -187,11 +192,11 @@ class Context(ABC):
         what only the formula uses."""
         return formula(self, *inputs, *beside)
 
-    # --- reductions --------------------------------------------------------------------------
+    # --- sums and reductions -----------------------------------------------------------------
 
     @abstractmethod
     def sum(self, a: Value, axis: int = -1) -> Value:
-        """Over the axis, which is kept; 0 of nothing."""
+        """The sum over the axis, which is kept; 0 of nothing."""
 
     @abstractmethod
     def max(self, a: Value, axis: int = -1) -> Value:
@@ -212,7 +217,7 @@ class Context(ABC):
 
     def prod(self, a: Value, axis: int = -1) -> Value:
         """The product, here in pairs; 1 of nothing."""
-        if not a.shape[axis]:
+        if not taken(a).shape[axis]:
             return self.array(
                 np.ones([1 if k == axis % len(a.shape) else n for k, n in enumerate(a.shape)])
             )
@@ -223,7 +228,7 @@ class Context(ABC):
 
     def others(self, a: Value, axis: int = -1) -> Value:
         """For each element the product of all others, without a division."""
-        if a.shape[axis] < 2:
+        if taken(a).shape[axis] < 2:
             return self.array(np.ones(a.shape))
         first, second, rest = self._paired(a, axis)
         pairs = first.shape[axis]
@@ -259,15 +264,16 @@ class Context(ABC):
 
     def store(self, a: Value) -> Value:
         """a, kept in the storage format: where a kernel may keep it narrow."""
-        return a
+        return taken(a)
 
     def narrow(self, a: Value, format: str) -> Value:
         """a, kept in the format of that name, whatever the others are."""
-        return a
+        return taken(a)
 
     def either(self, a: Value, b: Value) -> Value:
         """Two ways of computing the same value, either of which a kernel may take."""
-        return a
+        taken(b)
+        return taken(a)
 
     # --- choice ------------------------------------------------------------------------------
 

@@ -208,7 +208,7 @@ class DoubleDouble(Context):
         return a
 
     def sum(self, a: Value, axis: int = -1) -> Value:
-        if not a.shape[axis]:
+        if not parts(a).shape[axis]:
             return self.array(np.sum(parts(a).head, axis=axis, keepdims=True))
         x = parts(a)
         if a.shape[axis] >= LONG and not x.tail.mid.any() and not x.tail.radius.any():
@@ -226,7 +226,7 @@ class DoubleDouble(Context):
 
     def cumsum(self, a: Value, axis: int = -1) -> Value:
         """Hillis and Steele: each element adds the one 1, 2, 4, ... before it."""
-        n, step = a.shape[axis], 1
+        n, step = parts(a).shape[axis], 1
         while step < n:
             before = self.take(a, np.arange(step), axis)
             sums = self.add(
@@ -254,7 +254,7 @@ class DoubleDouble(Context):
 
     def scatter_add(self, a: Value, index: Index, length: int) -> DoubleDoubleValue:
         """In rounds: the first row of each index, then the second."""
-        total = self.array(np.zeros((length, *a.shape[1:])))
+        total = self.array(np.zeros((length, *parts(a).shape[1:])))
         order = np.argsort(index, kind="stable")
         starts = np.searchsorted(index[order], index[order])
         rounds = np.arange(index.size) - starts

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from refkernels.arithmetic.enclosure import Enclosure, trusted
 from refkernels.contexts.ball import BallValue
-from refkernels.contexts.value import Value
+from refkernels.contexts.value import Value, not_a_value
 
 if TYPE_CHECKING:
     from refkernels.contexts.double_double import DoubleDouble
@@ -42,5 +42,6 @@ class DoubleDoubleValue(Value):
 
 
 def parts(value: Value) -> DoubleDoubleValue:
-    assert isinstance(value, DoubleDoubleValue)
+    if not isinstance(value, DoubleDoubleValue):
+        raise not_a_value(value)
     return value

@@ -8,6 +8,12 @@
 `PULLBACKS` is the table of all derivatives: for z = f(a, ...), the cotangent of each argument from
 g, the cotangent of z. A rearrangement moves elements, so its pullback follows from where it moves
 their indices. `pivot` has derivative 0, since results do not depend on it; `store` has 1.
+
+At a kink there is no derivative. A tie of `maximum`, and so of `minimum` and `clip`, and |0| have
+every number between the slopes of both sides: certified contexts enclose them all, so a kernel may
+take any; computed arithmetic gives a tie to the first argument, and |0| the slope 1. `max` shares
+its gradient evenly among the largest. `where` takes the branch that its condition chooses, so a
+formula states a convention of its own by `where`.
 """
 
 from __future__ import annotations
@@ -19,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.contexts.context import FUNCTIONS, Context, Index
-from refkernels.contexts.value import Mask, Value
+from refkernels.contexts.value import Mask, Value, not_a_value, taken
 
 Pullback = Callable[..., tuple["Value | None", ...]]
 
@@ -58,7 +64,7 @@ class Gradient(Context):
 
         Raises ValueError where the cotangent has not the output's shape.
         """
-        if cotangent.shape != output.shape:
+        if cotangent.shape != taken(output).shape:
             raise ValueError(
                 f"The cotangent has shape {cotangent.shape} and the output {output.shape}: "
                 "they are the same."
@@ -210,7 +216,8 @@ class Gradient(Context):
 
 
 def node(value: Value) -> Node:
-    assert isinstance(value, Node)
+    if not isinstance(value, Node):
+        raise not_a_value(value)
     return value
 
 
@@ -239,8 +246,15 @@ def _unbroadcast(xp: Context, g: Value, shape: tuple[int, ...]) -> Value:
     return g if g.shape == shape else xp.broadcast(g, shape)
 
 
+def _strictly(xp: Context, a: Value, b: Value) -> Mask:
+    """Where a < b, and where a > b. A tie is neither, so `where` takes the union of both sides:
+    every number between the two slopes is a derivative there. Computed
+    arithmetic takes the second."""
+    return Mask(xp.less(a, b).yes, xp.less(b, a).yes)
+
+
 def _absolute(xp: Context, g: Value, z: Value, a: Value) -> tuple[Value, ...]:
-    return (xp.where(xp.less(a, xp.number(0)), xp.negative(g), g),)
+    return (xp.where(_strictly(xp, a, xp.number(0)), xp.negative(g), g),)
 
 
 def _max(xp: Context, g: Value, z: Value, a: Value, axis: int = -1) -> tuple[Value, ...]:
@@ -257,7 +271,7 @@ def _max(xp: Context, g: Value, z: Value, a: Value, axis: int = -1) -> tuple[Val
 
 
 def _maximum(xp: Context, g: Value, z: Value, a: Value, b: Value) -> tuple[Value, ...]:
-    smaller, zero = xp.less(a, b), xp.number(0)
+    smaller, zero = _strictly(xp, a, b), xp.number(0)
     return xp.where(smaller, zero, g), xp.where(smaller, g, zero)
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from refkernels.arithmetic.exact_sums import exact_sum
 from refkernels.contexts.context import Context, Index
-from refkernels.contexts.value import Mask, Value
+from refkernels.contexts.value import Mask, Value, not_a_value
 
 Objects = npt.NDArray[Any]
 LONG = 4096
@@ -155,8 +155,10 @@ class Objectwise(Context):
         chosen = np.where(mask.yes, data(a), data(b))
         if mask.decided.all():
             return self.value(chosen)
-        union = np.frompyfunc(self.union, 2, 1)(data(a), data(b))
-        return self.value(np.where(mask.decided, chosen, union))
+        first, second, chosen = np.broadcast_arrays(data(a), data(b), chosen)
+        left, values = np.broadcast_to(~mask.decided, chosen.shape), np.array(chosen)
+        values[left] = np.frompyfunc(self.union, 2, 1)(first[left], second[left])
+        return self.value(values)
 
     def maximum(self, a: Value, b: Value) -> Value:
         return self.each(self.larger, a, b)
@@ -173,5 +175,6 @@ class Objectwise(Context):
 
 def data(value: Value) -> Objects:
     """The object array of a Value."""
-    assert isinstance(value, ObjectValue)
+    if not isinstance(value, ObjectValue):
+        raise not_a_value(value)
     return value.data

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from refkernels.contexts.ball import Ball
 from refkernels.contexts.context import FUNCTIONS, Context, Index, fraction
-from refkernels.contexts.value import Mask, Value
+from refkernels.contexts.value import Mask, Value, not_a_value, taken
 
 Shape = tuple[int, ...]
 
@@ -171,7 +171,7 @@ class Trace(Context):
     # --- rows --------------------------------------------------------------------------------
 
     def _reduced(self, op: str, a: Value, axis: int) -> Value:
-        axis = axis % len(a.shape)
+        axis = axis % len(taken(a).shape)
         if op != "pivot" and a.shape[axis] == 1:
             return a
         shape = (*a.shape[:axis], 1, *a.shape[axis + 1 :])
@@ -191,7 +191,7 @@ class Trace(Context):
         return self._apply("opaque", a, option=("cumsum", axis))
 
     def matmul(self, a: Value, b: Value) -> Expression:
-        batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        batch = np.broadcast_shapes(taken(a).shape[:-2], taken(b).shape[:-2])
         shape = (*batch, a.shape[-2], b.shape[-1])
         return self._apply("opaque", a, b, option="matmul", shape=shape)
 
@@ -217,16 +217,16 @@ class Trace(Context):
 
     def reshape(self, a: Value, shape: Any) -> Value:
         shape = tuple(shape)
-        if -1 not in shape and _without_ones(shape) == _without_ones(a.shape):
+        if -1 not in shape and _without_ones(shape) == _without_ones(taken(a).shape):
             return self._apply("broadcast", a, shape=shape)
         return super().reshape(a, shape)
 
     def broadcast(self, a: Value, shape: Any) -> Value:
-        return self._apply("broadcast", a, shape=np.broadcast_shapes(a.shape, tuple(shape)))
+        return self._apply("broadcast", a, shape=np.broadcast_shapes(taken(a).shape, tuple(shape)))
 
     def take_along_axis(self, a: Value, index: Index, axis: int = -1) -> Value:
         """One element of each row, by `pick`."""
-        last = axis % len(a.shape) == len(a.shape) - 1
+        last = axis % len(taken(a).shape) == len(a.shape) - 1
         if not last or index.shape != (*a.shape[:-1], 1):
             return super().take_along_axis(a, index, axis)
         length = a.shape[-1]
@@ -235,11 +235,11 @@ class Trace(Context):
         return self._apply("pick", a, option=self._keep(index), shape=index.shape)
 
     def rearrange(self, change: Any, *values: Value) -> Expression:
-        empty = (np.broadcast_to(np.float64(0.0), value.shape) for value in values)
+        empty = (np.broadcast_to(np.float64(0.0), taken(value).shape) for value in values)
         return self._opaque("rearrange", *values, shape=change(*empty).shape)
 
     def scatter_add(self, a: Value, index: Index, length: int) -> Expression:
-        shape = (length, *a.shape[np.ndim(index) :])
+        shape = (length, *taken(a).shape[np.ndim(index) :])
         return self._opaque("scatter_add", a, shape=shape)
 
     def _opaque(self, what: str, *values: Value, shape: Any) -> Expression:
@@ -250,7 +250,8 @@ class Trace(Context):
 
 def term_of(value: Value) -> Term:
     """The term of a formula's value."""
-    assert isinstance(value, Expression)
+    if not isinstance(value, Expression):
+        raise not_a_value(value)
     return value.term
 
 

@@ -59,6 +59,14 @@ class Value:
     def __rtruediv__(self, other: Any) -> Value:
         return self.context.divide(self.context.lift(other), self)
 
+    def __pow__(self, other: Any) -> NoReturn:
+        raise TypeError("A formula has no **: write xp.square, xp.power(x, 3) or xp.real_power.")
+
+    def __getitem__(self, index: Any) -> NoReturn:
+        raise TypeError(
+            "A formula has no x[...]: write xp.take(x, index, axis) or xp.take_along_axis."
+        )
+
     def __neg__(self) -> Value:
         return self.context.negative(self)
 
@@ -107,6 +115,30 @@ class Mask:
     @property
     def decided(self) -> Bools:
         return self.yes | self.no
+
+
+def taken(value: Value) -> Value:
+    """An argument of a context, which is a value. Raises TypeError for anything else."""
+    if not isinstance(value, Value):
+        raise not_a_value(value)
+    return value
+
+
+def not_a_value(value: Any) -> TypeError:
+    """What a context raises for an argument that is none of its values."""
+    if isinstance(value, Value):
+        return TypeError(
+            f"A value of {value.context.name} meets another context's: a formula's arrays all come "
+            "from the xp that it was given."
+        )
+    written, what = "...", f"a value of type {type(value).__name__}"
+    if isinstance(value, int | float | np.number) and not isinstance(value, bool):
+        written = repr(value.item() if isinstance(value, np.number) else value)
+        what = f"the {type(value).__name__} {written}"
+    return TypeError(
+        f"xp's functions take xp's values, and one was given {what}: write xp.number({written}), "
+        "which is exact."
+    )
 
 
 def _choice(what: str) -> TypeError:

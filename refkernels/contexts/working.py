@@ -20,7 +20,7 @@ from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.fused import multiply_add
 from refkernels.contexts import functions
 from refkernels.contexts.context import FUNCTIONS, Context, Index, fraction
-from refkernels.contexts.value import Mask, Value
+from refkernels.contexts.value import Mask, Value, not_a_value
 
 Array = npt.NDArray[Any]
 _BLOCK = 1 << 20  # terms whose partial sums are kept at once
@@ -58,17 +58,17 @@ def _scalars_apart(primitive: Callable[..., Any]) -> Callable[..., Any]:
     """A primitive that combines loose scalars in binary64, and rounds one that meets an array."""
 
     @functools.wraps(primitive)
-    def apply(self: Working, *arguments: Any) -> Any:
+    def apply(self: Working, *arguments: Any, **options: Any) -> Any:
         if self.scalars is None:
-            return primitive(self, *arguments)
+            return primitive(self, *arguments, **options)
         values = [argument for argument in arguments if isinstance(argument, WorkingValue)]
         if not all(argument.loose for argument in values):
             entered = (
                 argument if not _loose(argument) else self.value(argument.data)
                 for argument in arguments
             )
-            return primitive(self, *entered)
-        result = primitive(self.scalars, *arguments)
+            return primitive(self, *entered, **options)
+        result = primitive(self.scalars, *arguments, **options)
         return self.scalar(result.data) if isinstance(result, WorkingValue) else result
 
     return apply
@@ -198,7 +198,7 @@ class Working(Context):
             half = self.power(a, exponent // 2)
             half = self.multiply(half, half)
             return self.multiply(half, a) if exponent % 2 else half
-        result = self.value(np.ones(a.shape))
+        result = self.value(np.ones(data(a).shape))
         for _ in range(exponent):
             result = self.multiply(result, a)
         return result
@@ -312,7 +312,7 @@ class Working(Context):
 
     def prod(self, a: Value, axis: int = -1) -> Value:
         """In the order of sums."""
-        if self.order == "pairwise" or not a.shape[axis]:
+        if self.order == "pairwise" or not data(a).shape[axis]:
             return super().prod(a, axis)
         terms = np.moveaxis(data(a), axis, -1)
         with np.errstate(all="ignore"):
@@ -380,7 +380,8 @@ class Working(Context):
 
 
 def _factors(value: Value) -> tuple[Array, Array] | None:
-    assert isinstance(value, WorkingValue)
+    if not isinstance(value, WorkingValue):
+        raise not_a_value(value)
     return value.factors
 
 
@@ -390,5 +391,6 @@ def _loose(value: Any) -> bool:
 
 def data(value: Value) -> Array:
     """The array of a Value."""
-    assert isinstance(value, WorkingValue)
+    if not isinstance(value, WorkingValue):
+        raise not_a_value(value)
     return value.data

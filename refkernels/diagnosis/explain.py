@@ -89,7 +89,8 @@ def one_kernel(
 def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
     """One kernel against the truth."""
     fits = {name: _fit_to_truth(problem, name, got) for name, got in outputs.items()}
-    unranked, tried = _candidates(problem, outputs, fits)
+    checked = {name: got for name, got in outputs.items() if fits[name].verdict != "uncertified"}
+    unranked, tried = _candidates(problem, checked, fits) if checked else ([], 0)
     candidates = ranked(problem, outputs, fits, unranked, tried)
     best = _named(candidates, fits)
     worst = min(fits.values(), key=badness)

@@ -36,7 +36,7 @@ def add(name: str, place: str, timeout: float = START_SECONDS) -> Interpreter:
         version = str(session.info["version"])
         python = str(session.info["environment"].get("python") or "")
     named = home.read_named()
-    home.write_named({**named, str(spec): home.Named(place, version, python)})
+    home.write_named({**named, str(spec): home.NamedEnvironment(place, version, python)})
     return Interpreter(spec, place, "named", version)
 
 

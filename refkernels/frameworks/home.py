@@ -14,7 +14,7 @@ from refkernels.seat_names import parse
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedEnvironment:
     """An interpreter that the user added, and the versions it then reported ("" if unknown)."""
 
     place: str
@@ -31,7 +31,7 @@ def home() -> Path:
     return Path(platformdirs.user_cache_dir("refkernels"))
 
 
-def read_named() -> dict[str, Named]:
+def read_named() -> dict[str, NamedEnvironment]:
     """The named interpreters by NAME or NAME==VERSION; raise `FrameworkError` if the file is
     damaged."""
     path = _file()
@@ -44,7 +44,7 @@ def read_named() -> dict[str, Named]:
         raise FrameworkError(f"{path} cannot be read ({error}): repair or delete it") from None
 
 
-def write_named(named: Mapping[str, Named]) -> None:
+def write_named(named: Mapping[str, NamedEnvironment]) -> None:
     """Replace the file; raise `FrameworkError` if that fails."""
     path = _file()
     content = {key: asdict(interpreter) for key, interpreter in named.items()}
@@ -57,8 +57,8 @@ def write_named(named: Mapping[str, Named]) -> None:
         ) from None
 
 
-def _entry(value: object) -> Named:
-    return Named(value) if isinstance(value, str) else Named(**value)  # type: ignore[arg-type]
+def _entry(value: object) -> NamedEnvironment:
+    return NamedEnvironment(value) if isinstance(value, str) else NamedEnvironment(**value)  # type: ignore[arg-type]
 
 
 def _file() -> Path:

@@ -20,7 +20,7 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.judging import data
-from refkernels.judging.data import Draw, Roles, Shapes
+from refkernels.judging.data import Draw, InputRoles, Shapes
 from refkernels.judging.standard import Challenge
 from refkernels.op import Direction, Op, core
 
@@ -67,7 +67,7 @@ class Drawer:
     axes: frozenset[int] = AXES
 
     @cached_property
-    def roles(self) -> Roles:
+    def roles(self) -> InputRoles:
         built = [self._built(case) for case in self._cases()[:8]]
         takes = self.op.takes(self.direction)
         signed = {n for arrays, _ in built for n, a in arrays.items() if _floats(a) and _low(a) < 0}

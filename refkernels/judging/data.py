@@ -35,7 +35,7 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
-class Roles:
+class InputRoles:
     """The arrays that a direction of an op takes: their letters, and the axis of each that rows run
     through (None where its elements are unrelated). `positive`: inputs that are never negative.
     `cotangent`: the gradient that a backward question hands in."""
@@ -51,19 +51,19 @@ class Roles:
         return next((name for name, axis in self.along.items() if axis is not None), None)
 
 
-def roles_of(op: Op, direction: Direction, positive: frozenset[str] = frozenset()) -> Roles:
+def roles_of(op: Op, direction: Direction, positive: frozenset[str] = frozenset()) -> InputRoles:
     """The roles of an op's arrays, by its signature."""
     cotangent = op.cotangent if direction == "backward" else None
     if op.definition is None:
         arguments = {name: Argument(name, (ROWS,)) for name in op.takes(direction)}
-        return Roles(arguments, dict.fromkeys(arguments), positive, cotangent)
+        return InputRoles(arguments, dict.fromkeys(arguments), positive, cotangent)
     signature = op.definition.way(direction).signature
     related = _related(signature)
     along = {}
     for name, argument in signature.takes.items():
         places = [i - len(argument.own) for i, x in enumerate(argument.own) if x in related]
         along[name] = places[-1] if places else None
-    return Roles(dict(signature.takes), along, positive, cotangent)
+    return InputRoles(dict(signature.takes), along, positive, cotangent)
 
 
 def _related(signature: Signature) -> set[str]:
@@ -73,18 +73,18 @@ def _related(signature: Signature) -> set[str]:
     return {x for x in letters if signature.role(first, x) != "free"}
 
 
-Draw = Callable[[np.random.Generator, Shapes, Roles, Format], dict[str, Doubles]]
+Draw = Callable[[np.random.Generator, Shapes, InputRoles, Format], dict[str, Doubles]]
 
 
-def typical(rng: np.random.Generator, shapes: Shapes, roles: Roles, format: Format) -> Any:
+def typical(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
     return {name: rng.standard_normal(shape) for name, shape in shapes.items()}
 
 
-def positive(rng: np.random.Generator, shapes: Shapes, roles: Roles, format: Format) -> Any:
+def positive(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
     return {name: rng.uniform(0.25, 1.0, shape) for name, shape in shapes.items()}
 
 
-def integers(rng: np.random.Generator, shapes: Shapes, roles: Roles, format: Format) -> Any:
+def integers(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
     """The first input odd, and of more bits than a narrower format has; the others -1, 0 and 1.
     All sums stay below 2^p, p that of the accumulator: in a longer row, the other places of the
     first input are 0."""
@@ -111,7 +111,7 @@ def longest_exact(format: Format) -> int:
     return min(2 ** (accumulator - bits), int(format.max / 2**bits))
 
 
-def one_hot(rng: np.random.Generator, shapes: Shapes, roles: Roles, format: Format) -> Any:
+def one_hot(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
     drawn = typical(rng, shapes, roles, format)
     name = roles.first or ""
     if name in shapes and drawn[name].size:
@@ -122,7 +122,7 @@ def one_hot(rng: np.random.Generator, shapes: Shapes, roles: Roles, format: Form
     return drawn
 
 
-def powers(rng: np.random.Generator, shapes: Shapes, roles: Roles, format: Format) -> Any:
+def powers(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
     drawn = {}
     for name, shape in shapes.items():
         sizes = np.exp2(rng.integers(-4, 5, shape))
@@ -130,7 +130,7 @@ def powers(rng: np.random.Generator, shapes: Shapes, roles: Roles, format: Forma
     return drawn
 
 
-def two_valued(rng: np.random.Generator, shapes: Shapes, roles: Roles, format: Format) -> Any:
+def two_valued(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
     drawn = typical(rng, shapes, roles, format)
     name = roles.first or ""
     if name in shapes and drawn[name].size:
@@ -143,7 +143,7 @@ def two_valued(rng: np.random.Generator, shapes: Shapes, roles: Roles, format: F
     return drawn
 
 
-def scales(rng: np.random.Generator, shapes: Shapes, roles: Roles, format: Format) -> Any:
+def scales(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
     most = {5: 6, 8: 30, 11: 200}[(format.emax + 1).bit_length()]
     drawn = typical(rng, shapes, roles, format)
     for name, array in drawn.items():
@@ -155,7 +155,7 @@ def scales(rng: np.random.Generator, shapes: Shapes, roles: Roles, format: Forma
     return drawn
 
 
-def shifted(rng: np.random.Generator, shapes: Shapes, roles: Roles, format: Format) -> Any:
+def shifted(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
     most = format.p // 2
     drawn = typical(rng, shapes, roles, format)
     name = roles.first or ""
@@ -166,7 +166,7 @@ def shifted(rng: np.random.Generator, shapes: Shapes, roles: Roles, format: Form
     return drawn
 
 
-def mixed(rng: np.random.Generator, shapes: Shapes, roles: Roles, format: Format) -> Any:
+def mixed(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
     """Rows of several families side by side, a constant row and a row of zeros among them."""
     kinds = (typical, two_valued, scales, one_hot, shifted)
     drawn = [draw(rng, shapes, roles, format) for draw in kinds]
@@ -186,7 +186,7 @@ def mixed(rng: np.random.Generator, shapes: Shapes, roles: Roles, format: Format
     return result
 
 
-def special(rng: np.random.Generator, shapes: Shapes, roles: Roles, format: Format) -> Any:
+def special(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
     """Special values in the first input, of another kind in each row; every fourth row has none. A
     cotangent has none: whether an infinite one gives NaN or infinity depends on the form."""
     drawn = typical(rng, shapes, roles, format)

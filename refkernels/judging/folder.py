@@ -48,7 +48,7 @@ class JudgementJournal(Journal):
 
 
 @dataclass(frozen=True)
-class Question:
+class FolderQuestion:
     """The question to every kernel: arguments of `judge`, and the interpreter."""
 
     op: str | None = None
@@ -89,7 +89,7 @@ def found(folder: Path, op: str | None = None) -> tuple[list[tuple[Path, str]], 
 def judge_all(
     folder: Path,
     out: Path,
-    question: Question,
+    question: FolderQuestion,
     resume: bool = False,
     progress: Callable[[int, int, str], None] = lambda done, total, kernel: None,
 ) -> list[Json]:
@@ -140,7 +140,7 @@ class _Seat(NamedTuple):
     digest: str
 
 
-def _seats(accepted: Sequence[tuple[Path, str]], question: Question) -> list[_Seat]:
+def _seats(accepted: Sequence[tuple[Path, str]], question: FolderQuestion) -> list[_Seat]:
     from refkernels.seat_names import Kernel, SeatName, with_setting
 
     seats = []
@@ -154,7 +154,7 @@ def _seats(accepted: Sequence[tuple[Path, str]], question: Question) -> list[_Se
     return seats
 
 
-def _judged(seat: str, question: Question, seed: int, shared: Examinations) -> Json:
+def _judged(seat: str, question: FolderQuestion, seed: int, shared: Examinations) -> Json:
     try:
         return judge(
             seat, dtype=question.dtype, level=question.level, seed=seed, times=True,

@@ -31,7 +31,7 @@ from refkernels.judging.judgement import (
     Reason,
 )
 from refkernels.judging.running import Kernel
-from refkernels.judging.standard import Challenge, Fault
+from refkernels.judging.standard import AnswerFault, Challenge
 from refkernels.op import Direction, Op
 from refkernels.records.words import DTYPES
 from refkernels.registry import get
@@ -64,7 +64,7 @@ class _Findings:
     asked: Counter[str] = field(default_factory=Counter)
     by_family: Counter[str] = field(default_factory=Counter)
     by_output: Counter[str] = field(default_factory=Counter)
-    refused: list[tuple[Challenge, Reply, Fault]] = field(default_factory=list)
+    refused: list[tuple[Challenge, Reply, AnswerFault]] = field(default_factory=list)
     failed: list[tuple[Challenge, Reply]] = field(default_factory=list)
     answered: list[Challenge] = field(default_factory=list)
     declined: list[str] = field(default_factory=list)
@@ -87,7 +87,9 @@ class _Findings:
             self.asked[challenge.family] += 1
             self.failed.append((challenge, reply))
 
-    def fault(self, challenge: Challenge, reply: Reply, decisive: Sequence[str]) -> Fault | None:
+    def fault(
+        self, challenge: Challenge, reply: Reply, decisive: Sequence[str]
+    ) -> AnswerFault | None:
         """Count an answer; its fault. `decisive`: the outputs of which its challenge rejects every
         decoy."""
         self.asked[challenge.family] += 1

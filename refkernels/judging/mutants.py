@@ -20,7 +20,7 @@ import numpy.typing as npt
 from refkernels.diagnosis import models
 from refkernels.diagnosis.problem import Problem
 from refkernels.judging import precision
-from refkernels.judging.data import Roles
+from refkernels.judging.data import InputRoles
 from refkernels.judging.standard import Challenge
 from refkernels.ops.altered import averaged
 from refkernels.ops.formula import Fault as WrongFormula
@@ -42,7 +42,7 @@ class Shown:
     smallest: Mapping[str, float] = field(default_factory=dict)
 
 
-def shown(challenges: Sequence[Challenge], roles: Roles) -> Shown:
+def shown(challenges: Sequence[Challenge], roles: InputRoles) -> Shown:
     """Every mutant against the challenges, which are those that reject all decoys."""
     if not challenges:
         return Shown()
@@ -104,7 +104,7 @@ def _smallest(challenges: Sequence[Challenge]) -> dict[str, float]:
     return smallest
 
 
-def _mutants(first: Challenge, roles: Roles) -> Iterator[Answers]:
+def _mutants(first: Challenge, roles: InputRoles) -> Iterator[Answers]:
     for model in precision.models(first.format):
         if model.way == "inputs":
             yield functools.partial(_narrowed, model)
@@ -140,7 +140,7 @@ def _computed(challenge: Challenge, change: Callable[[Any, Any], Any] | None) ->
     return definition.computed(*question, challenge.format)
 
 
-def _narrowed(model: precision.Model, challenge: Challenge) -> dict[str, Outputs]:
+def _narrowed(model: precision.PrecisionModel, challenge: Challenge) -> dict[str, Outputs]:
     return {f"{model.format.name}_inputs": _plain(precision.narrowed(challenge, model))}
 
 
@@ -176,7 +176,7 @@ def _other_param(name: str, value: float, challenge: Challenge) -> dict[str, Out
     return {cause: _plain(challenge, {name: other}) for cause, other in others.items()}
 
 
-def _left_out(which: str, roles: Roles, challenge: Challenge) -> dict[str, Outputs]:
+def _left_out(which: str, roles: InputRoles, challenge: Challenge) -> dict[str, Outputs]:
     """A formula whose sums, or means, are not over all n terms."""
     assert roles.first is not None
     if roles.first not in challenge.inputs:

@@ -26,7 +26,7 @@ Outputs = Mapping[str, Any]
 NARROWER = (BINARY32, TF32, BINARY16, BFLOAT16)
 
 
-class Model(NamedTuple):
+class PrecisionModel(NamedTuple):
     """`way`: "inputs", rounded to the format; "cut" to it; "results" in it; or "flushed", where its
     subnormal numbers are 0."""
 
@@ -34,30 +34,30 @@ class Model(NamedTuple):
     way: str
 
 
-def found(refused: Sequence[tuple[Challenge, Outputs]]) -> Model | None:
+def found(refused: Sequence[tuple[Challenge, Outputs]]) -> PrecisionModel | None:
     """The model that explains every refused answer; None where there is none."""
     if not refused:
         return None
     return next((model for model in models(refused[0][0].format) if _all(model, refused)), None)
 
 
-def _all(model: Model, refused: Sequence[tuple[Challenge, Outputs]]) -> bool:
+def _all(model: PrecisionModel, refused: Sequence[tuple[Challenge, Outputs]]) -> bool:
     explains = {"results": _results, "flushed": _flushed}.get(model.way, _inputs)
     return all(explains(model, *answer) for answer in refused)
 
 
-def models(format: Format) -> Iterator[Model]:
+def models(format: Format) -> Iterator[PrecisionModel]:
     """The models of this format without subnormals, and of narrower ones, the finest first."""
-    yield Model(format, "flushed")
+    yield PrecisionModel(format, "flushed")
     for narrow in NARROWER:
         if narrow.p < format.p:
-            yield Model(narrow, "inputs")
-            yield Model(narrow, "cut")
+            yield PrecisionModel(narrow, "inputs")
+            yield PrecisionModel(narrow, "cut")
             if narrow.dtype is not None:
-                yield Model(narrow, "results")
+                yield PrecisionModel(narrow, "results")
 
 
-def narrowed(challenge: Challenge, model: Model) -> Challenge:
+def narrowed(challenge: Challenge, model: PrecisionModel) -> Challenge:
     """The challenge of the inputs in the narrower format."""
     change = _cut if model.way == "cut" else _rounded
     inputs = {
@@ -67,7 +67,7 @@ def narrowed(challenge: Challenge, model: Model) -> Challenge:
     return replace(challenge, inputs=inputs, exact=False, _standards={})
 
 
-def _flushed(model: Model, challenge: Challenge, outputs: Outputs) -> bool:
+def _flushed(model: PrecisionModel, challenge: Challenge, outputs: Outputs) -> bool:
     """Whether zeros in place of subnormal numbers are all that is wrong: in the answer alone, or in
     the inputs too."""
     output_formats = {n: formats.of(a) for n, a in outputs.items() if isinstance(a, np.ndarray)}
@@ -92,7 +92,7 @@ def _restored(standard: Standard, outputs: Outputs) -> Outputs:
     return restored
 
 
-def _inputs(model: Model, challenge: Challenge, outputs: Outputs) -> bool:
+def _inputs(model: PrecisionModel, challenge: Challenge, outputs: Outputs) -> bool:
     """Whether this is the right answer to narrowed inputs: all of them, or all but the addends."""
     other = narrowed(challenge, model)
     if other.fault(outputs) is None:
@@ -108,7 +108,7 @@ def _inputs(model: Model, challenge: Challenge, outputs: Outputs) -> bool:
     return wide_addends.fault(outputs) is None
 
 
-def _results(model: Model, challenge: Challenge, outputs: Outputs) -> bool:
+def _results(model: PrecisionModel, challenge: Challenge, outputs: Outputs) -> bool:
     """Whether every number belongs to the narrower format, and is as near to the truth as one
     computed in it. Where zeros are as near, this decides nothing."""
     output_formats = {n: formats.of(a) for n, a in outputs.items() if isinstance(a, np.ndarray)}

@@ -38,7 +38,7 @@ SPLIT = 12.0
 
 
 @dataclass(frozen=True)
-class Fault:
+class AnswerFault:
     """A fault of one output: `kind` is "missing", "dtype", "shape", "special", "bound", "bits" or
     "invariant"; `wrong` of `elements` are wrong, the first at `index`."""
 
@@ -106,7 +106,7 @@ class Challenge:
 
     def fault(
         self, outputs: Mapping[str, Any], before: frozenset[str] = frozenset()
-    ) -> Fault | None:
+    ) -> AnswerFault | None:
         """The first fault of a kernel's outputs, None where they are right. `before`: the outputs
         that it gave for other inputs."""
         names = self.op.names(self.direction)
@@ -116,16 +116,16 @@ class Challenge:
             if isinstance(outputs.get(name), np.ndarray | np.generic)
         }
         if names[0] not in arrays:
-            return Fault("missing", names[0])
+            return AnswerFault("missing", names[0])
         for name, got in arrays.items():
             if not formats.is_one(got.dtype):
-                return Fault("dtype", name, got=str(got.dtype), right=self.format.name)
+                return AnswerFault("dtype", name, got=str(got.dtype), right=self.format.name)
             if "low" not in self.op.kinds.values() and not self._fits(name, formats.of(got)):
-                return Fault("dtype", name, got=formats.of(got).name, right=self.format.name)
+                return AnswerFault("dtype", name, got=formats.of(got).name, right=self.format.name)
         standard = self.standard({name: formats.of(got) for name, got in arrays.items()})
         missing = [n for n in names if n in before.difference(arrays) and n in standard.reference]
         if missing:
-            return Fault("missing", missing[0])
+            return AnswerFault("missing", missing[0])
         return standard.fault(arrays)
 
     def _fits(self, name: str, got: Format) -> bool:
@@ -185,7 +185,7 @@ class Standard:
         with np.errstate(all="ignore"):
             return {n: np.fmin((counted[n] + SPLIT) / terms[n], 1.0) for n in counted}
 
-    def fault(self, outputs: Mapping[str, Array]) -> Fault | None:
+    def fault(self, outputs: Mapping[str, Array]) -> AnswerFault | None:
         """The first fault of outputs in the standard's formats."""
         challenge = self.challenge
         shapes = {name: exact.shape for name, exact in self.reference.items()}
@@ -194,12 +194,12 @@ class Standard:
             if name not in shapes:
                 continue
             if array.shape != shapes[name]:
-                return Fault("shape", name, got=str(array.shape), right=str(shapes[name]))
+                return AnswerFault("shape", name, got=str(array.shape), right=str(shapes[name]))
             if fault := self.fault_of(name, array):
                 return fault
         return None
 
-    def fault_of(self, name: str, got: Array) -> Fault | None:
+    def fault_of(self, name: str, got: Array) -> AnswerFault | None:
         """The fault of one output of the right shape."""
         if not got.size:
             return None
@@ -298,11 +298,13 @@ class Standard:
 
     def _at(
         self, kind: str, name: str, got: Array, wrong: int, place: int | None, weighed: Weighed
-    ) -> Fault:
+    ) -> AnswerFault:
         index = tuple(int(i) for i in np.unravel_index(place or 0, got.shape))
         right = self.rounded[name][index]
         ratio = weighed.summary.max_ratio
-        return Fault(kind, name, wrong, got.size, index, _text(got[index]), _text(right), ratio)
+        return AnswerFault(
+            kind, name, wrong, got.size, index, _text(got[index]), _text(right), ratio
+        )
 
 
 def _same_special(got: Array, other: Array, right: Array) -> npt.NDArray[np.bool_]:

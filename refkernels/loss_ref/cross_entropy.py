@@ -22,6 +22,7 @@ from refkernels.loss_ref import reduction
 from refkernels.loss_ref.reduction import joined, reduced, scaled
 from refkernels.op import Direction
 from refkernels.ops import Fault, Prepared, Shared
+from refkernels.ops.domains import PROBABILITY
 from refkernels.softmax_ref import formulas, mixtures
 from refkernels.softmax_ref.faults import LOG_SOFTMAX, SOFTMAX
 
@@ -258,5 +259,6 @@ CROSS_ENTROPY: dict[str, Any] = {
     "gradients": ("x",),
     "faults": _FAULTS,
     "params": {"reduction": "mean", "ignore_index": -100, "label_smoothing": 0.0},
+    "domains": {"label_smoothing": PROBABILITY},
     "prepare": prepare,
 }

@@ -20,6 +20,7 @@ from refkernels.loss_ref.cross_entropy import terms
 from refkernels.loss_ref.reduction import OTHER_TOTALS, by, fault, joined, reduced, scaled
 from refkernels.op import Direction
 from refkernels.ops import Prepared, Shared
+from refkernels.ops.domains import PROBABILITY
 from refkernels.softmax_ref import formulas, mixtures
 
 SOFT = "x[... n], target[... n], weight[n]?"
@@ -136,6 +137,7 @@ SOFT_CROSS_ENTROPY: dict[str, Any] = {
         cross_entropy.log_fault("clipped_exponent", _soft_terms),
     ),
     "params": {"reduction": "mean", "label_smoothing": 0.0},
+    "domains": {"label_smoothing": PROBABILITY},
     "prepare": prepare_soft,
 }
 

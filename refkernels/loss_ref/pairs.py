@@ -26,6 +26,7 @@ from refkernels.loss_ref.reduction import (
 )
 from refkernels.op import Direction
 from refkernels.ops import Fault, Prepared
+from refkernels.ops.domains import NOT_NEGATIVE, POSITIVE
 
 PAIR = "x[...], target[...]"
 WEIGHTED = PAIR + ", weight[...]?, pos_weight[...]?"
@@ -153,12 +154,12 @@ HUBER = loss(
     )),
     fault("smooth_l1_instead", lambda xp, delta, **arguments: _smooth(xp, beta=delta, **arguments),
           lambda xp, g, delta, **arguments: _smooth_slope(xp, g, beta=delta, **arguments)),
-    params={"reduction": "mean", "delta": 1.0},
+    params={"reduction": "mean", "delta": 1.0}, domains={"delta": POSITIVE},
 )  # fmt: skip
 SMOOTH_L1 = loss(
     {"pieces": _smooth},
     {"pieces": _smooth_slope},
     fault("huber_instead", lambda xp, beta, **arguments: _huber(xp, delta=beta, **arguments),
           lambda xp, g, beta, **arguments: _huber_slope(xp, g, delta=beta, **arguments)),
-    params={"reduction": "mean", "beta": 1.0},
+    params={"reduction": "mean", "beta": 1.0}, domains={"beta": NOT_NEGATIVE},
 )  # fmt: skip

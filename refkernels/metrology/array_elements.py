@@ -52,11 +52,13 @@ def compare(parts: Sequence[Array], format: Format) -> Elements:
     with np.errstate(all="ignore"):  # a signalling NaN is data here
         g = got.astype(np.float64)
     special = ~np.isfinite(hi)
-    stray = ~special & np.isnan(g)
-    zero = ~special & ~stray & (hi == 0.0) & (radius == 0.0)
-    rest = ~(special | stray | zero)
+    unknown = ~special & np.isinf(radius)
+    stray = ~(special | unknown) & np.isnan(g)
+    zero = ~(special | stray) & (hi == 0.0) & (radius == 0.0)
+    rest = ~(special | unknown | stray | zero)
     with np.errstate(all="ignore"):
         figures.put(special, _against_special(g[special], hi[special]))
+        figures.put(unknown, flag.UNCERTIFIED | flag.UNDECIDED, np.nan, np.inf)
         figures.put(stray, flag.STRAY_NAN)
         figures.put(zero, *_against_zero(g[zero], hi[zero], format[2]))
         numbers = [part[rest] for part in (g, hi, lo, radius, scale)]

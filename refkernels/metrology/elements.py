@@ -82,6 +82,9 @@ def compare(g: float, hi: float, lo: float, r: float, s: int, p: int, emin: int,
     """
     if not math.isfinite(hi):
         return _against_special(g, hi)
+    if math.isinf(r):
+        flags = flag.UNCERTIFIED | flag.UNDECIDED
+        return flags, math.nan, math.inf, math.nan, math.nan, _NONE
     if math.isnan(g):
         return flag.STRAY_NAN, math.nan, math.nan, math.nan, math.nan, _NONE
     if hi == 0.0 and r == 0.0:

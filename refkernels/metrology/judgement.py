@@ -35,6 +35,7 @@ _COUNTS = (
     "not_correctly_rounded",
     "faithful",
     "undecided",
+    "uncertified",
     "special_value_mismatches",
     "signed_zero_mismatches",
     "nonzero_at_zero",

@@ -141,8 +141,8 @@ def hold_plain(
     """Of the plain elements: (how many certainly exceed their bound, the number of those whose
     certain error / bound may exceed `ratio`; -1: any does). A NaN bound asks nothing.
 
-    A division for every element would cost a fifth of the time: share / bound > ratio is asked for
-    by a product instead, a little below, for no share > 0 to be missed.
+    A division for every element would cost a fifth of the time. So share / bound > ratio is tested
+    by a product, a little below, so that no share > 0 is missed.
     """
     full_width()
     unknown, threshold = ratio < 0.0, ratio * SLACK

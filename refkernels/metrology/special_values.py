@@ -1,6 +1,7 @@
 """The rules for special values: an element's flags, besides or instead of its ULP error.
 
 Every element gets a set of flags. The rules, in order:
+- An infinite radius encloses nothing: the element is uncertified, and no answer to it is wrong.
 - Any NaN equals any NaN; a NaN on one side only is a mismatch, never a number.
 - Where the mathematics gives an infinity (1/0, inf + 1), only that infinity is right.
 - A nonzero answer to an exact zero is counted separately, outside the ULP statistics: in units of
@@ -24,6 +25,7 @@ SIGN_CHANGE = 512
 FLUSHED = 1024  # zero where the correctly rounded value is a nonzero subnormal
 OVERFLOW = 2048  # an infinity where the exact value rounds to a finite number
 STRAY_NAN = 4096  # NaN where the exact value is finite: allowed only where the bound is infinite
+UNCERTIFIED = 8192  # the radius is infinite, so nothing is known of the exact value
 
 COUNTED = {
     "compared": COMPARED,
@@ -37,5 +39,6 @@ COUNTED = {
     "flushed_subnormals": FLUSHED,
     "overflows": OVERFLOW,
     "expected_specials": EXPECTED_SPECIAL,
+    "uncertified": UNCERTIFIED,
 }
 """The counts of a record that count one flag each."""

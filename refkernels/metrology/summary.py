@@ -38,7 +38,7 @@ from refkernels.metrology.plain import (
 )
 from refkernels.metrology.ulp_errors import as_enclosure, check_shapes, widened
 
-_FLAGS = 13
+_FLAGS = 14
 _NOT_CORRECT, _BEYOND, _PLAIN, _PLAIN_FAITHFUL = range(_FLAGS, _FLAGS + 4)
 _COUNTERS = _FLAGS + 4
 # Places in a block's maxima: |error|, uncertainty, absolute, absolute at zero, ratio.

@@ -1,9 +1,9 @@
 """The verdict on an output, independent of the cause; and its flags and error / plain.
 
-Worst first: special_value_mismatch, invariant_violated, exceeds_bound, rounding,
+Worst first: special_value_mismatch, invariant_violated, exceeds_bound, uncertified, rounding,
 correctly_rounded. `rounding` means that every element lies inside the bound proven for the op's
 named forms with sums in any order, or inside an elementary function's library limit, however many
-ULP that is.
+ULP that is. `uncertified` means that no element's exact value is enclosed: nothing was checked.
 """
 
 import math
@@ -34,6 +34,8 @@ def verdict(counts: Mapping[str, int], invariants_violated: Sequence[str]) -> st
         return "invariant_violated"
     if counts["beyond_bound"]:
         return "exceeds_bound"
+    if 0 < counts["elements"] == counts["uncertified"]:
+        return "uncertified"
     inexact = ("not_correctly_rounded", "undecided", "signed_zero_mismatches")
     return "rounding" if any(counts[name] for name in inexact) else "correctly_rounded"
 

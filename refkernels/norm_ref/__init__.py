@@ -21,6 +21,7 @@ from refkernels.norm_ref.cases import cases
 from refkernels.norm_ref.formulas import BACKWARD, FAULTS, FORMS
 from refkernels.norm_ref.normalised_cases import batch_cases, group_cases, instance_cases
 from refkernels.ops import formula_op
+from refkernels.ops.domains import PROBABILITY
 
 __all__ = [
     "OPS", "AffineBackward", "Backward", "BatchNorm", "batch_norm", "batch_norm_backward",
@@ -44,6 +45,7 @@ BATCH_NORM = formula_op(
     "-> y[b c s], new_mean[c], new_var[c]",
     coupled="b s",
     params={"training": True, "momentum": 0.1, "eps": 1e-5},
+    domains={"momentum": PROBABILITY},
     prepare=layouts.batch,
     forms=normalised.BATCH,
     backward=normalised.BATCH_BACKWARD,

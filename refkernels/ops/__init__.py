@@ -4,6 +4,7 @@
 
 `letters`            the axes of its arrays, and what an element depends on (the cone)
 `formula`            one way to compute it, written once for all contexts; its faults
+`domains`            the numbers that a param may be
 `canonical`          how a formula sees inputs of any shape
 `readings`           a formula read in a context, in blocks; `formulas`, all of an op's
 `settle`             the certified answer to a question; `selection`, for some elements
@@ -12,12 +13,14 @@
 
 from refkernels.contexts.value import Mask
 from refkernels.ops.canonical import Prepared, Shared
+from refkernels.ops.domains import Domain
 from refkernels.ops.formula import Apart, Fault, Sliced, Staged
 from refkernels.ops.formula_op import formula_op, formulas_of
 from refkernels.ops.reference_kernel import Oracle, oracle
 
 __all__ = [
     "Apart",
+    "Domain",
     "Fault",
     "Mask",
     "Oracle",

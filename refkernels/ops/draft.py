@@ -22,7 +22,7 @@ from refkernels.contexts.trace import Untraceable
 from refkernels.contexts.value import Value
 from refkernels.ops import enclosing, readings
 from refkernels.ops.canonical import Canonical, Shared
-from refkernels.ops.formula import Formula, several
+from refkernels.ops.formula import Formula, by_output
 from refkernels.ops.readings import Reading
 
 Enclosures = dict[str, Enclosure]
@@ -63,8 +63,7 @@ def _generated(
     def rows(xp: Context, *values: Any) -> list[Value]:
         params = Reading(xp, lambda value: ()).given({}, question.params)
         arrays = dict(zip(present, values, strict=True))
-        results = several(formula(xp, **arrays, **absent, **params))
-        outputs = dict(zip(question.shapes, results, strict=True))
+        outputs = by_output(question.shapes, formula(xp, **arrays, **absent, **params))
         return [outputs[name] for name in names]
 
     kernel = generated.of(rows, *present.values())

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -110,6 +110,24 @@ class Fault:
 def several(result: Any) -> Values:
     """A formula's results as a tuple."""
     return result if isinstance(result, tuple) else (result,)
+
+
+def by_output(outputs: Collection[str], result: Any) -> dict[str, Any]:
+    """A formula's results by output. Raises ValueError for another number of them, TypeError for
+    what is no value of a context."""
+    results = several(result)
+    if len(results) != len(outputs):
+        raise ValueError(
+            f"The formula gives {len(results)} outputs, and its signature names {len(outputs)}: "
+            f"{', '.join(outputs)}."
+        )
+    for name, value in zip(outputs, results, strict=True):
+        if not isinstance(value, Value | None) or all(each is None for each in results):
+            raise TypeError(
+                f"The formula's {name} is of type {type(value).__name__}: it returns one of xp's "
+                "values, and xp.number(...) makes one of a number."
+            )
+    return dict(zip(outputs, results, strict=True))
 
 
 def derived(

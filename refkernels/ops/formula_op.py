@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from refkernels.op import DIRECTIONS, Case, Invariant, Op
+from refkernels.ops.domains import Domain
 from refkernels.ops.formula import Fault, Formula, derived
 from refkernels.ops.formulas import Forms, Formulas, Prepare, Way
 from refkernels.ops.letters import Signature
@@ -78,6 +79,7 @@ def formulas_of(
     scalars: str = "working",
     everywhere: str = "",
     widest: str = "",
+    domains: Mapping[str, Domain] | None = None,
 ) -> Formulas:
     """An op's formulas, with its backward pass.
 
@@ -93,6 +95,7 @@ def formulas_of(
     faults          the wrong and unstable ways to compute it
     prepare         see `canonical.Prepared`
     params          defaults by name; a float is a number of the formula's context
+    domains         the numbers that such a param may be, where it may not be any: `domains.Domain`
     everywhere      the inputs whose every row matters to all rows: `letters.Signature`
     scalars         "binary64" where kernels hold params in it and combine them there
     widest          the form, if any, that may compute as each of the others does
@@ -116,7 +119,9 @@ def formulas_of(
         )
         reverse = Way(read_signature.backward(above, below), backward_forms, exact)
     forward = Way(read_signature, forms, definition)
-    return Formulas(name, params or {}, forward, reverse, faults, prepare, scalars, widest)
+    return Formulas(
+        name, params or {}, forward, reverse, faults, prepare, scalars, widest, domains or {}
+    )
 
 
 _READINGS = {

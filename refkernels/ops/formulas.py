@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from refkernels.arithmetic.scalars import as_eps, as_real
 from refkernels.arithmetic.wording import shown
 from refkernels.op import Direction
 from refkernels.ops.canonical import Canonical, Prepared, canonical
+from refkernels.ops.domains import NOT_NEGATIVE, REAL, Domain
 from refkernels.ops.formula import Fault, Formula
 from refkernels.ops.letters import Argument, Signature
 
@@ -47,7 +48,7 @@ class Way(NamedTuple):
 class Formulas:
     """The formulas of an op, and how they are read. `backward` is None where the op has no
     backward pass. `widest`: a form whose bound holds for all forms; "": the bound is their
-    maximum."""
+    maximum. `domains`: what params may be that may not be any number."""
 
     name: str
     params: Mapping[str, Any]
@@ -57,6 +58,11 @@ class Formulas:
     prepare: Prepare | None = None
     scalars: str = "working"
     widest: str = ""
+    domains: Mapping[str, Domain] = field(default_factory=dict)
+
+    def domain(self, param: str) -> Domain:
+        """The numbers that a param may be, which is a float or None."""
+        return self.domains.get(param, NOT_NEGATIVE if param == "eps" else REAL)
 
     def way(self, direction: Direction) -> Way:
         """One direction. Raises ValueError where the op has no backward pass."""
@@ -87,6 +93,9 @@ class Formulas:
             name: _param(name, params.get(name, default), default)
             for name, default in self.params.items()
         }
+        for name, domain in self.domains.items():
+            if values[name] is not None:
+                domain.check(name, values[name])
         if unknown := [name for name in params if name not in values]:
             raise ValueError(f"{self.name} has no parameter {unknown[0]!r}.")
         if not self.prepare:

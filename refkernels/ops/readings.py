@@ -25,7 +25,7 @@ from refkernels.contexts.double_double_value import DoubleDoubleValue
 from refkernels.contexts.value import Value
 from refkernels.contexts.working import Working, WorkingValue
 from refkernels.ops.canonical import Canonical, Shared
-from refkernels.ops.formula import Apart, Formula, Staged, Values, several
+from refkernels.ops.formula import Apart, Formula, Staged, Values, by_output, several
 from refkernels.ops.letters import Shape
 
 Array = npt.NDArray[Any]
@@ -232,7 +232,7 @@ class _Blocks:
         return self._named(self.formula(self.reading.xp, **arguments))
 
     def _named(self, results: Any) -> dict[str, Value]:
-        return dict(zip(self.question.shapes, several(results), strict=True))
+        return by_output(self.question.shapes, results)
 
     def _parts(self, name: str, value: Value, rows: int) -> Parts:
         shape = self.question.shapes[name]

@@ -18,6 +18,7 @@ from refkernels.arguments import as_list, as_mapping, as_names, as_text
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.question import Certify
 from refkernels.op import Direction, Op
+from refkernels.ops.domains import Domain
 from refkernels.ops.formula import Fault, Formula
 from refkernels.ops.formula_op import formula_op
 from refkernels.ops.letters import Signature
@@ -107,6 +108,7 @@ def oracle(
     cotangents: Sequence[str] = (),
     faults: tuple[Fault, ...] = (),
     params: Mapping[str, Any] | None = None,
+    domains: Mapping[str, Domain] | None = None,
 ) -> Oracle:
     """The reference kernel of a user's own formula.
 
@@ -120,6 +122,7 @@ def oracle(
     cotangents   the outputs that have one, the first by default
     faults       wrong and unstable ways, which `explain` names
     params       defaults by name; a float is passed to the formula as an exact number of xp
+    domains      what such a param may be: {"alpha": ops.Domain(0.0)}, 0 or more; any number else
 
     Raises ValueError for a malformed signature and for gradients or cotangents that it lacks,
     TypeError for a formula that cannot be called and for arguments of another type.
@@ -141,6 +144,7 @@ def oracle(
             cotangents=_among(parsed.gives, cotangents, "cotangents"),
             faults=tuple(several),
             params=as_mapping(params, "params"),
+            domains=_domains(domains, params),
         )
     )
 
@@ -153,6 +157,17 @@ def _formulas(formulas: Any, name: str) -> dict[str, Formula]:
     if not forms or not all(callable(form) for form in forms.values()):
         raise TypeError(f"{name} is a function f(xp, x, ...), or several of them by name.")
     return forms
+
+
+def _domains(domains: Any, params: Mapping[str, Any] | None) -> dict[str, Domain]:
+    """The domains, checked to be those of params that are floats."""
+    known, defaults = as_mapping(domains, "domains"), as_mapping(params, "params")
+    for name, domain in known.items():
+        if not isinstance(domain, Domain) or not isinstance(defaults.get(name), float):
+            raise TypeError(
+                f"domains has {quoted(name)}: it maps params that are floats to Domains."
+            )
+    return known
 
 
 def _among(known: Collection[str], chosen: Any, name: str) -> tuple[str, ...]:

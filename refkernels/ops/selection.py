@@ -18,7 +18,7 @@ from refkernels.arithmetic.ladder import Indices, Open
 from refkernels.contexts.context import Context
 from refkernels.contexts.value import Value
 from refkernels.ops.canonical import Canonical
-from refkernels.ops.formula import Apart, Formula, Sliced, Staged, Values, several
+from refkernels.ops.formula import Apart, Formula, Sliced, Staged, Values, by_output, several
 from refkernels.ops.readings import Reading, asked_of, needed
 from refkernels.ops.slices import Slice, sliced
 
@@ -191,7 +191,7 @@ class Selection:
         return slices
 
     def _output(self, results: Any, name: str) -> Value:
-        value = dict(zip(self.question.shapes, several(results), strict=True))[name]
+        value = by_output(self.question.shapes, results)[name]
         assert value is not None
         return value
 

@@ -58,6 +58,30 @@ def settle(
     return _AnswerSoFar(formula, question, names, asked, ieee or formula).settled()
 
 
+class _Widths:
+    """The widths of Arb's answers at the precision before."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]] = {}
+
+    def narrowing(self, asked: Open, answers: Enclosures) -> Open:
+        """The elements that more bits make narrower. The width of the others is the value's own:
+        the derivatives at a kink fill an interval."""
+        narrowing = {}
+        for name, places in asked.items():
+            answer = answers[name]
+            with np.errstate(all="ignore"):
+                width = np.log2(answer.radius) + answer.scale  # -inf of an exact one
+            wanted = np.ones(places.size, bool)
+            if name in self._known:
+                earlier, widths = self._known[name]
+                last = widths[np.searchsorted(earlier, places)]
+                wanted = (width < last - 1.0) | np.isposinf(width)
+            self._known[name] = places, width
+            narrowing[name] = places[wanted]
+        return narrowing
+
+
 class _AnswerSoFar:
     """A draft of each output."""
 
@@ -109,7 +133,7 @@ class _AnswerSoFar:
         return self._at(left)
 
     def _refine(self, left: Open) -> None:
-        spent = 0.0
+        spent, before = 0.0, _Widths()
         for precision in PRECISIONS:
             if precision == _ALGEBRAIC and self._open(left):
                 self._rational(left, BUDGET // 64)
@@ -121,6 +145,8 @@ class _AnswerSoFar:
                 sharper = selection.read(xp, enclosing.arb(precision))
             if not self._meet(selection, sharper) and self.asked.kind != "rounding":
                 return  # an Enclosure holds no more digits
+            narrowing = before.narrowing(selection.wanted, sharper)
+            left = narrowing if precision >= _ALGEBRAIC else left
 
     def _rational(self, left: Open, most: int) -> None:
         selection = Selection(self.formula, self.question, self._open(left))

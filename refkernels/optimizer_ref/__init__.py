@@ -25,6 +25,7 @@ from refkernels.arithmetic.question import Certify
 from refkernels.arithmetic.scalars import as_count
 from refkernels.op import Direction, Op
 from refkernels.ops import Fault, Prepared, formula_op
+from refkernels.ops.domains import BELOW_ONE, NOT_NEGATIVE, PROBABILITY, REAL
 from refkernels.ops.tree import tree
 from refkernels.optimizer_ref import faults, formulas
 from refkernels.optimizer_ref.cases import cases_of
@@ -91,10 +92,6 @@ def _prepare(
             "are the same."
         )
     as_count(params.get("step", 1), "step")
-    if not_finite := [
-        name for name, value in params.items() if isinstance(value, float) and value - value != 0
-    ]:
-        raise ValueError(f"{not_finite[0]} is {params[not_finite[0]]}: it must be a finite number.")
     formula_params: dict[str, Any] = {**params, "float32": _in_float32(params)}
     formula_params["weight_decay"] = params["weight_decay"] or None
     if "nesterov" in params:
@@ -155,6 +152,7 @@ def _optimizer(
         f"param[{letters}], grad[{letters}], {states_text} -> {inputs_text}",
         gradients=(),
         params=params,
+        domains={param: _DOMAINS.get(param, REAL) for param in params if param not in _NO_NUMBERS},
         forms={**forms, mixture: partial(formula, way=None)},
         truth=partial(formula, way=1),
         widest=mixture,
@@ -170,6 +168,11 @@ _NESTEROV = ("nesterov", "buf", {"nesterov": True, "dampening": 0.0})
 _ADAM = {"lr": 1e-3, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.0, "step": 1}
 _LATER = {"step": 7, "weight_decay": 0.1}
 _AMSGRAD: tuple[Any, ...] = (("amsgrad", "m v vmax", {}),)
+_NO_NUMBERS = ("step", "nesterov")  # a count, and a truth value
+_DOMAINS = {
+    **dict.fromkeys(("beta1", "beta2"), BELOW_ONE), "rho": PROBABILITY,
+    **dict.fromkeys(("eps", "lr_decay"), NOT_NEGATIVE),
+}  # fmt: skip
 _ADAM_WAYS = "torch paddle textbook divided_first mixture"
 
 OPS = (

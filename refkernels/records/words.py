@@ -15,6 +15,7 @@ VERDICTS = (  # worst first
     "special_value_mismatch",
     "invariant_violated",
     "exceeds_bound",
+    "uncertified",
     "rounding",
     "correctly_rounded",
 )
@@ -28,6 +29,7 @@ FLAGS = (
     "signed_zero_mismatches",
     "overflows",
     "undecided",
+    "uncertified",
 )
 FAULTS = (  # every status but "ok", faults first; `unsupported` is a fact
     "error",

@@ -11,20 +11,23 @@
 fixed number of ulp. `cases` gives an op's own hard cases to `pytest.mark.parametrize`, and
 `strategies`, a module of its own, draws questions for Hypothesis; `tolerances` gives the atol and
 rtol for a suite that must keep `allclose`; `judge` is for kernels that were generated, and may have
-been written to pass. Arrays may be NumPy arrays or anything with
-DLPack or `__array__`. A wrong answer raises AssertionError, whose message says where it is wrong,
-by how much and, as far as `refkernels.explain` finds it, why. A call that makes no sense raises
-TypeError or ValueError.
+been written to pass. Arrays may be NumPy arrays or anything with DLPack or `__array__`.
+
+A wrong answer raises AssertionError, whose message says where it is wrong, by how much and, as far
+as `refkernels.explain` finds it, why. Elements whose exact value is not enclosed are not checked:
+they issue an `UncertifiedWarning`, and an output of no others fails. A call that makes no sense
+raises TypeError or ValueError.
 """
 
 from refkernels.testing.assertions import assert_kernel, assert_rounding, assert_ulp
 from refkernels.testing.cases import cases
-from refkernels.testing.demands import UnusualErrorWarning
+from refkernels.testing.demands import UncertifiedWarning, UnusualErrorWarning
 from refkernels.testing.judging import judge
 from refkernels.testing.tolerances import Tolerance, tolerances
 
 __all__ = [
     "Tolerance",
+    "UncertifiedWarning",
     "UnusualErrorWarning",
     "assert_kernel",
     "assert_rounding",

@@ -66,6 +66,12 @@ class JudgedOutput:
         return None if condition is None else np.broadcast_to(condition, self.got.shape)
 
     @property
+    def uncertified(self) -> npt.NDArray[np.bool_]:
+        """The elements whose exact value is not enclosed."""
+        radius = np.broadcast_to(self.reference.radius, self.got.shape)
+        return np.isinf(radius) & np.isfinite(self.reference.hi)
+
+    @property
     def what(self) -> str:
         """The output's name in messages: "layernorm y"."""
         return f"{self.op} {self.name}".strip()
@@ -79,6 +85,7 @@ class JudgedOutput:
         rounded = self.reference.round(self.format)[0].astype(np.float64).reshape(-1)
         bound = self.bound.reshape(-1)
         fine = (got == rounded) | (np.isnan(got) & np.isnan(exact)) | np.isposinf(bound)
+        fine |= self.uncertified.reshape(-1)
         with np.errstate(all="ignore"):
             ratio = np.abs(got - exact) / bound
         return np.where(fine, 0.0, np.where(np.isnan(ratio), math.inf, ratio))

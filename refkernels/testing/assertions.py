@@ -113,7 +113,9 @@ def assert_kernel(
                        baseline has too is at most factor times the baseline's, or one rounding's
 
     Unless max_ulp or max_over_plain is given, an RMS error of more than 4 times the plain
-    algorithm's issues an `UnusualErrorWarning`.
+    algorithm's issues an `UnusualErrorWarning`. Elements whose exact value the oracle cannot
+    enclose (a formula that divides by zero there) are not checked: they issue an
+    `UncertifiedWarning`, and an output that has no others fails.
     Raises AssertionError for an output that is wrong in value, shape or dtype, with the cause as
     far as `refkernels.explain` finds one; ValueError or TypeError for a call that makes no sense.
     """

@@ -24,6 +24,10 @@ class UnusualErrorWarning(UserWarning):
     """
 
 
+class UncertifiedWarning(UserWarning):
+    """Some elements of an output passed unchecked, because their exact value is not enclosed."""
+
+
 @dataclass(frozen=True)
 class Demands:
     """`verdict`: the worst that passes. The other demands are None unless they were given."""
@@ -35,13 +39,16 @@ class Demands:
     baseline: str = "the baseline"
 
     def check(self, answer: JudgedOutput, baseline: Array | None = None) -> None:
-        """Raise AssertionError if the answer fails a demand; warn if its error is unusual."""
+        """Raise AssertionError if the answer fails a demand, or if nothing of it is certified; warn
+        if some elements are not, and if the error is unusual."""
         __tracebackhide__ = True
         TALLY.add(answer.what, answer.summary.max_ratio)
         judged = verdict(answer.summary.counts, answer.broken)
         if VERDICTS.index(judged) < VERDICTS.index(self.verdict):
             named = judged != "exceeds_bound" or self.max_ulp is None
             self._fail(answer, (f"{judged}: " if named else "") + self._finding(answer, judged))
+        if uncertified := answer.summary.counts["uncertified"]:
+            _warn_of_uncertified(answer, uncertified)
         over_plain = _ratio(answer, answer.plain)
         if self.max_over_plain is not None and over_plain > self.max_over_plain:
             self._fail(
@@ -81,6 +88,8 @@ class Demands:
             "invariant_violated": "what mathematics forbids: " + "; ".join(answer.broken),
             "exceeds_bound": f"{counts['beyond_bound']} of {size} elements are further from the "
             f"truth {limit}",
+            "uncertified": f"nothing was certified: the exact value of none of the {size} elements "
+            "is enclosed, so any answer would pass",
             "rounding": f"{counts['not_correctly_rounded']} of {size} elements are not correctly "
             f"rounded ({counts['undecided']} undecided, {counts['signed_zero_mismatches']} zeros "
             "of the wrong sign)",
@@ -95,15 +104,32 @@ def _ratio(answer: JudgedOutput, other: Array | None) -> float:
     return error_over_plain(*parts) or 0.0
 
 
+def _warn_of_uncertified(answer: JudgedOutput, uncertified: int) -> None:
+    first = _place(answer, int(np.argmax(answer.uncertified)))
+    warnings.warn(
+        f"{answer.what}: the exact value of {uncertified} of {answer.got.size} elements is not "
+        f"enclosed, the first at {first}: any answer passes there. The formula divides by zero or "
+        "is undefined on these inputs; leave them out, or give the formula another branch for "
+        "them by xp.where.",
+        UncertifiedWarning,
+        stacklevel=_callers_level(),
+    )
+
+
+def _place(answer: JudgedOutput, place: int) -> str:
+    """y[6, 215]; only y if it has no axes."""
+    index = ", ".join(str(int(i)) for i in np.unravel_index(place, answer.got.shape))
+    return f"{answer.name}[{index}]" if index else answer.name
+
+
 def _warn(answer: JudgedOutput, over_plain: float) -> None:
     TALLY.unusual += 1
     places = answer.worst(1)
-    index = np.unravel_index(places[0], answer.got.shape) if places else ()
-    where = ", ".join(str(int(i)) for i in index)
+    where = _place(answer, places[0]) if places else answer.name
     warnings.warn(
         f"{answer.what}: the RMS error is {over_plain:.3g} times that of the plain algorithm in "
         f"{answer.format} (a right kernel's is below 2), though every element is inside its bound; "
-        f"it is largest for its bound at {answer.name}{where and f'[{where}]'}. "
+        f"it is largest for its bound at {where}. "
         "refkernels.explain looks for the cause; max_over_plain=4 makes this a failure, a larger "
         "number accepts it.",
         UnusualErrorWarning,

@@ -19,7 +19,9 @@ def message(head: str, answer: JudgedOutput, limit: str = "bound") -> str:
     lines = [f"{head}.", *_figures(answer, limit)]
     for place in answer.worst(_SHOWN):
         lines += _element_lines(answer, place, limit)
-    cause = answer.cause(answer.worst(_SEARCHED)) or f"  Next step: {_next_step(answer)}"
+    nothing = answer.summary.counts["uncertified"] == answer.got.size
+    named = None if nothing else answer.cause(answer.worst(_SEARCHED))
+    cause = named or f"  Next step: {_next_step(answer)}"
     return "\n".join([*lines, cause])
 
 
@@ -94,6 +96,11 @@ def _kind(value: float) -> str:
 def _next_step(answer: JudgedOutput) -> str:
     """Advice from the symptoms alone, without a known cause."""
     counts = answer.summary.counts
+    if counts["uncertified"] == answer.got.size:
+        return (
+            "look where the formula divides by zero or is undefined on these inputs; leave these "
+            "elements out, or give the formula another branch for them by xp.where."
+        )
     if counts["special_value_mismatches"]:
         return (
             "look for an intermediate that overflows, a division by zero or a value that is "

@@ -202,7 +202,7 @@ def stage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def furnish(folder: Path) -> None:
     """A named torch and a managed one, for what has been removed is not removed again."""
     python = folder / "gpu-venv" / "bin" / "python"
-    home.write_named({"torch": home.Named(str(python), "2.13.0+cpu")})
+    home.write_named({"torch": home.NamedEnvironment(str(python), "2.13.0+cpu")})
     (folder / "home" / "environments" / "torch-2.13.0").mkdir(parents=True, exist_ok=True)
 
 

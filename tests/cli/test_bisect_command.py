@@ -52,7 +52,7 @@ def stub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         )
         python.write_text(f"#!/bin/sh\n{start}\n")
         python.chmod(0o755)
-        interpreters[f"stub=={version}"] = home.Named(str(python), version)
+        interpreters[f"stub=={version}"] = home.NamedEnvironment(str(python), version)
     home.write_named(interpreters)
     yield
     catalog.unregister("stub")

@@ -381,3 +381,10 @@ def test_help_takes_at_most_0_3_seconds() -> None:
         if best <= 0.3:
             break
     assert best <= 0.3
+
+
+def test_an_op_without_its_option_is_refused_with_the_command_to_type() -> None:
+    result = refkernels_says("measure", "softmax", "exp")
+    assert result.exit_code == 2
+    assert "write refkernels measure --op softmax --op exp." in result.stderr.replace("\n", " ")
+    assert "--op" not in refkernels_says("env", "list", "softmax").stderr  # it has no such option

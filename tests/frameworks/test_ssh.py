@@ -92,7 +92,7 @@ PLACE = f"ssh={HOST}//python={shlex.quote(sys.executable)}"
 def named(machine: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """numpy means the other machine's."""
     monkeypatch.setenv("REFKERNELS_HOME", str(tmp_path / "home"))
-    home.write_named({"numpy": home.Named(PLACE)})
+    home.write_named({"numpy": home.NamedEnvironment(PLACE)})
 
 
 def below(pid: int) -> list[tuple[int, str]]:

@@ -128,7 +128,7 @@ def test_metadata_without_the_label_leaves_the_answer_to_the_session(
 def test_a_named_interpreter_is_found_by_the_version_that_it_reported(
     tiny: Framework, fake_home: Path
 ) -> None:
-    home.write_named({"tiny": home.Named("/my/python", "2.14.0+rocm6.4")})
+    home.write_named({"tiny": home.NamedEnvironment("/my/python", "2.14.0+rocm6.4")})
     for name in ("tiny", "tiny==2.14.0", "tiny==2.14.0+rocm6.4"):
         assert environments.find(name).python == "/my/python"
     # It may have been upgraded since: its session compares what it tells then.

@@ -302,7 +302,7 @@ def test_an_output_that_is_not_an_array_is_not_in_lower_precision() -> None:
         name: formats.cast(array, formats.BINARY16).astype(array.dtype)
         for name, array in right.items()
     }
-    model = precision.Model(formats.BINARY16, "results")
+    model = precision.PrecisionModel(formats.BINARY16, "results")
     assert precision.found([(challenge, narrow)]) == model
     assert precision.found([(challenge, {**narrow, "mean": (narrow["mean"],) * 2})]) is None
 

@@ -22,6 +22,7 @@ COUNTS = {
     "not_correctly_rounded",
     "faithful",
     "undecided",
+    "uncertified",
     "special_value_mismatches",
     "signed_zero_mismatches",
     "nonzero_at_zero",

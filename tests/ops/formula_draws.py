@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from typing import Any
 
 import ml_dtypes
@@ -112,3 +114,32 @@ def draw(
             most = lengths.get(chosen, next(iter(lengths.values()), 1))
             inputs[name] = whole(rng, shape, argument.kind, most)
     return inputs
+
+
+def draw_params(
+    op: Op, direction: Direction, rng: np.random.Generator, inputs: Any, layout: bool
+) -> dict[str, Any]:
+    """Params of one of the op's cases, with `layout`, and numbers from the domains that the op
+    declares, as far as these inputs fit them. Without `layout`, numbers alone."""
+    assert op.definition is not None
+    formulas = op.definition
+    shown = _params_of_cases(op.cases) if layout else [{}]
+    drawn = dict(shown[int(rng.integers(len(shown)))])
+    drawn |= {
+        name: formulas.domain(name).draw(rng)
+        for name, default in op.params.items()
+        if isinstance(default, float) and rng.random() < 0.75
+    }
+    fitting: dict[str, Any] = {}
+    for name, value in drawn.items():
+        with contextlib.suppress(ValueError):
+            formulas.question(direction, inputs, {**fitting, name: value})
+            fitting[name] = value
+    return fitting
+
+
+@functools.cache
+def _params_of_cases(cases: Any) -> list[dict[str, Any]]:
+    """The different params of an op's cases."""
+    built = (case.build(case.dtypes[0])[1] for case in cases())
+    return list({repr(sorted(params.items())): params for params in built}.values()) or [{}]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from formula_draws import draw
+from formula_draws import draw, draw_params
 from hunting import HUNT
 
 from refkernels import registry
@@ -39,12 +39,20 @@ each_way, each_read, each_staged = _each(DEFINED), _each(READ), _each(STAGED)
 QUESTIONS = 4 * HUNT  # each of the four formats
 
 
-def questions(name: str, direction: Direction, salt: int, dtypes: Any = DTYPES) -> Any:
-    """(dtype, inputs) of so many questions, the same on every run."""
-    rng = np.random.default_rng([salt, *name.encode(), len(direction)])
+def questions(
+    name: str, direction: Direction, salt: int, dtypes: Any = DTYPES, layout: bool = True
+) -> Any:
+    """(dtype, inputs, params) of so many questions, the same on every run; a quarter has the
+    default params. `layout`: whether params may move axes and change shapes."""
+    seed = [salt, *name.encode(), len(direction)]
+    rng, of_params = np.random.default_rng(seed), np.random.default_rng([*seed, 1])
     for number in range(QUESTIONS):
         dtype = dtypes[number % len(dtypes)]
-        yield dtype, draw(OPS[name], direction, rng, dtype)
+        inputs = draw(OPS[name], direction, rng, dtype)
+        params = {}
+        if OPS[name].params and of_params.random() < 0.75:
+            params = draw_params(OPS[name], direction, of_params, inputs, layout)
+        yield dtype, inputs, params
 
 
 def first(op: Op, direction: Direction) -> Any:

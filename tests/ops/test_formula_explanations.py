@@ -47,7 +47,7 @@ def test_no_form_is_blamed(name: str, direction: Direction) -> None:
     assert op.definition is not None
     forms = list(op.definition.way(direction).forms.values())
     cases = questions(name, direction, 10)
-    for number, (dtype, inputs) in enumerate(itertools.islice(cases, QUESTIONS // 2)):
+    for number, (dtype, inputs, _) in enumerate(itertools.islice(cases, QUESTIONS // 2)):
         every = itertools.product(forms, ("pairwise", "random"))
         turn = [(forms[number % len(forms)], ("pairwise", "random")[number // len(forms) % 2])]
         answers = set()

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import refkernels
 from refkernels import registry
 from refkernels.arguments import TextOrNumbers
 from refkernels.arithmetic import formats
 from refkernels.op import Direction, Op
+from refkernels.ops import Domain
 
 WITH_PARAMS = [
     (name, direction)
@@ -81,3 +83,69 @@ def test_a_number_that_is_huge_is_answered_or_refused_and_takes_no_memory(
             arguments = direction, inputs, {**params, param: value}
             message = sentence(partial(op.evaluate, *arguments))
             assert message is None or is_sentence(message), (param, value, message)
+
+
+FLOATS = [
+    (name, param)
+    for name, op in registry.ops().items()
+    for param, default in op.params.items()
+    if isinstance(default, float) and op.definition is not None
+]
+
+
+@pytest.mark.parametrize(("name", "param"), FLOATS)
+def test_a_number_outside_its_domain_is_refused_with_the_rule(name: str, param: str) -> None:
+    op = registry.get(name)
+    assert op.definition is not None
+    domain = op.definition.domain(param)
+    inputs, params = question(op, "forward")
+    beyond = [float("nan"), float("inf"), -float("inf")] if param != "norm_type" else []
+    beyond += [np.nextafter(domain.least, -np.inf)] if np.isfinite(domain.least) else []
+    beyond += [np.nextafter(domain.most, np.inf)] if np.isfinite(domain.most) else []
+    beyond += [end for end in (domain.least, domain.most) if np.isfinite(end) and end not in domain]
+    for value in beyond:
+        message = sentence(partial(op.evaluate, "forward", inputs, {**params, param: float(value)}))
+        assert is_sentence(message), (value, message)
+        assert param in message or not np.isfinite(value)
+    rng, answered = np.random.default_rng(0), 0
+    for _ in range(8):
+        value = domain.draw(rng)
+        assert value in domain
+        answered += not sentence(partial(op.evaluate, "forward", inputs, {**params, param: value}))
+    assert answered == 8 or (name, param) == ("rotary", "base") or param == "norm_type"
+
+
+@pytest.mark.parametrize(
+    ("name", "param", "value", "rule"),
+    [
+        ("rms_norm", "eps", -1.0, "at least 0"),
+        ("cross_entropy", "label_smoothing", 1.5, "a number from 0 to 1"),
+        ("soft_cross_entropy", "label_smoothing", -0.1, "a number from 0 to 1"),
+        ("huber", "delta", 0.0, "a finite number above 0"),
+        ("smooth_l1", "beta", -1.0, "a finite number of at least 0"),
+        ("batch_norm", "momentum", 1.1, "a number from 0 to 1"),
+        ("adam", "beta2", 1.0, "a number from 0 to 1, but not 1"),
+        ("dropout", "p", 2.0, "a number from 0 to 1"),
+        ("rotary", "base", 0.0, "a finite number above 0"),
+        ("clip_by_value", "max_value", -1.0, "a finite number of at least 0"),
+    ],
+)
+def test_the_rule_is_in_the_sentence(name: str, param: str, value: float, rule: str) -> None:
+    op = registry.get(name)
+    inputs, params = question(op, "forward")
+    with pytest.raises(ValueError, match=rf"{param} is {value}.*{rule}"):
+        op.evaluate("forward", inputs, {**params, param: value})
+
+
+def test_a_user_s_own_op_declares_its_domains() -> None:
+    mine = refkernels.oracle(
+        lambda xp, x, *, alpha: x / alpha,
+        "x[...] -> y[...]",
+        params={"alpha": 1.0},
+        domains={"alpha": Domain(0.0, open_least=True)},
+    )
+    assert np.asarray(mine.forward(np.ones(1), alpha=2.0))[0] == 0.5
+    with pytest.raises(ValueError, match=r"alpha is 0\.0: it must be a finite number above 0"):
+        mine.forward(np.ones(1), alpha=0.0)
+    with pytest.raises(TypeError, match="domains has 'beta'"):
+        refkernels.oracle(lambda xp, x: x, "x[...] -> y[...]", domains={"beta": Domain()})

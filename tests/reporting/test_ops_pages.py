@@ -72,3 +72,12 @@ def test_a_call_that_an_adapter_does_not_make_is_refused(monkeypatch: pytest.Mon
     monkeypatch.setitem(TOOL["texts"]()["rms_norm"], "torch", "torch.nn.functional.layer_norm")
     with pytest.raises(ValueError, match="the adapter does not call it"):
         TOOL["computes"]("rms_norm", torch)
+
+
+def test_an_op_without_equations_or_words_is_refused_in_a_sentence() -> None:
+    with pytest.raises(ValueError, match=r"equations\.ini has no section \[celu\]: write one"):
+        TOOL["texts_of"]("celu")
+    with pytest.raises(
+        ValueError, match=r"'ignored_alpha' has no words: .* tools/write_causes\.py"
+    ):
+        TOOL["says"]("ignored_alpha")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
+_UsageError: Any = typer.BadParameter.__bases__[0]  # of the click that typer uses
 STOPPED = 130  # the status that shells give to a command ended by Ctrl-C
 
 
@@ -25,7 +27,8 @@ def stop(sentence: str) -> NoReturn:
 
 
 class Commands(TyperGroup):
-    """A group of commands that Ctrl-C ends with one line, at any moment."""
+    """A group of commands that Ctrl-C ends with one line, at any moment. An op without its --op is
+    refused with the command to type."""
 
     def make_context(self, *arguments: Any, **named: Any) -> Any:
         with _stoppable():
@@ -33,7 +36,20 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         with _stoppable():
-            return super().invoke(ctx)
+            try:
+                return super().invoke(ctx)
+            except _UsageError as error:
+                _suggest_option(error)
+                raise
+
+
+def _suggest_option(error: Any) -> None:
+    """Adds the option that an unexpected argument lacks: `measure softmax` means `--op softmax`."""
+    unexpected = re.match(r"Got unexpected extra argument[()s]* \((.*)\)", error.message)
+    command: Any = getattr(error.ctx, "command", None)
+    if unexpected and any("--op" in option.opts for option in getattr(command, "params", ())):
+        options = " ".join(f"--op {name}" for name in unexpected[1].split())
+        error.message += f": write refkernels {command.name} {options}."
 
 
 @contextlib.contextmanager

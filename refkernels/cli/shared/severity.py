@@ -12,7 +12,7 @@ from refkernels.cli.shared.endings import refuse
 
 OPTION: Any = typer.Option(
     help="End with status 1 if an output is this bad or worse: special_value_mismatch, "
-    "invariant_violated, exceeds_bound, unusual, rounding.",
+    "invariant_violated, exceeds_bound, unusual, uncertified, rounding.",
     autocompletion=completion.levels,
 )
 

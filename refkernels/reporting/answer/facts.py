@@ -21,6 +21,7 @@ Record = Mapping[str, Any]
 _BRACKETS = r"\s*(?:\([^()]*\{[^()]*\)|（[^（）]*\{[^（）]*）|= \{[^}]*\})"
 _UNDECIDED = 3  # how many causes are listed
 _FINE = ("rounding", "correctly_rounded")
+_NOTHING = "uncertified"
 
 
 def show(value: Any) -> str:
@@ -76,6 +77,11 @@ class ExplainedKernel:
     def fine(self) -> bool:
         """Whether there is nothing but ordinary rounding."""
         return self.verdict in _FINE and not self.unusual
+
+    @property
+    def nothing(self) -> bool:
+        """Whether nothing is certified, so that there is nothing to explain."""
+        return self.verdict == _NOTHING
 
     @property
     def cause(self) -> str | None:

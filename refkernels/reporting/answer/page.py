@@ -147,6 +147,9 @@ def _paragraphs(kernels: list[ExplainedKernel], words: Mapping[str, str], lang: 
     for kernel in kernels:
         for line in _cause(kernel, words, lang):
             causes.setdefault(line, []).append(kernel.name)
+        if kernel.nothing:
+            todo.setdefault(words["todo:uncertified"], []).append(kernel.name)
+            continue
         bad = kernel.best is None and not kernel.fine
         harmless = kernel.best is None and kernel.fine
         if harmless and kernel.verdict == "correctly_rounded":
@@ -178,6 +181,8 @@ def _cause(kernel: ExplainedKernel, words: Mapping[str, str], lang: str) -> list
     if best is None:
         if kernel.verdict == "correctly_rounded":
             return [f"**{words['no_cause']}**{colon}{words['flawless']}"]
+        if kernel.nothing:
+            return [f"**{words['no_cause']}**{colon}{words['nothing']}"]
         if kernel.fine:
             parts = [words["ordinary"], *_fits_too(kernel, words, lang)]
             lines.append(f"**{words['no_cause']}**{colon}{_space(lang).join(parts)}")

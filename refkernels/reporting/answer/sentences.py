@@ -58,13 +58,17 @@ def verdict_text(kernel: ExplainedKernel, words: Mapping[str, str], lang: str) -
     """The verdict on one kernel, as a part of a sentence."""
     key = "unusual" if kernel.unusual else kernel.verdict
     measured = kernel.measured
-    text = words[key].format(
+    counts = measured["counts"]
+    uncertified = counts.get("uncertified", 0)  # older records lack it
+    text = words["rounding_of" if key == "rounding" and uncertified else key].format(
         output=kernel.output,
         format=kernel.format,
         bound=show_ratio(kernel.bound),
         limit=_limit(kernel, words),
         plain=show(kernel.plain),
-        number=show(measured["counts"]["special_value_mismatches"]),
+        number=show(counts["special_value_mismatches"]),
+        uncertified=show(uncertified),
+        elements=show(counts["elements"]),
         invariants=", ".join(measured["invariants_violated"]),
     )
     # Where cancellation makes the ULP figure large, it is meaningless without the condition.
@@ -104,7 +108,9 @@ def _blamed(kernel: ExplainedKernel, words: Mapping[str, str], lang: str, stated
     """The text after the verdict: the cause of a wrong output, or that none was found."""
     best = kernel.best
     if best is None:
-        return "" if kernel.fine else words["and_unexplained"].format(tried=show(kernel.tried))
+        if kernel.fine or kernel.nothing:
+            return ""
+        return words["and_unexplained"].format(tried=show(kernel.tried))
     if kernel.cause in stated:
         return ""
     text = says(best, lang, len(kernel.models) > 1)

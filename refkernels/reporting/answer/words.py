@@ -8,6 +8,9 @@ WORDS: dict[str, dict[str, str]] = {
         "correctly_rounded": "every bit of {output} is that of the exact answer, rounded once",
         "rounding": "rounding: every element of {output} is within {limit} (error / bound at most "
         "{bound})",
+        "rounding_of": "rounding: every certified element of {output} is within {limit} (error / "
+        "bound at most {bound}); the exact value of {uncertified} of its {elements} elements is "
+        "not enclosed, and these were not checked",
         "by:forms": "the bound of the named {format} forms, sums in any order",
         "by:form": "the bound of the {format} form {form}",
         "by:limit": "the library limit of {limit} ulp of {format}",
@@ -19,6 +22,8 @@ WORDS: dict[str, dict[str, str]] = {
         "infinite or finite where the exact answer is another of the three",
         "invariant_violated": "not rounding: {output} has a value that mathematics forbids "
         "({invariants})",
+        "uncertified": "uncertified: no exact value of {output} is enclosed on these inputs, so "
+        "nothing was checked",
         "alone": "This is {verdict}",
         "exact": "Nothing is wrong: {verdict}",
         "one": "{kernel} is {verdict}",
@@ -48,6 +53,7 @@ WORDS: dict[str, dict[str, str]] = {
         "columns": "kernel | verdict | max ULP | error / bound | error / plain | bits that a "
         "model gives",
         "of": "{equal} of {elements}",
+        "verdict:uncertified": "?\u00a0uncertified",
         "verdict:correctly_rounded": "✓\u00a0exact",
         "verdict:rounding": "≈\u00a0rounding",
         "verdict:unusual": "△\u00a0unusual",
@@ -90,6 +96,8 @@ WORDS: dict[str, dict[str, str]] = {
         "that_answer": "the exact answer to that question, rounded once,",
         "models": "The bits of these models are all the same here: {models}.",
         "flawless": "every bit is right.",
+        "nothing": "the formula divides by zero or is undefined on these inputs, so any answer "
+        "could be right.",
         "model": "the model “{model}”",
         "ordinary": "the errors are those that rounding makes in this op on these inputs, so "
         "nothing is left to explain.",
@@ -102,6 +110,8 @@ WORDS: dict[str, dict[str, str]] = {
         "element_bare": "The largest error: {ulp}, in {place}{absolute}.",
         "absolute": ", which is off by {size}",
         "element_special": "{place} is one of the wrong elements.",
+        "todo:uncertified": "Leave these inputs out, or give the formula another branch for them "
+        "(`xp.where`).",
         "todo:unexplained": "Report it as a bug, with the script of this answer; the exact values "
         "are certified.",
         # folded
@@ -129,6 +139,8 @@ WORDS: dict[str, dict[str, str]] = {
     "zh": {
         "correctly_rounded": "{output} 的每一位都等于精确结果一次舍入后的值",
         "rounding": "舍入误差：{output} 的每个元素都在{limit}之内（误差/误差界最大为 {bound}）",
+        "rounding_of": "舍入误差：{output} 中每个有验证值的元素都在{limit}之内（误差/误差界最大为 "
+        "{bound}）；{elements} 个元素中有 {uncertified} 个的精确值没有包含区间，未作检查",
         "by:forms": "已命名的 {format} 形式的误差界（求和顺序任意）",
         "by:form": "{format} 形式 {form} 的误差界",
         "by:limit": "库函数限度（{limit} 个 {format} ulp）",
@@ -139,6 +151,7 @@ WORDS: dict[str, dict[str, str]] = {
         "special_value_mismatch": "不是舍入误差：{output} 有 {number} 个元素，其 NaN、无穷或有限值"
         "的类别与精确结果不符",
         "invariant_violated": "不是舍入误差：{output} 中出现了数学上不可能的值（{invariants}）",
+        "uncertified": "未验证：在这些输入上，{output} 没有一个精确值有包含区间，什么也没有检查",
         "alone": "结论：{verdict}",
         "exact": "没有问题：{verdict}",
         "one": "{kernel}：{verdict}",
@@ -164,6 +177,7 @@ WORDS: dict[str, dict[str, str]] = {
         "all_fine": "全部属于舍入误差（误差/误差界最大为 {bound}）",
         "columns": "实现 | 结论 | 最大 ULP | 误差/误差界 | 误差/朴素算法误差 | 模型逐位重现",
         "of": "{equal} / {elements}",
+        "verdict:uncertified": "?\u00a0未验证",
         "verdict:correctly_rounded": "✓\u00a0正确舍入",
         "verdict:rounding": "≈\u00a0舍入误差",
         "verdict:unusual": "△\u00a0不寻常",
@@ -201,6 +215,7 @@ WORDS: dict[str, dict[str, str]] = {
         "that_answer": "该问题的精确结果经一次舍入，",
         "models": "以下模型在这里逐位相同：{models}。",
         "flawless": "每一位都正确。",
+        "nothing": "公式在这些输入上除以零或没有定义，任何结果都可能正确。",
         "model": "模型“{model}”",
         "ordinary": "误差就是舍入在这些输入上应有的结果，无须再作解释。",
         "tried": "共尝试 {tried} 个假设，均不能解释该结果。最接近的是 `{cause}`：仍剩下 "
@@ -212,6 +227,7 @@ WORDS: dict[str, dict[str, str]] = {
         "element_bare": "最大误差：{ulp}，位于 {place}{absolute}。",
         "absolute": "，绝对误差为 {size}",
         "element_special": "{place} 就是其中一个错误元素。",
+        "todo:uncertified": "请去掉这些输入，或在公式中用 `xp.where` 为它们另写一个分支。",
         "todo:unexplained": "请附上本答复中的脚本，作为缺陷上报；其中的精确值经过验证。",
         "elements": "有关元素的精确值",
         "elements_columns": "元素 | | 十进制 | 十六进制",

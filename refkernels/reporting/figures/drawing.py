@@ -136,6 +136,7 @@ def log_axis(
     All arithmetic is on exponents: a range may reach to both ends of float64.
     """
     axis = axes.xaxis if which == "x" else axes.yaxis
+    axes.autoscale(False, axis="x" if which == "x" else "y")  # its margins may overflow
     (axes.set_xscale if which == "x" else axes.set_yscale)("log")
     low = math.floor(math.log10(min(values)) + 1e-9)
     high = math.ceil(math.log10(max(values)) - 1e-9)

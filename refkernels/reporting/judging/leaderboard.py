@@ -37,7 +37,7 @@ class Row(NamedTuple):
     smallest: float | None
 
 
-class Group(NamedTuple):
+class TaskGroup(NamedTuple):
     """Right kernels of one question, whose times can be compared."""
 
     op: str
@@ -69,7 +69,7 @@ def write_leaderboard(directory: Path, lang: str = "en") -> list[Path]:
     return [write_whole(Path(directory) / f"leaderboard.{k}", page) for k, page in pages.items()]
 
 
-def board(records: Sequence[Record], lang: str = "en") -> tuple[list[Group], list[Refused]]:
+def board(records: Sequence[Record], lang: str = "en") -> tuple[list[TaskGroup], list[Refused]]:
     """The right kernels, by question and time, and the others."""
     right = defaultdict(list)
     refused = []
@@ -79,7 +79,7 @@ def board(records: Sequence[Record], lang: str = "en") -> tuple[list[Group], lis
             right[record["op"], record["direction"], record["dtype"], inputs].append(record)
         else:
             refused.append(_refused(record, lang))
-    groups = [Group(*question, _rows(some)) for question, some in sorted(right.items())]
+    groups = [TaskGroup(*question, _rows(some)) for question, some in sorted(right.items())]
     return groups, refused
 
 
@@ -126,12 +126,12 @@ def lines(records: Sequence[Record], lang: str = "en") -> Iterator[str]:
         yield f"      {clipped(kernel.why[0], 200)}"
 
 
-def _lead(groups: Sequence[Group], refused: Sequence[Refused], lang: str) -> str:
+def _lead(groups: Sequence[TaskGroup], refused: Sequence[Refused], lang: str) -> str:
     right = sum(len(group.rows) for group in groups)
     return WORDS[lang]["lead"].format(right=right, all=right + len(refused))
 
 
-def _title(group: Group, lang: str) -> str:
+def _title(group: TaskGroup, lang: str) -> str:
     words = WORDS[lang]
     inputs = group.inputs or words["untimed"]
     return words["group"].format(**{**group._asdict(), "inputs": inputs})
@@ -147,7 +147,7 @@ def _cells(row: Row, lang: str) -> list[str]:
     ]
 
 
-def _markdown(groups: Sequence[Group], refused: Sequence[Refused], lang: str) -> str:
+def _markdown(groups: Sequence[TaskGroup], refused: Sequence[Refused], lang: str) -> str:
     words = WORDS[lang]
     parts = [f"# {words['board']}", _lead(groups, refused, lang), f"## {words['right_ones']}"]
     for group in groups:
@@ -174,7 +174,7 @@ def _name(kernel: str) -> str:
     return code(kernel).replace("|", "\\|")
 
 
-def _html(groups: Sequence[Group], refused: Sequence[Refused], lang: str) -> str:
+def _html(groups: Sequence[TaskGroup], refused: Sequence[Refused], lang: str) -> str:
     context = {
         "lang": lang, "words": WORDS[lang], "verdicts": VERDICTS[lang], "marks": MARKS,
         "lead": _lead(groups, refused, lang), "refused": refused, "styles": _STYLES,
@@ -187,7 +187,7 @@ def _html(groups: Sequence[Group], refused: Sequence[Refused], lang: str) -> str
     return template("leaderboard.html.j2", True).render(context)
 
 
-def _document(groups: Sequence[Group], refused: Sequence[Refused]) -> dict[str, Any]:
+def _document(groups: Sequence[TaskGroup], refused: Sequence[Refused]) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "kind": "leaderboard",

@@ -14,7 +14,7 @@ from refkernels.reporting.words.vocabulary import PROPERTIES, rank_of_direction,
 
 
 @dataclass
-class Pair:
+class SeatPair:
     """Two frameworks on one op and format, over all cases and outputs."""
 
     equal: int = 0
@@ -45,7 +45,7 @@ class Agreement:
     dtype: str
     device: str
     names: list[str]
-    pairs: dict[tuple[str, str], Pair]
+    pairs: dict[tuple[str, str], SeatPair]
 
     @property
     def title(self) -> str:
@@ -53,7 +53,7 @@ class Agreement:
         device = f" on {self.device}" if self.device not in ("", "cpu") else ""
         return f"{self.op} {self.direction} {self.dtype}{device}"
 
-    def pair(self, a: str, b: str) -> Pair | None:
+    def pair(self, a: str, b: str) -> SeatPair | None:
         """The pair in either order."""
         return self.pairs.get((a, b)) or self.pairs.get((b, a))
 
@@ -69,7 +69,7 @@ class Agreement:
         return _identical(self.names, self.pairs)
 
 
-def _identical(names: list[str], pairs: dict[tuple[str, str], Pair]) -> list[tuple[str, ...]]:
+def _identical(names: list[str], pairs: dict[tuple[str, str], SeatPair]) -> list[tuple[str, ...]]:
     groups: list[list[str]] = []
     for name in names:
         for group in groups:
@@ -113,11 +113,11 @@ class Alike:
 
 def alike_by_case(study: Study) -> dict[str, list[Alike]]:
     """By op: who gives the same bits, case by case; cases with the same answer in one line."""
-    pairs: dict[tuple[str, ...], dict[tuple[str, str], Pair]] = defaultdict(dict)
+    pairs: dict[tuple[str, ...], dict[tuple[str, str], SeatPair]] = defaultdict(dict)
     for record in study.agreements:
         place = (record["op"], record["direction"], record["dtype"], str(record.get("case") or ""))
         a, b = sorted((record["a"], record["b"]))
-        pairs[place].setdefault((a, b), Pair()).add(record)
+        pairs[place].setdefault((a, b), SeatPair()).add(record)
     lines: dict[tuple[str, str, str, int, tuple[tuple[str, ...], ...]], list[str]]
     lines = defaultdict(list)
     for (op, direction, dtype, case), compared in pairs.items():
@@ -140,12 +140,12 @@ def alike_by_case(study: Study) -> dict[str, list[Alike]]:
 
 def agreements(study: Study) -> list[Agreement]:
     """One matrix per op, pass, format and device; those that agree least come first."""
-    groups: dict[tuple[str, ...], dict[tuple[str, str], Pair]] = defaultdict(dict)
+    groups: dict[tuple[str, ...], dict[tuple[str, str], SeatPair]] = defaultdict(dict)
     for record in study.agreements:
         place = (record["op"], record["direction"], record["dtype"])
         pairs = groups[(*place, str(record.get("device") or ""))]
         a, b = sorted((record["a"], record["b"]))
-        pairs.setdefault((a, b), Pair()).add(record)
+        pairs.setdefault((a, b), SeatPair()).add(record)
     matrices = [
         Agreement(
             *(place[0], place[1], place[2], place[3]),
@@ -167,7 +167,7 @@ class SeedCase:
     case: str
     output: str
     dtype: str
-    pairs: dict[tuple[str, str], Pair]
+    pairs: dict[tuple[str, str], SeatPair]
 
 
 def pairs_of(cases: list[SeedCase]) -> list[tuple[str, str]]:
@@ -183,13 +183,13 @@ def pairs_of(cases: list[SeedCase]) -> list[tuple[str, str]]:
 
 def seed_cases(study: Study, op: str = "linear") -> list[SeedCase]:
     """The cases of `op` whose regime marks them as those of a published thread."""
-    groups: dict[tuple[str, str, str], dict[tuple[str, str], Pair]] = defaultdict(dict)
+    groups: dict[tuple[str, str, str], dict[tuple[str, str], SeatPair]] = defaultdict(dict)
     for record in study.agreements:
         case = str(record.get("case") or "")
         if record["op"] == op and record["direction"] == "forward" and _is_seed(case):
             a, b = sorted((record["a"], record["b"]))
             pairs = groups[case, record["output"], record["dtype"]]
-            pairs.setdefault((a, b), Pair()).add(record)
+            pairs.setdefault((a, b), SeatPair()).add(record)
     published = [SeedCase(*place, pairs) for place, pairs in groups.items()]
     return sorted(published, key=lambda seed: (rank_of_dtype(seed.dtype), seed.case, seed.output))
 

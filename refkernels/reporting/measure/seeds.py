@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from refkernels.reporting.measure.comparisons import Pair, SeedCase, pairs_of, seed_cases
+from refkernels.reporting.measure.comparisons import SeatPair, SeedCase, pairs_of, seed_cases
 from refkernels.reporting.measure.scores import largest
 from refkernels.reporting.measure.study import Measurement, Study, as_number
 from refkernels.reporting.words.report import listed
@@ -93,7 +93,7 @@ def seeds(study: Study) -> Seeds:
     )
 
 
-def chief_pairs(answered: Seeds) -> list[tuple[str, Pair]]:
+def chief_pairs(answered: Seeds) -> list[tuple[str, SeatPair]]:
     """(case, torch against paddle) where the records have them."""
     pairs = []
     for seed in answered.linear:

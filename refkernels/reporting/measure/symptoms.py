@@ -140,6 +140,8 @@ class Symptom:
         affected = share(part, whole)
         if m.tally("special_value_mismatches"):
             return words["special"].format(share=affected)
+        if self.verdict.name == "uncertified":
+            return words["uncertified"]
         mean = m.number("ulp", "mean")
         right = None if mean is None else digits(mean, m.dtype)
         parts = []

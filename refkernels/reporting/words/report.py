@@ -131,6 +131,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "confidence:matched": ("matched", "相符"),
     "confidence:consistent": ("consistent, no proof", "未证明"),
     "elements": ("{share} of the elements", "{share} 的元素"),
+    "uncertified": ("no exact value is enclosed", "没有一个精确值有包含区间"),
     "special": ("wrong special value in {share} of the elements", "{share} 的元素特殊值错误"),
     "violates": ("violates {names}", "违反 {names}"),
     "digits": ("typically {right} of {whole} digits right", "通常 {whole} 位数字中 {right} 位正确"),

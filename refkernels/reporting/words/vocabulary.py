@@ -45,6 +45,11 @@ _VERDICTS = (
         "inputs, or than the library limit: a lower precision, an unstable formula or a bug.",
     ),
     Verdict(
+        "uncertified", "?", "uncertified", "v-unknown", "bold",
+        "The exact value of no element is enclosed, so nothing was checked: the op is undefined on "
+        "these inputs.",
+    ),
+    Verdict(
         "rounding", "≈", "rounding", "v-rounding", "blue",
         "Every element lies inside the bound of the op's named forms, sums in any order, or inside "
         "the library limit, however many ulp that is.",
@@ -72,6 +77,7 @@ FLAGS = {
     "signed_zero_mismatches": "Some zeros have the wrong sign.",
     "overflows": "Some results are infinite where the exact answer rounds to a finite number.",
     "undecided": "Some elements could not be decided as correctly rounded or not.",
+    "uncertified": "The exact value of some elements is not enclosed, and these were not checked.",
 }
 STATUSES = {
     "error": "the op raised an exception",
@@ -100,6 +106,10 @@ _CHINESE = {
         "误差大于该算子任何已命名形式在此精度、这些输入下可能产生的误差，或大于库函数限度："
         "精度较低、公式数值不稳定，或有缺陷。",
     ),
+    "uncertified": (
+        "未验证",
+        "没有一个元素的精确值有包含区间，什么也没有检查：该算子在这些输入上没有定义。",
+    ),
     "rounding": (
         "舍入误差",
         "每个元素都在已命名形式（任意求和顺序）的误差界之内，或在库函数限度之内，不论有多少 ulp。",
@@ -120,6 +130,7 @@ _FLAGS_ZH = {
     "signed_zero_mismatches": "有些零的符号不对。",
     "overflows": "有些结果为无穷，而精确答案舍入后是有限数。",
     "undecided": "有些元素无法判定是否正确舍入。",
+    "uncertified": "有些元素的精确值没有包含区间，未作检查。",
 }
 _STATUSES_ZH = {
     "error": "算子抛出异常",

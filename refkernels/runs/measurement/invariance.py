@@ -20,7 +20,7 @@ from refkernels.frameworks.gateway import Session
 from refkernels.metrology import agreement
 from refkernels.op import Case
 from refkernels.records.words import PROPERTIES, SCHEMA
-from refkernels.runs.measurement.lanes import Asked, Lanes
+from refkernels.runs.measurement.lanes import AskedUnit, Lanes
 from refkernels.runs.measurement.plan import Unit
 from refkernels.runs.measurement.seats import Seat, abandon, close_all
 from refkernels.runs.measurement.unit import Record
@@ -96,12 +96,12 @@ class ThreadedSeats:
         return replace(seat, session=self._sessions[key])
 
 
-def ask_invariance(unit: Unit, lanes: Lanes, threaded: ThreadedSeats) -> Asked:
+def ask_invariance(unit: Unit, lanes: Lanes, threaded: ThreadedSeats) -> AskedUnit:
     """An op's invariance, whose records are one for each seat and property."""
     questions = list(_questions(unit))
     jobs = lanes.ask(_seat_records, unit, questions, threaded)
     elements = sum(array.size for _, inputs, _ in questions for array in inputs.values())
-    return Asked(unit, elements, lambda: [record for job in jobs for record in job.result()])
+    return AskedUnit(unit, elements, lambda: [record for job in jobs for record in job.result()])
 
 
 def _questions(unit: Unit) -> Iterator[Question]:
@@ -227,7 +227,7 @@ def _batch(unit: Unit, seat: Seat, questions: Sequence[Question]) -> BitComparis
 
 
 def _apart(unit: Unit, n: int) -> list[npt.NDArray[np.intp]]:
-    """The groups of rows, out of n, that are asked for separately."""
+    """The groups of rows, out of n, that are computed separately."""
     if not unit.op.elementwise:
         return [np.array([i]) for i in np.unique(np.linspace(0, n - 1, _ALONE).astype(np.intp))]
     lengths = [min(length, n) for length in _PIECES]

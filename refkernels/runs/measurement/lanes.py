@@ -28,7 +28,7 @@ class Lanes:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # First all are told, so that none begins a job while another ends.
+        # All threads are stopped first, so that none begins a job while another ends.
         for wait in (False, True):
             for thread in self._threads:
                 thread.shutdown(wait, cancel_futures=True)
@@ -40,7 +40,7 @@ class Lanes:
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedUnit:
     """A unit that the seats have been asked. `elements`: those of its inputs. `records` waits for
     the answers, and judges them."""
 
@@ -49,9 +49,9 @@ class Asked:
     records: Callable[[], list[dict[str, Any]]]
 
 
-def in_advance(questions: Iterable[Asked]) -> Iterator[Asked]:
+def in_advance(questions: Iterable[AskedUnit]) -> Iterator[AskedUnit]:
     """The questions in their order, each when those that follow it have been asked too."""
-    asked: deque[Asked] = deque()
+    asked: deque[AskedUnit] = deque()
     for question in questions:
         asked.append(question)
         while len(asked) > AHEAD or sum(waiting.elements for waiting in asked) > ELEMENTS:

@@ -27,7 +27,7 @@ from refkernels.records.journal import JournalError
 from refkernels.runs.measurement.invariance import ThreadedSeats, ask_invariance
 from refkernels.runs.measurement.journal import ENVIRONMENTS, MeasurementJournal, unit_of
 from refkernels.runs.measurement.judges import UNITS_EACH, Judges
-from refkernels.runs.measurement.lanes import Asked, Lanes, in_advance
+from refkernels.runs.measurement.lanes import AskedUnit, Lanes, in_advance
 from refkernels.runs.measurement.plan import Plan, Unit
 from refkernels.runs.measurement.seats import Seat, abandon, close_all, open_sessions, take_seats
 from refkernels.runs.measurement.unit import Record, ask_unit
@@ -181,7 +181,7 @@ def _measure_units(
     progress(Progress("", len(plan.units), len(plan.units)))
 
 
-def _ask(unit: Unit, lanes: Lanes, judges: Judges, threaded: ThreadedSeats) -> Asked:
+def _ask(unit: Unit, lanes: Lanes, judges: Judges, threaded: ThreadedSeats) -> AskedUnit:
     if unit.case is None:
         return ask_invariance(unit, lanes, threaded)
     return ask_unit(unit, lanes, judges.judge)

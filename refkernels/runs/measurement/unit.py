@@ -13,7 +13,7 @@ from refkernels.frameworks.gateway import Reply
 from refkernels.metrology import agreement, judge
 from refkernels.op import Case
 from refkernels.records.words import SCHEMA
-from refkernels.runs.measurement.lanes import Asked, Lanes
+from refkernels.runs.measurement.lanes import AskedUnit, Lanes
 from refkernels.runs.measurement.plan import Unit
 from refkernels.runs.measurement.seats import Seat
 from refkernels.truth import Truth
@@ -26,12 +26,12 @@ Judge = Callable[[Unit, Sequence[Seat], Sequence[Future[Reply]]], Callable[[], l
 """Starts to judge a unit's answers; what it returns waits for the records."""
 
 
-def ask_unit(unit: Unit, lanes: Lanes, judge: Judge) -> Asked:
+def ask_unit(unit: Unit, lanes: Lanes, judge: Judge) -> AskedUnit:
     """A case, whose records are those of `judged`."""
     inputs, params = _question(unit)
     replies = lanes.ask(_answer, unit, inputs, params)
     elements = sum(array.size for array in inputs.values())
-    return Asked(unit, elements, judge(unit, lanes.seats, replies))
+    return AskedUnit(unit, elements, judge(unit, lanes.seats, replies))
 
 
 def _question(unit: Unit) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:

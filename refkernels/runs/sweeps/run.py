@@ -210,7 +210,7 @@ def _unit(question: SweepQuestion, plan: SweepPlan) -> SweepUnit:
 
 
 def _describe(unit: SweepUnit, crew: Crew, journal: SweepJournal) -> Json:
-    """The framework's description. Every worker is asked, so that all start it at the same time."""
+    """The framework's description. All workers start the framework at the same time."""
     key = unit.label + ENVIRONMENT
     if key not in journal.done:
         jobs = [Job(f"{key} {worker}", describe, (unit.question,)) for worker in range(crew.width)]

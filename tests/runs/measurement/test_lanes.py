@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from refkernels.runs.measurement import lanes
-from refkernels.runs.measurement.lanes import Asked, Lanes, in_advance
+from refkernels.runs.measurement.lanes import AskedUnit, Lanes, in_advance
 from refkernels.runs.measurement.plan import Unit
 from refkernels.runs.measurement.seats import Seat
 
@@ -54,10 +54,10 @@ def test_questions_that_no_seat_has_begun_are_dropped_on_leaving() -> None:
 def test_the_seats_are_asked_ahead_as_far_as_memory_allows(elements: int, ahead: int) -> None:
     drawn: list[int] = []
 
-    def questions() -> Iterator[Asked]:
+    def questions() -> Iterator[AskedUnit]:
         for number in range(100):
             drawn.append(number)
-            yield Asked(cast(Unit, number), elements, list)
+            yield AskedUnit(cast(Unit, number), elements, list)
 
     order, furthest = [], 0
     for question in in_advance(questions()):

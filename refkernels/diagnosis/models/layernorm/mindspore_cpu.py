@@ -28,7 +28,7 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.jit import njit
-from refkernels.diagnosis.models.layernorm.model import Array, Direction, Model, Task, read
+from refkernels.diagnosis.models.layernorm.model import Array, Direction, LayerNormTask, Model, read
 from refkernels.layernorm_ref.array_algorithms import sum_in_order
 
 
@@ -60,7 +60,7 @@ def _affine_gradients(x: Any, dy: Any, mean: Any, power: Any, dweight: Any, dbia
             dbias[j] += dy[i, j]
 
 
-def _statistics(task: Task) -> tuple[Array, Array]:
+def _statistics(task: LayerNormTask) -> tuple[Array, Array]:
     x, n = task.x.astype(np.float64), task.x.shape[1]
     mean = sum_in_order(x) / n
     var = sum_in_order(x * x) / n - mean * mean
@@ -68,7 +68,7 @@ def _statistics(task: Task) -> tuple[Array, Array]:
     return mean, var.astype(np.float32) + np.float32(task.eps)
 
 
-def _forward(task: Task) -> dict[str, Array]:
+def _forward(task: LayerNormTask) -> dict[str, Array]:
     mean, raised = _statistics(task)
     dtype = task.format.storage
     x, weight, bias = (values.astype(dtype) for values in (task.x, task.scale, task.shift))
@@ -78,7 +78,7 @@ def _forward(task: Task) -> dict[str, Array]:
     return {**task.answer(y=y), "mean": mean.astype(np.float32).reshape(task.leading)}
 
 
-def _backward(task: Task) -> dict[str, Array]:
+def _backward(task: LayerNormTask) -> dict[str, Array]:
     full, raised = _statistics(task)
     mean = full.astype(np.float32)
     # The product with the weight is rounded to the input's dtype first.

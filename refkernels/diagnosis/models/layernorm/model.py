@@ -1,7 +1,7 @@
 """A model: an algorithm in the working precision whose bits are compared with a kernel's.
 
-Every LayerNorm model starts from a `Task`: the inputs as rows in the working precision (float32 for
-narrower formats), with the way back to the caller's shapes and format.
+Every LayerNorm model starts from a `LayerNormTask`: the inputs as rows in the working precision
+(float32 for narrower formats), with the way back to the caller's shapes and format.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Model:
 
 
 @dataclass(frozen=True)
-class Task:
+class LayerNormTask:
     """LayerNorm's inputs as contiguous rows in the working precision; absent ones are None.
 
     x, dy (rows, n) · weight, bias (n,) · all of dtype `kind`, float32 or float64
@@ -104,7 +104,9 @@ class Task:
         return self.answer(dx=dx, **given)
 
 
-def read(inputs: Mapping[str, Any], params: Mapping[str, Any], format: Format | str) -> Task:
+def read(
+    inputs: Mapping[str, Any], params: Mapping[str, Any], format: Format | str
+) -> LayerNormTask:
     """The task from inputs (x, weight, bias, dy) and params (eps, normalized_shape, threads).
 
     `threads` (default 1) is how many threads the kernel ran with: some sums depend on it.
@@ -131,7 +133,7 @@ def read(inputs: Mapping[str, Any], params: Mapping[str, Any], format: Format | 
     matrix = (math.prod(leading), n)
     x_rows = rows("x", matrix)
     assert x_rows is not None
-    return Task(
+    return LayerNormTask(
         x=x_rows,
         dy=rows("dy", matrix),
         weight=rows("weight", (n,)),

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from refkernels.arithmetic.formats import Format
-from refkernels.diagnosis.models.layernorm.model import Array, Direction, Model, Task, read
+from refkernels.diagnosis.models.layernorm.model import Array, Direction, LayerNormTask, Model, read
 from refkernels.layernorm_ref.algorithms import moments
 
 
@@ -41,21 +41,21 @@ def _sum(values: Array, axis: int) -> Array:
     return np.moveaxis(moved, 0, axis)
 
 
-def _statistics(task: Task) -> tuple[Array, Array]:
+def _statistics(task: LayerNormTask) -> tuple[Array, Array]:
     """The mean, and the variance plus eps, of each row, (rows, 1)."""
     var = moments(task.x.astype(np.float64), "welford").var.astype(task.kind)
     mean = _sum(task.x, 1) * task.kind(1.0 / task.x.shape[1])
     return mean, (var + task.kind(task.eps))[:, None]
 
 
-def _forward(task: Task, centred: Array, raised: Array) -> dict[str, Array]:
+def _forward(task: LayerNormTask, centred: Array, raised: Array) -> dict[str, Array]:
     y = centred * (task.kind(1) / np.sqrt(raised))
     if task.weight is not None or task.bias is not None:
         y = y * task.scale + task.shift
     return task.answer(y=y)
 
 
-def _backward(task: Task, centred: Array, raised: Array) -> dict[str, Array]:
+def _backward(task: LayerNormTask, centred: Array, raised: Array) -> dict[str, Array]:
     n = task.x.shape[1]
     dy = task.cotangent
     rstd = task.kind(1) / np.sqrt(raised)

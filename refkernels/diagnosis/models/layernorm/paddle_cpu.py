@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from refkernels.arithmetic.formats import Format
-from refkernels.diagnosis.models.layernorm.model import Array, Direction, Model, Task, read
+from refkernels.diagnosis.models.layernorm.model import Array, Direction, LayerNormTask, Model, read
 from refkernels.layernorm_ref.array_algorithms import sum_in_order
 
 _LANES = 8
@@ -45,7 +45,7 @@ def _row_means(values: Array) -> Array:
     return means.astype(values.dtype)[:, None]
 
 
-def _statistics(task: Task) -> tuple[Array, Array]:
+def _statistics(task: LayerNormTask) -> tuple[Array, Array]:
     n = task.kind(task.x.shape[1])
     if task.kind is np.float32 and task.x.shape[1] >= _LANES:
         share = task.kind(1) / n
@@ -57,7 +57,7 @@ def _statistics(task: Task) -> tuple[Array, Array]:
     return mean[:, None], var[:, None]
 
 
-def _forward(task: Task, mean: Array, root: Array) -> dict[str, Array]:
+def _forward(task: LayerNormTask, mean: Array, root: Array) -> dict[str, Array]:
     y = (task.x - mean) / root
     if task.weight is not None:
         y *= task.weight
@@ -66,7 +66,7 @@ def _forward(task: Task, mean: Array, root: Array) -> dict[str, Array]:
     return task.answer(y=y, mean=mean)
 
 
-def _backward(task: Task, mean: Array, root: Array) -> dict[str, Array]:
+def _backward(task: LayerNormTask, mean: Array, root: Array) -> dict[str, Array]:
     dy = task.cotangent
     xhat = (task.x - mean) / root
     dweight, dbias = (np.add.accumulate(terms)[-1] for terms in (xhat * dy, dy))

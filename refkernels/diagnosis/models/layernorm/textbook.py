@@ -19,7 +19,7 @@ import numpy as np
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
-from refkernels.diagnosis.models.layernorm.model import Array, Direction, Task, read
+from refkernels.diagnosis.models.layernorm.model import Array, Direction, LayerNormTask, read
 from refkernels.layernorm_ref.algorithms import moments
 
 Rounding = Callable[[Array], Array]
@@ -75,7 +75,7 @@ def _unchanged(values: Array) -> Array:
     return values
 
 
-def _rounding(recipe: Recipe, task: Task) -> tuple[Rounding, Rounding]:
+def _rounding(recipe: Recipe, task: LayerNormTask) -> tuple[Rounding, Rounding]:
     """The further rounding of a result, and of a partial sum, beyond that to their dtype."""
     if recipe.sums == "flush":
         return _flush, _flush
@@ -96,7 +96,7 @@ def _sum(values: Array, axis: int, recipe: Recipe, rounded: Rounding) -> Array:
     return np.expand_dims(total, axis)
 
 
-def _moments(task: Task, recipe: Recipe) -> tuple[Array, Array]:
+def _moments(task: LayerNormTask, recipe: Recipe) -> tuple[Array, Array]:
     """Mean and variance of the rows, (rows, 1), in the precision of their computation."""
     rounded, partial = _rounding(recipe, task)
     target = recipe.statistics
@@ -116,7 +116,7 @@ def _moments(task: Task, recipe: Recipe) -> tuple[Array, Array]:
     return mean, rounded(squares / x.dtype.type(n - recipe.ddof))
 
 
-def _statistics(task: Task, recipe: Recipe) -> _RowStatistics:
+def _statistics(task: LayerNormTask, recipe: Recipe) -> _RowStatistics:
     mean, var = (values.astype(task.kind) for values in _moments(task, recipe))
     eps = np.asarray(task.eps)
     eps = (formats.cast(eps, recipe.eps) if recipe.eps else eps).astype(task.kind)
@@ -138,7 +138,7 @@ def _statistics(task: Task, recipe: Recipe) -> _RowStatistics:
     return _RowStatistics(mean, rstd, root, factor)
 
 
-def _normalised(task: Task, recipe: Recipe, s: _RowStatistics) -> Array:
+def _normalised(task: LayerNormTask, recipe: Recipe, s: _RowStatistics) -> Array:
     rounded = _rounding(recipe, task)[0]
     if recipe.form == "folded":
         return task.x * s.rstd + (-s.rstd * s.mean)
@@ -147,14 +147,14 @@ def _normalised(task: Task, recipe: Recipe, s: _RowStatistics) -> Array:
     return rounded(rounded(rounded(task.x) - s.mean) * s.rstd)
 
 
-def _forward(task: Task, recipe: Recipe) -> dict[str, Array]:
+def _forward(task: LayerNormTask, recipe: Recipe) -> dict[str, Array]:
     rounded = _rounding(recipe, task)[0]
     s = _statistics(task, recipe)
     scaled = rounded(_normalised(task, recipe, s) * task.scale)
     return task.answer(y=rounded(scaled + task.shift), mean=s.mean, rstd=s.rstd)
 
 
-def _backward(task: Task, recipe: Recipe) -> dict[str, Array]:
+def _backward(task: LayerNormTask, recipe: Recipe) -> dict[str, Array]:
     rounded, partial = _rounding(recipe, task)
     s = _statistics(task, recipe)
     xhat = _normalised(task, recipe, s)
@@ -171,7 +171,7 @@ def _backward(task: Task, recipe: Recipe) -> dict[str, Array]:
     return task.gradients(rounded(s.rstd * inner), dweight, dbias)
 
 
-def _recast(task: Task, working: Format) -> Task:
+def _recast(task: LayerNormTask, working: Format) -> LayerNormTask:
     """The task in another working precision; the format of its answers stays."""
 
     def cast(values: Array | None) -> Array | None:

@@ -34,7 +34,7 @@ from refkernels.arithmetic import small
 from refkernels.arithmetic.formats import BINARY16, Format
 from refkernels.arithmetic.jit import inner, njit
 from refkernels.diagnosis.models.layernorm import array_moments
-from refkernels.diagnosis.models.layernorm.model import Array, Direction, Model, Task, read
+from refkernels.diagnosis.models.layernorm.model import Array, Direction, LayerNormTask, Model, read
 from refkernels.diagnosis.models.layernorm.torch_moments import moments, multiply_add
 
 
@@ -133,7 +133,7 @@ def _accumulate(x: Any, dy: Any, mean: Any, rstd: Any, fused: bool, total: Any) 
             total[1, j] += dy[i, j]
 
 
-def _statistics(task: Task, build: Build) -> tuple[Array, Array]:
+def _statistics(task: LayerNormTask, build: Build) -> tuple[Array, Array]:
     lanes = build.lanes if task.kind is np.float32 else build.lanes // 2
     mean, var = moments(
         task.x,
@@ -145,7 +145,7 @@ def _statistics(task: Task, build: Build) -> tuple[Array, Array]:
     return mean, task.kind(1) / np.sqrt(var + task.kind(task.eps))
 
 
-def _forward(task: Task, build: Build) -> dict[str, Array]:
+def _forward(task: LayerNormTask, build: Build) -> dict[str, Array]:
     mean, rstd = _statistics(task, build)
     y = np.empty_like(task.x)
     scaled = task.weight is not None
@@ -155,7 +155,9 @@ def _forward(task: Task, build: Build) -> dict[str, Array]:
     return task.answer(y=y, mean=mean, rstd=rstd)
 
 
-def _affine_gradients(task: Task, mean: Array, rstd: Array, fused: bool) -> tuple[Array, Array]:
+def _affine_gradients(
+    task: LayerNormTask, mean: Array, rstd: Array, fused: bool
+) -> tuple[Array, Array]:
     """dweight and dbias: the threads' shares of the rows one after the other, then their sums."""
     rows, n = task.x.shape
     share = max(1, -(-rows // task.threads))
@@ -172,7 +174,7 @@ def _affine_gradients(task: Task, mean: Array, rstd: Array, fused: bool) -> tupl
     return total[0], total[1]
 
 
-def _row_sums(task: Task, build: Build) -> tuple[Array, Array]:
+def _row_sums(task: LayerNormTask, build: Build) -> tuple[Array, Array]:
     """ds and db of each row."""
     lanes = build.lanes if task.kind is np.float32 else build.lanes // 2
     lane = np.empty(lanes * (2 if task.narrow else 1), task.kind)
@@ -185,7 +187,7 @@ def _row_sums(task: Task, build: Build) -> tuple[Array, Array]:
     return ds, db
 
 
-def _backward(task: Task, build: Build) -> dict[str, Array]:
+def _backward(task: LayerNormTask, build: Build) -> dict[str, Array]:
     mean, rstd = (task.stored(values) for values in _statistics(task, build))
     ds, db = _row_sums(task, build)
     dx = np.empty_like(task.x)
