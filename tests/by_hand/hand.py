@@ -1,13 +1,15 @@
 """One element of an op's output, recomputed from the op's definition with mpmath.
 
-A value is computed twice, with different precisions; it is off by less than the two differ. A
-gradient is a central difference of the definition, Σ dy (f(x + h) - f(x - h)) / 2h, with steps so
-small and so many digits that it too is off by less than two of them differ: the error of the second
-is 10^-24 of the first's. It shares nothing with a gradient's formula. Where the sides of x have
-different slopes there is none, and another element is drawn.
+A value is computed twice, with different precisions; it is off by less than the two differ, or than
+the last half of its digits. Both have more digits than the inputs' magnitudes span, so that no
+input is lost beside another or beside 1. A gradient is a central difference of the definition,
+Σ dy (f(x + h) - f(x - h)) / 2h, with steps so small and so many digits that it too is off by less
+than two of them differ: the error of the second is 10^-24 of the first's. It shares nothing with a
+gradient's formula. Where the sides of x have different slopes there is none, and another element is
+drawn.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,9 +64,11 @@ class Element:
     def value(self, ladder: tuple[int, ...]) -> Value:
         """The element, with as many digits as it needs of those that the ladder offers. Raises
         NoValue."""
-        for digits in ladder:
+        span = digits_spanned(self.inputs.values())
+        for digits in (span + digits for digits in ladder):
             first, second = self._at(digits, check=True), self._at(digits + MORE)
-            value = Value(second, abs(first - second))
+            last = abs(second) * mp.mpf(10) ** (-digits // 2)
+            value = Value(second, max(abs(first - second), last))
             if value.decided:
                 return value
         return value
@@ -122,6 +126,13 @@ def element(
         place = ()
     numbers = {name: exact(array) for name, array in inputs.items()}
     return Element(op, output, place, numbers, params, cotangent, alone)
+
+
+def digits_spanned(arrays: Iterable[Any]) -> int:
+    """How many decimal digits lie between the largest and the smallest magnitude, 1 included."""
+    numbers = (x for array in arrays if array.dtype == object for x in array.ravel())
+    sizes = [mp.mag(x) for x in numbers if x and mp.isfinite(x)]
+    return (max([*sizes, 0]) - min([*sizes, 0])) * 3 // 10
 
 
 def _real(value: Any) -> Any:
