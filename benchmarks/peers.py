@@ -121,14 +121,19 @@ class Torch:
     def version(self) -> str:
         return str(self.session.info["version"]) if self.reason is None else "missing"
 
-    def work(self, op: str, direction: Any, inputs: dict[str, Array]) -> Callable[[], float]:
-        """Runs an op (backward: forward and backward); inputs are made float64."""
-        wide = {name: array.astype(np.float64) for name, array in inputs.items()}
+    def work(
+        self, op: str, direction: Any, inputs: dict[str, Array], params: Any = None
+    ) -> Callable[[], float]:
+        """Runs an op (backward: forward and backward); inputs of floats are made float64."""
+        wide = {
+            name: array.astype(np.float64) if array.dtype.kind == "f" else array
+            for name, array in inputs.items()
+        }
 
         def run() -> float:
             if self.reason is not None:
                 raise RuntimeError(self.reason)
-            reply = self.session.run(op, direction, wide)
+            reply = self.session.run(op, direction, wide, params)
             if not reply.ok or reply.seconds is None:
                 raise RuntimeError(str(reply.reason))
             return reply.seconds

@@ -25,6 +25,7 @@ import sections
 import starting
 import sweeping
 import tables
+import whole_ops
 from stopwatch import Row
 
 from refkernels.records.files import write_whole
@@ -33,6 +34,7 @@ RESULTS = Path(__file__).parent / "results"
 LIMIT = 360.0  # seconds; sections that would begin later are left out, and the report says so
 
 FORMULAS = {(64, 256): 1.0, (4096, 1024): 6.0}
+WHOLE = {"attention": (8, 256, 64), "cross_entropy": (4096, 1024), "adamw": (10_000_000,)}
 LAYERNORM = {(256, 256): 2.0, (2048, 768): 5.0, (8192, 1024): 20.0}
 
 Section = tuple[str, Callable[[], Iterator[Row]]]
@@ -58,6 +60,9 @@ def plan(torch: peers.Torch, quick: bool) -> list[Section]:
     for op in sections.FORMULAS:
         for shape, seconds in ({(16, 32): 1.0} if quick else FORMULAS).items():
             add(f"formulas {op} {shape}", sections.formula, op, shape, torch, seconds=seconds)
+    for op, shape in WHOLE.items():
+        shape = tuple(min(length, 16) for length in shape) if quick else shape
+        add(f"whole {op}", whole_ops.OPS[op], shape, torch, seconds=8.0)
     lengths = {1000: 0.5, 5000: 0.5} if quick else {1000: 0.5, 100_000: 1.0, 4_000_000: 5.0}
     for op in sections.FUNCTIONS:
         for n, seconds in lengths.items():

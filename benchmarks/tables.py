@@ -10,6 +10,7 @@ TITLES = {
     "matmul": "Matrix products",
     "layernorm": "LayerNorm",
     "formulas": "Ops that are formulas",
+    "whole ops": "Attention, a loss and an optimizer's step",
     "elementwise": "Elementwise functions",
     "statistics": "Statistics",
     "sweep": "Sweeps of all float32 inputs",

@@ -74,8 +74,8 @@ def stored(xp: Any, q: Any, k: Any, v: Any, **how: Any) -> Any:
 
 def _from_top(xp: Any, s: Any, top: Any) -> Any:
     """s minus the top key's score: 0 at that key, and undefined where s is."""
-    own = np.arange(s.shape[-1]) == top[..., None]
-    return xp.where(own, s * 0, s - xp.take_along_axis(s, top[..., None]))
+    own, highest = np.arange(s.shape[-1]) == top[..., None], xp.take_along_axis(s, top[..., None])
+    return xp.where(own, highest * 0, s - highest)
 
 
 def certified(xp: Any, q: Any, k: Any, v: Any, top: Any, **how: Any) -> Any:

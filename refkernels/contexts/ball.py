@@ -106,11 +106,14 @@ class Ball(Context):
         (a_mid, p), (b_mid, q) = parts(a), parts(b)
         with np.errstate(all="ignore"):
             mid = a_mid * b_mid
-            exact = ((a_mid == 0.0) & (p == 0.0)) | ((b_mid == 0.0) & (q == 0.0))
-            exact &= (p < np.inf) & (q < np.inf)  # 0 times an undefined value is undefined
-            spread = np.abs(a_mid) * q + np.abs(b_mid) * p + p * q + self.rounding(mid)
-            spread = np.where(np.isnan(spread), np.inf, spread)
-            return self.value(mid, np.where(exact, 0.0, outward(spread + ETA)))
+            radius = outward(
+                np.abs(a_mid) * q + np.abs(b_mid) * p + p * q + self.rounding(mid) + ETA
+            )
+            if not (a_mid.all() and b_mid.all()):
+                exact = ((a_mid == 0.0) & (p == 0.0)) | ((b_mid == 0.0) & (q == 0.0))
+                exact &= (p < np.inf) & (q < np.inf)  # 0 times an undefined value is undefined
+                radius = np.where(exact, 0.0, radius)
+            return self.value(mid, radius)
 
     def divide(self, a: Value, b: Value) -> BallValue:
         (a_mid, p), (b_mid, q) = parts(a), parts(b)
@@ -196,16 +199,16 @@ class Ball(Context):
 
     def matmul(self, a: Value, b: Value) -> BallValue:
         """|error| <= K u |A||B| + K e for the products of the mids (`blas.product`); |A| rB + rA
-        (|B| + rB) for the radii."""
+        (|B| + rB) for the radii: K u (|A| + rA / K u) |B| + (|A| + rA) rB in all."""
         (a_mid, p), (b_mid, q) = parts(a), parts(b)
         terms = a_mid.shape[-1]
         with np.errstate(all="ignore"):
             mid = blas.product(a_mid, b_mid)
-            a_size, b_size = np.abs(a_mid), np.abs(b_mid)
-            spread = self.unit * terms * blas.product(a_size, b_size)
-            if p.any() or q.any():
-                spread = spread + blas.product(a_size, q) + blas.product(p, b_size + q)
-            spread = np.where(np.isnan(spread), np.inf, spread)
+            a_size, b_size, unit = np.abs(a_mid), np.abs(b_mid), self.unit * terms
+            wider = a_size + p / unit if p.any() else a_size  # it cannot underflow, as p |B| / K u
+            spread = unit * blas.product(wider, b_size)
+            if q.any():
+                spread = spread + blas.product(a_size + p, q)
             lost = terms * 4.0 * ETA  # of each product, here and in the sums above
             radius = outward(spread * (1.0 + 4.0 * terms * U) + lost)
             if not mid.all():  # products of which one factor is 0 by structure are 0

@@ -74,6 +74,12 @@ class Canonical:
         return max((a.size for a in self.arrays.values() if a is not None), default=0)
 
     @property
+    def size_of_row(self) -> int:
+        """How many elements all arrays have in a row."""
+        present = (array for array in self.arrays.values() if array is not None)
+        return sum(math.prod(array.shape[1:]) for array in present)
+
+    @property
     def flat(self) -> bool:
         """Whether every array has rows and columns only."""
         return all(a is None or a.ndim == 2 for a in self.arrays.values())

@@ -20,9 +20,11 @@ from refkernels.contexts.value import Value
 from refkernels.ops.canonical import Canonical
 from refkernels.ops.formula import Apart, Formula, Sliced, Staged, Values, by_output, several
 from refkernels.ops.readings import Reading, asked_of, needed
-from refkernels.ops.slices import Slice, sliced
+from refkernels.ops.slices import Cut, Slice, cut_of, sliced
 
 _SMALL = 0.75  # a smaller share of the arrays is read apart
+_CUT = 8 * CACHED
+"""Elements of a block of cut arrays: a reading of few takes as long as one of none."""
 Enclose = Callable[[Value, tuple[int, ...]], Enclosure]
 
 
@@ -109,7 +111,7 @@ class Selection:
 
     def _blocks(self, own: Indices | None = None) -> Iterator[Indices]:
         width = max(self.question.elements // max(self.question.rows, 1), 1)
-        length = max(CACHED // width, 1)
+        length = max(CACHED // width, self._cut_rows() if own is None else 1, 1)
         listed = self.rows if own is None else own
         for start in range(0, max(listed.size, 1), length):  # a sum over no rows exists too
             yield listed[start : start + length]
@@ -176,17 +178,33 @@ class Selection:
                 )
         return {name: joined(parts) for name, parts in parts_by_name.items()}
 
+    def _sliceable(self) -> bool:
+        """Whether the formula may be read for slices of the arrays."""
+        taken = {*self.question.arrays} <= {*self.question.signature.takes}
+        return isinstance(self.formula, Sliced) and not self.question.flat and taken
+
+    def _cut(self, name: str, rows: Indices) -> tuple[Cut, Indices]:
+        """The cut for an output's wanted elements in these rows, and the elements' places there."""
+        row, column = self.places[name]
+        inside = np.isin(row, rows)
+        place = np.searchsorted(rows, row[inside])
+        return cut_of(self.question, name, column[inside], place, rows.size), place
+
+    def _cut_rows(self) -> int:
+        """How many rows a block of cut arrays has, where every output needs only a small part."""
+        if not self._sliceable():
+            return 1
+        widths = [self._cut(name, self.rows)[0].elements(self.question) for name in self.wanted]
+        most, whole = max(widths), self.question.size_of_row
+        return max(_CUT // max(most, 1), 1) if most < _SMALL * whole else 1
+
     def _slices(self, rows: Indices, arrays: Mapping[str, Any]) -> dict[str, Slice]:
         """The slices of a sliced formula's outputs that need only a small part of the arrays."""
         slices: dict[str, Slice] = {}
-        applicable = not self.question.flat and {*arrays} <= {*self.question.signature.takes}
-        if not isinstance(self.formula, Sliced) or not applicable:
-            return slices
-        for name, (row, column) in self.places.items():
-            inside = np.isin(row, rows)
-            part = sliced(self.question, arrays, name, column[inside])
+        for name in self.places if self._sliceable() else ():
+            cut, place = self._cut(name, rows)
+            part = cut.applied(self.question, arrays)
             if part.share < _SMALL:
-                place = np.searchsorted(rows, row[inside])
                 slices[name] = replace(part, flat=part.at(place))
         return slices
 

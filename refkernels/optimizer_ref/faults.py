@@ -278,7 +278,7 @@ def _momentum(formula: str) -> Formula:
         lr, mu = arguments["lr"], arguments["momentum"]
         if formula == "lr_in_momentum":
             moved = mu * buf - lr * g
-            return param + moved, moved
+            return param + (mu * moved - lr * g if arguments["nesterov"] else moved), moved
         new = {
             "dampened_first_step": lambda: mu * buf + (1 - arguments["dampening"]) * g,
             "dampening_ignored": lambda: mu * buf + g,

@@ -8,6 +8,7 @@ import pytest
 from refkernels.contexts import DoubleDouble
 from refkernels.ops import Fault, Sliced, enclosing, formula_op
 from refkernels.ops.selection import Selection
+from refkernels.ops.slices import cut_of
 
 SEEN: list[tuple[tuple[int, ...], ...]] = []
 
@@ -52,8 +53,12 @@ def read(formula: Any, wanted: dict[str, Any]) -> dict[str, Any]:
     [
         # elements (0, 1, 2), (0, 1, 6): one m, two n
         ({"y": [9, 13]}, [((1, 1, 4), (1, 4, 2), (1, 1))]),
-        # (0, 0, 0), (2, 4, 1): a block has both rows, the union of m and that of n
-        ({"y": [0, 99]}, [((2, 2, 4), (2, 4, 2), (2, 2))]),
+        # (0, 0, 0), (2, 4, 1): a block has both rows, each with its own m and n
+        ({"y": [0, 99]}, [((2, 1, 4), (2, 4, 1), (2, 1))]),
+        # (0, 0, 0), (0, 3, 5), (2, 4, 1): the second row repeats its m and n
+        ({"y": [0, 26, 99]}, [((2, 2, 4), (2, 4, 2), (2, 2))]),
+        # every m of row 0 and one of row 1
+        ({"y": [0, 7, 14, 21, 28, 44]}, [((2, 5, 4), (2, 4, 1), (2, 5))]),
         # z (1, 3): every m, one n
         ({"z": [10]}, [((1, 5, 4), (1, 4, 1), (1, 5))]),
         ({"y": [36], "z": [9]}, [((1, 1, 4), (1, 4, 1), (1, 1)), ((1, 5, 4), (1, 4, 1), (1, 5))]),
@@ -72,6 +77,18 @@ def test_it_is_read_for_these_indices_alone(wanted: Any, shapes: Any) -> None:
         ]
         assert np.all(np.abs(ends[0][0] - ends[1][0]) <= ends[0][1] + ends[1][1])
         np.testing.assert_array_equal(whole[name].hi, part[name].hi)
+
+
+def test_rows_without_a_wanted_element_take_some_index() -> None:
+    question = OP.formulas.question("forward", arrays(), {})
+    for columns, row in (([], []), ([9], [1])):
+        indices = np.array(columns, np.intp), np.array(row, np.intp)
+        cut = cut_of(question, "y", *indices, rows=3)
+        assert {letter: table.shape for letter, table in cut.kept.items()} == {
+            "m": (3, 1), "n": (3, 1),
+        }  # fmt: skip
+        shapes = {n: a.shape for n, a in cut.applied(question, question.arrays).arrays.items()}
+        assert shapes == {"a": (3, 1, 4), "b": (3, 4, 1), "w": (3, 1)}
 
 
 def test_all_elements_are_read_whole() -> None:

@@ -199,3 +199,17 @@ def test_a_late_step_is_answered_and_its_plain_algorithm_keeps_to_the_bound(beta
         np.abs(plain[bounded] - exact.hi[bounded]) <= bound[bounded] + exact.radius[bounded]
     )
     assert bounded.all() or step > 10**6 or beta in (1.0, 1.5, -1.0)
+
+
+def test_keras_nesterov_is_a_rate_in_the_momentum() -> None:
+    """v' = mu v - lr g and w + mu v' - lr g, as Sutskever's look-ahead is written there."""
+    rng = np.random.default_rng(7)
+    inputs = {
+        name: rng.standard_normal(300).astype(np.float32) for name in ("param", "grad", "buf")
+    }
+    w, g, b = (array.astype(float) for array in inputs.values())
+    velocity = 0.9 * b - 0.01 * g
+    after = {"param": w + 0.9 * velocity - 0.01 * g, "buf": velocity}
+    got = {name: array.astype(np.float32) for name, array in after.items()}
+    explanation = refkernels.explain("momentum", inputs, got, {"nesterov": True})
+    assert (explanation.cause, explanation.confidence) == ("lr_in_momentum", "proven")

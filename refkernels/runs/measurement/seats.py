@@ -13,6 +13,7 @@ import numpy.typing as npt
 from refkernels.frameworks.catalog import FrameworkError
 from refkernels.frameworks.gateway import Reply, Session
 from refkernels.records.words import SCHEMA
+from refkernels.runs.measurement.unanswered import Question, Unanswered
 
 Record = dict[str, Any]
 
@@ -22,7 +23,7 @@ class Seat:
     """One framework on one device. `framework` is its name without the device (`seat_names`),
     `settings` are its own and those given to all. `absent` says why there is no such device, and is
     then the answer to every question. `formulas` names the ops for which the framework has no
-    kernel of its own."""
+    kernel of its own. `unanswered`: the questions that took too long."""
 
     session: Session
     framework: str
@@ -32,6 +33,7 @@ class Seat:
     environment: str
     absent: str | None = None
     formulas: Mapping[str, str] = field(default_factory=dict)
+    unanswered: Unanswered = field(default_factory=Unanswered, compare=False)
 
     def label(self, op: str) -> str:
         """The name of the seat in tables about `op`."""
@@ -41,7 +43,7 @@ class Seat:
     @property
     def name_only(self) -> "Seat":
         """The seat without its session, which cannot go to another process."""
-        return replace(self, session=cast(Session, None))
+        return replace(self, session=cast(Session, None), unanswered=Unanswered())
 
     def run(
         self,
@@ -54,10 +56,15 @@ class Seat:
         """Ask the framework; whatever happens there is returned as a status."""
         if self.absent is not None:
             return Reply("unsupported", self.absent)
+        question = Question.of(op, direction, inputs, params)
+        if (instead := self.unanswered.instead(question)) is not None:
+            return instead
         contiguous = {name: np.ascontiguousarray(a).reshape(a.shape) for name, a in inputs.items()}
-        return self.session.run(
+        reply = self.session.run(
             op, direction, contiguous, dict(params), device=self.device, leaves=leaves
         )
+        self.unanswered.add(question, reply)
+        return reply
 
 
 def open_sessions(

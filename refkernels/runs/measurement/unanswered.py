@@ -1,0 +1,65 @@
+"""Questions that a seat did not answer in time: larger ones of the same kind are not asked.
+
+An op that hangs costs the whole limit each time. It is asked again where an input is smaller or
+narrower, or a param differs. Otherwise the record is a timeout too, and names the smaller question.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy.typing as npt
+
+from refkernels.frameworks.gateway import Reply
+
+Inputs = Mapping[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Question:
+    """An op in a direction, with its params and, by name, its inputs' shapes and dtypes."""
+
+    op: str
+    direction: str
+    params: Mapping[str, Any]
+    inputs: Mapping[str, tuple[tuple[int, ...], str, int, int]]
+
+    @staticmethod
+    def of(op: str, direction: str, inputs: Inputs, params: Mapping[str, Any]) -> "Question":
+        sizes = {n: (a.shape, a.dtype.name, a.size, a.itemsize) for n, a in inputs.items()}
+        return Question(op, direction, dict(params), sizes)
+
+    def covers(self, other: "Question") -> bool:
+        """Whether `other` is the same question of inputs that are as large and as wide, or more."""
+        same = (self.op, self.direction, self.params, self.inputs.keys()) == (
+            other.op, other.direction, other.params, other.inputs.keys(),
+        )  # fmt: skip
+        return same and all(
+            size <= other.inputs[name][2] and width <= other.inputs[name][3]
+            for name, (_, _, size, width) in self.inputs.items()
+        )
+
+    def __str__(self) -> str:
+        shown = (f"{n} {list(shape)} {dtype}" for n, (shape, dtype, *_) in self.inputs.items())
+        return ", ".join(shown)
+
+
+@dataclass
+class Unanswered:
+    """What a seat has not answered, with its replies."""
+
+    questions: list[tuple[Question, Reply]] = field(default_factory=list)
+
+    def add(self, question: Question, reply: Reply) -> None:
+        """Remembers the question if it ran out of time after the framework had started."""
+        if reply.status == "timeout" and reply.started:
+            self.questions.append((question, reply))
+
+    def instead(self, question: Question) -> Reply | None:
+        """The reply to a question that is not asked, None for one that is."""
+        return next(self._replies(question), None)
+
+    def _replies(self, question: Question) -> Iterator[Reply]:
+        for smaller, reply in self.questions:
+            if smaller.covers(question):
+                yield Reply("timeout", f"{reply.reason}, with {smaller}; not asked with more")

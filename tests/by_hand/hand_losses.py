@@ -1,0 +1,107 @@
+"""Losses, by their definitions."""
+
+from typing import Any
+
+import numpy as np
+from hand_numbers import Numbers, exp, log, number, softplus
+from hand_rows import log_softmax
+from mpmath import mp
+
+
+def reduced(losses: Numbers, reduction: str, divisor: Any = None) -> Any:
+    if reduction == "none":
+        return losses
+    divisor = losses.size if divisor is None else divisor
+    return losses.sum() if reduction == "sum" else losses.sum() / divisor
+
+
+def picked(x: Numbers, target: Any) -> Any:
+    return np.take_along_axis(x, target[..., None], -1)[..., 0]
+
+
+def labels(x: Numbers, target: Any, weight: Any, ignore_index: int) -> tuple[Any, Any, Any, Any]:
+    """Which rows count, their labels, the classes' weights, and the weights of the rows."""
+    kept = target != ignore_index
+    target = np.where(kept, target, 0)
+    weight = np.full(x.shape[-1], mp.mpf(1)) if weight is None else weight
+    return kept, target, weight, np.where(kept, weight[target], mp.mpf(0))
+
+
+def cross_entropy(
+    x: Numbers, target: Any, weight: Any = None, reduction: str = "mean", ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+) -> Any:  # fmt: skip
+    kept, target, weight, w = labels(x, target, weight, ignore_index)
+    logs, e = log_softmax(x), number(label_smoothing)
+    losses = -(1 - e) * w * picked(logs, target)
+    losses = losses - e / x.shape[-1] * np.where(kept, (weight * logs).sum(-1), mp.mpf(0))
+    return reduced(losses, reduction, w.sum())
+
+
+def nll(
+    x: Numbers, target: Any, weight: Any = None, reduction: str = "mean", ignore_index: int = -100
+) -> Any:  # fmt: skip
+    _, target, _, w = labels(x, target, weight, ignore_index)
+    return reduced(-w * picked(x, target), reduction, w.sum())
+
+
+def soft_cross_entropy(
+    x: Numbers, target: Numbers, weight: Any = None, reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Any:  # fmt: skip
+    e = number(label_smoothing)
+    q = (1 - e) * target + e / x.shape[-1]
+    q = q if weight is None else q * weight
+    return reduced(-(q * log_softmax(x)).sum(-1), reduction)
+
+
+def masked_lm_loss(
+    x: Numbers, target: Any, weights: Numbers, reduction: str = "mean", eps: float = 1e-5
+) -> Any:  # fmt: skip
+    losses = -weights * picked(log_softmax(x), target)
+    return reduced(losses, reduction, weights.sum() + number(eps))
+
+
+def huber(x: Numbers, target: Numbers, reduction: str = "mean", delta: float = 1.0) -> Any:
+    d, limit = abs(x - target), number(delta)
+    return reduced(np.where(d < limit, d * d / 2, limit * (d - limit / 2)), reduction)
+
+
+def smooth_l1(x: Numbers, target: Numbers, reduction: str = "mean", beta: float = 1.0) -> Any:
+    d, limit = abs(x - target), number(beta)
+    return reduced(np.where(d < limit, d * d / (2 * limit), d - limit / 2), reduction)
+
+
+def kl_div(
+    x: Numbers, target: Numbers, reduction: str = "mean", log_target: bool = False
+) -> Any:  # fmt: skip
+    if log_target:
+        losses = exp(target) * (target - x)
+    else:
+        some = target > 0
+        losses = np.where(some, target * (log(np.where(some, target, mp.mpf(1))) - x), mp.mpf(0))
+    if reduction == "batchmean":
+        return losses.sum() / len(losses)
+    return reduced(losses, reduction)
+
+
+def bce_with_logits(
+    x: Numbers, target: Numbers, weight: Any = None, pos_weight: Any = None, reduction: str = "mean"
+) -> Any:  # fmt: skip
+    p = mp.mpf(1) if pos_weight is None else pos_weight
+    losses = (1 - target) * softplus(x) + p * target * softplus(-x)
+    return reduced(losses if weight is None else losses * weight, reduction)
+
+
+LOSSES = {
+    "cross_entropy": cross_entropy,
+    "nll": nll,
+    "soft_cross_entropy": soft_cross_entropy,
+    "masked_lm_loss": masked_lm_loss,
+    "mse": lambda x, target, reduction="mean": reduced((x - target) ** 2, reduction),
+    "l1": lambda x, target, reduction="mean": reduced(abs(x - target), reduction),
+    "huber": huber,
+    "smooth_l1": smooth_l1,
+    "kl_div": kl_div,
+    "bce_with_logits": bce_with_logits,
+}

@@ -1,0 +1,49 @@
+"""Arrays of mpmath's numbers: exact from floats, with the functions that definitions need.
+
+Nothing of refkernels is imported here or by the definitions: they share no code with the oracles.
+"""
+
+from typing import Any
+
+import numpy as np
+from mpmath import mp
+
+Numbers = np.ndarray[Any, Any]
+
+
+def exact(array: Any) -> Numbers:
+    """The same numbers as mpf; arrays of integers and truth values stay as they are."""
+    array = np.asarray(array)
+    if array.dtype.kind in "iub" and array.dtype != np.int8:
+        return array
+    wide = np.asarray(array, np.float64)
+    return np.array([mp.mpf(float(x)) for x in wide.ravel()] + [None], object)[:-1].reshape(
+        wide.shape
+    )
+
+
+def number(param: Any) -> Any:
+    """A param: a float exactly, anything else as it is."""
+    return mp.mpf(param) if isinstance(param, float) else param
+
+
+def each(function: Any) -> Any:
+    """The function of each number of an array; of a bare number too."""
+    return np.frompyfunc(function, 1, 1)
+
+
+exp, log, log1p, sqrt = each(mp.exp), each(mp.log), each(mp.log1p), each(mp.sqrt)
+
+
+def softplus(x: Any) -> Any:
+    """log(1 + e^x), also where e^x alone would lose x or exceed all memory."""
+    return np.where(x > 0, x, x * 0) + log1p(exp(-abs(x)))
+
+
+def decimal(digits: str) -> Any:
+    """A constant that the definition gives in decimal digits."""
+    return mp.mpf(digits)
+
+
+def last_axes(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(range(-len(shape), 0))

@@ -1,0 +1,192 @@
+"""Ops over rows, channels, tables and keys, by their definitions: whole arrays of numbers."""
+
+from typing import Any
+
+import numpy as np
+from hand_numbers import Numbers, each, exp, last_axes, log, number, sqrt
+from mpmath import mp
+
+# --- softmax, reductions ------------------------------------------------------------------------
+
+
+def softmax(x: Numbers, axis: int = -1) -> Any:
+    e = exp(x - x.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+
+
+def logsumexp(x: Numbers, axis: int = -1, keepdims: bool = False) -> Any:
+    top = x.max(axis, keepdims=True)
+    total = top + log(exp(x - top).sum(axis, keepdims=True))
+    return total if keepdims else total.squeeze(axis)
+
+
+def log_softmax(x: Numbers, axis: int = -1) -> Any:
+    return x - logsumexp(x, axis, keepdims=True)
+
+
+def axes_of(axis: Any) -> Any:
+    return tuple(axis) if isinstance(axis, list) else axis
+
+
+def length(x: Numbers, axis: Any) -> int:
+    return int(x.size // max(np.ones(x.shape).sum(axes_of(axis)).size, 1))
+
+
+def total(x: Numbers, axis: Any = -1) -> Any:
+    return x.sum(axes_of(axis))
+
+
+def var(x: Numbers, axis: Any = -1, ddof: int = 0) -> Any:
+    n = length(x, axis)
+    off = x - x.sum(axes_of(axis), keepdims=True) / n
+    return (off * off).sum(axes_of(axis)) / (n - ddof)
+
+
+REDUCTIONS = {
+    "softmax": softmax,
+    "log_softmax": log_softmax,
+    "logsumexp": logsumexp,
+    "sum": total,
+    "mean": lambda x, axis=-1: total(x, axis) / length(x, axis),
+    "var": var,
+    "std": lambda x, axis=-1, ddof=0: sqrt(var(x, axis, ddof)),
+    "norm": lambda x, axis=-1: sqrt(total(x * x, axis)),
+    "prod": lambda x, axis=-1: x.prod(axes_of(axis)),
+    "max": lambda x, axis=-1: x.max(axes_of(axis)),
+    "cumsum": lambda x, axis=-1: x.cumsum(axis),
+}
+
+
+# --- norms --------------------------------------------------------------------------------------
+
+
+def rms_norm(x: Numbers, weight: Any = None, eps: float = 1e-5) -> Any:
+    y = x / sqrt((x * x).sum(-1, keepdims=True) / x.shape[-1] + number(eps))
+    return y if weight is None else y * weight
+
+
+def layernorm(
+    x: Numbers, weight: Any = None, bias: Any = None, eps: float = 1e-5,
+    normalized_shape: Any = None,
+) -> dict[str, Any]:  # fmt: skip
+    axes = last_axes(normalized_shape or (1,))
+    n = length(x, list(axes))
+    mean = x.sum(axes, keepdims=True) / n
+    rstd = 1 / sqrt(((x - mean) ** 2).sum(axes, keepdims=True) / n + number(eps))
+    y = (x - mean) * rstd
+    y = y if weight is None else y * weight
+    return {
+        "y": y if bias is None else y + bias,
+        "mean": mean.squeeze(axes),
+        "rstd": rstd.squeeze(axes),
+    }
+
+
+def over_channels(array: Any, x: Numbers, default: int) -> Any:
+    """One number for each channel, along x's second axis."""
+    shape = (1, x.shape[1], *(1,) * (x.ndim - 2))
+    return np.full(shape, mp.mpf(default)) if array is None else array.reshape(shape)
+
+
+def batch_norm(
+    x: Numbers, weight: Any = None, bias: Any = None, running_mean: Any = None,
+    running_var: Any = None, training: bool = True, momentum: float = 0.1, eps: float = 1e-5,
+) -> dict[str, Any]:  # fmt: skip
+    axes = (0, *range(2, x.ndim))
+    n, a = x.size // x.shape[1], number(momentum)
+    mean, var = over_channels(running_mean, x, 0), over_channels(running_var, x, 1)
+    new_mean, new_var = mean, var
+    if training:
+        old_mean, old_var = mean, var
+        mean = x.sum(axes, keepdims=True) / n
+        var = ((x - mean) ** 2).sum(axes, keepdims=True) / n
+        new_mean = (1 - a) * old_mean + a * mean
+        new_var = (1 - a) * old_var + a * var * n / mp.mpf(n - 1)
+    y = (x - mean) / sqrt(var + number(eps))
+    y = y * over_channels(weight, x, 1) + over_channels(bias, x, 0)
+    return {"y": y, "new_mean": new_mean.ravel(), "new_var": new_var.ravel()}
+
+
+def group_norm(
+    x: Numbers, weight: Any = None, bias: Any = None, num_groups: int = 1, eps: float = 1e-5
+) -> Any:  # fmt: skip
+    groups = x.reshape(x.shape[0], num_groups, -1)
+    off = groups - groups.sum(-1, keepdims=True) / groups.shape[-1]
+    y = off / sqrt((off * off).sum(-1, keepdims=True) / groups.shape[-1] + number(eps))
+    return y.reshape(x.shape) * over_channels(weight, x, 1) + over_channels(bias, x, 0)
+
+
+def instance_norm(x: Numbers, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+    return group_norm(x, weight, bias, x.shape[1], eps)
+
+
+NORMS = {
+    "rms_norm": rms_norm,
+    "layernorm": layernorm,
+    "batch_norm": batch_norm,
+    "group_norm": group_norm,
+    "instance_norm": instance_norm,
+}
+
+
+# --- attention, rotary embedding, tables --------------------------------------------------------
+
+
+def attention(
+    q: Numbers, k: Numbers, v: Numbers, mask: Any = None, keep: Any = None, lengths: Any = None,
+    scale: Any = None, causal: str = "none",
+) -> Any:  # fmt: skip
+    group = q.shape[-3] // k.shape[-3] if q.ndim > 2 else 1
+    if group > 1:
+        k, v = np.repeat(k, group, -3), np.repeat(v, group, -3)
+    scale = 1 / mp.sqrt(q.shape[-1]) if scale is None else number(scale)
+    scores = scale * (q @ np.swapaxes(k, -1, -2))
+    m, n = scores.shape[-2:]
+    i, j = np.arange(m)[:, None], np.arange(n)
+    sees = np.ones(scores.shape, bool)
+    if mask is not None:
+        sees = sees & (mask != -mp.inf)
+        scores = scores + np.where(mask == -mp.inf, mp.mpf(0), mask)
+    if keep is not None:
+        sees = sees & keep
+    if lengths is not None:
+        lengths = np.broadcast_to(lengths, (*q.shape[:-3], q.shape[-3] // group))
+        sees = sees & (j < np.repeat(lengths, group, -1)[..., None, None])
+    if causal != "none":
+        sees = sees & (j <= i + (n - m if causal == "bottom_right" else 0))
+    e = np.where(sees, exp(scores - scores.max(-1, keepdims=True)), mp.mpf(0))
+    sums = e.sum(-1, keepdims=True)
+    return (e @ v) / np.where(sums == 0, mp.mpf(1), sums)
+
+
+def rotary(
+    x: Numbers, position: Any, base: float = 10000.0, layout: str = "half", dim: Any = None
+) -> Any:  # fmt: skip
+    dim = x.shape[-1] if dim is None else dim
+    first = np.arange(dim // 2) if layout == "half" else np.arange(0, dim, 2)
+    second = first + (dim // 2 if layout == "half" else 1)
+    rates = np.array([mp.power(number(base), mp.mpf(-2 * i) / dim) for i in range(dim // 2)])
+    angles = np.broadcast_to(position, x.shape[:-1])[..., None] * rates
+    cos, sin = each(mp.cos)(angles), each(mp.sin)(angles)
+    y = x.copy()
+    y[..., first] = x[..., first] * cos - x[..., second] * sin
+    y[..., second] = x[..., second] * cos + x[..., first] * sin
+    return y
+
+
+def embedding(weight: Numbers, indices: Any, padding_idx: Any = None) -> Any:
+    return weight[indices]
+
+
+def embedding_gradient(
+    dy: Numbers, weight: Numbers, indices: Any, padding_idx: Any = None
+) -> dict[str, Any]:  # fmt: skip
+    """The row of padding gets no gradient, which is no derivative of the lookup."""
+    dweight = weight * 0
+    for row, index in zip(dy.reshape(-1, weight.shape[1]), indices.ravel(), strict=True):
+        if padding_idx is None or index != padding_idx % len(weight):
+            dweight[index] = dweight[index] + row
+    return {"dweight": dweight}
+
+
+LOOKUPS = {"attention": attention, "rotary": rotary, "embedding": embedding}

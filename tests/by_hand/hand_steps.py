@@ -1,0 +1,144 @@
+"""Optimizers' steps and clipping, by their definitions."""
+
+from typing import Any
+
+import numpy as np
+from hand_numbers import Numbers, number, sqrt
+from mpmath import mp
+
+
+def sgd(
+    param: Any, grad: Any, buf: Any = None, lr: float = 0.01, momentum: float = 0.9,
+    weight_decay: float = 0.0, nesterov: bool = False, dampening: float = 0.0, step: int = 1,
+) -> dict[str, Any]:  # fmt: skip
+    lr, mu, tau = number(lr), number(momentum), number(dampening)
+    g = grad + number(weight_decay) * param
+    if buf is None:
+        return {"param": param - lr * g, "buf": None}
+    new = g if step == 1 else mu * buf + (1 - tau) * g
+    return {"param": param - lr * (g + mu * new if nesterov else new), "buf": new}
+
+
+def momentum(
+    param: Any, grad: Any, buf: Any, lr: float = 0.01, momentum: float = 0.9,
+    weight_decay: float = 0.0, nesterov: bool = False,
+) -> dict[str, Any]:  # fmt: skip
+    return sgd(param, grad, buf, lr, momentum, weight_decay, nesterov, step=2)
+
+
+def moments(m: Any, v: Any, g: Any, beta1: float, beta2: float) -> tuple[Any, Any]:
+    b1, b2 = number(beta1), number(beta2)
+    return b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g * g
+
+
+def direction(m: Any, v: Any, beta1: float, beta2: float, eps: float, step: int) -> Any:
+    c1, c2 = 1 - number(beta1) ** step, 1 - number(beta2) ** step
+    return (m / c1) / (sqrt(v / c2) + number(eps))
+
+
+def adam(
+    param: Any, grad: Any, m: Any, v: Any, vmax: Any = None, lr: float = 1e-3, beta1: float = 0.9,
+    beta2: float = 0.999, eps: float = 1e-8, weight_decay: float = 0.0, step: int = 1,
+    decoupled: bool = False,
+) -> dict[str, Any]:  # fmt: skip
+    lr, wd = number(lr), number(weight_decay)
+    new_m, new_v = moments(m, v, grad if decoupled else grad + wd * param, beta1, beta2)
+    largest = None if vmax is None else np.maximum(vmax, new_v)
+    taken = direction(new_m, new_v if vmax is None else largest, beta1, beta2, eps, step)
+    kept = param * (1 - lr * wd) if decoupled else param
+    return {"param": kept - lr * taken, "m": new_m, "v": new_v, "vmax": largest}
+
+
+def adamw(param: Any, grad: Any, m: Any, v: Any, weight_decay: float = 0.01, **rest: Any) -> Any:
+    return adam(param, grad, m, v, weight_decay=weight_decay, decoupled=True, **rest)
+
+
+def lamb(
+    param: Numbers, grad: Numbers, m: Numbers, v: Numbers, lr: float = 1e-3, beta1: float = 0.9,
+    beta2: float = 0.999, eps: float = 1e-6, weight_decay: float = 0.01, step: int = 1,
+) -> dict[str, Any]:  # fmt: skip
+    new_m, new_v = moments(m, v, grad, beta1, beta2)
+    u = direction(new_m, new_v, beta1, beta2, eps, step) + number(weight_decay) * param
+    norm, own = mp.sqrt((param * param).sum()), mp.sqrt((u * u).sum())
+    ratio = norm / own if norm and own else 1
+    return {"param": param - number(lr) * ratio * u, "m": new_m, "v": new_v}
+
+
+def adagrad(
+    param: Any, grad: Any, accum: Any, lr: float = 0.01, lr_decay: float = 0.0, eps: float = 1e-10,
+    weight_decay: float = 0.0, step: int = 1,
+) -> dict[str, Any]:  # fmt: skip
+    g = grad + number(weight_decay) * param
+    new = accum + g * g
+    rate = number(lr) / (1 + (step - 1) * number(lr_decay))
+    return {"param": param - rate * g / (sqrt(new) + number(eps)), "accum": new}
+
+
+def rmsprop(
+    param: Any, grad: Any, accum: Any, mean: Any = None, buf: Any = None, lr: float = 0.01,
+    rho: float = 0.99, eps: float = 1e-8, momentum: float = 0.9, weight_decay: float = 0.0,
+) -> dict[str, Any]:  # fmt: skip
+    rho, g = number(rho), grad + number(weight_decay) * param
+    new = rho * accum + (1 - rho) * g * g
+    centre = None if mean is None else rho * mean + (1 - rho) * g
+    taken = g / (sqrt(new if mean is None else new - centre * centre) + number(eps))
+    moved = None if buf is None else number(momentum) * buf + taken
+    param = param - number(lr) * (taken if buf is None else moved)
+    return {"param": param, "accum": new, "mean": centre, "buf": moved}
+
+
+def lion(
+    param: Any, grad: Any, m: Any, lr: float = 1e-4, beta1: float = 0.9, beta2: float = 0.99,
+    weight_decay: float = 0.0,
+) -> dict[str, Any]:  # fmt: skip
+    b1, b2, lr = number(beta1), number(beta2), number(lr)
+    taken = np.sign(b1 * m + (1 - b1) * grad)
+    param = param * (1 - lr * number(weight_decay)) - lr * taken
+    return {"param": param, "m": b2 * m + (1 - b2) * grad}
+
+
+def factor(n: Any, max_norm: float, eps: float, way: str) -> Any:
+    limit = number(max_norm)
+    return min(1, limit / (n + number(eps))) if way == "eps" else limit / max(n, limit)
+
+
+def norm_of(grads: Numbers, norm_type: float) -> Any:
+    return mp.sqrt((grads * grads).sum()) if norm_type == 2 else abs(grads).max()
+
+
+def clip_by_global_norm(
+    grads: Numbers, tensor: Any, max_norm: float = 1.0, eps: float = 1e-6, way: str = "eps",
+    norm_type: float = 2.0,
+) -> dict[str, Any]:  # fmt: skip
+    n = norm_of(grads, norm_type)
+    return {"clipped": grads * factor(n, max_norm, eps, way), "norm": np.array(n, object)}
+
+
+def clip_by_norm(
+    grads: Numbers, tensor: Any, max_norm: float = 1.0, eps: float = 1e-6, way: str = "max",
+    norm_type: float = 2.0,
+) -> Any:  # fmt: skip
+    clipped = grads.copy()
+    for k in np.unique(tensor):
+        own = grads[tensor == k]
+        clipped[tensor == k] = own * factor(norm_of(own, norm_type), max_norm, eps, way)
+    return clipped
+
+
+def clip_by_value(grads: Any, max_value: float = 1.0) -> Any:
+    return np.minimum(np.maximum(grads, -number(max_value)), number(max_value))
+
+
+STEPS = {
+    "sgd": sgd,
+    "momentum": momentum,
+    "adam": adam,
+    "adamw": adamw,
+    "lamb": lamb,
+    "adagrad": adagrad,
+    "rmsprop": rmsprop,
+    "lion": lion,
+    "clip_by_global_norm": clip_by_global_norm,
+    "clip_by_norm": clip_by_norm,
+    "clip_by_value": clip_by_value,
+}

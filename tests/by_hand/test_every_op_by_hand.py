@@ -1,0 +1,112 @@
+"""Every op, direction and output: one random element of one random case, recomputed with mpmath.
+
+The definitions (`hand_*.py`) share no code with the oracles. HUNT=n takes n draws of each.
+"""
+
+import os
+import zlib
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hand import DEFINITIONS, NoValue, Value, element
+
+from refkernels import registry
+from refkernels.op import Direction, Op
+
+Ends = tuple[Fraction, Fraction]
+OPS = registry.ops()
+QUESTIONS = [
+    (op, direction, output)
+    for op in OPS.values()
+    for direction in op.directions
+    for output in op.names(direction)
+]
+SEED = 14
+DRAWS = 200  # until an element has a finite value
+ELEMENTS = {"forward": 6000, "backward": 1300}  # of the inputs, where an element takes them all
+LADDERS = {True: (120, 600, 5000), False: (120, 600)}  # digits; for a function, for other ops
+
+
+def test_every_op_has_a_definition() -> None:
+    assert DEFINITIONS.keys() == OPS.keys()
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: f"{q[0].name}-{q[1]}-{q[2]}")
+def test_an_element_lies_in_its_enclosure(question: tuple[Op, Direction, str]) -> None:
+    op, direction, output = question
+    name = f"{op.name} {direction} {output}"
+    for draw in range(int(os.environ.get("HUNT", "1"))):
+        rng = np.random.default_rng([SEED, draw, zlib.crc32(name.encode())])
+        element = decided(op, direction, output, rng)
+        assert element, f"{name}: no element of {DRAWS} drawn has a value"
+        where, ends, value = element
+        assert holds(ends, value), f"{name}, {where}: {value} is not in {ends}"
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: f"{q[0].name}-{q[1]}-{q[2]}")
+def test_an_interval_beside_it_does_not_hold_the_element(
+    question: tuple[Op, Direction, str],
+) -> None:
+    """The computation by hand is accurate enough to refuse a neighbour of the enclosure."""
+    op, direction, output = question
+    name = f"{op.name} {direction} {output}"
+    rng = np.random.default_rng([SEED, 0, zlib.crc32(name.encode())])
+    element = decided(op, direction, output, rng)
+    assert element
+    (lower, upper), value = element[1:]
+    width = max(upper - lower, abs(lower) / 2**80, Fraction(1, 2**2000))
+    assert not holds((lower + width, upper + width), value)
+    assert not holds((lower - width, upper - width), value)
+
+
+def decided(
+    op: Op, direction: Direction, output: str, rng: np.random.Generator
+) -> tuple[str, Ends, Value] | None:
+    """The first random element whose value is known: what it is, its enclosure, its value."""
+    for where, ends, value in drawn(op, direction, output, rng):
+        if value.decided or ends[0] == ends[1]:
+            return where, ends, value
+    return None
+
+
+def holds(ends: Ends, value: Value) -> bool:
+    """Whether the interval, with the value's own uncertainty, holds it."""
+    (lower, upper), middle, slack = ends, rational(value.middle), rational(value.slack)
+    return lower - slack < middle < upper + slack or lower == middle == upper
+
+
+def rational(number: Any) -> Fraction:
+    sign, mantissa, exponent, _ = number._mpf_
+    return (-1) ** sign * int(mantissa) * Fraction(2) ** int(exponent)
+
+
+def drawn(
+    op: Op, direction: Direction, output: str, rng: np.random.Generator
+) -> Iterator[tuple[str, Ends, Value]]:
+    """Random elements that have a finite value."""
+    cases = [case for case in op.cases() if direction in case.directions]
+    for _ in range(DRAWS):
+        case = cases[rng.integers(len(cases))]
+        dtype = case.dtypes[rng.integers(len(case.dtypes))]
+        inputs, params = case.build(dtype)
+        inputs = {name: inputs[name] for name in op.takes(direction) if name in inputs}
+        if not op.elementwise and sum(map(np.size, inputs.values())) > ELEMENTS[direction]:
+            continue
+        enclosure = op.evaluate(direction, inputs, params).get(output)
+        if enclosure is None or not enclosure.size:
+            continue
+        place = tuple(int(rng.integers(n)) for n in enclosure.shape)
+        try:
+            ends = enclosure.lower_upper(place)
+        except ValueError:  # NaN, infinite or beyond every format
+            continue
+        cotangent = op.cotangent if direction == "backward" else None
+        given = {**op.params, **params}
+        asked = element(op.name, output, place, inputs, given, cotangent, op.elementwise)
+        try:
+            yield f"{case.name}, {dtype}, {place}", ends, asked.value(LADDERS[op.elementwise])
+        except NoValue:
+            continue

@@ -1,0 +1,116 @@
+"""A seat that did not answer in time is not asked the same with more; the record says so."""
+
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import planted_faults
+import pytest
+
+from refkernels.frameworks.gateway import Reply, Session
+from refkernels.runs import measurement
+from refkernels.runs.measurement.seats import Seat
+
+LIMIT = 1000  # elements: `Slow` does not answer more
+
+
+class Slow:
+    """A session that runs out of time on large inputs, and lists what it was asked."""
+
+    def __init__(self, status: str = "timeout", started: bool = True) -> None:
+        self.asked: list[tuple[str, str, int, str]] = []
+        self.status, self.started = status, started
+
+    def run(self, op: str, direction: str, inputs: Any, *_: Any, **__: Any) -> Reply:
+        x = inputs["x"]
+        self.asked.append((op, direction, x.size, x.dtype.name))
+        if x.size > LIMIT:
+            return Reply(self.status, "slow: no answer within 120 s", started=self.started)
+        return Reply("ok")
+
+
+def seat_of(session: Slow) -> Seat:
+    return Seat(cast(Session, session), "slow", "1", "cpu", {}, "slow-1")
+
+
+def ask(
+    seat: Seat, n: int, dtype: str = "float32", axis: int | None = None, op: str = "max",
+    direction: str = "backward",
+) -> Reply:  # fmt: skip
+    return seat.run(op, direction, {"x": np.ones((1, n), dtype)}, {"axis": axis})
+
+
+def test_a_larger_question_is_not_asked_and_its_record_names_the_smaller() -> None:
+    session = Slow()
+    seat = seat_of(session)
+    assert ask(seat, 2000).status == "timeout"
+    for n, dtype in ((2000, "float32"), (5000, "float32"), (2000, "float64")):
+        reply = ask(seat, n, dtype)
+        assert reply.status == "timeout"
+        assert reply.reason == (
+            "slow: no answer within 120 s, with x [1, 2000] float32; not asked with more"
+        )
+    assert session.asked == [("max", "backward", 2000, "float32")]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"n": 1999},
+        {"n": 5000, "dtype": "float16"},
+        {"n": 5000, "axis": -1},
+        {"n": 5000, "op": "sum"},
+        {"n": 5000, "direction": "forward"},
+    ],
+    ids=str,
+)
+def test_a_smaller_narrower_or_other_question_is_asked(other: dict[str, Any]) -> None:
+    session = Slow()
+    seat = seat_of(session)
+    ask(seat, 2000)
+    ask(seat, **other)
+    assert len(session.asked) == 2
+
+
+@pytest.mark.parametrize(("status", "started"), [("killed", True), ("timeout", False)])
+def test_other_failures_do_not_keep_a_question_from_being_asked(status: str, started: bool) -> None:
+    session = Slow(status, started)
+    seat = seat_of(session)
+    ask(seat, 2000)
+    ask(seat, 2000)
+    assert len(session.asked) == 2
+
+
+def test_another_seat_is_asked() -> None:
+    first, second = Slow(), Slow()
+    ask(seat_of(first), 2000)
+    ask(seat_of(second), 2000)
+    assert len(second.asked) == 1
+
+
+def test_a_hang_costs_a_run_its_limit_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`fake_hang` hangs in sin, whatever its size: of the sizes in ascending order, the first."""
+    cases = [f"sin/array_size[n={n},seed=0]" for n in (1, 17, 4096)]
+    runs: list[int] = []
+    answer = Session.run
+
+    def counted(
+        session: Session, op: str, direction: Any, inputs: Any, *rest: Any, **how: Any
+    ) -> Reply:
+        runs.append(inputs["x"].size)
+        return answer(session, op, direction, inputs, *rest, **how)
+
+    monkeypatch.setattr(Session, "run", counted)
+    plan = measurement.select(dtypes=["float32"], cases=cases)
+    with planted_faults.registered(planted_faults.framework("hang", tmp_path)):
+        outcome = measurement.measure(
+            plan, tmp_path / "out", frameworks=["fake_hang"], devices=["cpu"], timeout=1.0
+        )
+    records = [r for r in outcome.records if r["kind"] == "measurement"]
+    assert [r["status"] for r in records] == ["timeout"] * len(plan.units)
+    sizes = sorted({r["case"]["shapes"]["x"][0] for r in records})
+    assert len(sizes) > 1
+    assert runs == [sizes[0]] * 2  # forward, backward
+    later = [r for r in records if r["case"]["shapes"]["x"][0] > sizes[0]]
+    assert later
+    assert all("not asked with more" in r["reason"] for r in later)
