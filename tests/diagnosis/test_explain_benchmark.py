@@ -1,6 +1,9 @@
 """Planted faults are named first, right kernels are not blamed: a small run of the benchmark."""
 
+from pathlib import Path
+
 import diagnosis
+import every_op
 import faults
 import pytest
 
@@ -29,3 +32,23 @@ def test_the_matrix_counts_every_kernel() -> None:
     lines = diagnosis.matrix(records)
     assert len(lines) == 3
     assert lines[-1].startswith("| nothing (right kernels) | 2 |")
+
+
+def test_a_run_goes_on_behind_its_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line that was cut off is explained again; another run's journal is refused."""
+    monkeypatch.setattr(faults, "planted", lambda seeds: iter(()))
+    monkeypatch.setattr(every_op, "planted", lambda seeds: iter(()))
+    journal = tmp_path / "journal.jsonl"
+    whole = diagnosis.run(0, 4, journal)
+    assert [record["name"] for record in whole][:2] == ["right-0", "right-1"]
+    lines = journal.read_text().splitlines(keepends=True)
+    journal.write_text("".join([lines[0].replace("null", '"kept"', 1), lines[1][:9]]))
+    again = diagnosis.run(0, 4, journal)
+    assert again[0]["planted"] == "kept"
+    assert [record["name"] for record in again] == [record["name"] for record in whole]
+    assert len(diagnosis.kept(journal)) == len(whole)
+    monkeypatch.setattr(faults, "right", lambda count: iter(()))
+    with pytest.raises(ValueError, match="another run"):
+        diagnosis.run(0, 4, journal)
