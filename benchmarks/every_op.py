@@ -7,6 +7,7 @@ random order: no model of the package adds in that order. Its inputs are those o
 from collections.abc import Iterator
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from planted import Planted
 
@@ -15,6 +16,7 @@ from refkernels import registry
 LARGEST = 1 << 12  # elements of all inputs
 MOST = 2  # cases for a fault
 DTYPES = ("float32", "float16", "bfloat16", "float64")
+NARROW = {"fp16_inputs": np.dtype(np.float16), "bf16_inputs": np.dtype(ml_dtypes.bfloat16)}
 
 
 def _questions(op: Any, direction: Any, dtype: str) -> Iterator[tuple[str, Any, Any]]:
@@ -79,9 +81,22 @@ def _of_fault(op: Any, fault: Any, direction: Any, seed: int) -> Iterator[Plante
                     also.add(other_fault.cause)
         if _multiplied(outputs, op.plain(direction, *question, "float32")):
             also.add("scale_factor")
+        also |= set(_of_narrow_inputs(op, outputs, question, direction))
         yield Planted(
             fault.cause, op.name, inputs, outputs, params, direction, also=tuple(sorted(also))
         )
+
+
+def _of_narrow_inputs(op: Any, outputs: Any, question: Any, direction: Any) -> Iterator[str]:
+    """The causes by which x in 16 bits gives every bit of the fault: beside a bend of a function
+    both may be 0, and nothing tells them apart."""
+    inputs, params = question
+    for cause, dtype in NARROW.items():
+        if "x" in inputs:
+            x = inputs["x"].astype(dtype).astype(inputs["x"].dtype)
+            narrow = op.plain(direction, {**inputs, "x": x}, params, "float32")
+            if all(np.array_equal(narrow[n], outputs[n], equal_nan=True) for n in outputs):
+                yield cause
 
 
 def _multiplied(outputs: Any, plain: Any) -> bool:

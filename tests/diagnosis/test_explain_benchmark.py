@@ -21,6 +21,16 @@ def test_a_planted_fault_is_named_first(cause: str) -> None:
     assert examined
 
 
+def test_truncation_past_a_number_is_no_rounding_to_nearest() -> None:
+    """One of these 576 elements was truncated to the number before: the exact one lies that near
+    to a float16. The others are truncated, whatever that one shows."""
+    kinds, kind = faults.FAULTS["truncated_output"], 5
+    rng = faults.generator(list(faults.FAULTS).index("truncated_output"), kind, (24, 64), 0)
+    planted = kinds[kind][0](rng, (24, 64), faults.FLOAT32)
+    record = diagnosis.examine("truncated", planted)
+    assert (record["op"], record["named"]) == ("linear", "truncated_output")
+
+
 def test_right_kernels_are_not_blamed() -> None:
     records = [diagnosis.examine(name, kernel) for name, kernel in faults.right(15)]
     assert len(records) == 15
