@@ -161,6 +161,11 @@ def _fault(cause: str, of: str = "total", **changed: Any) -> Fault:
     return reduction.fault(cause, rows, gradient, reduction.by(of))
 
 
+def spread_over(classes: int) -> Fault:
+    """Smoothing's share spread over another number of classes than the row has."""
+    return _fault("smoothing_class_count", shares=lambda xp, n, e: (1 - e, e / classes))
+
+
 def log_fault(cause: str, of: Any = terms) -> Fault:
     """A fault of log_softmax, as one of this loss."""
     (base,) = [fault for fault in LOG_SOFTMAX if fault.cause == cause]

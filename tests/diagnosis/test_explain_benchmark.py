@@ -44,9 +44,7 @@ def test_the_matrix_counts_every_kernel() -> None:
     assert lines[-1].startswith("| nothing (right kernels) | 2 |")
 
 
-def test_a_run_goes_on_behind_its_journal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_goes_on_behind_its_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line that was cut off is explained again; another run's journal is refused."""
     monkeypatch.setattr(faults, "planted", lambda seeds: iter(()))
     monkeypatch.setattr(every_op, "planted", lambda seeds: iter(()))

@@ -80,9 +80,7 @@ def _answer(problem: Problem, output: str, own: Format, format: Format) -> Answe
     stored = formats.cast(other, own)
     # Steps are counted in the narrow format's floats: one of them is many of the kernel's own.
     counted = None if format is own or format.dtype is None else format
-    return Answer(
-        {output: Enclosure(cut)}, {output: spread}, {output: stored}, format=counted
-    )
+    return Answer({output: Enclosure(cut)}, {output: spread}, {output: stored}, format=counted)
 
 
 def _bound_before(problem: Problem, output: str, own: Format, format: Format) -> Doubles:
