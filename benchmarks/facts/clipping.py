@@ -71,7 +71,7 @@ FACTS = [
     *facts(),
     Fact("2", "mindspore", "ops.clip_by_global_norm: M is float32 for float64 gradients", "f(M)",
          explained(GLOBAL, {"grads": DRAWN, "tensor": np.arange(40) // 10},
-                   {"way": "max", "max_norm": 0.7}, "params_rounded")),
+                   {"way": "max", "max_norm": 0.7}, "params_rounded", "scale_factor")),
     clip("paddle", "ClipGradByNorm", "each tensor by its norm", "1, 1", NORM, {"way": "max"},
          FIVE, [1.0, 0, 0, 1, 0]),
     clip("paddle", "ClipGradByNorm", "one inf spoils its own tensor only", "its own tensor", NORM,

@@ -161,9 +161,9 @@ def _fault(cause: str, of: str = "total", **changed: Any) -> Fault:
     return reduction.fault(cause, rows, gradient, reduction.by(of))
 
 
-def spread_over(classes: int) -> Fault:
-    """Smoothing's share spread over another number of classes than the row has."""
-    return _fault("smoothing_class_count", shares=lambda xp, n, e: (1 - e, e / classes))
+def smoothed_by(cause: str, shares: Any) -> Fault:
+    """Other shares of smoothing: (xp, classes, e) -> (the label's own, that of each class)."""
+    return _fault(cause, shares=shares)
 
 
 def log_fault(cause: str, of: Any = terms) -> Fault:

@@ -43,7 +43,7 @@ def _of(name: str) -> Known:
     if name == "cross_entropy":
         from refkernels.diagnosis.models import smoothing
 
-        return Known((smoothing.over_other_classes,), intermediates=overflowing)
+        return Known(smoothing.QUESTIONS, intermediates=overflowing)
     if name == "rms_norm":
         from refkernels.diagnosis.models import rms
 

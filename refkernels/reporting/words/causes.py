@@ -628,6 +628,11 @@ CAUSES: dict[str, Cause] = {
         "Give every class e / n, the true one 1 - e + e / n.",
         "每个类别应得 e / n，正确类别得 1 - e + e / n。",
     ),
+    "float32_labels": _cause(
+        "smooths its labels in float32 although its logits are float64",
+        "logits 为 float64，标签平滑却以 float32 计算",
+        *_REPORT,
+    ),
     "smoothing_class_count": _cause(
         "spreads label smoothing over {classes} classes, not over as many as the row has",
         "标签平滑的份额按 {classes} 个类别分摊，而不是按该行实际的类别数",
