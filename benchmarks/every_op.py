@@ -79,8 +79,9 @@ def _of_fault(op: Any, fault: Any, direction: Any, seed: int) -> Iterator[Plante
                 same = _computed(op, formula_, question, direction, "float32", seed)
                 if all(np.array_equal(same[n], computed[n], equal_nan=True) for n in computed):
                     also.add(other_fault.cause)
-        if _multiplied(outputs, op.plain(direction, *question, "float32")):
-            also.add("scale_factor")
+        factors = _multiplied(outputs, op.plain(direction, *question, "float32"))
+        also |= {"scale_factor"} if factors else set()
+        also |= {"sign_error"} if any(abs(factor + 1) < 2.0**-16 for factor in factors) else set()
         also |= set(_of_narrow_inputs(op, outputs, question, direction))
         yield Planted(
             fault.cause, op.name, inputs, outputs, params, direction, also=tuple(sorted(also))
@@ -99,12 +100,21 @@ def _of_narrow_inputs(op: Any, outputs: Any, question: Any, direction: Any) -> I
                 yield cause
 
 
-def _multiplied(outputs: Any, plain: Any) -> bool:
-    """Whether one factor makes the outputs: then it may be all that is known."""
-    with np.errstate(all="ignore"):
-        ratios = [(outputs[n].astype(np.float64) / plain[n]).reshape(-1) for n in outputs]
-    known = [r[np.isfinite(r)] for r in ratios]
-    return all(np.ptp(r) <= 2.0**-16 * np.max(np.abs(r)) for r in known if r.size)
+def _multiplied(outputs: Any, plain: Any) -> list[float]:
+    """The factors that make the outputs of the plain ones; none where some output is no multiple.
+    Such a factor may be all that is known."""
+    factors = []
+    for name, got in outputs.items():
+        wide, right = got.astype(np.float64).reshape(-1), plain[name].astype(np.float64).reshape(-1)
+        usable = np.isfinite(wide) & np.isfinite(right)
+        wide, right = wide[usable], right[usable]
+        if not np.any(right):
+            continue
+        factor = float(wide @ right / (right @ right))
+        if np.max(np.abs(wide - factor * right)) > 2.0**-16 * np.max(np.abs(wide)):
+            return []
+        factors.append(factor)
+    return factors
 
 
 def right(count: int) -> Iterator[tuple[str, Planted]]:

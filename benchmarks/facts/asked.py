@@ -124,7 +124,7 @@ def gives(
         if not reply.ok:
             return _failed(reply)
         got = reply.outputs[output or next(iter(reply.outputs))]
-        return compared(np.ravel(np.asarray(got, np.float64)[places]).tolist(), expected, digits)
+        return compared(np.ravel(got).astype(np.float64)[places].tolist(), expected, digits)
 
     return see
 
