@@ -1,11 +1,15 @@
 """Planted faults are named first, right kernels are not blamed: a small run of the benchmark."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import diagnosis
 import every_op
 import faults
 import pytest
+from planted import Planted
+
+from refkernels import registry
 
 
 @pytest.mark.parametrize("cause", faults.FAULTS)
@@ -29,6 +33,31 @@ def test_truncation_past_a_number_is_no_rounding_to_nearest() -> None:
     planted = kinds[kind][0](rng, (24, 64), faults.FLOAT32)
     record = diagnosis.examine("truncated", planted)
     assert (record["op"], record["named"]) == ("linear", "truncated_output")
+
+
+def of_every_op(name: str, cause: str) -> Iterator[Planted]:
+    """The first kernel with the fault in each direction."""
+    op = registry.get(name)
+    for number, fault in enumerate(op.formulas.faults):
+        for direction in op.directions:
+            if fault.cause == cause and getattr(fault, direction) is not None:
+                yield next(every_op._of_fault(op, fault, direction, number))
+
+
+@pytest.mark.parametrize(
+    ("op", "cause"),
+    [
+        ("nll", "all_rows_denominator"),  # one number, 5.8 times the plain algorithm's error
+        ("group_norm", "naive_variance"),  # inside the bound of a form that folds
+        ("hardsigmoid", "slope_of_a_fifth"),  # all 0 beside the bend, as of x in float16
+        ("atan2", "sign_of_abscissa_gradient"),  # the sign of one of two outputs
+        ("soft_cross_entropy", "sum_instead_of_mean"),  # 32 times everything
+    ],
+)
+def test_a_fault_of_an_op_is_named_first(op: str, cause: str) -> None:
+    records = [diagnosis.examine(op, planted) for planted in of_every_op(op, cause)]
+    assert any(record["shows"] for record in records)
+    assert not [record for record in records if diagnosis.missed(record)]
 
 
 def test_right_kernels_are_not_blamed() -> None:
