@@ -153,7 +153,7 @@ def report(records: list[dict[str, Any]], large: dict[str, float]) -> str:
     for record in bad:
         verdict = f"{record['named']} ({record['confidence']}), {record['verdict']}"
         lines.append(f"- {record['name']} ({record['op']} {record['direction']}): {verdict}")
-    lines += ["", "| explanation | seconds | bar |", "|---|--:|--:|"]
+    lines += ["", "| explanation | seconds | bar |", "|---|--:|--:|"] if large else []
     lines += [f"| {name} | {seconds} | {SECONDS:.0f} |" for name, seconds in large.items()]
     return "\n".join(lines) + "\n"
 

@@ -47,9 +47,7 @@ _DTYPE = re.compile(
 )
 _ALSO = {"half": "float16", "double": "float64"}
 _NAME = re.compile(r"(?P<name>[^\n=:：]*?)\s*(?:[=:：]|为|是)\s*$")
-_CONSOLE = re.compile(
-    r"^\s*(?:>>>|In\s*\[\d+\]:)\s*(?:print\()?(?P<name>[\w.]+)\)?\s*$"
-)
+_CONSOLE = re.compile(r"^\s*(?:>>>|In\s*\[\d+\]:)\s*(?:print\()?(?P<name>[\w.]+)\)?\s*$")
 _WORD = re.compile(r"^[ \t*`#-]*(?P<name>[^\W\d]\w{0,30})[ \t*`]*$")
 _HEADING = re.compile(r"^\s*(?:#+\s*(?P<a>[^#\n]+?)|\*\*(?P<b>[^*\n]+)\*\*)\s*$")
 _NO_TENSOR = re.compile(r"(?:shape|size|dim|dims|axis|axes|stride|strides|padding|perm|Out|In)$")
