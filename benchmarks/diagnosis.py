@@ -1,12 +1,14 @@
 """Diagnosis as a benchmark: planted faults must be named, right kernels must not be blamed.
 
-    python benchmarks/diagnosis.py [--seeds 3] [--right 2000] [--out FOLDER]
+    python benchmarks/diagnosis.py [--seeds 3] [--right 2000] [--out FOLDER] [--journal FILE]
 
 A fault counts where it shows: the verdict is worse than rounding, or the output is unusual. Then
 its cause must be named first. Ops that are formulas bring their own faults (`every_op`); the others
 are written by hand (`faults`). A right kernel is blamed where its verdict is worse than rounding,
 or where a cause other than an order of summation is named. Writes diagnosis.md and diagnosis.json,
-prints the confusion matrix and the time of two large explanations.
+prints the confusion matrix and the time of two large explanations. The large run is that of 5,000
+right kernels; FILE has a line for each kernel that is explained, and a run with the same FILE and
+sizes goes on behind them.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import json
 import platform
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,7 @@ import faults
 from planted import Planted
 
 import refkernels
+from refkernels.records.files import write_whole
 
 RESULTS = Path(__file__).parent / "results"
 HARMLESS = ("rounding", "correctly_rounded")
@@ -100,19 +104,45 @@ def times() -> dict[str, float]:
     return seconds
 
 
-def run(seeds: int, right: int, progress: bool = False) -> list[dict[str, Any]]:
-    """All records."""
-    records = []
+def kernels(seeds: int, right: int) -> Iterator[tuple[str, Planted]]:
+    """All of them, with names, in the order of the table."""
     half = right // 2
-    planted = (faults.planted(seeds), every_op.planted(seeds))
-    for stream in (*planted, faults.right(right - half), every_op.right(half)):
-        for name, kernel in stream:
-            records.append(examine(name, kernel))
-            if progress and missed(records[-1]):
-                print(records[-1], file=sys.stderr, flush=True)
-            if progress and len(records) % 50 == 0:
-                count = sum(missed(record) for record in records)
-                print(f"{len(records)} kernels, {count} missed", file=sys.stderr, flush=True)
+    yield from faults.planted(seeds)
+    yield from every_op.planted(seeds)
+    yield from faults.right(right - half)
+    yield from every_op.right(half)
+
+
+def kept(journal: Path | None) -> list[dict[str, Any]]:
+    """The records of a journal; a last line that was cut off is none."""
+    if journal is None or not journal.exists():
+        return []
+    lines = journal.read_text().splitlines(keepends=True)
+    return [json.loads(line) for line in lines if line.endswith("\n")]
+
+
+def run(
+    seeds: int, right: int, journal: Path | None = None, progress: bool = False
+) -> list[dict[str, Any]]:
+    """All records, those of the journal as they are."""
+    records = kept(journal)
+    if journal is not None:
+        write_whole(journal, "".join(json.dumps(record) + "\n" for record in records))
+    for number, (name, kernel) in enumerate(kernels(seeds, right)):
+        if number < len(records):
+            if records[number]["name"] != name:
+                raise ValueError(f"{journal} is of another run: kernel {number} is {name}")
+            continue
+        record = examine(name, kernel)
+        records.append(record)
+        if journal is not None:
+            with journal.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(record) + "\n")
+        if progress and missed(record):
+            print(record, file=sys.stderr, flush=True)
+        if progress and len(records) % 50 == 0:
+            count = sum(missed(record) for record in records)
+            print(f"{len(records)} kernels, {count} missed", file=sys.stderr, flush=True)
     return records
 
 
@@ -123,7 +153,7 @@ def report(records: list[dict[str, Any]], large: dict[str, float]) -> str:
     for record in bad:
         verdict = f"{record['named']} ({record['confidence']}), {record['verdict']}"
         lines.append(f"- {record['name']} ({record['op']} {record['direction']}): {verdict}")
-    lines += ["", "| explanation | seconds | bar |", "|---|--:|--:|"]
+    lines += ["", "| explanation | seconds | bar |", "|---|--:|--:|"] if large else []
     lines += [f"| {name} | {seconds} | {SECONDS:.0f} |" for name, seconds in large.items()]
     return "\n".join(lines) + "\n"
 
@@ -135,13 +165,15 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--right", type=int, default=2000)
     parser.add_argument("--out", type=Path, default=RESULTS / name)
+    parser.add_argument("--journal", type=Path)
     arguments = parser.parse_args()
-    records, large = run(arguments.seeds, arguments.right, progress=True), times()
+    records = run(arguments.seeds, arguments.right, arguments.journal, progress=True)
+    large = times()
     text = report(records, large)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    (arguments.out / "diagnosis.md").write_text(text)
+    write_whole(arguments.out / "diagnosis.md", text)
     whole = {"schema": 1, "kind": "diagnosis", "times": large, "records": records}
-    (arguments.out / "diagnosis.json").write_text(json.dumps(whole, indent=1) + "\n")
+    write_whole(arguments.out / "diagnosis.json", json.dumps(whole, indent=1) + "\n")
     print(text)
     slow = any(seconds > SECONDS for seconds in large.values())
     return int(slow or any(missed(record) for record in records))

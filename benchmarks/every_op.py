@@ -7,6 +7,7 @@ random order: no model of the package adds in that order. Its inputs are those o
 from collections.abc import Iterator
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from planted import Planted
 
@@ -15,6 +16,7 @@ from refkernels import registry
 LARGEST = 1 << 12  # elements of all inputs
 MOST = 2  # cases for a fault
 DTYPES = ("float32", "float16", "bfloat16", "float64")
+NARROW = {"fp16_inputs": np.dtype(np.float16), "bf16_inputs": np.dtype(ml_dtypes.bfloat16)}
 
 
 def _questions(op: Any, direction: Any, dtype: str) -> Iterator[tuple[str, Any, Any]]:
@@ -77,19 +79,42 @@ def _of_fault(op: Any, fault: Any, direction: Any, seed: int) -> Iterator[Plante
                 same = _computed(op, formula_, question, direction, "float32", seed)
                 if all(np.array_equal(same[n], computed[n], equal_nan=True) for n in computed):
                     also.add(other_fault.cause)
-        if _multiplied(outputs, op.plain(direction, *question, "float32")):
-            also.add("scale_factor")
+        factors = _multiplied(outputs, op.plain(direction, *question, "float32"))
+        also |= {"scale_factor"} if factors else set()
+        also |= {"sign_error"} if any(abs(factor + 1) < 2.0**-16 for factor in factors) else set()
+        also |= set(_of_narrow_inputs(op, outputs, question, direction))
         yield Planted(
             fault.cause, op.name, inputs, outputs, params, direction, also=tuple(sorted(also))
         )
 
 
-def _multiplied(outputs: Any, plain: Any) -> bool:
-    """Whether one factor makes the outputs: then it may be all that is known."""
-    with np.errstate(all="ignore"):
-        ratios = [(outputs[n].astype(np.float64) / plain[n]).reshape(-1) for n in outputs]
-    known = [r[np.isfinite(r)] for r in ratios]
-    return all(np.ptp(r) <= 2.0**-16 * np.max(np.abs(r)) for r in known if r.size)
+def _of_narrow_inputs(op: Any, outputs: Any, question: Any, direction: Any) -> Iterator[str]:
+    """The causes by which x in 16 bits gives every bit of the fault: beside a bend of a function
+    both may be 0, and nothing tells them apart."""
+    inputs, params = question
+    for cause, dtype in NARROW.items():
+        if "x" in inputs:
+            x = inputs["x"].astype(dtype).astype(inputs["x"].dtype)
+            narrow = op.plain(direction, {**inputs, "x": x}, params, "float32")
+            if all(np.array_equal(narrow[n], outputs[n], equal_nan=True) for n in outputs):
+                yield cause
+
+
+def _multiplied(outputs: Any, plain: Any) -> list[float]:
+    """The factors that make the outputs of the plain ones; none where some output is no multiple.
+    Such a factor may be all that is known."""
+    factors = []
+    for name, got in outputs.items():
+        wide, right = got.astype(np.float64).reshape(-1), plain[name].astype(np.float64).reshape(-1)
+        usable = np.isfinite(wide) & np.isfinite(right)
+        wide, right = wide[usable], right[usable]
+        if not np.any(right):
+            continue
+        factor = float(wide @ right / (right @ right))
+        if np.max(np.abs(wide - factor * right)) > 2.0**-16 * np.max(np.abs(wide)):
+            return []
+        factors.append(factor)
+    return factors
 
 
 def right(count: int) -> Iterator[tuple[str, Planted]]:

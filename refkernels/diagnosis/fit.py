@@ -39,11 +39,15 @@ class Fit:
     record: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def fine(self) -> bool:
+        """Whether every element is inside the bound."""
+        return self.verdict in ("rounding", "correctly_rounded")
+
+    @property
     def ordinary(self) -> bool:
         """Whether rounding alone explains the output: every element is inside the bound, and the
         error is no more than a few times the plain algorithm's."""
-        fine = self.verdict in ("rounding", "correctly_rounded")
-        return fine and "unusual" not in self.flags
+        return self.fine and "unusual" not in self.flags
 
     @property
     def exact(self) -> bool:

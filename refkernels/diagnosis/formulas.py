@@ -40,7 +40,9 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Cla
         for how, answer in _computed(problem, formula):
             harmless.append(answer)
             family += _tried(outputs, fits, answer, ORDER, _name(name, how), [])
-    family += [evidence.Tried(claim, 0.0, True) for claim in _forms_alike(problem, outputs, fits)]
+    alike = list(_forms_alike(problem, outputs, fits))
+    family += [evidence.Tried(claim, 0.0, True) for claim in alike]
+    explained = {claim.output for claim in alike}
     for fault in formulas.faults:
         formula = getattr(fault, problem.direction)
         if formula is None or is_right(problem, formula):
@@ -50,8 +52,10 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Cla
             name = _name(fault.cause.replace("_", " "), how)
             family += _tried(changed, fits, answer, fault.cause, name, harmless, fault.details)
         if fault.unstable:
-            claims = _unstable(problem, changed, fits, fault.cause, formula)
-            family += [evidence.Tried(claim, 0.0, True) for claim in claims]
+            left = {name: got for name, got in changed.items() if name not in explained}
+            beyond = _unstable(problem, changed, fits, fault.cause, formula)
+            inside = _unstable_alike(problem, left, fits, fault.cause, formula)
+            family += [evidence.Tried(claim, 0.0, True) for claim in (*beyond, *inside)]
     return evidence.nearest(family, beside_fits=False)
 
 
@@ -110,7 +114,7 @@ def _forms_alike(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> 
     assert problem.op.formulas is not None
     forms = problem.op.formulas.way(problem.direction).forms
     for name, got in outputs.items():
-        if fits[name].ordinary or fits[name].verdict not in ("rounding", "correctly_rounded"):
+        if fits[name].ordinary or not fits[name].fine:
             continue
         for form, model in zip(forms, problem.worked, strict=True):
             like = sized(problem, name, got, model[name]) if name in model else None
@@ -118,6 +122,26 @@ def _forms_alike(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> 
                 equal = int(np.count_nonzero(evidence.same(got, model[name])))
                 outcome = Outcome(True, equal, got.size, None, like.over_plain)
                 yield Claim(ORDER, name, Prediction(outcome=outcome), {}, form)
+
+
+def _unstable_alike(
+    problem: Problem, outputs: Arrays, fits: Mapping[str, Fit], cause: str, formula: Any
+) -> Iterator[Claim]:
+    """For an unusual output within its bound that no form explains, the fault, if its model errs
+    as much: the bound of a form that cancels may hold a worse one's errors."""
+    formulas = problem.op.formulas
+    assert formulas is not None
+    for name, got in outputs.items():
+        if fits[name].ordinary or not fits[name].fine:
+            continue
+        model = formulas.computed(
+            problem.direction, formula, problem.inputs, problem.params, problem.format_of(name)
+        )[name]
+        like = sized(problem, name, got, model)
+        if 1.0 / LIKE <= like.over_plain <= LIKE:
+            equal = int(np.count_nonzero(evidence.same(got, model)))
+            outcome = Outcome(True, equal, got.size, None, like.over_plain)
+            yield Claim(cause, name, Prediction(outcome=outcome))
 
 
 def _unstable(

@@ -26,7 +26,8 @@ from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
 from refkernels.records.words import CONFIDENCES, VERDICTS
 
 _INTERVAL = "interval"
-_OWN_DETAILS = ("statement", "threads", "with", "constants", "names")  # not known where they differ
+# Details that are not known where they differ.
+_OWN_DETAILS = ("statement", "threads", "with", "constants", "names", "computed_in")
 
 
 @dataclass(frozen=True, eq=False)

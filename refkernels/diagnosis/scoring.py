@@ -69,11 +69,13 @@ def _by_fit(
     if truth.ordinary:
         possible = equal == got.size and not truth.exact
     else:
-        possible = error is None or error <= UNUSUAL
+        # One element's error is one draw, and so is the plain algorithm's: the bound decides alone.
+        possible = error is None or error <= UNUSUAL or got.size == 1
     result = fit(problem, output, got, answer) if possible else None
     if result is None:
         return Outcome(False, equal, got.size, over_plain=error), prediction
-    outcome = Outcome(result.ordinary, equal, got.size, result.over_bound, result.over_plain)
+    fits = result.ordinary or (got.size == 1 and result.fine)
+    outcome = Outcome(fits, equal, got.size, result.over_bound, result.over_plain)
     return outcome, _rounded(problem, prediction, output) if outcome.fits else prediction
 
 

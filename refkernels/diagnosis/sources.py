@@ -38,6 +38,7 @@ VARIANTS: tuple[Questions, ...] = (
     truncation.truncated_output,
     axes.other_axis,
     other.other_formulas,
+    other.other_formulas_in_float32,
     other.other_eps,
     other.unasked,
     other.rounded_params,

@@ -162,6 +162,11 @@ def _fault(cause: str, of: str = "total", **changed: Any) -> Fault:
     return reduction.fault(cause, rows, gradient, reduction.by(of))
 
 
+def smoothed_by(cause: str, shares: Any) -> Fault:
+    """Other shares of smoothing: (xp, classes, e) -> (the label's own, that of each class)."""
+    return _fault(cause, shares=shares)
+
+
 def log_fault(cause: str, of: Any = terms) -> Fault:
     """A fault of log_softmax, as one of this loss."""
     (base,) = [fault for fault in LOG_SOFTMAX if fault.cause == cause]

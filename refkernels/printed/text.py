@@ -8,7 +8,8 @@
 
 Nothing is evaluated: a bracket is followed token by token to the bracket that closes it, and a
 bracket that holds anything but numbers is not a tensor. The text in front of a tensor, on its line
-or at the end of the previous line, is its name if it ends with an equals sign or a colon.
+or at the end of the previous line, is its name if it ends with an equals sign or a colon; so is a
+single word on the previous line, and what a console was asked for.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ _DTYPE = re.compile(
 )
 _ALSO = {"half": "float16", "double": "float64"}
 _NAME = re.compile(r"(?P<name>[^\n=:：]*?)\s*(?:[=:：]|为|是)\s*$")
-_CONSOLE = re.compile(r"^\s*>>>\s*(?:print\()?(?P<name>[\w.]+)\)?\s*$")
+_CONSOLE = re.compile(r"^\s*(?:>>>|In\s*\[\d+\]:)\s*(?:print\()?(?P<name>[\w.]+)\)?\s*$")
+_WORD = re.compile(r"^[ \t*`#-]*(?P<name>[^\W\d]\w{0,30})[ \t*`]*$")
 _HEADING = re.compile(r"^\s*(?:#+\s*(?P<a>[^#\n]+?)|\*\*(?P<b>[^*\n]+)\*\*)\s*$")
 _NO_TENSOR = re.compile(r"(?:shape|size|dim|dims|axis|axes|stride|strides|padding|perm|Out|In)$")
 _MODULES = {
@@ -293,6 +295,8 @@ def _name(before: str) -> str:
             return console["name"]
         if heading := _HEADING.match(last):
             return (heading["a"] or heading["b"]).strip(" :：")
+        if word := _WORD.match(last):
+            return word["name"]
     else:
         last = lines[-1]
     named = _NAME.search(last[-100:])

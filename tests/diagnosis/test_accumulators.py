@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from refkernels import explain
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.exact import from_fractions
 from refkernels.diagnosis import accumulators
@@ -81,3 +82,16 @@ def test_narrowed_inputs_are_rounded_once(format: str) -> None:
         unit = Fraction(2 * u)
         wanted = [float((z / unit + Fraction(1, 2)).__floor__() * unit) for z in ties_away]
     np.testing.assert_array_equal(precision.rounded(x, format), wanted)
+
+
+def test_wrong_elements_beside_the_sample_are_no_accumulator() -> None:
+    """The sample holds every third row; one wrong element lies in between, and the others are as
+    near as float16 can tell."""
+    rng = np.random.default_rng(48)
+    x, weight = (rng.standard_normal(shape).astype(np.float16) for shape in ((48, 200), (24, 200)))
+    y = (x.astype(np.float32) @ weight.T.astype(np.float32)).astype(np.float16)
+    for place in ((1, 1), (20, 7), (42, 5)):
+        wrong = y.copy()
+        wrong[place] = 100.0
+        explanation = explain("linear", {"x": x, "weight": weight}, {"y": wrong})
+        assert explanation.cause == "corrupted_elements"

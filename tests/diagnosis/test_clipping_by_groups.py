@@ -89,3 +89,12 @@ def test_a_right_norm_and_an_arbitrary_one_are_no_norm_of_other_tensors() -> Non
         explanation = explain("clip_by_global_norm", inputs, got, {"max_norm": 1.0})
         assert (explanation.verdict in ("rounding", "correctly_rounded")) == right
         assert explanation.cause != "norm_of_other_tensors"
+
+
+def test_one_tensor_has_no_other_tensors() -> None:
+    """Its norm is every norm: by twice its norm, it is half as large: no more is known."""
+    grads = np.random.default_rng(7).standard_normal(50).astype(np.float32)
+    inputs = {"grads": grads, "tensor": np.zeros(50, np.int64)}
+    clipped = grads / np.float32(2.0 * np.linalg.norm(grads))
+    explanation = explain("clip_by_global_norm", inputs, {"clipped": clipped})
+    assert (explanation.verdict, explanation.cause) == ("exceeds_bound", "scale_factor")

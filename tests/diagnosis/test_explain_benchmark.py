@@ -1,8 +1,15 @@
 """Planted faults are named first, right kernels are not blamed: a small run of the benchmark."""
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import diagnosis
+import every_op
 import faults
 import pytest
+from planted import Planted
+
+from refkernels import registry
 
 
 @pytest.mark.parametrize("cause", faults.FAULTS)
@@ -18,6 +25,41 @@ def test_a_planted_fault_is_named_first(cause: str) -> None:
     assert examined
 
 
+def test_truncation_past_a_number_is_no_rounding_to_nearest() -> None:
+    """One of these 576 elements was truncated to the number before: the exact one lies that near
+    to a float16. The others are truncated, whatever that one shows."""
+    kinds, kind = faults.FAULTS["truncated_output"], 5
+    rng = faults.generator(list(faults.FAULTS).index("truncated_output"), kind, (24, 64), 0)
+    planted = kinds[kind][0](rng, (24, 64), faults.FLOAT32)
+    record = diagnosis.examine("truncated", planted)
+    assert (record["op"], record["named"]) == ("linear", "truncated_output")
+
+
+def of_every_op(name: str, cause: str) -> Iterator[Planted]:
+    """The first kernel with the fault in each direction."""
+    op = registry.get(name)
+    for number, fault in enumerate(op.formulas.faults):
+        for direction in op.directions:
+            if fault.cause == cause and getattr(fault, direction) is not None:
+                yield next(every_op._of_fault(op, fault, direction, number))
+
+
+@pytest.mark.parametrize(
+    ("op", "cause"),
+    [
+        ("nll", "all_rows_denominator"),  # one number, 5.8 times the plain algorithm's error
+        ("group_norm", "naive_variance"),  # inside the bound of a form that folds
+        ("hardsigmoid", "slope_of_a_fifth"),  # all 0 beside the bend, as of x in float16
+        ("atan2", "sign_of_abscissa_gradient"),  # the sign of one of two outputs
+        ("soft_cross_entropy", "sum_instead_of_mean"),  # 32 times everything
+    ],
+)
+def test_a_fault_of_an_op_is_named_first(op: str, cause: str) -> None:
+    records = [diagnosis.examine(op, planted) for planted in of_every_op(op, cause)]
+    assert any(record["shows"] for record in records)
+    assert not [record for record in records if diagnosis.missed(record)]
+
+
 def test_right_kernels_are_not_blamed() -> None:
     records = [diagnosis.examine(name, kernel) for name, kernel in faults.right(15)]
     assert len(records) == 15
@@ -29,3 +71,21 @@ def test_the_matrix_counts_every_kernel() -> None:
     lines = diagnosis.matrix(records)
     assert len(lines) == 3
     assert lines[-1].startswith("| nothing (right kernels) | 2 |")
+
+
+def test_a_run_goes_on_behind_its_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line that was cut off is explained again; another run's journal is refused."""
+    monkeypatch.setattr(faults, "planted", lambda seeds: iter(()))
+    monkeypatch.setattr(every_op, "planted", lambda seeds: iter(()))
+    journal = tmp_path / "journal.jsonl"
+    whole = diagnosis.run(0, 4, journal)
+    assert [record["name"] for record in whole][:2] == ["right-0", "right-1"]
+    lines = journal.read_text().splitlines(keepends=True)
+    journal.write_text("".join([lines[0].replace("null", '"kept"', 1), lines[1][:9]]))
+    again = diagnosis.run(0, 4, journal)
+    assert again[0]["planted"] == "kept"
+    assert [record["name"] for record in again] == [record["name"] for record in whole]
+    assert len(diagnosis.kept(journal)) == len(whole)
+    monkeypatch.setattr(faults, "right", lambda count: iter(()))
+    with pytest.raises(ValueError, match="another run"):
+        diagnosis.run(0, 4, journal)

@@ -93,7 +93,7 @@ def test_numbers_in_code_are_typed(code: str) -> None:
         (">>> w\n", "w"),
         ("输出：", "输出"),
         ("weight:\nParameter containing:\n", "weight"),
-        ("In [3]: x\n", ""),
+        ("In [3]: x\n", "x"),
         ("> got:\n> ", "got"),
     ],
 )
@@ -146,3 +146,20 @@ def test_texts_without_whole_tensors_are_refused(thread: str, sentence: str) -> 
     with pytest.raises(ValueError, match=sentence) as error:
         text.tensors(thread)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("before", "name"),
+    [
+        ("In [3]: x\nOut[3]: \n", "x"),
+        ("In [12]: print(weight)\n", "weight"),
+        ("expected\n", "expected"),
+        ("**got**\n\n", "got"),
+        ("the layer gives this\n", ""),
+        ("In [4]: jax.nn.softmax(x)\nOut[4]:\n", ""),
+        ("2\n", ""),
+    ],
+)
+def test_a_console_or_a_word_on_the_line_before_names_a_tensor(before: str, name: str) -> None:
+    (tensor,) = text.tensors(before + "array([[0.5, 0.25], [1.5, 2.0]])\n")
+    assert tensor.name == name

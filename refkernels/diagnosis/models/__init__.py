@@ -40,6 +40,14 @@ def _of(name: str) -> Known:
 
         tensors = (clipping.by_other_tensors,) if name == "clip_by_global_norm" else ()
         return Known((clipping.by_groups, *tensors), intermediates=overflowing)
+    if name == "cross_entropy":
+        from refkernels.diagnosis.models import smoothing
+
+        return Known(smoothing.QUESTIONS, intermediates=overflowing)
+    if name == "rms_norm":
+        from refkernels.diagnosis.models import rms
+
+        return Known((rms.narrow_factor,), intermediates=overflowing)
     if name == "swiglu":
         from refkernels.diagnosis.models import gated
 

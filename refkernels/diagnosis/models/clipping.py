@@ -58,7 +58,7 @@ def by_other_tensors(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         return
     added, most = params["eps"] if params["way"] == "eps" else 0.0, params["max_norm"]
     squares = np.bincount(tensor, np.square(to_float64(problem.inputs["grads"])))
-    if squares.size > _MOST_TENSORS:
+    if not 1 < squares.size <= _MOST_TENSORS:  # of one tensor there is no other range
         return
     counts = _counts(squares.size)
     norms = np.sqrt(np.asarray(counts) @ squares)

@@ -19,6 +19,7 @@ from refkernels.arithmetic.formats import Format
 from refkernels.diagnosis.formulas import is_right
 from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import Answer, Arrays, Later, Problem
+from refkernels.diagnosis.variants import precision
 from refkernels.truth import with_underflow
 
 T = TypeVar("T")
@@ -40,6 +41,28 @@ def other_formulas(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             full = answer(problem, formula)
             changed = replace(full, reference=fault.changed(full.reference))
             yield Variant(fault.cause, dict(fault.details or {}), changed)
+
+
+def other_formulas_in_float32(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """The faults' answers to the inputs in float32, where all of a float64 kernel's outputs are
+    numbers of float32: it is a float32 kernel, with another definition."""
+    if problem.op.formulas is None or problem.format is not formats.BINARY64:
+        return
+    narrow = formats.BINARY32
+    if not outputs or not all(precision.all_in(got, narrow) for got in outputs.values()):
+        return
+    right = {n: problem.truth.reference[n].round(formats.BINARY64)[0] for n in outputs}
+    if all(precision.all_in(array, narrow) for array in right.values()):
+        return
+    inputs = {
+        name: array.astype(narrow.storage) if array.dtype == np.float64 else array
+        for name, array in problem.inputs.items()
+    }
+    for variant in other_formulas(replace(problem, inputs=inputs, format=narrow), outputs):
+        computed, plain = variant.answer, dict(variant.answer.plain)
+        wide = {name: array.astype(np.float64) for name, array in plain.items()}
+        details = {**variant.details, "computed_in": narrow.name}
+        yield replace(variant, details=details, answer=replace(computed, plain=wide, format=narrow))
 
 
 def other_eps(problem: Problem, outputs: Arrays) -> Iterator[Variant]:

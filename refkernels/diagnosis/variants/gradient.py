@@ -1,5 +1,5 @@
 """An optimizer's step from a multiple of the gradient: a loss scale that was left in, a sum over
-ranks or parts in place of their mean.
+ranks or parts in place of their mean, a gradient that the optimizer clips first.
 
 The first moment and the momentum buffer are linear in the gradient: a + f b from the gradient times
 f, where a belongs to no gradient. Every element leaves an interval for f.
@@ -22,6 +22,8 @@ from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
 _LINEAR = ("m", "buf")  # the first of these that an op has
 _NEVER_SURE = 1e9  # bits
 _ROUNDINGS = 4  # of a multiplied gradient, and of the output
+_MAX_NORMS = (1.0, 0.5, 0.25, 0.1, 2.0, 5.0, 10.0, 100.0)  # usual thresholds of clipping
+_CHANCE = 2.0**-10  # the largest probability that a meaningless factor clips to one of these
 
 
 def multiplied(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
@@ -34,6 +36,8 @@ def multiplied(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         return
     low, high = _factors(problem, name, outputs[name], grad)
     number = multiples.common(low, high)
+    if number is None and (most := _clipped_to(grad, low, high)) is not None:
+        yield from _clipped(problem, outputs, grad, most)
     if number is None or number == 1.0:
         return
     price = _NEVER_SURE if _is_of_question(problem, number) else 0.0
@@ -46,6 +50,27 @@ def multiplied(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             yield Variant(
                 "gradient_multiplied", details, answer, trials=2, parameters=1, price=price
             )
+
+
+def _clipped_to(grad: Array, low: float, high: float) -> float | None:
+    """The usual threshold to which a factor below 1 clips the gradient's norm, if there is one.
+    LAMB, as apex has it, clips before its step."""
+    if not 0.0 < low <= high < 1.0:
+        return None
+    norm = float(np.linalg.norm(to_float64(grad)))
+    room = math.sqrt(grad.size) * formats.of(grad).u  # of the kernel's norm
+    fitting = [m for m in _MAX_NORMS if low * (1 - room) <= m / norm <= high * (1 + room)]
+    width = len(_MAX_NORMS) * (high / low - 1.0 + 2.0 * room)
+    return fitting[0] if len(fitting) == 1 and width <= _CHANCE else None
+
+
+def _clipped(problem: Problem, outputs: Arrays, grad: Array, most: float) -> Iterator[Variant]:
+    """The step from the clipped gradient, where all outputs fit."""
+    wide = to_float64(grad)
+    answer = problem.ask({"grad": (wide * (most / np.linalg.norm(wide))).astype(grad.dtype)})
+    if all(_within(answer, output, got) for output, got in outputs.items()):
+        details = {"max_norm": most}
+        yield Variant("gradient_clipped", details, answer, trials=len(_MAX_NORMS))
 
 
 def _is_of_question(problem: Problem, number: float) -> bool:

@@ -78,7 +78,9 @@ def _answer(problem: Problem, output: str, own: Format, format: Format) -> Answe
     # elements are few, but a step of a narrow format is many of the kernel's own.
     other = np.where(np.isfinite(spread), cut + np.copysign(spread, cut), cut)
     stored = formats.cast(other, own)
-    return Answer({output: Enclosure(cut)}, {output: spread}, {output: stored})
+    # Steps are counted in the narrow format's floats: one of them is many of the kernel's own.
+    counted = None if format is own or format.dtype is None else format
+    return Answer({output: Enclosure(cut)}, {output: spread}, {output: stored}, format=counted)
 
 
 def _bound_before(problem: Problem, output: str, own: Format, format: Format) -> Doubles:

@@ -273,7 +273,10 @@ def says(candidate: Record, lang: str, among: bool = False) -> str:
         low, high = details["interval"]
         interval = WORDS[lang]["interval"].format(low=f"{low:g}", high=f"{high:g}")
         details = {**details, "eps": interval}
-    return _filled(CAUSES[cause].says[lang], details)
+    text = _filled(CAUSES[cause].says[lang], details)
+    if "computed_in" in details:
+        text = WORDS[lang]["computed_in"].format(says=text, format=details["computed_in"])
+    return text
 
 
 def advice(cause: str, lang: str) -> str:

@@ -202,6 +202,11 @@ CAUSES: dict[str, Cause] = {
         "with a wider range.",
         "改写公式，使中间结果不先于最终结果溢出；或改用范围更大的格式计算。",
     ),
+    "float32_factor": _cause(
+        "rounds x to float32 in its last product, although its input is float64 (eps: {eps!r})",
+        "输入为 float64，最后一次相乘时却把 x 舍入为 float32（eps 为 {eps!r}）",
+        *_REPORT,
+    ),
     "float32_statistics": _cause(
         "keeps mean and variance in float32 although its input is float64",
         "输入为 float64，均值和方差却以 float32 保存",
@@ -622,6 +627,18 @@ CAUSES: dict[str, Cause] = {
         "标签平滑只分摊到其他类别，而不是全部类别",
         "Give every class e / n, the true one 1 - e + e / n.",
         "每个类别应得 e / n，正确类别得 1 - e + e / n。",
+    ),
+    "float32_labels": _cause(
+        "smooths its labels in float32 although its logits are float64",
+        "logits 为 float64，标签平滑却以 float32 计算",
+        *_REPORT,
+    ),
+    "smoothing_class_count": _cause(
+        "spreads label smoothing over {classes} classes, not over as many as the row has",
+        "标签平滑的份额按 {classes} 个类别分摊，而不是按该行实际的类别数",
+        "Divide the share by the number of classes: the length of the axis of the logits, without "
+        "padding.",
+        "份额应除以类别数，即 logits 所在轴的长度（不含填充）。",
     ),
     "smoothing_added": _cause(
         "adds label smoothing's share without taking it from the true class",

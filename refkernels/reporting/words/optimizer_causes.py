@@ -205,6 +205,13 @@ OPTIMIZERS: dict[str, tuple[str, str, str, str]] = {
         "Set lr_decay to 0 on the other side.",
         "请把另一边的 lr_decay 设为 0。",
     ),
+    "gradient_clipped": (
+        "clips the gradient to a norm of {max_norm:g} before its step",
+        "更新之前先把梯度裁剪到范数 {max_norm:g}",
+        "Clip on both sides, or on neither: apex's LAMB divides by the global norm of the "
+        "gradients first (max_grad_norm).",
+        "请在两边都裁剪，或都不裁剪：apex 的 LAMB 会先除以梯度的全局范数（max_grad_norm）。",
+    ),
     "gradient_multiplied": (
         "takes its step from the gradient times {factor}",
         "用梯度的 {factor} 倍更新参数",

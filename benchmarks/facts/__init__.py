@@ -1,0 +1,1 @@
+"""What `training_facts.py` checks: claims about the frameworks, by section of the survey."""

@@ -1,0 +1,66 @@
+"""Section 4: reductions of a million elements."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from facts.asked import Array, Fact, errors, ulps
+
+ALL = ("torch", "paddle", "oneflow", "mindspore")
+MILLION = 1_000_000
+DRAWS = "one draw, in ulp of a result that may nearly vanish: the survey's inputs were not kept"
+WITHDRAWN = "withdrawn: it is not accumulated in float64, as the survey supposes"
+SINGLE = {
+    "sum": ("54 / .1 / .05", "14 / .1 / .05", "22 / 1 / .05", ".01 / .1 / .05"),
+    "mean": ("57 / .1 / .2", "44 / 5 / 17", "23 / .9 / .2", ".4 / .1 / .2"),
+    "var": (".5 / .2 / .1", ".5 / .8 / .9", ".5 / .2 / .1", ""),
+    "norm": ("168 / 87 / 12", "3750 / 1720 / 143", "3750 / 1720 / 143", ".1 / .2 / .2"),
+    "logsumexp": (".3 / .2 / .4", ".3 / .2 / .4", ".3 / .2 / .4", "1.3 / .8 / .6"),
+}
+DOUBLE = {
+    "sum": ("8 / 1 / 0", "", "", ""),
+    "var": ("175 / 17 / 183", "0 / 0 / 0", "302 / 42 / 110", ""),
+}
+KINDS = ("randn", "uniform", "100 + 3 randn")
+
+
+def million(kind: str, dtype: str) -> Array:
+    rng = np.random.default_rng(41)
+    x = rng.uniform(0, 1, MILLION) if kind == "uniform" else rng.standard_normal(MILLION)
+    return (100 + 3 * x if kind == "100 + 3 randn" else x).astype(dtype)
+
+
+def _facts() -> list[Fact]:
+    made = []
+    for dtype, table in (("float32", SINGLE), ("float64", DOUBLE)):
+        for op, row in table.items():
+            for framework, cells in zip(ALL, row, strict=True):
+                for kind, cell in zip(KINDS, cells.split(" / "), strict=False):
+                    if not cell:
+                        continue
+                    ask = errors(op, {"x": million(kind, dtype)}, {"axis": -1}, "y")
+                    claim = f"{op} of 10^6 {kind}, {dtype}"
+                    see = ulps(ask, float(cell))
+                    because = WITHDRAWN if (framework, op) == ("mindspore", "norm") else DRAWS
+                    made.append(Fact("4", framework, claim, f"{cell} ulp", see, because))
+    return made
+
+
+def _clipped(kind: str) -> dict[str, Array]:
+    return {"grads": million(kind, "float32"), "tensor": np.zeros(MILLION, np.int64)}
+
+
+CLIPPED = [
+    Fact("4", framework, f"gradient norm of 10^6 {kind} in clip_grad_norm_", f"{figure} ulp",
+         ulps(errors("clip_by_global_norm", _clipped(kind), {"max_norm": 1.0}, "norm"), figure),
+         because)
+    for framework, figures, because in (
+        ("torch", (168, 87, 12), DRAWS),
+        ("paddle", (3750, 1720, 143), DRAWS),
+        ("oneflow", (3750, 1720, 143), DRAWS),
+    )
+    for kind, figure in zip(KINDS, figures, strict=True)
+]  # fmt: skip
+
+
+FACTS = [*_facts(), *CLIPPED]

@@ -1,0 +1,98 @@
+"""What a survey of training ops says of four frameworks, asked again with the tool.
+
+    python benchmarks/training_facts.py [--only START] [--resume] [--out FOLDER]
+
+The survey was made by hand, before the oracles. Each of its claims that can be checked on a CPU is
+a `Fact` in `facts/`: the frameworks are asked anew, the oracles judge, `explain` names the cause.
+Writes training_facts.json; `tools/write_training_facts.py` makes a page of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+from facts import clipping, losses, norms, optimizers, reductions, schedules
+from facts.asked import Fact, Seats
+
+from refkernels.records.files import write_whole
+
+RESULTS = Path(__file__).parent / "results"
+SECTIONS = (optimizers, clipping, losses, norms, reductions, schedules)
+FACTS: list[Fact] = [fact for section in SECTIONS for fact in section.FACTS]
+
+
+def record_of(fact: Fact, seats: Seats) -> dict[str, Any]:
+    """What was seen, and the verdict: reproduced, differs (for a reason), or open."""
+    seen = fact.see(seats, fact)
+    reason = "" if seen.holds else fact.because
+    return {
+        "section": fact.section,
+        "framework": fact.framework,
+        "claim": fact.claim,
+        "figure": fact.figure,
+        "ours": seen.ours,
+        "verdict": "reproduced" if seen.holds else "differs" if reason else "open",
+        "because": reason,
+        "script": seen.script,
+    }
+
+
+def answered(path: Path, facts: list[Fact]) -> dict[str, dict[str, Any]]:
+    """The kept records of these facts that are not open, by name."""
+    if not path.exists():
+        return {}
+    kept = {}
+    figures = {fact.name: fact.figure for fact in facts}
+    for record in json.loads(path.read_text())["records"]:
+        name = f"{record['section']} {record['framework']}: {record['claim']}"
+        if record["verdict"] != "open" and figures.get(name) == record["figure"]:
+            kept[name] = record
+    return kept
+
+
+def ask(facts: list[Fact], path: Path | None, resume: bool) -> list[dict[str, Any]]:
+    """A record for each fact, in their order, each written when it is there."""
+    seats = Seats()
+    records = answered(path, facts) if path is not None and resume else {}
+    try:
+        for fact in facts:
+            if fact.name in records:
+                continue
+            start = time.perf_counter()
+            record = records[fact.name] = record_of(fact, seats)
+            seconds = time.perf_counter() - start
+            told = f"{record['verdict']:10} {fact.name} | {fact.figure} | {record['ours']}"
+            print(f"{told} | {seconds:.1f} s", flush=True)
+            if path is not None:
+                in_order = [records[fact.name] for fact in facts if fact.name in records]
+                whole = {"schema": 1, "kind": "training_facts", "records": in_order}
+                text = json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+                write_whole(path, text)
+    finally:
+        seats.close()
+    return [records[fact.name] for fact in facts]
+
+
+def main() -> int:
+    """0 where every claim is reproduced, or the difference explained."""
+    name = f"cpu-{platform.machine()}-{platform.system()}".lower()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", help="facts whose names begin so; nothing is written")
+    parser.add_argument("--resume", action="store_true", help="keep the answers that are not open")
+    parser.add_argument("--out", type=Path, default=RESULTS / name)
+    arguments = parser.parse_args()
+    facts = [fact for fact in FACTS if fact.name.startswith(arguments.only or "")]
+    path = arguments.out / "training_facts.json" if arguments.only is None else None
+    records = ask(facts, path, arguments.resume)
+    return int(any(record["verdict"] == "open" for record in records))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

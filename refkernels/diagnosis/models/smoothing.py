@@ -1,0 +1,76 @@
+"""Label smoothing spread over another number of classes than the row has, or made in float32.
+
+The other number is that of another axis, of all rows, of classes padded to a block, or one more or
+less than the classes: code that reads the wrong axis, pads its vocabulary, or keeps a class for
+padding.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from refkernels.arithmetic import formats
+from refkernels.diagnosis.formulas import is_right
+from refkernels.diagnosis.hypothesis import Variant
+from refkernels.diagnosis.problem import Arrays, Problem
+from refkernels.diagnosis.variants.formulas import answer
+from refkernels.loss_ref.cross_entropy import smoothed_by
+
+_BLOCKS = (8, 16, 32, 64, 128, 256)
+
+
+def over_other_classes(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """The loss, or its gradient, with e / K' for e / K."""
+    numbers = _numbers(problem.inputs["x"].shape) if _smooths(problem) else []
+    for number in numbers:
+        shares = functools.partial(_spread, number=number)
+        yield from _with(problem, "smoothing_class_count", shares, len(numbers), classes=number)
+
+
+def in_float32(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """float64 logits with labels that were made, and smoothed, in float32, as in Paddle."""
+    if not _smooths(problem) or problem.format is not formats.BINARY64:
+        return
+    e, classes = np.float32(problem.params["label_smoothing"]), problem.inputs["x"].shape[-1]
+    each = e / np.float32(classes)
+    label = (np.float32(1) - e) + each
+    own = Fraction(float(label)) - Fraction(float(each))
+    shares = functools.partial(_fixed, own=own, each=Fraction(float(each)))
+    yield from _with(problem, "float32_labels", shares, 1)
+
+
+def _smooths(problem: Problem) -> bool:
+    return bool(problem.params.get("label_smoothing"))
+
+
+def _spread(xp: Any, n: Any, e: Any, number: int) -> tuple[Any, Any]:
+    return 1 - e, e / number
+
+
+def _fixed(xp: Any, n: Any, e: Any, own: Fraction, each: Fraction) -> tuple[Any, Any]:
+    return xp.number(own), xp.number(each)
+
+
+def _with(
+    problem: Problem, cause: str, shares: Any, trials: int, **details: int
+) -> Iterator[Variant]:
+    formula = getattr(smoothed_by(cause, shares), problem.direction)
+    if not is_right(problem, formula):
+        yield Variant(cause, details, answer(problem, formula), trials=trials)
+
+
+def _numbers(shape: tuple[int, ...]) -> list[int]:
+    """What may be taken for the number of classes."""
+    *rows, classes = shape
+    padded = [-(-classes // block) * block for block in _BLOCKS]
+    numbers = [*rows, math.prod(rows), classes - 1, classes + 1, *padded]
+    return [n for n in dict.fromkeys(map(int, np.array(numbers))) if n > 0 and n != classes]
+
+
+QUESTIONS = (over_other_classes, in_float32)

@@ -1,0 +1,108 @@
+"""Causes that frameworks' sources suggest: each rebuilt in NumPy, beside the right kernel."""
+
+import numpy as np
+import pytest
+
+import refkernels
+
+
+def log_softmax(x: np.ndarray) -> np.ndarray:
+    d = x - x.max(-1, keepdims=True)
+    return d - np.log(np.exp(d).sum(-1, keepdims=True))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("rows", "classes", "spread"), [(24, 7, 24), (24, 7, 8), (24, 30, 32)])
+def test_smoothing_over_another_number_of_classes_is_proven(
+    dtype: type, rows: int, classes: int, spread: int
+) -> None:
+    rng = np.random.default_rng(rows + classes)
+    x = rng.standard_normal((rows, classes)).astype(dtype)
+    target = rng.integers(0, classes, rows)
+    y, e = log_softmax(x), dtype(0.125)
+    own = y[np.arange(rows), target]
+    loss = -(1 - e) * own - e / dtype(spread) * y.sum(-1)
+    params = {"reduction": "none", "label_smoothing": 0.125}
+    inputs = {"x": x, "target": target}
+    explanation = refkernels.explain("cross_entropy", inputs, {"loss": loss}, params)
+    assert (explanation.cause, explanation.confidence) == ("smoothing_class_count", "proven")
+    assert explanation.candidates[0].details == {"classes": spread}
+    assert f"over {spread} classes" in explanation.summary
+    right = -(1 - e) * own - e / dtype(classes) * y.sum(-1)
+    explanation = refkernels.explain("cross_entropy", inputs, {"loss": right}, params)
+    assert explanation.cause in (None, "summation_order")
+
+
+def test_labels_smoothed_in_float32_are_proven() -> None:
+    """Paddle's cross_entropy in float64: its one-hot labels are float32."""
+    rng, classes, e = np.random.default_rng(11), 7, np.float32(0.1)
+    x, target = rng.standard_normal((24, classes)), rng.integers(0, classes, 24)
+    labels = (np.float32(1) - e) * np.eye(classes, dtype=np.float32)[target] + e / np.float32(7)
+    assert labels.dtype == np.float32
+    params = {"reduction": "none", "label_smoothing": 0.1}
+    inputs = {"x": x, "target": target}
+    loss = -(labels * log_softmax(x)).sum(-1)
+    explanation = refkernels.explain("cross_entropy", inputs, {"loss": loss}, params)
+    assert (explanation.cause, explanation.confidence) == ("float32_labels", "proven")
+    right = 0.9 * np.eye(classes)[target] + 0.1 / classes
+    loss = -(right * log_softmax(x)).sum(-1)
+    explanation = refkernels.explain("cross_entropy", inputs, {"loss": loss}, params)
+    assert explanation.verdict == "rounding"
+    assert explanation.cause != "float32_labels"
+
+
+@pytest.mark.parametrize("eps", [1e-5, float(np.float32(1e-5))])
+def test_an_rms_norm_that_rounds_its_last_factor_is_proven(eps: float) -> None:
+    """OneFlow's RMSLayerNorm in float64, with and without eps in float32."""
+    rng = np.random.default_rng(8)
+    x, weight = rng.standard_normal((6, 32)), rng.uniform(0.5, 2.0, 32)
+    r = 1.0 / np.sqrt(np.square(x).mean(-1, keepdims=True) + eps)
+    y = x.astype(np.float32).astype(np.float64) * r * weight
+    inputs, params = {"x": x, "weight": weight}, {"eps": 1e-5}
+    explanation = refkernels.explain("rms_norm", inputs, {"y": y}, params)
+    assert (explanation.cause, explanation.confidence) == ("float32_factor", "proven")
+    assert explanation.candidates[0].details == ({} if eps == 1e-5 else {"eps": eps})
+    explanation = refkernels.explain("rms_norm", inputs, {"y": x * r * weight}, {"eps": eps})
+    assert explanation.cause in (None, "summation_order")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("scale", [1.0, 0.01])
+def test_a_lamb_that_clips_the_gradient_first_is_named(dtype: type, scale: float) -> None:
+    """As apex's, with max_grad_norm 1; a gradient of a smaller norm is left as it is."""
+    rng = np.random.default_rng(9)
+    param, grad, m, v = (rng.standard_normal(64).astype(dtype) for _ in range(4))
+    grad, v = dtype(scale) * grad, np.square(v)
+    inputs = {"param": param, "grad": grad, "m": m, "v": v}
+    lr, beta1, beta2, eps, decay, step = 0.0078125, 0.875, 0.984375, 2.0**-20, 0.0625, 3
+    g = grad / max(dtype(1), np.linalg.norm(grad))
+    new_m, new_v = beta1 * m + (1 - beta1) * g, beta2 * v + (1 - beta2) * g * g
+    m_hat, v_hat = new_m / dtype(1 - beta1**step), new_v / dtype(1 - beta2**step)
+    update = m_hat / (np.sqrt(v_hat) + dtype(eps)) + dtype(decay) * param
+    ratio = np.linalg.norm(param) / np.linalg.norm(update)
+    outputs = {"param": param - dtype(lr) * ratio * update, "m": new_m, "v": new_v}
+    outputs = {name: array.astype(dtype) for name, array in outputs.items()}
+    params = {"lr": lr, "beta1": beta1, "beta2": beta2, "eps": eps, "step": step}
+    params["weight_decay"] = decay
+    explanation = refkernels.explain("lamb", inputs, outputs, params)
+    if scale == 1.0:  # one tensor is one unit of observation: no proof
+        assert explanation.cause == "gradient_clipped"
+        assert explanation.candidates[0].details == {"max_norm": 1.0}
+    else:
+        assert (explanation.verdict, explanation.cause) == ("rounding", None)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_an_adam_that_clips_the_gradient_first_is_proven(dtype: type) -> None:
+    rng = np.random.default_rng(12)
+    param, grad, m, v = (rng.standard_normal(64).astype(dtype) for _ in range(4))
+    v = np.square(v)
+    g = grad * (dtype(0.5) / np.linalg.norm(grad))
+    new_m, new_v = m * dtype(0.875) + dtype(0.125) * g, v * dtype(0.75) + dtype(0.25) * g * g
+    taken = new_m / dtype(1 - 0.875) / (np.sqrt(new_v / dtype(0.25)) + dtype(2.0**-20))
+    outputs = {"param": param - dtype(2.0**-7) * taken, "m": new_m, "v": new_v}
+    inputs = {"param": param, "grad": grad, "m": m, "v": v}
+    params = {"lr": 2.0**-7, "beta1": 0.875, "beta2": 0.75, "eps": 2.0**-20}
+    explanation = refkernels.explain("adam", inputs, outputs, params)
+    assert (explanation.cause, explanation.confidence) == ("gradient_clipped", "proven")
+    assert explanation.candidates[0].details == {"max_norm": 0.5}
