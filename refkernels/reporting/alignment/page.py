@@ -408,6 +408,7 @@ def metric(scores: Record, lang: str = "en") -> str:
     """Whether two scores differ by more than sampling, in a sentence or two."""
     words = words_of(lang)
     meaning = words["metric:more" if scores["p"] < 0.05 else "metric:chance"]
-    return words["metric_paired" if scores["paired"] else "metric"].format(
+    test = "metric_graded" if scores["graded"] else "metric_paired"
+    return words[test if scores["paired"] else "metric"].format(
         **{**scores, "p": _short(scores["p"])}, meaning=meaning
     )
