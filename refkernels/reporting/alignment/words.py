@@ -93,6 +93,10 @@ WORDS: dict[str, Mapping[str, str]] = {
         "curve_normal": "One by one, if rounding spreads normally: p = {p}.",
         "curve_growth": "Rounding grows by a factor of {growth} in 100 steps.",
         "curve_power": "A learning rate wrong by {change} or more would have been noticed.",
+        "curve_power:eps": "An optimizer's eps wrong by {change} would have been noticed (an "
+        "estimate).",
+        "curve_power:weight_decay": "A weight decay wrong by {change} would have been noticed (an "
+        "estimate).",
         "curve_no_power": "The smallest change of the learning rate that would have been noticed "
         "is unknown: the loss does not change enough.",
         "curve_after": "Not decidable after step {step}: rounding spreads as far as other seeds.",
@@ -258,6 +262,8 @@ WORDS: dict[str, Mapping[str, str]] = {
         "curve_normal": "若舍入误差服从正态分布，逐一检验得 p = {p}。",
         "curve_growth": "舍入误差每 100 步放大 {growth} 倍。",
         "curve_power": "学习率若有 {change} 或更大的偏差，本检验即可发现。",
+        "curve_power:eps": "优化器的 eps 若有 {change} 的偏差（估计值），也能发现。",
+        "curve_power:weight_decay": "权重衰减若有 {change} 的偏差（估计值），也能发现。",
         "curve_no_power": "无法给出可发现的最小学习率偏差：损失的变化不够大。",
         "curve_after": "第 {step} 步之后无法判定：舍入造成的离散与更换随机种子相当。",
         "null_directions": "零方向：梯度仅由舍入构成的参数",
