@@ -11,7 +11,7 @@ import numpy as np
 
 from refkernels.alignment import curves, record
 from refkernels.alignment.clipping import Clipping, clipping, scalings, shared
-from refkernels.alignment.comparison import departure, null_directions
+from refkernels.alignment.comparison import coarse_places, departure, null_directions
 from refkernels.alignment.curves import CurveTest
 from refkernels.alignment.differences import RunDifference, differences, shards
 from refkernels.alignment.local import LocalTruth, judge_run
@@ -104,7 +104,7 @@ def conclude(
         )  # fmt: skip
     pairs = matched(runs[0].first, runs[1].first, names)
     differing = differences(runs[0], runs[1], pairs)
-    parted = departure(runs[0], runs[1], pairs)
+    parted = departure(runs[0], runs[1], pairs, coarse_places(local, pairs))
     curve = _curve(runs, nulls, seeds, 1.0 if noise is None else noise.wider)
     local_pair = local[0], local[1]
     scaled_alike = (None, None) if _reduces(runs) else shared(scaled[0], scaled[1])

@@ -67,9 +67,9 @@ def test_the_gradients_are_enclosed_and_one_is_zero(bert: ModuleType) -> None:
         assert not all(ball.contains(0) for ball in enclosed[f"{layer}.q.b"].reshape(-1))
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder, folders = tmp_path_factory.mktemp("bert"), {}
+@pytest.fixture(scope="module", params=["float32", "float64"])
+def runs(request: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder, folders, dtype = tmp_path_factory.mktemp("bert"), {}, request.param
     for name in FRAMEWORKS:
         try:
             interpreter = environments.find(name)
@@ -79,12 +79,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             continue
         command = [interpreter.python, str(EXAMPLES / "train_bert.py"), name, str(folder / name)]
         done = subprocess.run(
-            [*command, "--steps", "2", "--captured", "0"], capture_output=True, text=True,
-            timeout=300, check=False,
+            [*command, "--steps", "1", "--captured", "0", "--dtype", dtype], capture_output=True,
+            text=True, timeout=300, check=False, cwd=folder,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr[-2000:]
         losses: list[Any] = json.loads(done.stdout.splitlines()[-1])
-        assert abs(losses[0] - 5.981429278300) < 4e-6
+        assert abs(losses[0] - 5.981429278300078) < {"float32": 4e-6, "float64": 4e-10}[dtype]
         folders[name] = folder / name
     if len(folders) < 2:
         pytest.skip("two frameworks are needed: `refkernels env create torch paddle`")
@@ -93,7 +93,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.mark.usefixtures("judged_once")
 def test_four_frameworks_train_one_definition(runs: dict[str, Path]) -> None:
-    """With paddle's softmax clipped at -64, and mindspore's cross entropy 5 ulp off."""
+    """With paddle's softmax clipped at -64, and mindspore's cross entropy 5 ulp off; in float64
+    mindspore keeps a LayerNorm's statistics in float32, and oneflow its hyper-parameters."""
     first, *others = runs.values()
     for run in others:
         alignment = align(first, run, steps=[0])
