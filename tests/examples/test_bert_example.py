@@ -99,6 +99,7 @@ def test_four_frameworks_train_one_definition(runs: dict[str, Path]) -> None:
     for run in others:
         alignment = align(first, run, steps=[0])
         assert alignment.verdict.suspects == (), alignment.verdict.first
+        assert not alignment.local[0].unjudged + alignment.local[1].unjudged
         assert alignment.matched is not None
         assert not alignment.matched.only_a + alignment.matched.only_b + alignment.matched.lone_a
         assert len(alignment.matched.parameters) == 46
