@@ -20,13 +20,13 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from refkernels.alignment.align import conclude
 from refkernels.alignment.local import Judgement, LocalTruth, judge_run
-from refkernels.alignment.noise import compared
+from refkernels.alignment.noise import compared, representative
 from refkernels.alignment.run import Run
 from refkernels.alignment.verdict import LEVEL
 from refkernels.frameworks import environments
@@ -137,7 +137,9 @@ def main() -> None:
             train_all(work, how)
             runs: dict[str, tuple[Run, LocalTruth]] = {}
             curves = [Run.read(work / one) for one in nulls]
-            null = judge_run(curves[0]).judgements
+            frameworks = dict.fromkeys(run.first.framework for run in curves)
+            speaking = {name: representative(name, curves) or curves[0] for name in frameworks}
+            null = {name: judge_run(run).judgements for name, run in speaking.items()}
             for pair in left:
                 for one in pair:
                     if one not in runs:
@@ -156,10 +158,11 @@ def _row(
     pair: tuple[str, str],
     known: list[tuple[Run, LocalTruth]],
     nulls: list[Run],
-    null: Sequence[Judgement],
+    null: Mapping[str, Sequence[Judgement]],
 ) -> dict[str, Any]:
     runs, local = zip(*known, strict=True)
-    noise = compared([truth.judgements for truth in local], null)
+    nulls_by_run = [null[run.first.framework] for run in runs]
+    noise = compared([truth.judgements for truth in local], nulls_by_run)
     conclusion = conclude(runs, local, nulls, noise=noise)
     curve, verdict = conclusion.curve, conclusion.verdict
     assert curve is not None

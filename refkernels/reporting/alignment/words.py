@@ -18,7 +18,7 @@ WORDS: dict[str, Mapping[str, str]] = {
         "title": "Is it the same training run?",
         "title_alone": "Is this run what it claims to be?",
         "same": "**Same definition, rounding only.** Every captured op keeps to its bound on its "
-        "own inputs, and nothing else differs.",
+        "own inputs, and nothing else makes them different trainings.",
         "same_alone": "**As declared, rounding only.** Every captured op keeps to its bound on its "
         "own inputs.",
         "different": "**Different definition.** First: {first}",
@@ -195,8 +195,8 @@ WORDS: dict[str, Mapping[str, str]] = {
     "zh": {
         "title": "这是同一个训练吗？",
         "title_alone": "这次训练与其声明一致吗？",
-        "same": "**定义相同，差异仅为舍入。** 每个被捕获的算子在其自身输入上都在误差界内，且没"
-        "有其他差异。",
+        "same": "**定义相同，差异仅为舍入。** 每个被捕获的算子在其自身输入上都在误差界内，也没"
+        "有其他因素使二者成为不同的训练。",
         "same_alone": "**与声明一致，差异仅为舍入。** 每个被捕获的算子在其自身输入上都在误差界内。",
         "different": "**定义不同。** 首要原因：{first}",
         "different_alone": "**与声明不符。** 首要原因：{first}",
