@@ -3,8 +3,10 @@
 An update with another value of a setting differs by D for each unit of the change, and moves the
 loss of a later step by <D, g>, where g is that step's gradient. Captured steps give D of one step
 and g of later ones; within one step, g's own noise is in D. Where each step moves the loss by as
-much, t steps move it by t times the mean. What a momentum repeats counts 1 / (1 - momentum) times.
-An estimate of first order, for small steps; decay that passes through Adam's moments has none.
+much, t steps move it by t times that. The least over all pairs of captured steps counts: Adam's
+first steps, whose moments are single gradients, move the loss by more. What a momentum repeats
+counts 1 / (1 - momentum) times. An estimate of first order, for small steps; decay that passes
+through Adam's moments has none.
 """
 
 from __future__ import annotations
@@ -42,14 +44,13 @@ def least_changes(rank: Rank, least_slope: float) -> dict[str, float]:
     changes = {}
     for setting in SETTINGS:
         slopes = [
-            sum(float(move @ later[name]) for name, move in earlier.items() if name in later)
+            abs(sum(float(move @ later[name]) for name, move in earlier.items() if name in later))
             for k, earlier in enumerate(of_step.get(setting, {}) for of_step in moves)
             for later in gradients[k + 1 :]
             if earlier
         ]
-        slope = abs(float(np.mean(slopes))) if slopes else 0.0
-        if np.isfinite(slope) and slope > 0.0:
-            changes[setting] = least_slope / slope
+        if slopes and 0.0 < min(slopes) <= max(slopes) < np.inf:
+            changes[setting] = least_slope / min(slopes)
     return changes
 
 
