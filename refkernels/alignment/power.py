@@ -11,14 +11,14 @@ through Adam's moments has none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from refkernels import registry
 from refkernels.alignment.question import Array, CapturedQuestion
-from refkernels.alignment.run import Rank
+from refkernels.alignment.run import Rank, StepTensors
 from refkernels.alignment.updates import read_updates
 from refkernels.arithmetic import formats
 
@@ -30,48 +30,45 @@ _STEP = 2.0**-10  # of a setting's own size; an update is smooth in it, and floa
 def least_changes(rank: Rank, least_slope: float) -> dict[str, float]:
     """The least noticeable change of each setting, where losses that part by `least_slope` in each
     step are noticed; without a setting that fewer than two captured steps show."""
-    moves: list[dict[str, dict[str, Array]]] = []  # by step, setting and parameter
-    gradients: list[dict[str, Array]] = []
-    for step in rank.steps:
-        line, tensors = next(line for line in rank.lines if line.step == step), rank.tensors(step)
-        moves.append(_moves(read_updates(rank, line, tensors)))
-        received = {name: tensors.gradient(name) for name in rank.parameters}
-        gradients.append({
-            name: gradient.astype(np.float64).reshape(-1)
-            for name, gradient in received.items()
-            if gradient is not None
-        })  # fmt: skip
-    changes = {}
-    for setting in SETTINGS:
-        slopes = [
-            abs(sum(float(move @ later[name]) for name, move in earlier.items() if name in later))
-            for k, earlier in enumerate(of_step.get(setting, {}) for of_step in moves)
-            for later in gradients[k + 1 :]
-            if earlier
-        ]
-        if slopes and 0.0 < min(slopes) <= max(slopes) < np.inf:
-            changes[setting] = least_slope / min(slopes)
-    return changes
+    slopes: dict[str, list[float]] = {}
+    for k, step in enumerate(rank.steps[:-1]):
+        later = [rank.tensors(later_step) for later_step in rank.steps[k + 1 :]]
+        for setting, of_step in _slopes(rank, step, later).items():
+            slopes.setdefault(setting, []).extend(map(abs, of_step))
+    return {
+        setting: least_slope / min(sizes)
+        for setting, sizes in slopes.items()
+        if 0.0 < min(sizes) <= max(sizes) < np.inf
+    }
 
 
-def _moves(questions: Iterator[Any]) -> dict[str, dict[str, Array]]:
-    """D of a step's update by setting and parameter."""
-    pieces: dict[str, dict[str, list[Array]]] = {}
-    for question in questions:
+def _slopes(rank: Rank, step: int, later: Sequence[StepTensors]) -> dict[str, list[float]]:
+    """<D, g> by setting, of a step's D and the g of each later step; piece by piece, as the update
+    is judged."""
+    line, tensors = next(line for line in rank.lines if line.step == step), rank.tensors(step)
+    sums: dict[str, list[float]] = {}
+    done: dict[str, int] = {}  # elements of a parameter in earlier pieces
+    for question in read_updates(rank, line, tensors):
         if not isinstance(question, CapturedQuestion):
             continue
-        parts = question.parts or ((question.place.name, question.inputs["param"].size),)
+        spans, start = [], 0
+        for name, end in question.parts:
+            first = done.get(name, 0)
+            done[name] = first + end - start
+            spans.append((name, slice(first, done[name]), slice(start, end)))
+            start = end
         for setting in SETTINGS:
             move = _move(question, setting)
-            starts = (0, *(end for _, end in parts))
-            for (name, end), start in zip(parts, starts, strict=False):
-                if move is not None:
-                    of_setting = pieces.setdefault(setting, {})
-                    of_setting.setdefault(name, []).append(move[start:end])
-    return {
-        setting: {name: np.concatenate(arrays) for name, arrays in by_name.items()}
-        for setting, by_name in pieces.items()
-    }
+            if move is None:
+                continue
+            of_setting = sums.setdefault(setting, [0.0] * len(later))
+            for at, tensors_then in enumerate(later):
+                for name, own, piece in spans:
+                    gradient = tensors_then.gradient(name)
+                    if gradient is not None:
+                        values = gradient.reshape(-1)[own].astype(np.float64)
+                        of_setting[at] += float(move[piece] @ values)
+    return sums
 
 
 def _move(question: CapturedQuestion, setting: str) -> Array | None:
