@@ -300,7 +300,7 @@ def _headline(row: dict[str, Any]) -> tuple[str, str]:
     """What align says first, and the step from which the loss curve shows it."""
     first = row["says"].removeprefix("**Different definition.** First: ").split(". ")[0]
     first = first.removesuffix(" (below).").rstrip(".")
-    headline = first if row["verdict"] == "different" else row["verdict"]
+    headline = first if row["step"] is not None else row["verdict"]
     return headline, "never" if row["curve"] is None else str(row["curve"])
 
 
