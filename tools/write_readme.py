@@ -318,7 +318,7 @@ def rounding_pairs() -> str:
     )
     done = record["pairs"]
     pairs = f"{done}" if done == record["of"] else f"the first {done} of {record['of']}"
-    return f"{record['alarms']} alarms at p < 0.005 in {pairs}; verdicts: {counts}"
+    return f"{record['alarms']} alarms (p below 0.005) in {pairs}; verdicts: {counts}"
 
 
 def allclose() -> str:
