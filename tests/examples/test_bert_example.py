@@ -105,8 +105,23 @@ def test_four_frameworks_train_one_definition(runs: dict[str, Path]) -> None:
         assert len(alignment.matched.parameters) == 46
 
 
+def test_null_runs_have_the_learning_rates_of_the_training(
+    bert: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that PyTorch's own schedulers gave: 30 steps of warm-up, then a decay to step 300."""
+    kept = EXAMPLES.parent / "benchmarks" / "results" / "cpu-x86_64-linux" / "bert_curves.json"
+    run = json.loads(kept.read_text())["runs"]["adam_schedule/torch"]
+    assert run["options"].startswith("--steps 300 --warmup 30 ")
+    monkeypatch.setitem(sys.modules, "bert", bert)
+    rates = [example("null_runs").rate(step, 1e-3, 30, 300) for step in range(len(run["lr"]))]
+    assert len(rates) == 40
+    assert rates == pytest.approx(run["lr"], rel=1e-8)
+    assert example("null_runs").rate(300, 1e-3, 30, 300) == 0.0
+    assert example("null_runs").rate(7, 1e-3, 0, 300) == 1e-3
+
+
 def test_the_examples_say_how_they_are_used() -> None:
-    for name in ("bert.py", "train_bert.py"):
+    for name in ("bert.py", "train_bert.py", "null_runs.py"):
         result = subprocess.run(
             [sys.executable, str(EXAMPLES / name), "--help"], capture_output=True, text=True,
             timeout=100, check=True,
