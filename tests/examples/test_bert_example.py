@@ -120,6 +120,25 @@ def test_null_runs_have_the_learning_rates_of_the_training(
     assert example("null_runs").rate(7, 1e-3, 0, 300) == 1e-3
 
 
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("mindspore --optimizer adam --dtype float64", "Adam takes float16 and float32 only"),
+        ("mindspore --optimizer lamb", "mindspore has no LAMB"),
+        ("torch --warmup 5 --steps 5", "--total: more than --warmup"),
+    ],
+)
+def test_what_a_framework_lacks_is_refused(words: str, why: str, tmp_path: Path) -> None:
+    framework, *options = words.split()
+    command = [sys.executable, str(EXAMPLES / "train_bert.py"), framework, str(tmp_path / "run")]
+    done = subprocess.run(
+        [*command, *options], capture_output=True, text=True, timeout=100, check=False
+    )
+    assert done.returncode == 2
+    assert why in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
 def test_the_examples_say_how_they_are_used() -> None:
     for name in ("bert.py", "train_bert.py", "null_runs.py"):
         result = subprocess.run(
