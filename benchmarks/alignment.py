@@ -4,9 +4,10 @@
 
 Other definitions are planted one at a time in a small transformer, which torch trains in float32
 (tests/alignment/planted_training.py). Two questions about each. What does `refkernels align` say
-from a capture of step 0? And from which step on does the loss curve alone show it? It shows where
-the curve differs, for 5 steps running, by more than twice the largest difference so far of runs
-with one weight moved by an ulp. Prints a table; FILE keeps it as JSON.
+from a capture of step 0, or of steps 0 to 2 where step 0 shows nothing? And from which step on does
+the loss curve alone show it? It shows where the curve differs, for 5 steps running, by more than
+twice the largest difference so far of runs with one weight moved by an ulp. Prints a table; FILE
+keeps it as JSON.
 """
 
 from __future__ import annotations
@@ -107,11 +108,15 @@ def _row(
     folder: Path, name: str, losses: dict[str, np.ndarray], null: dict[str, list[str]]
 ) -> dict[str, Any]:
     base, began = PLANTED[name], time.perf_counter()
-    alignment = align(folder / base, folder / name, steps=[0])
+    for steps in ([0], [0, 1, 2]):
+        alignment = align(folder / base, folder / name, steps=steps)
+        if alignment.verdict.word == "different":
+            break
     first = alignment.verdict.first
     nulls = [losses[run] for run in null[base]]
     return {
         "planted": name,
+        "verdict": alignment.verdict.word,
         "step": None if first is None else first.step,
         "topic": "" if first is None else first.topic,
         "says": page.headline(alignment.to_dict()),

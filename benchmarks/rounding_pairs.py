@@ -7,8 +7,8 @@ three optimizers, two seeds; one weight moved by an ulp, batches in another orde
 other vector instructions, MKL's compatible kernels. 32 are of examples' BERT in torch and in
 paddle, with four optimizers. Each definition has 19 null runs, each with one weight moved by an
 ulp; the BERT's are of both frameworks. Counted: alarms (p < 0.005 by either of the curves'
-p-values) and verdicts "different definition". Runs in FOLDER are not repeated. FILE keeps the
-counts, and every pair's figures.
+p-values) and verdicts "different definition". FILE keeps the counts, and every pair's figures; what
+FILE or FOLDER holds is not repeated.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from refkernels.alignment.align import conclude
 from refkernels.alignment.local import Judgement, LocalTruth, judge_run
-from refkernels.alignment.noise import compared
+from refkernels.alignment.noise import compared, representative
 from refkernels.alignment.run import Run
 from refkernels.alignment.verdict import LEVEL
 from refkernels.frameworks import environments
@@ -46,6 +46,8 @@ MACHINES = {  # vector instructions and kernels, by the environment
     "mkl": {"MKL_CBWR": "COMPATIBLE"},
 }
 ULPS = [f"ulp{seed}" for seed in range(10, 29)]
+OF_BERT = {"torch": ["base", "ulp1"], "paddle": ["base", "ulp1", "ulp2", "ulp3"]}
+BERT_ULPS = {"torch": ULPS[:10], "paddle": ULPS[10:]}  # null runs
 
 
 def train(
@@ -77,30 +79,35 @@ def _whole(folder: Path) -> bool:
         return False
 
 
-def small(work: Path, how: tuple[str, str]) -> tuple[list[tuple[str, str]], list[str]]:
+def small(how: tuple[str, str]) -> tuple[list[tuple[str, str]], list[str]]:
     """Pairs and null runs of the small transformer."""
     folder = "small_{}_{}".format(*how)
-    train(work, folder, "torch", how, [*ROUNDINGS, *ULPS])
-    for name, environment in MACHINES.items():
-        train(work, f"{folder}/{name}", "torch", how, ["base"], **environment)
     variants = (*ROUNDINGS, *(f"{name}/base" for name in MACHINES))
     runs = [f"{folder}/{variant}" for variant in variants]
     return list(itertools.combinations(runs, 2)), [f"{folder}/{variant}" for variant in ULPS]
 
 
-def bert(work: Path, how: tuple[str, str]) -> tuple[list[tuple[str, str]], list[str]]:
+def train_small(work: Path, how: tuple[str, str]) -> None:
+    folder = "small_{}_{}".format(*how)
+    train(work, folder, "torch", how, [*ROUNDINGS, *ULPS])
+    for name, environment in MACHINES.items():
+        train(work, f"{folder}/{name}", "torch", how, ["base"], **environment)
+
+
+def bert(how: tuple[str, str]) -> tuple[list[tuple[str, str]], list[str]]:
     """Pairs and null runs of the BERT, in two frameworks."""
     folder = "bert_{}_{}".format(*how)
-    of_torch, of_paddle = ["base", "ulp1"], ["base", "ulp1", "ulp2", "ulp3"]
-    nulls = {"torch": ULPS[:10], "paddle": ULPS[10:]}
-    for framework, own in (("torch", of_torch), ("paddle", of_paddle)):
-        variants = [f"{framework}:{variant}" for variant in (*own, *nulls[framework])]
-        train(work, folder, framework, how, variants)
     pairs = [
         (f"{folder}/torch_{mine}", f"{folder}/paddle_{theirs}")
-        for mine, theirs in itertools.product(of_torch, of_paddle)
+        for mine, theirs in itertools.product(OF_BERT["torch"], OF_BERT["paddle"])
     ]
-    return pairs, [f"{folder}/{name}_{ulp}" for name, ulps in nulls.items() for ulp in ulps]
+    return pairs, [f"{folder}/{name}_{ulp}" for name, ulps in BERT_ULPS.items() for ulp in ulps]
+
+
+def train_bert(work: Path, how: tuple[str, str]) -> None:
+    for framework, own in OF_BERT.items():
+        variants = [f"{framework}:{variant}" for variant in (*own, *BERT_ULPS[framework])]
+        train(work, "bert_{}_{}".format(*how), framework, how, variants)
 
 
 def main() -> None:
@@ -114,19 +121,26 @@ def main() -> None:
         shutil.copy(ROOT / name, work)
     shutil.copytree(ROOT / "examples" / "data", work / "data", dirs_exist_ok=True)
     journal = work / "pairs.jsonl"
-    rows = (
-        [json.loads(line) for line in journal.read_text().splitlines()] if journal.exists() else []
-    )
+    kept = arguments.out is not None and arguments.out.exists()
+    rows = json.loads(arguments.out.read_text())["rows"] if kept else []
+    if journal.exists():
+        known = {(row["a"], row["b"]) for row in rows}
+        lines = map(json.loads, journal.read_text().splitlines())
+        rows += [row for row in lines if (row["a"], row["b"]) not in known]
     done = {(row["a"], row["b"]) for row in rows}
-    for runs_of in (small, bert):
-        for how in SMALL if runs_of is small else BERT:
-            pairs, nulls = runs_of(work, how)
+    for runs_of, train_all, definitions in ((small, train_small, SMALL), (bert, train_bert, BERT)):
+        for how in definitions:
+            pairs, nulls = runs_of(how)
+            left = [pair for pair in pairs if pair not in done]
+            if not left:
+                continue
+            train_all(work, how)
             runs: dict[str, tuple[Run, LocalTruth]] = {}
             curves = [Run.read(work / one) for one in nulls]
-            null = judge_run(curves[0]).judgements if set(pairs) - done else ()
-            for pair in pairs:
-                if pair in done:
-                    continue
+            frameworks = dict.fromkeys(run.first.framework for run in curves)
+            speaking = {name: representative(name, curves) or curves[0] for name in frameworks}
+            null = {name: judge_run(run).judgements for name, run in speaking.items()}
+            for pair in left:
                 for one in pair:
                     if one not in runs:
                         run = Run.read(work / one)
@@ -144,10 +158,11 @@ def _row(
     pair: tuple[str, str],
     known: list[tuple[Run, LocalTruth]],
     nulls: list[Run],
-    null: Sequence[Judgement],
+    null: Mapping[str, Sequence[Judgement]],
 ) -> dict[str, Any]:
     runs, local = zip(*known, strict=True)
-    noise = compared([truth.judgements for truth in local], null)
+    nulls_by_run = [null[run.first.framework] for run in runs]
+    noise = compared([truth.judgements for truth in local], nulls_by_run)
     conclusion = conclude(runs, local, nulls, noise=noise)
     curve, verdict = conclusion.curve, conclusion.verdict
     assert curve is not None

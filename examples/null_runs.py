@@ -1,7 +1,7 @@
 """Rounding-only runs of examples/train_bert.py's trainings, by the formula of examples/bert.py.
 
     python examples/null_runs.py FOLDER [--optimizer sgd] [--lr 1e-3] [--steps 100] [--warmup 0]
-                                 [--clip 0] [--runs 19]
+                                 [--total 0] [--clip 0] [--runs 19]
     refkernels align run_torch run_paddle --null FOLDER
 
 No framework is needed: the formula is trained in refkernels.contexts.Shuffled. Options mean what
@@ -17,12 +17,20 @@ import bert
 
 from refkernels.training import null_runs
 
+FROM = 0.1  # of the learning rate, in the first step of a warm-up, as in train_bert.py
 EXEMPT = (".ln", ".b", "mlm.bias")  # from weight decay: norms and biases
 OPTIMIZERS: dict[str, tuple[str, dict[str, Any]]] = {
     "sgd": ("sgd", {"momentum": 0.9}),
     "adam": ("adam", {}),
     "adamw": ("adamw", {"weight_decay": 0.01}),
 }
+
+
+def rate(step: int, lr: float, warmup: int, total: int) -> float:
+    """A linear warm-up from FROM lr, then a linear decay to 0 at `total`."""
+    if step < warmup:
+        return lr * (FROM + (1.0 - FROM) * step / warmup)
+    return lr * (1.0 - (step - warmup) / (total - warmup)) if warmup else lr
 
 
 def main() -> None:
@@ -32,18 +40,20 @@ def main() -> None:
     parser.add_argument("--lr", type=float, default=1e-3)
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--warmup", type=int, default=0)
+    parser.add_argument("--total", type=int, default=0)
     parser.add_argument("--clip", type=float, default=0.0)
     parser.add_argument("--runs", type=int, default=19)
     asked = parser.parse_args()
 
-    def rate(step: int) -> float:
-        return asked.lr * min(1.0, (step + 1) / asked.warmup) if asked.warmup else asked.lr
-
+    total = asked.total or asked.steps
+    if asked.warmup and total <= asked.warmup:
+        parser.error("--total: more than --warmup")
     weights, _ = bert.load()
     batches = [bert.load(step)[1] for step in range(10)]
     optimizer, params = OPTIMIZERS[asked.optimizer]
     null_runs(
-        asked.folder, bert.loss, weights, batches, optimizer, lr=rate, steps=asked.steps,
+        asked.folder, bert.loss, weights, batches, optimizer,
+        lr=lambda step: rate(step, asked.lr, asked.warmup, total), steps=asked.steps,
         runs=asked.runs, undecayed=[name for name in weights if any(e in name for e in EXEMPT)],
         max_norm=asked.clip or None, progress=print, **params,
     )  # fmt: skip

@@ -308,16 +308,22 @@ def with_mindspore(asked, api):
     nn, ops, Tensor = api.nn, api.ops, api.Tensor
     api.set_device("CPU")
     api.set_context(mode=api.PYNATIVE_MODE)
-    kind = getattr(api, asked.dtype)
     model = model_of(
         nn, nn.Cell, nn.Dense, lambda: nn.LayerNorm((WIDTH,), epsilon=EPS), "construct",
         lambda: nn.Softmax(axis=-1), lambda y, axes: y.transpose(axes),
         lambda array: api.Parameter(Tensor(array.astype(asked.dtype)), name="mlm_bias"),
         lambda: nn.GELU(approximate=False), ops.cross_entropy,
     )  # fmt: skip
-    model.to_float(kind) if asked.dtype == "float64" else None
+    if asked.dtype == "float64":  # nn.CrossEntropyLoss takes float16 and float32 only
+
+        class CrossEntropyLoss(nn.Cell):
+            def construct(self, logits, labels):
+                return ops.cross_entropy(logits, labels)
+
+        model.sentence = CrossEntropyLoss()
     weights, _ = data()
     for name, p in model.parameters_and_names():
+        p.set_dtype(getattr(api, asked.dtype))
         p.set_data(Tensor(weights[key_of(name)].astype(asked.dtype)))
     named = list(model.parameters_and_names())
     free = [p for _, p in named]
@@ -455,6 +461,8 @@ def options(words):
         (asked.graph and asked.micro, "--graph takes the rows of a step at once"),
         (asked.optimizer == "lamb" and asked.framework in ("torch", "mindspore"),
          f"{asked.framework} has no LAMB for CPUs"),
+        (asked.dtype == "float64" and asked.optimizer == "adam" and asked.framework == "mindspore",
+         "mindspore's Adam takes float16 and float32 only"),
         (asked.rows % 8 or asked.rows % (asked.micro or 1), "--rows: a multiple of 8 and --micro"),
         (asked.warmup and asked.total <= asked.warmup, "--total: more than --warmup"),
     ):  # fmt: skip

@@ -786,6 +786,10 @@ class _MindSpore(_Framework):
     def own_buffers(self, layer):
         return {}
 
+    def held(self, layer):
+        """But for the initial values that an Embedding keeps: its construct does not read them."""
+        return {k: value for k, value in super().held(layer).items() if k != "init_tensor"}
+
     def own_name(self, name, parameter):
         return parameter.name
 

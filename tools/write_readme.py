@@ -284,13 +284,41 @@ def planted() -> str:
     record = json.loads((RESULTS / "bert_planted.json").read_text())
     rows = []
     for row in record["rows"]:
-        first = row["says"].removeprefix("**Different definition.** First: ").split(". ")[0]
-        first = first.removesuffix(" (below).").rstrip(".")
-        headline = first if row["verdict"] == "different" else row["verdict"]
-        leaves = "never" if row["curve"] is None else row["curve"]
         apart = figure(row["apart"][-1], 1) if row["apart"][-1] is not None else "diverges"
-        rows.append([f"{row['optimizer']}: {row['planted']}", headline, f"{leaves}", apart])
+        rows.append([f"{row['optimizer']}: {row['planted']}", *_headline(row), apart])
     return _table(["planted", "`align`, steps 0 to 2", "curve from step", "apart at 199"], rows)
+
+
+def planted_in_transformer() -> str:
+    """The same for each fault planted in the small transformer."""
+    record = json.loads((RESULTS / "alignment.json").read_text())
+    rows = [[row["planted"], *_headline(row)] for row in record["rows"]]
+    return _table(["planted", "`align`, steps 0 to 2", "curve from step"], rows)
+
+
+def _headline(row: dict[str, Any]) -> tuple[str, str]:
+    """What align says first, and the step from which the loss curve shows it."""
+    first = row["says"].removeprefix("**Different definition.** First: ").split(". ")[0]
+    first = first.removesuffix(" (below).").rstrip(".")
+    headline = first if row["step"] is not None else row["verdict"]
+    return headline, "never" if row["curve"] is None else str(row["curve"])
+
+
+def rounding_pairs() -> str:
+    """How many pairs that differ in rounding only raise an alarm."""
+    record = json.loads((RESULTS / "rounding_pairs.json").read_text())
+    verdicts = record["verdicts"]
+    counts = ", ".join(
+        f"{verdicts.get(word, 0)} {words}"
+        for word, words in (
+            ("same", "rounding only"),
+            ("undecidable", "undecidable"),
+            ("different", "different definition"),
+        )
+    )
+    done = record["pairs"]
+    pairs = f"{done}" if done == record["of"] else f"the first {done} of {record['of']}"
+    return f"{record['alarms']} alarms (p below 0.005) in {pairs}; verdicts: {counts}"
 
 
 def allclose() -> str:
@@ -346,6 +374,7 @@ FIGURES: dict[str, Makers] = {
     },
     "docs/sweeps.md": {"exp of -inf": exp_of_minus_infinity},
     "docs/judging.md": {"judged": judged},
+    "docs/align.md": {"rounding pairs": rounding_pairs},
 }
 TABLES: dict[str, Makers] = {
     "README.md": {"accuracy": short},
@@ -354,6 +383,7 @@ TABLES: dict[str, Makers] = {
     "docs/sweeps.md": {"sweep": sweep},
     "docs/table.md": {"table": every_machine},
     "docs/bert.md": {"planted": planted},
+    "docs/align.md": {"planted": planted_in_transformer},
     "docs/judging.md": {"allclose": allclose},
     "docs/cost.md": {"speed": speed},
     "docs/trust.md": {"enclosures": enclosures},

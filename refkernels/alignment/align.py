@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from refkernels.alignment import curves, record
 from refkernels.alignment.clipping import Clipping, clipping, scalings, shared
-from refkernels.alignment.comparison import departure, null_directions
+from refkernels.alignment.comparison import coarse_places, departure, null_directions
 from refkernels.alignment.curves import CurveTest
 from refkernels.alignment.differences import RunDifference, differences, shards
 from refkernels.alignment.local import LocalTruth, judge_run
 from refkernels.alignment.matching import Matched, matched
 from refkernels.alignment.noise import Noise, noise_of
+from refkernels.alignment.power import least_changes
 from refkernels.alignment.run import CaptureError, Run
 from refkernels.alignment.verdict import Conclusion, decide, decide_alone
 
@@ -27,8 +28,9 @@ Path = str | os.PathLike[str]
 class Alignment:
     """The findings about one run, or two. `local`, `clips` and `null_directions`: one of each for
     each run; `curve`: the losses beside null runs, None without them; `band`: the null runs' least,
-    mean and greatest loss by step; `noise`: whether the null runs round as the runs do; `remarks`:
-    what is missing or damaged in the captures."""
+    mean and greatest loss by step; `noise`: whether the null runs round as the runs do;
+    `least_changes`: of eps and weight decay, what the curves would have noticed; `remarks`: what is
+    missing or damaged in the captures."""
 
     runs: tuple[Run, ...]
     verdict: Conclusion
@@ -41,6 +43,7 @@ class Alignment:
     remarks: tuple[str, ...] = ()
     band: tuple[tuple[int, float, float, float], ...] = ()
     noise: Noise | None = None
+    least_changes: Mapping[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """The record in strict JSON, from which every view is made."""
@@ -101,13 +104,16 @@ def conclude(
         )  # fmt: skip
     pairs = matched(runs[0].first, runs[1].first, names)
     differing = differences(runs[0], runs[1], pairs)
-    parted = departure(runs[0], runs[1], pairs)
+    parted = departure(runs[0], runs[1], pairs, coarse_places(local, pairs))
     curve = _curve(runs, nulls, seeds, 1.0 if noise is None else noise.wider)
     local_pair = local[0], local[1]
     scaled_alike = (None, None) if _reduces(runs) else shared(scaled[0], scaled[1])
     verdict = decide(differing, local_pair, scaled_alike, pairs, curve, parted, noise)
+    slope = None if curve is None else curve.least_slope
+    least = {} if slope is None else least_changes(runs[0].first, slope)
     return Alignment(
-        runs, verdict, differing, local, clips, pairs, curve, null, remarks, _band(nulls), noise
+        runs, verdict, differing, local, clips, pairs, curve, null, remarks, _band(nulls), noise,
+        least,
     )  # fmt: skip
 
 

@@ -4,20 +4,22 @@ Functions outside layers are not captured, and no oracle judges them; a differen
 the next layer's input. So values are compared in the order in which a step makes them: layers
 forward, the loss, cotangents backward, gradients. Rounding makes them differ too, and no bound on
 its growth is proven: a place is suspected where more than half of the format's digits differ (in
-norm) and everything before it agrees in more than half. If one value is a multiple of the other,
-the factor is reported.
+norm) and everything before it agrees in more than half. Behind a layer that computes its definition
+in a narrower format, as its own judgement shows, these digits are those that its error leaves. If
+one value is a multiple of the other, the factor is reported.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from refkernels.alignment.clipping import LEAST_SCALE, factor_between
+from refkernels.alignment.local import LocalTruth
 from refkernels.alignment.matching import Matched, equal, oriented
 from refkernels.alignment.parts import FactorCause, cause
 from refkernels.alignment.question import Array
@@ -59,10 +61,31 @@ class _Comparison:
     digits: float  # 2^-p/2
 
 
-def departure(run_a: Run, run_b: Run, matched: Matched) -> Departure | None:
+_Coarse = Mapping[tuple[int, str, str], float]  # relative errors by step, stage and A's layer
+
+
+def coarse_places(
+    local: Sequence[LocalTruth], matched: Matched
+) -> dict[tuple[int, str, str], float]:
+    """The relative errors of layers that are known to compute their definition worse."""
+    back = {name_b: name_a for name_a, name_b in matched.layers.items()}
+    errors: dict[tuple[int, str, str], float] = {}
+    for which, side in enumerate(local):
+        for judgement in side.judgements:
+            if judgement.coarse and math.isfinite(judgement.apart):
+                place = judgement.place
+                name = back.get(place.name, place.name) if which else place.name
+                key = place.step, str(place.stage), name
+                errors[key] = max(errors.get(key, 0.0), judgement.apart)
+    return errors
+
+
+def departure(
+    run_a: Run, run_b: Run, matched: Matched, coarse: _Coarse | None = None
+) -> Departure | None:
     """The first place where the two part in a step that both captured; None if there is none.
     Steps that the two did not begin alike are skipped, and so are values that depend on random
-    numbers."""
+    numbers. `coarse`: those of `coarse_places`."""
     a, b = run_a.first, run_b.first
     several = max(a.world_size, b.world_size) > 1
     if _draws(a) or _draws(b):
@@ -76,7 +99,7 @@ def departure(run_a: Run, run_b: Run, matched: Matched) -> Departure | None:
             continue
         parting = None
         if lines_of_step[0].batch_hash == lines_of_step[1].batch_hash:
-            parting = _departure(a, b, tensors, matched, *lines_of_step)
+            parting = _departure(a, b, tensors, matched, *lines_of_step, coarse or {})
         if parting is not None and parting.stage in ("forward", "loss"):
             return parting
         if parting is not None or several:
@@ -96,9 +119,10 @@ def _draws(rank: Rank) -> bool:
 
 def _departure(
     a: Rank, b: Rank, tensors: tuple[StepTensors, StepTensors], matched: Matched, line_a: StepLine,
-    line_b: StepLine,
+    line_b: StepLine, coarse: _Coarse,
 ) -> Departure | None:  # fmt: skip
-    pairs = list(_pairs(a, b, tensors, matched, line_a, line_b))
+    compared = _pairs(a, b, tensors, matched, line_a, line_b)
+    pairs = list(_resolved(compared, line_a.step, coarse))
     parted = next((pair for pair in pairs if pair.apart > pair.digits), None)
     scale = None if parted is None else _taken_out(parted, pairs)
     if scale is not None and (max(scale, 1 / scale) < LEAST_SCALE or math.frexp(scale)[0] != 0.5):
@@ -107,7 +131,8 @@ def _departure(
         both = all(_clips(*side) for side in zip((a, b), tensors, strict=True))
         scale = None if both else scale
     if scale is not None:
-        pairs = list(_pairs(a, b, tensors, matched, line_a, line_b, scale))
+        compared = _pairs(a, b, tensors, matched, line_a, line_b, scale)
+        pairs = list(_resolved(compared, line_a.step, coarse))
         parted = next((pair for pair in pairs if pair.apart > pair.digits), None)
     if parted is None:
         return None
@@ -117,6 +142,14 @@ def _departure(
         line_a.step, parted.stage, parted.where, parted.what, parted.apart, parted.factor,
         len(same), len(alike),
     )  # fmt: skip
+
+
+def _resolved(pairs: Iterable[_Comparison], step: int, coarse: _Coarse) -> Iterator[_Comparison]:
+    """The comparisons, each with half of the digits that the coarsest layer before it leaves."""
+    error = 0.0
+    for pair in pairs:
+        error = max(error, coarse.get((step, pair.stage, pair.where), 0.0))
+        yield replace(pair, digits=max(pair.digits, math.sqrt(error)))
 
 
 def _taken_out(parted: _Comparison, pairs: list[_Comparison]) -> float | None:

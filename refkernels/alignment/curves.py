@@ -47,7 +47,8 @@ class CurveTest:
     rounding spreads as far as other seeds do, None where it does not or no other seeds were given.
     `growth`: the rate at which the spread grows per step. `least_rate_change`: the smallest
     relative change of the learning rate that the test would have noticed; None where the loss does
-    not fall."""
+    not fall. `least_slope`: the smallest difference that it would have noticed if the losses parted
+    by as much in each step."""
 
     statistic: float
     step: int
@@ -60,6 +61,7 @@ class CurveTest:
     undecidable_after: int | None
     growth: float | None
     least_rate_change: float | None
+    least_slope: float | None = None
 
 
 def against_reference(
@@ -187,6 +189,7 @@ def _test(
     return CurveTest(
         float(np.max(ratios)), int(np.argmax(ratios)), p, least, len(nulls), len(ratios), extreme,
         normal, after, growth(spread), least_rate_change(losses, spread, critical),
+        _least_slope(spread, critical),
     )  # fmt: skip
 
 
@@ -195,6 +198,13 @@ def growth(spread: Curve) -> float | None:
     if len(spread) < 3 or not np.all(spread > 0.0):
         return None
     return float(np.polyfit(np.arange(len(spread)), np.log(spread), 1)[0])
+
+
+def _least_slope(spread: Curve, critical: float) -> float | None:
+    """The smallest d for which losses that differ by d t at step t leave the spread."""
+    if len(spread) < 2 or not math.isfinite(critical):
+        return None
+    return float(np.min(critical * spread[1:] / np.arange(1.0, len(spread))))
 
 
 def least_rate_change(losses: Curve, spread: Curve, critical: float) -> float | None:

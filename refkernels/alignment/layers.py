@@ -39,6 +39,7 @@ _NAMES = {  # the op's name of an input: the frameworks' names
     "k": ("key", "k"),
     "v": ("value", "v"),
 }
+_UNREAD = {"self.init_tensor"}  # initial values, which early captures of MindSpore's Embedding hold
 _MASKS = {"attention": {"b": "keep", "f": "mask", "V": "mask"}}  # by dtype kind
 
 
@@ -190,7 +191,7 @@ class _LayerReader:
             for own in _NAMES[name]:
                 if own in names and name not in self._own and names[own] not in paths.values():
                     paths[name] = names[own]
-        for path in set(call.inputs) - set(paths.values()):
+        for path in set(call.inputs) - set(paths.values()) - _UNREAD:
             kinds = _MASKS.get(self.kind.op, {})
             mask = kinds.get(call.inputs[path].dtype.kind)
             if mask is None:

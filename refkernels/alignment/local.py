@@ -54,8 +54,9 @@ class Judgement:
     weight's gradient that this layer does not explain: a function may use the weight too.
     `negligible`: no element that breaks its bound is off by more than a rounding of its tensor's
     largest element, as where a masked probability is e^-64 and not 0. `gross`: half of the digits
-    are wrong in norm, or the bound is broken by as much. `declared`: the cause is a form that the
-    framework documents as its own. `errors`: those that `over_plain` compares."""
+    are wrong in norm, or the bound is broken by as much. `apart`: the norm of the errors over that
+    of the exact answer. `declared`: the cause is a form that the framework documents as its own.
+    `errors`: those that `over_plain` compares."""
 
     place: Place
     op: str
@@ -72,6 +73,7 @@ class Judgement:
     attributed: bool = True
     negligible: bool = False
     gross: bool = False
+    apart: float = 0.0
     declared: bool = False
     cause: str | None = None
     confidence: str | None = None
@@ -103,6 +105,12 @@ class Judgement:
     def _renamed(self) -> bool:
         sure = self.cause is not None and self.confidence != "consistent"
         return sure and not numerical(self.op, self.cause)
+
+    @property
+    def coarse(self) -> bool:
+        """Whether it is known to be the definition computed worse, as in a narrower format."""
+        sure = self.cause is not None and self.confidence != "consistent"
+        return self.wrong and sure and numerical(self.op, self.cause)
 
     @property
     def one_sided(self) -> bool:
@@ -304,8 +312,8 @@ def _judgement(
         question.place, question.op, question.direction, question.type, output, fit.verdict,
         "unusual" in fit.flags, number(fit.over_bound) or 0.0, fit.over_plain, fit.elements, worst,
         size.bias, fit.ordinary or not unexplained, size.negligible and not question.parts,
-        size.gross, of_output.get("cause") in question.own and not fit.ordinary, **of_output,
-        errors=fit.errors,
+        size.gross, size.apart, of_output.get("cause") in question.own and not fit.ordinary,
+        **of_output, errors=fit.errors,
     )  # fmt: skip
 
 
@@ -316,6 +324,7 @@ class _Size:
     bias: float
     negligible: bool
     gross: bool
+    apart: float
 
 
 def _size(problem: Problem, output: str, got: Array, fit: Fit) -> _Size:
@@ -326,9 +335,10 @@ def _size(problem: Problem, output: str, got: Array, fit: Fit) -> _Size:
     largest = float(np.max(np.abs(exact), initial=0.0))
     negligible = beyond.size > 0 and float(np.max(beyond)) <= format.u * largest < math.inf
     half = 2.0 ** (format.p / 2)
-    apart = float(np.linalg.norm(off)) * half > float(np.linalg.norm(exact))
-    gross = bool(apart or (number(fit.over_bound) or 0.0) > half)
-    return _Size(_bias(problem, output, got), negligible, gross)
+    norms = float(np.linalg.norm(off)), float(np.linalg.norm(exact))
+    gross = bool(norms[0] * half > norms[1] or (number(fit.over_bound) or 0.0) > half)
+    apart = norms[0] / norms[1] if norms[1] else math.inf if norms[0] else 0.0
+    return _Size(_bias(problem, output, got), negligible, gross, apart)
 
 
 def _bias(problem: Problem, output: str, got: Array) -> float:

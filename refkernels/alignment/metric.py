@@ -3,8 +3,11 @@
 Normalisation and scores are those of the official evaluation of SQuAD 1.1 (Rajpurkar et al. 2016,
 arXiv:1606.05250): lower case, no punctuation, no articles, single spaces; the best over all given
 answers. Two models that answered the same questions are compared by McNemar's exact test on the
-questions that only one of them has right (McNemar 1947). For two figures without their predictions
-only the weaker, unpaired difference can be judged.
+questions that only one of them has right (McNemar 1947); their F1 by Fisher's randomisation test,
+of which McNemar's is the case of scores 0 and 1: if the two are alike, each question's difference
+has either sign by a fair coin. For two figures without their predictions only the weaker, unpaired
+difference can be judged. A score from 0 to 1 with mean p has at most the variance p (1 - p) of an
+exact match, so for F1 that p is an upper bound.
 """
 
 from __future__ import annotations
@@ -13,9 +16,13 @@ import math
 import re
 import string
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
+_FLIPS = 9_999  # random signs of all differences, beside the observed ones
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = set(string.punctuation)
 
@@ -46,7 +53,8 @@ def _f1(prediction: str, answer: str) -> float:
 class MetricTest:
     """`difference` of two percentages in points; `deviation`: its standard deviation by sampling of
     questions alone; `p`, two-sided; `paired`: whether the same questions were compared one by one;
-    `only_a`, `only_b`: how many questions only one of them has right."""
+    `only_a`, `only_b`: how many questions only one of them has right, or scores higher in;
+    `graded`: whether a question's score may lie between 0 and 1."""
 
     difference: float
     deviation: float
@@ -55,6 +63,7 @@ class MetricTest:
     questions: int
     only_a: int | None = None
     only_b: int | None = None
+    graded: bool = False
 
 
 def of_figures(a: float, b: float, questions: int) -> MetricTest:
@@ -76,19 +85,35 @@ def of_figures(a: float, b: float, questions: int) -> MetricTest:
     return MetricTest(difference, deviation, p, False, questions)
 
 
-def of_answers(a: Mapping[str, bool], b: Mapping[str, bool]) -> MetricTest:
-    """The test of two models' answers, right or wrong, question by question. Raises ValueError if
-    they did not answer the same questions."""
+def of_answers(a: Mapping[str, float], b: Mapping[str, float]) -> MetricTest:
+    """The test of two models' scores from 0 to 1, right or wrong (McNemar) or in between (random
+    signs), question by question. Raises ValueError if they did not answer the same questions."""
     if a.keys() != b.keys():
         apart = len(a.keys() ^ b.keys())
         raise ValueError(f"{apart} questions were answered by one of the two only.")
     if not a:
         raise ValueError("no question was answered.")
-    only_a = sum(a[name] and not b[name] for name in a)
-    only_b = sum(b[name] and not a[name] for name in a)
-    difference = 100.0 * (only_b - only_a) / len(a)
-    deviation = 100.0 * math.sqrt(only_a + only_b) / len(a)
-    return MetricTest(difference, deviation, mcnemar(only_a, only_b), True, len(a), only_a, only_b)
+    apart_by_question = np.array([b[name] - a[name] for name in a], np.float64)
+    only_a, only_b = (int(np.count_nonzero(sign * apart_by_question > 0)) for sign in (-1, 1))
+    graded = not set(a.values()) | set(b.values()) <= {0, 1}
+    p = random_signs(apart_by_question) if graded else mcnemar(only_a, only_b)
+    difference = 100.0 * float(np.mean(apart_by_question))
+    deviation = 100.0 * float(np.linalg.norm(apart_by_question)) / len(a)
+    return MetricTest(difference, deviation, p, True, len(a), only_a, only_b, graded)
+
+
+def random_signs(differences: npt.NDArray[np.float64]) -> float:
+    """The two-sided p-value: the share of random signs, the observed ones included, that give the
+    differences as large a sum. It exceeds no level by chance, whatever the number of draws."""
+    sizes = np.abs(differences[differences != 0.0])
+    observed, rng = abs(float(np.sum(differences))), np.random.default_rng(0)
+    room = 1e-12 * float(np.sum(sizes))  # equal sums in another order
+    at_least = 1 + sum(
+        abs(2.0 * float(np.sum(sizes[rng.random(sizes.size) < 0.5])) - float(np.sum(sizes)))
+        >= observed - room
+        for _ in range(_FLIPS)
+    )
+    return at_least / (_FLIPS + 1)
 
 
 def mcnemar(only_a: int, only_b: int) -> float:
@@ -114,12 +139,18 @@ def right_answers(dataset: object) -> dict[str, list[str]]:
     return answers_by_id
 
 
-def exact(predictions: object, right: Mapping[str, Sequence[str]]) -> dict[str, bool]:
-    """Which questions are answered exactly; a question without a prediction is not. Raises
-    ValueError where predictions are not a mapping."""
+def scores(
+    predictions: object, right: Mapping[str, Sequence[str]],
+    score: Callable[[str, Sequence[str]], float] = exact_match,
+) -> dict[str, float]:  # fmt: skip
+    """The score of each question, 0 without a prediction. Raises ValueError where predictions are
+    not a mapping."""
     if not isinstance(predictions, dict):
         raise ValueError("predictions must be a JSON object: question id to answer.")
     return {
-        name: name in predictions and exact_match(str(predictions[name]), answers)
+        name: float(score(str(predictions[name]), answers)) if name in predictions else 0.0
         for name, answers in right.items()
     }
+
+
+SCORES = {"em": exact_match, "f1": f1}

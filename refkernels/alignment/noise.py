@@ -7,9 +7,10 @@ beyond which errors are not alike), and p stays conservative. Errors that are bi
 the null runs are not add up instead of averaging out: then p is not valid, as for noise beyond
 LIKE.
 
-The null runs' errors are those of the first null run that captured a step; all of them use the same
-kernels. Those of `refkernels.training.null_runs` have no layers: their arithmetic answers the
-questions of A's first captured step.
+The null runs' errors are those of the first null run that captured a step; all of one framework use
+the same kernels. For a pair of two frameworks with null runs of both, each run is compared with
+those of its own. Null runs of `refkernels.training.null_runs` have no layers: their arithmetic
+answers the questions of A's first captured step.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from refkernels.diagnosis.fit import LIKE
 from refkernels.training.arithmetic import answers
 
 _FEW = 30  # a mean square of fewer errors is unreliable
+_SHARE = 1.0 / 3.0  # of the null runs that a framework must have, so that they speak for its runs
 _Key = tuple[str, str, str]
 
 
@@ -41,23 +43,33 @@ class Noise:
 
 def noise_of(runs: Sequence[Run], local: Sequence[LocalTruth], nulls: Sequence[Run]) -> Noise:
     """The noise of null runs, compared with these runs."""
-    captured = next((run for run in nulls if run.first.steps), None)
-    if captured is not None:
-        null_judgements = list(judge_run(captured, captured.first.steps[:1]).judgements)
-    elif all("arithmetic" in run.first.notes for run in nulls) and runs[0].first.steps:
+    sides = [side.judgements for side in local]
+    captured = [run for run in nulls if run.first.steps]
+    if captured:
+        chosen = [representative(run.first.framework, nulls) or captured[0] for run in runs]
+        judged = {id(run): judge_run(run, run.first.steps[:1]).judgements for run in chosen}
+        return compared(sides, [judged[id(run)] for run in chosen])
+    if all("arithmetic" in run.first.notes for run in nulls) and runs[0].first.steps:
         rank = runs[0].first
         null_judgements = judge_questions(rank, rank.steps[0], answers(0))
-    else:
-        return Noise(known=False)
-    return compared([side.judgements for side in local], null_judgements)
+        return compared(sides, [null_judgements] * len(sides))
+    return Noise(known=False)
 
 
-def compared(sides: Sequence[Sequence[Judgement]], nulls: Sequence[Judgement]) -> Noise:
-    """The errors of runs compared with those of null runs, op by op, in units of the plain
-    kernel's."""
-    noise, leaning = _sizes(nulls), _biases(nulls)
+def representative(framework: str, nulls: Sequence[Run]) -> Run | None:
+    """A null run with a captured step, of a framework that has a share of the null runs."""
+    own = [run for run in nulls if run.first.framework == framework]
+    if len(own) < _SHARE * len(nulls):
+        return None
+    return next((run for run in own if run.first.steps), None)
+
+
+def compared(sides: Sequence[Sequence[Judgement]], nulls: Sequence[Sequence[Judgement]]) -> Noise:
+    """The errors of runs compared with those of a null run for each, op by op, in units of the
+    plain kernel's."""
     ratios: dict[_Key, float] = {}
-    for side in sides:
+    for side, null in zip(sides, nulls, strict=True):
+        noise, leaning = _sizes(null), _biases(null)
         for key, bias in _biases(side).items():
             if abs(bias) > BIASED and key in noise and abs(leaning.get(key, 0.0)) < BIASED / 2:
                 return Noise(invalid=_name(key))

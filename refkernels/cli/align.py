@@ -182,14 +182,19 @@ def _print_metric(
                 "Give --answers twice, and --dataset: the questions and their answers."
             )
         right = metric.right_answers(_json(dataset, "a SQuAD file"))
-        pair = [metric.exact(_json(path, "predictions"), right) for path in answers]
-        tested = metric.of_answers(*pair)
+        predictions = [_json(path, "predictions") for path in answers]
+        tests = {
+            name: metric.of_answers(*(metric.scores(each, right, score) for each in predictions))
+            for name, score in metric.SCORES.items()
+        }
+        results = {name: asdict(test) for name, test in tests.items()}
+        lines = [f"{name.upper()}: {page.metric(result, lang)}" for name, result in results.items()]
+        typer.echo(json.dumps(results) if as_json else "\n".join(lines))
     else:
         if len(figures) != 2 or questions is None:
             raise ValueError("Give --metric twice, and --n: the number of questions behind it.")
-        tested = metric.of_figures(*_percentages(figures), questions)
-    result = asdict(tested)
-    typer.echo(json.dumps(result) if as_json else page.metric(result, lang))
+        result = asdict(metric.of_figures(*_percentages(figures), questions))
+        typer.echo(json.dumps(result) if as_json else page.metric(result, lang))
 
 
 def _percentages(figures: list[str]) -> tuple[float, float]:

@@ -39,6 +39,12 @@ def _clipped_softmax(xp: Any, x: Any, **arguments: Any) -> Any:
     return e / xp.sum(e)
 
 
+def _clipped_gradient(xp: Any, dy: Any, x: Any, **arguments: Any) -> Any:
+    """From the stored answer, as kernels do: what is clipped has a gradient."""
+    y = xp.store(_clipped_softmax(xp, x, **arguments))
+    return y * (dy - xp.sum(y * dy))
+
+
 def _clipped_log(xp: Any, x: Any, **arguments: Any) -> Any:
     d = _clipped(xp, x, **arguments)
     return d - xp.log(xp.sum(xp.exp(d)))
@@ -124,7 +130,7 @@ LOGSUMEXP = (
 SOFTMAX = (
     Fault("no_shift", _unshifted, unstable=True),
     Fault("mean_shift", _by_mean, unstable=True),
-    Fault("clipped_exponent", _clipped_softmax),
+    Fault("clipped_exponent", _clipped_softmax, _clipped_gradient),
     Fault("base_two", _powers_of_two),
     Fault("zero_padding", _padded_softmax),
     Fault("masked_rows_zero", _zero_rows),

@@ -153,6 +153,7 @@ def test_outputs_are_the_inputs_of_the_layers_behind(
     same(head.inputs["0"], norm.outputs["0"])
     import tiny_training
 
+    assert set(embed.inputs) == {"0"}
     same(embed.inputs["0"], tiny_training.IDS[step % 6])
     same(tensors.batch["targets"], tiny_training.TARGETS[step % 6])
 

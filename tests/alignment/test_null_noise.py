@@ -1,6 +1,8 @@
 """A p-value is valid if the null runs round as the runs do: how this is decided and reported."""
 
 import dataclasses
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -8,8 +10,9 @@ import pytest
 from refkernels.alignment import curves
 from refkernels.alignment.local import Judgement, LocalTruth
 from refkernels.alignment.matching import Matched
-from refkernels.alignment.noise import Noise, compared
+from refkernels.alignment.noise import Noise, compared, representative
 from refkernels.alignment.question import Place
+from refkernels.alignment.run import Run
 from refkernels.alignment.verdict import decide
 
 
@@ -21,32 +24,47 @@ def judged(op: str = "linear", plain: float = 0.5, bias: float = 0.0, n: int = 4
 
 
 def test_runs_that_round_alike_leave_p_as_it_is() -> None:
-    assert compared([[judged()], [judged()]], [judged()]) == Noise(1.0, "linear (forward, y)")
-    assert compared([[judged(plain=0.2)]], [judged()]).wider == 1.0
+    assert compared([[judged()], [judged()]], [[judged()]] * 2) == Noise(1.0, "linear (forward, y)")
+    assert compared([[judged(plain=0.2)]], [[judged()]]).wider == 1.0
 
 
 def test_smaller_null_errors_are_widened_and_much_smaller_ones_make_p_invalid() -> None:
-    noise = compared([[judged()], [judged(plain=0.75)]], [judged()])
+    noise = compared([[judged()], [judged(plain=0.75)]], [[judged()]] * 2)
     assert (noise.wider, noise.invalid) == (1.5, "")
-    assert compared([[judged(plain=2.1)]], [judged()]).invalid == "linear (forward, y)"
-    assert compared([[judged()]], [judged(plain=0.0)]).invalid
+    assert compared([[judged(plain=2.1)]], [[judged()]]).invalid == "linear (forward, y)"
+    assert compared([[judged()]], [[judged(plain=0.0)]]).invalid
 
 
 def test_layers_of_one_op_are_taken_together() -> None:
     many = [judged(plain=0.3, n=300), judged(plain=0.4, n=300)]
-    noise = compared([many], [judged(plain=0.1)])
+    noise = compared([many], [[judged(plain=0.1)]])
     assert noise.wider == pytest.approx(np.sqrt((0.09 + 0.16) / 2) / 0.1)
     leaning = [judged(bias=3.0, n=100) for _ in range(4)]  # 6 standard deviations in all
-    assert compared([leaning], [judged()]).invalid == "linear (forward, y)"
-    assert not compared([leaning], leaning).invalid  # the null runs lean too
-    assert not compared([leaning[:1]], [judged()]).invalid
+    assert compared([leaning], [[judged()]]).invalid == "linear (forward, y)"
+    assert not compared([leaning], [leaning]).invalid  # the null runs lean too
+    assert not compared([leaning[:1]], [[judged()]]).invalid
 
 
 def test_errors_beyond_rounding_and_too_few_errors_decide_nothing() -> None:
     wrong = dataclasses.replace(judged(plain=900.0), verdict="exceeds_bound")
-    assert not compared([[wrong], [judged()]], [judged()]).invalid
-    assert not compared([[judged()]], [judged("softmax")]).known
-    assert not compared([[judged(n=1, plain=50.0)]], [judged()]).known
+    assert not compared([[wrong], [judged()]], [[judged()]] * 2).invalid
+    assert not compared([[judged()]], [[judged("softmax")]]).known
+    assert not compared([[judged(n=1, plain=50.0)]], [[judged()]]).known
+
+
+def test_each_run_is_compared_with_null_runs_of_its_own_framework() -> None:
+    leaning = [judged(bias=3.0, n=100) for _ in range(4)]
+    assert compared([[judged()], leaning], [[judged()], leaning]).invalid == ""
+    assert compared([leaning, [judged()]], [[judged()], leaning]).invalid == "linear (forward, y)"
+
+    def null(framework: str, steps: tuple[int, ...]) -> Run:
+        return cast("Run", SimpleNamespace(first=SimpleNamespace(framework=framework, steps=steps)))
+
+    torch, silent, paddle = null("torch", (0,)), null("paddle", ()), null("paddle", (0,))
+    assert representative("paddle", [torch, silent, paddle]) is paddle
+    assert representative("torch", [torch, silent, paddle]) is torch
+    assert representative("torch", [torch, *[paddle] * 3]) is None  # too few to speak for it
+    assert representative("paddle", [torch, silent]) is None
 
 
 def test_an_invalid_p_decides_nothing() -> None:

@@ -1,12 +1,17 @@
 """SQuAD's scores, and the test whether two differ by more than sampling."""
 
+import itertools
+import json
 import math
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from refkernels.alignment import metric
+from refkernels.cli.app import app
 
 
 def test_answers_are_compared_as_the_official_evaluation_does() -> None:
@@ -68,4 +73,41 @@ def test_what_cannot_be_compared_is_refused() -> None:
 def test_predictions_are_checked_against_a_squad_file() -> None:
     questions = [{"id": "1", "answers": [{"text": "Paris"}]}, {"id": "2", "answers": []}]
     right = metric.right_answers({"data": [{"paragraphs": [{"qas": questions}]}]})
-    assert metric.exact({"1": "paris."}, right) == {"1": True, "2": False}
+    assert metric.scores({"1": "paris."}, right) == {"1": 1.0, "2": 0.0}
+    assert metric.scores({"1": "in Paris"}, right, metric.f1) == {"1": pytest.approx(2 / 3), "2": 0}
+
+
+def test_random_signs_are_fisher_s_exact_test() -> None:
+    """All signs of a few differences, counted; and McNemar's p where they are 1."""
+    rng = np.random.default_rng(5)
+    differences = rng.choice([-1.0, -0.4, 0.0, 0.25, 0.5, 2 / 3], 11)
+    every = np.array(list(itertools.product([-1.0, 1.0], repeat=11))) @ np.abs(differences)
+    exact = float(np.mean(np.abs(every) >= abs(differences.sum()) - 1e-12))
+    assert 0.05 < exact < 1.0
+    spread = math.sqrt(exact * (1 - exact) / 10_000)
+    assert metric.random_signs(differences) == pytest.approx(exact, abs=4 * spread)
+    ones = np.array([1.0] * 12 + [-1.0] * 3)
+    assert metric.random_signs(ones) == pytest.approx(metric.mcnemar(3, 12), abs=0.006)
+
+
+def test_the_command_compares_em_and_f1_question_by_question(tmp_path: Path) -> None:
+    names = [str(i) for i in range(60)]
+    questions = [{"id": name, "answers": [{"text": "a red fox"}]} for name in names]
+    answers = {
+        "dataset": {"data": [{"paragraphs": [{"qas": questions}]}]},
+        "a": dict.fromkeys(names, "red fox"),
+        "b": {name: "red fox" if i >= 20 else "the fox" for i, name in enumerate(names)},
+    }
+    for name, content in answers.items():
+        (tmp_path / name).write_text(json.dumps(content))
+    words = ["align", "--dataset", str(tmp_path / "dataset")]
+    words += [word for name in "ab" for word in ("--answers", str(tmp_path / name))]
+    figures = json.loads(CliRunner().invoke(app, [*words, "--json"]).output)
+    assert figures["em"]["difference"] == pytest.approx(-100 * 20 / 60)
+    assert figures["em"]["p"] == metric.mcnemar(20, 0)
+    assert figures["f1"]["difference"] == pytest.approx(-100 * 20 / 60 / 3)
+    assert figures["f1"]["p"] == 1e-4
+    assert (figures["f1"]["only_a"], figures["f1"]["only_b"]) == (20, 0)
+    printed = CliRunner().invoke(app, words).output
+    assert "EM: The scores differ by -33.33 points: 20 questions are right in A alone" in printed
+    assert "F1: The scores differ by -11.11 points: 20 questions score higher in A" in printed

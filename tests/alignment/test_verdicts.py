@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 from refkernels import registry
+from refkernels.alignment.comparison import _Comparison, _resolved, coarse_places
 from refkernels.alignment.curves import CurveTest
 from refkernels.alignment.local import Judgement, LocalTruth
 from refkernels.alignment.matching import Matched
@@ -42,3 +43,26 @@ def test_an_unstable_algorithm_is_not_another_definition(name: str) -> None:
         if fault.unstable:
             assert not dataclasses.replace(wrong, cause=fault.cause, gross=True).redefined
     assert dataclasses.replace(wrong, cause="another_function").redefined
+
+
+def test_a_layer_computed_in_a_narrower_format_is_not_where_two_definitions_part() -> None:
+    """float64 values that float32 statistics made: they agree in half of float32's digits."""
+    close = 2.0**-26.5
+    pairs = [
+        _Comparison("forward", "first", "outputs", 1e-7, None, close),
+        _Comparison("forward", "norm", "outputs", 1e-7, None, close),
+        _Comparison("backward", "first", "cotangents", 1e-5, None, close),
+    ]
+    norm = dataclasses.replace(
+        RIGHT, place=Place(0, "forward", "ln"), op="layernorm", verdict="exceeds_bound",
+        over_bound=9.0, apart=4.0**-12, cause="float32_statistics", confidence="proven",
+    )  # fmt: skip
+    guessed = dataclasses.replace(norm, confidence="consistent")
+    pair = Matched({"norm": "ln"}, {}, (), ())
+    local = [LocalTruth((judgement,), (), ()) for judgement in (RIGHT, norm)]
+    coarse = coarse_places(local, pair)
+    assert coarse == {(0, "forward", "norm"): 4.0**-12}
+    assert coarse_places([LocalTruth((guessed,), (), ())], pair) == {}
+    resolved = [pair.digits for pair in _resolved(pairs, 0, coarse)]
+    assert resolved == [close, 2.0**-12, 2.0**-12]
+    assert [pair.digits for pair in _resolved(pairs, 1, coarse)] == [close] * 3

@@ -235,6 +235,10 @@ def _curve(alignment: Record, words: Words) -> str:
     change = curve["least_rate_change"]
     power = words["curve_no_power"] if change is None else words["curve_power"]
     sentences.append(power.format(change="" if change is None else f"{100 * change:.2g} %"))
+    sentences += [
+        words[f"curve_power:{setting}"].format(change=_short(least))
+        for setting, least in alignment["least_changes"].items()
+    ]
     if curve["undecidable_after"] is not None:
         sentences.append(words["curve_after"].format(step=curve["undecidable_after"]))
     noise = alignment["noise"] or {"known": True, "invalid": "", "wider": 1.0}
@@ -408,6 +412,7 @@ def metric(scores: Record, lang: str = "en") -> str:
     """Whether two scores differ by more than sampling, in a sentence or two."""
     words = words_of(lang)
     meaning = words["metric:more" if scores["p"] < 0.05 else "metric:chance"]
-    return words["metric_paired" if scores["paired"] else "metric"].format(
+    test = "metric_graded" if scores["graded"] else "metric_paired"
+    return words[test if scores["paired"] else "metric"].format(
         **{**scores, "p": _short(scores["p"])}, meaning=meaning
     )

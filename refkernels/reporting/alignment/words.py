@@ -18,7 +18,7 @@ WORDS: dict[str, Mapping[str, str]] = {
         "title": "Is it the same training run?",
         "title_alone": "Is this run what it claims to be?",
         "same": "**Same definition, rounding only.** Every captured op keeps to its bound on its "
-        "own inputs, and nothing else differs.",
+        "own inputs, and nothing else makes them different trainings.",
         "same_alone": "**As declared, rounding only.** Every captured op keeps to its bound on its "
         "own inputs.",
         "different": "**Different definition.** First: {first}",
@@ -93,6 +93,10 @@ WORDS: dict[str, Mapping[str, str]] = {
         "curve_normal": "One by one, if rounding spreads normally: p = {p}.",
         "curve_growth": "Rounding grows by a factor of {growth} in 100 steps.",
         "curve_power": "A learning rate wrong by {change} or more would have been noticed.",
+        "curve_power:eps": "An optimizer's eps wrong by {change} would have been noticed (an "
+        "estimate).",
+        "curve_power:weight_decay": "A weight decay wrong by {change} would have been noticed (an "
+        "estimate).",
         "curve_no_power": "The smallest change of the learning rate that would have been noticed "
         "is unknown: the loss does not change enough.",
         "curve_after": "Not decidable after step {step}: rounding spreads as far as other seeds.",
@@ -160,6 +164,8 @@ WORDS: dict[str, Mapping[str, str]] = {
         "several": " and {count} more",
         "metric_paired": "The scores differ by {difference:+.2f} points: {only_a} questions are "
         "right in A alone, {only_b} in B alone. McNemar's exact test: p = {p}. {meaning}",
+        "metric_graded": "The scores differ by {difference:+.2f} points: {only_a} questions score "
+        "higher in A, {only_b} in B. Randomisation test (random signs): p = {p}. {meaning}",
         "metric": "The scores differ by {difference:+.2f} points; the choice of {questions} "
         "questions alone makes {deviation:.2f} (one standard deviation of the difference of two "
         "independent models): p = {p}. {meaning} With each question's answers (--answers) the "
@@ -189,8 +195,8 @@ WORDS: dict[str, Mapping[str, str]] = {
     "zh": {
         "title": "这是同一个训练吗？",
         "title_alone": "这次训练与其声明一致吗？",
-        "same": "**定义相同，差异仅为舍入。** 每个被捕获的算子在其自身输入上都在误差界内，且没"
-        "有其他差异。",
+        "same": "**定义相同，差异仅为舍入。** 每个被捕获的算子在其自身输入上都在误差界内，也没"
+        "有其他因素使二者成为不同的训练。",
         "same_alone": "**与声明一致，差异仅为舍入。** 每个被捕获的算子在其自身输入上都在误差界内。",
         "different": "**定义不同。** 首要原因：{first}",
         "different_alone": "**与声明不符。** 首要原因：{first}",
@@ -256,6 +262,8 @@ WORDS: dict[str, Mapping[str, str]] = {
         "curve_normal": "若舍入误差服从正态分布，逐一检验得 p = {p}。",
         "curve_growth": "舍入误差每 100 步放大 {growth} 倍。",
         "curve_power": "学习率若有 {change} 或更大的偏差，本检验即可发现。",
+        "curve_power:eps": "优化器的 eps 若有 {change} 的偏差（估计值），也能发现。",
+        "curve_power:weight_decay": "权重衰减若有 {change} 的偏差（估计值），也能发现。",
         "curve_no_power": "无法给出可发现的最小学习率偏差：损失的变化不够大。",
         "curve_after": "第 {step} 步之后无法判定：舍入造成的离散与更换随机种子相当。",
         "null_directions": "零方向：梯度仅由舍入构成的参数",
@@ -313,6 +321,8 @@ WORDS: dict[str, Mapping[str, str]] = {
         "metric_paired": "两者相差 {difference:+.2f} 个百分点：仅 A 答对 {only_a} 题，仅 B 答"
         "对 {only_b} 题。"
         "McNemar 精确检验：p = {p}。{meaning}",
+        "metric_graded": "两者相差 {difference:+.2f} 个百分点：A 得分较高的有 {only_a} 题，B 得分"
+        "较高的有 {only_b} 题。随机化检验（随机符号）：p = {p}。{meaning}",
         "metric": "两者相差 {difference:+.2f} 个百分点；仅 {questions} 题的抽样就会造成 "
         "{deviation:.2f}"
         "（两个独立模型之差的一倍标准差）：p = {p}。{meaning}若有逐题答案（--answers），配对检"

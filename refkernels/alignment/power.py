@@ -1,0 +1,89 @@
+"""Which changes of eps and of weight decay a test of curves would have noticed.
+
+An update with another value of a setting differs by D for each unit of the change, and moves the
+loss of a later step by <D, g>, where g is that step's gradient. Captured steps give D of one step
+and g of later ones; within one step, g's own noise is in D. Where each step moves the loss by as
+much, t steps move it by t times that. The least over all pairs of captured steps counts: Adam's
+first steps, whose moments are single gradients, move the loss by more. What a momentum repeats
+counts 1 / (1 - momentum) times. An estimate of first order, for small steps; decay that passes
+through Adam's moments has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from refkernels import registry
+from refkernels.alignment.question import Array, CapturedQuestion
+from refkernels.alignment.run import Rank, StepTensors
+from refkernels.alignment.updates import read_updates
+from refkernels.arithmetic import formats
+
+SETTINGS = ("eps", "weight_decay")
+_THROUGH_MOMENTS = ("adam", "adagrad", "rmsprop")  # their decay is part of the gradient
+_STEP = 2.0**-10  # of a setting's own size; an update is smooth in it, and float64 exact enough
+
+
+def least_changes(rank: Rank, least_slope: float) -> dict[str, float]:
+    """The least noticeable change of each setting, where losses that part by `least_slope` in each
+    step are noticed; without a setting that fewer than two captured steps show."""
+    slopes: dict[str, list[float]] = {}
+    for k, step in enumerate(rank.steps[:-1]):
+        later = [rank.tensors(later_step) for later_step in rank.steps[k + 1 :]]
+        for setting, of_step in _slopes(rank, step, later).items():
+            slopes.setdefault(setting, []).extend(map(abs, of_step))
+    return {
+        setting: least_slope / min(sizes)
+        for setting, sizes in slopes.items()
+        if 0.0 < min(sizes) <= max(sizes) < np.inf
+    }
+
+
+def _slopes(rank: Rank, step: int, later: Sequence[StepTensors]) -> dict[str, list[float]]:
+    """<D, g> by setting, of a step's D and the g of each later step; piece by piece, as the update
+    is judged."""
+    line, tensors = next(line for line in rank.lines if line.step == step), rank.tensors(step)
+    sums: dict[str, list[float]] = {}
+    done: dict[str, int] = {}  # elements of a parameter in earlier pieces
+    for question in read_updates(rank, line, tensors):
+        if not isinstance(question, CapturedQuestion):
+            continue
+        spans, start = [], 0
+        for name, end in question.parts:
+            first = done.get(name, 0)
+            done[name] = first + end - start
+            spans.append((name, slice(first, done[name]), slice(start, end)))
+            start = end
+        for setting in SETTINGS:
+            move = _move(question, setting)
+            if move is None:
+                continue
+            of_setting = sums.setdefault(setting, [0.0] * len(later))
+            for at, tensors_then in enumerate(later):
+                for name, own, piece in spans:
+                    gradient = tensors_then.gradient(name)
+                    if gradient is not None:
+                        values = gradient.reshape(-1)[own].astype(np.float64)
+                        of_setting[at] += float(move[piece] @ values)
+    return sums
+
+
+def _move(question: CapturedQuestion, setting: str) -> Array | None:
+    """The update's difference for each unit of a setting; None where it has none."""
+    params: Mapping[str, Any] = question.params
+    value = params.get(setting)
+    through = setting == "weight_decay" and question.op in _THROUGH_MOMENTS
+    if not value or through:
+        return None
+    inputs = {name: array.astype(np.float64) for name, array in question.inputs.items()}
+    step, op, wide = value * _STEP, registry.get(question.op), formats.get("float64")
+    ends = [
+        op.plain("forward", inputs, {**params, setting: value + sign * step}, wide)["param"]
+        for sign in (1, -1)
+    ]
+    repeated = 1.0 / (1.0 - float(params.get("momentum") or 0.0))
+    move: Array = repeated * (ends[0] - ends[1]).reshape(-1) / (2.0 * step)
+    return move
