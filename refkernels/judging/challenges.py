@@ -105,12 +105,15 @@ class Drawer:
         for family in FAMILIES:
             if family != "exact" or self.summed:
                 yield from self._some(family, rng, size)
+        for name in self._other_inputs:
+            yield from self._some("special", rng, size, data.nan_in(name))
         if self.free:
             for shapes in self._odd_shapes(rng, size):
                 yield from self._drawn("shapes", data.typical, rng, shapes)
             for layout in _LAYOUTS:
                 yield from self._laid_out(layout, rng, size)
         yield from self._hard(size)
+        yield from self._other_params(rng)
 
     @property
     def ranked(self) -> bool:
@@ -148,8 +151,17 @@ class Drawer:
             if name not in self.left_out and not (argument.optional and argument.kind != "float")
         }
 
-    def _some(self, family: str, rng: np.random.Generator, size: int) -> Iterator[Challenge]:
-        draw = FAMILIES[family]
+    @property
+    def _other_inputs(self) -> list[str]:
+        """The floating inputs in which `special` has no special values."""
+        names = [n for n, argument in self._needed.items() if argument.kind == "float"]
+        first = data.with_special(dict.fromkeys(names, ()), self.roles)
+        return [name for name in names if name not in (first, self.roles.cotangent)]
+
+    def _some(
+        self, family: str, rng: np.random.Generator, size: int, draw: Draw | None = None
+    ) -> Iterator[Challenge]:
+        draw = draw or FAMILIES[family]
         if self.roles.first is None and draw in (data.one_hot, data.two_valued, data.shifted):
             return
         if self.free:
@@ -199,10 +211,15 @@ class Drawer:
             yield from self._on_case("timed", data.typical, rng, 1)
 
     def again(self, like: Challenge, family: str, rng: np.random.Generator) -> Challenge:
-        """Another content in the shapes of a challenge."""
+        """Another content in the shapes of a challenge; its integers in another order."""
         shapes = {name: array.shape for name, array in like.floats.items()}
         drawn = self._rounded(FAMILIES[family](rng, shapes, self.roles, self._format))
-        return self._challenge(family, {**like.inputs, **drawn}, like.params)
+        moved = {
+            name: rng.permutation(array.reshape(-1)).reshape(array.shape)
+            for name, array in like.inputs.items()
+            if isinstance(array, np.ndarray) and array.dtype.kind in "iu" and name not in drawn
+        }
+        return self._challenge(family, {**like.inputs, **moved, **drawn}, like.params)
 
     @property
     def _format(self) -> formats.Format:
@@ -322,7 +339,8 @@ class Drawer:
             for case in core(self.op.cases(), self.dtype)
             if self.dtype in case.dtypes and self.direction in case.directions
         ]
-        return matching or [case for case in self.op.cases() if self.dtype in case.dtypes]
+        cases = matching or [case for case in self.op.cases() if self.dtype in case.dtypes]
+        return [case for case in cases if case.regime != "invalid"]  # a kernel may answer anything
 
     @in_default_mode
     def _built(self, case: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -341,6 +359,17 @@ class Drawer:
                 size == 0 or _elements(inputs) > _ELEMENTS[size - 1]
             ):
                 yield self._challenge("hard", inputs, params)
+
+    def _other_params(self, rng: np.random.Generator) -> Iterator[Challenge]:
+        """Of each param in turn, one of the values that it has in the cases, on ordinary arrays: a
+        kernel that declines a case for its axes is asked all the same."""
+        params = [self._built(case)[1] for case in self._cases()]
+        for name, usual in self.op.params.items():
+            values = [given[name] for given in params if given[name] != usual]
+            if values:
+                value = values[int(rng.integers(len(values)))]
+                for like in self.typicals(rng, 1):
+                    yield self._challenge("hard", like.inputs, {**like.params, name: value})
 
     def _on_case(
         self, family: str, draw: Draw, rng: np.random.Generator, size: int

@@ -181,6 +181,7 @@ def judge(
             default=0),
         tuple(dict.fromkeys(findings.declined)),
         {letter: tuple(values) for letter, values in (lengths or {}).items()},
+        tuple(sorted(examination.drawer.left_out)),
         tuple(sorted(axes)),
         tuple(dict.fromkeys(flags)), time=time_taken if verdict == RIGHT else None,
     )  # fmt: skip

@@ -59,8 +59,6 @@ def test_a_product_of_one_term_is_held_to_a_few_roundings() -> None:
     standard = challenge.standard()
     exact = np.abs(np.asarray(standard.reference["c"]))
     assert np.all(standard.bound["c"] <= 14 * formats.BINARY32.u * exact + 2.0**-140)
-    terms = challenge.inputs["a"].shape[-1]
-    assert terms > 14 or np.all(standard.bound["c"] <= terms * formats.BINARY32.u * exact * 1.01)
 
 
 @pytest.mark.parametrize("op", ["matmul", "gelu", "sum", "cross_entropy"])
