@@ -26,6 +26,7 @@ from refkernels.judging.judge import judge as verdict_on
 from refkernels.judging.judgement import VERDICTS
 from refkernels.judging.running import Kernel
 from refkernels.judging.standard import Challenge
+from refkernels.reporting.judging.views import lines
 from refkernels.reporting.words import judgement as words
 from refkernels.testing import judge
 
@@ -58,7 +59,52 @@ def test_a_product_of_one_term_is_held_to_a_few_roundings() -> None:
     (challenge,) = [challenge for challenge in drawn("matmul") if challenge.family == "one_hot"]
     standard = challenge.standard()
     exact = np.abs(np.asarray(standard.reference["c"]))
-    assert np.all(standard.bound["c"] <= 14 * formats.BINARY32.u * exact + 2.0**-140)
+    u = formats.BINARY32.u
+    assert np.all(standard.bound["c"] <= 14 * u * exact + 2.0**-140)
+    assert np.all(standard.bound["c"] >= 12.9 * u * exact)  # what a product of split floats needs
+
+
+def test_a_broken_property_is_shown_where_it_is_broken() -> None:
+    (challenge,) = [
+        challenge
+        for challenge in drawn("gelu")
+        if challenge.family == "hard" and np.any(challenge.inputs["x"] == formats.BINARY32.max)
+    ]
+    x, right = challenge.inputs["x"], challenge.standard().rounded["y"]
+    fault = challenge.fault({"y": np.where(x == formats.BINARY32.max, np.float32(np.inf), right)})
+    assert fault is not None
+    assert fault.got == "inf"
+    assert x[fault.index] == formats.BINARY32.max
+
+
+@pytest.mark.parametrize("op", ["cross_entropy", "nll"])
+def test_no_class_outside_the_range_is_asked(op: str) -> None:
+    challenges = drawn(op)
+    assert len(challenges) > 8
+    for challenge in challenges:
+        target = challenge.inputs["target"]
+        ignored = target == challenge.params["ignore_index"]
+        assert np.all(ignored | ((target >= 0) & (target < challenge.inputs["x"].shape[1])))
+
+
+def test_the_twelve_calls_change_each_input_alone_and_integers_too() -> None:
+    for op in ("matmul", "cross_entropy", "embedding"):
+        calls = Examination(registry.get(op), "forward", "float32", 5).calls.challenges
+        first = calls[0].inputs
+        changed = {
+            frozenset(n for n, array in call.inputs.items() if not np.array_equal(array, first[n]))
+            for call in calls
+        }
+        main, *others = first
+        assert frozenset(others) in changed, op
+        assert {frozenset(), frozenset({main})} <= changed
+
+
+def test_every_float_input_has_a_nan_somewhere() -> None:
+    for op in ("layernorm", "matmul", "adamw"):
+        challenges = [one for one in drawn(op) if one.family in ("special", "hard")]
+        with_nan = {n for one in challenges for n, a in one.floats.items() if np.isnan(a).any()}
+        assert with_nan == set(challenges[0].floats)
 
 
 @pytest.mark.parametrize("op", ["matmul", "gelu", "sum", "cross_entropy"])
@@ -231,6 +277,21 @@ def test_a_product_of_matrices_alone_is_right_for_matrices(tmp_path: Path) -> No
     (tmp_path / "plane.py").write_text(PLANE, encoding="utf-8")
     judgement = judge(f"{tmp_path}/plane.py:matmul", level="quick", seed=3)
     assert (judgement.verdict, judgement.axes) == ("right", (0,)), judgement.reasons
+
+
+BARE = """
+import numpy as np
+
+def rms_norm(x, eps=1e-5):
+    return x / np.sqrt(np.square(x).mean(-1, keepdims=True) + x.dtype.type(eps))
+"""
+
+
+def test_a_verdict_names_the_inputs_that_a_kernel_does_not_take(tmp_path: Path) -> None:
+    (tmp_path / "bare.py").write_text(BARE, encoding="utf-8")
+    judgement = judge(f"{tmp_path}/bare.py:rms_norm", level="quick", seed=3)
+    assert (judgement.verdict, judgement.left_out) == ("right", ("weight",)), judgement.reasons
+    assert any("weight" in line for line in lines(judgement.to_dict(), ""))
 
 
 ODD = """
