@@ -192,10 +192,10 @@ def run(seeds: range, folders: tuple[str, ...]) -> None:
 
 
 def tables() -> None:
-    """The rules' verdicts beside those of the runs of the last judge."""
+    """The rules' verdicts beside those of the runs of the last judge of each kernel."""
     verdicts: dict[str, set[str]] = defaultdict(set)
-    last = runs()[-1]["judge"]
-    of_last = [run for run in runs() if run["judge"] == last]
+    last = {run["kernel"]: run["judge"] for run in runs()}
+    of_last = [run for run in runs() if run["judge"] == last[run["kernel"]]]
     for run in of_last:
         verdicts[run["kernel"]].add(run["verdict"])
     rules = {
@@ -210,6 +210,7 @@ def tables() -> None:
         "runs": {"right": len(right), "cheats": len(of_last) - len(right)},
         "refused": sum(run["verdict"] != "right" for run in right),
         "seeds": len({run["seed"] for run in right}),
+        "judges": sorted({run["judge"] for run in of_last}),
     }
     write_whole(RULED, json.dumps(record, indent=1) + "\n")
     write_whole(PAGE, "\n".join(_page(rules, verdicts, record)) + "\n")
@@ -232,7 +233,8 @@ def _page(
             kernel = path.stem if folder == "cheats" else function
             yield f"| {kernel} | {op} | {verdict} | {marks} |"
     yield f"\n{record['refused']} of {record['runs']['right']} runs of right kernels, on"
-    yield f"{record['seeds']} seeds, are not right."
+    yield f"{record['seeds']} seeds, are not right. Judges, by the digest of their sources:"
+    yield f"{', '.join(record['judges'])}."
 
 
 def main() -> None:

@@ -57,7 +57,8 @@ _TRIES = 20
 @dataclass(frozen=True, eq=False)
 class Drawer:
     """Draws the challenges of one op. `left_out`: optional inputs that the kernel does not take;
-    `lengths`: the only lengths that it takes, by letter; `axes`: how many leading axes."""
+    `lengths`: the only lengths that it takes, by letter; `axes`: how many leading axes, or, where
+    the op's cases give the shapes, how many axes of the first input."""
 
     op: Op
     direction: Direction
@@ -186,8 +187,17 @@ class Drawer:
 
     def typicals(self, rng: np.random.Generator, axes: int) -> list[Challenge]:
         """An ordinary challenge with so many leading axes, where the op has one: the first question
-        to a kernel."""
-        return list(self._typical(rng, (*(2,) * (axes - 1), 5) if axes else ()))
+        to a kernel. Where the cases give the shapes, one for each case with the most inputs, so
+        that none of them is optional and absent."""
+        if self.free:
+            return list(self._typical(rng, (*(2,) * (axes - 1), 5) if axes else ()))
+        cases = [inputs for inputs, params in self._fitting(0) if params == dict(self.op.params)]
+        most = max(map(len, cases), default=0)
+        return [
+            self._redrawn("typical", data.typical, rng, inputs, self.op.params)
+            for inputs in cases
+            if len(inputs) == most
+        ] or list(self._typical(rng, ()))
 
     def _typical(self, rng: np.random.Generator, leading: tuple[int, ...]) -> Iterator[Challenge]:
         if not self.free:
@@ -375,16 +385,35 @@ class Drawer:
         self, family: str, draw: Draw, rng: np.random.Generator, size: int
     ) -> Iterator[Challenge]:
         """A case's shapes, integers and params, with other floats."""
-        cases = [self._built(case) for case in self._cases()]
-        fitting = [built for built in cases if 0 < _elements(built[0]) <= _ELEMENTS[size]]
+        fitting = self._fitting(size)
         if self.free:
             fitting = [built for built in fitting if self._masks & built[0].keys()]
-        if not fitting:
-            return
-        inputs, params = fitting[int(rng.integers(len(fitting)))]
+        if fitting:
+            inputs, params = fitting[int(rng.integers(len(fitting)))]
+            yield self._redrawn(family, draw, rng, inputs, params)
+
+    def _fitting(self, size: int) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        """The cases that are no larger than a round's, with as many axes as the kernel takes."""
+        built = [self._built(case) for case in self._cases()]
+        return [
+            (inputs, params)
+            for inputs, params in built
+            if 0 < _elements(inputs) <= _ELEMENTS[size]
+            and (self.free or self.axes == AXES or first_axes(inputs) in self.axes)
+        ]
+
+    def _redrawn(
+        self,
+        family: str,
+        draw: Draw,
+        rng: np.random.Generator,
+        inputs: Mapping[str, Any],
+        params: Mapping[str, Any],
+    ) -> Challenge:
+        """A case's shapes and integers with other floats."""
         shapes = {n: a.shape for n, a in inputs.items() if _floats(a)}
         drawn = self._rounded(draw(rng, shapes, self.roles, self._format))
-        yield self._challenge(family, {**inputs, **drawn}, params)
+        return self._challenge(family, {**inputs, **drawn}, params)
 
 
 def _transposed(array: Array) -> Array | None:
@@ -418,6 +447,12 @@ _LAYOUTS = (_transposed, _gapped, _repeated, _padded_rows)
 
 def _floats(array: Any) -> bool:
     return isinstance(array, np.ndarray) and formats.is_one(array.dtype)
+
+
+def first_axes(inputs: Mapping[str, Any]) -> int:
+    """How many axes the first input has, or the first array of a list."""
+    value = next(iter(inputs.values()))
+    return int(np.ndim(value[0] if isinstance(value, list | tuple) else value))
 
 
 def _low(array: Array) -> float:

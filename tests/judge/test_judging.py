@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,32 @@ def test_no_class_outside_the_range_is_asked(op: str) -> None:
         target = challenge.inputs["target"]
         ignored = target == challenge.params["ignore_index"]
         assert np.all(ignored | ((target >= 0) & (target < challenge.inputs["x"].shape[1])))
+
+
+def test_the_first_question_has_every_optional_input_of_the_cases() -> None:
+    drawer = Drawer(registry.get("cross_entropy"), "forward", "float32")
+    first = drawer.typicals(np.random.default_rng(0), 1)
+    assert first
+    assert all("weight" in challenge.inputs for challenge in first)
+    without = replace(drawer, left_out=frozenset({"weight"}))
+    axes = {
+        challenge.inputs["x"].ndim for challenge in without.typicals(np.random.default_rng(0), 1)
+    }
+    assert axes == {2, 3}
+    plane = replace(without, axes=frozenset({2}))
+    shapes = [
+        one.inputs["x"].ndim
+        for one in plane.round(np.random.default_rng(0), 0)
+        if one.family != "hard"
+    ]
+    assert len(shapes) > 6
+    assert set(shapes) == {2}
+
+
+def test_a_loss_of_matrices_without_weights_is_right() -> None:
+    kernel = f"{RIGHT}/cross_entropy.py:only_matrices_cross_entropy"
+    judgement = verdict_on(kernel, level="quick", seed=0, causes=False)
+    assert (judgement.verdict, judgement.left_out) == ("right", ("weight",)), judgement.reasons
 
 
 def test_the_twelve_calls_change_each_input_alone_and_integers_too() -> None:
