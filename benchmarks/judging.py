@@ -51,6 +51,7 @@ SHAPES = {
     "softmax": {"x": (64, 768)},
     "layernorm": {"x": (64, 768), "weight": (768,), "bias": (768,)},
     "gelu": {"x": (64, 768)},
+    "cross_entropy": {"x": (64, 768)},
 }
 RULES = ("1e-2", "1e-4", "1e-5", "2 x", "benchdnn")
 BENCHDNN = {"matmul": 0.0, "softmax": 10 * 2.0**-23, "layernorm": 5e-7, "gelu": 4e-6}
@@ -62,7 +63,7 @@ def kernels(folder: str) -> Iterator[tuple[Path, str, str]]:
     for path in sorted((KERNELS / folder).glob("*.py")):
         for part in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(part, ast.FunctionDef) and part.name[0] != "_":
-                yield path, part.name, part.name.rpartition("_")[2]
+                yield path, part.name, path.stem if folder == "right" else part.name
 
 
 def label(path: Path, function: str) -> str:
@@ -71,7 +72,8 @@ def label(path: Path, function: str) -> str:
 
 def uniform(op: str) -> Arrays:
     rng = np.random.default_rng(42)
-    return {n: rng.random(shape).astype(np.float32) for n, shape in SHAPES[op].items()}
+    drawn: Arrays = {n: rng.random(shape).astype(np.float32) for n, shape in SHAPES[op].items()}
+    return {**drawn, "target": rng.integers(0, 768, 64)} if op == "cross_entropy" else drawn
 
 
 def like_benchdnn(op: str) -> Arrays:
@@ -112,11 +114,12 @@ def truth(op: str, draw: Any) -> tuple[Arrays, Truth]:
 
 
 def passed(path: Path, function: str, op: str) -> dict[str, bool]:
-    """The rules that the kernel passes."""
+    """The rules that the kernel passes; benchdnn has none for a loss."""
     first = registry.get(op).outputs[0]
-    replies = {draw: answered(path, function, op, draw(op)) for draw in (uniform, like_benchdnn)}
+    draws = (uniform, like_benchdnn) if op in BENCHDNN else (uniform,)
+    replies = {draw: answered(path, function, op, draw(op)) for draw in draws}
     if any(r.status != "ok" or first not in r.outputs for r in replies.values()):
-        return dict.fromkeys(RULES, False)
+        return dict.fromkeys(RULES if op in BENCHDNN else RULES[:-1], False)
     _, known = truth(op, uniform)
     exact, theirs = np.asarray(known.reference[first]), known.plain()[first]
     got = replies[uniform].outputs[first]
@@ -127,8 +130,9 @@ def passed(path: Path, function: str, op: str) -> dict[str, bool]:
         "1e-4": np.allclose(got, theirs, 1e-4, 1e-4),
         "1e-5": np.allclose(got, theirs, 1.3e-6, 1e-5),
         "2 x": bool(errors[0] <= 2 * errors[1]),
-        "benchdnn": benchdnn(op, replies[like_benchdnn].outputs[first]),
     }
+    if op in BENCHDNN:
+        verdicts["benchdnn"] = benchdnn(op, replies[like_benchdnn].outputs[first])
     return {rule: bool(verdict) for rule, verdict in verdicts.items()}
 
 
@@ -188,10 +192,10 @@ def run(seeds: range, folders: tuple[str, ...]) -> None:
 
 
 def tables() -> None:
-    """The rules' verdicts beside those of the runs of the last judge."""
+    """The rules' verdicts beside those of the runs of the last judge of each kernel."""
     verdicts: dict[str, set[str]] = defaultdict(set)
-    last = runs()[-1]["judge"]
-    of_last = [run for run in runs() if run["judge"] == last]
+    last = {run["kernel"]: run["judge"] for run in runs()}
+    of_last = [run for run in runs() if run["judge"] == last[run["kernel"]]]
     for run in of_last:
         verdicts[run["kernel"]].add(run["verdict"])
     rules = {
@@ -206,6 +210,7 @@ def tables() -> None:
         "runs": {"right": len(right), "cheats": len(of_last) - len(right)},
         "refused": sum(run["verdict"] != "right" for run in right),
         "seeds": len({run["seed"] for run in right}),
+        "judges": sorted({run["judge"] for run in of_last}),
     }
     write_whole(RULED, json.dumps(record, indent=1) + "\n")
     write_whole(PAGE, "\n".join(_page(rules, verdicts, record)) + "\n")
@@ -222,12 +227,14 @@ def _page(
         yield f"|---|---|---|{'---|' * len(RULES)}"
         for path, function, op in kernels(folder):
             name = label(path, function)
-            marks = " | ".join("passes" if rules[name][rule] else "fails" for rule in RULES)
+            passes = {True: "passes", False: "fails", None: "–"}
+            marks = " | ".join(passes[rules[name].get(rule)] for rule in RULES)
             verdict = ", ".join(sorted(verdicts[name])) or "not run"
             kernel = path.stem if folder == "cheats" else function
             yield f"| {kernel} | {op} | {verdict} | {marks} |"
     yield f"\n{record['refused']} of {record['runs']['right']} runs of right kernels, on"
-    yield f"{record['seeds']} seeds, are not right."
+    yield f"{record['seeds']} seeds, are not right. Judges, by the digest of their sources:"
+    yield f"{', '.join(record['judges'])}."
 
 
 def main() -> None:

@@ -345,7 +345,7 @@ def judged() -> str:
         for name, rules in record["rules"].items()
         if name.startswith("cheats/") and Path(name).name.split(".py:")[0] not in ANSWER_RIGHT
     }
-    passed = {rule: sum(rules[rule] for rules in cheats.values()) for rule in RULES}
+    passed = {rule: sum(rules.get(rule, False) for rules in cheats.values()) for rule in RULES}
     judge_passes = sum("right" in verdicts[name] for name in cheats)
     right = sum(name.startswith("right/") for name in verdicts)
     return (

@@ -1,8 +1,9 @@
 """Twelve calls in one process: what a kernel may keep from one to the next.
 
-    first · again · new content at the same pointer · the first content at a new pointer · one
-    element changed · the rows in another order · easy and hard rows · other scales · three more
-    contents · the first once more
+    first · again · new content at the same pointer · the first content at a new pointer · an
+    element of the first input changed · the rows in another order · easy and hard rows · other
+    scales · the first input as it was, with new others · powers of two · an element of the last
+    input changed · the first content once more
 
 Every answer is judged. The answers to the first content should have the same bits. Where they do
 not, and all are right, the kernel is not deterministic, which is reported and is no fault.
@@ -61,8 +62,9 @@ def protocol(drawer: Drawer, rng: np.random.Generator) -> Protocol:
         return replace(drawer.again(first, family, rng), name=f"calls: {family}")
 
     order = [
-        first, first, other("typical"), first, _one_changed(first), _permuted(drawer, first, rng),
-        other("mixed"), other("scales"), other("positive"), other("powers"), other("typical"),
+        first, first, other("typical"), first, _one_changed(first, 0, rng),
+        _permuted(drawer, first, rng), other("mixed"), other("scales"),
+        _others_new(first, other("positive")), other("powers"), _one_changed(first, -1, rng),
         first,
     ]  # fmt: skip
     calls = [call_of(challenge, 1 << 20 | i, slot=int(i == 3)) for i, challenge in enumerate(order)]
@@ -75,14 +77,23 @@ def protocol(drawer: Drawer, rng: np.random.Generator) -> Protocol:
     return Protocol(numbered, calls)
 
 
-def _one_changed(challenge: Challenge) -> Challenge:
-    """The last element of the first input is another number."""
-    name, array = next(iter(challenge.floats.items()))
+def _one_changed(challenge: Challenge, which: int, rng: np.random.Generator) -> Challenge:
+    """An element of one floating input, the first or the last, is another number. It lies in the
+    middle half, where a sample of both ends does not see it."""
+    name, array = list(challenge.floats.items())[which]
     changed = np.array(array, order="C")
     if changed.size:
-        last = changed.reshape(-1)
-        last[-1] = last[-1] + np.asarray(3.0, changed.dtype)
+        place = int(rng.integers(changed.size // 4, changed.size - changed.size // 4))
+        changed.reshape(-1)[place] += np.asarray(3.0, changed.dtype)
     return replace(challenge, inputs={**challenge.inputs, name: changed}, _standards={})
+
+
+def _others_new(first: Challenge, other: Challenge) -> Challenge:
+    """Another challenge with the first one's first input, where it has several inputs."""
+    if len(first.inputs) < 2:
+        return other
+    name = next(iter(first.inputs))
+    return replace(other, inputs={**other.inputs, name: first.inputs[name]}, _standards={})
 
 
 def _permuted(drawer: Drawer, challenge: Challenge, rng: np.random.Generator) -> Challenge:
@@ -103,9 +114,15 @@ def _permuted(drawer: Drawer, challenge: Challenge, rng: np.random.Generator) ->
 
 def _alike(challenge: Challenge, other: Challenge) -> bool:
     return all(
-        np.array_equal(array, other.inputs[name], equal_nan=True)
-        for name, array in challenge.floats.items()
+        all(map(_equal, value, other.inputs[name]))
+        if isinstance(value, list | tuple)
+        else _equal(value, other.inputs[name])
+        for name, value in challenge.inputs.items()
     )
+
+
+def _equal(a: Array, b: Array) -> bool:
+    return np.array_equal(a, b, equal_nan=a.dtype.kind not in "iub")
 
 
 def _same_bits(a: Any, b: Any) -> bool:

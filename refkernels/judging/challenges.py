@@ -57,7 +57,8 @@ _TRIES = 20
 @dataclass(frozen=True, eq=False)
 class Drawer:
     """Draws the challenges of one op. `left_out`: optional inputs that the kernel does not take;
-    `lengths`: the only lengths that it takes, by letter; `axes`: how many leading axes."""
+    `lengths`: the only lengths that it takes, by letter; `axes`: how many leading axes, or, where
+    the op's cases give the shapes, how many axes of the first input."""
 
     op: Op
     direction: Direction
@@ -105,12 +106,15 @@ class Drawer:
         for family in FAMILIES:
             if family != "exact" or self.summed:
                 yield from self._some(family, rng, size)
+        for name in self._other_inputs:
+            yield from self._some("special", rng, size, data.nan_in(name))
         if self.free:
             for shapes in self._odd_shapes(rng, size):
                 yield from self._drawn("shapes", data.typical, rng, shapes)
             for layout in _LAYOUTS:
                 yield from self._laid_out(layout, rng, size)
         yield from self._hard(size)
+        yield from self._other_params(rng)
 
     @property
     def ranked(self) -> bool:
@@ -148,8 +152,17 @@ class Drawer:
             if name not in self.left_out and not (argument.optional and argument.kind != "float")
         }
 
-    def _some(self, family: str, rng: np.random.Generator, size: int) -> Iterator[Challenge]:
-        draw = FAMILIES[family]
+    @property
+    def _other_inputs(self) -> list[str]:
+        """The floating inputs in which `special` has no special values."""
+        names = [n for n, argument in self._needed.items() if argument.kind == "float"]
+        first = data.with_special(dict.fromkeys(names, ()), self.roles)
+        return [name for name in names if name not in (first, self.roles.cotangent)]
+
+    def _some(
+        self, family: str, rng: np.random.Generator, size: int, draw: Draw | None = None
+    ) -> Iterator[Challenge]:
+        draw = draw or FAMILIES[family]
         if self.roles.first is None and draw in (data.one_hot, data.two_valued, data.shifted):
             return
         if self.free:
@@ -174,8 +187,17 @@ class Drawer:
 
     def typicals(self, rng: np.random.Generator, axes: int) -> list[Challenge]:
         """An ordinary challenge with so many leading axes, where the op has one: the first question
-        to a kernel."""
-        return list(self._typical(rng, (*(2,) * (axes - 1), 5) if axes else ()))
+        to a kernel. Where the cases give the shapes, one for each case with the most inputs, so
+        that none of them is optional and absent."""
+        if self.free:
+            return list(self._typical(rng, (*(2,) * (axes - 1), 5) if axes else ()))
+        cases = [inputs for inputs, params in self._fitting(0) if params == dict(self.op.params)]
+        most = max(map(len, cases), default=0)
+        return [
+            self._redrawn("typical", data.typical, rng, inputs, self.op.params)
+            for inputs in cases
+            if len(inputs) == most
+        ] or list(self._typical(rng, ()))
 
     def _typical(self, rng: np.random.Generator, leading: tuple[int, ...]) -> Iterator[Challenge]:
         if not self.free:
@@ -199,10 +221,15 @@ class Drawer:
             yield from self._on_case("timed", data.typical, rng, 1)
 
     def again(self, like: Challenge, family: str, rng: np.random.Generator) -> Challenge:
-        """Another content in the shapes of a challenge."""
+        """Another content in the shapes of a challenge; its integers in another order."""
         shapes = {name: array.shape for name, array in like.floats.items()}
         drawn = self._rounded(FAMILIES[family](rng, shapes, self.roles, self._format))
-        return self._challenge(family, {**like.inputs, **drawn}, like.params)
+        moved = {
+            name: rng.permutation(array.reshape(-1)).reshape(array.shape)
+            for name, array in like.inputs.items()
+            if isinstance(array, np.ndarray) and array.dtype.kind in "iu" and name not in drawn
+        }
+        return self._challenge(family, {**like.inputs, **moved, **drawn}, like.params)
 
     @property
     def _format(self) -> formats.Format:
@@ -322,7 +349,8 @@ class Drawer:
             for case in core(self.op.cases(), self.dtype)
             if self.dtype in case.dtypes and self.direction in case.directions
         ]
-        return matching or [case for case in self.op.cases() if self.dtype in case.dtypes]
+        cases = matching or [case for case in self.op.cases() if self.dtype in case.dtypes]
+        return [case for case in cases if case.regime != "invalid"]  # a kernel may answer anything
 
     @in_default_mode
     def _built(self, case: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -342,20 +370,50 @@ class Drawer:
             ):
                 yield self._challenge("hard", inputs, params)
 
+    def _other_params(self, rng: np.random.Generator) -> Iterator[Challenge]:
+        """Of each param in turn, one of the values that it has in the cases, on ordinary arrays: a
+        kernel that declines a case for its axes is asked all the same."""
+        params = [self._built(case)[1] for case in self._cases()]
+        for name, usual in self.op.params.items():
+            values = [given[name] for given in params if given[name] != usual]
+            if values:
+                value = values[int(rng.integers(len(values)))]
+                for like in self.typicals(rng, 1):
+                    yield self._challenge("hard", like.inputs, {**like.params, name: value})
+
     def _on_case(
         self, family: str, draw: Draw, rng: np.random.Generator, size: int
     ) -> Iterator[Challenge]:
         """A case's shapes, integers and params, with other floats."""
-        cases = [self._built(case) for case in self._cases()]
-        fitting = [built for built in cases if 0 < _elements(built[0]) <= _ELEMENTS[size]]
+        fitting = self._fitting(size)
         if self.free:
             fitting = [built for built in fitting if self._masks & built[0].keys()]
-        if not fitting:
-            return
-        inputs, params = fitting[int(rng.integers(len(fitting)))]
+        if fitting:
+            inputs, params = fitting[int(rng.integers(len(fitting)))]
+            yield self._redrawn(family, draw, rng, inputs, params)
+
+    def _fitting(self, size: int) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        """The cases that are no larger than a round's, with as many axes as the kernel takes."""
+        built = [self._built(case) for case in self._cases()]
+        return [
+            (inputs, params)
+            for inputs, params in built
+            if 0 < _elements(inputs) <= _ELEMENTS[size]
+            and (self.free or self.axes == AXES or first_axes(inputs) in self.axes)
+        ]
+
+    def _redrawn(
+        self,
+        family: str,
+        draw: Draw,
+        rng: np.random.Generator,
+        inputs: Mapping[str, Any],
+        params: Mapping[str, Any],
+    ) -> Challenge:
+        """A case's shapes and integers with other floats."""
         shapes = {n: a.shape for n, a in inputs.items() if _floats(a)}
         drawn = self._rounded(draw(rng, shapes, self.roles, self._format))
-        yield self._challenge(family, {**inputs, **drawn}, params)
+        return self._challenge(family, {**inputs, **drawn}, params)
 
 
 def _transposed(array: Array) -> Array | None:
@@ -389,6 +447,12 @@ _LAYOUTS = (_transposed, _gapped, _repeated, _padded_rows)
 
 def _floats(array: Any) -> bool:
     return isinstance(array, np.ndarray) and formats.is_one(array.dtype)
+
+
+def first_axes(inputs: Mapping[str, Any]) -> int:
+    """How many axes the first input has, or the first array of a list."""
+    value = next(iter(inputs.values()))
+    return int(np.ndim(value[0] if isinstance(value, list | tuple) else value))
 
 
 def _low(array: Array) -> float:

@@ -10,7 +10,8 @@
     scales        every row on its own scale: a fixed tolerance is blind at one end
     shifted       a large mean and a small spread: squares cancel, exponentials overflow
     mixed         rows of all these in one batch
-    special       NaN, infinities, -0, subnormals and the largest number in some rows
+    special       NaN, infinities, -0 and subnormals in some rows of the first input
+    nan_in        NaN in another input, and zeros in the rest
 
 A row is what the letters that are summed over, or coupled, run through. All numbers are float64, to
 be rounded once to the inputs' format.
@@ -190,10 +191,8 @@ def special(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format:
     """Special values in the first input, of another kind in each row; every fourth row has none. A
     cotangent has none: whether an infinite one gives NaN or infinity depends on the form."""
     drawn = typical(rng, shapes, roles, format)
-    others = [other for other in shapes if other != roles.cotangent]
-    rowed = [other for other in others if roles.along[other] is not None]
-    name = next(iter(rowed or others), "")
-    if name not in shapes or not drawn[name].size or not drawn[name].ndim:
+    name = with_special(shapes, roles)
+    if name is None or not drawn[name].size or not drawn[name].ndim:
         return drawn
     kinds = (math.nan, math.inf, -math.inf, -0.0, format.min_subnormal * 3.0, -format.min_normal)
     axis = roles.along[name]
@@ -207,6 +206,29 @@ def special(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format:
             places = rng.integers(0, n, max(n // 16, 1))
             rows[index][places] = kinds[(start + number) % len(kinds)]
     return drawn
+
+
+def with_special(shapes: Shapes, roles: Roles) -> str | None:
+    """The input in which `special` has its values: the first with rows, else the first."""
+    others = [name for name in shapes if name != roles.cotangent]
+    rowed = [name for name in others if roles.along[name] is not None]
+    return next(iter(rowed or others), None)
+
+
+def nan_in(name: str) -> Draw:
+    """NaN in a few places of one input, where others have zeros: NaN times 0 is NaN."""
+
+    def draw(rng: np.random.Generator, shapes: Shapes, roles: Roles, format: Format) -> Any:
+        drawn = typical(rng, shapes, roles, format)
+        for other, array in drawn.items():
+            if other != name:
+                array *= rng.random(array.shape) < 0.75
+        if name in drawn and drawn[name].size:
+            places = rng.integers(0, drawn[name].size, max(drawn[name].size // 16, 1))
+            np.put(drawn[name], places, math.nan)
+        return drawn
+
+    return draw
 
 
 def _rows(array: Doubles, axis: int | None) -> Doubles:

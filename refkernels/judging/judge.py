@@ -19,7 +19,7 @@ from refkernels.frameworks import catalog, environments
 from refkernels.frameworks.cells import Reply
 from refkernels.judging import precision, timing
 from refkernels.judging.calls import Protocol
-from refkernels.judging.challenges import AXES, Drawer
+from refkernels.judging.challenges import AXES, Drawer, first_axes
 from refkernels.judging.examination import Examination, Examinations
 from refkernels.judging.judgement import (
     LOWER,
@@ -183,6 +183,7 @@ def judge(
             default=0),
         tuple(dict.fromkeys(findings.declined)),
         {letter: tuple(values) for letter, values in (lengths or {}).items()},
+        tuple(sorted(examination.drawer.left_out)),
         tuple(sorted(axes)),
         tuple(dict.fromkeys(flags)), time=time_taken if verdict == RIGHT else None,
     )  # fmt: skip
@@ -223,6 +224,8 @@ def _examination(
 def _axes_taken(running: Kernel, drawer: Drawer, rng: np.random.Generator) -> frozenset[int]:
     """The numbers of leading axes with which the kernel raises no exception: all where the op does
     not leave them open, none where every number raises one."""
+    if not drawer.free:
+        return _case_axes_taken(running, drawer.typicals(rng, 1))
     refused = set()
     by_axes = {
         axes: drawer.typicals(rng, axes) for axes in ((1, 0, 2, 3) if drawer.ranked else (1,))
@@ -234,6 +237,20 @@ def _axes_taken(running: Kernel, drawer: Drawer, rng: np.random.Generator) -> fr
         if running.hung:
             break
     return frozenset() if refused >= by_axes.keys() else AXES - refused
+
+
+def _case_axes_taken(running: Kernel, challenges: Sequence[Challenge]) -> frozenset[int]:
+    """The same of an op whose cases give the shapes, for the axes of the first input: a number is
+    refused where all its challenges raise an exception."""
+    taken, asked = set(), set()
+    for challenge in challenges:
+        axes = first_axes(challenge.inputs)
+        asked.add(axes)
+        if axes not in taken and running.answer(challenge).status not in ("error", "unsupported"):
+            taken.add(axes)
+        if running.hung:
+            break
+    return AXES - (asked - taken) if taken else frozenset()
 
 
 def _protocol(running: Kernel, examination: Examination, findings: _Findings) -> None:

@@ -42,6 +42,7 @@ class Judgement:
     longest     the longest axis of an input that it answered
     declined    families of which it refused a challenge that it need not take
     lengths     the only lengths that it takes, by letter, as declared
+    left_out    the optional inputs that it does not take
     axes        the only numbers of leading axes that it takes; empty for all
     flags       "not_deterministic", "returns_input", "unguarded", "not_timed"
     cause       what `explain` found about a wrong answer, as its record
@@ -63,6 +64,7 @@ class Judgement:
     longest: int = 0
     declined: tuple[str, ...] = ()
     lengths: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
     axes: tuple[int, ...] = ()
     flags: tuple[str, ...] = ()
     cause: Mapping[str, Any] | None = None
@@ -105,6 +107,7 @@ class Judgement:
             "longest_axis": self.longest,
             "declined": list(self.declined),
             "lengths": {letter: list(values) for letter, values in self.lengths.items()},
+            "left_out": list(self.left_out),
             "leading_axes": list(self.axes),
             "flags": list(self.flags),
             "cause": self.cause,

@@ -43,7 +43,9 @@ def found(refused: Sequence[tuple[Challenge, Outputs]]) -> PrecisionModel | None
 
 def _all(model: PrecisionModel, refused: Sequence[tuple[Challenge, Outputs]]) -> bool:
     explains = {"results": _results, "flushed": _flushed}.get(model.way, _inputs)
-    return all(explains(model, *answer) for answer in refused)
+    if not all(explains(model, *answer) for answer in refused):
+        return False
+    return model.way != "results" or any(_decides(model, *answer) for answer in refused)
 
 
 def models(format: Format) -> Iterator[PrecisionModel]:
@@ -110,13 +112,12 @@ def _inputs(model: PrecisionModel, challenge: Challenge, outputs: Outputs) -> bo
 
 def _results(model: PrecisionModel, challenge: Challenge, outputs: Outputs) -> bool:
     """Whether every number belongs to the narrower format, and is as near to the truth as one
-    computed in it. Where zeros are as near, this decides nothing."""
+    computed in it."""
     output_formats = {n: formats.of(a) for n, a in outputs.items() if isinstance(a, np.ndarray)}
     standards = (
         challenge.standard(output_formats),
         narrowed(challenge, model).standard(output_formats),
     )
-    decisive = False
     for name, got in outputs.items():
         exact = standards[0].reference.get(name)
         if exact is None or not isinstance(got, np.ndarray) or got.shape != exact.shape:
@@ -126,8 +127,16 @@ def _results(model: PrecisionModel, challenge: Challenge, outputs: Outputs) -> b
         near = [_near(standard, name, got, model.format) for standard in standards]
         if not np.all(near[0] | near[1]):
             return False
-        decisive |= not np.all(_near(standards[0], name, np.zeros_like(got), model.format))
-    return decisive
+    return True
+
+
+def _decides(model: Model, challenge: Challenge, outputs: Outputs) -> bool:
+    """Whether zeros would not be as near."""
+    standard = challenge.standard({n: formats.of(array) for n, array in outputs.items()})
+    return any(
+        not np.all(_near(standard, name, np.zeros_like(array), model.format))
+        for name, array in outputs.items()
+    )
 
 
 def _near(standard: Standard, name: str, got: Array, format: Format) -> npt.NDArray[np.bool_]:
@@ -138,6 +147,8 @@ def _near(standard: Standard, name: str, got: Array, format: Format) -> npt.NDAr
         limit = standard.bound[name] * factor + format.min_subnormal
         near = (np.abs(wide - right) <= limit) | (wide == right)
         near |= np.isnan(wide) & np.isnan(right)
+        for other in standard.others.get(name, ()):  # of an input that the format makes infinite
+            near |= np.isnan(wide) & np.isnan(other)
         return np.asarray(near | (np.isinf(wide) & (np.abs(right) > format.max)))
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from refkernels import registry
 from refkernels.arithmetic.mode import in_default_mode
+from refkernels.judging import data
 from refkernels.judging.challenges import Drawer
 from refkernels.judging.decoys import outputs_told
 from refkernels.judging.judge import FAMILIES_NEEDED
@@ -54,6 +55,9 @@ def test_right_answers_to_every_op_are_right_and_decoys_are_not(name: str, direc
         if family != "exact" or drawer.summed
         for challenge in drawer._some(family, rng, 0)
     ]
+    for other in drawer._other_inputs:
+        drawn += drawer._some("special", rng, 0, data.nan_in(other))
+    drawn += [challenge for challenge in drawer._other_params(rng) if challenge.has_answer]
     families = set()
     for challenge in drawn:
         for form, outputs in right(challenge):

@@ -111,6 +111,8 @@ def _shown(record: Mapping[str, Any], lang: str) -> Iterator[str]:
     if record["lengths"]:
         each = (f"{x}={','.join(map(str, some))}" for x, some in record["lengths"].items())
         yield words["lengths"].format(lengths=words["join"].join(each))
+    if record["left_out"]:
+        yield words["left_out"].format(inputs=words["join"].join(record["left_out"]))
     if record["leading_axes"]:
         yield words["axes"].format(axes=words["join"].join(map(str, record["leading_axes"])))
     for flag in record["flags"]:

@@ -99,6 +99,7 @@ WORDS: dict[str, dict[str, str]] = {
         "of_output": "{ulp} ulp in {output}",
         "declined": "it declined some inputs: {families}",
         "lengths": "for these lengths only: {lengths}",
+        "left_out": "without the optional inputs that it does not take: {inputs}",
         "axes": "for these numbers of leading axes only (it raises an exception with others): "
         "{axes}",
         "not_deterministic": "equal inputs do not give equal bits",
@@ -159,6 +160,7 @@ WORDS: dict[str, dict[str, str]] = {
         "of_output": "{output} 为 {ulp} ulp",
         "declined": "拒绝处理部分输入：{families}",
         "lengths": "仅限以下长度：{lengths}",
+        "left_out": "不含它不接受的可选输入：{inputs}",
         "axes": "仅限以下前导轴数（其他轴数会引发异常）：{axes}",
         "not_deterministic": "相同的输入，结果并不逐位相同",
         "returns_input": "输出与输入共用内存",
