@@ -22,7 +22,7 @@ class Seat:
     """One framework on one device. `framework` is its name without the device (`seat_names`),
     `settings` are its own and those given to all. `absent` says why there is no such device, and is
     then the answer to every question. `formulas` names the ops for which the framework has no
-    kernel of its own."""
+    kernel of its own. `emulated`: its interpreters take minutes to start."""
 
     session: Session
     framework: str
@@ -32,6 +32,7 @@ class Seat:
     environment: str
     absent: str | None = None
     formulas: Mapping[str, str] = field(default_factory=dict)
+    emulated: bool = False
 
     def label(self, op: str) -> str:
         """The name of the seat in tables about `op`."""
@@ -113,9 +114,9 @@ def take_seats(
             records.append(
                 {"schema": SCHEMA, "kind": "environment", "id": identity, **environment, **about}
             )
-        formulas = info.get("formulas", {})
+        about_it = info.get("formulas", {}), "emulator" in environment
         seats += [
-            Seat(session, name, version, device, session.settings, identity, absent, formulas)
+            Seat(session, name, version, device, session.settings, identity, absent, *about_it)
             for device, absent in _places(name, info, devices[name])
         ]
     return seats, records
