@@ -14,28 +14,28 @@ import triton.language as tl
 
 
 @triton.jit
-def _layer_norm(x, weight, bias, y, columns, eps, BLOCK: tl.constexpr):
+def _layer_norm(x, weight, bias, y, columns, eps, BLOCK: tl.constexpr, TILES: tl.constexpr):
     row = tl.program_id(0)
     x += row * columns
     y += row * columns
     places = tl.arange(0, BLOCK)
 
     total = tl.zeros((BLOCK,), tl.float32)
-    for start in range(0, columns, BLOCK):
-        at = start + places
+    for tile in range(TILES):
+        at = tile * BLOCK + places
         total += tl.load(x + at, at < columns, 0.0).to(tl.float32)
     mean = tl.sum(total) / columns
 
     squares = tl.zeros((BLOCK,), tl.float32)
-    for start in range(0, columns, BLOCK):
-        at = start + places
+    for tile in range(TILES):
+        at = tile * BLOCK + places
         # The padding of the last tile is not zero once the mean is taken off: it is masked again.
         d = tl.where(at < columns, tl.load(x + at, at < columns, 0.0).to(tl.float32) - mean, 0.0)
         squares += d * d
     rstd = 1 / tl.sqrt(tl.sum(squares) / columns + eps)
 
-    for start in range(0, columns, BLOCK):
-        at = start + places
+    for tile in range(TILES):
+        at = tile * BLOCK + places
         inside = at < columns
         z = (tl.load(x + at, inside, 0.0).to(tl.float32) - mean) * rstd
         z = z * tl.load(weight + at, inside, 0.0).to(tl.float32)
@@ -52,5 +52,6 @@ def layernorm(x, weight=None, bias=None, eps=1e-5, block=128):
     bias = torch.zeros_like(weight) if bias is None else bias
     weight, bias = weight.contiguous(), bias.contiguous()  # the kernel steps from one to the next
     rows, y = x.contiguous().view(-1, columns), torch.empty_like(x.contiguous())
-    _layer_norm[(len(rows),)](rows, weight, bias, y, columns, eps, BLOCK=block)
+    tiles = triton.cdiv(columns, block)  # Triton 3.6 interprets no range(columns) with NumPy 2.4
+    _layer_norm[(len(rows),)](rows, weight, bias, y, columns, eps, BLOCK=block, TILES=tiles)
     return y

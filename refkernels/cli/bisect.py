@@ -108,20 +108,22 @@ class _Runs:
 
     def measured(self, version: str) -> bool:
         """Whether the version gave results; if not, the reason is kept."""
-        from refkernels.frameworks import environments
+        from refkernels.frameworks import emulation, environments
         from refkernels.frameworks.catalog import FrameworkError
         from refkernels.records.journal import JournalError
         from refkernels.reporting.measure.study import Study
         from refkernels.runs import measurement
+        from refkernels.seat_names import merged
 
         seat = replace(self.name, version=version)
         typer.echo(f"{seat} ...", err=True)
         bare = str(replace(seat.anywhere, settings=()))
+        machine = merged(self.settings, seat).get(emulation.SETTING, "")
         try:
             try:
-                environments.find(bare)
+                environments.find(bare, machine)
             except environments.NotInstalled:
-                environments.create(bare)
+                environments.create(bare, machine=machine)
             outcome = measurement.measure(
                 self.plan,
                 self.out / version,

@@ -15,6 +15,12 @@ from refkernels.cli.shared.options import AsJson
 from refkernels.records.words import SCHEMA
 
 _WIDE = 1000
+Machine = Annotated[
+    str,
+    typer.Option(
+        help="An emulated machine, aarch64: needs Linux, QEMU's user mode and Debian's apt."
+    ),
+]
 HELP = "The frameworks' own interpreters: list, create, add, remove."
 app = typer.Typer(
     name="env",
@@ -57,19 +63,21 @@ def create_environments(
     keep_going: Annotated[
         bool, typer.Option("--keep-going", help="End with status 0 even if some cannot be made.")
     ] = False,
+    machine: Machine = "",
 ) -> None:
     """Install frameworks, each into an environment of its own (0.5 to 4.3 GB each).
 
     Ends with status 1 if one cannot be made, 2 if a name means no framework.
     """
-    from refkernels.frameworks import catalog, environments
+    from refkernels.frameworks import catalog, emulation, environments
 
     try:  # before the first installation, which takes minutes
+        emulation.foreign(machine)
         for name in names:
             catalog.get(name)
     except catalog.FrameworkError as error:
         refuse(str(error))
-    outcomes = environments.create_all(names, progress=typer.echo)
+    outcomes = environments.create_all(names, typer.echo, machine)
     failures = [outcome for outcome in outcomes if outcome.reason is not None]
     if failures and not keep_going:
         raise typer.Exit(1)
@@ -109,6 +117,7 @@ def remove_environment(
         str, typer.Argument(metavar="NAME[==VERSION]", autocompletion=completion.frameworks)
     ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
+    machine: Machine = "",
 ) -> None:
     """Forget an interpreter of yours (undo `add`); if there is none, delete the managed
     environments after listing them.
@@ -118,8 +127,8 @@ def remove_environment(
     from refkernels.frameworks import addition, environments
 
     try:
-        forgotten = addition.forget(name)
-        folders = environments.managed(name)
+        forgotten = None if machine else addition.forget(name)
+        folders = environments.managed(name, machine)
         if forgotten is not None:
             typer.echo(f"Forgotten: {forgotten}")
             if folders:

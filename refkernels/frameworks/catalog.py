@@ -21,7 +21,7 @@ from __future__ import annotations
 import functools
 import importlib.metadata
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +66,8 @@ class Framework:
     version       the version that `create` installs when the user names none; "" for the newest
     requirements  pip requirements in addition to the distribution (of every version)
     pins          the needs of ranges of versions; the first range that contains a version counts
+    machines      {machine: version}: what `create` installs for an emulated machine that has no
+                  usable wheel of `version`
     python        an interpreter's path or an execnet spec, which skips the search
     on_host       the host's own interpreter always has it (NumPy)
     in_system     no distribution: the machine has it, and so has every interpreter (libm)
@@ -79,6 +81,7 @@ class Framework:
     version: str = ""
     requirements: tuple[str, ...] = ()
     pins: tuple[Pin, ...] = ()
+    machines: Mapping[str, str] = field(default_factory=dict)
     python: str | None = None
     on_host: bool = False
     in_system: bool = False
@@ -142,6 +145,7 @@ BUILTIN = (
             # Built against the C interface of NumPy 1: with NumPy 2 `from_numpy` raises.
             Pin("<2.3", ">=3.7,<3.12", ("numpy<2",)),
         ),
+        machines={"aarch64": "2.10.0"},  # later wheels of PyPI need CUDA
     ),
     Framework(
         "paddle",

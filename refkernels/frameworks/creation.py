@@ -24,6 +24,7 @@ from refkernels.records.files import write_whole
 
 MARKER = "refkernels-complete.json"
 Progress = Callable[[str], None]
+_ERRORS = ("error", "e: ")  # how pip's and apt's begin, in lower case
 _LINES_SHOWN = 200  # lines of a step that failed
 
 
@@ -58,7 +59,7 @@ def build(spec: Spec, version: str, environment: Path, progress: Progress) -> No
 
     It takes the first fitting Python for which the package index has a build.
     """
-    with _locked(environment, progress):
+    with locked(environment, progress):
         if marker(environment) is not None:
             return
         missing: NoDistribution | None = None
@@ -95,36 +96,45 @@ def _build_with(
         erase(environment)
         environment.parent.mkdir(parents=True, exist_ok=True)
         progress(f"{spec}: pip install {' '.join(requirements)} into {environment}, with {python}")
-        _checked([python, "-m", "venv", str(environment)], spec, progress)
+        checked([python, "-m", "venv", str(environment)], spec, progress)
         own = str(python_of(environment))
         # Few of its thousands of modules are imported: the first import compiles and keeps these.
         pip = [own, "-m", "pip", "install", "--no-compile", "--progress-bar", "off", "--no-input"]
-        _checked([*pip, *requirements], spec, progress)
-        _write_marker(environment, _verify(spec, own))
+        checked([*pip, *requirements], spec, progress)
+        write_marker(environment, verify(spec, own))
         progress(f"{spec}: ready after {time.monotonic() - started:.0f} s")
     except OSError as error:
         raise CreationFailed(f"making {environment} failed: {error}") from error
 
 
-def _checked(command: list[str], spec: Spec, progress: Progress) -> None:
-    """Run a step and discard its output; if it fails, raise one sentence with the line that names
-    the cause."""
+def checked(
+    command: list[str],
+    spec: Spec,
+    progress: Progress,
+    environment: dict[str, str] | None = None,
+    step: str = "",
+    place: str = "",
+) -> str:
+    """Run a step and return its output; if it fails, raise one sentence with the line that names
+    the cause. `step` is what it does and `place` what for, by default its words and its first."""
     completed = subprocess.run(
         command,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        env=clean_environment(),
+        env=environment or clean_environment(),
     )
     if completed.returncode != 0:
         lines = [line for line in completed.stdout.splitlines() if line.strip()][-_LINES_SHOWN:]
         for line in lines:
             progress(f"{spec}: {line.rstrip()}")
-        raise _failure(spec, command, lines)
+        words = step or f"{' '.join(command[1:5])} ..."
+        raise _failure(spec, words, place or command[0], lines)
+    return completed.stdout
 
 
-def _failure(spec: Spec, command: list[str], lines: list[str]) -> CreationFailed:
+def _failure(spec: Spec, step: str, place: str, lines: list[str]) -> CreationFailed:
     text = "\n".join(lines)
     if "No space left on device" in text:
         return CreationFailed(
@@ -132,17 +142,17 @@ def _failure(spec: Spec, command: list[str], lines: list[str]) -> CreationFailed
             "(each framework takes 1 to 5 GB), or set REFKERNELS_HOME to a larger disk, "
             "and try again"
         )
-    errors = [line for line in lines if line.lstrip().lower().startswith("error")]
+    errors = [line for line in lines if line.lstrip().lower().startswith(_ERRORS)]
     last = (errors or lines or ["no output"])[-1].strip()
     if "No matching distribution" in text:
         return NoDistribution(
-            f"pip found no build of {spec} for {command[0]}: {last} (check the version, the index "
+            f"pip found no build of {spec} for {place}: {last} (check the version, the index "
             "that pip uses, for PyPI has no builds with a label such as +cpu, and the network)"
         )
-    return CreationFailed(f"`{' '.join(command[1:5])} ...` failed for {spec}: {last}")
+    return CreationFailed(f"`{step}` failed for {spec}: {last}")
 
 
-def _verify(spec: Spec, python: str) -> dict[str, str]:
+def verify(spec: Spec, python: str) -> dict[str, str]:
     """Import the framework in its new environment; returns the versions that it reports."""
     module = spec.framework.module
     code = (
@@ -167,7 +177,7 @@ def _verify(spec: Spec, python: str) -> dict[str, str]:
     return content
 
 
-def _write_marker(environment: Path, content: dict[str, str]) -> None:
+def write_marker(environment: Path, content: dict[str, str]) -> None:
     created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     write_whole(environment / MARKER, json.dumps({**content, "created": created}))
 
@@ -228,7 +238,7 @@ def _version_if_usable(python: str) -> str | None:
 
 
 @contextlib.contextmanager
-def _locked(environment: Path, progress: Progress) -> Iterator[None]:
+def locked(environment: Path, progress: Progress) -> Iterator[None]:
     """Hold the environment's lock; the system releases it however the holder ends."""
     try:
         environment.parent.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,8 @@
 
 The search order is: an interpreter that the user named (`addition`); the running one, if it can
 import the framework; a managed environment in the user's cache folder (`create`).  All state lies
-under one folder, `home.home()`: ``interpreters.json`` and ``environments/NAME-VERSION``.
+under one folder, `home.home()`: ``interpreters.json`` and ``environments/NAME-VERSION``.  For an
+emulated machine (`emulation`) there are only managed environments: ``NAME@MACHINE-VERSION``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from refkernels.frameworks import catalog, creation, home, places, versions
+from refkernels.frameworks import catalog, creation, emulation, home, places, versions
 from refkernels.frameworks.catalog import FrameworkError, Spec
 from refkernels.frameworks.creation import CreationFailed, Progress
 from refkernels.seat_names import parse
@@ -48,14 +49,16 @@ class NotInstalled(FrameworkError):
 class Interpreter:
     """A Python that has (or should have) the framework of `spec`.
 
-    python  a path, or an execnet spec such as ``ssh=user@host//python=python3.10``
-    source  "named", "running" or "managed"
+    python    a path, or an execnet spec such as ``ssh=user@host//python=python3.10``
+    source    "named", "running" or "managed"
+    emulator  the name and version of the program that emulates its machine, "" for this machine
     """
 
     spec: Spec
     python: str
     source: str
     version: str = ""
+    emulator: str = ""
 
     @property
     def local(self) -> bool:
@@ -91,12 +94,13 @@ def required() -> frozenset[str]:
     return frozenset(name.strip() for name in listed.split(",") if name.strip())
 
 
-def find(name: str | Spec) -> Interpreter:
-    """The interpreter for a framework or a kernel; raise `NotInstalled` with the cure."""
-    spec = catalog.get(name)
+def find(name: str | Spec, machine: str = "") -> Interpreter:
+    """The interpreter for a framework or a kernel, on this machine or an emulated one; raise
+    `NotInstalled` with the cure."""
+    spec, machine = catalog.get(name), emulation.foreign(machine)
     if spec.framework.kernel is not None:
-        return _of_kernel(spec)
-    interpreters = list(_everywhere(spec))
+        return _of_kernel(spec, machine)
+    interpreters = list(_emulated(spec, machine) if machine else _everywhere(spec))
     for interpreter in interpreters:
         if not spec.version or (
             interpreter.version and versions.fits(interpreter.version, spec.version)
@@ -107,45 +111,58 @@ def find(name: str | Spec) -> Interpreter:
     for interpreter in interpreters:
         if interpreter.source == "named" or versions.may_fit(interpreter.version, spec.version):
             return interpreter
-    raise NotInstalled(_cure(spec))
+    raise NotInstalled(_cure(spec, machine))
 
 
-def _of_kernel(spec: Spec) -> Interpreter:
-    """The interpreter that a kernel's name asks for: a framework's, a path, or the running one."""
-    python = spec.framework.python or sys.executable
+def _of_kernel(spec: Spec, machine: str) -> Interpreter:
+    """The interpreter that a kernel's name asks for: a framework's, a path, or the running one; on
+    an emulated machine a framework's, NumPy's if it asks for none."""
+    python = spec.framework.python or ("numpy" if machine else sys.executable)
     if python.partition("==")[0] in catalog.names():
-        return replace(find(python), spec=spec, version="")
+        return replace(find(python, machine), spec=spec, version="")
+    if machine:
+        raise FrameworkError(
+            f"{python} is an interpreter of this machine: for {machine} name a framework, such as "
+            "--python numpy"
+        )
     return Interpreter(spec, python, "named" if spec.framework.python else "running")
 
 
-def create(name: str | Spec, progress: Progress = lambda line: None) -> Interpreter:
-    """Make the managed environment of a framework, unless it exists.
+def create(
+    name: str | Spec, progress: Progress = lambda line: None, machine: str = ""
+) -> Interpreter:
+    """Make the managed environment of a framework, for this machine or an emulated one, unless it
+    exists.
 
     Idempotent, and safe while another process does the same.  Raises `CreationFailed`.
     """
-    spec = catalog.get(name)
-    if spec.framework.in_system or (spec.framework.on_host and not spec.version):
+    spec, machine = catalog.get(name), emulation.foreign(machine)
+    framework = spec.framework
+    if not machine and (framework.in_system or (framework.on_host and not spec.version)):
         return find(spec)
-    version = spec.version or spec.framework.version
-    for _, existing in _managed(spec.name):
+    version = spec.version or framework.machines.get(machine) or framework.version
+    owner = _owner(spec.name, machine)
+    for _, existing in _managed(owner):
         recorded = _recorded_version(existing)
         if recorded and version and versions.fits(recorded, version):
-            return Interpreter(spec, str(creation.python_of(existing)), "managed", recorded)
-    environment = _folder(spec.name, version)
-    creation.build(spec, version, environment, progress)
-    python = str(creation.python_of(environment))
-    return Interpreter(spec, python, "managed", _recorded_version(environment) or version)
+            return _in(existing, spec)
+    environment = _folder(owner, version)
+    if machine:
+        emulation.build(spec, version, environment, machine, progress)
+    else:
+        creation.build(spec, version, environment, progress)
+    return _in(environment, spec)
 
 
 def create_all(
-    names: Iterable[str], progress: Progress = lambda line: None
+    names: Iterable[str], progress: Progress = lambda line: None, machine: str = ""
 ) -> list[CreationOutcome]:
     """`create` each, several in parallel, because half the time is spent waiting for network and
     disk. A failure is reported, and the others continue."""
 
     def create_one(name: str) -> CreationOutcome:
         try:
-            return CreationOutcome(name, create(name, progress), None)
+            return CreationOutcome(name, create(name, progress, machine), None)
         except FrameworkError as error:
             progress(f"{name}: {error}")
             return CreationOutcome(name, None, str(error))
@@ -154,13 +171,13 @@ def create_all(
         return list(threads.map(create_one, names))
 
 
-def managed(name: str) -> list[Path]:
+def managed(name: str, machine: str = "") -> list[Path]:
     """The folders of a framework's managed environments, complete or not: all for ``NAME``, those
-    of one version for ``NAME==VERSION``."""
+    of one version for ``NAME==VERSION``; those for an emulated machine apart."""
     spec = catalog.get(name)
     return [
         environment
-        for version, environment in _managed(spec.name)
+        for version, environment in _managed(_owner(spec.name, emulation.foreign(machine)))
         if versions.fits(version, spec.version)
         or versions.fits(_recorded_version(environment), spec.version)
     ]
@@ -201,16 +218,21 @@ def _lines(spec: Spec) -> Iterator[Listed]:
     if running := _running(spec):
         python_version = sys.version.split()[0]
         yield Listed(spec.name, running.version, python_version, running.python, "running", "ready")
-    for version, environment in _managed(spec.name):
-        content = creation.marker(environment)
-        if content is None:
-            cure = f"its creation was interrupted: `refkernels env create {spec.name}=={version}`"
-            yield Listed(spec.name, version, "", str(environment), "managed", "broken", cure)
-        else:
-            path = str(creation.python_of(environment))
-            version = content.get("version", version)
-            python_version = content.get("python", "")
-            yield Listed(spec.name, version, python_version, path, "managed", "ready")
+    for machine in ("", *emulation.MACHINES):
+        for version, environment in _managed(_owner(spec.name, machine)):
+            yield _line_of(spec, version, environment, machine)
+
+
+def _line_of(spec: Spec, version: str, environment: Path, machine: str) -> Listed:
+    """The line of a managed environment."""
+    name = _seat(spec.name, machine)
+    content = creation.marker(environment)
+    if content is None:
+        cure = f"its creation was interrupted: `{_creating(f'{spec.name}=={version}', machine)}`"
+        return Listed(name, version, "", str(environment), "managed", "broken", cure)
+    version, python = content.get("version", version), content.get("python", "")
+    path = str(creation.python_of(environment))
+    return Listed(name, version, python, path, "managed", "ready")
 
 
 def _everywhere(spec: Spec) -> Iterator[Interpreter]:
@@ -228,7 +250,23 @@ def _everywhere(spec: Spec) -> Iterator[Interpreter]:
     for version, environment in _managed(spec.name):
         recorded = _recorded_version(environment)
         if recorded and (spec.version or version == (spec.framework.version or version)):
-            yield Interpreter(spec, str(creation.python_of(environment)), "managed", recorded)
+            yield _in(environment, spec)
+
+
+def _emulated(spec: Spec, machine: str) -> Iterator[Interpreter]:
+    """Those for an emulated machine: the version that `create` installs first."""
+    usual = spec.framework.machines.get(machine) or spec.framework.version
+    folders = _managed(_owner(spec.name, machine))
+    for version, environment in sorted(folders, key=lambda entry: entry[0] != usual):
+        if _recorded_version(environment) and (spec.version or version == (usual or version)):
+            yield _in(environment, spec)
+
+
+def _in(environment: Path, spec: Spec) -> Interpreter:
+    """The interpreter of a managed environment."""
+    content = creation.marker(environment) or {}
+    python, version = str(creation.python_of(environment)), _recorded_version(environment)
+    return Interpreter(spec, python, "managed", version, content.get("emulator", ""))
 
 
 def _running(spec: Spec) -> Interpreter | None:
@@ -250,6 +288,20 @@ def _running(spec: Spec) -> Interpreter | None:
     return None
 
 
+def _owner(name: str, machine: str) -> str:
+    """The first part of the name of a managed environment's folder."""
+    return f"{name}@{machine}" if machine else name
+
+
+def _seat(name: str, machine: str) -> str:
+    return f"{name}@{emulation.SETTING}={machine}" if machine else name
+
+
+def _creating(name: str, machine: str) -> str:
+    """The command that makes an environment."""
+    return f"refkernels env create {name}" + (f" --machine {machine}" if machine else "")
+
+
 def _folder(name: str, version: str) -> Path:
     return home.home() / "environments" / f"{name}-{version or 'newest'}"
 
@@ -268,14 +320,15 @@ def _recorded_version(environment: Path) -> str:
     return "" if content is None else content.get("version", environment.name.rpartition("-")[2])
 
 
-def _cure(spec: Spec) -> str:
+def _cure(spec: Spec, machine: str = "") -> str:
+    usual = spec.framework.machines.get(machine) or spec.framework.version
     interrupted = [
         environment
-        for version, environment in _managed(spec.name)
-        if version == (spec.version or spec.framework.version)
+        for version, environment in _managed(_owner(spec.name, machine))
+        if version == (spec.version or usual)
     ]
     problem = "its creation was interrupted" if interrupted else "is not installed"
-    return (
-        f"{spec} {problem}: run `refkernels env create {spec}`, "
-        f"or name a Python that has it with `refkernels env add {spec} PYTHON`"
-    )
+    cure = f"{_seat(str(spec), machine)} {problem}: run `{_creating(str(spec), machine)}`"
+    if machine:
+        return cure
+    return f"{cure}, or name a Python that has it with `refkernels env add {spec} PYTHON`"

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from refkernels.frameworks import catalog, environments, versions
+from refkernels.frameworks import catalog, emulation, environments, versions
 from refkernels.frameworks.adapters import flags_of
 from refkernels.frameworks.catalog import Framework, FrameworkError, Spec
 from refkernels.frameworks.process import NoReply, WorkerProcess
@@ -74,8 +74,9 @@ class Session:
     settings  a lower-case key is a framework flag of some adapter (``float32_matmul_precision``),
               applied after the import if this adapter has it; any other key is an environment
               variable with which the interpreter starts. Settings in the seat's name take
-              precedence
-    timeout   seconds for one run; `start_timeout` seconds for starting and importing
+              precedence. ``machine`` asks for an emulated one
+    timeout   seconds for one run; `start_timeout` seconds for starting and importing; both are
+              longer where the machine is emulated
     place     the interpreter to use (see `places`), instead of searching for one
 
     Attributes after the start: `status` and `reason` ("ok", None unless the start failed), `info`
@@ -112,6 +113,7 @@ class Session:
         self.reason: str | None = None
         self.info: dict[str, Any] = {}
         self.starts = 0
+        self._slowdown = 1
         self._worker: WorkerProcess | None = None
         self._turn = threading.RLock()
 
@@ -137,8 +139,9 @@ class Session:
             environment, flags = split_settings(self.spec.framework, self.settings)
             interpreter = self._interpreter()
             self.starts += 1
-            self._worker = WorkerProcess(interpreter, environment)
-            reply = self._worker.ask(self._hello(flags), self.start_timeout)
+            self._slowdown = emulation.SLOWDOWN if interpreter.emulator else 1
+            self._worker = WorkerProcess(interpreter, environment, self._slowdown)
+            reply = self._worker.ask(self._hello(flags), self.start_timeout * self._slowdown)
         except environments.NotInstalled as error:
             return self._failed("not_installed", str(error))
         except FrameworkError as error:
@@ -157,7 +160,11 @@ class Session:
     def _interpreter(self) -> environments.Interpreter:
         if self.place is not None:
             return environments.Interpreter(self.spec, self.place, "named")
-        return environments.find(self.spec)
+        return environments.find(self.spec, self.settings.get(emulation.SETTING, ""))
+
+    def _seconds(self, timeout: float | None) -> float:
+        """The limit of one run, once the interpreter has started."""
+        return (self.timeout if timeout is None else timeout) * self._slowdown
 
     def run(
         self,
@@ -190,7 +197,7 @@ class Session:
         with self._turn:
             if not self.start():
                 return Reply(self.status, self.reason, started=False)
-            return self._ask(message, arrays, self.timeout if timeout is None else timeout)
+            return self._ask(message, arrays, self._seconds(timeout))
 
     def load(self, path: str | Path, key: str | None, timeout: float | None = None) -> Reply:
         """The tensors in a file of the framework's own (torch's .pt), by name.
@@ -204,8 +211,7 @@ class Session:
                 return Reply(self.status, self.reason, started=False)
             assert self._worker is not None
             try:
-                seconds = self.timeout if timeout is None else timeout
-                reply = self._worker.load(message, Path(path), seconds)
+                reply = self._worker.load(message, Path(path), self._seconds(timeout))
             except NoReply as fault:
                 reply = {"status": fault.status, "reason": fault.reason}
             return self._reply_of({"seconds": 0.0, **reply}, reply.get("outputs", {}))
@@ -232,7 +238,7 @@ class Session:
                 return Reply(self.status, self.reason, started=False)
             assert self._worker is not None
             try:
-                reply = self._worker.sweep(message, self.timeout if timeout is None else timeout)
+                reply = self._worker.sweep(message, self._seconds(timeout))
             except NoReply as fault:
                 reply = {"status": fault.status, "reason": fault.reason}
             return self._reply_of(reply, {"": reply.get("answers")})
@@ -297,12 +303,13 @@ class Session:
     def _described(
         self, reply: dict[str, Any], interpreter: environments.Interpreter, flags: Mapping[str, str]
     ) -> dict[str, Any]:
+        others = (*flags, emulation.SETTING)
         applied = {
-            key: value for key, value in self.settings.items() if key in flags or not _is_flag(key)
+            key: value for key, value in self.settings.items() if key in others or not _is_flag(key)
         }
         environment = {
             "framework": self.spec.name,
-            **reply["environment"],
+            **emulation.described(reply["environment"], interpreter.emulator),
             "interpreter": interpreter.source,
             "settings": applied,
         }
@@ -331,6 +338,7 @@ def split_settings(
     """
     environment = {key: value for key, value in settings.items() if not _is_flag(key)}
     own = flags_of(framework.adapter)
+    settings = {key: value for key, value in settings.items() if key != emulation.SETTING}
     flags = {key: value for key, value in settings.items() if key in own}
     stray = [key for key in settings if _is_flag(key) and key not in flags]
     if stray:

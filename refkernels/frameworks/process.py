@@ -46,13 +46,18 @@ class NoReply(Exception):
 
 class WorkerProcess:
     """A worker in `interpreter`, started with `environment` in addition to the user's variables.
+    It may take `slowdown` times as long to start.
 
     Raises `NoReply` if the interpreter cannot be started: "not_installed", or "killed" or "timeout"
     if it was ended while it started.
     """
 
-    def __init__(self, interpreter: Interpreter, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, interpreter: Interpreter, environment: Mapping[str, str], slowdown: int = 1
+    ) -> None:
         import execnet
+
+        ready = READY_SECONDS * slowdown
 
         self._log: Path | None = None
         self._arrays: Inline = SharedFolder() if interpreter.local else Inline()
@@ -60,11 +65,11 @@ class WorkerProcess:
         self._process: subprocess.Popen[bytes] | None = None
         try:
             spec, words = self._execnet_spec(interpreter, environment)
-            gateway = starting.start(self._group, spec, words, READY_SECONDS)
+            gateway = starting.start(self._group, spec, words, ready)
             # execnet hides the Popen object, but only its exit status tells of a crash.
             self._process = getattr(getattr(gateway, "_io", None), "popen", None)
             self._channel = gateway.remote_exec(WORKER.read_text(encoding="utf-8"))
-            self._channel.receive(timeout=READY_SECONDS)
+            self._channel.receive(timeout=ready)
         except execnet.RemoteError as error:
             self.kill()
             line = str(error).strip().splitlines()[-1]

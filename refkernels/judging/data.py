@@ -208,7 +208,7 @@ def special(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format:
     return drawn
 
 
-def with_special(shapes: Shapes, roles: Roles) -> str | None:
+def with_special(shapes: Shapes, roles: InputRoles) -> str | None:
     """The input in which `special` has its values: the first with rows, else the first."""
     others = [name for name in shapes if name != roles.cotangent]
     rowed = [name for name in others if roles.along[name] is not None]
@@ -218,7 +218,7 @@ def with_special(shapes: Shapes, roles: Roles) -> str | None:
 def nan_in(name: str) -> Draw:
     """NaN in a few places of one input, where others have zeros: NaN times 0 is NaN."""
 
-    def draw(rng: np.random.Generator, shapes: Shapes, roles: Roles, format: Format) -> Any:
+    def draw(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
         drawn = typical(rng, shapes, roles, format)
         for other, array in drawn.items():
             if other != name:

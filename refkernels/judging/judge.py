@@ -15,7 +15,7 @@ import numpy as np
 from refkernels.arguments import as_text
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.mode import in_default_mode
-from refkernels.frameworks import catalog, environments
+from refkernels.frameworks import catalog, emulation, environments
 from refkernels.frameworks.cells import Reply
 from refkernels.judging import precision, timing
 from refkernels.judging.calls import Protocol
@@ -148,6 +148,11 @@ def judge(
     spec, seat = catalog.seat(str(name))
     if spec.framework.kernel is None:
         raise catalog.FrameworkError(f"{kernel} is no kernel, which is FILE.py:FUNCTION")
+    if emulation.SETTING in dict(seat.settings):
+        raise catalog.FrameworkError(
+            f"{kernel}: judge asks a kernel thousands of times, on this machine only: leave "
+            "machine= out, or measure it there"
+        )
     record = get(str(spec.framework.kernel["op"])) if not isinstance(op, Op) else op
     direction: Direction = spec.framework.kernel["direction"]
     drawn_seed = secrets.randbits(48) if seed is None else seed

@@ -130,7 +130,7 @@ def _results(model: PrecisionModel, challenge: Challenge, outputs: Outputs) -> b
     return True
 
 
-def _decides(model: Model, challenge: Challenge, outputs: Outputs) -> bool:
+def _decides(model: PrecisionModel, challenge: Challenge, outputs: Outputs) -> bool:
     """Whether zeros would not be as near."""
     standard = challenge.standard({n: formats.of(array) for n, array in outputs.items()})
     return any(

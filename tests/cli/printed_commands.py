@@ -163,16 +163,16 @@ def stage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     furnish(folder)
     find_interpreter = environments.find
 
-    def find(name: str | Spec) -> Interpreter:
+    def find(name: str | Spec, machine: str = "") -> Interpreter:
         spec = catalog.get(name)
         if spec.name in REAL:
             return Interpreter(spec, sys.executable, "managed", spec.version)
-        return find_interpreter(spec)
+        return find_interpreter(spec, machine)
 
-    def worker(self: Any, interpreter: Interpreter, environment: Any) -> None:
+    def worker(self: Any, interpreter: Interpreter, environment: Any, slowdown: int = 1) -> None:
         if interpreter.spec.name in REAL or interpreter.spec.framework.kernel is not None:
             raise Reached
-        started(self, interpreter, environment)
+        started(self, interpreter, environment, slowdown)
 
     from refkernels.frameworks import process
     from refkernels.gallery.entry import Entry
@@ -183,6 +183,7 @@ def stage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environments, "find", find)
     monkeypatch.setattr(process.WorkerProcess, "__init__", worker)
     monkeypatch.setattr("refkernels.frameworks.creation.build", reach)
+    monkeypatch.setattr("refkernels.frameworks.emulation.build", reach)
     monkeypatch.setattr("refkernels.frameworks.released._released", lambda spec: RELEASED)
     monkeypatch.setattr("refkernels.cli.warm._spread", reach)
     monkeypatch.setattr("refkernels.frameworks.cells.Cell.__init__", reach)
@@ -203,7 +204,8 @@ def furnish(folder: Path) -> None:
     """A named torch and a managed one, for what has been removed is not removed again."""
     python = folder / "gpu-venv" / "bin" / "python"
     home.write_named({"torch": home.NamedEnvironment(str(python), "2.13.0+cpu")})
-    (folder / "home" / "environments" / "torch-2.13.0").mkdir(parents=True, exist_ok=True)
+    for name in ("torch-2.13.0", "torch@aarch64-2.10.0"):
+        (folder / "home" / "environments" / name).mkdir(parents=True, exist_ok=True)
 
 
 def reach(*arguments: Any, **options: Any) -> None:

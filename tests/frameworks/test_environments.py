@@ -196,14 +196,16 @@ def test_a_python_that_does_not_run_is_passed_over(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_reported_as_one() -> None:
     lines = ["Collecting torch", "ERROR: [Errno 28] No space left on device"]
-    failure = creation._failure(catalog.get("torch"), ["python", "-m", "pip", "install"], lines)
+    failure = creation._failure(catalog.get("torch"), "pip install ...", "python", lines)
     assert "the disk filled up while torch was installed" in str(failure)
 
 
 def test_the_last_error_of_pip_is_quoted() -> None:
     lines = ["Collecting torch", "ERROR: a", "ERROR: Could not find a wheel", "WARNING: old pip"]
-    failure = creation._failure(catalog.get("torch"), ["python", "-m", "pip", "install"], lines)
-    assert str(failure).endswith("failed for torch: ERROR: Could not find a wheel")
+    failure = creation._failure(catalog.get("torch"), "pip install ...", "python", lines)
+    assert str(failure).endswith(
+        "`pip install ...` failed for torch: ERROR: Could not find a wheel"
+    )
 
 
 def test_a_marker_without_its_python_is_not_complete(tmp_path: Path) -> None:

@@ -11,13 +11,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from refkernels.frameworks import home
+import refkernels.capture
+from refkernels.alignment.run import Run
+from refkernels.frameworks import environments, home
 from refkernels.frameworks.gateway import Session
 from refkernels.runs import measurement, sweeps
 
@@ -172,6 +174,50 @@ def test_a_stopped_run_there_resumes(named: None, tmp_path: Path) -> None:
             for run in (whole, again) for r in run.records if r.get("digest")]  # fmt: skip
     assert kept[: len(kept) // 2] == kept[len(kept) // 2 :]
     assert len(kept) >= 4
+
+
+TRAINING = """
+import torch
+from capture import Capture
+
+torch.manual_seed(3)
+model = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.GELU(), torch.nn.LayerNorm(2))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+x = torch.linspace(-1, 1, 21).reshape(7, 3)
+with Capture("run", model, optimizer, steps=[0]) as capture:
+    for _ in range(2):
+        loss = model(x).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        capture.step(loss=loss, batch=x)
+        print(loss.item().hex())
+"""
+
+
+def test_a_training_captured_there_is_read_here(
+    machine: int, session_for: Callable[[str], Session], tmp_path: Path
+) -> None:
+    session_for("torch")  # or a visible skip
+    python, here = shlex.quote(environments.find("torch").python), tmp_path / "here"
+    there = shlex.quote(str(tmp_path / "there"))
+    probe = Path(str(refkernels.capture.__file__)).read_bytes()
+    over_ssh(f"mkdir {there} && cat > {there}/capture.py", probe)
+    over_ssh(f"cat > {there}/train.py", TRAINING.encode())
+    losses = over_ssh(f"cd {there} && {python} train.py").decode().split()
+    here.mkdir()
+    packed = over_ssh(f"tar -C {there} -cf - run && rm -r {there}")
+    subprocess.run(["tar", "-C", str(here), "-xf", "-"], input=packed, check=True)
+    rank = Run.read(here / "run").first
+    assert [line.captured for line in rank.lines] == [True, False]
+    assert [float(str(line.loss)).hex() for line in rank.lines] == losses
+    assert rank.remarks == ()
+
+
+def over_ssh(command: str, content: bytes = b"") -> bytes:
+    done = subprocess.run(["ssh", HOST, command], input=content, capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout
 
 
 def test_a_remote_sweep_counts_what_a_local_one_counts(named: None, tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ def shown(value: Any) -> str:
 def _nobody_else(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """No interpreter is found, no process started, and files are written aside."""
 
-    def nothing(spec: Any) -> Any:
+    def nothing(spec: Any, machine: str = "") -> Any:
         raise environments.NotInstalled(f"{spec} is not installed: this is a test")
 
     def here() -> Any:

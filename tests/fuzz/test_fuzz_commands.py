@@ -61,7 +61,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("cut.npz").write_bytes(Path("case.npz").read_bytes()[:-40])
     Path("records.jsonl").write_text('{"schema": 1, "kind": "environment", "framework": "a"}\n')
 
-    def nothing(spec: Any) -> Any:
+    def nothing(spec: Any, machine: str = "") -> Any:
         raise environments.NotInstalled(f"{spec} is not installed: this is a test")
 
     def nobody(width: Any = None) -> Any:

@@ -264,11 +264,13 @@ def cpu_name():
 
 
 def cpu_features():
-    """What the processor can do, as Linux names it: {'avx2', 'fma', ...}."""
+    """What the processor can do, as Linux names it: {'avx2', 'fma', ...}. None if it is emulated:
+    the list is then of the host's, which has another title."""
+    title = "Features" if platform.machine().startswith(("aarch64", "arm")) else "flags"
     try:
         with open("/proc/cpuinfo") as file:
             for line in file:
-                if line.startswith(("flags", "Features")):
+                if line.startswith(title):
                     return set(line.partition(":")[2].split())
     except OSError:
         pass

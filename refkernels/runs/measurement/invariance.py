@@ -6,6 +6,7 @@ several numbers of threads before it settles. `position` moves the rows of one c
 and reversed). `batch` computes some of its rows separately: 64 rows one by one, or, for an
 elementwise op, pieces shorter than a vector. A row is what the op computes independently: a row of
 `a`, a row of LayerNorm, an element of sin. All comparisons are of bits; any NaN equals any NaN.
+An emulated machine, on which an interpreter takes minutes to start, is asked in one interpreter.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -121,7 +122,7 @@ def _seat_records(
         "run_to_run": lambda: _run_to_run(unit, seat, questions, threaded),
         "position": lambda: _position(unit, seat, questions),
         "batch": lambda: _batch(unit, seat, questions),
-        "threads": lambda: _compare(unit, *threaded.pair(seat), questions),
+        "threads": lambda: _threads(unit, seat, questions, threaded),
     }
     head = {
         "schema": SCHEMA,
@@ -184,13 +185,21 @@ def _run_to_run(
     unit: Unit, seat: Seat, questions: Sequence[Question], threaded: ThreadedSeats
 ) -> BitComparison:
     comparison = _compare(unit, seat, seat, questions)
-    if unit.op.elementwise:
+    if unit.op.elementwise and not seat.emulated:
         inputs = _delicate(unit)
         _, fresh = threaded.pair(seat)
         first, *later = [_ask(unit, fresh, inputs, {}) for _ in range(_CALLS)]
         for answer in later:
             comparison.add("the first calls in an interpreter", first, answer)
     return comparison
+
+
+def _threads(
+    unit: Unit, seat: Seat, questions: Sequence[Question], threaded: ThreadedSeats
+) -> BitComparison:
+    if seat.emulated:
+        raise NoAnswer("unsupported", "an emulated machine is asked in one interpreter only", True)
+    return _compare(unit, *threaded.pair(seat), questions)
 
 
 def _delicate(unit: Unit) -> dict[str, npt.NDArray[Any]]:

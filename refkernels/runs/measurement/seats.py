@@ -23,7 +23,8 @@ class Seat:
     """One framework on one device. `framework` is its name without the device (`seat_names`),
     `settings` are its own and those given to all. `absent` says why there is no such device, and is
     then the answer to every question. `formulas` names the ops for which the framework has no
-    kernel of its own. `unanswered`: the questions that took too long."""
+    kernel of its own. `emulated`: its interpreters take minutes to start. `unanswered`: questions
+    that took too long."""
 
     session: Session
     framework: str
@@ -33,6 +34,7 @@ class Seat:
     environment: str
     absent: str | None = None
     formulas: Mapping[str, str] = field(default_factory=dict)
+    emulated: bool = False
     unanswered: Unanswered = field(default_factory=Unanswered, compare=False)
 
     def label(self, op: str) -> str:
@@ -120,9 +122,9 @@ def take_seats(
             records.append(
                 {"schema": SCHEMA, "kind": "environment", "id": identity, **environment, **about}
             )
-        formulas = info.get("formulas", {})
+        about_it = info.get("formulas", {}), "emulator" in environment
         seats += [
-            Seat(session, name, version, device, session.settings, identity, absent, formulas)
+            Seat(session, name, version, device, session.settings, identity, absent, *about_it)
             for device, absent in _places(name, info, devices[name])
         ]
     return seats, records

@@ -2,6 +2,7 @@
 distinguished from the others."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -148,6 +149,16 @@ def test_a_kernel_that_settles_after_some_calls_is_named() -> None:
     assert not first["holds"]
     assert first["case"] == "the first calls in an interpreter: y"
     assert 0 < first["different"] < first["elements"]
+
+
+def test_an_emulated_seat_is_asked_in_one_interpreter() -> None:
+    unit = Unit(registry.get("sin"), None, "float32", "forward")
+    seat = replace(seated(Kernel("first calls")), emulated=True)
+    with Lanes([seat]) as lanes:  # `ThreadedSeats` would start two more
+        records = ask_invariance(unit, lanes, cast(ThreadedSeats, None)).records()
+    held = {record["property"]: (record["status"], record["holds"]) for record in records}
+    assert held["run_to_run"][0] == held["position"][0] == held["batch"][0] == "ok"
+    assert held["threads"] == ("unsupported", None)
 
 
 @pytest.mark.parametrize(("fault", "status"), [("refuses", "error"), ("dies", "killed")])

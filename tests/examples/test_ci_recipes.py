@@ -1,0 +1,126 @@
+"""The recipes for GitHub Actions and GitLab: their commands are run, for a change of the main
+branch and then for a proposed one that makes the kernel worse."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from refkernels import registry
+
+yaml = pytest.importorskip("yaml")
+
+RECIPES = Path(__file__).parents[2] / "examples" / "ci"
+KERNEL = """
+import numpy as np
+
+def layernorm(x, weight=None, bias=None, eps=1e-5, normalized_shape=None):
+    axes = tuple(range(-len(normalized_shape or (0,)), 0))
+    wide = x.astype(np.float64)
+    d = wide - wide.mean(axes, keepdims=True)
+    y = d / np.sqrt(np.square(d).mean(axes, keepdims=True) + eps)
+    y = y if weight is None else y * weight.reshape(normalized_shape or -1)
+    y = y if bias is None else y + bias.reshape(normalized_shape or -1)
+    return y.astype(x.dtype)
+"""
+WORSE = KERNEL.replace("np.square(d).mean", "1.01 * np.square(d).mean")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A checkout with a kernel; the recipe's tools write what they were called with."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (case,) = registry.get("layernorm").cases()[:1]
+    scripts = {
+        "refkernels": f'case $1 in measure) set -- "$@" --case {case.name} --dtype float32;; esac\n'
+        f'exec {sys.executable} -m refkernels "$@"\n',
+        **{name: f'echo {name} "$@" >> {tmp_path}/called\n' for name in ("pip", "curl", "gh")},
+    }
+    for name, script in scripts.items():
+        (tools / name).write_text(f"#!/bin/sh\n{script}")
+        (tools / name).chmod(0o755)
+    return tmp_path
+
+
+def check_out_again(place: Path) -> None:
+    """The next job begins with what was kept, and nothing else that the last one wrote."""
+    for folder in ("now", "changes"):
+        shutil.rmtree(place / folder, ignore_errors=True)
+
+
+def run(place: Path, script: str, **variables: str) -> int:
+    path = f"{place / 'tools'}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(RECIPES.parents[1]), **variables}
+    done = subprocess.run(["bash", "-ec", script], cwd=place, env=environment)
+    return done.returncode
+
+
+def read(name: str) -> dict[str, Any]:
+    recipe: dict[str, Any] = yaml.safe_load((RECIPES / name).read_text(encoding="utf-8"))
+    return recipe
+
+
+def test_gitlab_s_keeps_the_main_branch_s_run_and_comments_on_a_worse_kernel(place: Path) -> None:
+    job = read("gitlab.yml")["accuracy"]
+    script = "\n".join(job["script"])
+    (place / "my_kernels.py").write_text(KERNEL)
+    here = {"CI_DEFAULT_BRANCH": "main", "CI_API_V4_URL": "https://lab/api", "CI_PROJECT_ID": "7"}
+    assert run(place, script, **here, CI_COMMIT_BRANCH="main") == 0
+    assert job["cache"]["paths"] == ["kept"]
+    assert list((place / "kept").glob("records.jsonl*"))
+    assert "curl" not in (place / "called").read_text()
+    check_out_again(place)
+    (place / "my_kernels.py").write_text(WORSE)
+    proposed = {**here, "CI_MERGE_REQUEST_IID": "3", "COMMENT_TOKEN": "secret"}
+    assert run(place, script, **proposed) != 0
+    assert "https://lab/api/projects/7/merge_requests/3/notes" in (place / "called").read_text()
+    assert "layernorm" in (place / "changes" / "compare.md").read_text()
+
+
+def test_github_s_keeps_the_main_branch_s_run_and_comments_on_a_worse_kernel(place: Path) -> None:
+    steps = read("github.yml")["jobs"]["measure"]["steps"]
+    (place / "my_kernels.py").write_text(KERNEL)
+    assert github(place, steps, "push") == 0
+    assert list((place / "kept").glob("records.jsonl*"))
+    assert "gh" not in (place / "called").read_text().split()
+    check_out_again(place)
+    (place / "my_kernels.py").write_text(WORSE)
+    assert github(place, steps, "pull_request") != 0
+    assert "gh pr comment 5 --body-file changes/compare.md" in (place / "called").read_text()
+    assert "layernorm" in (place / "changes" / "compare.md").read_text()
+
+
+def github(place: Path, steps: list[dict[str, Any]], event: str) -> int:
+    """The status of a job's commands. Only these conditions are known, so that a new one fails."""
+    output = place / "github_output"
+    output.write_text("")
+    ran = 0
+    for step in steps:
+        if "run" not in step:
+            assert "uses" in step
+            continue
+        status = dict(line.split("=") for line in output.read_text().split()).get("status", "")
+        conditions = {
+            None: True,
+            "hashFiles('kept/records.jsonl*') != ''": any(place.glob("kept/records.jsonl*")),
+            "github.event_name == 'pull_request' && hashFiles('changes/compare.md') != ''": (
+                event == "pull_request" and (place / "changes" / "compare.md").exists()
+            ),
+            "github.ref == 'refs/heads/main'": event == "push",
+            "steps.compare.outputs.status != '' && steps.compare.outputs.status != '0'": (
+                status not in ("", "0")
+            ),
+        }
+        if not conditions[step.get("if")]:
+            continue
+        ran += 1
+        script = step["run"].replace("${{ github.event.number }}", "5")
+        if code := run(place, script, GITHUB_OUTPUT=str(output)):
+            return code
+    assert ran >= 3
+    return 0
