@@ -1,9 +1,8 @@
 """Every op, direction and output: one random element of one random case, recomputed with mpmath.
 
-The definitions (`hand_*.py`) share no code with the oracles. HUNT=n takes n draws of each.
+The definitions (`hand_*.py`) share no code with the oracles. `make hunt` takes more draws of each.
 """
 
-import os
 import zlib
 from collections.abc import Iterator
 from fractions import Fraction
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hand import DEFINITIONS, NoValue, Value, element
+from hunting import HUNT
 
 from refkernels import registry
 from refkernels.op import Direction, Op
@@ -38,7 +38,7 @@ def test_every_op_has_a_definition() -> None:
 def test_an_element_lies_in_its_enclosure(question: tuple[Op, Direction, str]) -> None:
     op, direction, output = question
     name = f"{op.name} {direction} {output}"
-    for draw in range(int(os.environ.get("HUNT", "1"))):
+    for draw in range(HUNT):
         rng = np.random.default_rng([SEED, draw, zlib.crc32(name.encode())])
         element = decided(op, direction, output, rng)
         assert element, f"{name}: no element of {DRAWS} drawn has a value"
