@@ -4,6 +4,7 @@ thread shows them, and the figures in the texts are computed again."""
 import functools
 import importlib.util
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,20 @@ def test_the_seeds_and_the_threads_are_there() -> None:
     threads += ("oneflow/pull/5817", "Paddle/pull/78265", "昇腾上的Cosine误差")
     for thread in threads:
         assert any(thread in source for source in sources), thread
+
+
+@each
+def test_all_prose_of_an_entry_is_in_chinese_with_the_same_figures(name: str) -> None:
+    entry = gallery.load(name).to_dict()
+    prose = ["title", "reported", "thread", "argument", "provenance", "device"]
+    for field in [part for part in prose if entry[part]]:
+        english, chinese = (re.findall(r"\d[\d.,]*\d|\d", text) for text in (
+            entry[field], entry["zh"][field]))  # fmt: skip
+        assert set(english) <= set(chinese) or field in ("argument", "provenance"), field
+    page = gallery_page(entry, "", None, "zh")
+    body = re.sub(r"`[^`]*`|https?:\S+", "", page)
+    for line in filter(None, body.splitlines()):
+        assert re.search(r"[\u4e00-\u9fff]", line) or not re.search(r"[A-Za-z]{4} [a-z]{2}", line)
 
 
 @each

@@ -14,6 +14,7 @@ from test_symptoms import bad, found_on
 
 from refkernels import reporting
 from refkernels.reporting.measure import pages
+from refkernels.reporting.measure.comparisons import Alike
 from refkernels.reporting.measure.findings import finding_id, findings
 from refkernels.reporting.measure.inputs import Input
 from refkernels.reporting.measure.matrix import matrix
@@ -92,7 +93,7 @@ def test_findings_of_a_large_run_are_rows_but_for_the_first_and_the_explained(mo
     report.__dict__["bounds_plot"] = None
     page = report.html()
     ids = {finding.id for finding in findings(report.study)}
-    rows = set(re.findall(r"<tr class=f id=([\w.-]+)", page))
+    rows = set(re.findall(r"<tr id=([\w.-]+)", page))
     full = set(re.findall(r"<div class=body id=([\w.-]+)", page))
     assert rows | full == ids
     assert not rows & full
@@ -229,6 +230,33 @@ def test_a_long_script_lies_beside_the_page_and_goes_with_its_finding(tmp_path):
     synthetic.write(tmp_path, [{**record, "verdict": "rounding"}])
     reporting.write_report(folder)
     assert list((folder / "scripts").iterdir()) == []
+
+
+def test_what_did_not_run_is_said_once_for_all_ops():
+    places = [f"{op} {way} bfloat16" for op in "abcdefghij" for way in ("backward", "forward")]
+    gathered = pages._gathered([*places, "z forward float16 (invariance)"])
+    assert gathered == [
+        ("backward, forward bfloat16: a, b, c, d, e, f, g, h", ("+2", "i, j")),
+        ("forward float16 (invariance): z", None),
+    ]
+
+
+def test_cases_of_a_line_are_not_named_in_two():
+    def line(where, *cases):
+        return Alike("sin", where, 2, [("paddle", "torch")], [f"sin/{case}" for case in cases])
+
+    most, few = (
+        line("forward float32", "a[n=1]", "a[n=2]", "b[seed=0]"),
+        line("forward float32", "c"),
+    )
+    alone = line("backward float32", "a[n=1]")
+    rows = [most, few, alone]
+    assert [pages._cases_text(row, rows, words.words_of("en")) for row in rows] == [
+        "all but those below",
+        "c",
+        "all",
+    ]
+    assert most.short(["sin/a[n=1]", "sin/a[n=2]", "sin/b[seed=0]"]) == ["a[n=1] [n=2]", "b"]
 
 
 def test_a_language_that_is_not_there_is_refused():

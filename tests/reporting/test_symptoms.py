@@ -35,6 +35,7 @@ def bad(op="layernorm", direction="forward", output="y", framework="torch", dtyp
     record["ulp"]["mean"] = mean
     record["worst"]["inputs"]["x"]["decimal"] = x
     record["worst"]["exact"]["decimal"] = exact
+    record["worst"]["got"]["hex"] = "0x1.b0dbccf3c4ad5p-1"  # it takes a float64
     return record
 
 
@@ -71,6 +72,71 @@ def test_ops_with_one_cause_are_listed_together():
     assert (alone.ops, alone.cause) == (["tan"], None)
     assert sorted(together.ops) == ["cos", "sin"]
     assert together.because(EN, "en").startswith("it loses digits when it reduces large arguments")
+
+
+def in_float32(op, answer="0x1.8ab7e0p+2", **more):
+    """A record whose worst float64 answer is that."""
+    record = bad(op, **more)
+    record["worst"]["got"] = {"decimal": str(float.fromhex(answer)), "hex": answer}
+    return record
+
+
+def test_ops_whose_float64_answers_are_float32_numbers_are_one_symptom():
+    records = [in_float32("sin"), in_float32("cos"), in_float32("cos", case="#2"),
+               in_float32("tan", "0x1.8ab7e0f19cab6p+6")]  # fmt: skip
+    listed = symptoms_of(*records)
+    assert [symptom.ops for symptom in listed] == [["cos", "sin"], ["tan"]]
+    assert [symptom.cause for symptom in listed] == ["float32_cast", None]
+    assert "worst one of each of 3 measurements" in listed[0].because(EN, "en")
+    joined, _ = symptoms_of(*records, found_on(records[0], "float32_cast"))
+    assert joined.example.op == "sin"
+    assert joined.because(EN, "en").startswith("it computes in float32")
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        ["0x1.0p+0"],  # short: it fits whatever was computed
+        ["0x1.8ab7e0p+2", "0x1.8ab7e0f19cab6p+6"],  # another answer of the output does not fit
+        ["0x1.8ab7e0p+200"],  # no float32
+        ["nan"],
+    ],
+)
+def test_answers_without_the_signature_of_float32(answers):
+    records = [in_float32("sin", text, case=f"#{n}") for n, text in enumerate(answers)]
+    (symptom,) = symptoms_of(*records)
+    assert (symptom.float32, symptom.cause) == (0, None)
+
+
+def test_a_float32_answer_in_float32_says_nothing():
+    (symptom,) = symptoms_of(in_float32("sin", dtype="float32"))
+    assert symptom.float32 == 0
+
+
+def test_a_signature_does_not_hide_another_output_that_is_explained():
+    other = bad("cos", direction="backward", output="dx")
+    listed = symptoms_of(in_float32("cos"), other, found_on(other, "rounded_constants"))
+    assert {symptom.cause for symptom in listed} == {"float32_cast", "rounded_constants"}
+    (covered,) = symptoms_of(in_float32("cos"), other)
+    assert covered.cause == "float32_cast"
+
+
+def test_an_output_that_few_cases_have_counts_in_all_of_them():
+    buffer = bad("rmsprop", output="buf", mean=1e300)
+    others = [bad("rmsprop", output="param", verdict="rounding", beyond=0, case=f"#{n}")
+              for n in range(99)]  # fmt: skip
+    assert [symptom.ops for symptom in symptoms_of(buffer, *others, bad("sin", mean=9.0))] == [
+        ["sin"],
+        ["rmsprop"],
+    ]
+
+
+def test_a_formula_of_ours_comes_after_every_kernel():
+    ours = bad(framework="numpy", mean=1e300) | {"formula": "NumPy formula"}
+    assert [card.subject for card in cards(Study.of([ours, bad(mean=1.0)]))] == [
+        "torch",
+        "NumPy formula",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -266,3 +332,22 @@ def test_a_cause_that_does_not_fit_beside_its_symptom_has_lines_of_its_own(lang,
         reasons = ["".join(line.because(words, lang).split()) for line in card.first]
         assert len(reasons) == 2
         assert sum(text.count(cause) == len(seats) for cause in reasons) >= whole
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("height", [24, 30, 50])
+def test_the_summary_fits_one_screen_and_cuts_nothing(lang, height):
+    seats = ["torch", "paddle", "oneflow", "mindspore"]
+    ops = ["layernorm", "softmax", "log_softmax", "gelu_tanh"]
+    records = [bad(framework=seat, op=op) for seat in seats for op in ops]
+    names = ("quotient_rule", "float32_hyperparameters", "argument_reduction", "float32_constants")
+    causes = [found_on(record, name) for record, name in zip(records, 4 * names, strict=True)]
+    formulas = [bad(framework=seat) | {"formula": f"{seat} ops"} for seat in seats]
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(terminal_table([*records, *causes, *formulas], lang, height=height))
+    text = console.export_text()
+    assert text.count("\n") <= height - 3
+    assert "…" not in text
+    for seat in seats:
+        heads = (f"{seat}:", f"{seat}：")
+        assert sum(line.startswith(heads) for line in text.splitlines()) == 1

@@ -34,6 +34,11 @@ class Certainty:
         return sum(self.tiers.values())
 
     @property
+    def place(self) -> str:
+        """`layernorm backward`."""
+        return f"{self.op} {self.direction}"
+
+    @property
     def title(self) -> str:
         """`layernorm backward float32`."""
         return f"{self.op} {self.direction} {self.dtype}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from refkernels.reporting.measure.scores import falling, largest
 from refkernels.reporting.measure.study import Study, as_number
@@ -88,21 +88,22 @@ class Alike:
     """The cases of one op, pass and format in which the same frameworks give the same bits."""
 
     op: str
-    where: str  # "forward float32"
+    where: str  # "forward float32" or "forward float16, float64"
     names: int
     groups: list[tuple[str, ...]]
     cases: list[str]
 
     def short(self, all_cases: Iterable[str]) -> list[str]:
-        """The cases without op and seed; without parameters too where `all_cases` has no other of
-        that name."""
+        """The cases without op and seed, those of one name together (`k_sweep[K=1] [K=2]`); without
+        parameters where `all_cases` has no other of that name."""
         names = Counter(case.partition("[")[0] for case in set(all_cases))
-        shortened = (
-            case.partition("[")[0] if names[case.partition("[")[0]] == 1 else case
-            for case in self.cases
-        )
+        parameters: dict[str, list[str]] = defaultdict(list)
+        for case in self.cases:
+            name, _, rest = re.sub(r",?seed=\w+(?=\]$)", "", case).partition("[")
+            parameters[name].append("" if names[name] == 1 or rest == "]" else f"[{rest}")
         return [
-            re.sub(r",?seed=\w+(?=\]$)", "", name).removeprefix(f"{self.op}/") for name in shortened
+            name.removeprefix(f"{self.op}/") + " ".join(dict.fromkeys(each))
+            for name, each in parameters.items()
         ]
 
     @property
@@ -112,7 +113,8 @@ class Alike:
 
 
 def alike_by_case(study: Study) -> dict[str, list[Alike]]:
-    """By op: who gives the same bits, case by case; cases with the same answer in one line."""
+    """By op: who gives the same bits, case by case; cases with the same answer in one line, and so
+    are formats that differ in no case."""
     pairs: dict[tuple[str, ...], dict[tuple[str, str], SeatPair]] = defaultdict(dict)
     for record in study.agreements:
         place = (record["op"], record["direction"], record["dtype"], str(record.get("case") or ""))
@@ -123,7 +125,7 @@ def alike_by_case(study: Study) -> dict[str, list[Alike]]:
     for (op, direction, dtype, case), compared in pairs.items():
         names = sorted({name for pair in compared for name in pair})
         lines[op, direction, dtype, len(names), tuple(_identical(names, compared))].append(case)
-    alike: dict[str, list[Alike]] = defaultdict(list)
+    formats: dict[tuple[str, str, str], list[Alike]] = defaultdict(list)
     for (op, direction, dtype, compared_names, groups), cases in sorted(
         lines.items(),
         key=lambda item: (
@@ -134,8 +136,15 @@ def alike_by_case(study: Study) -> dict[str, list[Alike]]:
             item[1],
         ),
     ):
-        alike[op].append(Alike(op, f"{direction} {dtype}", compared_names, list(groups), cases))
-    return dict(alike)
+        line = Alike(op, f"{direction} {dtype}", compared_names, list(groups), cases)
+        formats[op, direction, dtype].append(line)
+    alike: dict[str, dict[str, list[Alike]]] = defaultdict(dict)
+    for (op, direction, dtype), some in formats.items():
+        said = repr([direction, *((line.names, line.groups, line.cases) for line in some)])
+        if said in alike[op]:
+            some = [replace(line, where=f"{line.where}, {dtype}") for line in alike[op][said]]
+        alike[op][said] = some
+    return {op: [line for some in each.values() for line in some] for op, each in alike.items()}
 
 
 def agreements(study: Study) -> list[Agreement]:
@@ -229,9 +238,9 @@ class Invariance:
     rows: list[tuple[str, dict[str, Held]]]  # property, per subject
 
     @property
-    def subjects(self) -> list[str]:
-        """The subjects that were checked."""
-        return sorted({subject for _, cells in self.rows for subject in cells})
+    def by_property(self) -> dict[str, dict[str, Held]]:
+        """The subjects of each property that was checked."""
+        return dict(self.rows)
 
     @property
     def broken(self) -> int:

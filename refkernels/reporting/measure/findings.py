@@ -14,12 +14,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from refkernels.reporting.measure.inputs import Input, Measured, example_of, input_of, level_of
+from refkernels.reporting.measure.inputs import (
+    Input,
+    Measured,
+    Place,
+    example_of,
+    input_of,
+    level_of,
+    place_of,
+)
 from refkernels.reporting.measure.scores import largest, typical
 from refkernels.reporting.measure.study import Measurement, Study, absolute_error, as_number
 from refkernels.reporting.reading import Record
 from refkernels.reporting.words.escaping import clipped
-from refkernels.reporting.words.numerals import figure, lost, ratio, ulps
+from refkernels.reporting.words.numerals import figure, lost, ratio, ulp_figure, ulps
 from refkernels.reporting.words.report import listed
 from refkernels.reporting.words.vocabulary import UNUSUAL, WIDE, Verdict, rank_of_status
 from refkernels.reporting.words.vocabulary import verdict as verdict_of
@@ -69,6 +77,11 @@ class Finding:
     def id(self) -> str:
         """A name for links: the same in every run."""
         return finding_id(self.example)
+
+    @property
+    def place(self) -> Place:
+        """Seat, op, pass, format and output."""
+        return place_of(self.example)
 
     @property
     def script(self) -> str:
@@ -220,9 +233,31 @@ def unrun(study: Study) -> list[Unrun]:
 
 def point_text(finding: Finding, words: Mapping[str, str]) -> str:
     """A finding in figures: `error up to 5.0e6 times the bound, up to 27 ulp, in 3 of 8 cases`."""
+    parts = _faults(finding, words, "point:")
+    if finding.ulp is not None:
+        parts.append(_size(finding, words))
+    key = "point:cases" if finding.cases_measured > 1 else "point:case"
+    parts.append(
+        words[key].format(cases=f"{finding.cases:,}", measured=f"{finding.cases_measured:,}")
+    )
+    return words["comma"].join(parts)
+
+
+def row_cells(finding: Finding, words: Mapping[str, str]) -> tuple[str, str, str]:
+    """The same for a table: error / bound or what else is wrong, the largest error in ulp, and in
+    how many of the cases."""
+    size = ulp_figure(finding.ulp, finding.dtype, words["lang"]) if finding.ulp is not None else ""
+    if lost(finding.ulp, finding.dtype) and finding.absolute is not None:
+        size = words["row:off"].format(ulp=size, size=figure(finding.absolute))
+    faults = words["comma"].join(_faults(finding, words, "row:"))
+    return faults, size, f"{finding.cases:,}/{finding.cases_measured:,}"
+
+
+def _faults(finding: Finding, words: Mapping[str, str], form: str) -> list[str]:
+    """What is wrong, without the size of the error."""
     parts = []
     if finding.special:
-        parts.append(words["point:special"].format(n=f"{finding.special:,}"))
+        parts.append(words[f"{form}special"].format(n=f"{finding.special:,}"))
     if names := [clipped(name, 80) for name in finding.invariants]:
         parts.append(words["violates"].format(names=listed(words, names)))
     inside = (finding.bound or 0) <= 1
@@ -231,17 +266,11 @@ def point_text(finding: Finding, words: Mapping[str, str]) -> str:
         and finding.bound is not None
         and not (inside and finding.special)
     ):
-        key = "point:inside" if inside else "point:bound"
-        parts.append(words[key].format(bound=ratio(finding.bound)))
+        key = "inside" if inside else "bound"
+        parts.append(words[f"{form}{key}"].format(bound=ratio(finding.bound)))
     if finding.plain is not None and not parts:
-        parts.append(words["point:plain"].format(plain=figure(finding.plain)))
-    if finding.ulp is not None:
-        parts.append(_size(finding, words))
-    key = "point:cases" if finding.cases_measured > 1 else "point:case"
-    parts.append(
-        words[key].format(cases=f"{finding.cases:,}", measured=f"{finding.cases_measured:,}")
-    )
-    return words["comma"].join(parts)
+        parts.append(words[f"{form}plain"].format(plain=figure(finding.plain)))
+    return parts
 
 
 def _size(finding: Finding, words: Mapping[str, str]) -> str:

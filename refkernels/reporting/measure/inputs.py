@@ -113,18 +113,20 @@ def place_of(m: Measurement) -> Place:
 
 
 class Measured:
-    """The number of cases on which each place was measured, edge cases apart."""
+    """The number of cases on which each seat's op was measured in a pass and a format, edge cases
+    apart: an output that few cases have counts in all of them."""
 
     def __init__(self, study: Study) -> None:
-        self._cases = Counter((place_of(m), input_of(m) is Input.EDGE) for m in study.measurements)
+        cases = {(place_of(m)[:4], input_of(m) is Input.EDGE, m.case) for m in study.measurements}
+        self._cases = Counter((asked, edge) for asked, edge, _ in cases)
 
     def loss(self, measurements: Iterable[Measurement]) -> float:
-        """How wrong a finding is: the loss on average over all cases of its kind that its place was
+        """How wrong a finding is: the loss on average over all cases of its kind that its op was
         measured on, with those that do not show it. Of several places the largest."""
         sums: dict[tuple[Place, bool], float] = defaultdict(float)
         for m in measurements:
             sums[place_of(m), input_of(m) is Input.EDGE] += loss(m)
-        return max(sums[key] / self._cases[key] for key in sums)
+        return max(lost / self._cases[place[:4], edge] for (place, edge), lost in sums.items())
 
 
 def _values(m: Measurement) -> Iterator[float]:

@@ -20,21 +20,28 @@ from markupsafe import Markup
 from refkernels.reporting.answer.facts import advice
 from refkernels.reporting.figures.drawing import Drawn
 from refkernels.reporting.measure.certainty import TIERS, certainties
-from refkernels.reporting.measure.comparisons import agreements, alike_by_case, invariances
-from refkernels.reporting.measure.findings import Finding, findings, point_text, unrun
+from refkernels.reporting.measure.comparisons import (
+    Alike,
+    Invariance,
+    agreements,
+    alike_by_case,
+    invariances,
+)
+from refkernels.reporting.measure.findings import Finding, findings, point_text, row_cells, unrun
 from refkernels.reporting.measure.headline import headline, scope
 from refkernels.reporting.measure.inputs import (
     Input,
     concerned,
     input_of,
-    short_number,
     shown_inputs,
+    told_apart,
 )
 from refkernels.reporting.measure.matrix import matrix
 from refkernels.reporting.measure.plots import draw_bounds, draw_growth, draw_spread
 from refkernels.reporting.measure.scores import blocks
 from refkernels.reporting.measure.seeds import seeds, sentences
 from refkernels.reporting.measure.series import growth_plots, safe_name, spreads
+from refkernels.reporting.measure.signatures import float32_places
 from refkernels.reporting.measure.study import Measurement, Study, as_number, known_cause
 from refkernels.reporting.measure.symptoms import cards, cause_text
 from refkernels.reporting.reading import Record
@@ -42,9 +49,10 @@ from refkernels.reporting.rendered import inline
 from refkernels.reporting.words import escaping, numerals, vocabulary
 from refkernels.reporting.words.report import counted, words_of
 
-_LONGEST_SCRIPT = 3000  # characters in the page; a longer one lies beside it
+_LONGEST_SCRIPT = 1000  # characters in the page; a longer one lies beside it
 Starmap = Callable[[Callable[..., Any], Sequence[tuple[Any, ...]]], Iterable[Any]]
 _MOST_IN_FULL = 150  # findings of a small run
+_MOST_OPS = 8  # that did not run, before they are folded
 TEMPLATES = Path(__file__).parent.parent / "templates"
 _CSV = (
     "op", "direction", "dtype", "framework", "version", "device", "case", "output", "status",
@@ -173,6 +181,7 @@ class Report:
             "flags": sorted({flag for m in study.measurements for flag in m.flags}),
             "findings": findings,
             "in_full": self._in_full,
+            "float32": float32_places(finding.example for finding in findings),
             "usual": [finding for finding in findings if finding.input is not Input.EDGE],
             "edges": [finding for finding in findings if finding.input is Input.EDGE],
             "largest": _largest_rounding(study),
@@ -197,8 +206,11 @@ class Report:
             "counted": counted,
             "longest_script": _LONGEST_SCRIPT,
             "shown_inputs": shown_inputs,
-            "short_number": short_number,
+            "told_apart": told_apart,
             "point_text": point_text,
+            "row_cells": partial(row_cells, words=words),
+            "cases_text": _cases_text,
+            "properties": _properties_of(invariances(study)),
             "cause_text": cause_text,
             "advice_of": partial(_advice, lang=self.lang),
             "figures_of": partial(_figures, words=words),
@@ -233,13 +245,45 @@ def _anchor(kind: str, name: str) -> str:
     return f"{kind}-{safe}"
 
 
-def _gathered(places: Iterable[str]) -> list[str]:
-    """`sin backward float16, float32` of places that differ in the format."""
-    formats: dict[str, list[str]] = defaultdict(list)
+def _gathered(places: Iterable[str]) -> list[tuple[str, tuple[str, str] | None]]:
+    """`forward float16, float32: cos, sin`: each pass and format once, with its ops; of more than
+    `_MOST_OPS` these are ("+9", "tan, ..."), to be folded."""
+    passes: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for place in places:
         op, direction, *dtype = place.split(" ")
-        formats[f"{op} {direction}"].append(" ".join(dtype))
-    return [f"{place} {', '.join(dtypes)}" for place, dtypes in formats.items()]
+        passes[op][direction].append(" ".join(dtype))
+    ops: dict[str, list[str]] = defaultdict(list)
+    for op, formats in passes.items():
+        directions: dict[str, list[str]] = defaultdict(list)
+        for direction, dtypes in formats.items():
+            directions[", ".join(dtypes)].append(direction)
+        parts = [f"{', '.join(some)} {dtypes}" for dtypes, some in directions.items()]
+        ops["; ".join(parts)].append(op)
+    return [
+        (
+            f"{where}: {', '.join(names[:_MOST_OPS])}",
+            (f"+{len(names) - _MOST_OPS}", ", ".join(names[_MOST_OPS:]))
+            if len(names) > _MOST_OPS
+            else None,
+        )
+        for where, names in ops.items()
+    ]
+
+
+def _properties_of(tables: Iterable[Invariance]) -> list[str]:
+    """The properties of any of the tables, in their order."""
+    return list(dict.fromkeys(name for table in tables for name, _ in table.rows))
+
+
+def _cases_text(row: Alike, rows: list[Alike], words: Mapping[str, str]) -> str:
+    """The cases of one line: those of the others of its pass and format, which follow it, are not
+    named twice."""
+    others = [other for other in rows if other.where == row.where and other is not row]
+    if not others:
+        return words["all"]
+    if len(row.cases) > sum(len(other.cases) for other in others):
+        return words["all_but_below"]
+    return ", ".join(row.short([case for some in rows for case in some.cases]))
 
 
 def _advice(explanation: Record | None, lang: str) -> str:
@@ -291,13 +335,14 @@ def _row(m: Measurement, study: Study) -> list[Any]:
 
 def slim(page: str) -> str:
     """The page without what HTML can omit: end tags of cells and list items, quotes around plain
-    values, scopes of heads, empty lines. Text holds neither tags nor double quotes, which are
-    escaped there."""
+    values, scopes of heads, empty lines, references for quotes in code. Text holds neither tags nor
+    double quotes, which are escaped there."""
     body, script, end = page.partition("<script>")
     body = re.sub(r"</(?:td|th|tr|li|dt|dd)>\s*", "", body)
     body = re.sub(r' scope="(?:col|row)"', "", body)
     body = re.sub(r'(?<=[a-z]=)"([\w.#/-]+)"(?=[ >])', r"\1", body)
     body = body.replace("&#39;", "'").replace("&nbsp;", "\u00a0")
+    body = re.sub(r"(?s)<pre>.*?</pre>", lambda code: code[0].replace("&#34;", '"'), body)
     return re.sub(r"\n(?:[ \t]*\n)+", "\n", body) + script + end
 
 

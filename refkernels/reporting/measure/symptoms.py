@@ -2,19 +2,20 @@
 
 What a seat does to an op in a format is one symptom for each kind of input and verdict. A symptom
 that a more ordinary input already shows, as bad, is not repeated. Formats are joined, and so are
-ops with one known cause. A card begins with ordinary inputs, and among these with what is most
-wrong (`inputs.loss`).
+ops with one known cause or one signature. A card begins with ordinary inputs, and among these with
+what is most wrong (`inputs.loss`).
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from refkernels.reporting.answer.facts import says
+from refkernels.reporting.measure import signatures
 from refkernels.reporting.measure.findings import finding_id
 from refkernels.reporting.measure.inputs import (
     Input,
@@ -23,6 +24,7 @@ from refkernels.reporting.measure.inputs import (
     example_of,
     input_of,
     level_of,
+    place_of,
     shown_inputs,
     told_apart,
 )
@@ -31,7 +33,7 @@ from refkernels.reporting.reading import Record
 from refkernels.reporting.words.causes import by_design
 from refkernels.reporting.words.escaping import clipped
 from refkernels.reporting.words.numerals import digits, figure, share
-from refkernels.reporting.words.report import listed
+from refkernels.reporting.words.report import listed, some_of
 from refkernels.reporting.words.vocabulary import (
     UNUSUAL,
     WIDE,
@@ -55,6 +57,7 @@ class Symptom:
     input: Input
     loss: float  # how wrong it is (`inputs.Measured`)
     explanation: Record | None  # the record of what was found on one of its cases
+    float32: int = 0  # of the measurements: their float64 answers are float32 numbers
 
     @cached_property
     def example(self) -> Measurement:
@@ -75,8 +78,9 @@ class Symptom:
 
     @property
     def ops(self) -> list[str]:
-        """The ops that show it, the example's first."""
-        return sorted({m.op for m in self.measurements}, key=lambda op: (op != self.example.op, op))
+        """The ops that show it: the example's, then those that most measurements show."""
+        shown = Counter(m.op for m in self.measurements)
+        return sorted(shown, key=lambda op: (op != self.example.op, -shown[op], op))
 
     @property
     def directions(self) -> list[str]:
@@ -93,8 +97,8 @@ class Symptom:
 
     @property
     def cause(self) -> str | None:
-        """The stable identifier of the cause that was found."""
-        return known_cause(self.explanation)
+        """The stable identifier of the cause that was found, or whose signature it has."""
+        return known_cause(self.explanation) or (signatures.CAUSE if self.float32 else None)
 
     @property
     def kind(self) -> str:
@@ -120,17 +124,19 @@ class Symptom:
         inside = self.verdict == UNUSUAL
         return (self.input, not wide, inside, -self.loss, self.finding)
 
-    def what(self, words: Mapping[str, str], most: int = 4) -> str:
+    def what(self, words: Mapping[str, str], most: int = 8) -> str:
         """`layernorm and rms_norm forward, float64`."""
-        ops = self.ops
-        shown = ops if len(ops) <= most else [*ops[: most - 1], f"+{len(ops) - most + 1}"]
-        passes = listed(words, self.directions)
-        return f"{listed(words, shown)} {passes}, {listed(words, self.dtypes)}"
+        passes, dtypes = (listed(words, some) for some in (self.directions, self.dtypes))
+        return f"{some_of(words, self.ops, most)} {passes}, {dtypes}"
 
     def because(self, words: Mapping[str, str], lang: str) -> str:
         """The cause in words with its confidence; that none was found; or "" if none was looked
         for."""
-        return cause_text(self.explanation, words, lang)
+        found = known_cause(self.explanation) or not self.float32
+        parts = [cause_text(self.explanation, words, lang)] if found else []
+        if self.float32:
+            parts.append(words["float32_answers"].format(n=f"{self.float32:,}"))
+        return words["semicolon"].join(filter(None, parts))
 
     def size(self, words: Mapping[str, str], short: str = "") -> str:
         """How many elements are affected, and how wrong they are; with `short`="short:" in fewer
@@ -183,6 +189,7 @@ class Card:
     fine: int  # of them show rounding at most
     lines: list[Symptom]  # not of edge cases, the most important first
     edges: list[Symptom]
+    formula: bool = False  # composed of a framework's ops, by us
 
     @property
     def badness(self) -> tuple[object, ...]:
@@ -200,7 +207,8 @@ class Card:
 
 
 def cards(study: Study) -> list[Card]:
-    """A card for each seat that answered, the one with the most important symptom first."""
+    """A card for each seat that answered: kernels before formulas of ours, and the seat with the
+    most important symptom first."""
     groups: dict[str, list[Symptom]] = defaultdict(list)
     for symptom in symptoms(study):
         groups[symptom.subject].append(symptom)
@@ -217,9 +225,10 @@ def cards(study: Study) -> list[Card]:
                     sum(m.verdict.rank >= _ROUNDING for m in measured),
                     [symptom for symptom in lines if symptom.input is not Input.EDGE],
                     [symptom for symptom in lines if symptom.input is Input.EDGE],
+                    bool(measured[0].record.get("formula")),
                 )
             )
-    return sorted(unsorted, key=lambda card: (card.badness, card.subject))
+    return sorted(unsorted, key=lambda card: (card.formula, card.badness, card.subject))
 
 
 def worth_explaining(study: Study) -> list[Measurement]:
@@ -252,13 +261,18 @@ def symptoms(study: Study) -> list[Symptom]:
         together[place].append(symptom)
     joined = []
     for alike in together.values():
-        first = min(alike, key=lambda symptom: symptom.badness)
+        first = min(alike, key=lambda s: (known_cause(s.explanation) is None, s.badness))
         members = (
             *first.measurements,
             *(each for symptom in alike if symptom is not first for each in symptom.measurements),
         )
         joined.append(
-            replace(first, measurements=members, loss=max(symptom.loss for symptom in alike))
+            replace(
+                first,
+                measurements=members,
+                loss=max(symptom.loss for symptom in alike),
+                float32=sum(symptom.float32 for symptom in alike),
+            )
         )
     return sorted(joined, key=lambda symptom: symptom.badness)
 
@@ -267,23 +281,31 @@ def _of_one_op(
     measurements: list[Measurement], study: Study, measured: Measured
 ) -> Iterator[Symptom]:
     """The symptoms of one op on one seat in one format. What a more ordinary input already shows,
-    as bad, is not repeated."""
-    parts: dict[tuple[Input, float, str], list[Measurement]] = defaultdict(list)
+    as bad, is not repeated, but for outputs with a signature: what has another cause than these is
+    a symptom of its own."""
+    float32 = signatures.float32_places(measurements)
+    parts: dict[tuple[Input, float, bool, str], list[Measurement]] = defaultdict(list)
     for m in measurements:
         level = level_of(m)
-        parts[input_of(m), level.rank, level.name].append(m)
-    kept: list[tuple[Input, float, list[Measurement], list[Measurement]]] = []
-    for (kind, rank, _), part in sorted(parts.items(), key=lambda item: item[0][:2]):
-        covering = next((every for _, seen, _, every in kept if seen <= rank), None)
+        parts[input_of(m), level.rank, place_of(m) not in float32, level.name].append(m)
+    kept: list[tuple[Input, float, bool, list[Measurement], list[Measurement]]] = []
+    for (kind, rank, other, _), part in sorted(parts.items(), key=lambda item: item[0][:3]):
+        caused = other and any(known_cause(study.explanation_of(m)) for m in part)
+        covering = next(
+            (every for _, seen, others, _, every in kept
+             if seen <= rank and (others or not caused)), None,
+        )  # fmt: skip
         if covering is None:
-            kept.append((kind, rank, part, list(part)))
+            kept.append((kind, rank, other, part, list(part)))
         else:
             covering += part
-    for kind, _, part, every in kept:
+    for kind, _, other, part, every in kept:
         every = [m for m in every if (input_of(m) is Input.EDGE) is (kind is Input.EDGE)]
         explanations = (study.explanation_of(m) for m in part)
         explanation = next((m for m in explanations if m is not None), None)
-        yield Symptom(tuple(part), kind, measured.loss(every), explanation)
+        yield Symptom(
+            tuple(part), kind, measured.loss(every), explanation, 0 if other else len(part)
+        )
 
 
 def explains(record: Record, m: Measurement) -> bool:

@@ -11,16 +11,16 @@ from rich.text import Text
 
 from refkernels.reporting.measure.headline import headline, scope, settings_sentences
 from refkernels.reporting.measure.study import Study
-from refkernels.reporting.measure.symptoms import Card, Symptom, cards
+from refkernels.reporting.measure.symptoms import Card, Symptom, cards, cause_text
 from refkernels.reporting.reading import Record
 from refkernels.reporting.words.escaping import clipped
 from refkernels.reporting.words.numerals import share
-from refkernels.reporting.words.report import listed, words_of
+from refkernels.reporting.words.report import some_of, words_of
 from refkernels.reporting.words.vocabulary import short_of
 
 WIDTH = 80
 _INDENT = "   "
-_AROUND = 6  # lines: the headline, where to look, the prompt
+_AROUND = 3  # lines: where to look, and the prompt
 
 
 def terminal_table(
@@ -31,25 +31,46 @@ def terminal_table(
     everything: bool = False,
 ) -> RenderableType:
     """The headline and a card for each seat, for a rich console: as many lines as a screen of that
-    height has room for, or all with `everything`. Raises ValueError for an unknown language."""
+    height has room for, or all with `everything`. Formulas composed of a framework's ops share a
+    line. Raises ValueError for an unknown language."""
     words = words_of(lang)
     study = Study.of(records)
     sentences = headline(study, words)
-    parts: list[RenderableType] = [
-        Text(words["space"].join(sentences if everything else sentences[:2]))
-    ]
+    head = Text(words["space"].join(sentences if everything else sentences[:2]))
+    foot = [] if everything else [Text(one) for one in settings_sentences(study, words)]
+    foot += [Text(sentence) for sentence in scope(study, words)]
     all_cards = cards(study)
-    room = max(1, (height - _AROUND) // max(1, len(all_cards)) - 1)
-    for card in all_cards:
-        parts += _card(card, words, lang, None if everything else room)
-    if not everything:
-        parts += [Text(sentence) for sentence in settings_sentences(study, words)]
-    parts += [Text(sentence) for sentence in scope(study, words)]
+    if everything:
+        body = [line for card in all_cards for line in _whole_card(card, words, lang)]
+    else:
+        kernels = [card for card in all_cards if not card.formula]
+        formulas = [card for card in all_cards if card.formula]
+        foot = [*_formulas(formulas, words), *foot]
+        around = sum(len(_rows(part)) for part in (head, *foot))
+        room = max(0, height - _AROUND - around)
+        share, left = divmod(room, max(1, len(kernels)))
+        body = []
+        for place, card in enumerate(kernels):
+            body += _card(card, words, lang, max(2, share + (place < left)))
     table = Table.grid()
     table.add_column(max_width=WIDTH)
-    for part in parts:
+    for part in (head, *body, *foot):
         table.add_row(part)
     return Group(table)
+
+
+def _formulas(all_cards: list[Card], words: Any) -> list[Text]:
+    """The seats that are formulas of ours, in one line."""
+    if not all_cards:
+        return []
+    names = [clipped(card.subject, 40) for card in all_cards]
+    line = Text(words["formula_seats"].format(names=words["list"].join(names)), style="dim")
+    return [line]
+
+
+def _rows(text: Text, indent: int = 0) -> list[Text]:
+    """The text in lines of the screen."""
+    return list(text.wrap(Console(width=WIDTH), WIDTH - indent))
 
 
 def environment_table(lines: Iterable[Any]) -> RenderableType:
@@ -67,60 +88,75 @@ def environment_table(lines: Iterable[Any]) -> RenderableType:
     return table
 
 
-def _card(card: Card, words: Any, lang: str, room: int | None) -> list[RenderableType]:
-    """The seat in a line, then its symptoms in as many lines as there is room for, or in full if
-    all are wanted."""
-    head = Text(clipped(card.subject, 40), style="bold")
-    fine = words["seat_line"].format(share=share(card.fine, card.measurements))
-    head.append(f"{words['colon']}{fine}", style="default")
-    lines: list[RenderableType] = [head]
-    if room is None:
-        for symptom in (*card.lines, *card.edges):
-            lines += _whole(symptom, words, lang)
-        return lines
+def _card(card: Card, words: Any, lang: str, room: int) -> list[RenderableType]:
+    """The seat in a line, then its symptoms in the lines that are left, one at least."""
+    lines: list[RenderableType] = []
     shown = 0
     for symptom in card.first:
-        if len(lines) > room:
+        if shown and len(lines) > room - 2:
             break
-        lines += _lines(symptom, words, lang, room + 1 - len(lines))
+        lines += _lines(symptom, words, lang, room - 1 - len(lines))
         shown += 1
-    more = len(card.lines) - shown
-    left = [words["line_more"].format(n=more)] if more > 0 else []
-    left += [words["line_edge"].format(n=len(card.edges))] if card.edges else []
     if not card.lines:
         lines.append(Text(f"  {words['card_fine']}"))
-    if left:
-        head.append(words["comma"] + words["comma"].join(left), style="dim")
-    for line in lines:
-        if isinstance(line, Text):
-            line.truncate(WIDTH, overflow="ellipsis")
-    return lines
+    head = _head(card, words)
+    if len(card.lines) > shown:
+        head.append(
+            words["comma"] + words["line_more"].format(n=len(card.lines) - shown), style="dim"
+        )
+    if card.edges:
+        head.append(words["comma"] + words["line_edge"].format(n=len(card.edges)), style="dim")
+    return [head, *lines]
+
+
+def _head(card: Card, words: Any) -> Text:
+    line = Text(clipped(card.subject, 40), style="bold")
+    fine = words["seat_line"].format(share=share(card.fine, card.measurements))
+    return line.append(f"{words['colon']}{fine}", style="default")
+
+
+def _whole_card(card: Card, words: Any, lang: str) -> list[RenderableType]:
+    """The seat in a line, then all its symptoms."""
+    lines: list[RenderableType] = [_head(card, words)]
+    for symptom in (*card.lines, *card.edges):
+        lines += _whole(symptom, words, lang)
+    return lines if len(lines) > 1 else [*lines, Text(f"  {words['card_fine']}")]
 
 
 def _lines(symptom: Symptom, words: Any, lang: str, room: int) -> list[RenderableType]:
-    """What differs comes first, because a narrow terminal cuts off the end. A cause that does not
-    fit gets lines of its own, if there is room."""
-    reason = symptom.because(words, lang) if symptom.cause else ""
+    """The symptom and its cause in at most `room` lines, but for one at least. The first that fits
+    of the cause with its signature, the cause, and its identifier is shown, beside the symptom or
+    below it. Nothing is cut: what does not fit is left out."""
     size = symptom.size(words, "short:")
-    parts = [part for part in (size, reason) if part]
-    line = _name(symptom, words, "/".join(symptom.dtypes))
-    whole = line + _after(words, words["comma"].join(parts))
-    if whole.cell_len > WIDTH and len(symptom.dtypes) > 1 and (not reason or room < 2):
-        line = _name(symptom, words, f"{symptom.dtypes[0]} +{len(symptom.dtypes) - 1}")
-        whole = line + _after(words, words["comma"].join(parts))
-    if not reason or whole.cell_len <= WIDTH or room < 2:
-        return [whole]
-    rows = Text(reason, style="dim").wrap(Console(width=WIDTH), WIDTH - len(_INDENT))
-    if len(rows) > room - 1:
-        rest = " ".join(row.plain.strip() for row in rows[room - 2 :])
-        rows[room - 2] = Text(rest, style="dim")
-    short = line + _after(words, size) if size else line
-    return [short, *(Text(_INDENT) + row for row in rows[: room - 1])]
+    names = [_name(symptom, words, "/".join(symptom.dtypes))]
+    if len(symptom.dtypes) > 1:
+        names.append(_name(symptom, words, f"{symptom.dtypes[0]} +{len(symptom.dtypes) - 1}"))
+    reasons = [symptom.because(words, lang), cause_text(symptom.explanation, words, lang)]
+    reasons.append(f"{words['cause']}{words['colon']}{symptom.cause}")
+    for reason in filter(None, reasons if symptom.cause else []):
+        for name in names:
+            line = name + _after(
+                words, words["comma"].join(part for part in (size, reason) if part)
+            )
+            if line.cell_len <= WIDTH:
+                return [line]
+        rows = _rows(Text(reason, style="dim"), len(_INDENT))
+        if len(rows) < room:
+            return [_short(names, size, words), *(Text(_INDENT) + row for row in rows)]
+    return [_short(names, size, words)]
+
+
+def _short(names: list[Text], size: str, words: Any) -> Text:
+    """The symptom without its cause, in the first form that fits in a line."""
+    lines = [*(name + _after(words, size) if size else name for name in names), names[-1]]
+    line = next((line for line in lines if line.cell_len <= WIDTH), names[-1])
+    line.truncate(WIDTH, overflow="ellipsis")  # names from records can be of any length
+    return line
 
 
 def _name(symptom: Symptom, words: Any, dtypes: str) -> Text:
     line = Text(f" {symptom.verdict.glyph} ", style=symptom.verdict.colour)
-    line.append(f"{listed(words, symptom.ops[:2])}{'…' if symptom.ops[2:] else ''}", style="bold")
+    line.append(some_of(words, symptom.ops, 3), style="bold")
     if symptom.directions == ["backward"]:
         line.append(" backward", style="bold")
     return line.append(f" {dtypes}", style="bold")

@@ -9,7 +9,7 @@ const opened = () => {
 };
 addEventListener("hashchange", opened);
 const form = document.getElementById("filter");
-const found = all(".f");
+const found = all(".f,.rows tbody tr");
 const keys = ["s", "o", "d", "v"];
 const idOf = one => one.id || one.querySelector(".body").id;
 const named = (one, id) => {
@@ -28,7 +28,7 @@ if (form) {
   for (const one of all("#matrix td > span:not(.none)")) {
     const [, brain, bits] = /^(b?)(\d+)/.exec(one.textContent) || [];
     one.dataset.d = `${brain ? "bfloat" : "float"}${bits}`;
-    one.dataset.v = one.className === "v-correct" ? "correctly_rounded" : one.className.slice(2);
+    one.dataset.v = one.className === "v-correct" ? "correctly_rounded" : one.className.slice(2) || "rounding";
   }
   const marked = all(".matrix [data-v]");
   for (const key of keys) {
@@ -74,8 +74,10 @@ const listed = (who, what, pill, how, rows, script) =>
     ...(script ? ["", "```python", script.textContent.trim(), "```"] : []), ""].join("\n");
 const markdown = one => {
   if (one.cells) {
-    const [pill, what, who, how, shown, name] = [...one.cells].map(text);
-    return listed(who, what, pill, how, [[document.body.dataset.example, `${name}: ${shown}`]]);
+    const [glyph, what, who, ...shown] = [...one.cells].map(text);
+    const heads = [...one.closest("table").tHead.rows[0].cells].map(text).slice(3);
+    const how = (one.dataset.v || "").replaceAll("_", " ");
+    return listed(who, what, glyph, how, heads.map((head, place) => [head, shown[place]]));
   }
   const [pill, what, who, how] = [...one.firstElementChild.children].map(text);
   const rows = all("dl.kv > dt", one).map(name => [text(name), text(name.nextElementSibling)]);
@@ -90,6 +92,7 @@ for (const one of found) {
     link.textContent = document.body.dataset.link;
     const last = document.createElement("td");
     last.append(link);
+    while (one.cells.length < one.closest("table").tHead.rows[0].cells.length) one.insertCell();
     one.append(last);
   }
   const button = document.createElement("button");

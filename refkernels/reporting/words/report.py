@@ -15,10 +15,12 @@ _WORDS: dict[str, tuple[str, str]] = {
     "title": ("How far from the truth is each framework?", "各框架离真值有多远？"),
     # sentences
     "and": (" and ", "和"),
+    "and_more": ("{names} and {n} more", "{names} 和另外 {n} 个"),
     "comma": (", ", "，"),
     "list": (", ", "、"),
     "space": (" ", ""),
     "colon": (": ", "："),
+    "semicolon": ("; ", "；"),
     "stop": (".", "。"),
     "measurements": ("{n} measurements", "{n} 次测量"),
     "measurement": ("1 measurement", "1 次测量"),
@@ -105,7 +107,10 @@ _WORDS: dict[str, tuple[str, str]] = {
         "Nothing beyond ordinary rounding on ordinary inputs.",
         "普通输入下只有正常的舍入误差。",
     ),
-    "card_more": ("Further symptoms ({n})", "其他现象（{n}）"),
+    "card_more": (
+        "Further symptoms ({n}), to report unless marked",
+        "其他现象（{n}），未注明者请上报",
+    ),
     "card_edge": ("Edge cases ({n})", "极端情形（{n}）"),
     "kind:report": ("report it", "请上报"),
     "kind:formula": ("formula of ours", "本项目的公式"),
@@ -127,6 +132,11 @@ _WORDS: dict[str, tuple[str, str]] = {
     "it": ("it {says} ({confidence})", "{says}（{confidence}）"),
     "maybe": ("perhaps it {says} ({confidence})", "可能{says}（{confidence}）"),
     "no_cause": ("cause not found; {tried} hypotheses tried", "未找到原因；已尝试 {tried} 种假设"),
+    "float32_answers": (
+        "its answers are float32 numbers (the worst one of each of {n} measurements)",
+        "其结果都是 float32 数（{n} 次测量中误差最大的结果均如此）",
+    ),
+    "float32_answer": ("a float32 number", "是 float32 数"),
     "confidence:proven": ("proven", "已证明"),
     "confidence:matched": ("matched", "相符"),
     "confidence:consistent": ("consistent, no proof", "未证明"),
@@ -149,6 +159,11 @@ _WORDS: dict[str, tuple[str, str]] = {
     "point:off": ("{ulp} where it is off by {size}", "相差 {size} 处{ulp}"),
     "point:cases": ("in {cases} of {measured} cases", "{measured} 个用例中的 {cases} 个"),
     "point:case": ("in the only case", "唯一的用例"),
+    "row:special": ("{n} wrong specials", "{n} 个特殊值错误"),
+    "row:bound": ("{bound}", "{bound}"),
+    "row:inside": ("{bound}", "{bound}"),
+    "row:plain": ("{plain} × plain", "朴素循环的 {plain} 倍"),
+    "row:off": ("{ulp}, off by {size}", "{ulp}，相差 {size}"),
     "findings": ("All findings", "全部发现"),
     "findings_note": (
         "One line for each op, pass, format, seat, output and verdict: ordinary inputs first, then "
@@ -162,15 +177,18 @@ _WORDS: dict[str, tuple[str, str]] = {
         "普通输入下的另外 {n} 项发现，每项一行",
     ),
     "rows_note": (
-        "The input of the worst element, its result, the exact answer, the case; all figures are "
-        "in the CSV.",
-        "依次为：误差最大的元素的输入、结果、精确答案、用例；全部数值见 CSV。",
+        "The largest errors over all cases (or the number of wrong special values, or the ratio to "
+        "the plain loop's error), in how many of the cases; then the worst element of one of them. "
+        "All figures are in the CSV.",
+        "先是所有用例中的最大误差（或错误特殊值的个数，或与朴素循环误差之比），以及有此现象的用例数/"
+        "用例总数；其后是其中一个用例里误差最大的元素。全部数值见 CSV。",
     ),
+    "the_seat_output": ("seat, output", "实现、输出"),
+    "over_bound": ("error / bound", "误差/误差界"),
+    "in_ulp": ("ulp", "ulp"),
+    "the_case": ("case", "用例"),
+    "cases_head": ("cases", "用例数"),
     "findings_edge": ("Edge cases: {n} findings", "极端情形：{n} 项发现"),
-    "edges_note": (
-        "The input of the worst element, its result, the exact answer, the case.",
-        "依次为：误差最大的元素的输入、结果、精确答案、用例。",
-    ),
     "findings_none": (
         "None: every measurement is rounding at most, and none is unusual.",
         "没有：每次测量都只有舍入误差，且没有异常。",
@@ -316,14 +334,15 @@ _WORDS: dict[str, tuple[str, str]] = {
         "{op}, case by case: who gives the same bits",
         "{op} 逐用例：谁的结果逐位相同",
     ),
+    "all_but_below": ("all but those below", "除下列之外的全部"),
     "nobody": ("no two", "没有两个相同"),
     "everybody": ("all", "全部相同"),
     # invariance, certainty, not run
     "invariance": ("Are the bits always the same?", "结果的位总是相同吗？"),
     "invariance_note": (
-        "The same element, computed again in another setting. ✓: equal bits in every check. "
-        "✗: the number of elements whose bits changed.",
-        "同一元素在另一种设置下重新计算。✓：每次检查都逐位相同。✗：改变的元素数目。",
+        "The same element, computed again in another setting. ✓: the seats with equal bits in "
+        "every check. ✗: of how many elements the bits changed.",
+        "同一元素在另一种设置下重新计算。✓：每次检查都逐位相同的实现。✗：位有变化的元素数目。",
     ),
     "first_broken": ("For example", "例如"),
     "property": ("property", "性质"),
@@ -407,6 +426,10 @@ _WORDS: dict[str, tuple[str, str]] = {
         "More here: `refkernels report {folder} --all`",
         "在此查看更多：`refkernels report {folder} --all`",
     ),
+    "formula_seats": (
+        "Formulas of ours in a framework's ops ({names}): see the page.",
+        "本项目用框架算子写成的公式（{names}）：见报告页面。",
+    ),
     "seat_line": ("{share} rounding at most", "{share} 只有舍入误差"),
     "line_more": ("further symptoms: {n}", "另有 {n} 项现象"),
     "line_edge": ("edge cases: {n}", "极端情形：{n}"),
@@ -470,6 +493,14 @@ def words_of(lang: str) -> Mapping[str, str]:
 def counted(words: Mapping[str, str], noun: str, number: int) -> str:
     """`1 case`, `1,204 cases`."""
     return words[noun if number == 1 else f"{noun}s"].format(n=f"{number:,}")
+
+
+def some_of(words: Mapping[str, str], names: list[str], most: int) -> str:
+    """`listed`, or the first of more than `most`: `a, b and 11 more`."""
+    if len(names) <= most:
+        return listed(words, names)
+    shown, left = words["list"].join(names[: most - 1]), len(names) - most + 1
+    return words["and_more"].format(names=shown, n=left)
 
 
 def listed(words: Mapping[str, str], names: list[str]) -> str:
