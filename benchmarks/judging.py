@@ -36,7 +36,7 @@ import refkernels
 from refkernels import registry
 from refkernels.arithmetic.formats import BINARY32
 from refkernels.frameworks import catalog, environments
-from refkernels.frameworks.cells import Call, Cell, Reply
+from refkernels.frameworks.cells import Cell, CellCall, CellReply
 from refkernels.judging.examination import Examinations
 from refkernels.judging.judge import judge
 from refkernels.records.files import write_whole
@@ -98,12 +98,12 @@ def like_benchdnn(op: str) -> Arrays:
     return {name: array.astype(np.float32) for name, array in drawn.items()}
 
 
-def answered(path: Path, function: str, op: str, inputs: Arrays) -> Reply:
+def answered(path: Path, function: str, op: str, inputs: Arrays) -> CellReply:
     spec, _ = catalog.seat(f"{path}:{function}@op={op}")
     with Cell(spec.framework, environments.find(spec)) as cell:
         cell.writable = True
         with cell.session() as session:
-            return session.call(Call("forward", inputs, {}))
+            return session.call(CellCall("forward", inputs, {}))
 
 
 @cache

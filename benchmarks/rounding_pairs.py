@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from refkernels.alignment.align import conclude
-from refkernels.alignment.local import Judgement, LocalTruth, judge_run
+from refkernels.alignment.local import LocalJudgement, LocalTruth, judge_run
 from refkernels.alignment.noise import compared, representative
 from refkernels.alignment.run import Run
 from refkernels.alignment.verdict import LEVEL
@@ -158,7 +158,7 @@ def _row(
     pair: tuple[str, str],
     known: list[tuple[Run, LocalTruth]],
     nulls: list[Run],
-    null: Mapping[str, Sequence[Judgement]],
+    null: Mapping[str, Sequence[LocalJudgement]],
 ) -> dict[str, Any]:
     runs, local = zip(*known, strict=True)
     nulls_by_run = [null[run.first.framework] for run in runs]

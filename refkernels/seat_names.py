@@ -38,7 +38,7 @@ class SeatNameError(ValueError):
 
 
 @dataclass(frozen=True)
-class Kernel:
+class KernelPath:
     """A function in a file: ./my_kernels.py:layernorm."""
 
     file: str
@@ -60,7 +60,7 @@ class SeatName:
 
     framework: str = ""
     version: str = ""
-    kernel: Kernel | None = None
+    kernel: KernelPath | None = None
     settings: tuple[tuple[str, str], ...] = ()
     device: str = ""
 
@@ -109,7 +109,7 @@ def parse(text: str) -> SeatName:
             )
         settings, device = _after_the_seat(text, parts[3])
         return SeatName(
-            kernel=Kernel(unquote(parts[1]), parts[2].strip()), settings=settings, device=device
+            kernel=KernelPath(unquote(parts[1]), parts[2].strip()), settings=settings, device=device
         )
     return _framework(text)
 
@@ -180,7 +180,7 @@ def _check_framework(name: str) -> None:
     )
 
 
-def _check_kernel(kernel: Kernel, version: str) -> None:
+def _check_kernel(kernel: KernelPath, version: str) -> None:
     if version:
         raise SeatNameError(f"{kernel} is a kernel, and a kernel has no version: leave it out")
     if not kernel.function.isidentifier():

@@ -252,10 +252,7 @@ def test_no_room_but_the_oracles_and_their_models_knows_an_op_by_its_name() -> N
     assert not named
 
 
-SHARED_NAMES = {  # names of more than one class: no new one joins them
-    "Backward",  # of four families, each public there
-    "Call", "Examination", "Group", "Judgement", "Kernel", "Reason", "Reply", "Session",
-}  # fmt: skip
+SHARED_NAMES = {"Backward"}  # of four families, each public there
 
 
 def test_a_class_has_a_name_of_its_own() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from refkernels.seat_names import Kernel, SeatName, SeatNameError, framework_of, merged, parse
+from refkernels.seat_names import KernelPath, SeatName, SeatNameError, framework_of, merged, parse
 
 NAMES = {
     "torch": SeatName("torch"),
@@ -32,21 +32,21 @@ NAMES = {
         "numpy", settings=(("NPY_DISABLE_CPU_FEATURES", "AVX2 FMA3"),)
     ),
     "torch@EMPTY=": SeatName("torch", settings=(("EMPTY", ""),)),
-    "./my_kernels.py:layernorm": SeatName(kernel=Kernel("./my_kernels.py", "layernorm")),
+    "./my_kernels.py:layernorm": SeatName(kernel=KernelPath("./my_kernels.py", "layernorm")),
     "my kernels/fast one.py:layernorm": SeatName(
-        kernel=Kernel("my kernels/fast one.py", "layernorm")
+        kernel=KernelPath("my kernels/fast one.py", "layernorm")
     ),
     "C:\\kernels\\mine.py:layernorm": SeatName(
-        kernel=Kernel("C:\\kernels\\mine.py", "layernorm")
+        kernel=KernelPath("C:\\kernels\\mine.py", "layernorm")
     ),
-    "\\\\server\\share\\mine.PY:f": SeatName(kernel=Kernel("\\\\server\\share\\mine.PY", "f")),
+    "\\\\server\\share\\mine.PY:f": SeatName(kernel=KernelPath("\\\\server\\share\\mine.PY", "f")),
     "C:/kernels/mine.dll:gelu@OMP_NUM_THREADS=1:cuda:1": SeatName(
-        kernel=Kernel("C:/kernels/mine.dll", "gelu"),
+        kernel=KernelPath("C:/kernels/mine.dll", "gelu"),
         settings=(("OMP_NUM_THREADS", "1"),),
         device="cuda:1",
     ),
-    "libm.so.6:sin": SeatName(kernel=Kernel("libm.so.6", "sin")),
-    "/home/me@here/k.py:f": SeatName(kernel=Kernel("/home/me@here/k.py", "f")),
+    "libm.so.6:sin": SeatName(kernel=KernelPath("libm.so.6", "sin")),
+    "/home/me@here/k.py:f": SeatName(kernel=KernelPath("/home/me@here/k.py", "f")),
 }  # fmt: skip
 
 WRONG = {
@@ -127,7 +127,7 @@ def names(draw: st.DrawFn) -> SeatName:
     device = draw(DEVICES)
     try:
         if draw(st.booleans()):
-            kernel = Kernel(draw(FILES), draw(FUNCTIONS))
+            kernel = KernelPath(draw(FILES), draw(FUNCTIONS))
             return SeatName(kernel=kernel, settings=settings, device=device)
         return SeatName(draw(FRAMEWORKS), draw(VERSIONS), settings=settings, device=device)
     except SeatNameError:  # a file with blanks at its ends, a framework called a.py
@@ -160,10 +160,10 @@ def test_any_text_is_a_name_that_prints_back_or_is_refused_with_a_reason(text: s
     ("name", "said"),
     [
         ({}, "a framework or a kernel"),
-        ({"framework": "torch", "kernel": Kernel("k.py", "f")}, "a framework or a kernel"),
-        ({"kernel": Kernel("k.py", "f"), "version": "2"}, "no version"),
-        ({"kernel": Kernel("k.txt", "f")}, "not a file of kernels"),
-        ({"kernel": Kernel("\ud800.py", "f")}, "not Unicode text"),
+        ({"framework": "torch", "kernel": KernelPath("k.py", "f")}, "a framework or a kernel"),
+        ({"kernel": KernelPath("k.py", "f"), "version": "2"}, "no version"),
+        ({"kernel": KernelPath("k.txt", "f")}, "not a file of kernels"),
+        ({"kernel": KernelPath("\ud800.py", "f")}, "not Unicode text"),
         ({"framework": "a.py"}, "a framework's name"),
         ({"framework": "a@b"}, "a framework's name"),
     ],

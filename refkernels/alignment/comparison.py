@@ -23,7 +23,7 @@ from refkernels.alignment.local import LocalTruth
 from refkernels.alignment.matching import Matched, equal, oriented
 from refkernels.alignment.parts import FactorCause, cause
 from refkernels.alignment.question import Array
-from refkernels.alignment.run import Call, Rank, Run, StepLine, StepTensors
+from refkernels.alignment.run import LayerCall, Rank, Run, StepLine, StepTensors
 from refkernels.arithmetic import formats
 
 _RANDOM = ("drop", "rand", "bernoulli", "multinomial", "gumbel")
@@ -204,7 +204,7 @@ def _pairs(
     """The comparisons of a step, up to the first other random numbers: values that follow from
     these cannot be compared. `scale`: the scale of B's backward pass."""
     layers = [name for name in a.layers if name in matched.layers and not a.contains(name)]
-    calls: dict[str, list[tuple[Call, Call]]] = {}
+    calls: dict[str, list[tuple[LayerCall, LayerCall]]] = {}
     for name in layers:
         calls_of_layer = tensors[0].calls(name), tensors[1].calls(matched.layers[name])
         # unequal where one run accumulates over parts of the batch
@@ -276,7 +276,7 @@ def _drops(rank: Rank, name: str) -> bool:
     return named or name in rank.draws.layers
 
 
-def _other_numbers(call_a: Call, call_b: Call) -> bool:
+def _other_numbers(call_a: LayerCall, call_b: LayerCall) -> bool:
     """Whether integer or boolean inputs (ids, a mask) differ."""
     pairs = zip(call_a.inputs.values(), call_b.inputs.values(), strict=False)
     return any(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from refkernels import registry
-from refkernels.alignment.run import Call, Layer, Rank
+from refkernels.alignment.run import Layer, LayerCall, Rank
 
 HELD = "self."  # prefix of a tensor that a layer holds as a plain attribute
 Settings = Mapping[str, Any]
@@ -55,7 +55,7 @@ def kind_of(layer: Layer, settings: Settings) -> LayerKind | str:
     return kind if kind.op in registry.ops() else f"refkernels has no oracle of {kind.op}"
 
 
-def settings_of(rank: Rank, layer: Layer, call: Call | None) -> dict[str, Any]:
+def settings_of(rank: Rank, layer: Layer, call: LayerCall | None) -> dict[str, Any]:
     """A layer's hyper-parameters, and the arguments of a call that are not tensors, by name."""
     settings = {"framework": rank.framework, **layer.hyperparameters}
     if call is None:
@@ -72,7 +72,7 @@ def settings_of(rank: Rank, layer: Layer, call: Call | None) -> dict[str, Any]:
     return {**settings, **arguments}
 
 
-def tensor_names(layer: Layer, call: Call) -> dict[str, str]:
+def tensor_names(layer: Layer, call: LayerCall) -> dict[str, str]:
     """The paths of a call's input tensors by argument and by position; those of tensors that the
     layer holds besides its parameters and buffers, by attribute."""
     names = _names(layer)

@@ -25,7 +25,7 @@ from refkernels.alignment.question import (
     Unjudged,
     joined,
 )
-from refkernels.alignment.run import Call, Layer, Rank, StepTensors
+from refkernels.alignment.run import Layer, LayerCall, Rank, StepTensors
 from refkernels.op import Direction, Op
 
 _NAMES = {  # the op's name of an input: the frameworks' names
@@ -68,8 +68,8 @@ def read_layers(rank: Rank, step: int, tensors: StepTensors) -> Read:
 
 
 def _set_alike(
-    rank: Rank, layer: Layer, calls: tuple[Call, ...]
-) -> Iterator[tuple[dict[str, Any], tuple[Call, ...]]]:
+    rank: Rank, layer: Layer, calls: tuple[LayerCall, ...]
+) -> Iterator[tuple[dict[str, Any], tuple[LayerCall, ...]]]:
     """The calls of a layer by their settings: a function may be called with new ones each time."""
     settings = [settings_of(rank, layer, call) for call in calls]
     for k, call_settings in enumerate(settings):
@@ -96,7 +96,7 @@ def _same(a: Array, b: Array) -> bool:
     return a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
-def _of_format(params: dict[str, Any], call: Call) -> dict[str, Any]:
+def _of_format(params: dict[str, Any], call: LayerCall) -> dict[str, Any]:
     """The params, with the eps of the input's format where none is given."""
     if params.get("eps", 0.0) is not None:
         return params
@@ -123,7 +123,7 @@ class _LayerReader:
         return registry.get(self.kind.op)
 
     def questions(
-        self, calls: tuple[Call, ...], place: Place, whole: bool
+        self, calls: tuple[LayerCall, ...], place: Place, whole: bool
     ) -> Iterator[CapturedQuestion]:
         """The questions of calls with the same settings; `whole`: whether these are all calls."""
         joins = self.kind.joins and len({tuple(self._paths(call)) for call in calls}) == 1
@@ -178,7 +178,7 @@ class _LayerReader:
         single = name == "target" and array.ndim == inputs["x"].ndim and array.ndim > axis
         return array.squeeze(axis) if single and array.shape[axis] == 1 else array
 
-    def _paths(self, call: Call) -> dict[str, str]:
+    def _paths(self, call: LayerCall) -> dict[str, str]:
         """The path of each input tensor of a call, by the op's name. Raises NotJudged for an
         unknown tensor."""
         names = tensor_names(self.layer, call)
@@ -201,7 +201,7 @@ class _LayerReader:
             raise NotJudged(f"its input {missing[0]} was not recorded")
         return paths
 
-    def _inputs(self, calls: tuple[Call, ...]) -> dict[str, Array]:
+    def _inputs(self, calls: tuple[LayerCall, ...]) -> dict[str, Array]:
         paths = self._paths(calls[0])
         shared = [name for name in paths if name in self.kind.weights]
         return {
@@ -217,7 +217,7 @@ class _LayerReader:
             raise NotJudged("its calls have different shapes")
         return whole
 
-    def _output(self, call: Call) -> Array:
+    def _output(self, call: LayerCall) -> Array:
         if len(call.outputs) != 1:
             raise NotJudged(f"it has {len(call.outputs)} recorded outputs")
         return next(iter(call.outputs.values()))
@@ -261,7 +261,7 @@ class _LayerReader:
         turned = self.rank.framework in self.kind.turned and name == "weight"
         return np.ascontiguousarray(array.T) if turned else array
 
-    def _input_gradients(self, calls: tuple[Call, ...]) -> Iterator[tuple[str, Array]]:
+    def _input_gradients(self, calls: tuple[LayerCall, ...]) -> Iterator[tuple[str, Array]]:
         paths = self._paths(calls[0])
         tensors = {name: calls[0].inputs[path] for name, path in paths.items()}
         for name, path in paths.items():

@@ -47,7 +47,7 @@ _SEARCHES = 2  # searches for one op and type before its cause is taken to be th
 
 
 @dataclass(frozen=True)
-class Judgement:
+class LocalJudgement:
     """One output of a question. `over_bound`: the largest error / bound; `worst`: the parameter or
     tensor that has it; `cause` and `confidence`: those that `explain` gives for the whole question;
     `bias`: mean of the signed errors in standard deviations of that mean. `attributed`: False for a
@@ -123,13 +123,13 @@ class LocalTruth:
     """The oracles' judgements of a run, in the order of the run. `sees_functions`: whether the
     probe names every function that the model calls outside layers."""
 
-    judgements: tuple[Judgement, ...]
+    judgements: tuple[LocalJudgement, ...]
     unjudged: tuple[Unjudged, ...]
     not_captured: tuple[str, ...]
     sees_functions: bool = False
 
     @property
-    def wrong(self) -> tuple[Judgement, ...]:
+    def wrong(self) -> tuple[LocalJudgement, ...]:
         """The judgements beyond rounding, in the order of the run."""
         return tuple(judgement for judgement in self.judgements if judgement.wrong)
 
@@ -150,7 +150,7 @@ def judge_run(
     progress: Callable[[str], None] = lambda line: None,
 ) -> LocalTruth:
     """Judges all captured steps of all ranks, or the chosen ones."""
-    judgements: list[Judgement] = []
+    judgements: list[LocalJudgement] = []
     unjudged: dict[Unjudged, None] = {}
     searched: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for rank in run.ranks:
@@ -173,10 +173,10 @@ def judge_run(
     return LocalTruth(tuple(in_order), tuple(unjudged), missing, sees)
 
 
-def judge_questions(rank: Rank, step: int, answer: Answers) -> list[Judgement]:
+def judge_questions(rank: Rank, step: int, answer: Answers) -> list[LocalJudgement]:
     """Judges other kernels on a step's questions, the first of each op and pass. `answer` returns
     their outputs, or None for an op that it does not know."""
-    judged: list[Judgement] = []
+    judged: list[LocalJudgement] = []
     judged_passes = set()
     for question in _read(rank, step):
         if isinstance(question, Unjudged) or (question.op, question.direction) in judged_passes:
@@ -205,9 +205,9 @@ def _read(rank: Rank, step: int) -> Read:
     yield from read_updates(rank, line, tensors)
 
 
-def _of_pieces(judgements: list[Judgement]) -> list[Judgement]:
+def _of_pieces(judgements: list[LocalJudgement]) -> list[LocalJudgement]:
     """One judgement of an update that was judged in pieces; a finding of one piece stays apart."""
-    kept: dict[object, Judgement] = {}
+    kept: dict[object, LocalJudgement] = {}
     for k, judgement in enumerate(judgements):
         place = judgement.place
         own = place, judgement.op, judgement.output, judgement.wrong, judgement.cause
@@ -216,7 +216,7 @@ def _of_pieces(judgements: list[Judgement]) -> list[Judgement]:
     return list(kept.values())
 
 
-def _both(a: Judgement, b: Judgement) -> Judgement:
+def _both(a: LocalJudgement, b: LocalJudgement) -> LocalJudgement:
     """Two pieces of one output: sizes and signs of errors are those of all elements, the rest is
     that of the piece with the worse verdict, or nearer to its bound."""
     worse = min(a, b, key=lambda piece: (VERDICTS.index(piece.verdict), -piece.over_bound))
@@ -241,7 +241,7 @@ def _both(a: Judgement, b: Judgement) -> Judgement:
 @np.errstate(all="ignore")
 def _judged(
     question: CapturedQuestion, searched: dict[tuple[str, ...], list[dict[str, Any]]] | None
-) -> list[Judgement]:
+) -> list[LocalJudgement]:
     """The judgements of a question. `searched`: the causes found before, by op; None: no causes are
     searched for."""
     problem, outputs = one_kernel(
@@ -273,7 +273,7 @@ def _judged(
     return judged
 
 
-def _guessed(judgement: Judgement) -> bool:
+def _guessed(judgement: LocalJudgement) -> bool:
     """Whether it breaks its bound for no proven or matched cause."""
     return judgement.wrong and judgement.confidence not in ("proven", "matched")
 
@@ -303,12 +303,12 @@ def _explained(problem: Problem, outputs: dict[str, Array], own: Container[str])
 
 def _judgement(
     question: CapturedQuestion, output: str, fit: Fit, size: _Size, cause: dict[str, Any]
-) -> Judgement:
+) -> LocalJudgement:
     of_output = {} if fit.ordinary else cause
     worst = question.part(fit.place or 0) if question.parts else question.place.name
     of_weight = question.place.stage == "backward" and output[1:] in _WEIGHTS
     unexplained = of_weight and of_output.get("confidence") not in ("proven", "matched")
-    return Judgement(
+    return LocalJudgement(
         question.place, question.op, question.direction, question.type, output, fit.verdict,
         "unusual" in fit.flags, number(fit.over_bound) or 0.0, fit.over_plain, fit.elements, worst,
         size.bias, fit.ordinary or not unexplained, size.negligible and not question.parts,

@@ -19,7 +19,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from refkernels.alignment.local import BIASED, Judgement, LocalTruth, judge_questions, judge_run
+from refkernels.alignment.local import (
+    BIASED,
+    LocalJudgement,
+    LocalTruth,
+    judge_questions,
+    judge_run,
+)
 from refkernels.alignment.run import Run
 from refkernels.diagnosis.fit import LIKE
 from refkernels.training.arithmetic import answers
@@ -64,7 +70,9 @@ def representative(framework: str, nulls: Sequence[Run]) -> Run | None:
     return next((run for run in own if run.first.steps), None)
 
 
-def compared(sides: Sequence[Sequence[Judgement]], nulls: Sequence[Sequence[Judgement]]) -> Noise:
+def compared(
+    sides: Sequence[Sequence[LocalJudgement]], nulls: Sequence[Sequence[LocalJudgement]]
+) -> Noise:
     """The errors of runs compared with those of a null run for each, op by op, in units of the
     plain kernel's."""
     ratios: dict[_Key, float] = {}
@@ -84,7 +92,7 @@ def compared(sides: Sequence[Sequence[Judgement]], nulls: Sequence[Sequence[Judg
     return Noise(max(1.0, ratios[worst]), _name(worst))
 
 
-def _biases(judged: Sequence[Judgement]) -> dict[_Key, float]:
+def _biases(judged: Sequence[LocalJudgement]) -> dict[_Key, float]:
     """The mean of each op's signed errors over all layers, in its own standard deviations."""
     sums: dict[_Key, tuple[int, float]] = {}
     for judgement in judged:
@@ -97,7 +105,7 @@ def _biases(judged: Sequence[Judgement]) -> dict[_Key, float]:
     return {key: total / math.sqrt(n) for key, (n, total) in sums.items() if n}
 
 
-def _sizes(judged: Sequence[Judgement]) -> dict[_Key, float]:
+def _sizes(judged: Sequence[LocalJudgement]) -> dict[_Key, float]:
     """The root mean square error of each op's output, over all layers that have it; outputs beyond
     rounding are left to the local verdict."""
     sums: dict[_Key, tuple[int, float]] = {}
@@ -115,7 +123,7 @@ def _ratio(own: float, null: float) -> float:
     return 0.0 if own == 0.0 else own / null if null > 0.0 else math.inf
 
 
-def _key(judgement: Judgement) -> _Key:
+def _key(judgement: LocalJudgement) -> _Key:
     return judgement.op, str(judgement.place.stage), judgement.output
 
 

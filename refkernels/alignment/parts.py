@@ -21,7 +21,7 @@ from refkernels.alignment import objective
 from refkernels.alignment.clipping import LEAST_SCALE
 from refkernels.alignment.matching import Matched
 from refkernels.alignment.question import Array
-from refkernels.alignment.run import Call, Run, StepTensors
+from refkernels.alignment.run import LayerCall, Run, StepTensors
 from refkernels.arithmetic import formats
 
 Word = Literal[
@@ -156,7 +156,7 @@ def _order(a: Run, b: Run, step: int) -> list[int] | None:
     return [place[row] for row in rows[0]]
 
 
-_Calls = Sequence[Sequence[Call]]  # by rank
+_Calls = Sequence[Sequence[LayerCall]]  # by rank
 
 
 def _cells(

@@ -8,7 +8,7 @@ from typing import Any
 from refkernels.alignment.clipping import Clipping
 from refkernels.alignment.comparison import Departure
 from refkernels.alignment.differences import RunDifference
-from refkernels.alignment.local import Judgement, LocalTruth
+from refkernels.alignment.local import LocalJudgement, LocalTruth
 from refkernels.alignment.run import Run
 from refkernels.alignment.verdict import Suspect
 from refkernels.records.codec import storable
@@ -65,7 +65,7 @@ def _suspect(suspect: Suspect) -> dict[str, Any]:
     }  # fmt: skip
     if isinstance(suspect.source, RunDifference):
         return {**fields, "source": "difference", **asdict(suspect.source)}
-    if isinstance(suspect.source, Judgement):
+    if isinstance(suspect.source, LocalJudgement):
         return {**fields, "source": "judgement", "judgement": _judgement(suspect.source)}
     if isinstance(suspect.source, Departure):
         return {**fields, "source": "departure", **asdict(suspect.source)}
@@ -75,7 +75,7 @@ def _suspect(suspect: Suspect) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _judgement(judgement: Judgement) -> dict[str, Any]:
+def _judgement(judgement: LocalJudgement) -> dict[str, Any]:
     return {
         **{n: value for n, value in asdict(judgement).items() if n not in ("place", "errors")},
         **asdict(judgement.place),
@@ -86,7 +86,7 @@ def _judgement(judgement: Judgement) -> dict[str, Any]:
 
 def _local(local: LocalTruth) -> dict[str, Any]:
     """Every op with its worst figures, and each judgement that is not ordinary rounding."""
-    table: dict[tuple[str, str, str], list[Judgement]] = {}
+    table: dict[tuple[str, str, str], list[LocalJudgement]] = {}
     for judgement in local.judgements:
         table.setdefault((judgement.type, judgement.op, judgement.place.stage), []).append(
             judgement
@@ -133,7 +133,7 @@ def _local(local: LocalTruth) -> dict[str, Any]:
 
 def _layers(local: LocalTruth) -> list[dict[str, Any]]:
     """Every layer and pass at its worst step, in the order of the run."""
-    table: dict[tuple[str, str], list[Judgement]] = {}
+    table: dict[tuple[str, str], list[LocalJudgement]] = {}
     for judgement in local.judgements:
         table.setdefault((judgement.place.name, judgement.place.stage), []).append(judgement)
     rows = []

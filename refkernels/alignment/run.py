@@ -13,13 +13,13 @@ from pathlib import Path
 
 from refkernels.alignment.reading import read_rank
 from refkernels.alignment.recorded import Group, Layer, Optimizer, Parameter, Rank, StepLine
-from refkernels.alignment.steps import Call, StepTensors
+from refkernels.alignment.steps import LayerCall, StepTensors
 from refkernels.alignment.tensors import CaptureError
 from refkernels.arguments import as_path
 
 __all__ = [
-    "Call", "CaptureError", "Group", "Layer", "Optimizer", "Parameter", "Rank", "Run", "StepLine",
-    "StepTensors",
+    "CaptureError", "Group", "Layer", "LayerCall", "Optimizer", "Parameter", "Rank", "Run",
+    "StepLine", "StepTensors",
 ]  # fmt: skip
 
 _RANK = re.compile(r"rank_(\d{1,9})")

@@ -21,7 +21,7 @@ _CALL = re.compile(
 
 
 @dataclass(frozen=True)
-class Call:
+class LayerCall:
     """One call of a layer: arrays by position, keyword, or path such as "0.1".
 
     inputs, outputs     of the forward pass
@@ -87,7 +87,7 @@ class StepTensors:
             if name.startswith("batch/")
         }
 
-    def calls(self, layer: str) -> tuple[Call, ...]:
+    def calls(self, layer: str) -> tuple[LayerCall, ...]:
         """The calls of a layer in this step, in order."""
         return self._calls.get(layer, ())
 
@@ -97,7 +97,7 @@ class StepTensors:
         return tuple(self._calls)
 
     @cached_property
-    def _calls(self) -> dict[str, tuple[Call, ...]]:
+    def _calls(self) -> dict[str, tuple[LayerCall, ...]]:
         calls_by_layer: dict[str, dict[int, dict[str, dict[str, Any]]]] = {}
         for name in (*sorted(self.file), *sorted(self.scalars)):
             parts = _CALL.fullmatch(name)
@@ -115,7 +115,7 @@ class StepTensors:
         kinds = ("inputs", "outputs", "scalars", "cotangents", "input_gradients")
         return {
             layer: tuple(
-                Call(layer, index, **{kind: calls[index].get(kind, {}) for kind in kinds})
+                LayerCall(layer, index, **{kind: calls[index].get(kind, {}) for kind in kinds})
                 for index in sorted(calls)
             )
             for layer, calls in calls_by_layer.items()

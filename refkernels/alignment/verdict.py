@@ -16,7 +16,7 @@ from refkernels.alignment.clipping import ClipDifference, Clipping, clip_differe
 from refkernels.alignment.comparison import Departure
 from refkernels.alignment.curves import CurveTest, needed
 from refkernels.alignment.differences import RunDifference
-from refkernels.alignment.local import Judgement, LocalTruth
+from refkernels.alignment.local import LocalJudgement, LocalTruth
 from refkernels.alignment.matching import Matched
 from refkernels.alignment.noise import Noise
 
@@ -39,7 +39,7 @@ class Suspect:
     topic: str
     where: str
     run: str
-    source: RunDifference | Judgement | Departure | ClipDifference
+    source: RunDifference | LocalJudgement | Departure | ClipDifference
     places: int = 1
 
     @property
@@ -48,7 +48,7 @@ class Suspect:
 
 
 @dataclass(frozen=True)
-class Reason:
+class VerdictReason:
     """Why there is no conclusion: a word, and the details of its sentence."""
 
     word: Literal[
@@ -74,7 +74,7 @@ class Conclusion:
 
     word: Word
     suspects: tuple[Suspect, ...] = ()
-    reasons: tuple[Reason, ...] = ()
+    reasons: tuple[VerdictReason, ...] = ()
 
     @property
     def first(self) -> Suspect | None:
@@ -107,15 +107,18 @@ def decide(
         return Conclusion("different", _sorted(suspects))
     if noise is not None and noise.invalid:
         others = _open(local, None)
-        return Conclusion("undecidable", reasons=(Reason("noise", {"op": noise.invalid}), *others))
+        return Conclusion(
+            "undecidable", reasons=(VerdictReason("noise", {"op": noise.invalid}), *others)
+        )
     if curve is not None and min(curve.p, curve.p_normal or 1.0) < LEVEL:
-        return Conclusion("undecidable", reasons=(Reason("curves"),))
+        return Conclusion("undecidable", reasons=(VerdictReason("curves"),))
     if curve is not None and curve.extreme:
         few = {"runs": curve.runs, "needed": needed(LEVEL)}
-        return Conclusion("undecidable", reasons=(Reason("few", few),))
+        return Conclusion("undecidable", reasons=(VerdictReason("few", few),))
     skips = [difference for difference in differing if difference.kind == "skipped"]
     reasons = [
-        Reason("skipped", {"step": difference.step, **difference.details}) for difference in skips
+        VerdictReason("skipped", {"step": difference.step, **difference.details})
+        for difference in skips
     ]
     reasons += _open(local, curve)
     return Conclusion("undecidable" if reasons else "same", reasons=tuple(reasons))
@@ -145,7 +148,7 @@ def _sorted(suspects: list[Suspect]) -> tuple[Suspect, ...]:
     kept: dict[tuple[object, ...], Suspect] = {}
     for k, suspect in enumerate(sorted(suspects, key=lambda suspect: suspect.rank)):
         source = suspect.source
-        judged = isinstance(source, Judgement) and (
+        judged = isinstance(source, LocalJudgement) and (
             suspect.run,
             suspect.topic,
             source.op,
@@ -193,16 +196,16 @@ def _of_one_run(local: tuple[LocalTruth, LocalTruth], matched: Matched) -> list[
     return suspects
 
 
-def _suspect(judgement: Judgement, run: str) -> Suspect:
+def _suspect(judgement: LocalJudgement, run: str) -> Suspect:
     topic = "loss" if judgement.output in ("loss", "dloss") else str(judgement.place.stage)
     return Suspect(judgement.place.step, topic, judgement.worst, run, judgement)
 
 
-def _open(local: tuple[LocalTruth, LocalTruth], curve: CurveTest | None) -> list[Reason]:
+def _open(local: tuple[LocalTruth, LocalTruth], curve: CurveTest | None) -> list[VerdictReason]:
     """The reasons why the absence of suspects does not prove sameness."""
     if curve is not None:
         after = curve.undecidable_after
-        saturated = [] if after is None else [Reason("saturated", {"step": after})]
+        saturated = [] if after is None else [VerdictReason("saturated", {"step": after})]
         return [*saturated, *(reason for side in local for reason in _beyond(side))]
     reasons = []
     for reason in (reason for side in local for reason in _unseen(side)):
@@ -210,30 +213,32 @@ def _open(local: tuple[LocalTruth, LocalTruth], curve: CurveTest | None) -> list
     return reasons
 
 
-def _beyond(local: LocalTruth) -> list[Reason]:
+def _beyond(local: LocalTruth) -> list[VerdictReason]:
     """An op that breaks its bound without being another definition: no curve can excuse it."""
     breaking = [judgement for judgement in local.wrong if not judgement.redefined]
     return [
-        Reason("beyond", {"where": judgement.worst, "op": judgement.op, "cause": judgement.cause,
-                          "confidence": judgement.confidence, "of_cause": dict(judgement.details)})
+        VerdictReason("beyond", {
+            "where": judgement.worst, "op": judgement.op, "cause": judgement.cause,
+            "confidence": judgement.confidence, "of_cause": dict(judgement.details),
+        })
         for judgement in breaking[:1]
     ]  # fmt: skip
 
 
-def _unseen(local: LocalTruth) -> list[Reason]:
+def _unseen(local: LocalTruth) -> list[VerdictReason]:
     reasons = _beyond(local)
     if not local.judgements:
-        reasons.append(Reason("nothing"))
+        reasons.append(VerdictReason("nothing"))
     if local.unjudged:
         types = ", ".join(dict.fromkeys(item.type for item in local.unjudged))
-        reasons.append(Reason("unjudged", {"types": types}))
+        reasons.append(VerdictReason("unjudged", {"types": types}))
     head = "Functions called in the model outside recorded layers: "
     called = [item.removeprefix(head) for item in local.not_captured if item.startswith(head)]
     if called:
-        reasons.append(Reason("functions", {"functions": called[0].rstrip(".")}))
+        reasons.append(VerdictReason("functions", {"functions": called[0].rstrip(".")}))
     elif not local.sees_functions:
-        reasons.append(Reason("unseen"))
+        reasons.append(VerdictReason("unseen"))
     elif local.unexplained:
         names = ", ".join(local.unexplained[:_NAMED])
-        reasons.append(Reason("gradients", {"layers": names}))
+        reasons.append(VerdictReason("gradients", {"layers": names}))
     return reasons

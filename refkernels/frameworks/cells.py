@@ -1,7 +1,7 @@
 """Cells: processes in which a kernel gets bytes and gives bytes (`remote/cell.py`).
 
     with Cell(framework, interpreter) as cell, cell.session() as session:
-        reply = session.call(Call("forward", {"x": x}, {}))
+        reply = session.call(CellCall("forward", {"x": x}, {}))
 
 The kernel's file is loaded once; each session is a fork of that process, so that nothing stays from
 one session to the next. Where its library does not survive a fork (JAX, CuPy, torch on a GPU), each
@@ -55,7 +55,7 @@ _NO_ARRAYS = (
 
 
 @dataclass(frozen=True)
-class Call:
+class CellCall:
     """One call of a kernel. `slot`: calls of equal layout in one slot have equal pointers;
     `before`: whether the arrays lie against the page before them, not the one behind; `key` seeds
     the NaNs of outputs; `sizes`: bytes of the blocks that are poisoned."""
@@ -70,7 +70,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Reply:
+class CellReply:
     """What came back. `status`: "ok", "error", "unsupported", "oom", "killed" (by `signal`),
     "timeout"; `outputs`: arrays, or tuples of them, by name; `aliases`: the outputs that lie in an
     input's memory; `written`: the inputs that the kernel changed; `waited`: seconds, by the host's
@@ -145,12 +145,12 @@ class Cell:
         self._folder.close()
 
     @contextlib.contextmanager
-    def session(self) -> Iterator[Session]:
+    def session(self) -> Iterator[CellSession]:
         """A fresh process: calls of the kernel that share nothing with other sessions'."""
         if self._process is None:
             self._start()
         self._send({"begin": True})
-        session = Session(self)
+        session = CellSession(self)
         try:
             yield session
         finally:
@@ -234,7 +234,7 @@ class Cell:
                 stream.close()
 
 
-class Session:
+class CellSession:
     """The calls of one process. `over`: it has ended, and answers no more."""
 
     def __init__(self, cell: Cell) -> None:
@@ -242,11 +242,11 @@ class Session:
         self._cell = cell
         self._seconds = max(cell._seconds, COMPILING)
 
-    def call(self, call: Call) -> Reply:
+    def call(self, call: CellCall) -> CellReply:
         """Call the kernel. Whatever happens to its process is the reply's status."""
         cell = self._cell
         if self.over:
-            return Reply("killed", "its process has ended")
+            return CellReply("killed", "its process has ended")
         path, message, layout = self._laid_out(call)
         begin = time.perf_counter()
         cell._send(message)
@@ -260,17 +260,17 @@ class Session:
             return self._received(reply, path, layout, begin)
         except _NO_ARRAYS:
             self._gone()
-            return Reply("error", "its process sent something else than arrays")
+            return CellReply("error", "its process sent something else than arrays")
 
-    def _ended(self, number: int) -> Reply:
+    def _ended(self, number: int) -> CellReply:
         self.over = True
         try:
             name = signal.Signals(number).name
         except ValueError:  # a real-time signal, or none
             name = f"signal {number}" if number > 0 else f"exit status {-number}"
-        return Reply("killed", f"its process was ended by {name}", signal=max(number, 0))
+        return CellReply("killed", f"its process was ended by {name}", signal=max(number, 0))
 
-    def _gone(self) -> Reply:
+    def _gone(self) -> CellReply:
         cell = self._cell
         assert cell._process is not None
         self.over = True
@@ -278,10 +278,10 @@ class Session:
         code = cell._process.poll()
         cell._end()
         if code is None:
-            return Reply("timeout", f"no answer within {self._seconds:g} s")
-        return Reply("killed", "its process ended", signal=max(-code, 0))
+            return CellReply("timeout", f"no answer within {self._seconds:g} s")
+        return CellReply("killed", "its process ended", signal=max(-code, 0))
 
-    def _laid_out(self, call: Call) -> tuple[Path, dict[str, Any], bytes]:
+    def _laid_out(self, call: CellCall) -> tuple[Path, dict[str, Any], bytes]:
         """Write the inputs; the file, the message, and the file's content."""
         content = bytearray()
         placed: dict[str, Any] = {}
@@ -304,11 +304,13 @@ class Session:
         }  # fmt: skip
         return path, message, bytes(content)
 
-    def _received(self, reply: Mapping[str, Any], path: Path, layout: bytes, begin: float) -> Reply:
+    def _received(
+        self, reply: Mapping[str, Any], path: Path, layout: bytes, begin: float
+    ) -> CellReply:
         if reply["status"] != "ok":
             if reply["status"] not in _WITHOUT_ARRAYS:
                 raise ValueError
-            return Reply(str(reply["status"]), showable(str(reply.get("reason", ""))))
+            return CellReply(str(reply["status"]), showable(str(reply.get("reason", ""))))
         outputs, aliases = {}, []
         deadline = time.monotonic() + LOADING
         for name, header in reply["outputs"].items():
@@ -320,7 +322,7 @@ class Session:
         waited = time.perf_counter() - begin
         changed = path.read_bytes()[: len(layout)] != layout
         written = ("its inputs",) if changed else ()
-        return Reply("ok", "", outputs, tuple(aliases), written, waited)
+        return CellReply("ok", "", outputs, tuple(aliases), written, waited)
 
     def _array(self, header: Mapping[str, Any], deadline: float) -> Array:
         left, content = int(header["bytes"]), bytearray()

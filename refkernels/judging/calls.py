@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.frameworks.cells import Call, Reply
+from refkernels.frameworks.cells import CellCall, CellReply
 from refkernels.judging.challenges import Drawer
 from refkernels.judging.running import call_of
 from refkernels.judging.standard import Challenge
@@ -32,9 +32,9 @@ class Protocol:
     """The challenges of one process, in order, and the calls that ask them."""
 
     challenges: tuple[Challenge, ...]
-    calls: list[Call]
+    calls: list[CellCall]
 
-    def stale(self, replies: list[Reply], wrong: list[int]) -> int | None:
+    def stale(self, replies: list[CellReply], wrong: list[int]) -> int | None:
         """The number of a wrong call whose answer is the right one to an earlier call of another
         content; None where there is none."""
         for i in wrong:
@@ -48,7 +48,7 @@ class Protocol:
         """Whether the first content, answered rightly at first, is answered wrongly later."""
         return 0 not in wrong and any(i in wrong for i in _SAME)
 
-    def deterministic(self, replies: list[Reply]) -> bool:
+    def deterministic(self, replies: list[CellReply]) -> bool:
         """Whether the answers to the first content have the same bits."""
         answers = [replies[i].outputs for i in _SAME if i < len(replies) and replies[i].outputs]
         return all(_same_bits(answer, answers[0]) for answer in answers[1:])

@@ -19,7 +19,7 @@ from refkernels.judging.standard import Challenge
 from refkernels.op import Direction, Op
 
 
-class Examination:
+class KernelExamination:
     """`seed`: which challenges are drawn. `left_out`: optional inputs that a kernel does not take;
     `lengths`: the only lengths that it takes, by letter; `axes`: how many leading axes."""
 
@@ -77,7 +77,7 @@ class Examinations:
     """The examinations that several kernels share, with their truths."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[Any, ...], Examination] = {}
+        self._kept: dict[tuple[Any, ...], KernelExamination] = {}
 
     def of(
         self,
@@ -88,10 +88,10 @@ class Examinations:
         left_out: frozenset[str] = frozenset(),
         lengths: Mapping[str, Sequence[int]] | None = None,
         axes: frozenset[int] = AXES,
-    ) -> Examination:
+    ) -> KernelExamination:
         """The examination for kernels that take these inputs, lengths and numbers of axes."""
         only = tuple((letter, tuple(values)) for letter, values in sorted((lengths or {}).items()))
         key = id(op), direction, dtype, seed, left_out, only, axes
         if key not in self._kept:
-            self._kept[key] = Examination(op, direction, dtype, seed, left_out, lengths, axes)
+            self._kept[key] = KernelExamination(op, direction, dtype, seed, left_out, lengths, axes)
         return self._kept[key]

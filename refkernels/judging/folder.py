@@ -141,11 +141,11 @@ class _Seat(NamedTuple):
 
 
 def _seats(accepted: Sequence[tuple[Path, str]], question: FolderQuestion) -> list[_Seat]:
-    from refkernels.seat_names import Kernel, SeatName, with_setting
+    from refkernels.seat_names import KernelPath, SeatName, with_setting
 
     seats = []
     for path, function in accepted:
-        name = SeatName(kernel=Kernel(str(path), function))
+        name = SeatName(kernel=KernelPath(str(path), function))
         if question.op != kernels.said(function):
             name = with_setting(name, "op", question.op)
         name = with_setting(name, "python", question.python)

@@ -16,11 +16,11 @@ from refkernels.arguments import as_text
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.frameworks import catalog, emulation, environments
-from refkernels.frameworks.cells import Reply
+from refkernels.frameworks.cells import CellReply
 from refkernels.judging import precision, timing
 from refkernels.judging.calls import Protocol
 from refkernels.judging.challenges import AXES, Drawer, first_axes
-from refkernels.judging.examination import Examination, Examinations
+from refkernels.judging.examination import Examinations, KernelExamination
 from refkernels.judging.judgement import (
     LOWER,
     NOT_ENOUGH,
@@ -30,7 +30,7 @@ from refkernels.judging.judgement import (
     Judgement,
     Reason,
 )
-from refkernels.judging.running import Kernel
+from refkernels.judging.running import JudgedKernel
 from refkernels.judging.standard import AnswerFault, Challenge
 from refkernels.op import Direction, Op
 from refkernels.records.words import DTYPES
@@ -64,11 +64,11 @@ class _Findings:
     asked: Counter[str] = field(default_factory=Counter)
     by_family: Counter[str] = field(default_factory=Counter)
     by_output: Counter[str] = field(default_factory=Counter)
-    refused: list[tuple[Challenge, Reply, AnswerFault]] = field(default_factory=list)
-    failed: list[tuple[Challenge, Reply]] = field(default_factory=list)
+    refused: list[tuple[Challenge, CellReply, AnswerFault]] = field(default_factory=list)
+    failed: list[tuple[Challenge, CellReply]] = field(default_factory=list)
     answered: list[Challenge] = field(default_factory=list)
     declined: list[str] = field(default_factory=list)
-    owed: list[tuple[Challenge, Reply]] = field(default_factory=list)
+    owed: list[tuple[Challenge, CellReply]] = field(default_factory=list)
     given: frozenset[str] = frozenset()
     unfair: list[Reason] = field(default_factory=list)
     flags: list[str] = field(default_factory=list)
@@ -77,7 +77,7 @@ class _Findings:
     def wrong(self) -> bool:
         return bool(self.refused or self.failed or self.unfair or self.owed)
 
-    def without_answer(self, challenge: Challenge, reply: Reply) -> None:
+    def without_answer(self, challenge: Challenge, reply: CellReply) -> None:
         """Count a reply without arrays: a challenge that was declined, or one that failed."""
         if reply.status == "unsupported" and challenge.owed:
             self.owed.append((challenge, reply))
@@ -88,7 +88,7 @@ class _Findings:
             self.failed.append((challenge, reply))
 
     def fault(
-        self, challenge: Challenge, reply: Reply, decisive: Sequence[str]
+        self, challenge: Challenge, reply: CellReply, decisive: Sequence[str]
     ) -> AnswerFault | None:
         """Count an answer; its fault. `decisive`: the outputs of which its challenge rejects every
         decoy."""
@@ -157,7 +157,7 @@ def judge(
     direction: Direction = spec.framework.kernel["direction"]
     drawn_seed = secrets.randbits(48) if seed is None else seed
     time_taken: Mapping[str, Any] | None = None
-    with Kernel(spec.framework, environments.find(spec), seat.device or device) as running:
+    with JudgedKernel(spec.framework, environments.find(spec), seat.device or device) as running:
         shared = examinations or Examinations()
         examination = _examination(running, shared, record, direction, dtype, drawn_seed, lengths)
         findings = _Findings()
@@ -198,14 +198,14 @@ def judge(
 
 
 def _examination(
-    running: Kernel,
+    running: JudgedKernel,
     shared: Examinations,
     op: Op,
     direction: Direction,
     dtype: str,
     seed: int,
     lengths: Mapping[str, Sequence[int]] | None,
-) -> Examination:
+) -> KernelExamination:
     """The examination with the optional inputs and the numbers of leading axes that the kernel
     takes. It refuses others by raising an exception."""
     whole = shared.of(op, direction, dtype, seed, lengths=lengths)
@@ -226,7 +226,7 @@ def _examination(
     return whole
 
 
-def _axes_taken(running: Kernel, drawer: Drawer, rng: np.random.Generator) -> frozenset[int]:
+def _axes_taken(running: JudgedKernel, drawer: Drawer, rng: np.random.Generator) -> frozenset[int]:
     """The numbers of leading axes with which the kernel raises no exception: all where the op does
     not leave them open, none where every number raises one."""
     if not drawer.free:
@@ -244,7 +244,7 @@ def _axes_taken(running: Kernel, drawer: Drawer, rng: np.random.Generator) -> fr
     return frozenset() if refused >= by_axes.keys() else AXES - refused
 
 
-def _case_axes_taken(running: Kernel, challenges: Sequence[Challenge]) -> frozenset[int]:
+def _case_axes_taken(running: JudgedKernel, challenges: Sequence[Challenge]) -> frozenset[int]:
     """The same of an op whose cases give the shapes, for the axes of the first input: a number is
     refused where all its challenges raise an exception."""
     taken, asked = set(), set()
@@ -258,7 +258,7 @@ def _case_axes_taken(running: Kernel, challenges: Sequence[Challenge]) -> frozen
     return AXES - (asked - taken) if taken else frozenset()
 
 
-def _protocol(running: Kernel, examination: Examination, findings: _Findings) -> None:
+def _protocol(running: JudgedKernel, examination: KernelExamination, findings: _Findings) -> None:
     """The twelve calls of one process, after one in another, which tells how inputs are given."""
     protocol = examination.calls
     if not running.hung:
@@ -284,7 +284,7 @@ def _protocol(running: Kernel, examination: Examination, findings: _Findings) ->
         findings.flags.append("not_deterministic")
 
 
-def _wrong(protocol: Protocol, replies: Sequence[Reply]) -> list[int]:
+def _wrong(protocol: Protocol, replies: Sequence[CellReply]) -> list[int]:
     """The numbers of the wrongly answered calls."""
     answers = enumerate(zip(protocol.challenges, replies, strict=False))
     return [
@@ -295,7 +295,11 @@ def _wrong(protocol: Protocol, replies: Sequence[Reply]) -> list[int]:
 
 
 def _ask(
-    running: Kernel, examination: Examination, number: int, findings: _Findings, deadline: float
+    running: JudgedKernel,
+    examination: KernelExamination,
+    number: int,
+    findings: _Findings,
+    deadline: float,
 ) -> None:
     """One round of challenges, each in a process of its own; only the first is always whole."""
     for challenge in examination.round(number):
@@ -319,7 +323,7 @@ def _ask(
 
 
 def _timed(
-    running: Kernel, examination: Examination, findings: _Findings
+    running: JudgedKernel, examination: KernelExamination, findings: _Findings
 ) -> Mapping[str, Any] | None:
     """The time of calls apart from the others, whose answers count as well; None where one of them
     has no answer, as for a lack of memory."""
@@ -334,7 +338,7 @@ def _timed(
 
 
 def _verdict(
-    findings: _Findings, op: Op, direction: Direction, running: Kernel
+    findings: _Findings, op: Op, direction: Direction, running: JudgedKernel
 ) -> tuple[str, list[Reason]]:
     """The verdict, and its reasons."""
     if running.outside:

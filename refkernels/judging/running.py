@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 
 from refkernels.frameworks.catalog import Framework
-from refkernels.frameworks.cells import Call, Cell, Reply
+from refkernels.frameworks.cells import Cell, CellCall, CellReply
 from refkernels.frameworks.environments import Interpreter
 from refkernels.judging.standard import Challenge
 
 _FAULTS = (signal.SIGSEGV, signal.SIGBUS)
 
 
-class Kernel:
+class JudgedKernel:
     """A kernel in its cell. `outside`: it has touched memory outside of its arrays; `hung`: the
     reply that did not come in time; `guarded`: whether its arrays lie between protected pages of
     the CPU's memory."""
@@ -36,10 +36,10 @@ class Kernel:
         self.guarded = self._cell.forks
         self.compiled = bool((framework.kernel or {}).get("abi"))
         self.outside = False
-        self.hung: Reply | None = None
+        self.hung: CellReply | None = None
         self.answered = 0
 
-    def __enter__(self) -> Kernel:
+    def __enter__(self) -> JudgedKernel:
         return self
 
     def __exit__(
@@ -50,7 +50,7 @@ class Kernel:
     ) -> None:
         self._cell.close()
 
-    def answer(self, challenge: Challenge) -> Reply:
+    def answer(self, challenge: Challenge) -> CellReply:
         """The answer of a fresh process."""
         self.answered += 1
         call = call_of(challenge, self.answered, before=self.answered % 4 == 3)
@@ -64,7 +64,7 @@ class Kernel:
             self.hung = reply
         return reply
 
-    def calls(self, calls: list[Call]) -> list[Reply]:
+    def calls(self, calls: list[CellCall]) -> list[CellReply]:
         """The answers of one process, up to the one that ends it."""
         replies = []
         with self._cell.session() as session:
@@ -74,11 +74,11 @@ class Kernel:
                     break
         return replies
 
-    def _once(self, call: Call) -> Reply:
+    def _once(self, call: CellCall) -> CellReply:
         with self._cell.session() as session:
             return session.call(call)
 
-    def _again(self, call: Call, reply: Reply) -> Reply:
+    def _again(self, call: CellCall, reply: CellReply) -> CellReply:
         """The same call on writable inputs, and with the arrays against the other page."""
         if not self._cell.writable:
             self._cell.writable = True
@@ -93,14 +93,16 @@ class Kernel:
         return reply
 
 
-def call_of(challenge: Challenge, key: int, slot: int = 0, before: bool = False) -> Call:
+def call_of(challenge: Challenge, key: int, slot: int = 0, before: bool = False) -> CellCall:
     """The call that asks a challenge."""
     arrays = [
         a for value in challenge.inputs.values() for a in (value if _several(value) else [value])
     ]
     sizes = sorted({array.nbytes for array in arrays if array.size})
     params = dict(challenge.params)
-    return Call(challenge.direction, challenge.inputs, params, slot, before, key, tuple(sizes[-3:]))
+    return CellCall(
+        challenge.direction, challenge.inputs, params, slot, before, key, tuple(sizes[-3:])
+    )
 
 
 def _several(value: Any) -> bool:

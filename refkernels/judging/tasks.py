@@ -25,7 +25,7 @@ from refkernels.frameworks import catalog, environments
 from refkernels.frameworks.torch_names import NO_ROUNDING, SAME
 from refkernels.judging.judge import judge
 from refkernels.judging.judgement import Judgement
-from refkernels.seat_names import Kernel, SeatName
+from refkernels.seat_names import KernelPath, SeatName
 
 SCRIPT = Path(catalog.__file__).parent / "remote" / "task.py"
 READING = 300.0  # seconds: torch is imported, and a model made
@@ -161,4 +161,4 @@ def _seat(folder: Path, task: Task, file: Path, cls: str, op: str) -> str:
     names: Mapping[str, Any] = {"op": op, "cls": cls, "axes": axes}
     paths = {"task": str(task.path.absolute()), "file": str(file.absolute())}
     wrapper.write_text(WRAPPER.format(**names, **paths), encoding="utf-8")
-    return str(SeatName(kernel=Kernel(str(wrapper), op), settings=(("python", "torch"),)))
+    return str(SeatName(kernel=KernelPath(str(wrapper), op), settings=(("python", "torch"),)))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from refkernels.frameworks.cells import Call, Reply
+from refkernels.frameworks.cells import CellCall, CellReply
 from refkernels.judging.standard import Challenge
 
 if TYPE_CHECKING:
@@ -40,15 +40,15 @@ def challenges(drawer: Drawer, rng: np.random.Generator) -> list[Challenge]:
     return [first, *(drawer.again(first, "typical", rng) for _ in range(CALLS - 1))]
 
 
-def calls(timed: Sequence[Challenge]) -> list[Call]:
+def calls(timed: Sequence[Challenge]) -> list[CellCall]:
     """One after another at the same pointers, without poison."""
     return [
-        Call(challenge.direction, challenge.inputs, dict(challenge.params), key=key, sizes=())
+        CellCall(challenge.direction, challenge.inputs, dict(challenge.params), key=key, sizes=())
         for key, challenge in enumerate(timed, 1 << 23)
     ]
 
 
-def record(timed: Sequence[Challenge], replies: Sequence[Reply]) -> dict[str, Any]:
+def record(timed: Sequence[Challenge], replies: Sequence[CellReply]) -> dict[str, Any]:
     """The median and the least of the calls that count, in seconds, and what was asked."""
     seconds = [reply.waited for reply in replies[1:]]
     inputs = timed[0].name.partition(": ")[2]

@@ -17,7 +17,7 @@ from refkernels.op import Arrays, Direction, Op
 from refkernels.records import codec
 from refkernels.records.files import write_whole
 from refkernels.records.words import SCHEMA
-from refkernels.seat_names import Kernel, SeatName
+from refkernels.seat_names import KernelPath, SeatName
 from refkernels.truth import Truth
 
 _ALONE = "python.py:python"  # outside a test
@@ -108,4 +108,4 @@ def _test() -> tuple[str, str]:
     file, *functions = name.split("::")
     if not functions:
         return _ALONE, ""
-    return str(SeatName(kernel=Kernel(file, functions[-1]))), parameters.rstrip("]")
+    return str(SeatName(kernel=KernelPath(file, functions[-1]))), parameters.rstrip("]")

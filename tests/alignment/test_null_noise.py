@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from refkernels.alignment import curves
-from refkernels.alignment.local import Judgement, LocalTruth
+from refkernels.alignment.local import LocalJudgement, LocalTruth
 from refkernels.alignment.matching import Matched
 from refkernels.alignment.noise import Noise, compared, representative
 from refkernels.alignment.question import Place
@@ -16,8 +16,10 @@ from refkernels.alignment.run import Run
 from refkernels.alignment.verdict import decide
 
 
-def judged(op: str = "linear", plain: float = 0.5, bias: float = 0.0, n: int = 4096) -> Judgement:
-    return Judgement(
+def judged(
+    op: str = "linear", plain: float = 0.5, bias: float = 0.0, n: int = 4096
+) -> LocalJudgement:
+    return LocalJudgement(
         Place(0, "forward", op, 0), op, "forward", op, "y", "rounding", False, 0.1, plain, n, op,
         bias,
     )  # fmt: skip

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from refkernels.alignment.local import Judgement, _of_pieces
+from refkernels.alignment.local import LocalJudgement, _of_pieces
 from refkernels.alignment.question import NotJudged, Place
 from refkernels.alignment.updates import _refuse_mixed
 from refkernels.arithmetic import formats
@@ -13,7 +13,7 @@ from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.metrology.verdict import rms_errors
 
 PLACE = Place(0, "update", "group 0", 0)
-FINE = Judgement(
+FINE = LocalJudgement(
     PLACE, "adamw", "forward", "AdamW", "param", "rounding", False, 0.5, 0.0, 1, "a"
 )  # fmt: skip
 
@@ -26,7 +26,7 @@ def test_error_over_plain_is_that_of_all_elements(elementwise: bool) -> None:
     own[:100] += np.float32(1e-4)
     plain[300:] = exact[300:]
 
-    def judged(piece: slice) -> Judgement:
+    def judged(piece: slice) -> LocalJudgement:
         errors = rms_errors(
             own[piece], plain[piece], Enclosure(exact[piece]), formats.BINARY32, elementwise
         )

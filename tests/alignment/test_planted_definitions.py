@@ -11,7 +11,7 @@ from captured import answer, run_script
 from typer.testing import CliRunner
 
 from refkernels.alignment import Alignment, align, updates
-from refkernels.alignment.local import Judgement, judge_run
+from refkernels.alignment.local import LocalJudgement, judge_run
 from refkernels.alignment.run import Run
 from refkernels.cli.app import app
 from refkernels.reporting.alignment import page
@@ -128,7 +128,7 @@ def test_an_update_is_judged_in_pieces_as_it_is_whole(
         assert not uncut.wrong or uncut.worst == piece.worst
 
 
-def _updates(run: Run, most: int, monkeypatch: pytest.MonkeyPatch) -> list[Judgement]:
+def _updates(run: Run, most: int, monkeypatch: pytest.MonkeyPatch) -> list[LocalJudgement]:
     monkeypatch.setattr(updates, "_MOST", most)
     return [
         judgement

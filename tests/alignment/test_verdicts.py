@@ -7,13 +7,13 @@ import pytest
 from refkernels import registry
 from refkernels.alignment.comparison import _Comparison, _resolved, coarse_places
 from refkernels.alignment.curves import CurveTest
-from refkernels.alignment.local import Judgement, LocalTruth
+from refkernels.alignment.local import LocalJudgement, LocalTruth
 from refkernels.alignment.matching import Matched
 from refkernels.alignment.question import Place
 from refkernels.alignment.verdict import decide
 
 CURVE = CurveTest(1.0, 0, 0.6, 1 / 210, 19, 40, False, 0.5, None, None, None)
-RIGHT = Judgement(
+RIGHT = LocalJudgement(
     Place(0, "forward", "soft"), "softmax", "forward", "Softmax", "y", "rounding", False, 0.1, 1.0,
     9, "soft",
 )  # fmt: skip

@@ -20,12 +20,12 @@ from refkernels.cli.app import app
 from refkernels.frameworks import catalog, cells, environments
 from refkernels.judging import decoys, precision
 from refkernels.judging.challenges import FAMILIES, Drawer
-from refkernels.judging.examination import Examination, Examinations
+from refkernels.judging.examination import Examinations, KernelExamination
 from refkernels.judging.folder import NOT_JUDGED
 from refkernels.judging.judge import decoy_of
 from refkernels.judging.judge import judge as verdict_on
 from refkernels.judging.judgement import VERDICTS
-from refkernels.judging.running import Kernel
+from refkernels.judging.running import JudgedKernel
 from refkernels.judging.standard import Challenge
 from refkernels.reporting.judging.views import lines
 from refkernels.reporting.words import judgement as words
@@ -35,7 +35,7 @@ RIGHT = Path(__file__).parent / "right"
 
 
 def drawn(op: str, dtype: str = "float32") -> list[Challenge]:
-    return Examination(registry.get(op), "forward", dtype, 5).round(0)
+    return KernelExamination(registry.get(op), "forward", dtype, 5).round(0)
 
 
 def twice(x: np.ndarray) -> np.ndarray:
@@ -116,7 +116,7 @@ def test_a_loss_of_matrices_without_weights_is_right() -> None:
 
 def test_the_twelve_calls_change_each_input_alone_and_integers_too() -> None:
     for op in ("matmul", "cross_entropy", "embedding"):
-        calls = Examination(registry.get(op), "forward", "float32", 5).calls.challenges
+        calls = KernelExamination(registry.get(op), "forward", "float32", 5).calls.challenges
         first = calls[0].inputs
         changed = {
             frozenset(n for n, array in call.inputs.items() if not np.array_equal(array, first[n]))
@@ -248,9 +248,9 @@ def test_leading_axes_are_as_many_as_a_kernel_takes(axes: int) -> None:
 
 def test_no_truth_is_computed_before_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     order = []
-    answer, standard = Kernel.answer, Challenge.standard
+    answer, standard = JudgedKernel.answer, Challenge.standard
 
-    def answered(self: Kernel, challenge: Challenge) -> Any:
+    def answered(self: JudgedKernel, challenge: Challenge) -> Any:
         order.append(("answer", challenge.name))
         return answer(self, challenge)
 
@@ -258,7 +258,7 @@ def test_no_truth_is_computed_before_the_answer(monkeypatch: pytest.MonkeyPatch)
         order.append(("truth", self.name))
         return standard(self, *arguments)
 
-    monkeypatch.setattr(Kernel, "answer", answered)
+    monkeypatch.setattr(JudgedKernel, "answer", answered)
     monkeypatch.setattr(Challenge, "standard", recorded)
     judge(f"{RIGHT.parent}/cheats/identity.py:gelu", level="quick", seed=3)
     answers = {name: i for i, (kind, name) in reversed([*enumerate(order)]) if kind == "answer"}
@@ -283,7 +283,7 @@ def test_a_kernel_whose_threads_die_in_a_fork_answers_without_one(
     monkeypatch.setattr(cells, "COMPILING", 1.0)
     (tmp_path / "forked.py").write_text(FORKED, encoding="utf-8")
     spec, _ = catalog.seat(f"{tmp_path}/forked.py:gelu")
-    with Kernel(spec.framework, environments.find(spec), "cpu", 1.0) as running:
+    with JudgedKernel(spec.framework, environments.find(spec), "cpu", 1.0) as running:
         (challenge,) = Drawer(registry.get("gelu"), "forward", "float32").typicals(
             np.random.default_rng(0), 1
         )
@@ -370,7 +370,7 @@ def test_every_reply_of_a_process_can_be_stored_in_a_file(
     (challenge,) = Drawer(registry.get("gelu"), "forward", "float32").typicals(
         np.random.default_rng(0), 1
     )
-    with Kernel(spec.framework, environments.find(spec), "cpu") as running:
+    with JudgedKernel(spec.framework, environments.find(spec), "cpu") as running:
         reply = running.answer(challenge)
         assert running.answer(challenge).status == status
     assert (reply.status, reply.reason) == (status, reason)

@@ -88,7 +88,7 @@ def place(size, before):
     return 0 if before else (pages - size) // ALIGNMENT * ALIGNMENT
 
 
-class Session:
+class Calls:
     """The calls of one process. A mapping is kept, so that new content may come to the same
     pointer."""
 
@@ -237,7 +237,7 @@ def answer(session, message):
 
 
 def serve(pipe, adapter):
-    session = Session(adapter)
+    session = Calls(adapter)
     while True:
         message = pipe.line()
         if message is None or "end" in message:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from refkernels.frameworks.catalog import FrameworkError
 from refkernels.frameworks.gateway import Reply, Session
 from refkernels.records.words import SCHEMA
-from refkernels.runs.measurement.unanswered import Question, Unanswered
+from refkernels.runs.measurement.unanswered import SeatQuestion, Unanswered
 
 Record = dict[str, Any]
 
@@ -58,7 +58,7 @@ class Seat:
         """Ask the framework; whatever happens there is returned as a status."""
         if self.absent is not None:
             return Reply("unsupported", self.absent)
-        question = Question.of(op, direction, inputs, params)
+        question = SeatQuestion.of(op, direction, inputs, params)
         if (instead := self.unanswered.instead(question)) is not None:
             return instead
         contiguous = {name: np.ascontiguousarray(a).reshape(a.shape) for name, a in inputs.items()}

@@ -16,7 +16,7 @@ Inputs = Mapping[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True)
-class Question:
+class SeatQuestion:
     """An op in a direction, with its params and, by name, its inputs' shapes and dtypes."""
 
     op: str
@@ -25,11 +25,11 @@ class Question:
     inputs: Mapping[str, tuple[tuple[int, ...], str, int, int]]
 
     @staticmethod
-    def of(op: str, direction: str, inputs: Inputs, params: Mapping[str, Any]) -> "Question":
+    def of(op: str, direction: str, inputs: Inputs, params: Mapping[str, Any]) -> "SeatQuestion":
         sizes = {n: (a.shape, a.dtype.name, a.size, a.itemsize) for n, a in inputs.items()}
-        return Question(op, direction, dict(params), sizes)
+        return SeatQuestion(op, direction, dict(params), sizes)
 
-    def covers(self, other: "Question") -> bool:
+    def covers(self, other: "SeatQuestion") -> bool:
         """Whether `other` is the same question of inputs that are as large and as wide, or more."""
         same = (self.op, self.direction, self.params, self.inputs.keys()) == (
             other.op, other.direction, other.params, other.inputs.keys(),
@@ -48,18 +48,18 @@ class Question:
 class Unanswered:
     """What a seat has not answered, with its replies."""
 
-    questions: list[tuple[Question, Reply]] = field(default_factory=list)
+    questions: list[tuple[SeatQuestion, Reply]] = field(default_factory=list)
 
-    def add(self, question: Question, reply: Reply) -> None:
+    def add(self, question: SeatQuestion, reply: Reply) -> None:
         """Remembers the question if it ran out of time after the framework had started."""
         if reply.status == "timeout" and reply.started:
             self.questions.append((question, reply))
 
-    def instead(self, question: Question) -> Reply | None:
+    def instead(self, question: SeatQuestion) -> Reply | None:
         """The reply to a question that is not asked, None for one that is."""
         return next(self._replies(question), None)
 
-    def _replies(self, question: Question) -> Iterator[Reply]:
+    def _replies(self, question: SeatQuestion) -> Iterator[Reply]:
         for smaller, reply in self.questions:
             if smaller.covers(question):
                 yield Reply("timeout", f"{reply.reason}, with {smaller}; not asked with more")
