@@ -79,8 +79,7 @@ def _shares(xp: Any, n: int, e: Any) -> tuple[Any, Any]:
 
 def _weights(xp: Any, weight: Any, target: Any) -> Any:
     """The weights of the rows' labels."""
-    flat = xp.take(xp.reshape(weight, (-1,)), target.reshape(-1))
-    return xp.reshape(flat, target.shape)
+    return xp.take_along_axis(xp.broadcast(weight, (len(target), weight.shape[-1])), target)
 
 
 def _where(xp: Any, row: Any, kept: Any, valid: Any) -> Any:

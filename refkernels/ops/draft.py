@@ -21,7 +21,7 @@ from refkernels.contexts import generated
 from refkernels.contexts.ball import Ball
 from refkernels.contexts.context import Context
 from refkernels.contexts.execution import GENERATED
-from refkernels.contexts.trace import Untraceable
+from refkernels.contexts.trace import Trace, Untraceable
 from refkernels.contexts.value import Value
 from refkernels.ops import enclosing, readings
 from refkernels.ops.canonical import Canonical, Shared
@@ -64,6 +64,8 @@ def _generated(
     formula: Formula, question: Canonical, names: tuple[str, ...], asked: Question
 ) -> tuple[Enclosures, Open]:
     """The draft by a fused kernel. Raises Untraceable if there is none."""
+    if any(isinstance(param, Shared) for param in question.params.values()):
+        raise Untraceable("A value of all rows is not a row's.")
 
     def wanted(xp: Context, **arguments: Any) -> list[Value]:
         outputs = by_output(question.shapes, formula(xp, **arguments))
@@ -110,14 +112,14 @@ def _statistics(formula: Staged, question: Canonical, xp: Context) -> Values:
 
 def _kernel(wanted: Callable[..., list[Value]], question: Canonical) -> generated.Generated:
     """The fused kernel of wanted(xp, ...), values of each row. Raises Untraceable."""
-    if any(isinstance(param, Shared) for param in question.params.values()):
-        raise Untraceable("A value of all rows is not a row's.")
     present = {name: array for name, array in question.arrays.items() if array is not None}
     absent = dict.fromkeys(name for name in question.arrays if name not in present)
 
-    def rows(xp: Context, *values: Any) -> list[Value]:
-        params = Reading(xp, lambda value: ()).given({}, question.params)
+    def rows(xp: Trace, *values: Any) -> list[Value]:
         arrays = dict(zip(present, values, strict=True))
+        own = {k: v for k, v in question.params.items() if not isinstance(v, Shared)}
+        params = dict.fromkeys(question.params, xp.unknown("A value of all rows"))
+        params |= Reading(xp, lambda value: ()).given({}, own)
         return wanted(xp, **arrays, **absent, **params)
 
     return generated.of(rows, *present.values())

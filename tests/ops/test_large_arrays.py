@@ -14,9 +14,8 @@ import refkernels
 from refkernels import registry
 from refkernels.contexts import generated
 from refkernels.contexts.execution import GENERATED
-from refkernels.op import Direction, Op
-from refkernels.ops import Shared, Staged, draft, readings
-from refkernels.ops.canonical import Canonical
+from refkernels.op import Direction
+from refkernels.ops import Staged, draft, readings
 
 OPS = {name: op for name, op in registry.ops().items() if op.formulas is not None}
 WAYS = [
@@ -57,13 +56,6 @@ class Watched:
         raise generated.Untraceable("It is traced, and need not be compiled here.")
 
 
-def _is_staged(op: Op, direction: Direction, question: Canonical) -> bool:
-    """Whether the formula has statistics of rows that nothing of other rows has part in."""
-    assert op.formulas is not None
-    shared = any(isinstance(param, Shared) for param in question.params.values())
-    return isinstance(op.formulas.way(direction).truth, Staged) and not shared
-
-
 @pytest.mark.parametrize(("name", "direction"), WAYS, ids=["-".join(way) for way in WAYS])
 def test_every_output_that_has_rows_or_sums_them_is_a_graph_over_rows(
     name: str, direction: Direction, monkeypatch: pytest.MonkeyPatch
@@ -76,7 +68,8 @@ def test_every_output_that_has_rows_or_sums_them_is_a_graph_over_rows(
     for kind in ("normal", "equal"):
         inputs = draw(op, direction, rng, "float32", kind, sizes=((5,), 7))
         question = op.formulas.question(direction, inputs, {})
-        by_kernel = any(question.rows_of.values()) or _is_staged(op, direction, question)
+        staged = isinstance(op.formulas.way(direction).truth, Staged)
+        by_kernel = staged or any(question.rows_of.values())
         expected += bool(question.flat and by_kernel)
         op.solve(direction, inputs, op.params, ("rounding", "float32"))
     if (name, direction) in BY_NUMPY:
@@ -136,29 +129,32 @@ def test_generated_kernels_and_numpy_give_one_answer(
     assert compared > 0
 
 
-def _large_loss(threads: int, **params: Any) -> Any:
+def _large_loss(threads: int, reduction: str, weighted: bool) -> Any:
     """Cross entropy of logits of which one is masked, and one label ignored."""
     rng = np.random.default_rng(13)
     x = (3.0 * rng.standard_normal((GENERATED // 64, 65))).astype(np.float32)
     target = rng.integers(0, 64, len(x))
     x[5, 64], target[7] = -np.inf, -100
+    weight = rng.uniform(0.5, 2.0, 65).astype(np.float32) if weighted else None
+    inputs, params = {"x": x, "target": target, "weight": weight}, {"reduction": reduction}
     before = numba.get_num_threads()
     numba.set_num_threads(threads)
     try:
-        return OPS["cross_entropy"].evaluate("forward", {"x": x, "target": target}, params)["loss"]
+        return OPS["cross_entropy"].evaluate("forward", inputs, params)["loss"]
     finally:
         numba.set_num_threads(before)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
 def test_a_loss_of_many_rows_is_the_same_by_kernel_by_numpy_and_on_any_number_of_threads(
-    reduction: str, monkeypatch: pytest.MonkeyPatch
+    reduction: str, weighted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compiled = [_large_loss(n, reduction=reduction) for n in (1, numba.get_num_threads())]
+    compiled = [_large_loss(n, reduction, weighted) for n in (1, numba.get_num_threads())]
     np.testing.assert_array_equal(*(loss.hi for loss in compiled))
     np.testing.assert_array_equal(*(loss.radius for loss in compiled))
     monkeypatch.setattr(draft, "GENERATED", 1 << 40)
-    by_numpy = _large_loss(1, reduction=reduction)
+    by_numpy = _large_loss(1, reduction, weighted)
     np.testing.assert_array_equal(compiled[0].hi, by_numpy.hi)  # mids have the same bits
     np.testing.assert_allclose(compiled[0].radius, by_numpy.radius, rtol=2.0**-30)
 
