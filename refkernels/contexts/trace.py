@@ -134,6 +134,10 @@ class Trace(Context):
     def pi(self) -> Expression:
         return self._apply("pi", shape=())
 
+    def unknown(self, what: str) -> Expression:
+        """A number that no kernel over rows knows; a result that needs it has no graph."""
+        return self._opaque(what, shape=())
+
     # --- elements ----------------------------------------------------------------------------
 
     def add(self, a: Value, b: Value) -> Expression:

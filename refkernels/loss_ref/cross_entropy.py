@@ -34,7 +34,7 @@ MARKS = (
 
 
 def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
-    """The chosen elements, the rows that count, and the denominator."""
+    """The rows that count, the denominator, and the gradient's chosen elements."""
     x, target, weight = inputs["x"], inputs["target"], inputs.get("weight")
     if x.ndim == 0 or not x.shape[-1] or target.shape != x.shape[:-1]:
         raise ValueError(
@@ -56,7 +56,7 @@ def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction
             )
         )
     marks = {
-        "chosen": label[..., None] == np.arange(n),
+        "chosen": label[..., None] == np.arange(n) if direction == "backward" else None,
         "kept": None if kept.all() else kept,
         "valid": None if valid.all() else valid,
         "in_sequence": reduction.in_sequence(kept),
@@ -79,8 +79,7 @@ def _shares(xp: Any, n: int, e: Any) -> tuple[Any, Any]:
 
 def _weights(xp: Any, weight: Any, target: Any) -> Any:
     """The weights of the rows' labels."""
-    flat = xp.take(xp.reshape(weight, (-1,)), target.reshape(-1))
-    return xp.reshape(flat, target.shape)
+    return xp.take_along_axis(xp.broadcast(weight, (len(target), weight.shape[-1])), target)
 
 
 def _where(xp: Any, row: Any, kept: Any, valid: Any) -> Any:
@@ -192,10 +191,11 @@ def _invalid_slope(xp: Any, g: Any, valid: Any = None, **arguments: Any) -> Any:
     return dx if valid is None else xp.where(valid, dx, xp.number(0))
 
 
-def _product(xp: Any, x: Any, chosen: Any, smoothing: Any, weight: Any = None, kept: Any = None,
-             valid: Any = None, target: Any = None, **arguments: Any) -> Any:  # fmt: skip
+def _product(xp: Any, x: Any, target: Any, smoothing: Any, weight: Any = None, kept: Any = None,
+             valid: Any = None, present: Any = None, **_: Any) -> Any:  # fmt: skip
     """-Σ q y, where 0 times -inf is NaN."""
-    y = formulas.shifted(xp, x=x, present=arguments["present"])
+    y = formulas.shifted(xp, x=x, present=present)
+    chosen = target == np.arange(x.shape[-1])
     q = _labels(xp, x, target, smoothing, weight, chosen, _shares)
     return _where(xp, -xp.sum(q * y), kept, valid)
 

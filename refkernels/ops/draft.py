@@ -1,12 +1,14 @@
 """The draft of an answer: every element's ball in float64, and the elements that stay open.
 
 Where the formula is a graph over rows, a generated kernel takes large arrays: it computes, encloses
-and tests a block of rows while it is in the cache. NumPy reads the others.
+and tests a block of rows while it is in the cache. Of sums over the rows such a kernel computes the
+statistics, where the formula is staged, and NumPy reads the last stage. NumPy reads the others.
 """
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,13 +18,14 @@ from refkernels.arithmetic.enclosure import Enclosure, trusted
 from refkernels.arithmetic.ladder import Open
 from refkernels.arithmetic.question import Question
 from refkernels.contexts import generated
+from refkernels.contexts.ball import Ball
 from refkernels.contexts.context import Context
 from refkernels.contexts.execution import GENERATED
-from refkernels.contexts.trace import Untraceable
+from refkernels.contexts.trace import Trace, Untraceable
 from refkernels.contexts.value import Value
 from refkernels.ops import enclosing, readings
 from refkernels.ops.canonical import Canonical, Shared
-from refkernels.ops.formula import Formula, by_output
+from refkernels.ops.formula import Formula, Staged, Values, by_output, several
 from refkernels.ops.readings import Reading
 
 Enclosures = dict[str, Enclosure]
@@ -35,12 +38,18 @@ def draft(
     by_row = tuple(name for name in names if question.rows_of[name])
     answers: Enclosures = {}
     left: Open = {}
-    if by_row and question.flat and question.elements >= GENERATED:
+    large = question.flat and question.elements >= GENERATED
+    if by_row and large:
         with contextlib.suppress(Untraceable):
             answers, left = _generated(formula, question, by_row, asked)
     others = tuple(name for name in names if name not in answers)
     if others:
-        parts_by_name = readings.read(formula, readings.ball(), question, others)
+        reading, known = readings.ball(), None
+        summed = not any(question.rows_of[name] for name in others)
+        if summed and large and isinstance(formula, Staged):
+            with contextlib.suppress(Untraceable):
+                known = _statistics(formula, question, reading.xp)
+        parts_by_name = readings.read(formula, reading, question, others, known)
         answers |= {name: enclosing.ball(*parts) for name, parts in parts_by_name.items()}
         left |= {name: np.flatnonzero(undecided(answers[name], asked)) for name in others}
     return {name: answers[name] for name in names}, {n: at for n, at in left.items() if at.size}
@@ -57,16 +66,12 @@ def _generated(
     """The draft by a fused kernel. Raises Untraceable if there is none."""
     if any(isinstance(param, Shared) for param in question.params.values()):
         raise Untraceable("A value of all rows is not a row's.")
-    present = {name: array for name, array in question.arrays.items() if array is not None}
-    absent = dict.fromkeys(name for name in question.arrays if name not in present)
 
-    def rows(xp: Context, *values: Any) -> list[Value]:
-        params = Reading(xp, lambda value: ()).given({}, question.params)
-        arrays = dict(zip(present, values, strict=True))
-        outputs = by_output(question.shapes, formula(xp, **arrays, **absent, **params))
+    def wanted(xp: Context, **arguments: Any) -> list[Value]:
+        outputs = by_output(question.shapes, formula(xp, **arguments))
         return [outputs[name] for name in names]
 
-    kernel = generated.of(rows, *present.values())
+    kernel = _kernel(wanted, question)
     shapes = [part.shape for part, _ in kernel.empty()]
     if shapes != [question.shapes[name] for name in names]:
         raise Untraceable("An output has another shape than the rows that it is computed from.")
@@ -86,3 +91,35 @@ def _generated(
     return answers, {
         name: np.sort(np.concatenate(parts)) for name, parts in names_and_parts if parts
     }
+
+
+def _statistics(formula: Staged, question: Canonical, xp: Context) -> Values:
+    """The statistics of all rows by a fused kernel. Raises Untraceable if there is none, or if it
+    leaves one of them unknown: a sum over the rows would be, and NumPy's balls may know it."""
+
+    def wanted(xp: Context, **arguments: Any) -> list[Value]:
+        return list(several(formula.statistics(xp, **arguments)))
+
+    kernel = _kernel(wanted, question)
+    if any(part.shape != (question.rows, 1) for part, _ in kernel.empty()):
+        raise Untraceable("A statistic is one element of a row.")
+    balls = kernel.balls()
+    if not all(np.isfinite(radius).all() for _, radius in balls):
+        raise Untraceable("A statistic is beyond the kernel.")
+    assert isinstance(xp, Ball)
+    return tuple(xp.value(mid, radius) for mid, radius in balls)
+
+
+def _kernel(wanted: Callable[..., list[Value]], question: Canonical) -> generated.Generated:
+    """The fused kernel of wanted(xp, ...), values of each row. Raises Untraceable."""
+    present = {name: array for name, array in question.arrays.items() if array is not None}
+    absent = dict.fromkeys(name for name in question.arrays if name not in present)
+
+    def rows(xp: Trace, *values: Any) -> list[Value]:
+        arrays = dict(zip(present, values, strict=True))
+        own = {k: v for k, v in question.params.items() if not isinstance(v, Shared)}
+        params = dict.fromkeys(question.params, xp.unknown("A value of all rows"))
+        params |= Reading(xp, lambda value: ()).given({}, own)
+        return wanted(xp, **arrays, **absent, **params)
+
+    return generated.of(rows, *present.values())

@@ -96,10 +96,15 @@ def working(xp: Working) -> Reading:
 
 
 def read(
-    formula: Formula, reading: Reading, question: Canonical, names: tuple[str, ...]
+    formula: Formula,
+    reading: Reading,
+    question: Canonical,
+    names: tuple[str, ...],
+    statistics: Values | None = None,
 ) -> dict[str, Parts]:
     """The outputs of a formula, by name, in their canonical shapes. Empty outputs are not computed:
-    the formula might take the maximum of no elements."""
+    the formula might take the maximum of no elements. `statistics`: those of all rows, where they
+    are known and no output has rows."""
     empty = {name for name in names if 0 in question.shapes[name]}
     outputs = {name: _nothing(reading, question.shapes[name]) for name in empty}
     names = tuple(name for name in names if name not in empty)
@@ -115,7 +120,10 @@ def read(
     with blas.on_one_thread():  # blocks have threads of their own
         if summed and not isinstance(formula, Staged):
             return outputs | blocks.whole()
-        outputs |= blocks.rows(keep_statistics=bool(summed))
+        if statistics is None:
+            outputs |= blocks.rows(keep_statistics=bool(summed))
+        else:
+            blocks.statistics = [statistics]
         if summed:
             outputs |= blocks.columns(summed)
     return outputs

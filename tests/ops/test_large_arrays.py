@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from formula_draws import draw
@@ -14,7 +15,7 @@ from refkernels import registry
 from refkernels.contexts import generated
 from refkernels.contexts.execution import GENERATED
 from refkernels.op import Direction
-from refkernels.ops import draft
+from refkernels.ops import Staged, draft, readings
 
 OPS = {name: op for name, op in registry.ops().items() if op.formulas is not None}
 WAYS = [
@@ -25,7 +26,7 @@ WAYS = [
 ]
 
 COMPILED = (  # some seconds each: all in a hunt
-    WAYS if HUNT > 1 else [("softmax", "backward"), ("rms_norm", "forward")]
+    WAYS if HUNT > 1 else [("softmax", "backward"), ("rms_norm", "forward"), ("mse", "forward")]
 )
 
 BY_NUMPY = {  # sums along a row, products of the others, labels that are looked up, shared sums,
@@ -56,7 +57,7 @@ class Watched:
 
 
 @pytest.mark.parametrize(("name", "direction"), WAYS, ids=["-".join(way) for way in WAYS])
-def test_every_output_that_has_rows_is_a_graph_over_rows(
+def test_every_output_that_has_rows_or_sums_them_is_a_graph_over_rows(
     name: str, direction: Direction, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     op, watched = OPS[name], Watched()
@@ -67,7 +68,9 @@ def test_every_output_that_has_rows_is_a_graph_over_rows(
     for kind in ("normal", "equal"):
         inputs = draw(op, direction, rng, "float32", kind, sizes=((5,), 7))
         question = op.formulas.question(direction, inputs, {})
-        expected += bool(question.flat and any(question.rows_of.values()))
+        staged = isinstance(op.formulas.way(direction).truth, Staged)
+        by_kernel = staged or any(question.rows_of.values())
+        expected += bool(question.flat and by_kernel)
         op.solve(direction, inputs, op.params, ("rounding", "float32"))
     if (name, direction) in BY_NUMPY:
         assert len(watched.made) < expected
@@ -124,3 +127,52 @@ def test_generated_kernels_and_numpy_give_one_answer(
             assert np.all(off <= (by_numpy.radius + compiled.radius)[near] * (1 + 2.0**-50))
             compared += int(near.sum())
     assert compared > 0
+
+
+def _large_loss(threads: int, reduction: str, weighted: bool) -> Any:
+    """Cross entropy of logits of which one is masked, and one label ignored."""
+    rng = np.random.default_rng(13)
+    x = (3.0 * rng.standard_normal((GENERATED // 64, 65))).astype(np.float32)
+    target = rng.integers(0, 64, len(x))
+    x[5, 64], target[7] = -np.inf, -100
+    weight = rng.uniform(0.5, 2.0, 65).astype(np.float32) if weighted else None
+    inputs, params = {"x": x, "target": target, "weight": weight}, {"reduction": reduction}
+    before = numba.get_num_threads()
+    numba.set_num_threads(threads)
+    try:
+        return OPS["cross_entropy"].evaluate("forward", inputs, params)["loss"]
+    finally:
+        numba.set_num_threads(before)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_a_loss_of_many_rows_is_the_same_by_kernel_by_numpy_and_on_any_number_of_threads(
+    reduction: str, weighted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled = [_large_loss(n, reduction, weighted) for n in (1, numba.get_num_threads())]
+    np.testing.assert_array_equal(*(loss.hi for loss in compiled))
+    np.testing.assert_array_equal(*(loss.radius for loss in compiled))
+    monkeypatch.setattr(draft, "GENERATED", 1 << 40)
+    by_numpy = _large_loss(1, reduction, weighted)
+    np.testing.assert_array_equal(compiled[0].hi, by_numpy.hi)  # mids have the same bits
+    np.testing.assert_allclose(compiled[0].radius, by_numpy.radius, rtol=2.0**-30)
+
+
+def test_a_loss_whose_kernel_leaves_a_row_open_is_numpy_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The label of a masked class: the loss is infinite."""
+    x = np.zeros((GENERATED // 64, 65), np.float32)
+    x[5, 3] = -np.inf
+    target = np.where(np.arange(len(x)) == 5, 3, 0)
+    read, known = readings.read, []
+
+    def watched(*question: Any) -> Any:
+        known.append(question[-1])
+        return read(*question)
+
+    monkeypatch.setattr(readings, "read", watched)
+    for label, by_kernel in ((3, False), (4, True)):
+        target[5] = label
+        loss = OPS["cross_entropy"].evaluate("forward", {"x": x, "target": target}, {})["loss"]
+        assert bool(np.isinf(loss.hi)) is not by_kernel
+        assert (known.pop() is not None) is by_kernel
