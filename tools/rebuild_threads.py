@@ -746,7 +746,7 @@ THREADS = (
             "inside the bound, and no bug. Adam divides by the gradient's own size, so that such "
             "differences of small gradients grow to steps. The thread's numbers do not show "
             "that this is all of its difference.",
-            "重复索引的梯度是求和，次序由内核决定：两种次序都在误差界之内，不是缺陷。"
+            "重复索引的梯度是求和，顺序由内核决定：两种顺序都在误差界之内，不是缺陷。"
             "Adam 会除以梯度自身的大小，小梯度的这种差别因此被放大到步长量级。"
             "但原帖的数值不足以证明差别全部来自于此。",
         ),

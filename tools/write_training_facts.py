@@ -8,6 +8,7 @@ RESULTS is a folder with the training_facts.json that `benchmarks/training_facts
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -36,8 +37,9 @@ def page(text: str, records: list[dict[str, Any]]) -> str:
 
 def tables(records: list[dict[str, Any]]) -> Iterator[str]:
     """The counts, and a table for each section of the survey."""
-    counts = {v: sum(r["verdict"] == v for r in records) for v in ("reproduced", "differs", "open")}
-    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+    counts = Counter(record["verdict"] for record in records)
+    kinds = {"reproduced": "reproduced", "differs": "different", "open": "open"}
+    told = ", ".join(f"{counts[kind]} {word}" for kind, word in kinds.items() if counts[kind])
     yield f"{len(records)} claims: {told}."
     for section, title in TITLES.items():
         of_section = [r for r in records if r["section"].partition(".")[0] == section]

@@ -6,6 +6,7 @@ are any) and from the explanation's own Markdown.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -89,7 +90,7 @@ def gallery_page(
     entry = {**entry, **entry.get("zh", {})} if lang == "zh" else entry
     recorded = words["recorded"] if entry["recorded"] else ""
     origin = (
-        ("source", entry["source"]),
+        ("source", _linked(entry["source"])),
         ("device", entry["device"] + recorded),
         ("provenance", entry["provenance"]),
         ("thread", entry["thread"]),
@@ -105,6 +106,11 @@ def gallery_page(
         parts.append(_consequences(consequences, words))
     parts.append(f"## {words['answer']}\n\n{answer.strip()}")
     return "\n\n".join(parts) + "\n"
+
+
+def _linked(source: str) -> str:
+    """Addresses as Markdown's links: not every renderer makes a link of a bare one."""
+    return re.sub(r"https?://\S+", r"<\g<0>>", source)
 
 
 def _cause(explained: Record) -> str:

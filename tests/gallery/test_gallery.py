@@ -288,6 +288,14 @@ def test_a_page_in_chinese_has_the_entry_s_chinese_words() -> None:
     assert entry["reported"] in gallery_page(entry, "")
 
 
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_every_address_of_a_thread_is_a_link(lang: str) -> None:
+    entry = gallery.load("layernorm-nan").to_dict()
+    entry["source"] = entry["zh"]["source"] = "https://example.org/1 and https://example.org/2"
+    page = gallery_page(entry, "", None, lang)
+    assert "<https://example.org/1> and <https://example.org/2>\n" in page
+
+
 def test_the_command_refuses_what_it_does_not_know() -> None:
     unknown = refkernels_says("nothing")
     assert (unknown.exit_code, unknown.stdout) == (2, "")

@@ -96,6 +96,33 @@ def test_the_table_fits_80_columns_and_says_how_much_more_there_is(lang):
     assert "36" in lines[-1]
 
 
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_no_verdict_and_no_number_of_the_table_is_broken_in_two(lang):
+    comparison = changed([wrong(mean=3.8e13)], [wrong(mean=1e30, digest="b")])
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(comparison_table(comparison, "OLD", "NEW", lang))
+    text = console.export_text()
+    for whole in {
+        "en": ("✗ beyond bound", "3.8e13 ulp"),
+        "zh": ("✗ 超出误差界", "3.8e13 ulp", "没有一位数字正确"),
+    }[lang]:
+        assert whole in text
+
+
+@pytest.mark.parametrize(
+    ("lang", "head", "summary", "status"),
+    [
+        ("en", "no longer runs: 1 output\n", "1 no longer runs.", "the op raised an exception"),
+        ("zh", "不再运行：1 个输出\n", "不再运行 1 个。", "算子抛出异常"),
+    ],
+)
+def test_one_output_that_fails_is_one_output_with_its_status_in_words(lang, head, summary, status):
+    text = comparison_markdown(changed([fine()], [failed()]), "OLD", "NEW", lang)
+    assert head in text
+    assert summary in text
+    assert f"| {status} |" in text
+
+
 def test_the_page_links_to_the_new_run_and_shows_every_change(tmp_path):
     comparison = changed(*runs())
     written = write_comparison(tmp_path, comparison, "OLD", "NEW", report="../NEW/report.html")

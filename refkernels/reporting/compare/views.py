@@ -18,7 +18,7 @@ from refkernels.reporting.measure.pages import TEMPLATES, template
 from refkernels.reporting.measure.study import Measurement
 from refkernels.reporting.words.numerals import ulps
 from refkernels.reporting.words.report import counted, words_of
-from refkernels.reporting.words.vocabulary import short_of
+from refkernels.reporting.words.vocabulary import meaning_of_status, short_of
 
 WIDTH = 80
 
@@ -28,14 +28,16 @@ def summary(comparison: RunComparison, old: str, new: str, words: Mapping[str, s
     if not comparison.changes:
         return words["compare:none"].format(same=f"{comparison.counts['same']:,}")
     counts = {
-        kind: f"{comparison.counts[kind]:,} {words['compare:' + kind]}"
+        kind: words["compare:count"].format(
+            n=f"{comparison.counts[kind]:,}", kind=words["compare:" + kind]
+        )
         for kind in (*KINDS, "same")
         if comparison.counts[kind]
     }
     text = words["compare:summary"].format(
         old=old,
         new=new,
-        both=f"{comparison.both:,}",
+        both=counted(words, "compared", comparison.both),
         counts=words["comma"].join(text for kind, text in counts.items() if kind in IN_BOTH),
         others="".join(
             words["comma"] + text for kind, text in counts.items() if kind not in IN_BOTH
@@ -48,16 +50,19 @@ def summary(comparison: RunComparison, old: str, new: str, words: Mapping[str, s
     return words["space"].join([text, *[f"{sentence}{words['stop']}" for sentence in versions]])
 
 
-def state(measurement: Measurement | None, words: Mapping[str, str]) -> str:
-    """`✗ beyond bound, 2.8e8 ulp`: the verdict and the mean error, or the status."""
+def state(measurement: Measurement | None, words: Mapping[str, str], between: str = "") -> str:
+    """`✗ beyond bound, 2.8e8 ulp`: the verdict and the mean error, `between` in place of the comma;
+    or the status."""
     if measurement is None:
         return "–"
     lang = words["lang"]
     if measurement.status != "ok":
-        return measurement.status.replace("_", " ")
+        return meaning_of_status(measurement.status, lang)
     level = level_of(measurement)
     mean = measurement.number("ulp", "mean")
-    size = "" if mean is None else f"{words['comma']}{ulps(mean, measurement.dtype, lang)}"
+    size = (
+        "" if mean is None else f"{between or words['comma']}{ulps(mean, measurement.dtype, lang)}"
+    )
     return f"{level.glyph} {short_of(level, lang)}{size}"
 
 
@@ -76,8 +81,8 @@ def comparison_table(
     words = words_of(lang)
     parts: list[RenderableType] = [Text(summary(comparison, old, new, words))]
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    heads = (("compare:change", 8), ("seat", 12), ("compare:output", 22), ("compare:old", 15),
-             ("compare:now", 15))  # fmt: skip
+    heads = (("compare:change", 8), ("seat", 12), ("compare:output", 22), ("compare:old", 16),
+             ("compare:now", 16))  # fmt: skip
     for name, width in heads:
         table.add_column(words[name], width=width, overflow="fold")
     shown = comparison.changes if most is None else comparison.changes[:most]
@@ -85,7 +90,7 @@ def comparison_table(
         before, now = change.example
         style = "bold red" if change.kind in ("new", "broken", "worse") else "default"
         row = (words[f"compare:{change.kind}"], change.shown.subject, place(change),
-               state(before, words), state(now, words))  # fmt: skip
+               state(before, words, "\n"), state(now, words, "\n"))  # fmt: skip
         table.add_row(
             *[Text(cell, style=style if not i else "default") for i, cell in enumerate(row)]
         )

@@ -312,7 +312,7 @@ _WORDS: dict[str, tuple[str, str]] = {
         "The error in ulp alone misleads where the exact answer nearly cancels: {place} is off by "
         "{ulp} in {case}, yet at a condition number of {condition} that is only {bound} of the "
         "bound.",
-        "精确答案几乎相消时，单看 ulp 误差会产生误导：{place} 在 {case} 中相差 {ulp}，"
+        "精确答案因抵消而接近 0 时，单看 ulp 误差会产生误导：{place} 在 {case} 中相差 {ulp}，"
         "但条件数为 {condition}，只是误差界的 {bound}。",
     ),
     "growth": ("How the error grows and how it is distributed", "误差如何增长、如何分布"),
@@ -458,22 +458,25 @@ _WORDS: dict[str, tuple[str, str]] = {
         "没有变化：全部 {same} 个输出逐位相同。",
     ),
     "compare:summary": (
-        "{old} → {new}. Of {both} outputs in both runs: {counts}{others}.",
-        "{old} → {new}。两次运行共有 {both} 个输出：{counts}{others}。",
+        "{old} → {new}. Of {both} in both runs: {counts}{others}.",
+        "{old} → {new}。两次运行共有 {both}：{counts}{others}。",
     ),
+    "compare:count": ("{n} {kind}", "{kind} {n} 个"),
     "compare:old": ("before", "之前"),
     "compare:now": ("now", "现在"),
     "compare:output": ("output", "输出"),
     "compare:change": ("change", "变化"),
-    "compare:counted": ("{n} outputs", "{n} 个输出"),
+    "compared": ("1 output", "1 个输出"),
+    "compareds": ("{n} outputs", "{n} 个输出"),
     "compare:versions": ("{seat}: {old} → {new}", "{seat}：{old} → {new}"),
     "compare:meaning": (
         "Fixed: beyond rounding or unusual before, ordinary rounding now. New: the other way "
         "round. Worse, better: the verdict changed otherwise, or the mean error by more than a "
         "factor of 2. Bits changed: nothing more. Judged differently: no bit changed, but the "
         "bound or the oracle did.",
-        "已修复：之前超出舍入或异常，现在只是正常舍入。新增：反之。变差、变好：判定以其他方式改变，"
-        "或平均误差变化超过 2 倍。位有变化：仅此而已。位未变而判定不同：变的是误差界或真值算法。",
+        "已修复：之前超出舍入误差或有异常，现在只有正常的舍入误差。新增：与此相反。"
+        "变差、变好：判定有其他改变，或平均误差变化超过 2 倍。位有变化：判定未变，误差相近，"
+        "只有位变了。位未变而判定不同：变的是误差界或真值算法。",
     ),
     "compare:more": ("and {n} more: --all, or the page", "另有 {n} 项：见 --all 或页面"),
 }  # fmt: skip
@@ -504,7 +507,12 @@ def some_of(words: Mapping[str, str], names: list[str], most: int) -> str:
 
 
 def listed(words: Mapping[str, str], names: list[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
+    """`a`, `a and b`, `a, b and c`. Chinese sets Latin words and figures off by a space: `a 和 b`,
+    but `前向和反向`."""
     if len(names) < 2:
         return "".join(names)
-    return words["list"].join(names[:-1]) + words["and"] + names[-1]
+    before, last = words["list"].join(names[:-1]), names[-1]
+    joint = words["and"]
+    if words["lang"] == "zh":
+        joint = f"{' ' * before[-1:].isascii()}{joint}{' ' * last[:1].isascii()}"
+    return before + joint + last
