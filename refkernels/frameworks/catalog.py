@@ -81,7 +81,7 @@ class Framework:
     version: str = ""
     requirements: tuple[str, ...] = ()
     pins: tuple[Pin, ...] = ()
-    machines: Mapping[str, str] = field(default_factory=dict)
+    machines: Mapping[str, str] = field(default_factory=dict, hash=False)
     python: str | None = None
     on_host: bool = False
     in_system: bool = False

@@ -228,7 +228,8 @@ def _line_of(spec: Spec, version: str, environment: Path, machine: str) -> Liste
     name = _seat(spec.name, machine)
     content = creation.marker(environment)
     if content is None:
-        cure = f"its creation was interrupted: `{_creating(f'{spec.name}=={version}', machine)}`"
+        created = _named(f"{spec.name}=={version}", machine)
+        cure = f"its creation was interrupted: `refkernels env create {created}`"
         return Listed(name, version, "", str(environment), "managed", "broken", cure)
     version, python = content.get("version", version), content.get("python", "")
     path = str(creation.python_of(environment))
@@ -297,9 +298,9 @@ def _seat(name: str, machine: str) -> str:
     return f"{name}@{emulation.SETTING}={machine}" if machine else name
 
 
-def _creating(name: str, machine: str) -> str:
-    """The command that makes an environment."""
-    return f"refkernels env create {name}" + (f" --machine {machine}" if machine else "")
+def _named(name: str, machine: str) -> str:
+    """The words that name an environment to `refkernels env create`."""
+    return name + (f" --machine {machine}" if machine else "")
 
 
 def _folder(name: str, version: str) -> Path:
@@ -328,7 +329,8 @@ def _cure(spec: Spec, machine: str = "") -> str:
         if version == (spec.version or usual)
     ]
     problem = "its creation was interrupted" if interrupted else "is not installed"
-    cure = f"{_seat(str(spec), machine)} {problem}: run `{_creating(str(spec), machine)}`"
+    seat, created = _seat(str(spec), machine), _named(str(spec), machine)
+    cure = f"{seat} {problem}: run `refkernels env create {created}`"
     if machine:
         return cure
     return f"{cure}, or name a Python that has it with `refkernels env add {spec} PYTHON`"

@@ -379,7 +379,8 @@ class Drawer:
             if values:
                 value = values[int(rng.integers(len(values)))]
                 for like in self.typicals(rng, 1):
-                    yield self._challenge("hard", like.inputs, {**like.params, name: value})
+                    inputs = _marked_anew(like.inputs, like.params[name], value)
+                    yield self._challenge("hard", inputs, {**like.params, name: value})
 
     def _on_case(
         self, family: str, draw: Draw, rng: np.random.Generator, size: int
@@ -471,3 +472,15 @@ def _shape(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"of {len(value)}"
     return "(" + ", ".join(map(str, value.shape)) + ("," if value.ndim == 1 else "") + ")"
+
+
+def _marked_anew(inputs: Mapping[str, Any], before: Any, after: Any) -> dict[str, Any]:
+    """The inputs, with the integers that a param marks, as labels to ignore, at its new value."""
+    if type(before) is not int or type(after) is not int:
+        return dict(inputs)
+    return {
+        name: np.where(array == before, array.dtype.type(after), array)
+        if isinstance(array, np.ndarray) and array.dtype.kind == "i"
+        else array
+        for name, array in inputs.items()
+    }

@@ -88,7 +88,7 @@ def test_a_kernel_with_angles_in_float32_keeps_to_the_bound() -> None:
         ({"dim": 3}, ValueError, "not 3"),
         ({"dim": 4.0}, TypeError, "dim is 4.0"),
         ({"layout": "neox"}, ValueError, "one of half, interleaved"),
-        ({"base": -1.0}, ValueError, "a positive number"),
+        ({"base": -1.0}, ValueError, "a finite number above 0"),
         ({"base": "10000"}, TypeError, "base"),
         ({"position": PLACES.astype(float)}, TypeError, "whole numbers"),
         ({"position": PLACES[:3]}, ValueError, "do not fit"),

@@ -155,6 +155,9 @@ def stage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "generated").mkdir()
     for subfolder in ("made", "generated"):
         (folder / subfolder / "softmax.py").write_text("def softmax(x):\n    return x\n")
+    cheats = folder / "tests" / "judge" / "cheats"
+    cheats.mkdir(parents=True)
+    (cheats / "tanh_for_erf.py").write_text("def gelu(x):\n    return x\n")
     for name in ("task.py", "new.py"):
         (folder / name).touch()
     python = folder / "gpu-venv" / "bin" / "python"

@@ -90,7 +90,7 @@ def test_norms_of_zero_infinity_and_nan() -> None:
 def test_wrong_norms_ways_and_lists_are_refused() -> None:
     grads, tensor = np.ones(3), np.array([0, 0, 1])
     for params, says in (
-        ({"max_norm": -1.0}, "0 or more"),
+        ({"max_norm": -1.0}, "at least 0"),
         ({"norm_type": 1.0}, "2 or inf"),
         ({"way": "tf"}, "'eps' or 'max'"),
     ):

@@ -48,7 +48,7 @@ def test_everything_dropped_is_zero_and_a_masked_infinity_is_nan() -> None:
 def test_wrong_probabilities_modes_and_masks_are_refused() -> None:
     x = np.ones(3)
     for given, says in (
-        ({"p": 1.5}, "a probability, that of dropping"),
+        ({"p": 1.5}, "a number from 0 to 1"),
         ({"mode": "upscale"}, "'upscale_in_train' or 'downscale_in_infer'"),
         ({"mask": np.ones(2, bool)}, "they must be equal"),
     ):

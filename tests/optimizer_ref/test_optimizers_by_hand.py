@@ -187,7 +187,7 @@ def test_powers_in_float32_are_those_of_a_loop(base):
             assert optimizer_ref._power_in_float32(base, n) == loop, n
 
 
-@pytest.mark.parametrize("beta", [0.9, 1 - 2**-24, 0.5, 1.0, 0.0, 1.5, -1.0, 1e-30])
+@pytest.mark.parametrize("beta", [0.9, 1 - 2**-24, 0.5, 0.0, 1e-30])
 @pytest.mark.parametrize("step", [10**6, 2**53 + 1])
 def test_a_late_step_is_answered_and_its_plain_algorithm_keeps_to_the_bound(beta, step):
     inputs = {name: np.float32([0.5, 1, 3]) for name in ("param", "grad", "m", "v")}
@@ -198,7 +198,7 @@ def test_a_late_step_is_answered_and_its_plain_algorithm_keeps_to_the_bound(beta
     assert np.all(
         np.abs(plain[bounded] - exact.hi[bounded]) <= bound[bounded] + exact.radius[bounded]
     )
-    assert bounded.all() or step > 10**6 or beta in (1.0, 1.5, -1.0)
+    assert bounded.all() or step > 10**6
 
 
 def test_keras_nesterov_is_a_rate_in_the_momentum() -> None:
