@@ -27,6 +27,7 @@ QUESTIONS = [
 SEED = 14
 DRAWS = 200  # until an element has a finite value
 ELEMENTS = {"forward": 6000, "backward": 1300}  # of the inputs, where an element takes them all
+BITS = 2**22  # the longest fraction that a value may be; e^x has longer ones far below 0
 LADDERS = {True: (120, 600, 5000), False: (120, 600)}  # digits; for a function, for other ops
 
 
@@ -67,6 +68,8 @@ def decided(
 ) -> tuple[str, Ends, Value] | None:
     """The first random element whose value is known: what it is, its enclosure, its value."""
     for where, ends, value in drawn(op, direction, output, rng):
+        if abs(value.middle._mpf_[2]) > BITS:
+            continue
         if value.decided or ends[0] == ends[1]:
             return where, ends, value
     return None
