@@ -10,7 +10,7 @@ import pytest
 from refkernels.alignment.comparison import Departure
 from refkernels.alignment.matching import Matched
 from refkernels.alignment.parts import FactorCause, cause
-from refkernels.alignment.run import Call, Layer
+from refkernels.alignment.run import Layer, LayerCall
 from refkernels.reporting.alignment import page
 
 RNG = np.random.default_rng(5)
@@ -38,12 +38,12 @@ def run(
     for slices, own in zip(parts, gradients, strict=True):
         grads = {"backward": own, "update": reduced}
         calls = [
-            Call("layer", k, {}, {"0": X[rows]}, {}, {"0": np.float32(scale) * DY[rows]}, {})
+            LayerCall("layer", k, {}, {"0": X[rows]}, {}, {"0": np.float32(scale) * DY[rows]}, {})
             for k, rows in enumerate(slices)
         ]
         shares = [len(LOSSES[rows]) / len(LOSSES) for rows in slices]
         losses = [
-            Call("loss", k, {}, {"0": np.float32(LOSSES[rows].mean())}, {},
+            LayerCall("loss", k, {}, {"0": np.float32(LOSSES[rows].mean())}, {},
                  {"0": np.float32(scale * share)}, {})
             for k, (rows, share) in enumerate(zip(slices, shares, strict=True))
         ]  # fmt: skip
