@@ -248,8 +248,8 @@ def _unbroadcast(xp: Context, g: Value, shape: tuple[int, ...]) -> Value:
 
 def _strictly(xp: Context, a: Value, b: Value) -> Mask:
     """Where a < b, and where a > b. A tie is neither, so `where` takes the union of both sides:
-    every number between the two slopes is a derivative there. Computed
-    arithmetic takes the second."""
+    every number between the two slopes is a derivative there. Computed arithmetic takes the
+    second."""
     return Mask(xp.less(a, b).yes, xp.less(b, a).yes)
 
 
