@@ -1,11 +1,15 @@
 """`python -m refkernels` and the console script."""
 
+from __future__ import annotations
+
+import _thread
 import atexit
 import contextlib
 import gc
 import os
 import signal
 import sys
+import threading
 from typing import Any, NoReturn
 
 
@@ -13,6 +17,7 @@ def main() -> None:
     """Run the command line; Ctrl-C ends it in one line, with status 130, from here on."""
     # Last of all: Python then takes its handlers back, and Ctrl-C would kill what has ended well.
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
+    sys.unraisablehook = _interrupt_again
     try:
         _run()
     except KeyboardInterrupt:  # before there are commands that could meet it
@@ -33,6 +38,15 @@ def _is_interrupt(error: BaseException | None) -> bool:
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__
     return error is not None
+
+
+def _interrupt_again(unraisable: sys.UnraisableHookArgs) -> None:
+    """A callback or a finaliser that Ctrl-C meets cannot pass KeyboardInterrupt on, and Python
+    prints it and goes on: it is raised again as soon as the callback has returned."""
+    if isinstance(unraisable.exc_value, KeyboardInterrupt):
+        threading.Timer(0.01, _thread.interrupt_main).start()
+    else:
+        sys.__unraisablehook__(unraisable)
 
 
 def _stop(*_: Any) -> NoReturn:

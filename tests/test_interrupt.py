@@ -75,6 +75,32 @@ def test_ctrl_c_while_a_class_is_made_is_one_line_and_other_errors_are_not() -> 
     assert "no class" in done.stderr
 
 
+LOST = """
+import signal, time
+from refkernels import __main__ as command
+class Part:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+def run():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    Part()
+    time.sleep(30)
+    print("it went on")
+command._run = run
+command.main()
+"""
+
+
+def test_ctrl_c_in_a_finaliser_is_one_line_and_not_lost() -> None:
+    done = subprocess.run([sys.executable, "-c", LOST], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "refkernels: stopped.\n")
+    program = LOST.replace("signal.raise_signal(signal.SIGINT)", "raise ValueError('left open')")
+    program = program.replace("time.sleep(30)", "")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "it went on\n")
+    assert "ValueError: left open" in done.stderr
+
+
 LATE = """
 import os, signal
 from refkernels import __main__ as command
