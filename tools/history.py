@@ -38,8 +38,8 @@ class Figure(NamedTuple):
     place: str  # "sin forward float32"
     verdict: str
     bound: float | str | None
-    compared: int
-    correct: int
+    decided: int  # results; in runs before 2026-11-23 those that have an error in ulp
+    correct: int  # the correctly rounded ones
     cases: int
     case_names: str  # a fingerprint
     bits: str  # a fingerprint, "" where a result has none
@@ -48,7 +48,7 @@ class Figure(NamedTuple):
     def score(self) -> Score:
         """The figure as a score of the report."""
         bound = codec.number(self.bound)
-        return Score(verdict(self.verdict), False, self.compared, self.correct, None, None, bound)
+        return Score(verdict(self.verdict), False, self.correct, self.decided, None, None, bound)
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def _figure(seat: str, place: str, measurements: list[Measurement]) -> Figure:
     bound = None if scores.bound is None else codec.figure(float(f"{scores.bound:.6g}"))
     cases = {case for case, *_ in bits}
     return Figure(
-        seat, place, scores.verdict.name, bound, scores.compared, scores.correct, len(cases),
+        seat, place, scores.verdict.name, bound, scores.decided, scores.correct, len(cases),
         _fingerprint(sorted(cases)), _fingerprint(sorted(bits)) if whole else "",
     )  # fmt: skip
 

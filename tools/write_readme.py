@@ -88,7 +88,7 @@ def _score(score: scores.Score | None) -> str:
     size = ratio(score.bound)
     if score.verdict.rank < _ROUNDING:
         size = f"**{size}**"
-    return f"{size} · {_right(score.correct, score.compared)}"
+    return f"{size} · {_right(score.correct, score.decided)}"
 
 
 def _right(part: int, whole: int) -> str:
@@ -193,7 +193,7 @@ def every_machine() -> str:
 def _runs(runs: list[history.Run]) -> str:
     rows = [
         [str(number), run.date.replace("T", ", hour "), run.machine, str(run.ops),
-         f"{sum(f.compared for f in run.figures) / 1e6:,.1f} million", ", ".join(run.seats)]
+         f"{sum(f.decided for f in run.figures) / 1e6:,.1f} million", ", ".join(run.seats)]
         for number, run in enumerate(runs, start=1)
     ]  # fmt: skip
     return _table(["run", "date", "machine", "ops", "results", "frameworks"], rows) + "\n"

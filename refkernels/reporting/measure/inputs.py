@@ -60,8 +60,8 @@ def concerned(m: Measurement) -> tuple[int, int]:
     beyond = max(special, m.tally("beyond_bound"))
     if beyond:
         return beyond, max(beyond, m.tally("elements"))
-    compared = m.tally("compared")
-    return min(m.tally("not_correctly_rounded"), compared), compared
+    right, decided = m.rounded
+    return decided - right, decided
 
 
 def loss(m: Measurement) -> float:

@@ -28,8 +28,8 @@ class Score:
 
     verdict: Verdict
     unusual: bool  # some measurement carries the flag
-    compared: int
-    correct: int
+    correct: int  # results that are correctly rounded,
+    decided: int  # of all for which that was decided
     ulp_max: float | None
     ulp_mean: float | None
     bound: float | None
@@ -101,13 +101,11 @@ def blocks(study: Study) -> list[Block]:
 
 def score(measurements: list[Measurement]) -> Score:
     """The score of some measurements with status ok; at least one."""
-    compared = sum(m.tally("compared") for m in measurements)
-    wrong = sum(m.tally("not_correctly_rounded") for m in measurements)
     return Score(
         verdict=min((m.verdict for m in measurements), key=lambda m: (m.rank, m.name)),
         unusual=any(m.unusual for m in measurements),
-        compared=compared,
-        correct=max(compared - wrong, 0),
+        correct=sum(m.rounded[0] for m in measurements),
+        decided=sum(m.rounded[1] for m in measurements),
         ulp_max=largest(m.ulp_max for m in measurements),
         ulp_mean=typical(m.number("ulp", "mean") for m in measurements),
         bound=largest(m.number("bound", "max_ratio") for m in measurements),

@@ -30,8 +30,7 @@ class SeedAnswer:
     dtype: str
     bound: float | None
     at_zero: float | None  # the largest absolute value where the exact answer is 0
-    correct: int
-    compared: int
+    rounded: tuple[int, int]  # how many are correctly rounded, of how many
     violated: tuple[str, ...]
 
 
@@ -161,7 +160,6 @@ def _answer(m: Measurement) -> SeedAnswer:
     got, exact = m.worst.get("got") or {}, m.worst.get("exact") or {}
     violated = m.record.get("invariants_violated")
     at_zero = m.number("error", "max_abs_at_zero") if "nonzero_at_zero" in m.flags else None
-    compared = m.tally("compared")
     return SeedAnswer(
         got=str(got.get("decimal") or ""),
         exact=_short(str(exact.get("decimal") or "")),
@@ -169,8 +167,7 @@ def _answer(m: Measurement) -> SeedAnswer:
         dtype=m.dtype,
         bound=as_number((m.record.get("bound") or {}).get("max_ratio")),
         at_zero=at_zero,
-        correct=max(compared - m.tally("not_correctly_rounded"), 0),
-        compared=compared,
+        rounded=m.rounded,
         violated=tuple(str(name) for name in violated) if isinstance(violated, list) else (),
     )
 

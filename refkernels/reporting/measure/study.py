@@ -58,6 +58,15 @@ class Measurement:
         return int(value) if value is not None and math.isfinite(value) else 0
 
     @property
+    def rounded(self) -> tuple[int, int]:
+        """(how many results are correctly rounded, of how many for which that was decided).
+
+        A special value counts like any other result: right where the exact answer is that value.
+        """
+        decided = max(self.tally("elements") - self.tally("undecided"), 0)
+        return max(decided - self.tally("not_correctly_rounded"), 0), decided
+
+    @property
     def worst(self) -> dict[str, Any]:
         """The worst element; an empty dict if nothing was compared."""
         return self.record.get("worst") or {}
