@@ -15,11 +15,11 @@ from refkernels.records.files import write_whole
 from refkernels.records.texts import showable
 from refkernels.records.words import SCHEMA
 from refkernels.reporting.answer.markdown import grid
-from refkernels.reporting.judging.views import MARKS, time_of
+from refkernels.reporting.judging.views import MARKS, because, time_of
 from refkernels.reporting.measure.pages import TEMPLATES, template
 from refkernels.reporting.reading import Record, read_records
 from refkernels.reporting.words.escaping import clipped, code, escaped
-from refkernels.reporting.words.judgement import VERDICTS, WORDS, reason
+from refkernels.reporting.words.judgement import VERDICTS, WORDS
 
 RECORDS = "judgements.jsonl"
 _REASONS = 2
@@ -97,11 +97,7 @@ def _rows(records: Sequence[Record]) -> list[Row]:
 
 
 def _refused(one: Record, lang: str) -> Refused:
-    reasons = one.get("reasons", ())[:_REASONS]
-    why = [
-        reason(each, lang) + (f" ({each['challenge']})" if each["challenge"] else "")
-        for each in reasons
-    ]
+    why = because(one.get("reasons", ()), lang, "refused")[:_REASONS]
     why = [showable(each) for each in why or [one.get("why", "")]]
     return Refused(showable(one["kernel"]), one["op"] or "", one["verdict"], why)
 
