@@ -21,6 +21,7 @@ from refkernels.records.words import SCHEMA
 Record = dict[str, Any]
 
 _TOGETHER = 256  # records checked at a time, while the processor's caches still hold them
+_MANY = 2000  # records that a search for garbage would take long to go through
 _ESCAPES = re.compile(r"\\[ubfr]")  # may encode a character that no page can show
 
 
@@ -57,7 +58,7 @@ def read_records(path: Path) -> list[Record]:
     # One look at the whole costs less than one at each line.
     harmless, plain = not codec.suspicious(text), _is_plain(text.replace("\n", " "))
     records: list[Record] = []
-    with _no_collector():
+    with _no_collector(many=len(numbered) > _MANY):
         for begin in range(0, len(numbered), _TOGETHER):
             some: list[Record] = []
             try:
@@ -73,16 +74,16 @@ def read_records(path: Path) -> list[Record]:
 
 
 @contextlib.contextmanager
-def _no_collector() -> Iterator[None]:
+def _no_collector(many: bool) -> Iterator[None]:
     """Without the collector's search for cycles, which takes as long as reading: it would go
-    through all records again and again, and a record has no cycles. Afterwards the records are old,
-    so that the next search skips them too."""
+    through all records again and again, and a record has no cycles. Afterwards `many` records are
+    old, so that the next search skips them too."""
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if not gc.get_freeze_count():  # what a caller has frozen stays so
+        if many and not gc.get_freeze_count():  # what a caller has frozen stays so
             gc.freeze()
             gc.unfreeze()
         if enabled:
