@@ -1,4 +1,4 @@
-"""The axes of an op along any axes of x: moved last, and joined into one."""
+"""Ops along any axes of x: the axes are moved last and joined into one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from refkernels.ops.canonical import Array, Restore
 
 
 def axes_of(axis: Any, shape: tuple[int, ...], several: bool = True) -> tuple[int, ...]:
-    """The axes from 0: an integer's, those of a tuple or list, or all for None; in x's order.
+    """The axes that `axis` names, counted from 0, in x's order: one for an integer, several for a
+    tuple or list, all for None.
 
     Raises TypeError for anything else, ValueError for axes that x lacks, an axis named twice
     and an empty tuple, which NumPy takes for no axis and PyTorch for all.
@@ -37,7 +38,7 @@ def along(
 ) -> tuple[dict[str, Any], Restore]:
     """The inputs with these axes of x moved last and joined; and the inverse for an output.
 
-    `whole`: the inputs of x's shape; the others have that of the result, which lacks the axes.
+    `whole`: the inputs of x's shape. The others have the result's shape, which lacks the axes.
     Raises as `axes_of` does, and ValueError for other shapes.
     """
     shape = inputs["x"].shape
