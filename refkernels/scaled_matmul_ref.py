@@ -49,8 +49,8 @@ class _Operands:
     def misread(self) -> tuple[Array, Array]:
         """Each float8 read as the other float8."""
         others = {_E4M3: _E5M2, _E5M2: _E4M3}
-        both = (operand.view(others[operand.dtype]) for operand in (self.a, self.b))
-        return tuple(map(_exact, both))  # type: ignore[return-value]
+        reinterpreted = (operand.view(others[operand.dtype]) for operand in (self.a, self.b))
+        return tuple(map(_exact, reinterpreted))  # type: ignore[return-value]
 
     def saturated(self) -> tuple[Array, Array]:
         """NaN as the largest number of its sign, as converters saturate."""

@@ -78,9 +78,9 @@ def joined(tables: Sequence[Places], lengths: Sequence[int]) -> Places:
     places, missing = np.zeros((1, 1), np.int64), np.zeros((1, 1), bool)
     for table, length in zip(tables, lengths, strict=True):
         places_of_axis = table[None, :, None, :]
-        both = len(places) * len(table), places.shape[1] * table.shape[1]
-        missing = (missing[:, None, :, None] | (places_of_axis < 0)).reshape(both)
-        places = (places[:, None, :, None] * length + places_of_axis).reshape(both)
+        shape = len(places) * len(table), places.shape[1] * table.shape[1]
+        missing = (missing[:, None, :, None] | (places_of_axis < 0)).reshape(shape)
+        places = (places[:, None, :, None] * length + places_of_axis).reshape(shape)
     return np.where(missing, -1, places)
 
 

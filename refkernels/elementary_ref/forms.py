@@ -1,16 +1,16 @@
 """The forms of functions made of others, and of every dy f'(x): formulas in `xp`.
 
 The bound of an op is the largest of its forms'. All are rearrangements of the definition that stay
-in range; `either` stands where kernels differ in the order of operations only. A library's own
+in range; `either` marks where kernels differ only in the order of operations. A library's own
 functions (exp, erf, tanh, ...) are within its limit. y is what the forward pass returned.
 
 A form may still lose every digit: 1 + erf(x / sqrt 2) and 1 + tanh cancel for x << 0, where the
-result is tiny. They are the published definitions, and frameworks compute them; so they are named,
+result is tiny. They are the published definitions, and frameworks compute them. So they have names,
 and a verdict says which form permits the error.
 
-`store`: a kernel composed of ops stores their results in the storage format. It stands where that
-costs roundings, and not where it would cost digits (1 + erf, 1 + tanh, the terms of a slope that
-cancels): there 16-bit kernels compute in binary32.
+`store`: a kernel composed of ops stores their results in the storage format. The forms have it
+where that costs roundings, but not where it would cost digits (1 + erf, 1 + tanh, the terms of a
+slope that cancels): there 16-bit kernels compute in binary32.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class _ProductProblem:
 
     @property
     def float64_may_do(self) -> bool:
-        """Whether intervals as wide as those of float64 sums can answer the question."""
+        """Whether intervals as wide as those of float64 sums may answer the question."""
         if self.question.kind == "enclosure":
             return self.exact_products
         return self.question.format.p < 53

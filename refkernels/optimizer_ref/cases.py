@@ -70,10 +70,10 @@ def cases_of(
         ("extremes", "extremes", 1.0, states, shown),
         ("specials", "specials", 1.0, states, shown),
         ("invariance", "", 1.0, states, shown),
-        *((regime, regime, 1.0, held, {**shown, **asked}) for regime, held, asked in more),
+        *((regime, regime, 1.0, states, {**shown, **changes}) for regime, states, changes in more),
     ]
     return [
-        case(op, regime, {"n": N}, partial(_arrays, tuple(held.split()), kind, scale), asked,
+        case(op, regime, {"n": N}, partial(_arrays, tuple(states.split()), kind, scale), changes,
              dtypes=DTYPES if regime == "invariance" else _USUAL, directions=("forward",))
-        for regime, kind, scale, held, asked in regimes
+        for regime, kind, scale, states, changes in regimes
     ]  # fmt: skip

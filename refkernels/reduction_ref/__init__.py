@@ -37,7 +37,7 @@ def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Directio
     moved, restore = along(inputs, params.pop("axis"))
     *leading, n = moved["x"].shape
     if "ddof" in params and not n and 0 not in leading and direction == "forward":
-        raise ValueError(f"x has shape {inputs['x'].shape}: no elements have no variance.")
+        raise ValueError(f"x has shape {inputs['x'].shape}: there is no variance of no elements.")
     if "ddof" in params:
         params["ddof"] = as_count(params["ddof"], "ddof", least=0)
     return Prepared(moved, params, restore)

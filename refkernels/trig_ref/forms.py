@@ -1,5 +1,5 @@
 """The forms of dy f'(x) for the trigonometric functions: formulas in `xp`, as in
-`elementary_ref.forms`. y is the forward pass's result. `either` stands where kernels differ only in
+`elementary_ref.forms`. y is the forward pass's result. `either` marks where kernels differ only in
 the order of operations."""
 
 from __future__ import annotations
