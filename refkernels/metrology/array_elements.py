@@ -1,4 +1,4 @@
-"""The twin of `elements.compare`: the same figures for whole arrays in NumPy.
+"""The NumPy twin of `elements.compare`: the same figures, for whole arrays.
 
 Names, units and cases are those of `elements`, which gives the reasons. `arithmetic.small` says
 when a twin runs.
@@ -37,7 +37,7 @@ class Elements(NamedTuple):
     distance: Array
 
     def put(self, where: Array, *values: Any) -> None:
-        """Set the first fields, in order, of the elements where the mask is true."""
+        """Sets the first fields, in order, of the elements where the mask is true."""
         for part, value in zip(self, values, strict=False):
             part[where] = value
 
