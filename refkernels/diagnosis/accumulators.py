@@ -66,7 +66,7 @@ class _Accumulator:
 
 
 def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
-    """For each output out of the ordinary, the accumulator that reproduces its bits or errors."""
+    """For each output that is not ordinary, the accumulator that reproduces its bits or errors."""
     for name, got in outputs.items():
         product = products.of(problem, name)
         own = formats.of(got)

@@ -21,7 +21,7 @@ from refkernels.ops import formula_op
 
 
 def narrow_factor(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """With eps as it is, and in float32."""
+    """The variants with the given eps, and with eps in float32."""
     if problem.direction != "forward" or problem.format is not formats.BINARY64:
         return
     x, eps = problem.inputs["x"], float(problem.params["eps"])
