@@ -55,7 +55,7 @@ class _RunParts:
 
     @property
     def factor(self) -> float:
-        """The weight of the rows here over that in the other run, where all rows agree."""
+        """The weight of this run's rows over that in the other run, where all rows agree."""
         return self.cells[0].factor
 
 

@@ -25,9 +25,7 @@ from refkernels.truth import holds
 
 
 @in_default_mode
-@np.errstate(
-    all="ignore"
-)  # models leave the range of formats: infinities and NaNs are data
+@np.errstate(all="ignore")  # models leave the range of formats: infinities and NaNs are data
 def explain(
     op: str | Op,
     inputs: Mapping[str, Any],
