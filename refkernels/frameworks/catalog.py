@@ -7,7 +7,7 @@ A framework is one adapter file and one :class:`Framework` record.  The records 
   `Framework` or a function that returns one (no change to this package is needed)::
 
       [project.entry-points."refkernels.frameworks"]
-      mine = "mypackage.refkernels_support:FRAMEWORK"
+      myframework = "mypackage.refkernels_support:FRAMEWORK"
 
 * `register`, for the running process (tests plant faulty frameworks this way).
 

@@ -327,9 +327,9 @@ def instruction_sets(features):
         from numpy._core import _multiarray_umath as core
     except ImportError:  # before NumPy 2
         from numpy.core import _multiarray_umath as core
-    there = [name for name in core.__cpu_dispatch__ if core.__cpu_features__.get(name)]
+    available = [name for name in core.__cpu_dispatch__ if core.__cpu_features__.get(name)]
     return listed + [
-        ("NPY_DISABLE_CPU_FEATURES", " ".join(there[first:])) for first in range(len(there))
+        ("NPY_DISABLE_CPU_FEATURES", " ".join(available[first:])) for first in range(len(available))
     ]
 
 

@@ -118,12 +118,12 @@ def adam(param, grad, m, v, vmax=None, beta1=0.9, beta2=0.999, step=1, kind="Ada
     return one_step(getattr(flow.optim, kind), param, grad, state, step, **options)
 
 
-def lamb(eps=1e-6, weight_decay=0.01, **given):
-    return adam(eps=eps, weight_decay=weight_decay, kind="LAMB", **given)
+def lamb(eps=1e-6, weight_decay=0.01, **options):
+    return adam(eps=eps, weight_decay=weight_decay, kind="LAMB", **options)
 
 
-def adamw(weight_decay=0.01, **given):
-    return adam(weight_decay=weight_decay, kind="AdamW", **given)
+def adamw(weight_decay=0.01, **options):
+    return adam(weight_decay=weight_decay, kind="AdamW", **options)
 
 
 def adagrad(param, grad, accum, step=1, lr=0.01, **options):
@@ -369,8 +369,8 @@ OPS = {
     "bce_with_logits": ("loss", bce_with_logits),
     "attention": ("y", attention),
     "rotary": ("y", rotary),
-    "conv1d": ("y", lambda **given: conv(flow._C.conv1d, **given)),
-    "conv2d": ("y", lambda **given: conv(flow._C.conv2d, **given)),
+    "conv1d": ("y", lambda **options: conv(flow._C.conv1d, **options)),
+    "conv2d": ("y", lambda **options: conv(flow._C.conv2d, **options)),
     "embedding": ("y", embedding),
     "rms_norm": ("y", rms_norm),
     "batch_norm": ("y", batch_norm),
