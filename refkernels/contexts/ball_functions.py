@@ -1,9 +1,9 @@
-"""Functions of one ball, for kernels: f(a) with its proven error, and how far f strays over a ± p.
+"""Functions of one ball, for kernels: f(a) with its proven error, and f's variation over a ± p.
 
 Each rule takes (a, p), p None where a is exact, and gives (mid, radius); see `ball_rules`. NumPy's
 `Ball` and generated kernels run the same rules, so that their mids have the same bits. A radius of
 infinity says that these float64 kernels cannot decide: `functions` then asks the double-double
-tiers. Where an argument may not be a number nothing is known, however narrow the function's range.
+tiers. Where an argument may be NaN nothing is known, however narrow the function's range.
 
 Errors, e = 2^-1074: 2^-51 of exp and rsqrt, 2^-50 of expm1, log and log1p, 2^-49 of tanh and erf,
 2^-46 of erfc, as proven in `kernels.elementary` (`fast`, `erf`) for float64 arguments, except as

@@ -147,7 +147,7 @@ class DoubleDouble(Context):
         return DoubleDoubleValue(self, np.abs(x.head), tail)
 
     def square(self, a: Value) -> DoubleDoubleValue:
-        """Where the sign of a is unknown, Ball's square knows its own."""
+        """Where the sign of a is unknown, Ball's square still knows that of a²."""
         whole = self._whole(parts(a))
         signed = (np.abs(whole.mid) > whole.radius) | (whole.radius == 0.0)
         value = self.multiply(a, a)

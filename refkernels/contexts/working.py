@@ -75,9 +75,9 @@ def _scalars_apart(primitive: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Working(Context):
-    """Arithmetic in `format`; `storage` is what `store` keeps, the format by default. `seed` says
-    which random order. With scalars="binary64", params are held and combined in binary64, and
-    rounded to the format where they meet an array.
+    """Arithmetic in `format`; `storage` is the format that `store` rounds to, `format` by default.
+    `seed` chooses the random order. With scalars="binary64", params are held and combined in
+    binary64, and rounded to the format where they meet an array.
 
     Special values follow IEEE 754: the first form of a formula in Working("float64") is the
     reference where an input is not finite.
@@ -191,7 +191,7 @@ class Working(Context):
 
     @_scalars_apart
     def power(self, a: Value, exponent: int) -> WorkingValue:
-        """A multiplication a step; by squares where that would take long."""
+        """One multiplication per step; by repeated squaring where that would take long."""
         if exponent < 0:
             return self.divide(self.number(1), self.power(a, -exponent))
         if exponent > _STEPS:
