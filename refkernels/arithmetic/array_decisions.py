@@ -1,4 +1,4 @@
-"""The twins of the kernels of `decisions`, on whole arrays in NumPy.
+"""NumPy twins of the kernels of `decisions`, on whole arrays.
 
 Widths get the exact test alone, which the kernels' quick test never contradicts. `small` says when
 a twin runs.

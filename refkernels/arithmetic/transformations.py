@@ -1,4 +1,4 @@
-"""Error-free transformations of float64 arrays: a sum or product as its rounded value and the rest.
+"""Error-free transformations of float64 arrays: a sum or product as rounded value and exact error.
 
 Sources: Knuth, TAOCP vol. 2, section 4.2.2; Dekker (1971), doi:10.1007/BF01397083.
 """
