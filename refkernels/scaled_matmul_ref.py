@@ -263,10 +263,10 @@ def _drawn(
     if specials:
         a[1, 2], b[3, 1] = np.nan, -np.nan if kind == _E4M3 else np.inf
     scales = rng.uniform(0.001, 0.1, m if rows else ()), rng.uniform(0.001, 0.1, n if rows else ())
-    made = {"a": a, "b": b, "scale_a": np.asarray(scales[0]), "scale_b": np.asarray(scales[1])}
+    arrays = {"a": a, "b": b, "scale_a": np.asarray(scales[0]), "scale_b": np.asarray(scales[1])}
     if bias:
-        made["bias"] = bias * rng.standard_normal(n)
-    return made
+        arrays["bias"] = bias * rng.standard_normal(n)
+    return arrays
 
 
 def _low(rng: np.random.Generator, shape: tuple[int, ...], kind: Any, every: bool) -> Array:

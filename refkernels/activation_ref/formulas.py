@@ -112,9 +112,9 @@ def mish_slope(xp: Any, dy: Any, x: Any) -> Any:
 def mish_softplus_slope(xp: Any, dy: Any, x: Any) -> Any:
     s = _softplus(xp, x)
     t = xp.tanh(s)
-    rest = 1 - xp.square(t)
+    sech2 = 1 - xp.square(t)
     gate = xp.either(sigmoid(xp, x), 1 - xp.exp(-s))
-    return dy * xp.either(t + x * gate * rest, t + x * (gate * rest))
+    return dy * xp.either(t + x * gate * sech2, t + x * (gate * sech2))
 
 
 # --- hardsigmoid -------------------------------------------------------------------------------

@@ -81,16 +81,16 @@ def _tiled(xp: Any, formula: Any, q: Any, group: int, **arguments: Any) -> Any:
     def across(array: Any, back: bool = False) -> Any:
         if array is None:
             return None
-        r, h, stacked, *rest = array.shape
+        r, h, stacked, *trailing = array.shape
         first, second = (h, group) if back else (group, h)
 
         def change(part: Any) -> Any:
-            heads = part.reshape(r, h * group, stacked // group, *rest)
+            heads = part.reshape(r, h * group, stacked // group, *trailing)
             if back:
                 swapped = heads.reshape(r, h, group, -1).swapaxes(1, 2)
             else:
                 swapped = heads.reshape(r, first, second, -1).swapaxes(1, 2)
-            return swapped.reshape(r, h, stacked, *rest)
+            return swapped.reshape(r, h, stacked, *trailing)
 
         return change(array) if isinstance(array, np.ndarray) else xp.rearrange(change, array)
 

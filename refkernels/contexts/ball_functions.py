@@ -91,8 +91,8 @@ def _exponential(a: Any) -> Any:
     t, r = reduce_fast(_clamp(a, -1400.0, 1400.0))
     n = t - _MAGIC
     half = fma(n, 0.5, _MAGIC)
-    rest = (n - (half - _MAGIC)) + _MAGIC
-    return ((1.0 + expm1_reduced(r)) * power_of_two(half)) * power_of_two(rest)
+    other_half = (n - (half - _MAGIC)) + _MAGIC
+    return ((1.0 + expm1_reduced(r)) * power_of_two(half)) * power_of_two(other_half)
 
 
 @rule
@@ -176,9 +176,9 @@ def erf(a: Any, p: Any) -> Any:
 @rule
 def erfc(a: Any, p: Any) -> Any:
     size = _clamp(abs(a), 0.0, 12.0)
-    square, rest = two_prod(size, size)
+    square, square_error = two_prod(size, size)
     tail = fast_tail(square, size)
-    tail = select(a == 0.0, 1.0, fma(-rest, tail, tail))
+    tail = select(a == 0.0, 1.0, fma(-square_error, tail, tail))
     tail = select(a > 12.0, 0.0, tail)
     value = select(a >= 0.0, tail, 2.0 - tail)
     error = select(a == 0.0, 0.0, fma(_ERFC_ERROR, value, select(a > 12.0, _FAR_TAIL, 0.0)))

@@ -222,17 +222,17 @@ class Context(ABC):
                 np.ones([1 if k == axis % len(a.shape) else n for k, n in enumerate(a.shape)])
             )
         while a.shape[axis] > 1:
-            first, second, rest = self._paired(a, axis)
-            a = self.concatenate([self.multiply(first, second), rest], axis)
+            first, second, unpaired = self._paired(a, axis)
+            a = self.concatenate([self.multiply(first, second), unpaired], axis)
         return a
 
     def others(self, a: Value, axis: int = -1) -> Value:
         """For each element the product of all others, without a division."""
         if taken(a).shape[axis] < 2:
             return self.array(np.ones(a.shape))
-        first, second, rest = self._paired(a, axis)
+        first, second, unpaired = self._paired(a, axis)
         pairs = first.shape[axis]
-        beyond = self.others(self.concatenate([self.multiply(first, second), rest], axis), axis)
+        beyond = self.others(self.concatenate([self.multiply(first, second), unpaired], axis), axis)
         above = self.take(beyond, np.arange(pairs), axis)
         last = self.take(beyond, np.arange(pairs, beyond.shape[axis]), axis)
         return self.concatenate(

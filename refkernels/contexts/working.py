@@ -291,7 +291,7 @@ class Working(Context):
         with np.errstate(all="ignore"):
             while terms.shape[-1] > 1:
                 even = terms.shape[-1] - terms.shape[-1] % 2
-                rest = terms[..., even:]
+                unpaired = terms[..., even:]
                 right = terms[..., 1:even:2]
                 if factors:
                     first = [part[..., 0:even:2] for part in factors]
@@ -299,7 +299,7 @@ class Working(Context):
                     factors = ()
                 else:
                     pairs = self.plus(terms[..., 0:even:2], right)
-                terms = np.concatenate([pairs, rest], axis=-1)
+                terms = np.concatenate([pairs, unpaired], axis=-1)
             return terms[..., 0] if terms.shape[-1] else np.zeros(terms.shape[:-1], terms.dtype)
 
     def max(self, a: Value, axis: int = -1) -> WorkingValue:

@@ -54,8 +54,8 @@ class Axis(NamedTuple):
     def back(self) -> Places:
         """(length, taps): the places of y that have this element of x at this tap."""
         r, t = np.arange(self.length)[:, None], np.arange(self.taps)
-        place, rest = np.divmod(r + self.low - t * self.dilation, self.stride)
-        return np.where(rest == 0, _within(place, self.out), -1)
+        place, remainder = np.divmod(r + self.low - t * self.dilation, self.stride)
+        return np.where(remainder == 0, _within(place, self.out), -1)
 
     def tiles(self, m: int) -> Places:
         """(out, m + taps - 1): places of x, the window of the tile of m in which y's element lies;

@@ -115,8 +115,8 @@ def silu_by_quotient(xp: Any, x: Any) -> Any:
 
 def _silu_backward(xp: Any, dy: Any, x: Any) -> Any:
     s = xp.store(stable_sigmoid(xp, x))
-    rest = xp.store(1 + xp.store(x * xp.store(1 - s)))
-    return in_any_order(xp, dy, s, rest)
+    slope = xp.store(1 + xp.store(x * xp.store(1 - s)))
+    return in_any_order(xp, dy, s, slope)
 
 
 def _silu_backward_by_y(xp: Any, dy: Any, x: Any) -> Any:
@@ -187,15 +187,15 @@ def gelu_by_sigmoid(xp: Any, x: Any) -> Any:
 
 def _gelu_tanh_backward(xp: Any, dy: Any, x: Any) -> Any:
     t, v = xp.tanh(_argument(xp, x)), _steepness(xp, x)
-    half, rest = xp.number(HALF), 1 - xp.square(t)
-    right = xp.either((x * rest) * v, (x * v) * rest)
+    half, sech2 = xp.number(HALF), 1 - xp.square(t)
+    right = xp.either((x * sech2) * v, (x * v) * sech2)
     return dy * ((1 + t) * half + right * half)
 
 
 def _gelu_tanh_backward_by_sigmoid(xp: Any, dy: Any, x: Any) -> Any:
     s, v = stable_sigmoid_of(xp, 2 * _argument(xp, x)), 2 * _steepness(xp, x)
-    rest = 1 - s
-    return dy * (s + xp.either(x * (s * rest) * v, x * v * (s * rest)))
+    complement = 1 - s
+    return dy * (s + xp.either(x * (s * complement) * v, x * v * (s * complement)))
 
 
 def stable_sigmoid_of(xp: Any, v: Any) -> Any:

@@ -55,14 +55,14 @@ def compare(parts: Sequence[Array], format: Format) -> Elements:
     unknown = ~special & np.isinf(radius)
     stray = ~(special | unknown) & np.isnan(g)
     zero = ~(special | stray) & (hi == 0.0) & (radius == 0.0)
-    rest = ~(special | unknown | stray | zero)
+    ordinary = ~(special | unknown | stray | zero)
     with np.errstate(all="ignore"):
         figures.put(special, _against_special(g[special], hi[special]))
         figures.put(unknown, flag.UNCERTIFIED | flag.UNDECIDED, np.nan, np.inf)
         figures.put(stray, flag.STRAY_NAN)
         figures.put(zero, *_against_zero(g[zero], hi[zero], format[2]))
-        numbers = [part[rest] for part in (g, hi, lo, radius, scale)]
-        figures.put(rest, *_against_number(numbers, format))
+        numbers = [part[ordinary] for part in (g, hi, lo, radius, scale)]
+        figures.put(ordinary, *_against_number(numbers, format))
     return figures
 
 

@@ -48,8 +48,8 @@ class Errors:
         sizes = np.empty(int(ends[-1, -1]))
         # The first mark is repeated, so that there are always `_WANTED` marks to compare with.
         marks = np.array([*bins, *bins[:1] * (_WANTED - len(bins))], np.uint16)
-        rest = (self.bins, marks, places, sizes)
-        each_block(_members, self.bins.size, *self.columns, self.limits, *rest, block=TALLIED)
+        outputs = (self.bins, marks, places, sizes)
+        each_block(_members, self.bins.size, *self.columns, self.limits, *outputs, block=TALLIED)
         return {k: sizes[places[n, 0] : ends[n, -1]] for n, k in enumerate(bins)}
 
     def percentiles(self) -> dict[str, float]:

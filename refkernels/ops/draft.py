@@ -68,11 +68,11 @@ def _generated(
     if any(isinstance(param, Shared) for param in question.params.values()):
         raise Untraceable("A row's kernel cannot compute a value that all rows share.")
 
-    def wanted(xp: Context, **arguments: Any) -> list[Value]:
+    def chosen_outputs(xp: Context, **arguments: Any) -> list[Value]:
         outputs = by_output(question.shapes, formula(xp, **arguments))
         return [outputs[name] for name in names]
 
-    kernel = _kernel(wanted, question)
+    kernel = _kernel(chosen_outputs, question)
     shapes = [part.shape for part, _ in kernel.empty()]
     if shapes != [question.shapes[name] for name in names]:
         raise Untraceable("An output has another shape than the rows that it is computed from.")

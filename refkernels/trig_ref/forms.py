@@ -51,8 +51,8 @@ def _arc(sign: int) -> Any:
     """1 - x^2 also as (1 - x) (1 + x); the root's reciprocal too."""
 
     def formula(xp: Any, dy: Any, x: Any) -> Any:
-        rest = xp.either(1 - xp.store(x * x), xp.store(1 - x) * xp.store(1 + x))
-        root = xp.store(xp.sqrt(xp.store(rest)))
+        square = xp.either(1 - xp.store(x * x), xp.store(1 - x) * xp.store(1 + x))
+        root = xp.store(xp.sqrt(xp.store(square)))
         return xp.either(sign * dy / root, sign * dy * xp.store(1 / root))
 
     return formula

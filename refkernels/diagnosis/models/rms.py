@@ -31,8 +31,8 @@ def narrow_factor(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         return
     for used in dict.fromkeys((eps, float(np.float32(eps)))):
         details = {} if used == eps else {"eps": used}
-        asked = problem.ask({"factor": factor}, {"eps": used}, _op())
-        yield Variant("float32_factor", details, asked)
+        answer = problem.ask({"factor": factor}, {"eps": used}, _op())
+        yield Variant("float32_factor", details, answer)
 
 
 @functools.cache

@@ -182,8 +182,8 @@ def plain(params):
 
 def called(direction, inputs, params):
     """The function's answer, by output name."""
-    given = {**inputs, **tensors_of(params)}
-    arrays = {name: given[name] for name in KERNEL["inputs"][direction] if name in given}
+    available = {**inputs, **tensors_of(params)}
+    arrays = {name: available[name] for name in KERNEL["inputs"][direction] if name in available}
     if KERNEL["abi"]:
         return in_c(CALLS[direction], arrays, plain(params))
     positional, named = call_of(CALLS[direction], arrays, plain(params))

@@ -228,7 +228,7 @@ def rotary(x, position, base=10000.0, layout="half", dim=None):
     place = position.reshape((*position.shape, 1)).astype(ms.float32)
     angles = place * (1.0 / ops.pow(base, steps / dim))
     cos, sin = ops.cos(angles).astype(x.dtype), ops.sin(angles).astype(x.dtype)
-    own, rest = x[..., :dim], x[..., dim:]
+    own, unrotated = x[..., :dim], x[..., dim:]
     if layout == "half":
         cos, sin = ops.cat([cos, cos], -1), ops.cat([sin, sin], -1)
         rotated = ops.cat([-own[..., dim // 2 :], own[..., : dim // 2]], -1)
@@ -236,7 +236,7 @@ def rotary(x, position, base=10000.0, layout="half", dim=None):
         cos, sin = ops.repeat_interleave(cos, 2, -1), ops.repeat_interleave(sin, 2, -1)
         rotated = ops.stack([-own[..., 1::2], own[..., ::2]], -1).reshape(own.shape)
     y = own * cos + rotated * sin
-    return y if dim == x.shape[-1] else ops.cat([y, rest], -1)
+    return y if dim == x.shape[-1] else ops.cat([y, unrotated], -1)
 
 
 def conv(function, x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):

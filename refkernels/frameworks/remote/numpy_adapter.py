@@ -113,9 +113,9 @@ def kl_div(x, target, reduction="mean", log_target=False):
 
 
 def bce_with_logits(x, target, weight=None, pos_weight=None, reduction="mean"):
-    rest = np.log1p(np.exp(-np.abs(x))) + np.maximum(-x, 0)
+    softplus = np.log1p(np.exp(-np.abs(x))) + np.maximum(-x, 0)
     factor = 1 if pos_weight is None else 1 + (pos_weight - 1) * target
-    loss = (1 - target) * x + factor * rest
+    loss = (1 - target) * x + factor * softplus
     return reduced(loss if weight is None else loss * weight, reduction)
 
 

@@ -238,7 +238,7 @@ def rotary(x, position, base=10000.0, layout="half", dim=None):
     steps = flow.arange(0, dim, 2, dtype=flow.int64, device=x.device).float()
     angles = position.unsqueeze(-1).float() * (1.0 / (base ** (steps / dim)))
     cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
-    own, rest = x[..., :dim], x[..., dim:]
+    own, unrotated = x[..., :dim], x[..., dim:]
     if layout == "half":
         cos, sin = flow.cat([cos, cos], -1), flow.cat([sin, sin], -1)
         turned = flow.cat([-own[..., dim // 2 :], own[..., : dim // 2]], -1)
@@ -246,7 +246,7 @@ def rotary(x, position, base=10000.0, layout="half", dim=None):
         cos, sin = (flow.stack([values, values], -1).flatten(-2) for values in (cos, sin))
         turned = flow.stack([-own[..., 1::2], own[..., ::2]], -1).flatten(-2)
     y = own * cos + turned * sin
-    return y if dim == x.shape[-1] else flow.cat([y, rest], -1)
+    return y if dim == x.shape[-1] else flow.cat([y, unrotated], -1)
 
 
 def conv(function, x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):

@@ -246,7 +246,7 @@ def rotary(x, position, base=10000.0, layout="half", dim=None):
     steps = paddle.arange(0, dim, 2, dtype="int64").astype("float32")
     angles = position.unsqueeze(-1).astype("float32") * (1.0 / (base ** (steps / dim)))
     cos, sin = angles.cos().astype(x.dtype), angles.sin().astype(x.dtype)
-    own, rest = x[..., :dim], x[..., dim:]
+    own, unrotated = x[..., :dim], x[..., dim:]
     if layout == "half":
         cos, sin = paddle.concat([cos, cos], -1), paddle.concat([sin, sin], -1)
         turned = paddle.concat([-own[..., dim // 2 :], own[..., : dim // 2]], -1)
@@ -254,7 +254,7 @@ def rotary(x, position, base=10000.0, layout="half", dim=None):
         cos, sin = paddle.repeat_interleave(cos, 2, -1), paddle.repeat_interleave(sin, 2, -1)
         turned = paddle.stack([-own[..., 1::2], own[..., ::2]], -1).reshape(own.shape)
     y = own * cos + turned * sin
-    return y if dim == x.shape[-1] else paddle.concat([y, rest], -1)
+    return y if dim == x.shape[-1] else paddle.concat([y, unrotated], -1)
 
 
 def conv(function, x, weight, bias=None, padding="valid", **options):

@@ -133,14 +133,14 @@ def rotary(x, position, base=10000.0, layout="half", dim=None):
     steps = tf.cast(tf.range(0, dim, 2), tf.float32) / dim
     angles = tf.cast(position[..., None], tf.float32) * (1.0 / tf.pow(float(base), steps))
     cos, sin = tf.cast(tf.cos(angles), x.dtype), tf.cast(tf.sin(angles), x.dtype)
-    own, rest = x[..., :dim], x[..., dim:]
+    own, unrotated = x[..., :dim], x[..., dim:]
     if layout == "half":
         a, b = own[..., : dim // 2], own[..., dim // 2 :]
         y = tf.concat([a * cos - b * sin, b * cos + a * sin], -1)
     else:
         a, b = own[..., ::2], own[..., 1::2]
         y = tf.reshape(tf.stack([a * cos - b * sin, b * cos + a * sin], -1), tf.shape(own))
-    return tf.concat([y, rest], -1)
+    return tf.concat([y, unrotated], -1)
 
 
 def conv(x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):

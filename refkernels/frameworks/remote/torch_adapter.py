@@ -216,14 +216,14 @@ def rotary(x, position, base=10000.0, layout="half", dim=None):
     steps = torch.arange(0, dim, 2, dtype=torch.int64, device=x.device).float()
     angles = position[..., None].float() * (1.0 / (base ** (steps / dim)))
     cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
-    own, rest = x[..., :dim], x[..., dim:]
+    own, unrotated = x[..., :dim], x[..., dim:]
     if layout == "half":
         cos, sin = torch.cat([cos, cos], -1), torch.cat([sin, sin], -1)
         turned = torch.cat([-own[..., dim // 2 :], own[..., : dim // 2]], -1)
     else:
         cos, sin = cos.repeat_interleave(2, -1), sin.repeat_interleave(2, -1)
         turned = torch.stack([-own[..., 1::2], own[..., ::2]], -1).flatten(-2)
-    return torch.cat([own * cos + turned * sin, rest], -1)
+    return torch.cat([own * cos + turned * sin, unrotated], -1)
 
 
 def scaled_matmul(a, b, scale_a, scale_b, bias=None):

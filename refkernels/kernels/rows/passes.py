@@ -135,16 +135,16 @@ class _RowPass:
         """Emits the loop over LANES elements at a time."""
         builder, lanes = self.builder, self.n.type(LANES)
         with cgutils.for_range(builder, builder.sdiv(self.n, lanes)) as loop:
-            here = builder.mul(loop.index, lanes)
+            start = builder.mul(loop.index, lanes)
             for v in range(_VECTORS):
                 held = [registers[v % len(registers)] for registers in self.registers]
-                values = [vectors.load(builder, p, here, v * WIDTH) for p in self.sources]
+                values = [vectors.load(builder, p, start, v * WIDTH) for p in self.sources]
                 counted = [builder.load(register) for register in held]
                 result = self.step(builder, values, self.spread, counted)
                 for register, value in zip(held, counted, strict=True):
                     builder.store(value, register)
                 if self.target is not None:
-                    place = vectors.at(builder, self.target, here, v * WIDTH)
+                    place = vectors.at(builder, self.target, start, v * WIDTH)
                     builder.store(result, place, align=8)
 
     def rest(self) -> None:
