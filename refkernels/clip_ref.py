@@ -78,8 +78,8 @@ def _norms(xp: Any, grads: Any, tensor: Any, count: int, largest: bool = False) 
     """The norm of each tensor, (1, count)."""
     if largest:
         masks = (tensor == k for k in range(count))
-        own = [xp.max(xp.where(mask, abs(grads), xp.number(0))) for mask in masks]
-        return xp.concatenate(own, -1)
+        norms = [xp.max(xp.where(mask, abs(grads), xp.number(0))) for mask in masks]
+        return xp.concatenate(norms, -1)
     squares = xp.reshape(xp.square(grads), (-1, 1))
     sums = xp.scatter_add(squares, tensor.reshape(-1), count)
     return xp.sqrt(xp.reshape(sums, (1, count)))

@@ -152,9 +152,9 @@ def scaling(rank: Rank, step: int, tensors: StepTensors) -> Scaling | None:
     ways: tuple[tuple[Scope, Mapping[str, str]], ...] = (
         ("global", dict.fromkeys(pairs, "")), ("group", groups), ("tensor", {n: n for n in pairs}),
     )  # fmt: skip
-    each = {name: factor_between(*pair) for name, pair in pairs.items()}
+    tensor_factors = {name: factor_between(*pair) for name, pair in pairs.items()}
     for scope, owner in ways:
-        factors = _shared(each, owner)
+        factors = _shared(tensor_factors, owner)
         if factors is not None:
             scaled = {
                 part: [before for name, (before, _) in pairs.items() if owner[name] == part]

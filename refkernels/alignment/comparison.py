@@ -137,11 +137,11 @@ def _departure(
         parted = next((pair for pair in pairs if pair.apart > pair.digits), None)
     if parted is None:
         return None
-    alike = [pair for pair in pairs if pair.stage == parted.stage]
-    same = [pair for pair in alike if pair.apart > pair.digits and _near(pair, parted)]
+    same_stage = [pair for pair in pairs if pair.stage == parted.stage]
+    same = [pair for pair in same_stage if pair.apart > pair.digits and _near(pair, parted)]
     return Departure(
         line_a.step, parted.stage, parted.where, parted.what, parted.apart, parted.factor,
-        len(same), len(alike),
+        len(same), len(same_stage),
     )  # fmt: skip
 
 

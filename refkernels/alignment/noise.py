@@ -63,10 +63,10 @@ def noise_of(runs: Sequence[Run], local: Sequence[LocalTruth], nulls: Sequence[R
 
 def representative(framework: str, nulls: Sequence[Run]) -> Run | None:
     """A null run of the framework with a captured step, if enough of the null runs are its own."""
-    own = [run for run in nulls if run.first.framework == framework]
-    if len(own) < _SHARE * len(nulls):
+    of_framework = [run for run in nulls if run.first.framework == framework]
+    if len(of_framework) < _SHARE * len(nulls):
         return None
-    return next((run for run in own if run.first.steps), None)
+    return next((run for run in of_framework if run.first.steps), None)
 
 
 def compared(

@@ -136,8 +136,8 @@ def _coefficients(run: Run, tensors: Sequence[StepTensors]) -> list[float] | Non
     if not size or not largest:
         return None
     coefficients, _, rank, _ = np.linalg.lstsq((gradients / largest).T, update / size, rcond=digits)
-    apart = np.linalg.norm((gradients / largest).T @ coefficients - update / size)
-    if rank < len(gradients) or apart > digits:
+    residual = np.linalg.norm((gradients / largest).T @ coefficients - update / size)
+    if rank < len(gradients) or residual > digits:
         return None
     coefficients[np.abs(coefficients) <= digits * np.max(np.abs(coefficients))] = 0.0
     return list(coefficients * size / largest)

@@ -172,9 +172,9 @@ def _constant(xp: Any, dy: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
 
 
 def _without_scale(xp: Any, dy: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
-    by = factor(xp, q, options.get("scale"))
+    scaling = factor(xp, q, options.get("scale"))
     dq, dk, dv = formulas.composed(xp, dy, q, k, v, **options)
-    return dq / by, dk / by, dv
+    return dq / scaling, dk / scaling, dv
 
 
 FAULTS = (

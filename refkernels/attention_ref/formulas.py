@@ -74,8 +74,11 @@ def stored(xp: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
 
 def _from_top(xp: Any, s: Any, top: Any) -> Any:
     """s minus the top key's score: 0 at that key, and undefined where s is."""
-    own, highest = np.arange(s.shape[-1]) == top[..., None], xp.take_along_axis(s, top[..., None])
-    return xp.where(own, highest * 0, s - highest)
+    is_top, highest = (
+        np.arange(s.shape[-1]) == top[..., None],
+        xp.take_along_axis(s, top[..., None]),
+    )
+    return xp.where(is_top, highest * 0, s - highest)
 
 
 def certified(xp: Any, q: Any, k: Any, v: Any, top: Any, **options: Any) -> Any:
@@ -90,8 +93,8 @@ def certified(xp: Any, q: Any, k: Any, v: Any, top: Any, **options: Any) -> Any:
 
 def gradients(xp: Any, p: Any, ds: Any, dy: Any, q: Any, k: Any, scale: Any) -> Any:
     """dq, dk, dv."""
-    by = factor(xp, q, scale)
-    dq, dk = xp.matmul(ds, k) * by, xp.matmul(turned(xp, ds), q) * by
+    scaling = factor(xp, q, scale)
+    dq, dk = xp.matmul(ds, k) * scaling, xp.matmul(turned(xp, ds), q) * scaling
     return dq, dk, xp.matmul(turned(xp, p), dy)
 
 

@@ -83,10 +83,10 @@ def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction
         "offset": shapes.keys - shapes.queries,
         "group": shapes.group,
     }
-    own = {"dq": q.shape, "dk": k.shape, "dv": v.shape}
+    gradient_shapes = {"dq": q.shape, "dk": k.shape, "dv": v.shape}
 
     def restore(name: str, array: Array) -> Array:
-        return array.reshape(own.get(name, output))
+        return array.reshape(gradient_shapes.get(name, output))
 
     return Prepared(
         arrays, formula_params, restore, _FORWARD if direction == "forward" else _BACKWARD

@@ -28,14 +28,14 @@ def _kept_wide(a: Any) -> Any:
 
 
 def _scores(xp: Any, keep: Keep, q: Any, k: Any, options: dict[str, Any]) -> Any:
-    by, over = factor(xp, q, options.get("scale")), turned(xp, k)
-    whole = keep(xp.matmul(q, over))
-    s = xp.either(keep(whole * by), keep(xp.matmul(keep(q * by), over)))
+    scaling, k_transposed = factor(xp, q, options.get("scale")), turned(xp, k)
+    whole = keep(xp.matmul(q, k_transposed))
+    s = xp.either(keep(whole * scaling), keep(xp.matmul(keep(q * scaling), k_transposed)))
     if options.get("scale") is None:
         s = xp.either(s, keep(whole / xp.sqrt(xp.number(q.shape[-1]))))
     if options["rooted"]:
-        root = xp.sqrt(by)
-        s = xp.either(s, keep(xp.matmul(keep(q * root), keep(over * root))))
+        root = xp.sqrt(scaling)
+        s = xp.either(s, keep(xp.matmul(keep(q * root), keep(k_transposed * root))))
     return s if options.get("mask") is None else keep(s + options["mask"])
 
 
@@ -69,15 +69,15 @@ def _backward(xp: Any, keep: Keep, dy: Any, q: Any, k: Any, v: Any, options: dic
     dp = keep(xp.matmul(dy, turned(xp, v)))
     mean = xp.either(xp.sum(p * dp), xp.sum(dy * y))
     ds = xp.store(p * (dp - mean))
-    by, back = factor(xp, q, options.get("scale")), turned(xp, ds)
-    scaled = xp.store(ds * by)
-    dq = xp.either(xp.matmul(ds, k) * by, xp.matmul(scaled, k))
-    dk = xp.either(xp.matmul(back, q) * by, xp.matmul(turned(xp, scaled), q))
-    dk = xp.either(dk, xp.matmul(back, keep(q * by)))
+    scaling, ds_transposed = factor(xp, q, options.get("scale")), turned(xp, ds)
+    scaled = xp.store(ds * scaling)
+    dq = xp.either(xp.matmul(ds, k) * scaling, xp.matmul(scaled, k))
+    dk = xp.either(xp.matmul(ds_transposed, q) * scaling, xp.matmul(turned(xp, scaled), q))
+    dk = xp.either(dk, xp.matmul(ds_transposed, keep(q * scaling)))
     if options["rooted"]:
-        root = xp.sqrt(by)
+        root = xp.sqrt(scaling)
         dq = xp.either(dq, keep(xp.matmul(ds, keep(k * root))) * root)
-        dk = xp.either(dk, keep(xp.matmul(back, keep(q * root))) * root)
+        dk = xp.either(dk, keep(xp.matmul(ds_transposed, keep(q * root))) * root)
     return dq, dk, xp.matmul(turned(xp, xp.store(p)), dy)
 
 

@@ -40,21 +40,21 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Cla
         for settings, answer in _computed(problem, formula):
             harmless.append(answer)
             family += _tried(outputs, fits, answer, ORDER, _name(name, settings), [])
-    alike = list(_forms_alike(problem, outputs, fits))
-    family += [evidence.Tried(claim, 0.0, True) for claim in alike]
-    explained = {claim.output for claim in alike}
+    alike_forms = list(_forms_alike(problem, outputs, fits))
+    family += [evidence.Tried(claim, 0.0, True) for claim in alike_forms]
+    explained = {claim.output for claim in alike_forms}
     for fault in formulas.faults:
         formula = getattr(fault, problem.direction)
         if formula is None or is_right(problem, formula):
             continue
-        changed = fault.changed(outputs)
+        affected = fault.changed(outputs)
         for settings, answer in _computed(problem, formula):
             name = _name(fault.cause.replace("_", " "), settings)
-            family += _tried(changed, fits, answer, fault.cause, name, harmless, fault.details)
+            family += _tried(affected, fits, answer, fault.cause, name, harmless, fault.details)
         if fault.unstable:
-            left = {name: got for name, got in changed.items() if name not in explained}
-            beyond = _unstable(problem, changed, fits, fault.cause, formula)
-            inside = _unstable_alike(problem, left, fits, fault.cause, formula)
+            unexplained = {name: got for name, got in affected.items() if name not in explained}
+            beyond = _unstable(problem, affected, fits, fault.cause, formula)
+            inside = _unstable_alike(problem, unexplained, fits, fault.cause, formula)
             family += [evidence.Tried(claim, 0.0, True) for claim in (*beyond, *inside)]
     return evidence.nearest(family, beside_fits=False)
 

@@ -138,14 +138,14 @@ def block_sizes(terms: int, size: int, unroll: int = 0) -> list[int]:
     multiple of the unroll. With 1 it is cut as in MKL: the first half is larger by one where the
     remainder is odd."""
     sizes = []
-    left = terms
-    while left:
-        step = min(size, left)
-        if unroll and size < left < 2 * size:
-            half = left // 2 if unroll > 1 else -(-left // 2)
-            step = min(-(-half // unroll) * unroll, left)
+    remaining = terms
+    while remaining:
+        step = min(size, remaining)
+        if unroll and size < remaining < 2 * size:
+            half = remaining // 2 if unroll > 1 else -(-remaining // 2)
+            step = min(-(-half // unroll) * unroll, remaining)
         sizes.append(step)
-        left -= step
+        remaining -= step
     return sizes
 
 

@@ -112,8 +112,8 @@ class Framework:
 
     def pip_requirements(self, version: str) -> tuple[str, ...]:
         """The arguments of `pip install`: the distribution at `version`, and its requirements."""
-        own = self.distributions[0] + (f"=={version}" if version else "")
-        return (own, *self.requirements, *self.pin(version).requirements)
+        distribution = self.distributions[0] + (f"=={version}" if version else "")
+        return (distribution, *self.requirements, *self.pin(version).requirements)
 
 
 @dataclass(frozen=True)

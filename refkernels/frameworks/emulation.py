@@ -112,13 +112,13 @@ class _Build:
         for package in self._download(apt, downloads):
             self._run("dpkg-deb --extract", [unpack, "--extract", str(package), str(self.root)])
         shutil.rmtree(downloads)
-        own = self._wrapped(emulator)
-        versions = self._run(self.machine.emulator, [own, "-c", _VERSIONS])
+        wrapper = self._wrapped(emulator)
+        versions = self._run(self.machine.emulator, [wrapper, "-c", _VERSIONS])
         python, glibc = json.loads(versions.splitlines()[-1])
         self._check_python(python, version)
         self._install(python, glibc, version)
         self._say(f"importing {self.spec.framework.module}: a minute or two, emulated")
-        content = creation.verify(self.spec, own)
+        content = creation.verify(self.spec, wrapper)
         if self.spec.framework.in_system:
             content["version"] = glibc
         # It prints `qemu-aarch64 version 7.2.22 (Debian ...)`.

@@ -95,13 +95,15 @@ def terms(
 ) -> Any:  # fmt: skip
     """The terms of each row's loss: the label's, and the smoothing's."""
     y = xp.store(log(xp, x=x, present=present, top=top))
-    own = -xp.take_along_axis(y, target)
-    own = own if weight is None else own * _weights(xp, weight, target)
+    label_terms = -xp.take_along_axis(y, target)
+    label_terms = label_terms if weight is None else label_terms * _weights(xp, weight, target)
     if smoothing is None:
-        return (_where(xp, own, kept, valid),)
+        return (_where(xp, label_terms, kept, valid),)
     label_share, class_share = shares(xp, x.shape[-1], smoothing)
-    every = -xp.sum(y if weight is None else y * weight)
-    return _where(xp, label_share * own, kept, valid), _where(xp, class_share * every, kept, valid)
+    class_terms = -xp.sum(y if weight is None else y * weight)
+    return _where(xp, label_share * label_terms, kept, valid), _where(
+        xp, class_share * class_terms, kept, valid
+    )
 
 
 def _labels(
@@ -112,8 +114,8 @@ def _labels(
     if smoothing is None:
         return xp.where(chosen, ones, xp.number(0))
     label_share, class_share = shares(xp, x.shape[-1], smoothing)
-    every = class_share if weight is None else class_share * weight
-    return xp.where(chosen, label_share * ones + every, every)
+    class_part = class_share if weight is None else class_share * weight
+    return xp.where(chosen, label_share * ones + class_part, class_part)
 
 
 def by_log_softmax(

@@ -177,9 +177,9 @@ def _across_ulps(parts: Sequence[Array], p: int) -> Array:
 
 def _distance(a: Array, b: Array, format: Format) -> Array:
     first, second = _ordinals(a, format), _ordinals(b, format)
-    apart = np.abs(first - second).astype(np.uint64)
+    steps = np.abs(first - second).astype(np.uint64)
     return np.where(
-        (a < 0.0) == (b < 0.0), apart, first.astype(np.uint64) + second.astype(np.uint64)
+        (a < 0.0) == (b < 0.0), steps, first.astype(np.uint64) + second.astype(np.uint64)
     )
 
 

@@ -301,10 +301,10 @@ def agreement(a: Any, b: Any) -> dict[str, Any]:
         return {**result, "max_abs_difference": None, "max_ulp_distance": None}
     left, right = first[numbers].astype(np.float64), second[numbers].astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
-        apart = np.where(left == right, 0.0, np.abs(left - right))
+        differences = np.where(left == right, 0.0, np.abs(left - right))
     return {
         **result,
-        "max_abs_difference": figure(apart.max()),
+        "max_abs_difference": figure(differences.max()),
         "max_ulp_distance": int(distance[numbers].max()),
     }
 

@@ -103,8 +103,8 @@ def _watched(name: str) -> Callable[..., Any]:
         if self.depth:  # a part of another primitive
             return result
         same = name == "multiply" and arguments[0] is arguments[1]
-        called = f"{arguments[0]}(x)" if name == "function" else _SHOWN["square" if same else name]
-        return self.noted(called, result)
+        label = f"{arguments[0]}(x)" if name == "function" else _SHOWN["square" if same else name]
+        return self.noted(label, result)
 
     return watched
 

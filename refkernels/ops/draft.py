@@ -119,9 +119,9 @@ def _kernel(wanted: Callable[..., list[Value]], question: Canonical) -> generate
 
     def rows(xp: Trace, *values: Any) -> list[Value]:
         arrays = dict(zip(present, values, strict=True))
-        own = {k: v for k, v in question.params.items() if not isinstance(v, Shared)}
+        row_params = {k: v for k, v in question.params.items() if not isinstance(v, Shared)}
         params = dict.fromkeys(question.params, xp.unknown("A value of all rows"))
-        params |= Reading(xp, lambda value: ()).arguments({}, own)
+        params |= Reading(xp, lambda value: ()).arguments({}, row_params)
         return wanted(xp, **arrays, **absent, **params)
 
     return generated.of(rows, *present.values())

@@ -30,9 +30,11 @@ def formula_op(
     formulas = formulas_of(name, signature, coupled, **described)
     takes, gives = formulas.forward.signature.takes, formulas.forward.signature.gives
     reverse = formulas.backward
-    turned = formulas.forward.signature if reverse is None else reverse.signature
-    above = [name for name in turned.takes if name not in takes]
-    below = {} if reverse is None else {gradient: gradient[1:] for gradient in turned.gives}
+    backward_signature = formulas.forward.signature if reverse is None else reverse.signature
+    above = [name for name in backward_signature.takes if name not in takes]
+    below = (
+        {} if reverse is None else {gradient: gradient[1:] for gradient in backward_signature.gives}
+    )
     return Op(
         name=name,
         inputs=tuple(takes),

@@ -139,10 +139,10 @@ class Formulas:
     def names(self, direction: Direction, question: Canonical) -> tuple[str, ...]:
         """The outputs that exist: an absent input has no gradient, an absent state no new value."""
         way = self.way(direction).signature
-        of = {name: name if direction == "forward" else name[1:] for name in way.gives}
+        source_of = {name: name if direction == "forward" else name[1:] for name in way.gives}
         return tuple(
             name
-            for name, source in of.items()
+            for name, source in source_of.items()
             if source not in way.takes or question.arrays.get(source) is not None
         )
 
@@ -344,7 +344,7 @@ def _param(name: str, value: Any, default: Any) -> Any:
         return as_eps(value) if name == "eps" else as_real(value, name)
     if isinstance(default, TextOrNumbers):
         return value
-    for kind, called in ((bool, "True or False"), (str, "a string")):
+    for kind, wording in ((bool, "True or False"), (str, "a string")):
         if isinstance(default, kind) and not issubclass(type(value), kind):
-            raise TypeError(f"{name} is {shown(value)}, but it must be {called}.")
+            raise TypeError(f"{name} is {shown(value)}, but it must be {wording}.")
     return value

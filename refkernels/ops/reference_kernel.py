@@ -128,14 +128,14 @@ def oracle(
     TypeError for a formula that cannot be called and for arguments of another type.
     """
     forms = _formulas(formula, "formula")
-    own = str(getattr(next(iter(forms.values())), "__name__", "formula"))
+    default_name = str(getattr(next(iter(forms.values())), "__name__", "formula"))
     parsed = Signature.parse(as_text(signature, "signature"), as_text(coupled, "coupled"))
     several = as_list(faults, "faults")
     if strange := [fault for fault in several if not isinstance(fault, Fault)]:
         raise TypeError(f"faults holds a {type(strange[0]).__name__}, but it must hold Faults.")
     return Oracle(
         formula_op(
-            own if name is None else as_text(name, "name"),
+            default_name if name is None else as_text(name, "name"),
             signature,
             coupled,
             forms=forms,

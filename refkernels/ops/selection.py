@@ -158,19 +158,19 @@ class Selection:
 
     def _whole_rows(self, reading: Reading, enclose: Enclose) -> dict[str, Enclosure]:
         question, parts_by_name = self.question, {name: [] for name in self.wanted}  # type: ignore[var-annotated]
-        every = not all(question.rows_of[name] for name in self.wanted)
-        for rows in [self.rows] if every else self._blocks():
-            arrays = question.arrays if every else question.take(rows)
-            apart = {} if every else self._slices(rows, arrays)
-            for name, part in apart.items():
+        all_rows = not all(question.rows_of[name] for name in self.wanted)
+        for rows in [self.rows] if all_rows else self._blocks():
+            arrays = question.arrays if all_rows else question.take(rows)
+            slices = {} if all_rows else self._slices(rows, arrays)
+            for name, part in slices.items():
                 arguments = reading.arguments(part.arrays, question.params)
                 value = self._output(self.formula(reading.xp, **arguments), name)
                 shape = (rows.size, *part.shape)
                 parts_by_name[name].append(enclose(value, shape).reshape(-1)[part.flat])
-            if len(apart) == len(self.wanted):
+            if len(slices) == len(self.wanted):
                 continue
             results = self.formula(reading.xp, **reading.arguments(arrays, question.params))
-            for name in (name for name in self.wanted if name not in apart):
+            for name in (name for name in self.wanted if name not in slices):
                 shape = question.shapes[name]
                 shape = (rows.size, *shape[1:]) if question.rows_of[name] else shape
                 row, column = self.places[name]
@@ -184,8 +184,8 @@ class Selection:
 
     def _sliceable(self) -> bool:
         """Whether the formula may be read for slices of the arrays."""
-        taken = {*self.question.arrays} <= {*self.question.signature.takes}
-        return isinstance(self.formula, Sliced) and not self.question.flat and taken
+        only_inputs = {*self.question.arrays} <= {*self.question.signature.takes}
+        return isinstance(self.formula, Sliced) and not self.question.flat and only_inputs
 
     def _cut(self, name: str, rows: Indices) -> tuple[Cut, Indices]:
         """The cut for an output's wanted elements in these rows, and the elements' places there."""

@@ -69,10 +69,11 @@ def _prepare_cumsum(
 def _op(
     name: str, forms: Any, gives: str = "y[...]", prepare: Any = _prepare, **described: Any
 ) -> Any:
-    named = forms if isinstance(forms, dict) else {name: forms}
+    forms_by_name = forms if isinstance(forms, dict) else {name: forms}
     described = {"params": {"axis": -1}, **described}
     return formula_op(
-        name, f"x[... n] -> {gives}", "n", forms=named, prepare=prepare, cases=cases_of(name),
+        name, f"x[... n] -> {gives}", "n", forms=forms_by_name, prepare=prepare,
+        cases=cases_of(name),
         **described,
     )  # fmt: skip
 

@@ -38,10 +38,12 @@ def in_float32(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     if not _smooths(problem) or problem.format is not formats.BINARY64:
         return
     e, classes = np.float32(problem.params["label_smoothing"]), problem.inputs["x"].shape[-1]
-    each = e / np.float32(classes)
-    label = (np.float32(1) - e) + each
-    own = Fraction(float(label)) - Fraction(float(each))
-    shares = functools.partial(_fixed, own=own, each=Fraction(float(each)))
+    class_share = e / np.float32(classes)
+    label = (np.float32(1) - e) + class_share
+    label_share = Fraction(float(label)) - Fraction(float(class_share))
+    shares = functools.partial(
+        _fixed, label_share=label_share, class_share=Fraction(float(class_share))
+    )
     yield from _with(problem, "float32_labels", shares, 1)
 
 
@@ -53,8 +55,10 @@ def _spread(xp: Any, n: Any, e: Any, number: int) -> tuple[Any, Any]:
     return 1 - e, e / number
 
 
-def _fixed(xp: Any, n: Any, e: Any, own: Fraction, each: Fraction) -> tuple[Any, Any]:
-    return xp.number(own), xp.number(each)
+def _fixed(
+    xp: Any, n: Any, e: Any, label_share: Fraction, class_share: Fraction
+) -> tuple[Any, Any]:
+    return xp.number(label_share), xp.number(class_share)
 
 
 def _with(
