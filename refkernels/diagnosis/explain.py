@@ -81,8 +81,8 @@ def one_kernel(
     """The question and one kernel's outputs by name, as `explain_kernel` takes them."""
     record, arrays, settings = question.read(op, inputs, params, direction)
     problem = _problem(record, arrays, settings, direction, {"": outputs})
-    arrays = _arrays(problem, outputs)
-    return problem.judging(arrays), arrays
+    answers = _arrays(problem, outputs)
+    return problem.judging(answers), answers
 
 
 @np.errstate(all="ignore")

@@ -143,8 +143,8 @@ def _of_output(
     named += _of_patterns(patterns)
     blamed = {c.model for c in named if c.cause != ORDER and c.confidence != "consistent"}
     kept = [c for c in named if c.cause != ORDER or c.model not in blamed]
-    patterns_only = [c for c in candidates if c.prediction is None]
-    return kept + [replace(w.candidate, confidence=None) for w in beaten] + patterns_only
+    without_prediction = [c for c in candidates if c.prediction is None]
+    return kept + [replace(w.candidate, confidence=None) for w in beaten] + without_prediction
 
 
 def _without_blame(candidates: list[Candidate]) -> list[Candidate]:
