@@ -379,7 +379,7 @@ def odd(tmp_path: Path) -> Path:
             "its process was ended by signal 35",
             marks=pytest.mark.skipif(sys.platform != "linux", reason="a signal of Linux's"),
         ),
-        ("forging_gelu", "error", "its process sent something else than arrays"),
+        ("forging_gelu", "error", "its process sent something other than arrays"),
     ],
 )
 def test_every_reply_of_a_process_can_be_stored_in_a_file(
