@@ -224,3 +224,12 @@ _AS_ARRAY: dict[str, Callable[[Any, str], npt.NDArray[Any]]] = {
     "bool": as_truth_values,
     "low": as_operand,
 }
+
+
+def distinct(indices: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """The different indices, in order: `np.unique`, in a tenth of its time where they are nearly in
+    order."""
+    ordered = np.sort(indices, kind="stable")
+    new = np.ones(ordered.size, bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+    return ordered[new]

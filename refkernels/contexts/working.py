@@ -104,7 +104,10 @@ class Working(Context):
             raise ValueError(f"{self.format} is not a format to compute in: it has no arithmetic.")
 
     def value(self, data: Any) -> WorkingValue:
-        return WorkingValue(self, formats.cast(np.asarray(data), self.format))
+        array = np.asarray(data)
+        if array.dtype is not self.format.dtype:
+            array = formats.cast(array, self.format)
+        return WorkingValue(self, array)
 
     def array(self, values: Array) -> WorkingValue:
         return self.value(values)

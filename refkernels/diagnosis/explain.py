@@ -11,6 +11,7 @@ import numpy as np
 
 from refkernels import question
 from refkernels.arithmetic import formats
+from refkernels.arithmetic.blas import on_one_thread
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.diagnosis import comparison, excerpt, patterns, scoring, sources
 from refkernels.diagnosis.explanation import Difference, Explanation, evidence_of
@@ -20,6 +21,7 @@ from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.ranking import badness, ranked
 from refkernels.metrology import outputs as answered
 from refkernels.op import Direction, Op
+from refkernels.ops.kept_questions import questions_kept
 from refkernels.records.words import VERDICTS
 from refkernels.truth import holds
 
@@ -86,6 +88,8 @@ def one_kernel(
 
 
 @np.errstate(all="ignore")
+@on_one_thread()  # once, not in each of hundreds of readings
+@questions_kept()
 def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
     """One kernel against the truth."""
     fits = {name: _fit_to_truth(problem, name, got) for name, got in outputs.items()}

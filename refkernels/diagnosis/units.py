@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arithmetic.arrays import distinct
 from refkernels.diagnosis import products
 from refkernels.diagnosis.problem import Array, Doubles, Problem
 
@@ -86,7 +87,7 @@ def _of_rows(problem: Problem, output: str) -> Units:
     size = math.prod(question.shapes[output])
     if not question.rows_of[output]:
         places = _spaced(size)
-        return Units(places, np.arange(places.size), int(np.unique(rows).size))
+        return Units(places, np.arange(places.size), int(distinct(rows).size))
     cores = np.sort(np.unique(rows, return_index=True)[1])
     width = size // max(question.rows, 1)
     cores = cores[_spaced(cores.size, max(1, MOST // max(width, 1)))]

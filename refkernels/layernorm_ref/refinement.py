@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import small
+from refkernels.arithmetic.arrays import distinct
 from refkernels.arithmetic.blocks import BLOCK, each_block, read_only
 from refkernels.arithmetic.enclosure import PARTS, Enclosure, trusted
 from refkernels.arithmetic.interpreted import as_records, interpreted
@@ -274,7 +275,7 @@ class Columns:
 
 
 def _union(indices: list[Indices]) -> Indices:
-    union: Indices = np.unique(np.concatenate([*indices, np.empty(0, np.intp)]))
+    union: Indices = distinct(np.concatenate([*indices, np.empty(0, np.intp)]))
     return union
 
 

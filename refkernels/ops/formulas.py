@@ -24,6 +24,7 @@ from refkernels.op import Direction
 from refkernels.ops.canonical import Canonical, Prepared, canonical
 from refkernels.ops.domains import NOT_NEGATIVE, REAL, Domain
 from refkernels.ops.formula import Fault, Formula
+from refkernels.ops.kept_questions import canonical_once
 from refkernels.ops.letters import Argument, Signature
 
 if TYPE_CHECKING:
@@ -80,6 +81,12 @@ class Formulas:
         Raises TypeError for dtypes that do not fit, ValueError for shapes that do not fit, for
         unknown inputs and params, and for missing inputs.
         """
+        find = functools.partial(self._question, direction, inputs, params)
+        return canonical_once(find, (self.name, id(self), direction), inputs, params)
+
+    def _question(
+        self, direction: Direction, inputs: Mapping[str, Any], params: Mapping[str, Any]
+    ) -> Canonical:
         way = self.way(direction)
         arrays: dict[str, Any] = {}
         for name, argument in way.signature.takes.items():

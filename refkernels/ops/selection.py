@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from refkernels.arithmetic.arrays import distinct
 from refkernels.arithmetic.blocks import CACHED
 from refkernels.arithmetic.enclosure import PARTS, Enclosure, trusted
 from refkernels.arithmetic.ladder import Indices, Open
@@ -40,7 +41,7 @@ class Selection:
         rowless = [name for name in wanted if not question.rows_of[name]]
         rows = [row for name, (row, _) in places.items() if name not in rowless]
         wanted_rows = np.concatenate([*rows, np.empty(0, np.intp)]).astype(np.intp)
-        self.rows: Indices = np.arange(question.rows) if rowless else np.unique(wanted_rows)
+        self.rows: Indices = np.arange(question.rows) if rowless else distinct(wanted_rows)
         width = question.elements // max(question.rows, 1)
         self.cost = self.rows.size * max(width, 1) + sum(map(len, wanted.values()))
         if isinstance(formula, Apart):
@@ -74,7 +75,7 @@ class Selection:
     def _size(self, name: str) -> int:
         """The number of elements in the slices that an output's wanted elements are read from."""
         rows, columns = self.places[name]
-        number = np.unique(rows).size if self.question.rows_of[name] else self.question.rows
+        number = distinct(rows).size if self.question.rows_of[name] else self.question.rows
         formula = self._apart(name)
         arrays = needed(formula, self.question.take(slice(0, 1)))
         slices = sliced(self.question, arrays, name, columns, formula.sliced).arrays.items()
@@ -105,7 +106,7 @@ class Selection:
         arrays."""
         row, column = self.places[name]
         if self.question.rows_of[name]:
-            yield from ((rows, np.isin(row, rows)) for rows in self._blocks(np.unique(row)))
+            yield from ((rows, np.isin(row, rows)) for rows in self._blocks(distinct(row)))
             return
         shared = column // max(int(np.prod(self.question.shapes[name][1:][-2:])), 1)
         ends = [0, *(np.flatnonzero(np.diff(shared)) + 1), column.size]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refkernels.arithmetic.arrays import as_float_array, to_float64
+from refkernels.arithmetic.arrays import as_float_array, distinct, to_float64
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.scalars import as_count, as_real
 
@@ -235,3 +235,10 @@ def test_bits_that_their_tensor_calls_bfloat16_are_bfloat16() -> None:
     whole.dtype = "paddle.uint16"
     with pytest.raises(TypeError, match="x has dtype uint16"):
         as_float_array(whole, "x")
+
+
+@given(st.lists(st.integers(0, 40) | st.integers(-(2**62), 2**62), max_size=60))
+def test_distinct_indices_are_those_of_unique(drawn: list[int]) -> None:
+    indices = np.array(drawn, np.intp)
+    assert np.array_equal(distinct(indices), np.unique(indices))
+    assert np.array_equal(indices, np.array(drawn, np.intp))

@@ -1,0 +1,64 @@
+"""Canonical questions that are asked again: `explain` reads hundreds of formulas on one question.
+
+An array is known by its identity, so questions are kept only inside `questions_kept()`, where
+nobody changes an array in place. A few small ones are kept, the latest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextvars import ContextVar
+from typing import Any
+
+from refkernels.ops.canonical import Canonical
+
+_MOST = 16  # questions
+_LARGEST = 1 << 16  # elements of one
+_Kept = OrderedDict[Hashable, tuple[Canonical, tuple[Any, ...]]]
+_kept: ContextVar[_Kept | None] = ContextVar("kept", default=None)
+
+
+@contextlib.contextmanager
+def questions_kept() -> Iterator[None]:
+    """Inside the block, this thread keeps its latest questions. No array may change in place."""
+    kept = _kept.get()
+    token = _kept.set(OrderedDict() if kept is None else kept)
+    try:
+        yield
+    finally:
+        _kept.reset(token)
+
+
+def canonical_once(
+    find: Callable[[], Canonical],
+    about: tuple[Hashable, ...],
+    inputs: Mapping[str, Any],
+    params: Mapping[str, Any],
+) -> Canonical:
+    """`find()`, or what it returned for the same op, direction (`about`), arrays and params."""
+    kept = _kept.get()
+    if kept is None or not all(map(_shows_its_value, params.values())):
+        return find()
+    key = (
+        about,
+        tuple((name, id(value)) for name, value in inputs.items()),
+        tuple((name, type(value), repr(value)) for name, value in params.items()),
+    )
+    if key in kept:
+        kept.move_to_end(key)
+        return kept[key][0]
+    question = find()
+    if question.elements <= _LARGEST:
+        kept[key] = question, tuple(inputs.values())  # as long as they live, no id is used again
+        if len(kept) > _MOST:
+            kept.popitem(last=False)
+    return question
+
+
+def _shows_its_value(param: Any) -> bool:
+    """Whether equal texts of a param mean equal params, which those of long arrays do not."""
+    if isinstance(param, list | tuple):
+        return all(map(_shows_its_value, param))
+    return param is None or isinstance(param, bool | int | float | str)
