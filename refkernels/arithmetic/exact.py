@@ -96,8 +96,13 @@ def _meet(first: Parts, second: Parts) -> Parts:
 
 def _ends(hi: float, lo: float, radius: float, scale: int) -> tuple[int, int, int]:
     """(low, high, e): the interval's ends are low 2^e and high 2^e exactly."""
-    (mid, tail, wide), exponent = to_integers(np.array([hi, lo, radius]))
-    return mid + tail - wide, mid + tail + wide, exponent + scale
+    scaled = [math.frexp(part) for part in (hi, lo, radius)]
+    exponent = min((power for mantissa, power in scaled if mantissa), default=0)
+    mid, tail, wide = (
+        int(math.ldexp(mantissa, 53)) << (power - exponent) if mantissa else 0
+        for mantissa, power in scaled
+    )
+    return mid + tail - wide, mid + tail + wide, exponent - 53 + scale
 
 
 def from_fractions(values: Iterable[Fraction], shape: tuple[int, ...]) -> Enclosure:
