@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from facts.asked import Array, Fact, errors, ulps
@@ -24,10 +26,13 @@ DOUBLE = {
 KINDS = ("randn", "uniform", "100 + 3 randn")
 
 
+@functools.cache
 def million(kind: str, dtype: str) -> Array:
     rng = np.random.default_rng(41)
     x = rng.uniform(0, 1, MILLION) if kind == "uniform" else rng.standard_normal(MILLION)
-    return (100 + 3 * x if kind == "100 + 3 randn" else x).astype(dtype)
+    numbers = (100 + 3 * x if kind == "100 + 3 randn" else x).astype(dtype)
+    numbers.flags.writeable = False
+    return numbers
 
 
 def _facts() -> list[Fact]:

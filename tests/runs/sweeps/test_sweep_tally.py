@@ -1,5 +1,6 @@
 """Tallies: merging is associative and commutative, JSON loses nothing, integers stay exact."""
 
+import functools
 import json
 import random as shuffling
 
@@ -17,6 +18,7 @@ from refkernels.runs.sweeps.tally import SweepTally
 SPAN = Span(0x3EFFF000, 0x3F001000)
 
 
+@functools.cache
 def wrong_answers() -> np.ndarray:
     got = rounded(registry.get("cos"), SPAN)
     random = np.random.default_rng(5)
@@ -26,8 +28,9 @@ def wrong_answers() -> np.ndarray:
     return got
 
 
-GOT = wrong_answers()
-WHOLE = judged(registry.get("cos"), SPAN, GOT)
+@functools.cache
+def whole_tally() -> SweepTally:
+    return judged(registry.get("cos"), SPAN, wrong_answers())
 
 
 @settings(max_examples=25)
@@ -35,8 +38,8 @@ WHOLE = judged(registry.get("cos"), SPAN, GOT)
 def test_the_same_tally_however_the_work_is_cut(cuts: list[int], random: shuffling.Random) -> None:
     order = list(range(len(cuts) + 1))
     random.shuffle(order)
-    tally = judged(registry.get("cos"), SPAN, GOT, tuple(cuts), order)
-    assert figures(tally) == figures(WHOLE)
+    tally = judged(registry.get("cos"), SPAN, wrong_answers(), tuple(cuts), order)
+    assert figures(tally) == figures(whole_tally())
     assert not tally.borders
 
 
@@ -64,15 +67,15 @@ def test_cuts_beside_specials_change_nothing(op: str, first: int) -> None:
 
 
 def test_json_reads_back_to_the_same_tally() -> None:
-    text = codec.dumps(WHOLE.to_json())
+    text = codec.dumps(whole_tally().to_json())
     again = SweepTally.from_json(json.loads(text))
     assert codec.dumps(again.to_json()) == text
-    for row, expected in zip(again.table, WHOLE.table, strict=True):
+    for row, expected in zip(again.table, whole_tally().table, strict=True):
         assert (row == expected).all()
 
 
 def test_counts_beyond_2_53_stay_exact() -> None:
-    tally = SweepTally(WHOLE.format)
+    tally = SweepTally(whole_tally().format)
     tally.counts[7, 0] = 2**53 + 1
     again = SweepTally.from_json(json.loads(codec.dumps(tally.to_json())))
     assert again.inputs == 2**53 + 1
