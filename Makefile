@@ -17,7 +17,7 @@ DOCS_READY := $(VENV)/.docs-ready
 FRAMEWORKS := torch paddle oneflow mindspore
 REPORT ?= report
 EXTRAS ?= test,lint
-PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable
+PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 HUNT ?= 10
 QUICK := tests/arithmetic tests/contexts/test_contexts.py tests/metrology tests/schedule_ref \
 	tests/matmul_ref/test_matmul_shapes.py tests/layernorm_ref/test_layernorm_oracle.py \
@@ -80,11 +80,12 @@ $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "refkernels needs Python >= 3.10, and $(PYTHON) is " + sys.version.split()[0] + ": say make PYTHON=/path/to/python3.12")'
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) has no venv module with pip: install it (Debian: apt install python3-venv)." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) '.[$(EXTRAS)]'
+	$(PIP) --upgrade pip  # Python 3.11's takes three times as long to resolve
+	$(PIP) --editable '.[$(EXTRAS)]'
 	@touch $@
 
 $(DOCS_READY): $(READY)
-	$(PIP) '.[docs]'
+	$(if $(findstring docs,$(EXTRAS)),,$(PIP) --editable '.[docs]')
 	@touch $@
 
 clean:
