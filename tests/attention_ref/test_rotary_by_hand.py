@@ -91,7 +91,7 @@ def test_a_kernel_with_angles_in_float32_keeps_to_the_bound() -> None:
         ({"base": -1.0}, ValueError, "a finite number above 0"),
         ({"base": "10000"}, TypeError, "base"),
         ({"position": PLACES.astype(float)}, TypeError, "whole numbers"),
-        ({"position": PLACES[:3]}, ValueError, "do not fit"),
+        ({"position": PLACES[:3]}, ValueError, "do not broadcast"),
         ({"position": np.array(2**60)}, ValueError, "beyond 2\\^53"),
         ({"x": np.float32(1)}, ValueError, "it must be x\\[\\.\\.\\. d\\]"),
     ],
