@@ -2,6 +2,7 @@
 a mouse or for JavaScript; in both languages."""
 
 import csv
+import html
 import io
 import re
 import string
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import synthetic
-from test_symptoms import bad, found_on
+from test_symptoms import bad, found_on, in_float32
 
 from refkernels import reporting
 from refkernels.reporting.measure import pages
@@ -62,13 +63,14 @@ def records():
     return [*synthetic.records(), record, edge, explained]
 
 
+def undrawn(records, lang="en"):
+    """A report without plots, whose drawing takes most of the time."""
+    return Report.of(records, lang, starmap=lambda draw, jobs: [None for _ in jobs])
+
+
 @pytest.fixture(scope="module", params=["en", "zh"])
 def page(records, request):
-    report = Report.of(records, request.param)
-    for name in ("growth", "spread"):
-        report.__dict__[name] = []  # drawing takes most of the time
-    report.__dict__["bounds_plot"] = None
-    return Read(report.html())
+    return Read(undrawn(records, request.param).html())
 
 
 def test_every_finding_has_an_id_and_is_linked(page, records):
@@ -87,10 +89,7 @@ def test_every_finding_has_an_id_and_is_linked(page, records):
 
 def test_findings_of_a_large_run_are_rows_but_for_the_first_and_the_explained(monkeypatch, records):
     monkeypatch.setattr(pages, "_MOST_IN_FULL", 10)
-    report = Report.of(records)
-    for name in ("growth", "spread"):
-        report.__dict__[name] = []
-    report.__dict__["bounds_plot"] = None
+    report = undrawn(records)
     page = report.html()
     ids = {finding.id for finding in findings(report.study)}
     rows = set(re.findall(r"<tr id=([\w.-]+)", page))
@@ -100,6 +99,47 @@ def test_findings_of_a_large_run_are_rows_but_for_the_first_and_the_explained(mo
     assert {line.first[0].finding for line in cards(report.study) if line.first} <= full
     assert "print(1 &lt; 2)" in page
     assert len(rows) > 10
+
+
+def test_a_row_says_how_to_measure_it_again_and_names_its_columns_on_a_phone(monkeypatch, records):
+    monkeypatch.setattr(pages, "_MOST_IN_FULL", 10)
+    report = undrawn(records)
+    page = report.html()
+    listed = [finding for finding in findings(report.study) if finding.id not in report._in_full]
+    first = next(finding for finding in listed if finding.input is not Input.EDGE)
+    assert f"<code>{first.command}</code>" in html.unescape(page)
+    heads = re.search(r"<div class=scroll><table><thead><tr>(.*?)</thead>", page)[1]
+    heads = re.findall(r"<th>([^<]*)", heads)
+    labels = re.findall(r'\.rows td:nth-child\((\d+)\)::before\{content:"([^"]*): "\}', page)
+    assert [int(place) for place, _ in labels] == list(range(4, len(heads) + 1))
+    assert [label for _, label in labels] == heads[3:]
+
+
+def test_the_cause_of_an_answer_is_seen_in_another_output_of_its_call():
+    mean = in_float32("layernorm") | {"output": "mean"}
+    answer = bad("layernorm", dtype="float64", output="y")
+    answer["worst"]["got"] = {"decimal": "2.4009850053259862", "hex": "0x1.3353797f4b3e5p+1"}
+    alone = in_float32("sin", "0x1.8ab7e0f19cab6p+6")
+    report = undrawn([mean, answer, alone])
+    page = report.html()
+    causes = {
+        finding.output: re.search(rf'id="?{finding.id}.*?</details>', page, re.DOTALL)[0]
+        for finding in findings(report.study)
+        if finding.op == "layernorm"
+    }
+    assert "<dd>its mean: float32 numbers" in causes["y"]
+    assert "<dd>a float32 number" in causes["mean"]
+    assert page.count("float32 number") == 3  # these and the card's
+
+
+def test_markdown_sets_the_marks_of_its_language(records):
+    english, chinese = (undrawn(records, lang).markdown() for lang in ("en", "zh"))
+    kind = {lang: words.words_of(lang)["kind:report"] for lang in ("en", "zh")}
+    assert f"** ({kind['en']}): " in english
+    assert f"**（{kind['zh']}）：" in chinese
+    assert " (" not in "".join(re.findall(r"\*\*[^*\n]*：", chinese))
+    assert re.search(r"\. x = 1\.5 gives", english)
+    assert re.search(r"。x = 1\.5 得", chinese)
 
 
 def test_the_page_needs_no_javascript(page, records):

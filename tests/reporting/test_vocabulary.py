@@ -2,7 +2,7 @@
 
 from refkernels.records import words
 from refkernels.reporting.words import vocabulary
-from refkernels.reporting.words.report import listed, words_of
+from refkernels.reporting.words.report import listed, some_of, words_of
 
 
 def test_every_word_of_a_record_has_a_meaning() -> None:
@@ -31,3 +31,17 @@ def test_a_list_in_chinese_sets_latin_words_and_figures_off_by_a_space() -> None
         ([], ""),
     ):
         assert listed(words_of("zh"), names) == expected
+
+
+def test_more_ops_than_fit_are_counted() -> None:
+    ops = ["sin", "cos", "tan", "exp"]
+    assert some_of(words_of("en"), ops, 3) == "sin, cos and 2 more"
+    assert some_of(words_of("zh"), ops, 3) == "sin、cos 及其他 2 个算子"
+    assert some_of(words_of("zh"), ops, 4) == "sin、cos、tan 和 exp"
+
+
+def test_exact_is_one_word_in_chinese() -> None:
+    rounded = vocabulary.short_of(vocabulary.verdict("correctly_rounded"), "zh")
+    assert rounded == words_of("zh")["term:correct"] == "正确舍入"
+    for key in ("all_fine", "some_bad"):
+        assert rounded in words_of("zh")[key]

@@ -47,7 +47,7 @@ from refkernels.reporting.measure.symptoms import cards, cause_text
 from refkernels.reporting.reading import Record
 from refkernels.reporting.rendered import inline
 from refkernels.reporting.words import escaping, numerals, vocabulary
-from refkernels.reporting.words.report import counted, words_of
+from refkernels.reporting.words.report import counted, listed, words_of
 
 _LONGEST_SCRIPT = 1000  # characters in the page; a longer one lies beside it
 Starmap = Callable[[Callable[..., Any], Sequence[tuple[Any, ...]]], Iterable[Any]]
@@ -181,7 +181,6 @@ class Report:
             "flags": sorted({flag for m in study.measurements for flag in m.flags}),
             "findings": findings,
             "in_full": self._in_full,
-            "float32": float32_places(finding.example for finding in findings),
             "usual": [finding for finding in findings if finding.input is not Input.EDGE],
             "edges": [finding for finding in findings if finding.input is Input.EDGE],
             "largest": _largest_rounding(study),
@@ -211,7 +210,7 @@ class Report:
             "row_cells": partial(row_cells, words=words),
             "cases_text": _cases_text,
             "properties": _properties_of(invariances(study)),
-            "cause_text": cause_text,
+            "cause_of": partial(_cause_of, words=words, float32=_float32_outputs(findings)),
             "advice_of": partial(_advice, lang=self.lang),
             "figures_of": partial(_figures, words=words),
             "misleads": partial(_misleads, words=words),
@@ -284,6 +283,28 @@ def _cases_text(row: Alike, rows: list[Alike], words: Mapping[str, str]) -> str:
     if len(row.cases) > sum(len(other.cases) for other in others):
         return words["all_but_below"]
     return ", ".join(row.short([case for some in rows for case in some.cases]))
+
+
+def _float32_outputs(findings: Iterable[Finding]) -> dict[tuple[str, ...], list[str]]:
+    """The outputs of each seat's op, pass and format whose float64 answers are float32 numbers."""
+    outputs: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for *place, output in sorted(float32_places(finding.example for finding in findings)):
+        outputs[tuple(place)].append(output)
+    return outputs
+
+
+def _cause_of(
+    finding: Finding, words: Mapping[str, str], float32: Mapping[tuple[str, ...], Sequence[str]]
+) -> str:
+    """What explains a finding: what was found, or that its answer or another output of the same
+    call is a float32 number; "" if nothing is known."""
+    if because := cause_text(finding.explanation, words, words["lang"]):
+        return because
+    *place, output = finding.place
+    outputs = float32.get(tuple(place), ())
+    if output in outputs:
+        return words["float32_answer"]
+    return words["float32_beside"].format(names=listed(words, list(outputs))) if outputs else ""
 
 
 def _advice(explanation: Record | None, lang: str) -> str:

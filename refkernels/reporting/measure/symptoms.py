@@ -33,7 +33,7 @@ from refkernels.reporting.reading import Record
 from refkernels.reporting.words.causes import by_design
 from refkernels.reporting.words.escaping import clipped
 from refkernels.reporting.words.numerals import digits, figure, share
-from refkernels.reporting.words.report import listed, some_of
+from refkernels.reporting.words.report import counted, listed, some_of
 from refkernels.reporting.words.vocabulary import (
     UNUSUAL,
     WIDE,
@@ -127,7 +127,8 @@ class Symptom:
     def what(self, words: Mapping[str, str], most: int = 8) -> str:
         """`layernorm and rms_norm forward, float64`."""
         passes, dtypes = (listed(words, some) for some in (self.directions, self.dtypes))
-        return f"{some_of(words, self.ops, most)} {passes}, {dtypes}"
+        ops = some_of(words, self.ops, most)
+        return words["op_pass_format"].format(ops=ops, passes=passes, dtypes=dtypes)
 
     def because(self, words: Mapping[str, str], lang: str) -> str:
         """The cause in words with its confidence; that none was found; or "" if none was looked
@@ -135,7 +136,8 @@ class Symptom:
         found = known_cause(self.explanation) or not self.float32
         parts = [cause_text(self.explanation, words, lang)] if found else []
         if self.float32:
-            parts.append(words["float32_answers"].format(n=f"{self.float32:,}"))
+            measurements = counted(words, "measurement", self.float32)
+            parts.append(words["float32_answers"].format(measurements=measurements))
         return words["semicolon"].join(filter(None, parts))
 
     def size(self, words: Mapping[str, str], short: str = "") -> str:

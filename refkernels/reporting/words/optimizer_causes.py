@@ -141,8 +141,10 @@ OPTIMIZERS: dict[str, tuple[str, str, str, str]] = {
     "lr_in_momentum": (
         "keeps the learning rate inside the momentum",
         "把学习率乘进了动量缓冲区",
-        "Both agree while the learning rate is constant: rescale the buffer where it changes.",
-        "学习率不变时两者相同：学习率改变时应重新缩放缓冲区。",
+        "Both agree while the learning rate is constant (this buffer is lr times the other, as "
+        "MindSpore documents for its RMSProp): rescale it where the rate changes.",
+        "学习率不变时两者相同（此缓冲区是另一种的 lr 倍，MindSpore 的 RMSProp 文档即如此定义）："
+        "学习率改变时应重新缩放缓冲区。",
     ),
     "nesterov_ignored": (
         "steps by plain momentum, although Nesterov's was requested",

@@ -15,10 +15,12 @@ _WORDS: dict[str, tuple[str, str]] = {
     "title": ("How far from the truth is each framework?", "各框架离真值有多远？"),
     # sentences
     "and": (" and ", "和"),
-    "and_more": ("{names} and {n} more", "{names} 和另外 {n} 个"),
+    "and_more": ("{names} and {n} more", "{names} 及其他 {n} 个算子"),
+    "op_pass_format": ("{ops} {passes}, {dtypes}", "{ops}：{passes}，{dtypes}"),
     "comma": (", ", "，"),
     "list": (", ", "、"),
     "space": (" ", ""),
+    "brackets": (" ({text})", "（{text}）"),
     "colon": (": ", "："),
     "semicolon": ("; ", "；"),
     "stop": (".", "。"),
@@ -54,11 +56,11 @@ _WORDS: dict[str, tuple[str, str]] = {
     ),
     "all_fine": (
         "All show rounding at most; {exact} are exact to the last bit.",
-        "全部只有舍入误差；其中 {exact} 次逐位精确。",
+        "全部只有舍入误差；其中 {exact} 次全部正确舍入。",
     ),
     "some_bad": (
         "{share} show rounding at most, {exact} of them exact to the last bit; {bad} show more.",
-        "{share} 只有舍入误差（其中 {exact} 次逐位精确）；其余 {bad} 次不止于此。",
+        "{share} 只有舍入误差（其中 {exact} 次全部正确舍入）；其余 {bad} 次不止于此。",
     ),
     "failures": (
         "{measurements} did not run in {who}: {what}{reason}.",
@@ -133,10 +135,11 @@ _WORDS: dict[str, tuple[str, str]] = {
     "maybe": ("perhaps it {says} ({confidence})", "可能{says}（{confidence}）"),
     "no_cause": ("cause not found; {tried} hypotheses tried", "未找到原因；已尝试 {tried} 种假设"),
     "float32_answers": (
-        "its answers are float32 numbers (the worst one of each of {n} measurements)",
-        "其结果都是 float32 数（{n} 次测量中误差最大的结果均如此）",
+        "its answers are float32 numbers (the worst one of each of {measurements})",
+        "其结果都是 float32 数（{measurements}中误差最大的结果均如此）",
     ),
     "float32_answer": ("a float32 number", "是 float32 数"),
+    "float32_beside": ("its {names}: float32 numbers", "其 {names} 是 float32 数"),
     "confidence:proven": ("proven", "已证明"),
     "confidence:matched": ("matched", "相符"),
     "confidence:consistent": ("consistent, no proof", "未证明"),
@@ -183,6 +186,11 @@ _WORDS: dict[str, tuple[str, str]] = {
         "先是所有用例中的最大误差（或错误特殊值的个数，或与朴素循环误差之比），以及有此现象的用例数/"
         "用例总数；其后是其中一个用例里误差最大的元素。全部数值见 CSV。",
     ),
+    "rows_again": (
+        "This measures the first row again, with its cause and a script; the others likewise: "
+        "`{command}`",
+        "重新测量第一行，并得到原因和脚本（其余各行同理）：`{command}`",
+    ),
     "the_seat_output": ("seat, output", "实现、输出"),
     "over_bound": ("error / bound", "误差/误差界"),
     "in_ulp": ("ulp", "ulp"),
@@ -199,8 +207,8 @@ _WORDS: dict[str, tuple[str, str]] = {
     "exact": ("exact", "精确值"),
     "condition": ("condition number", "条件数"),
     "figures_of": (
-        "typically {mean}, at most {ulp}; error / bound {bound}, error / plain {plain}",
-        "通常 {mean}，最大 {ulp}；误差/误差界 {bound}，误差/朴素算法误差 {plain}",
+        "typically {mean}, at worst {ulp}; error / bound {bound}, error / plain {plain}",
+        "通常 {mean}，最差 {ulp}；误差/误差界 {bound}，误差/朴素算法误差 {plain}",
     ),
     "absolute": ("off by {size} in the example", "示例中相差 {size}"),
     "also": ("also", "另外"),
@@ -499,7 +507,7 @@ def counted(words: Mapping[str, str], noun: str, number: int) -> str:
 
 
 def some_of(words: Mapping[str, str], names: list[str], most: int) -> str:
-    """`listed`, or the first of more than `most`: `a, b and 11 more`."""
+    """Ops, or the first of more than `most`: `a, b and 11 more`."""
     if len(names) <= most:
         return listed(words, names)
     shown, left = words["list"].join(names[: most - 1]), len(names) - most + 1
