@@ -1,4 +1,4 @@
-"""Questions to a kernel for Hypothesis, drawn by an op's signature.
+"""Questions to a kernel, drawn by Hypothesis according to an op's signature.
 
     from hypothesis import given
     from refkernels.testing import strategies
@@ -7,8 +7,8 @@
     def test_my_softmax(case):
         case.check(my_softmax(**case.inputs, **case.params))
 
-An axis that several arrays share has one length in all of them; leading axes are drawn, optional
-inputs come and go. Hypothesis shrinks a failure to few and simple numbers.
+An axis that several arrays share has one length in all of them. Leading axes are drawn, and so is
+the presence of optional inputs. Hypothesis shrinks a failure to few and simple numbers.
 """
 
 from __future__ import annotations
