@@ -1142,7 +1142,7 @@ class Capture:
         line["lr_given"] = None if lr is None else self._plain_number(lr, "lr")
         norm = self._norm
         if self._hashing and not self._updates and self._optimizer is not None:
-            norm = self._norm_of_what_is_left()
+            norm = self._norm_of_skipped_gradients()
         line["gradient_norm"] = _number(norm)
         line["gradient_norm_hex"] = None if norm is None else norm.hex()
         line["updates"] = self._updates
@@ -1697,7 +1697,7 @@ class Capture:
 
     def _finish(self, batch):
         """Write the tensors of a chosen step. Returns the reason if this failed, else None."""
-        self._listen_to_the_rest()
+        self._note_last_draws()
         if batch is not None:
             for path, leaf in _leaves(batch):
                 if self._framework.is_tensor(leaf):
