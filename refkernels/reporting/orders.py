@@ -22,16 +22,16 @@ def order_lines(order: Record) -> list[str]:
 
 def title(order: Record) -> str:
     """torch 2.13.0 on cpu: matmul of (32, 64) by (64, 32), float32, element (0, 0)."""
-    who = " ".join(filter(None, (framework_of(order["framework"]), order["version"])))
+    framework = " ".join(filter(None, (framework_of(order["framework"]), order["version"])))
     (_, rows), *columns = order["inputs"].items()
     if columns:
-        what = f"{order['op']} of {_shape(rows)}" + "".join(_with(*column) for column in columns)
+        subject = f"{order['op']} of {_shape(rows)}" + "".join(_with(*column) for column in columns)
     else:
         of_op = f"{order['op']}'s {order['output']}" if order["output"] else order["op"]
-        what = f"{of_op} over the last axis of {_shape(rows)}"
-    what += " and a bias" if order["bias"] else ""
+        subject = f"{of_op} over the last axis of {_shape(rows)}"
+    subject += " and a bias" if order["bias"] else ""
     place = f"({order['row']}, {order['column']})" if order["products"] else order["row"]
-    return f"{who} on {order['device']}: {what}, {order['dtype']}, element {place}"
+    return f"{framework} on {order['device']}: {subject}, {order['dtype']}, element {place}"
 
 
 def _shape(shape: Sequence[int]) -> str:

@@ -84,14 +84,15 @@ def cases(
         for name, argument in signature.takes.items():
             if argument.optional and not draw(st.booleans()):
                 continue
-            own = (*(leading if argument.rows else ()), *(shape[letter] for letter in argument.own))
+            rows = leading if argument.rows else ()
+            axes = (*rows, *(shape[letter] for letter in argument.own))
             if argument.kind in ("float", "low"):
-                values = draw(arrays(np.float64, own, elements=by_name.get(name, default)))
+                values = draw(arrays(np.float64, axes, elements=by_name.get(name, default)))
                 inputs[name] = formats.round_to(values, format)
             else:
                 whole = by_name.get(name) or _whole(argument, shape)
                 kind = np.bool_ if argument.kind == "bool" else np.int64
-                inputs[name] = draw(arrays(kind, own, elements=whole))
+                inputs[name] = draw(arrays(kind, axes, elements=whole))
         return KernelCase(record, direction, format, case(draw, inputs))
 
     def case(draw: st.DrawFn, inputs: dict[str, npt.NDArray[Any]]) -> Case:

@@ -193,12 +193,12 @@ class ExplainedKernel:
         """The kernel's own model if it is among them, else the first: several may give the same
         bits."""
         framework = framework_of(self.name)
-        own = [
+        own_models = [
             candidate
             for candidate in candidates
             if framework and str(candidate["model"]).startswith(framework)
         ]
-        return next(iter(own or candidates), None)
+        return next(iter(own_models or candidates), None)
 
     @property
     def ruled_out(self) -> list[Record]:

@@ -169,8 +169,8 @@ def _bullets(names_by_text: Mapping[str, list[str]], colon: str) -> str:
     """One line for each text, after the names of its kernels."""
     lines = []
     for text, names in names_by_text.items():
-        who = ", ".join(escaped(name) for name in names if name)
-        lines.append(f"- {who}{colon}{text}" if who else f"- {text}")
+        kernels = ", ".join(escaped(name) for name in names if name)
+        lines.append(f"- {kernels}{colon}{text}" if kernels else f"- {text}")
     return "\n".join(lines)
 
 

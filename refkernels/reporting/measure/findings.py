@@ -158,11 +158,11 @@ def _specification(record: dict[str, Any]) -> str:
 def _other_settings(record: dict[str, Any]) -> list[tuple[str, str]]:
     """The settings that are not in the seat's own name."""
     try:
-        own = dict(parse(str(record["framework"])).settings)
+        in_name = dict(parse(str(record["framework"])).settings)
     except SeatNameError:
-        own = {}
+        in_name = {}
     settings = record.get("settings") or {}
-    return sorted((key, str(settings[key])) for key in settings if key not in own)
+    return sorted((key, str(settings[key])) for key in settings if key not in in_name)
 
 
 def findings(study: Study) -> list[Finding]:
