@@ -373,6 +373,6 @@ def clip_by_value(
     grads: Any, *, max_value: float = 1.0, certify: Certify = "enclosure"
 ) -> Enclosure:
     """min(max(g, -max_value), max_value), of any shape; NaN stays NaN. The bound is half an ulp of
-    max_value if the format cannot represent it, else 0. Otherwise like `clip_by_global_norm`."""
+    max_value if the format cannot represent it, else 0. Otherwise as `clip_by_global_norm`."""
     inputs, params = {"grads": grads}, {"max_value": max_value}
     return _BY_NAME["clip_by_value"].evaluate("forward", inputs, params, certify)["clipped"]
