@@ -109,7 +109,7 @@ def _max(xp: Any, n: Any, max_norm: Any, eps: Any = None) -> Any:
     return max_norm / xp.maximum(n, max_norm)
 
 
-def _factor(xp: Any, n: Any, max_norm: Any, way: str, eps: Any) -> Any:
+def _by_way(xp: Any, n: Any, max_norm: Any, way: str, eps: Any) -> Any:
     return _eps(xp, n, max_norm, eps) if way == "eps" else _max(xp, n, max_norm)
 
 
@@ -140,7 +140,7 @@ def _by_norm(
         return grads
     n = _norms(xp, grads, tensor, count, largest)
     if not stored:
-        c = _factor(xp, n, max_norm, way, eps)
+        c = _by_way(xp, n, max_norm, way, eps)
     elif way == "eps":
         c = _stored_eps(xp, xp.store(n), max_norm, eps)
     else:
@@ -168,12 +168,12 @@ def _global_fault(cause: str, factor: Callable[..., Any], norm: Any = None) -> F
 
 
 def _per_tensor(xp: Any, grads: Any, tensor: Any, count: int, largest: bool, **params: Any) -> Any:
-    c = _factor(xp, _norms(xp, grads, tensor, count, largest), **params)
+    c = _by_way(xp, _norms(xp, grads, tensor, count, largest), **params)
     return grads * xp.take(c, tensor.reshape(-1), -1), _whole(xp, grads, largest)
 
 
 def _other_eps(xp: Any, n: Any, max_norm: Any, way: str, eps: Any) -> Any:
-    """The other way's factor: with eps for "max", without eps for "eps"."""
+    """The other way: without eps for way="eps", with eps for way="max"."""
     return _max(xp, n, max_norm) if way == "eps" else _eps(xp, n, max_norm, eps)
 
 
@@ -188,15 +188,15 @@ _GLOBAL = (
     _global_fault("always_rescaled", lambda xp, n, max_norm, **_: max_norm / n),
     _global_fault("clipping_left_out", lambda xp, n, **_: xp.number(1)),
     _global_fault(
-        "norm_not_rooted", _factor,
+        "norm_not_rooted", _by_way,
         lambda xp, g, t, count, largest: xp.square(_whole(xp, g, largest)),
     ),
     _global_fault(
-        "sum_of_norms", _factor,
+        "sum_of_norms", _by_way,
         lambda xp, g, t, count, largest: xp.sum(_norms(xp, g, t, count, largest)),
     ),
     _global_fault(
-        "other_norm", _factor, lambda xp, g, t, count, largest: _whole(xp, g, not largest)
+        "other_norm", _by_way, lambda xp, g, t, count, largest: _whole(xp, g, not largest)
     ),
 )  # fmt: skip
 
@@ -212,7 +212,7 @@ def _tensor_fault(cause: str, factor: Callable[..., Any]) -> Fault:
 
 
 def _together(xp: Any, grads: Any, tensor: Any, largest: bool, count: int, **params: Any) -> Any:
-    return grads * _factor(xp, _whole(xp, grads, largest), **params)
+    return grads * _by_way(xp, _whole(xp, grads, largest), **params)
 
 
 _EACH = (
@@ -220,7 +220,7 @@ _EACH = (
     _tensor_fault("clip_eps_differs", _other_eps),
     _tensor_fault("always_rescaled", lambda xp, n, max_norm, **_: max_norm / n),
     _tensor_fault("clipping_left_out", lambda xp, n, **_: 1 + 0 * n),
-    _tensor_fault("norm_not_rooted", lambda xp, n, **params: _factor(xp, xp.square(n), **params)),
+    _tensor_fault("norm_not_rooted", lambda xp, n, **params: _by_way(xp, xp.square(n), **params)),
 )
 
 

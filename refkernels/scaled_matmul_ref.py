@@ -49,8 +49,8 @@ class _Operands:
     def misread(self) -> tuple[Array, Array]:
         """Each float8 read as the other float8."""
         others = {_E4M3: _E5M2, _E5M2: _E4M3}
-        misread = (operand.view(others[operand.dtype]) for operand in (self.a, self.b))
-        return tuple(map(_exact, misread))  # type: ignore[return-value]
+        reinterpreted = (operand.view(others[operand.dtype]) for operand in (self.a, self.b))
+        return tuple(map(_exact, reinterpreted))  # type: ignore[return-value]
 
     def saturated(self) -> tuple[Array, Array]:
         """NaN and infinity as the largest number of their sign, like a saturating conversion."""
@@ -263,10 +263,10 @@ def _drawn(
     if specials:
         a[1, 2], b[3, 1] = np.nan, -np.nan if kind == _E4M3 else np.inf
     scales = rng.uniform(0.001, 0.1, m if rows else ()), rng.uniform(0.001, 0.1, n if rows else ())
-    inputs = {"a": a, "b": b, "scale_a": np.asarray(scales[0]), "scale_b": np.asarray(scales[1])}
+    arrays = {"a": a, "b": b, "scale_a": np.asarray(scales[0]), "scale_b": np.asarray(scales[1])}
     if bias:
-        inputs["bias"] = bias * rng.standard_normal(n)
-    return inputs
+        arrays["bias"] = bias * rng.standard_normal(n)
+    return arrays
 
 
 def _low(rng: np.random.Generator, shape: tuple[int, ...], kind: Any, every: bool) -> Array:

@@ -45,7 +45,7 @@ __all__ = [
 def _limits_of_mish(
     inputs: dict[str, Any], params: dict[str, Any], direction: Direction
 ) -> Prepared:
-    """Its value grows with x, its slope does not."""
+    """The value grows with x; the slope does not."""
     return formulas.limits(inputs, params, direction, "x", "x" * (direction == "backward"))
 
 

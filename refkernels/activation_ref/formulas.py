@@ -52,8 +52,8 @@ def limits(
     below: str = "",
     above: str = "",
 ) -> Prepared:
-    """The inputs with limits at infinities. `below`: the inputs in which the format's lowest number
-    replaces -inf; `above`: those in which its largest replaces +inf."""
+    """The inputs with infinities replaced, so that values are limits. `below`: the inputs in which
+    the format's lowest number replaces -inf; `above`: those in which its largest replaces +inf."""
     shapes = {name: array.shape for name, array in inputs.items()}
     if len({*shapes.values()}) > 1:
         raise ValueError(f"The arrays have shapes {shapes}: they must be equal.")
@@ -78,8 +78,7 @@ def _slack(xp: Any, x: Any) -> Any:
 
 
 def _softplus(xp: Any, x: Any) -> Any:
-    """Also by log1p(e^x); from 40 on, a kernel whose e^x overflows is as near as one without
-    slack."""
+    """max(x, 0) + log(1 + e^-|x|), or log1p(e^x) where x < 40."""
     apart = xp.where(x < 0, xp.number(0), x) + _slack(xp, x)
     whole = xp.log1p(xp.exp(xp.minimum(x, xp.number(40))))
     return xp.either(apart, xp.where(x < 40, whole, apart))
@@ -113,9 +112,9 @@ def mish_slope(xp: Any, dy: Any, x: Any) -> Any:
 def mish_softplus_slope(xp: Any, dy: Any, x: Any) -> Any:
     s = _softplus(xp, x)
     t = xp.tanh(s)
-    rest = 1 - xp.square(t)
+    sech2 = 1 - xp.square(t)
     gate = xp.either(sigmoid(xp, x), 1 - xp.exp(-s))
-    return dy * xp.either(t + x * gate * rest, t + x * (gate * rest))
+    return dy * xp.either(t + x * gate * sech2, t + x * (gate * sech2))
 
 
 # --- hardsigmoid -------------------------------------------------------------------------------

@@ -29,8 +29,8 @@ class Alignment:
     """The findings about one run, or two. `local`, `clips` and `null_directions`: one of each for
     each run; `curve`: the losses beside null runs, None without them; `band`: the null runs' least,
     mean and greatest loss by step; `noise`: whether the null runs round as the runs do;
-    `least_changes`: of eps and weight decay, what the curves would have noticed; `remarks`: what is
-    missing or damaged in the captures."""
+    `least_changes`: the smallest changes of eps and weight decay that the curves would have shown;
+    `remarks`: what is missing or damaged in the captures."""
 
     runs: tuple[Run, ...]
     verdict: Conclusion
@@ -74,9 +74,11 @@ def align(
     chosen = None if steps is None else tuple(steps)
     captured = sorted({step for run in runs for rank in run.ranks for step in rank.steps})
     if chosen is not None and not set(chosen) & set(captured):
-        asked = ", ".join(map(str, chosen)) or "none"
-        there = ", ".join(map(str, captured)) or "none"
-        raise CaptureError(f"Steps to judge: {asked}; captured steps: {there}. Choose among these.")
+        requested = ", ".join(map(str, chosen)) or "none"
+        available = ", ".join(map(str, captured)) or "none"
+        raise CaptureError(
+            f"Steps to judge: {requested}; captured steps: {available}. Choose among these."
+        )
     local = tuple(judge_run(run, chosen, progress) for run in runs)
     null_runs, seed_runs = [_run(folder) for folder in nulls], [_run(folder) for folder in seeds]
     noise = noise_of(runs, local, null_runs) if null_runs and len(runs) > 1 else None
@@ -151,7 +153,7 @@ def _curve(
 
 
 def _band(nulls: Sequence[Run]) -> tuple[tuple[int, float, float, float], ...]:
-    """The null runs' least, mean and greatest loss, in the steps that all of them finished."""
+    """The null runs' least, mean and greatest loss, in the steps that all of them completed."""
     curves = [_losses(run) for run in nulls]
     if not curves:
         return ()

@@ -3,22 +3,22 @@ each group or tensor, by a clamp, or not at all.
 
 A factor f is known as an interval, since every element is g f within one float of its own format.
 Clipping by a norm is recognised by a threshold c = f (n + eps), with n the norm of the scaled
-gradients: it must lie in the same interval in every step that clips. A sum over k parts that is
-divided by k is no clip: its f is 1 / k in every step, whatever the norm. One step, or several of
-one norm, also have a threshold then; it counts where it is known to _CLOSE, and is a number as
-people write it.
+gradients: c must lie in the same interval in every step that clips. A sum over k parts that is
+divided by k is not a clip: its f is 1 / k in every step, whatever the norm. From one step, or
+several steps with equal norms, a threshold follows all the same; it counts only if it is known to
+_CLOSE and is a round number, of two digits.
 
-The kernel took a rounded norm for n. A sum of k squares in any order, also of norms of parts, is
-off by at most k u / 2 and a few u, and c is known no better: a bias of sums alike in lanes shows in
-every clip, so that neither elements nor clips narrow it. That leaves eps open (1e-6 in torch and
-OneFlow, none in Paddle and MindSpore), which is 8 u beside a norm of 2. A run that reports the norm
-that its clip computed (`Capture.step(..., clip_norm=)`) ends this: c is then known to the roundings
-of the factor, and where one eps alone makes it a number as people write it, 1 or 0.25, that is the
-eps. By chance a number of two digits, of which a decade has 90, lies in a wrong interval of _CLOSE
-with a probability of 8e-5.
+The kernel's n is a rounded norm. A sum of k squares in any order, also of norms of parts, is off by
+at most k u / 2 and a few u, and c is known no better: sums with the same bias in their lanes bias
+every clip, so that neither more elements nor more clips narrow c. That leaves eps undetermined
+(1e-6 in torch and OneFlow, none in Paddle and MindSpore), which is 8 u beside a norm of 2. A run
+that reports the norm that its clip computed (`Capture.step(..., clip_norm=)`) settles this: c is
+then known to the roundings of the factor, and if only one eps makes it a round number, such as 1 or
+0.25, that is the eps. By chance a number of two digits, of which a decade has 90, lies in a wrong
+interval of _CLOSE with a probability of 8e-5.
 
-Of millions of elements no order's bound says anything. There the norm is taken to be that of the
-tensors' own norms, as the frameworks compute it: off by at most k u / 2 of the largest tensor.
+For millions of elements the bound for any order says nothing. The norm is then taken to be that of
+the tensors' own norms, as the frameworks compute it: off by at most k u / 2 of the largest tensor.
 """
 
 from __future__ import annotations
@@ -39,24 +39,25 @@ from refkernels.arithmetic.arrays import to_float64
 Interval = tuple[float, float]
 Scope = Literal["none", "global", "group", "tensor", "value", "other"]
 ADDED = (0.0, 1e-6)  # added to the norm, by the definitions of clipping
-_NARROW = 2.0**-8  # relative width: so narrow an interval hardly holds a power of two by chance
+_NARROW = 2.0**-8  # relative width: an interval this narrow rarely holds a power of two by chance
 LEAST_SCALE = 16.0  # of a loss: a smaller ratio may be a choice of thresholds
 _MARGIN = 2.0**-10  # a factor nearer to 1 may mean no clipping at all, by rounding of the norm
 _OF_SIZE = ("clipping_left_out", "gradient_multiplied")
 _UNIT = 2.0**-24  # of float32, in which frameworks take a norm of float64 too
-_CLOSE = 2.0**-19  # relative width of an interval that tells which number lies in it
+_CLOSE = 2.0**-19  # relative width of an interval that identifies the number in it
 _FACTOR = 4.0  # units: the sum with eps, its inverse, the threshold and their product are rounded
 _EXACT = 2.0  # units: of a threshold that is a power of two, the sum and its inverse alone
-_VAGUE = 0.25  # a larger relative error leaves a threshold as good as unknown
+_VAGUE = 0.25  # with a larger relative error, a threshold counts as unknown
 _NORM = 4.0  # units beside k / 2: the norms of parts, the norm of these
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """A step's gradients: `factors`, `norms`, the norms' numbers of elements, `sizes`, and those of
-    the largest sum if tensors have norms of their own, `longest`, by the scaled group or tensor
-    ("" for all); `reported`: the norm of all that the clip itself computed;
-    `received`: the norm of all that the update receives; `unit`: that of the norms' format."""
+    """How a step scales its gradients, by scaled group or tensor ("" for all): `factors`; `norms`;
+    `sizes`, the norms' numbers of elements; `longest`, the number of elements of the largest sum if
+    tensors have norms of their own. `reported`: the norm of all gradients that the clip itself
+    computed; `received`: the norm of all gradients that the update receives; `unit`: the unit
+    roundoff of the norms' format."""
 
     step: int
     rank: int
@@ -71,8 +72,8 @@ class Scaling:
     longest: Mapping[str, int] = field(default_factory=dict)
 
     def norm(self, part: str) -> tuple[float, float]:
-        """The norm that a factor was made of, and by which share of it that may be off: the one
-        reported, unless no sum of these gradients gives it."""
+        """The norm from which a factor was computed, and its relative uncertainty. It is the
+        reported norm, unless no sum of these gradients gives that."""
         norm = self.norms[part]
         terms = self.sizes.get(part, 1)
         error = (_NORM + terms / 2.0) * self.unit
@@ -93,7 +94,7 @@ class Scaling:
 
     @property
     def unscales(self) -> bool:
-        """Whether a loss scale was removed, and nothing else done."""
+        """Whether a loss scale was removed and nothing else was done."""
         return bool(self.factors) and all(_unscales(factor) for factor in self.factors.values())
 
 
@@ -117,8 +118,8 @@ class Clipping:
 
 @dataclass(frozen=True)
 class ClipDifference:
-    """What two runs do differently to their gradients. `run`: the one that does it, "" where either
-    may be right; `scale`: of a loss, where one run seems to clip before it is removed."""
+    """What two runs do differently to their gradients. `run`: the run that does it, "" where either
+    may be right; `scale`: the loss scale, where one run seems to clip before removing it."""
 
     clips: tuple[Clipping, Clipping]
     cause: Literal[
@@ -151,9 +152,9 @@ def scaling(rank: Rank, step: int, tensors: StepTensors) -> Scaling | None:
     ways: tuple[tuple[Scope, Mapping[str, str]], ...] = (
         ("global", dict.fromkeys(pairs, "")), ("group", groups), ("tensor", {n: n for n in pairs}),
     )  # fmt: skip
-    each = {name: factor_between(*pair) for name, pair in pairs.items()}
+    tensor_factors = {name: factor_between(*pair) for name, pair in pairs.items()}
     for scope, owner in ways:
-        factors = _shared(each, owner)
+        factors = _shared(tensor_factors, owner)
         if factors is not None:
             scaled = {
                 part: [before for name, (before, _) in pairs.items() if owner[name] == part]
@@ -305,8 +306,9 @@ def _unscales(factor: Interval) -> bool:
 
 def clip_difference(a: Clipping | None, b: Clipping | None) -> ClipDifference | None:
     """What two runs are known to do differently to their gradients in the steps that both captured;
-    None where rounding may be all. Gradients of a multiple of the loss, such as a sum over parts,
-    may be divided by it: where the updates receive as much, no scaling is another one."""
+    None where rounding alone may explain it. Gradients of a multiple of the loss, such as a sum
+    over parts, may be divided by that multiple: where the updates receive gradients of equal norm,
+    the scalings do not differ."""
     difference = None if a is None or b is None else _difference(a, b)
     if (
         difference is None

@@ -27,7 +27,7 @@ from refkernels.alignment.run import LayerCall, Rank, Run, StepLine, StepTensors
 from refkernels.arithmetic import formats
 
 _RANDOM = ("drop", "rand", "bernoulli", "multinomial", "gumbel")
-_PARTS = 2.0**10  # more parts of a batch are not divided by
+_PARTS = 2.0**10  # the largest number of a batch's parts that gradients are divided by
 _CLOSE = 2.0**-20  # relative width of a factor that is a whole number's inverse, and not by chance
 _CANCELLED = 16.0  # roundings of a sum's terms, by which it may err
 Stage = Literal["forward", "loss", "backward", "gradient", "clip"]
@@ -35,10 +35,11 @@ Stage = Literal["forward", "loss", "backward", "gradient", "clip"]
 
 @dataclass(frozen=True)
 class Departure:
-    """Where two runs' values part. `what`: an input, output, cotangent or gradient of `where`;
-    `apart`: the norm of the difference over that of A's value; `factor`: B's value over A's, if one
-    is a multiple of the other; `parted`: how many of the `places` compared in this stage part
-    likewise; `cause`: other weights of whole parts of the batch, if they explain it."""
+    """The place where two runs' values diverge. `what`: an input, output, cotangent or gradient of
+    `where`; `apart`: the norm of the difference over that of A's value; `factor`: B's value over
+    A's, if one is a multiple of the other; `parted`: how many of the `places` compared in this
+    stage diverge likewise; `cause`: different weights of whole parts of the batch, if they explain
+    it."""
 
     step: int
     stage: Stage
@@ -83,8 +84,8 @@ def coarse_places(
 def departure(
     run_a: Run, run_b: Run, matched: Matched, coarse: _Coarse | None = None
 ) -> Departure | None:
-    """The first place where the two part in a step that both captured; None if there is none.
-    Steps that the two did not begin alike are skipped, and so are values that depend on random
+    """The first place where the runs diverge in a step that both captured; None if there is none.
+    Steps that the runs did not begin alike are skipped, and so are values that depend on random
     numbers. `coarse`: those of `coarse_places`."""
     a, b = run_a.first, run_b.first
     several = max(a.world_size, b.world_size) > 1
@@ -128,19 +129,19 @@ def _departure(
     if scale is not None and (max(scale, 1 / scale) < LEAST_SCALE or math.frexp(scale)[0] != 0.5):
         # Clipping by the norm removes any factor. Only where one run leaves its gradients unchanged
         # or divides them, and the updates agree, has the other run removed the factor itself.
-        both = all(_clips(*side) for side in zip((a, b), tensors, strict=True))
-        scale = None if both else scale
+        both_clip = all(_clips(*side) for side in zip((a, b), tensors, strict=True))
+        scale = None if both_clip else scale
     if scale is not None:
         compared = _pairs(a, b, tensors, matched, line_a, line_b, scale)
         pairs = list(_resolved(compared, line_a.step, coarse))
         parted = next((pair for pair in pairs if pair.apart > pair.digits), None)
     if parted is None:
         return None
-    alike = [pair for pair in pairs if pair.stage == parted.stage]
-    same = [pair for pair in alike if pair.apart > pair.digits and _near(pair, parted)]
+    same_stage = [pair for pair in pairs if pair.stage == parted.stage]
+    same = [pair for pair in same_stage if pair.apart > pair.digits and _near(pair, parted)]
     return Departure(
         line_a.step, parted.stage, parted.where, parted.what, parted.apart, parted.factor,
-        len(same), len(alike),
+        len(same), len(same_stage),
     )  # fmt: skip
 
 
@@ -165,8 +166,8 @@ def _taken_out(parted: _Comparison, pairs: list[_Comparison]) -> float | None:
 
 
 def _clips(rank: Rank, tensors: StepTensors) -> bool:
-    """Whether gradients are changed between the backward pass and the update, other than divided by
-    one whole number."""
+    """Whether gradients are changed between the backward pass and the update, except by one
+    division by a whole number."""
     whens = ("backward", "update")
     each = [[_gradient(tensors, name, when) for when in whens] for name in rank.parameters]
     pairs = [(old, new) for old, new in each if old is not None and new is not None]
@@ -201,7 +202,7 @@ def _pairs(
     a: Rank, b: Rank, tensors: tuple[StepTensors, StepTensors], matched: Matched, line_a: StepLine,
     line_b: StepLine, scale: float = 1.0,
 ) -> Iterator[_Comparison]:  # fmt: skip
-    """The comparisons of a step, up to the first other random numbers: values that follow from
+    """The comparisons of a step, up to the first random numbers that differ: values that depend on
     these cannot be compared. `scale`: the scale of B's backward pass."""
     layers = [name for name in a.layers if name in matched.layers and not a.contains(name)]
     calls: dict[str, list[tuple[LayerCall, LayerCall]]] = {}

@@ -99,7 +99,7 @@ def of_pair(
     scaled = all_curves / spread
     first, second = np.triu_indices(len(all_curves), 1)
     scores = np.concatenate(
-        [np.max(np.abs(scaled[i + 1 :] - one), axis=1) for i, one in enumerate(scaled[:-1])]
+        [np.max(np.abs(scaled[i + 1 :] - curve), axis=1) for i, curve in enumerate(scaled[:-1])]
     )
     ratios = np.abs(scaled[0] - scaled[1])
     observed = float(np.max(ratios))
@@ -113,12 +113,12 @@ def of_pair(
 def _extreme(all_curves: Curves, ulp: Curve) -> bool:
     """Whether one of the first two curves is the farthest of all: each is measured from the median
     of the others, in their mean absolute deviations. No width is less than an ulp, as in
-    `_student`: of losses with the same bits no multiple says by how much others round."""
+    `_student`: losses with equal bits do not show how much other curves round."""
     scores = []
     ordered, count = np.sort(all_curves, axis=0), len(all_curves) - 1
     for which, curve in enumerate(all_curves):
         others = np.delete(all_curves, which, axis=0)
-        low, high = (  # the middle of those that are left when the curve is taken out
+        low, high = (  # the middle of the curves that are left without it
             np.where(curve <= ordered[k], ordered[k + 1], ordered[k])
             for k in ((count - 1) // 2, count // 2)
         )
@@ -149,7 +149,7 @@ def _tail(t: float, freedom: int) -> float:
 
 
 def needed(level: float) -> int:
-    """How many null runs make one deviating run of two less probable than the level."""
+    """How many null runs make a deviation of one of two runs less probable than the level."""
     return math.floor(2.0 / level) - 1
 
 

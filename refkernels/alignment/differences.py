@@ -145,15 +145,15 @@ def _batches(a: Rank, b: Rank) -> Iterator[RunDifference]:
 def _late_batches(a: Rank, b: Rank) -> dict[str, Any]:
     """The delay, if one run trains on the batches of the other some steps late."""
     hashes_a, hashes_b = ([line.batch_hash for line in rank.lines] for rank in (a, b))
-    for by in (1, -1, 2, -2):
-        ahead, behind = (hashes_a, hashes_b[by:]) if by > 0 else (hashes_a[-by:], hashes_b)
+    for delay in (1, -1, 2, -2):
+        ahead, behind = (hashes_a, hashes_b[delay:]) if delay > 0 else (hashes_a[-delay:], hashes_b)
         pairs = list(zip(ahead, behind, strict=False))
         if (
             len(pairs) > 1
             and len(set(hashes_a)) > 1
             and all(hash_ahead == hash_behind for hash_ahead, hash_behind in pairs)
         ):
-            return {"run": "B" if by > 0 else "A", "steps": abs(by)}
+            return {"run": "B" if delay > 0 else "A", "steps": abs(delay)}
     return {}
 
 
@@ -192,12 +192,12 @@ def _weights(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
             shapes = str(weight_a.shape), str(weight_b.shape)
             yield RunDifference("weights", name, *shapes, steps[0], kind="shape")
             continue
-        turned = oriented(weight_a, weight_b)
-        apart = _apart(weight_a.astype(np.float64), turned.astype(np.float64))
+        oriented_a = oriented(weight_a, weight_b)
+        distance = _apart(weight_a.astype(np.float64), oriented_a.astype(np.float64))
         expected = _moved(a, name) + _moved(b, partner)
         yield RunDifference(
-            "weights", name, step=steps[0], decisive=apart > expected, kind="weights",
-            details={"apart": apart, "elements": int(weight_a.size)},
+            "weights", name, step=steps[0], decisive=distance > expected, kind="weights",
+            details={"apart": distance, "elements": int(weight_a.size)},
         )  # fmt: skip
 
 
@@ -425,14 +425,14 @@ def _late(a: Rank, b: Rank, group_a: int | None, group_b: int | None) -> dict[st
     """The delay, if one schedule is the other some steps late."""
     rates_a = [rate for line in a.lines if (rate := _rate(line, group_a)) is not None]
     rates_b = [rate for line in b.lines if (rate := _rate(line, group_b)) is not None]
-    for by in (1, -1, 2, -2):
-        # At step t B has the rate that A had at step t - by.
-        ahead, behind = (rates_a, rates_b[by:]) if by > 0 else (rates_a[-by:], rates_b)
+    for delay in (1, -1, 2, -2):
+        # At step t B has the rate that A had at step t - delay.
+        ahead, behind = (rates_a, rates_b[delay:]) if delay > 0 else (rates_a[-delay:], rates_b)
         pairs = list(zip(ahead, behind, strict=False))
         moves = len({rate for rate, _ in pairs}) > 1
         alike = (math.isclose(rate, later, rel_tol=2.0**-22) for rate, later in pairs)
         if len(pairs) > 2 and moves and all(alike):
-            run, steps = ("B", by) if by > 0 else ("A", -by)
+            run, steps = ("B", delay) if delay > 0 else ("A", -delay)
             return {"run": run, "steps": steps}
     return {}
 

@@ -30,29 +30,29 @@ class Fields:
             raise CaptureError(f"{self.where}: {name} must be {_WORDS[kind]}.")
         return float(value) if kind is float else value
 
-    def _there(self, name: str) -> Any:
+    def _required(self, name: str) -> Any:
         if name not in self.values:
             raise CaptureError(f"{self.where} lacks {name}.")
         return self.values[name]
 
     def text(self, name: str) -> str:
-        """A text."""
-        return self._taken(name, str, self._there(name))
+        """A string."""
+        return self._taken(name, str, self._required(name))
 
     def flag(self, name: str) -> bool:
         """True or false."""
-        return self._taken(name, bool, self._there(name))
+        return self._taken(name, bool, self._required(name))
 
     def count(self, name: str) -> int:
         """A whole number from 0."""
-        value: int = self._taken(name, int, self._there(name))
+        value: int = self._taken(name, int, self._required(name))
         if value < 0:
             raise CaptureError(f"{self.where}: {name} is {value}, and must not be negative.")
         return value
 
     def mapping(self, name: str) -> dict[str, Any]:
         """An object."""
-        return self._taken(name, dict, self._there(name))
+        return self._taken(name, dict, self._required(name))
 
     def maybe(self, name: str, kind: type) -> Any:
         """A value of that type, or None for null and for an absent field."""
@@ -60,7 +60,7 @@ class Fields:
         return None if value is None else self._taken(name, kind, value)
 
     def hexadecimal(self, name: str) -> float | None:
-        """The float of a hex text such as "0x1.8p+1", "inf" or "nan"."""
+        """The float of a hex string such as "0x1.8p+1", "inf" or "nan"."""
         text = self.maybe(name, str)
         if text is None:
             return None
@@ -76,12 +76,12 @@ class Fields:
 
     def tuple_of(self, name: str, kind: type) -> tuple[Any, ...]:
         """A list whose elements are of one type."""
-        items = self._taken(name, list, self._there(name))
+        items = self._taken(name, list, self._required(name))
         return tuple(self._taken(f"an element of {name}", kind, value) for value in items)
 
     def objects(self, name: str, read: Callable[[Fields], T]) -> tuple[T, ...]:
         """A list of objects, each read by `read`."""
-        results = self._taken(name, list, self._there(name))
+        results = self._taken(name, list, self._required(name))
         return tuple(
             read(Fields(value, f"{self.where}: {name}[{index}]"))
             for index, value in enumerate(results)

@@ -52,7 +52,7 @@ def kind_of(layer: Layer, settings: Settings) -> LayerKind | str:
         kind = replace(kind, op="gelu_tanh")
     if settings.get("activation") is not None:
         return "an activation is fused into it"
-    return kind if kind.op in registry.ops() else f"refkernels has no oracle of {kind.op}"
+    return kind if kind.op in registry.ops() else f"refkernels has no oracle for {kind.op}"
 
 
 def settings_of(rank: Rank, layer: Layer, call: LayerCall | None) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def _windows(settings: Settings) -> dict[str, Any] | str:
 
 def _attention(settings: Settings) -> dict[str, Any] | str:
     if _first(settings, "dropout_p", default=0.0):
-        return "it drops out"
+        return "it applies dropout"
     if _first(settings, "enable_gqa", default=False):
         return "its heads are grouped"
     causal = "top_left" if _first(settings, "is_causal", default=False) else "none"

@@ -212,13 +212,14 @@ def _of_pieces(judgements: list[LocalJudgement]) -> list[LocalJudgement]:
         place = judgement.place
         own = place, judgement.op, judgement.output, judgement.wrong, judgement.cause
         key = own if place.stage == "update" else k
-        kept[key] = _both(kept[key], judgement) if key in kept else judgement
+        kept[key] = _merged(kept[key], judgement) if key in kept else judgement
     return list(kept.values())
 
 
-def _both(a: LocalJudgement, b: LocalJudgement) -> LocalJudgement:
-    """Two pieces of one output: sizes and signs of errors are those of all elements, the rest is
-    that of the piece with the worse verdict, or nearer to its bound."""
+def _merged(a: LocalJudgement, b: LocalJudgement) -> LocalJudgement:
+    """Two pieces of one output as one judgement: sizes and signs of errors are those of all
+    elements; everything else is taken from the piece with the worse verdict, or nearer to its
+    bound."""
     worse = min(a, b, key=lambda piece: (VERDICTS.index(piece.verdict), -piece.over_bound))
     n = a.elements + b.elements
     errors = a.errors.joined(b.errors) if a.errors and b.errors else a.errors or b.errors
@@ -267,8 +268,8 @@ def _judged(
         format = problem.format
         if format.p < formats.get("float32").p:
             raise ValueError(
-                f"it errs by more than one rounding to {format.name} makes, as operations do that "
-                "each round to it, and for these no bound is proven"
+                f"it errs by more than one rounding to {format.name}, as several operations that "
+                "each round to it do, and no bound is proven for these"
             )
     return judged
 
@@ -279,10 +280,10 @@ def _guessed(judgement: LocalJudgement) -> bool:
 
 
 def _explained(problem: Problem, outputs: dict[str, Array], own: Container[str]) -> dict[str, Any]:
-    """The cause. A gradient that a factor explains as well as another denominator does has that
-    factor alone for certain: whatever multiplies the loss or its gradient gives it, and a wrong
-    denominator shows in the loss. A factor that one of the framework's `own` forms gives is that
-    form's: an lr of 1/10 inside the momentum."""
+    """The cause. Where a factor explains a gradient as well as another denominator does, only the
+    factor is certain: whatever multiplies the loss or its gradient gives it, and a wrong
+    denominator shows in the loss. A factor that one of the framework's `own` forms gives is
+    attributed to that form, such as an lr of 1/10 inside the momentum."""
     explanation = explain_kernel(problem, outputs)
     named = explanation.candidates[0] if explanation.cause else None
     if named is not None and named.evidence is not None:

@@ -3,7 +3,7 @@
 Each framework names layers and weights in its own way, and some hold a matrix transposed. Two
 layers may match where they have one op and their weights have the same shapes, transposed or not.
 Among those, order decides, by the longest common subsequence; the rest is matched by equal values.
-A map (name in A to name in B) comes before all of this.
+A map (name in A to name in B) takes precedence.
 """
 
 from __future__ import annotations
@@ -36,18 +36,20 @@ class Matched:
     lone_b: tuple[str, ...] = ()
 
 
-def matched(a: Rank, b: Rank, given: Mapping[str, str] | None = None) -> Matched:
+def matched(a: Rank, b: Rank, partners: Mapping[str, str] | None = None) -> Matched:
     """The matched layers and parameters of two runs. Raises CaptureError for a map with an unknown
     name."""
-    given = dict(given or {})
-    _check(given, a, b)
-    unmatched_a = [layer for layer in a.layers.values() if layer.calls and layer.name not in given]
-    unmatched_b = [
-        layer for layer in b.layers.values() if layer.calls and layer.name not in given.values()
+    partners = dict(partners or {})
+    _check(partners, a, b)
+    unmatched_a = [
+        layer for layer in a.layers.values() if layer.calls and layer.name not in partners
     ]
-    layers = {name: partner for name, partner in given.items() if name in a.layers}
+    unmatched_b = [
+        layer for layer in b.layers.values() if layer.calls and layer.name not in partners.values()
+    ]
+    layers = {name: partner for name, partner in partners.items() if name in a.layers}
     layers |= _in_order(a, b, unmatched_a, unmatched_b)
-    parameters = {name: partner for name, partner in given.items() if name in a.parameters}
+    parameters = {name: partner for name, partner in partners.items() if name in a.parameters}
     for name, partner in layers.items():
         words = {
             _word(name_in_layer): parameter
@@ -90,8 +92,8 @@ def oriented(target: Array, array: Array, like: Array | None = None) -> Array:
     return array
 
 
-def _check(given: Mapping[str, str], a: Rank, b: Rank) -> None:
-    for names, rank in ((given.keys(), a), (given.values(), b)):
+def _check(partners: Mapping[str, str], a: Rank, b: Rank) -> None:
+    for names, rank in ((partners.keys(), a), (partners.values(), b)):
         known = {*rank.layers, *rank.parameters}
         if unknown := [name for name in names if name not in known]:
             raise CaptureError(f"The map names {unknown[0]!r}, which {rank.folder} does not have.")

@@ -3,9 +3,8 @@
 Rounding affects a loss in proportion to its size. So the errors of each op, against the certified
 answer to its own inputs, are compared with those of the same op in the null runs. Where A or B err
 c times as much in the mean square, the null runs' deviations are taken c times as wide (up to LIKE,
-beyond which errors are not alike), and p stays conservative. Errors that are biased where those of
-the null runs are not add up instead of averaging out: then p is not valid, as for noise beyond
-LIKE.
+beyond which errors are not alike), and p stays conservative. Errors that are biased where the null
+runs' are not add up instead of averaging out: then p is not valid, as for noise beyond LIKE.
 
 The null runs' errors are those of the first null run that captured a step; all of one framework use
 the same kernels. For a pair of two frameworks with null runs of both, each run is compared with
@@ -31,7 +30,7 @@ from refkernels.diagnosis.fit import LIKE
 from refkernels.training.arithmetic import answers
 
 _FEW = 30  # a mean square of fewer errors is unreliable
-_SHARE = 1.0 / 3.0  # of the null runs that a framework must have, so that they speak for its runs
+_SHARE = 1.0 / 3.0  # the least share of null runs from a framework that represents its runs
 _Key = tuple[str, str, str]
 
 
@@ -63,11 +62,11 @@ def noise_of(runs: Sequence[Run], local: Sequence[LocalTruth], nulls: Sequence[R
 
 
 def representative(framework: str, nulls: Sequence[Run]) -> Run | None:
-    """A null run with a captured step, of a framework that has a share of the null runs."""
-    own = [run for run in nulls if run.first.framework == framework]
-    if len(own) < _SHARE * len(nulls):
+    """A null run of the framework with a captured step, if enough of the null runs are its own."""
+    of_framework = [run for run in nulls if run.first.framework == framework]
+    if len(of_framework) < _SHARE * len(nulls):
         return None
-    return next((run for run in own if run.first.steps), None)
+    return next((run for run in of_framework if run.first.steps), None)
 
 
 def compared(

@@ -55,7 +55,7 @@ class _RunParts:
 
     @property
     def factor(self) -> float:
-        """The weight of the rows here over that in the other run, where all rows agree."""
+        """The weight of this run's rows over that in the other run, where all rows agree."""
         return self.cells[0].factor
 
 
@@ -136,8 +136,8 @@ def _coefficients(run: Run, tensors: Sequence[StepTensors]) -> list[float] | Non
     if not size or not largest:
         return None
     coefficients, _, rank, _ = np.linalg.lstsq((gradients / largest).T, update / size, rcond=digits)
-    apart = np.linalg.norm((gradients / largest).T @ coefficients - update / size)
-    if rank < len(gradients) or apart > digits:
+    residual = np.linalg.norm((gradients / largest).T @ coefficients - update / size)
+    if rank < len(gradients) or residual > digits:
         return None
     coefficients[np.abs(coefficients) <= digits * np.max(np.abs(coefficients))] = 0.0
     return list(coefficients * size / largest)

@@ -2,8 +2,8 @@
 
 An optimizer is recognised by its type's name. The parameters of a group that decay alike are
 concatenated, so that a step of a thousand tensors is a few questions, of _MOST elements at most: a
-large model's take no more memory than a small one's. For an optimizer whose step depends on a
-tensor's norm (LAMB), each tensor is a question.
+large model needs no more memory than a small one. For an optimizer whose step depends on a tensor's
+norm (LAMB), each tensor is a question.
 """
 
 from __future__ import annotations

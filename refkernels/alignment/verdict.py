@@ -21,7 +21,7 @@ from refkernels.alignment.matching import Matched
 from refkernels.alignment.noise import Noise
 
 Word = Literal["same", "different", "undecidable"]
-LEVEL = 0.005  # p below which rounding alone is not believed
+LEVEL = 0.005  # the p below which rounding alone is rejected
 _NAMED = 5  # how many layers a reason names
 _TOPICS = (
     "data", "ranks", "weights", "dtype", "model", "layer", "optimizer", "forward", "loss",
@@ -32,8 +32,8 @@ _TOPICS = (
 @dataclass(frozen=True)
 class Suspect:
     """Something that makes two runs different trainings. `run`: "A", "B", or "" where only the
-    comparison shows it; `source`: the finding; `places`: in how many places the same cause was
-    found, this one included."""
+    comparison shows it; `source`: the finding; `places`: the number of places with the same cause,
+    this one included."""
 
     step: int
     topic: str

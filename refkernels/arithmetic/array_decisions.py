@@ -1,4 +1,4 @@
-"""The twins of the kernels of `decisions`, on whole arrays in NumPy.
+"""NumPy twins of the kernels of `decisions`, on whole arrays.
 
 Widths get the exact test alone, which the kernels' quick test never contradicts. `small` says when
 a twin runs.
@@ -32,9 +32,9 @@ def exponents(hi: Array, lo: Array) -> Array:
 def nearest_units(t: Array, lo: Array) -> Array:
     """The integers nearest to t + lo for a tiny lo, which breaks ties; ties without it to even."""
     nearest = np.rint(t)
-    rest = t - nearest
-    nearest += (rest == 0.5) & (lo > 0.0)
-    nearest -= (rest == -0.5) & (lo < 0.0)
+    fraction = t - nearest
+    nearest += (fraction == 0.5) & (lo > 0.0)
+    nearest -= (fraction == -0.5) & (lo < 0.0)
     return nearest
 
 

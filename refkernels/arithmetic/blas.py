@@ -44,7 +44,7 @@ def on_one_thread() -> Iterator[None]:
     """
     global _inside
     own, shared = _libraries()
-    mine = [(library, library.get_num_threads()) for library in own]
+    own_limits = [(library, library.get_num_threads()) for library in own]
     with _THREADS:
         if not _inside:
             _before[:] = [(library, library.get_num_threads()) for library in shared]
@@ -54,7 +54,7 @@ def on_one_thread() -> Iterator[None]:
     try:
         yield
     finally:
-        _set(mine)
+        _set(own_limits)
         with _THREADS:
             _inside -= 1
             if not _inside:

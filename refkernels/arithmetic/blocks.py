@@ -27,10 +27,10 @@ SPAN = 1024
 BLOCK = 64 * SPAN
 """Elements that a thread takes at a time: far more work than the cost of asking for the next."""
 CACHED = BLOCK // 2
-"""The same of a formula or of a kernel of several columns: they stay in the second-level cache."""
+"""The same for a formula or a kernel of several columns: they stay in the second-level cache."""
 
 TIMED = CACHED // 4
-"""Elements that tell what the others will take."""
+"""Elements of a first block, whose time predicts that of the others."""
 HANDED_OVER = 1.2e-4
 """Seconds of work from which a helper pays: until it runs, and for the locks, 30 to 100 us go."""
 

@@ -106,12 +106,12 @@ def from_fractions(values: Iterable[Fraction], shape: tuple[int, ...]) -> Enclos
     for value in values:
         top, bottom = value.numerator, value.denominator
         if bottom & (bottom - 1) == 0:  # a binary fraction needs no rounding
-            mid, rest, exponent = top, 0, 1 - bottom.bit_length()
+            mid, remainder, exponent = top, 0, 1 - bottom.bit_length()
         else:
             exponent = min(abs(top).bit_length() - bottom.bit_length() - _KEPT_BITS, 0)
-            mid, rest = divmod(top << -exponent, bottom)
-        mids.append(mid | (rest != 0))  # to odd: the remainder still breaks ties
-        radii.append(1 if rest else 0)
+            mid, remainder = divmod(top << -exponent, bottom)
+        mids.append(mid | (remainder != 0))  # to odd: the remainder still breaks ties
+        radii.append(1 if remainder else 0)
         exponents.append(exponent)
     return from_integer_balls(mids, radii, exponents, shape)
 
@@ -125,8 +125,8 @@ def _parts(mid: int, radius: int, exponent: int) -> Parts:
         return _out_of_range(mid, radius, exponent)
     mid, radius, exponent = mid << 64, radius << 64, exponent - 64  # for lo's neighbours
     hi, hi_power = _nearest(mid)
-    rest = mid - (int(hi) << hi_power)
-    lo, lo_power, spread = _remainder(hi, hi_power, rest, radius)
+    remainder = mid - (int(hi) << hi_power)
+    lo, lo_power, spread = _remainder(hi, hi_power, remainder, radius)
     far = size - _SCALED_SIZE
     for scale in (0, far) if -900 < size < 1000 else (far,):
         power = exponent - scale
@@ -135,28 +135,29 @@ def _parts(mid: int, radius: int, exponent: int) -> Parts:
         if not (high_lost or low_lost):
             break
     wide = _scaled_up(spread, power, high_lost + low_lost)
-    if wide > abs(low) and abs(rest) >= max(radius, 1) and not high_lost:
+    if wide > abs(low) and abs(remainder) >= max(radius, 1) and not high_lost:
         # The whole ball lies on one side of hi: from hi to its far end.
-        bound = _scaled_up(abs(rest) + radius + (radius == 0), power - 1, 0)
-        side = bound if rest > 0 else -bound
+        bound = _scaled_up(abs(remainder) + radius + (radius == 0), power - 1, 0)
+        side = bound if remainder > 0 else -bound
         if high + side == high:
             return high, side, bound, scale
     return high, low, wide, scale
 
 
-def _remainder(hi: float, hi_power: int, rest: int, radius: int) -> tuple[float, int, int]:
-    """(lo, power, spread): rest ± radius lies in lo 2^power ± spread, however far below hi it is.
+def _remainder(hi: float, hi_power: int, remainder: int, radius: int) -> tuple[float, int, int]:
+    """(lo, power, spread): remainder ± radius lies in lo 2^power ± spread, however far it is below
+    hi.
 
-    A rest just short of the midpoint between hi and its neighbour gets a lo on the same side of it,
-    with an interval that ends there."""
-    lo, power = _nearest(rest)
+    A remainder just short of the midpoint between hi and its neighbour gets a lo on the same side
+    of the midpoint, with an interval that ends there."""
+    lo, power = _nearest(remainder)
     middle = int(lo) << power
     neighbour = math.nextafter(hi, math.copysign(math.inf, lo))
-    if middle != rest and 2.0 * math.ldexp(lo, power - hi_power) == neighbour - hi:
+    if middle != remainder and 2.0 * math.ldexp(lo, power - hi_power) == neighbour - hi:
         lo = math.nextafter(lo, 0.0)
-        if abs(rest) + radius <= abs(middle):
+        if abs(remainder) + radius <= abs(middle):
             return lo, power, abs(middle - (int(lo) << power))
-    left = abs(rest - (int(lo) << power))
+    left = abs(remainder - (int(lo) << power))
     return lo, power, radius + left + (left != 0 and radius == 0)  # the value is never at an end
 
 

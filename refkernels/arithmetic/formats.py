@@ -141,10 +141,10 @@ def round_pair(hi: float, lo: float, scale: int, p: int, emin: int, emax: int) -
     q = max(exponent_of(hi, lo) + scale, emin) - p + 1
     t = math.ldexp(hi, scale - q)
     n = np.rint(t)
-    rest = t - n
-    if rest == 0.5 and lo > 0.0:
+    fraction = t - n
+    if fraction == 0.5 and lo > 0.0:
         n += 1.0
-    elif rest == -0.5 and lo < 0.0:
+    elif fraction == -0.5 and lo < 0.0:
         n -= 1.0
     result = math.ldexp(n, q)
     if abs(result) >= math.ldexp(2.0, emax):

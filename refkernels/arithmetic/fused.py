@@ -33,8 +33,8 @@ def multiply_add(a: Array, b: Array, c: Array) -> Array:
         _fma64(*wide, result)
         return result.reshape(a.shape)
     with np.errstate(all="ignore"):
-        total, rest = two_sum.py_func(wide[0] * wide[1], wide[2])
+        total, error = two_sum.py_func(wide[0] * wide[1], wide[2])
         even = (total.view(np.int64) & 1) == 0
-        odd = np.nextafter(total, np.where(rest > 0.0, np.inf, -np.inf))
-        total = np.where(even & (rest != 0.0) & np.isfinite(total), odd, total)
+        odd = np.nextafter(total, np.where(error > 0.0, np.inf, -np.inf))
+        total = np.where(even & (error != 0.0) & np.isfinite(total), odd, total)
         return formats.round_to(total, formats.of(a)).reshape(a.shape)

@@ -2,8 +2,8 @@
 
 `error_model="numpy"` makes x / 0 an infinity as IEEE 754 says, where Numba would raise.
 
-Numba's own cache checks the file of a kernel only, not the files of the kernels that it calls:
-after an edit there it would run yesterday's arithmetic. So each room's kernels are kept in a folder
+Numba's own cache checks only the file of a kernel, not the files of the kernels that it calls:
+after an edit there it would run the old arithmetic. So each room's kernels are kept in a folder
 named after all sources that go into them: the room's, this one's, and those of the rooms whose
 kernels they call, which the room's package names in `__kernels_of__`, above its imports.
 """
@@ -29,7 +29,7 @@ class Kernel:
     """A function that Numba compiles, or reads from disk, when it is first called. Until then Numba
     is not imported."""
 
-    in_use: ClassVar[bool] = False  # whether this process has begun with kernels
+    in_use: ClassVar[bool] = False  # whether this process has used a kernel yet
 
     def __init__(self, function: Callable[..., Any], **options: Any) -> None:
         self.py_func = function
@@ -78,7 +78,7 @@ class Kernel:
 
     def __reduce__(self) -> Any:
         name = str(self.py_func.__qualname__)
-        if "<locals>" in name:  # nothing finds it by name: by its function, as far as that goes
+        if "<locals>" in name:  # no import finds it by name: by its function, if that works
             return _again, (type(self), self.py_func, self._options)
         return name  # as functions are pickled
 

@@ -2,7 +2,7 @@
 the question is still open.
 
     answer = Draft(hi, 0.0, radius)                    # the first tier's, for all elements
-    climb({"c": answer}, {"c": left}, "float64", steps, asked.undecided)
+    climb({"c": answer}, {"c": left}, "float64", steps, question.undecided)
     answer.enclosure(shape)
 """
 
@@ -18,7 +18,7 @@ from refkernels.arithmetic.enclosure import PARTS, Enclosure, trusted
 Indices = npt.NDArray[np.intp]
 Open = dict[str, Indices]  # flat (C order) indices, by output
 Step = Callable[[Open], Mapping[str, Enclosure]]
-"""What a tier says of some elements of the outputs, flat and in order."""
+"""A tier's answers for some elements of the outputs, flat and in order."""
 
 
 class Draft:

@@ -26,11 +26,11 @@ class NoArithmetic:
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
         if not any(function is looking for looking in _LOOKING):
             raise _error(self, _called(function))
-        given = (
+        passed = (
             np.asarray(argument) if isinstance(argument, NoArithmetic) else argument
             for argument in args
         )
-        return function(*given, **options)
+        return function(*passed, **options)
 
     def _refuse(self, *others: Any) -> NoReturn:
         raise _error(self, "An operator")

@@ -63,6 +63,10 @@ class Rounding:
 
     def narrower(self, other: Rounding) -> bool:
         """Whether the other format has a number that this one lacks."""
-        mine, theirs = self.format, other.format
-        lowest, its_lowest = mine.min_subnormal, theirs.min_subnormal
-        return mine.p < theirs.p or mine.emax < theirs.emax or lowest > its_lowest
+        own_format, other_format = self.format, other.format
+        lowest, its_lowest = own_format.min_subnormal, other_format.min_subnormal
+        return (
+            own_format.p < other_format.p
+            or own_format.emax < other_format.emax
+            or lowest > its_lowest
+        )

@@ -1,4 +1,4 @@
-"""Error-free transformations of float64 arrays: a sum or product as its rounded value and the rest.
+"""Error-free transformations of float64 arrays: a sum or product as rounded value and exact error.
 
 Sources: Knuth, TAOCP vol. 2, section 4.2.2; Dekker (1971), doi:10.1007/BF01397083.
 """
@@ -35,15 +35,15 @@ def divided(a: Doubles, b: Doubles) -> tuple[Doubles, Doubles]:
     """q = fl(a / b) and a - q b, exactly, for a and b of 2^-400 to 2^400 in size: the remainder of
     a correctly rounded quotient is a float64 (Boldo and Daumas, 2003)."""
     q = a / b
-    product, rest = two_prod(q, b)
-    return q, (a - product) - rest
+    product, error = two_prod(q, b)
+    return q, (a - product) - error
 
 
 def rooted(a: Doubles) -> tuple[Doubles, Doubles]:
     """s = fl(√a) and a - s², exactly, for a of 2^-400 to 2^400: a float64 too."""
     s = np.sqrt(a)
-    product, rest = two_prod(s, s)
-    return s, (a - product) - rest
+    product, error = two_prod(s, s)
+    return s, (a - product) - error
 
 
 def multiply_add(a: Doubles, b: Doubles, c: Doubles) -> Doubles:

@@ -89,7 +89,7 @@ def _say(sentence: str) -> None:
 
 @functools.cache
 def listen() -> None:
-    """Lets Numba tell `watch` when it begins to compile a kernel, and when it has."""
+    """Lets Numba notify `watch` when it begins and when it ends compiling a kernel."""
     from numba.core import event
 
     class Listener(event.Listener):

@@ -1,4 +1,4 @@
-"""How a caller's own value is written into the sentence of an error."""
+"""How a caller's value is shown in an error message."""
 
 from typing import Any
 

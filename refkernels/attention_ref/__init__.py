@@ -5,9 +5,9 @@
     rotary(x, position, base=10000.0, layout="half", dim=None)  -> Enclosure
     rotary_backward(dy, x, position, ...)                       -> Enclosure
 
-`formulas` and `mixtures` hold the formulas of attention, `layout` brings its arrays into their
-form, `faults` lists the wrong ways; `rotary` has the formulas of rotary embedding. `OPS` lists the
-ops.
+`formulas` and `mixtures` hold the formulas of attention, `layout` arranges its arrays for them,
+`faults` lists the wrong ways to compute it; `rotary` has the formulas of rotary embedding. `OPS`
+lists the ops.
 """
 
 from __future__ import annotations

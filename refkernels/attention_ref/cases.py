@@ -76,7 +76,7 @@ _few = _drawn((2, 3), 5, 12, 8)
 
 
 def _offset(offset: float) -> Build:
-    """v is so far from 0 that dp cancels."""
+    """v lies so far from 0 that dp - D cancels."""
 
     def build(rng: Generator, dtype: str) -> Arrays:
         arrays = _drawn((1, 2), 7, 33, 16)(rng, dtype)

@@ -25,7 +25,7 @@ def _changed(xp: Any, formula: Any, change: Change, q: Any, **arguments: Any) ->
     return formula(xp, q=q, **{**arguments, **change(xp, q, **arguments)})
 
 
-def _asked(cause: str, change: Change) -> Fault:
+def _with_arguments(cause: str, change: Change) -> Fault:
     """The op with the arrays and params that `change` replaces."""
     forward, backward = (
         partial(_of, formula, change) for formula in (formulas.plain, formulas.composed)
@@ -81,16 +81,16 @@ def _tiled(xp: Any, formula: Any, q: Any, group: int, **arguments: Any) -> Any:
     def across(array: Any, back: bool = False) -> Any:
         if array is None:
             return None
-        r, h, stacked, *rest = array.shape
+        r, h, stacked, *trailing = array.shape
         first, second = (h, group) if back else (group, h)
 
         def change(part: Any) -> Any:
-            heads = part.reshape(r, h * group, stacked // group, *rest)
+            heads = part.reshape(r, h * group, stacked // group, *trailing)
             if back:
                 swapped = heads.reshape(r, h, group, -1).swapaxes(1, 2)
             else:
                 swapped = heads.reshape(r, first, second, -1).swapaxes(1, 2)
-            return swapped.reshape(r, h, stacked, *rest)
+            return swapped.reshape(r, h, stacked, *trailing)
 
         return change(array) if isinstance(array, np.ndarray) else xp.rearrange(change, array)
 
@@ -141,17 +141,19 @@ def _unshifted(xp: Any, s: Any, lanes: Any) -> Any:
     return e / formulas.total(xp, e, lanes)
 
 
-def _weighted(weights: Any, xp: Any, q: Any, k: Any, v: Any, **how: Any) -> Any:
-    s = scores(xp, q, k, **how)
-    return xp.matmul(weights(xp, s, present(s.shape, **how)), v)
+def _weighted(weights: Any, xp: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
+    s = scores(xp, q, k, **options)
+    return xp.matmul(weights(xp, s, present(s.shape, **options)), v)
 
 
-def _weighted_gradients(weights: Any, xp: Any, dy: Any, q: Any, k: Any, v: Any, **how: Any) -> Any:
-    s = scores(xp, q, k, **how)
-    lanes = present(s.shape, **how)
+def _weighted_gradients(
+    weights: Any, xp: Any, dy: Any, q: Any, k: Any, v: Any, **options: Any
+) -> Any:
+    s = scores(xp, q, k, **options)
+    lanes = present(s.shape, **options)
     p, dp = weights(xp, s, lanes), xp.matmul(dy, turned(xp, v))
     ds = p * (dp - xp.sum(p * dp))
-    return formulas.gradients(xp, p, ds, dy, q, k, how.get("scale"))
+    return formulas.gradients(xp, p, ds, dy, q, k, options.get("scale"))
 
 
 def _softmax(cause: str, weights: Any, **options: Any) -> Fault:
@@ -162,30 +164,30 @@ def _softmax(cause: str, weights: Any, **options: Any) -> Fault:
 # --- another gradient -------------------------------------------------------------------------
 
 
-def _constant(xp: Any, dy: Any, q: Any, k: Any, v: Any, **how: Any) -> Any:
-    s = scores(xp, q, k, **how)
-    p = formulas.weights(xp, s, present(s.shape, **how))
+def _constant(xp: Any, dy: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
+    s = scores(xp, q, k, **options)
+    p = formulas.weights(xp, s, present(s.shape, **options))
     ds = p * xp.matmul(dy, turned(xp, v))
-    return formulas.gradients(xp, p, ds, dy, q, k, how.get("scale"))
+    return formulas.gradients(xp, p, ds, dy, q, k, options.get("scale"))
 
 
-def _without_scale(xp: Any, dy: Any, q: Any, k: Any, v: Any, **how: Any) -> Any:
-    by = factor(xp, q, how.get("scale"))
-    dq, dk, dv = formulas.composed(xp, dy, q, k, v, **how)
-    return dq / by, dk / by, dv
+def _without_scale(xp: Any, dy: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
+    scaling = factor(xp, q, options.get("scale"))
+    dq, dk, dv = formulas.composed(xp, dy, q, k, v, **options)
+    return dq / scaling, dk / scaling, dv
 
 
 FAULTS = (
-    _asked("scale_missing", _unscaled),
-    _asked("scale_squared", _squared),
-    _asked("scale_inverted", _inverted),
-    _asked("causal_ignored", _without("position")),
-    _asked("causal_sees_next", partial(_moved, 1)),
-    _asked("causal_hides_itself", partial(_moved, -1)),
-    _asked("causal_other_corner", _other_corner),
-    _asked("mask_ignored", _without("mask", "unmasked", "keep")),
-    _asked("mask_inverted", _inverted_mask),
-    _asked("lengths_ignored", _without("lengths")),
+    _with_arguments("scale_missing", _unscaled),
+    _with_arguments("scale_squared", _squared),
+    _with_arguments("scale_inverted", _inverted),
+    _with_arguments("causal_ignored", _without("position")),
+    _with_arguments("causal_sees_next", partial(_moved, 1)),
+    _with_arguments("causal_hides_itself", partial(_moved, -1)),
+    _with_arguments("causal_other_corner", _other_corner),
+    _with_arguments("mask_ignored", _without("mask", "unmasked", "keep")),
+    _with_arguments("mask_inverted", _inverted_mask),
+    _with_arguments("lengths_ignored", _without("lengths")),
     Fault(
         "heads_tiled",
         lambda xp, **arguments: _tiled(xp, formulas.plain, **arguments),

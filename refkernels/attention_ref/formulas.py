@@ -52,35 +52,38 @@ def weights(xp: Any, s: Any, lanes: Any) -> Any:
     return e / total(xp, e, lanes)
 
 
-def plain(xp: Any, q: Any, k: Any, v: Any, **how: Any) -> Any:
-    s = scores(xp, q, k, **how)
-    return xp.matmul(weights(xp, s, present(s.shape, **how)), v)
+def plain(xp: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
+    s = scores(xp, q, k, **options)
+    return xp.matmul(weights(xp, s, present(s.shape, **options)), v)
 
 
-def deferred(xp: Any, q: Any, k: Any, v: Any, **how: Any) -> Any:
+def deferred(xp: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
     """(e v) / S, as in streaming kernels."""
-    s = scores(xp, q, k, **how)
-    lanes = present(s.shape, **how)
+    s = scores(xp, q, k, **options)
+    lanes = present(s.shape, **options)
     e = exponential(xp, s - pivot(xp, s, lanes), lanes)
     return xp.matmul(e, v) / total(xp, e, lanes)
 
 
-def stored(xp: Any, q: Any, k: Any, v: Any, **how: Any) -> Any:
+def stored(xp: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
     """One kernel for each op: every result is stored in the storage format."""
-    s = xp.store(xp.store(xp.matmul(q, turned(xp, k))) * factor(xp, q, how.get("scale")))
-    s = s if how.get("mask") is None else xp.store(s + how["mask"])
-    return xp.matmul(xp.store(weights(xp, s, present(s.shape, **how))), v)
+    s = xp.store(xp.store(xp.matmul(q, turned(xp, k))) * factor(xp, q, options.get("scale")))
+    s = s if options.get("mask") is None else xp.store(s + options["mask"])
+    return xp.matmul(xp.store(weights(xp, s, present(s.shape, **options))), v)
 
 
 def _from_top(xp: Any, s: Any, top: Any) -> Any:
     """s minus the top key's score: 0 at that key, and undefined where s is."""
-    own, highest = np.arange(s.shape[-1]) == top[..., None], xp.take_along_axis(s, top[..., None])
-    return xp.where(own, highest * 0, s - highest)
+    is_top, highest = (
+        np.arange(s.shape[-1]) == top[..., None],
+        xp.take_along_axis(s, top[..., None]),
+    )
+    return xp.where(is_top, highest * 0, s - highest)
 
 
-def certified(xp: Any, q: Any, k: Any, v: Any, top: Any, **how: Any) -> Any:
-    s = scores(xp, q, k, **how)
-    lanes = present(s.shape, **how)
+def certified(xp: Any, q: Any, k: Any, v: Any, top: Any, **options: Any) -> Any:
+    s = scores(xp, q, k, **options)
+    lanes = present(s.shape, **options)
     e = exponential(xp, _from_top(xp, s, top), lanes)
     return xp.matmul(e, v) / total(xp, e, lanes)
 
@@ -90,35 +93,35 @@ def certified(xp: Any, q: Any, k: Any, v: Any, top: Any, **how: Any) -> Any:
 
 def gradients(xp: Any, p: Any, ds: Any, dy: Any, q: Any, k: Any, scale: Any) -> Any:
     """dq, dk, dv."""
-    by = factor(xp, q, scale)
-    dq, dk = xp.matmul(ds, k) * by, xp.matmul(turned(xp, ds), q) * by
+    scaling = factor(xp, q, scale)
+    dq, dk = xp.matmul(ds, k) * scaling, xp.matmul(turned(xp, ds), q) * scaling
     return dq, dk, xp.matmul(turned(xp, p), dy)
 
 
-def composed(xp: Any, dy: Any, q: Any, k: Any, v: Any, **how: Any) -> Any:
-    s = scores(xp, q, k, **how)
-    p = xp.store(weights(xp, s, present(s.shape, **how)))
+def composed(xp: Any, dy: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
+    s = scores(xp, q, k, **options)
+    p = xp.store(weights(xp, s, present(s.shape, **options)))
     dp = xp.matmul(dy, turned(xp, v))
-    return gradients(xp, p, p * (dp - xp.sum(p * dp)), dy, q, k, how.get("scale"))
+    return gradients(xp, p, p * (dp - xp.sum(p * dp)), dy, q, k, options.get("scale"))
 
 
-def recomputed(xp: Any, dy: Any, q: Any, k: Any, v: Any, **how: Any) -> Any:
+def recomputed(xp: Any, dy: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
     """As in FlashAttention: p from the log of the sum, D from the stored y."""
-    s = scores(xp, q, k, **how)
-    lanes = present(s.shape, **how)
+    s = scores(xp, q, k, **options)
+    lanes = present(s.shape, **options)
     m = pivot(xp, s, lanes)
     e = exponential(xp, s - m, lanes)
     whole = total(xp, e, lanes)
     y = xp.store(xp.matmul(e, v) / whole)
     p = exponential(xp, s - (m + xp.log(whole)), lanes)
     dp = xp.matmul(dy, turned(xp, v))
-    return gradients(xp, p, p * (dp - xp.sum(dy * y)), dy, q, k, how.get("scale"))
+    return gradients(xp, p, p * (dp - xp.sum(dy * y)), dy, q, k, options.get("scale"))
 
 
-def certified_gradients(xp: Any, dy: Any, q: Any, k: Any, v: Any, top: Any, **how: Any) -> Any:
-    s = scores(xp, q, k, **how)
-    lanes = present(s.shape, **how)
+def certified_gradients(xp: Any, dy: Any, q: Any, k: Any, v: Any, top: Any, **options: Any) -> Any:
+    s = scores(xp, q, k, **options)
+    lanes = present(s.shape, **options)
     e = exponential(xp, _from_top(xp, s, top), lanes)
     p = e / total(xp, e, lanes)
     dp = _from_top(xp, xp.matmul(dy, turned(xp, v)), top)
-    return gradients(xp, p, p * (dp - xp.sum(p * dp)), dy, q, k, how.get("scale"))
+    return gradients(xp, p, p * (dp - xp.sum(p * dp)), dy, q, k, options.get("scale"))

@@ -1,8 +1,8 @@
 """The arrays of attention as its formulas see them.
 
 Grouped queries. With fewer heads of keys than of queries, head h of q meets head h // g of k and v.
-The g heads that share keys become queries of one head, g times as many, so that formulas see no
-group. Rows are leading axes; where heads are grouped, h is an axis of its own.
+The queries of the g heads that share keys become the queries of one head, so that formulas see no
+groups. Rows are leading axes; where heads are grouped, h is an axis of its own.
 
 The conditions under which a key takes part stay separate, so that a wrong way can leave one out:
 `keep`, a mask other than -inf (`unmasked`), `lengths`, and `position`, the last key that a causal
@@ -83,10 +83,10 @@ def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction
         "offset": shapes.keys - shapes.queries,
         "group": shapes.group,
     }
-    own = {"dq": q.shape, "dk": k.shape, "dv": v.shape}
+    gradient_shapes = {"dq": q.shape, "dk": k.shape, "dv": v.shape}
 
     def restore(name: str, array: Array) -> Array:
-        return array.reshape(own.get(name, output))
+        return array.reshape(gradient_shapes.get(name, output))
 
     return Prepared(
         arrays, formula_params, restore, _FORWARD if direction == "forward" else _BACKWARD
@@ -131,7 +131,7 @@ def _taking_part(inputs: dict[str, Any], causal: Any, shapes: _Shapes) -> dict[s
 
 
 def _group(q: Array, k: Array, v: Array) -> int:
-    """How many heads of q share one of k and v."""
+    """The number of q's heads that share one head of k and v."""
     if k.shape[:-1] != v.shape[:-1] or q.shape[-1] != k.shape[-1]:
         raise ValueError(
             f"q has shape {q.shape}, k {k.shape} and v {v.shape}: they must be q[... m d], "

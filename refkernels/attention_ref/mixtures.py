@@ -27,22 +27,22 @@ def _kept_wide(a: Any) -> Any:
     return a
 
 
-def _scores(xp: Any, keep: Keep, q: Any, k: Any, how: dict[str, Any]) -> Any:
-    by, over = factor(xp, q, how.get("scale")), turned(xp, k)
-    whole = keep(xp.matmul(q, over))
-    s = xp.either(keep(whole * by), keep(xp.matmul(keep(q * by), over)))
-    if how.get("scale") is None:
+def _scores(xp: Any, keep: Keep, q: Any, k: Any, options: dict[str, Any]) -> Any:
+    scaling, k_transposed = factor(xp, q, options.get("scale")), turned(xp, k)
+    whole = keep(xp.matmul(q, k_transposed))
+    s = xp.either(keep(whole * scaling), keep(xp.matmul(keep(q * scaling), k_transposed)))
+    if options.get("scale") is None:
         s = xp.either(s, keep(whole / xp.sqrt(xp.number(q.shape[-1]))))
-    if how["rooted"]:
-        root = xp.sqrt(by)
-        s = xp.either(s, keep(xp.matmul(keep(q * root), keep(over * root))))
-    return s if how.get("mask") is None else keep(s + how["mask"])
+    if options["rooted"]:
+        root = xp.sqrt(scaling)
+        s = xp.either(s, keep(xp.matmul(keep(q * root), keep(k_transposed * root))))
+    return s if options.get("mask") is None else keep(s + options["mask"])
 
 
-def _weights(xp: Any, keep: Keep, q: Any, k: Any, how: dict[str, Any]) -> Any:
+def _weights(xp: Any, keep: Keep, q: Any, k: Any, options: dict[str, Any]) -> Any:
     """s, the keys that take part, m, e and S."""
-    s = _scores(xp, keep, q, k, how)
-    lanes = present(s.shape, **how)
+    s = _scores(xp, keep, q, k, options)
+    lanes = present(s.shape, **options)
     m = pivot(xp, s, lanes)
     e = by_either(xp, s - m, lanes)
     slipped = online(xp, s, m, e)
@@ -56,42 +56,42 @@ def _output(xp: Any, e: Any, whole: Any, v: Any) -> Any:
     return xp.either(xp.matmul(p, v), xp.either(sums / whole, sums * (1 / whole)))
 
 
-def _forward(xp: Any, keep: Keep, q: Any, k: Any, v: Any, how: dict[str, Any]) -> Any:
-    *_, e, whole = _weights(xp, keep, q, k, how)
+def _forward(xp: Any, keep: Keep, q: Any, k: Any, v: Any, options: dict[str, Any]) -> Any:
+    *_, e, whole = _weights(xp, keep, q, k, options)
     return _output(xp, e, whole, v)
 
 
-def _backward(xp: Any, keep: Keep, dy: Any, q: Any, k: Any, v: Any, how: dict[str, Any]) -> Any:
-    s, lanes, m, e, whole = _weights(xp, keep, q, k, how)
+def _backward(xp: Any, keep: Keep, dy: Any, q: Any, k: Any, v: Any, options: dict[str, Any]) -> Any:
+    s, lanes, m, e, whole = _weights(xp, keep, q, k, options)
     y = xp.store(_output(xp, e, whole, v))
     again = exponential(xp, s - (m + xp.log(whole)), lanes)
     p = keep(xp.either(xp.either(e / whole, e * (1 / whole)), again))
     dp = keep(xp.matmul(dy, turned(xp, v)))
     mean = xp.either(xp.sum(p * dp), xp.sum(dy * y))
     ds = xp.store(p * (dp - mean))
-    by, back = factor(xp, q, how.get("scale")), turned(xp, ds)
-    scaled = xp.store(ds * by)
-    dq = xp.either(xp.matmul(ds, k) * by, xp.matmul(scaled, k))
-    dk = xp.either(xp.matmul(back, q) * by, xp.matmul(turned(xp, scaled), q))
-    dk = xp.either(dk, xp.matmul(back, keep(q * by)))
-    if how["rooted"]:
-        root = xp.sqrt(by)
+    scaling, ds_transposed = factor(xp, q, options.get("scale")), turned(xp, ds)
+    scaled = xp.store(ds * scaling)
+    dq = xp.either(xp.matmul(ds, k) * scaling, xp.matmul(scaled, k))
+    dk = xp.either(xp.matmul(ds_transposed, q) * scaling, xp.matmul(turned(xp, scaled), q))
+    dk = xp.either(dk, xp.matmul(ds_transposed, keep(q * scaling)))
+    if options["rooted"]:
+        root = xp.sqrt(scaling)
         dq = xp.either(dq, keep(xp.matmul(ds, keep(k * root))) * root)
-        dk = xp.either(dk, keep(xp.matmul(back, keep(q * root))) * root)
+        dk = xp.either(dk, keep(xp.matmul(ds_transposed, keep(q * root))) * root)
     return dq, dk, xp.matmul(turned(xp, xp.store(p)), dy)
 
 
-def streaming(xp: Any, q: Any, k: Any, v: Any, **how: Any) -> Any:
-    return _forward(xp, _kept_wide, q, k, v, how)
+def streaming(xp: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
+    return _forward(xp, _kept_wide, q, k, v, options)
 
 
-def materialised(xp: Any, q: Any, k: Any, v: Any, **how: Any) -> Any:
-    return _forward(xp, xp.store, q, k, v, how)
+def materialised(xp: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
+    return _forward(xp, xp.store, q, k, v, options)
 
 
-def streaming_gradients(xp: Any, dy: Any, q: Any, k: Any, v: Any, **how: Any) -> Any:
-    return _backward(xp, _kept_wide, dy, q, k, v, how)
+def streaming_gradients(xp: Any, dy: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
+    return _backward(xp, _kept_wide, dy, q, k, v, options)
 
 
-def materialised_gradients(xp: Any, dy: Any, q: Any, k: Any, v: Any, **how: Any) -> Any:
-    return _backward(xp, xp.store, dy, q, k, v, how)
+def materialised_gradients(xp: Any, dy: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
+    return _backward(xp, xp.store, dy, q, k, v, options)

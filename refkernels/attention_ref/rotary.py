@@ -60,14 +60,14 @@ def _rotate(
 ) -> Any:
     """The rotated pairs. `keep` is applied to each product."""
     first, second = _pairs(dim, layout)
-    rest = np.arange(dim, x.shape[-1])
-    a, b, beyond = (xp.take(x, indices, axis=-1) for indices in (first, second, rest))
+    unrotated = np.arange(dim, x.shape[-1])
+    a, b, beyond = (xp.take(x, indices, axis=-1) for indices in (first, second, unrotated))
     rotated = [
         keep(a * cosine) - keep(b * sine),
         keep(b * cosine) + keep(a * sine),
         beyond,
     ]
-    back = np.argsort(np.concatenate([first, second, rest]))
+    back = np.argsort(np.concatenate([first, second, unrotated]))
     return xp.take(xp.concatenate(rotated), back, axis=-1)
 
 

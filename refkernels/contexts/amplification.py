@@ -71,8 +71,8 @@ class Amplification(Bound):
         return formula(self, *inputs, *beside)
 
     def amplification(self, result: Value) -> Doubles:
-        """At least the condition number of each element; infinite where the result may be 0, and 0
-        where it does not depend on the inputs."""
+        """An upper bound on the condition number of each element; infinite where the result may be
+        0, and 0 where it does not depend on the inputs."""
         value = parts(result)
         with np.errstate(all="ignore"):
             least = np.abs(value.exact.mid) - value.exact.radius * (1.0 + 2.0**-50)

@@ -41,8 +41,8 @@ class Arb(Objectwise):
         self._entered[-1].__enter__()
         return self
 
-    def __exit__(self, *how: Any) -> None:
-        self._entered.pop().__exit__(*how)
+    def __exit__(self, *exception: Any) -> None:
+        self._entered.pop().__exit__(*exception)
 
     def array(self, values: npt.NDArray[Any]) -> ObjectValue:
         """Infinities stay infinite; NaN becomes the ball that holds every number."""

@@ -59,14 +59,14 @@ class BallValue(Value):
         return self.mid.shape
 
     def enclosure(self) -> Enclosure:
-        """As an Enclosure. Its ends are not attained, a ball's may be; infinite radii stay."""
+        """As an Enclosure, whose ends are not attained, unlike a ball's; infinite radii stay."""
         wider = np.where(self.radius > 0.0, np.nextafter(self.radius, np.inf), 0.0)
         return Enclosure(self.mid, 0.0, wider)
 
 
 class Ball(Context):
-    """Certified float64. Inputs that are not finite have an infinite radius: special values are
-    the affair of `Unbounded`."""
+    """Certified float64. Inputs that are not finite have an infinite radius: `Unbounded` treats
+    special values."""
 
     name = "Ball"
 

@@ -1,9 +1,9 @@
-"""Functions of one ball, for kernels: f(a) with its proven error, and how far f strays over a ± p.
+"""Functions of one ball, for kernels: f(a) with its proven error, and f's variation over a ± p.
 
 Each rule takes (a, p), p None where a is exact, and gives (mid, radius); see `ball_rules`. NumPy's
 `Ball` and generated kernels run the same rules, so that their mids have the same bits. A radius of
 infinity says that these float64 kernels cannot decide: `functions` then asks the double-double
-tiers. Where an argument may not be a number nothing is known, however narrow the function's range.
+tiers. Where an argument may be NaN nothing is known, however narrow the function's range.
 
 Errors, e = 2^-1074: 2^-51 of exp and rsqrt, 2^-50 of expm1, log and log1p, 2^-49 of tanh and erf,
 2^-46 of erfc, as proven in `kernels.elementary` (`fast`, `erf`) for float64 arguments, except as
@@ -91,8 +91,8 @@ def _exponential(a: Any) -> Any:
     t, r = reduce_fast(_clamp(a, -1400.0, 1400.0))
     n = t - _MAGIC
     half = fma(n, 0.5, _MAGIC)
-    rest = (n - (half - _MAGIC)) + _MAGIC
-    return ((1.0 + expm1_reduced(r)) * power_of_two(half)) * power_of_two(rest)
+    other_half = (n - (half - _MAGIC)) + _MAGIC
+    return ((1.0 + expm1_reduced(r)) * power_of_two(half)) * power_of_two(other_half)
 
 
 @rule
@@ -176,9 +176,9 @@ def erf(a: Any, p: Any) -> Any:
 @rule
 def erfc(a: Any, p: Any) -> Any:
     size = _clamp(abs(a), 0.0, 12.0)
-    square, rest = two_prod(size, size)
+    square, square_error = two_prod(size, size)
     tail = fast_tail(square, size)
-    tail = select(a == 0.0, 1.0, fma(-rest, tail, tail))
+    tail = select(a == 0.0, 1.0, fma(-square_error, tail, tail))
     tail = select(a > 12.0, 0.0, tail)
     value = select(a >= 0.0, tail, 2.0 - tail)
     error = select(a == 0.0, 0.0, fma(_ERFC_ERROR, value, select(a > 12.0, _FAR_TAIL, 0.0)))

@@ -61,7 +61,7 @@ class Bound(Unrounded):
     """The rounding bound of a formula in `working` arithmetic, its results kept in `storage`.
 
     Kernels on 16-bit arrays compute in binary32: Bound("float32", storage="bfloat16").
-    `limit` is what a library's elementary functions may be off, in ulp of the working format.
+    `limit`: by how many ulp of the working format a library's elementary functions may be off.
     `exp2` allows exp(x) to be taken as exp2(x log2 e), the product and the constant rounded.
     scalars="binary64": params are held and combined in binary64, and may be rounded where they meet
     arrays; else a kernel may hold them in the working format.
@@ -141,7 +141,7 @@ class Bound(Unrounded):
             return BoundValue(self, exact, outward(error + lost), rounding is self.scalars)
 
     def _rounding(self, *operands: BoundValue) -> Rounding:
-        """That of an operation: among loose scalars binary64's."""
+        """The rounding of an operation: among loose scalars, binary64's."""
         loose = all(operand.loose for operand in operands)
         return self.scalars if self.scalars and loose else self.working
 
@@ -186,7 +186,7 @@ class Bound(Unrounded):
         return self._rounded(self.ball.square(x.exact), error, (x,))
 
     def power(self, a: Value, exponent: int) -> BoundValue:
-        """A negative one as (1 / x)^n or 1 / x^n."""
+        """A negative power is (1 / x)^n or 1 / x^n."""
         x, n = parts(a), exponent
         if n < 0:
             one = self.number(1)

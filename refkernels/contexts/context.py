@@ -81,8 +81,8 @@ class Context(ABC):
         if isinstance(other, Value):
             if other.context is not self:
                 raise TypeError(
-                    f"A value of {other.context.name} meets one of {self.name}: a formula's arrays "
-                    "all come from the xp that it was given."
+                    f"A value of {other.context.name} meets one of {self.name}: all arrays of a "
+                    "formula come from the xp that is passed to it."
                 )
             return other
         if isinstance(other, Integral) and not isinstance(other, bool | np.bool_):
@@ -204,7 +204,7 @@ class Context(ABC):
 
     @_of_some
     def mean(self, a: Value, axis: int = -1) -> Value:
-        """The sum over the axis by its length. Raises ValueError where that is 0."""
+        """The sum over the axis divided by its length. Raises ValueError where that is 0."""
         return self.divide(self.sum(a, axis), self.number(a.shape[axis]))
 
     def norm(self, a: Value, axis: int = -1) -> Value:
@@ -213,7 +213,7 @@ class Context(ABC):
 
     @abstractmethod
     def cumsum(self, a: Value, axis: int = -1) -> Value:
-        """The sums of all elements up to each, itself included."""
+        """For each element the sum of all elements up to it, itself included."""
 
     def prod(self, a: Value, axis: int = -1) -> Value:
         """The product, here in pairs; 1 of nothing."""
@@ -222,17 +222,17 @@ class Context(ABC):
                 np.ones([1 if k == axis % len(a.shape) else n for k, n in enumerate(a.shape)])
             )
         while a.shape[axis] > 1:
-            first, second, rest = self._paired(a, axis)
-            a = self.concatenate([self.multiply(first, second), rest], axis)
+            first, second, unpaired = self._paired(a, axis)
+            a = self.concatenate([self.multiply(first, second), unpaired], axis)
         return a
 
     def others(self, a: Value, axis: int = -1) -> Value:
         """For each element the product of all others, without a division."""
         if taken(a).shape[axis] < 2:
             return self.array(np.ones(a.shape))
-        first, second, rest = self._paired(a, axis)
+        first, second, unpaired = self._paired(a, axis)
         pairs = first.shape[axis]
-        beyond = self.others(self.concatenate([self.multiply(first, second), rest], axis), axis)
+        beyond = self.others(self.concatenate([self.multiply(first, second), unpaired], axis), axis)
         above = self.take(beyond, np.arange(pairs), axis)
         last = self.take(beyond, np.arange(pairs, beyond.shape[axis]), axis)
         return self.concatenate(
@@ -287,10 +287,10 @@ class Context(ABC):
 
     @abstractmethod
     def maximum(self, a: Value, b: Value) -> Value:
-        """The larger of each two."""
+        """The larger of a and b, element by element."""
 
     def minimum(self, a: Value, b: Value) -> Value:
-        """The smaller of each two."""
+        """The smaller of a and b, element by element."""
         return self.negative(self.maximum(self.negative(a), self.negative(b)))
 
     def clip(self, a: Value, low: Any, high: Any) -> Value:
@@ -301,7 +301,7 @@ class Context(ABC):
 
     @abstractmethod
     def rearrange(self, change: Any, *values: Value) -> Value:
-        """change(*arrays) applied to every part of the values: it moves elements, no more."""
+        """change(*arrays) applied to every part of the values; it may only move elements."""
 
     def reshape(self, a: Value, shape: Sequence[int]) -> Value:
         """The elements in C order in another shape."""
@@ -343,7 +343,7 @@ def fraction(value: Any) -> Fraction:
     ValueError for NaN and infinities."""
     if isinstance(value, float | np.floating):  # first, as the elements of arrays are
         if not math.isfinite(value):
-            raise ValueError(f"A param of a formula is finite, and {value} is not.")
+            raise ValueError(f"A formula's params must be finite, and {value} is not.")
         return Fraction(float(value))
     if isinstance(value, bool | np.bool_):
         raise TypeError(
@@ -351,4 +351,4 @@ def fraction(value: Any) -> Fraction:
         )
     if isinstance(value, Rational):
         return Fraction(value)
-    raise TypeError(f"A formula's params are real numbers, and one is a {type(value).__name__}.")
+    raise TypeError(f"A formula's params must be real numbers, not {type(value).__name__}.")

@@ -63,8 +63,8 @@ class DoubleDouble(Context):
         head = self.ball.number(exact)
         if np.isinf(head.radius):
             return self._from_ball(head)
-        rest = self.ball.number(exact - Fraction(float(head.mid)))
-        return DoubleDoubleValue(self, head.mid, rest)
+        tail = self.ball.number(exact - Fraction(float(head.mid)))
+        return DoubleDoubleValue(self, head.mid, tail)
 
     def pi(self) -> DoubleDoubleValue:
         tail = self.ball.value(1.2246467991473532e-16, 2.0**-105)  # half an ulp of it is 2^-106
@@ -85,8 +85,8 @@ class DoubleDouble(Context):
 
     def _of(self, head: Doubles, tail: BallValue) -> DoubleDoubleValue:
         with np.errstate(all="ignore"):
-            total, rest = two_sum(head, tail.mid)
-            return DoubleDoubleValue(self, total, self.ball.value(rest, tail.radius))
+            total, error = two_sum(head, tail.mid)
+            return DoubleDoubleValue(self, total, self.ball.value(error, tail.radius))
 
     def _or_ball(self, ok: Any, value: DoubleDoubleValue, ball: BallValue) -> DoubleDoubleValue:
         if np.all(ok):
@@ -100,22 +100,22 @@ class DoubleDouble(Context):
     def add(self, a: Value, b: Value) -> DoubleDoubleValue:
         x, y = parts(a), parts(b)
         with np.errstate(all="ignore"):
-            total, rest = two_sum(x.head, y.head)
-        tail = self.ball.add(self.ball.add(x.tail, y.tail), self._exact(rest))
+            total, error = two_sum(x.head, y.head)
+        tail = self.ball.add(self.ball.add(x.tail, y.tail), self._exact(error))
         return self._of(total, tail)
 
     def multiply(self, a: Value, b: Value) -> DoubleDoubleValue:
         x, y, ball = parts(a), parts(b), self.ball
         with np.errstate(all="ignore"):
             (a_part, a_scale), (b_part, b_scale) = np.frexp(x.head), np.frexp(y.head)
-            product, rest = two_prod(a_part, b_part)
+            product, error = two_prod(a_part, b_part)
             scale = a_scale + b_scale
-            product, rest = np.ldexp(product, scale), np.ldexp(rest, scale)
+            product, error = np.ldexp(product, scale), np.ldexp(error, scale)
             ok = _ordinary(product) | (x.head == 0.0) | (y.head == 0.0)
         cross = ball.add(
             ball.multiply(self._exact(x.head), y.tail), ball.multiply(self._exact(y.head), x.tail)
         )
-        tail = ball.add(ball.add(cross, ball.multiply(x.tail, y.tail)), self._exact(rest))
+        tail = ball.add(ball.add(cross, ball.multiply(x.tail, y.tail)), self._exact(error))
         value = self._of(product, tail)
         return value if np.all(ok) else self._or_ball(ok, value, ball.multiply(*self._wholes(x, y)))
 
@@ -126,12 +126,12 @@ class DoubleDouble(Context):
         x, y, ball = parts(a), parts(b), self.ball
         with np.errstate(all="ignore"):
             (a_part, a_scale), (b_part, b_scale) = np.frexp(x.head), np.frexp(y.head)
-            q, rest = divided(a_part, b_part)
-            q, rest = np.ldexp(q, a_scale - b_scale), np.ldexp(rest, a_scale)
+            q, remainder = divided(a_part, b_part)
+            q, remainder = np.ldexp(q, a_scale - b_scale), np.ldexp(remainder, a_scale)
             zero = (x.head == 0.0) & (y.head != 0.0)
             ok = (_ordinary(q) & _ordinary(x.head) & _ordinary(y.head)) | zero
         above = ball.subtract(x.tail, ball.multiply(self._exact(q), y.tail))
-        tail = ball.divide(ball.add(above, self._exact(rest)), self._whole(y))
+        tail = ball.divide(ball.add(above, self._exact(remainder)), self._whole(y))
         value = self._of(q, tail)
         return value if np.all(ok) else self._or_ball(ok, value, ball.divide(*self._wholes(x, y)))
 
@@ -147,7 +147,7 @@ class DoubleDouble(Context):
         return DoubleDoubleValue(self, np.abs(x.head), tail)
 
     def square(self, a: Value) -> DoubleDoubleValue:
-        """Where the sign of a is unknown, Ball's square knows its own."""
+        """Where the sign of a is unknown, Ball's square still knows that of a²."""
         whole = self._whole(parts(a))
         signed = (np.abs(whole.mid) > whole.radius) | (whole.radius == 0.0)
         value = self.multiply(a, a)
@@ -186,10 +186,10 @@ class DoubleDouble(Context):
         with np.errstate(all="ignore"):
             part, scale = np.frexp(x.head)
             odd = scale & 1
-            s, rest = rooted(np.where(odd, part * 2.0, part))
+            s, remainder = rooted(np.where(odd, part * 2.0, part))
             half = (scale - odd) // 2
-            s, rest = np.ldexp(s, half), np.ldexp(rest, 2 * half)
-        above = self.ball.add(x.tail, self._exact(rest))
+            s, remainder = np.ldexp(s, half), np.ldexp(remainder, 2 * half)
+        above = self.ball.add(x.tail, self._exact(remainder))
         tail = self.ball.divide(above, self.ball.add(rough, self._exact(s)))
         return self._of(s, tail), _ordinary(x.head)
 
@@ -203,8 +203,8 @@ class DoubleDouble(Context):
                 for start, stop in ((0, n // 2), (n // 2, n - n % 2))
             )
             pairs = rule(first, second)
-            rest = self.take(a, np.arange(n - n % 2, n), axis)
-            a = self.concatenate([pairs, rest], axis) if n % 2 else pairs
+            last = self.take(a, np.arange(n - n % 2, n), axis)
+            a = self.concatenate([pairs, last], axis) if n % 2 else pairs
         return a
 
     def sum(self, a: Value, axis: int = -1) -> Value:

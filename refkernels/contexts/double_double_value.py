@@ -36,7 +36,7 @@ class DoubleDoubleValue(Value):
         return self.head.shape
 
     def enclosure(self) -> Enclosure:
-        """As an Enclosure. Its ends are not attained, a ball's may be; infinite radii stay."""
+        """As an Enclosure, whose ends are not attained, unlike a ball's; infinite radii stay."""
         tail = self.tail.enclosure()
         return trusted(self.head, tail.hi, tail.radius)
 

@@ -1,4 +1,4 @@
-"""Functions of a ball: f(a) with its kernel's proven error, and how far f strays over a ± p.
+"""Functions of a ball: f(a) with its kernel's proven error, and f's variation over a ± p.
 
     exp, expm1   e^a (e^p - 1), at most e^(a + p)      <= e^a p (1 + p) for p <= 1
     log, log1p   -log(1 - p/t) <= (p/t) / (1 - p/t)    t = a or 1 + a, for p < t
@@ -91,10 +91,10 @@ def ball(name: str, a: Doubles, p: Doubles) -> tuple[Doubles, Doubles]:
     """mid and radius of f over a ± p: by the float64 kernels that generated kernels call, and
     where these cannot decide, by the double-double tiers."""
     mid, radius = _quick(name, a, p)
-    rest = np.isinf(radius) & np.isfinite(a) & np.isfinite(p)
-    if rest.any():
-        mid[rest], spread = _sharp(name, a[rest], np.broadcast_to(p, a.shape)[rest])
-        radius[rest] = outward(spread)
+    undecided = np.isinf(radius) & np.isfinite(a) & np.isfinite(p)
+    if undecided.any():
+        mid[undecided], spread = _sharp(name, a[undecided], np.broadcast_to(p, a.shape)[undecided])
+        radius[undecided] = outward(spread)
     return mid, radius
 
 

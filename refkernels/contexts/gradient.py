@@ -62,12 +62,12 @@ class Gradient(Context):
     def pull(self, output: Value, cotangent: Value, inputs: Sequence[Value]) -> list[Value]:
         """The cotangents of the inputs, in the context below, given that of the output.
 
-        Raises ValueError where the cotangent has not the output's shape.
+        Raises ValueError where the cotangent's shape is not the output's.
         """
         if cotangent.shape != taken(output).shape:
             raise ValueError(
                 f"The cotangent has shape {cotangent.shape} and the output {output.shape}: "
-                "they are the same."
+                "they must be equal."
             )
         below = self.below
         gathered: dict[int, Value] = {id(output): cotangent}

@@ -84,7 +84,7 @@ class Objectwise(Context):
 
     @abstractmethod
     def union(self, a: Any, b: Any) -> Any:
-        """What holds both elements."""
+        """An element that contains both."""
 
     def array(self, values: npt.NDArray[Any]) -> ObjectValue:
         wide = np.asarray(values)

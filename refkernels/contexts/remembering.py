@@ -2,7 +2,8 @@
 
 The forms of an op share about half of their steps: the scores, the pivot, a row's sum. Read one
 after the other in this context, on the same arrays, they share the results. Values are immutable,
-so a result is a function of its operands; these are kept, so that no other has their identity.
+so a result is a function of its operands; operands are kept alive, so that no other object gets
+their identity.
 """
 
 from __future__ import annotations

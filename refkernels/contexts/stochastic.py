@@ -110,29 +110,29 @@ def _wide(*arrays: Array) -> list[Doubles]:
 
 
 def _finite_or_zero(x: Doubles) -> Doubles:
-    """0 where the result is not finite, so that there is no rest."""
+    """0 where the result is not finite, so that there is no error term."""
     return np.where(np.isfinite(x), x, 0.0)
 
 
 def _sum(a: Doubles, b: Doubles) -> Triple:
     with np.errstate(all="ignore"):
-        total, rest = two_sum(a, b)
-        return total, _finite_or_zero(rest), 0
+        total, error = two_sum(a, b)
+        return total, _finite_or_zero(error), 0
 
 
 def _product(a: Doubles, b: Doubles) -> Triple:
     with np.errstate(all="ignore"):
         (a, a_scale), (b, b_scale) = np.frexp(a), np.frexp(b)
-        product, rest = two_prod(a, b)
-        return product, _finite_or_zero(rest), a_scale + b_scale
+        product, error = two_prod(a, b)
+        return product, _finite_or_zero(error), a_scale + b_scale
 
 
 def _quotient(a: Doubles, b: Doubles) -> Triple:
     """a / b = q + (a - q b) / b."""
     with np.errstate(all="ignore"):
         (a, a_scale), (b, b_scale) = np.frexp(a), np.frexp(b)
-        q, rest = divided(a, b)
-        return q, _finite_or_zero(rest / b), a_scale - b_scale
+        q, remainder = divided(a, b)
+        return q, _finite_or_zero(remainder / b), a_scale - b_scale
 
 
 def _root(x: Doubles) -> Triple:
@@ -140,5 +140,5 @@ def _root(x: Doubles) -> Triple:
     with np.errstate(all="ignore"):
         m, scale = np.frexp(x)
         odd = scale & 1
-        s, rest = rooted(np.where(odd, m * 2.0, m))
-        return s, _finite_or_zero(rest / (2.0 * s)), (scale - odd) // 2
+        s, remainder = rooted(np.where(odd, m * 2.0, m))
+        return s, _finite_or_zero(remainder / (2.0 * s)), (scale - odd) // 2

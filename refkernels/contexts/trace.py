@@ -159,7 +159,7 @@ class Trace(Context):
         return self._apply("square", a)
 
     def power(self, a: Value, exponent: int) -> Value:
-        """By squares, as in Ball."""
+        """By repeated squaring, as in Ball."""
         if exponent < 0:
             return self.divide(self.number(1), self.power(a, -exponent))
         if exponent < 2:

@@ -125,11 +125,11 @@ def taken(value: Value) -> Value:
 
 
 def not_a_value(value: Any) -> TypeError:
-    """What a context raises for an argument that is none of its values."""
+    """The error for an argument that is not a value of the context."""
     if isinstance(value, Value):
         return TypeError(
-            f"A value of {value.context.name} meets another context's: a formula's arrays all come "
-            "from the xp that it was given."
+            f"A value of {value.context.name} meets another context's: all arrays of a formula "
+            "come from the xp that is passed to it."
         )
     written, what = "...", f"a value of type {type(value).__name__}"
     if isinstance(value, int | float | np.number) and not isinstance(value, bool):
@@ -142,7 +142,8 @@ def not_a_value(value: Any) -> TypeError:
 
 
 def _choice(what: str) -> TypeError:
-    """What Python's `if`, `and`, `or`, `not`, `max` and `min` would decide for all elements."""
+    """The error for Python's `if`, `and`, `or`, `not`, `max` and `min`, which decide once for all
+    elements."""
     return TypeError(
         f"{what} differs from element to element, so Python's if, and, or, max and min cannot "
         "decide by it: write xp.where(mask, a, b), xp.maximum, xp.minimum, or &, | and ~."

@@ -75,9 +75,9 @@ def _scalars_apart(primitive: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Working(Context):
-    """Arithmetic in `format`; `storage` is what `store` keeps, the format by default. `seed` says
-    which random order. With scalars="binary64", params are held and combined in binary64, and
-    rounded to the format where they meet an array.
+    """Arithmetic in `format`; `storage` is the format that `store` rounds to, `format` by default.
+    `seed` chooses the random order. With scalars="binary64", params are held and combined in
+    binary64, and rounded to the format where they meet an array.
 
     Special values follow IEEE 754: the first form of a formula in Working("float64") is the
     reference where an input is not finite.
@@ -191,7 +191,7 @@ class Working(Context):
 
     @_scalars_apart
     def power(self, a: Value, exponent: int) -> WorkingValue:
-        """A multiplication a step; by squares where that would take long."""
+        """One multiplication per step; by repeated squaring where that would take long."""
         if exponent < 0:
             return self.divide(self.number(1), self.power(a, -exponent))
         if exponent > _STEPS:
@@ -291,7 +291,7 @@ class Working(Context):
         with np.errstate(all="ignore"):
             while terms.shape[-1] > 1:
                 even = terms.shape[-1] - terms.shape[-1] % 2
-                rest = terms[..., even:]
+                unpaired = terms[..., even:]
                 right = terms[..., 1:even:2]
                 if factors:
                     first = [part[..., 0:even:2] for part in factors]
@@ -299,7 +299,7 @@ class Working(Context):
                     factors = ()
                 else:
                     pairs = self.plus(terms[..., 0:even:2], right)
-                terms = np.concatenate([pairs, rest], axis=-1)
+                terms = np.concatenate([pairs, unpaired], axis=-1)
             return terms[..., 0] if terms.shape[-1] else np.zeros(terms.shape[:-1], terms.dtype)
 
     def max(self, a: Value, axis: int = -1) -> WorkingValue:

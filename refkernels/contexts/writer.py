@@ -70,10 +70,10 @@ class Writer:
     def _row_terms(self, stage: int) -> None:
         """The row's own terms that need no later loop."""
         for term in self.program.terms:
-            here = self.program.level[term] == ROW and self.program.stage[term] == stage
-            if here and term.op == "pick":
+            in_stage = self.program.level[term] == ROW and self.program.stage[term] == stage
+            if in_stage and term.op == "pick":
                 self._pick(term, stage)
-            elif here and not self._reduces(term):
+            elif in_stage and not self._reduces(term):
                 self._put(8, self._statement(term, "i"))
         for number, output in enumerate(self.program.outputs):
             if self.program.level[output] == ROW and self.program.stage[output] == stage:

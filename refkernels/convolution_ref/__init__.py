@@ -43,7 +43,7 @@ Numbers = int | Sequence[int]
 def _prepare(
     inputs: dict[str, Any], params: dict[str, Any], direction: Direction, rank: int
 ) -> Prepared:
-    """x with places, groups and taps as axes: the elements under the taps are gathered here."""
+    """x with places, groups and taps as axes. The elements under the taps are gathered here."""
     x, weight, bias = inputs["x"], inputs["weight"], inputs.get("bias")
     groups = as_count(params["groups"], "groups")
     _check(x, weight, bias, groups, rank)
@@ -202,18 +202,18 @@ def conv1d_backward(
     return _backward(CONV1D, dy, x, weight, bias, certify, stride, padding, dilation, groups)
 
 
-def _asked(x: Any, weight: Any, bias: Any, params: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def _question(x: Any, weight: Any, bias: Any, params: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     inputs = {"x": x, "weight": weight} | ({} if bias is None else {"bias": bias})
     return inputs, dict(zip(("stride", "padding", "dilation", "groups"), params, strict=True))
 
 
 def _forward(op: Op, x: Any, weight: Any, bias: Any, certify: Certify, *params: Any) -> Enclosure:
-    return op.evaluate("forward", *_asked(x, weight, bias, params), certify)["y"]
+    return op.evaluate("forward", *_question(x, weight, bias, params), certify)["y"]
 
 
 def _backward(
     op: Op, dy: Any, x: Any, weight: Any, bias: Any, certify: Certify, *params: Any
 ) -> Backward:
-    inputs, named = _asked(x, weight, bias, params)
+    inputs, named = _question(x, weight, bias, params)
     gradients = op.evaluate("backward", {"dy": dy, **inputs}, named, certify)
     return Backward(gradients["dx"], gradients["dweight"], gradients.get("dbias"))

@@ -51,7 +51,7 @@ def product(xp: Any, x: Any, weight: Any) -> Any:
 def im2col(
     xp: Any, x: Any, weight: Any, bias: Any = None, places: Any = None, **_: Any
 ) -> Any:  # fmt: skip
-    """A matrix product, the bias last. From the arrays of the backward pass, y has dy's axes."""
+    """A matrix product, then the bias. From the arrays of the backward pass, y has dy's axes."""
     y = product(xp, windows(xp, x, places), weight)
     y = y if bias is None else y + bias
     return y if places is None else xp.reshape(y, (1, *y.shape))

@@ -54,8 +54,8 @@ class Axis(NamedTuple):
     def back(self) -> Places:
         """(length, taps): the places of y that have this element of x at this tap."""
         r, t = np.arange(self.length)[:, None], np.arange(self.taps)
-        place, rest = np.divmod(r + self.low - t * self.dilation, self.stride)
-        return np.where(rest == 0, _within(place, self.out), -1)
+        place, remainder = np.divmod(r + self.low - t * self.dilation, self.stride)
+        return np.where(remainder == 0, _within(place, self.out), -1)
 
     def tiles(self, m: int) -> Places:
         """(out, m + taps - 1): places of x, the window of the tile of m in which y's element lies;
@@ -78,9 +78,9 @@ def joined(tables: Sequence[Places], lengths: Sequence[int]) -> Places:
     places, missing = np.zeros((1, 1), np.int64), np.zeros((1, 1), bool)
     for table, length in zip(tables, lengths, strict=True):
         places_of_axis = table[None, :, None, :]
-        both = len(places) * len(table), places.shape[1] * table.shape[1]
-        missing = (missing[:, None, :, None] | (places_of_axis < 0)).reshape(both)
-        places = (places[:, None, :, None] * length + places_of_axis).reshape(both)
+        shape = len(places) * len(table), places.shape[1] * table.shape[1]
+        missing = (missing[:, None, :, None] | (places_of_axis < 0)).reshape(shape)
+        places = (places[:, None, :, None] * length + places_of_axis).reshape(shape)
     return np.where(missing, -1, places)
 
 

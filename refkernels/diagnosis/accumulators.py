@@ -66,16 +66,16 @@ class _Accumulator:
 
 
 def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
-    """For each output out of the ordinary, the accumulator that reproduces its bits or errors."""
+    """For each output that is not ordinary, the accumulator that reproduces its bits or errors."""
     for name, got in outputs.items():
         product = products.of(problem, name)
-        own = formats.of(got)
-        explained = fits[name].ordinary or own.name == "float64"
+        own_format = formats.of(got)
+        explained = fits[name].ordinary or own_format.name == "float64"
         if product is None or explained or not np.isfinite(got).any():
             continue
-        narrow = own.name if own.name in _CAUSES else None
+        narrow = own_format.name if own_format.name in _CAUSES else None
         for format in (narrow,) if narrow else _CAUSES:
-            if _can_give(got, product, own, formats.get(format)):
+            if _can_give(got, product, own_format, formats.get(format)):
                 yield _claim_of(problem, product, got, fits[name], format)
 
 

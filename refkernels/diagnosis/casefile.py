@@ -40,7 +40,7 @@ Array = npt.NDArray[Any]
 
 
 class CaseFileError(ValueError):
-    """What is wrong with a case file, in one sentence that names it."""
+    """A case file that cannot be used; one sentence names it and what is wrong with it."""
 
 
 @dataclass(frozen=True)
@@ -65,14 +65,15 @@ class CaseFile:
             "reported": self.reported,
             "source": self.source,
         }
-        given = {name: value for name, value in origin.items() if value}
-        return replace(explanation, evidence={**explanation.evidence, **given})
+        recorded = {name: value for name, value in origin.items() if value}
+        return replace(explanation, evidence={**explanation.evidence, **recorded})
 
 
 def save(path: str | os.PathLike[str], case: CaseFile) -> Path:
-    """Write a case to a temporary file, then rename it. Raises CaseFileError for a kernel's name
-    that is empty or has a '/' and for what `load` would refuse, TypeError for anything but a float
-    array and no mapping of texts, OSError if writing fails."""
+    """Writes a case to a temporary file and renames it. Raises CaseFileError for a kernel's name
+    that is empty or has a '/', and for anything that `load` would refuse; TypeError for an array
+    that is not of floats, and for params or an environment that are not mappings by name; OSError
+    if writing fails."""
     if not isinstance(case, CaseFile):
         raise TypeError(f"case is of type {type(case).__name__}, but it must be a CaseFile.")
     target = as_path(path, "path")
@@ -109,12 +110,12 @@ def save(path: str | os.PathLike[str], case: CaseFile) -> Path:
 
 
 def _encoded(meta: dict[str, Any]) -> bytes:
-    """As JSON, where NumPy's numbers are Python's."""
+    """As JSON, with NumPy's numbers as Python's."""
     try:
         return json.dumps(meta, ensure_ascii=False, allow_nan=False, default=_plain).encode()
     except (TypeError, ValueError, RecursionError) as failure:
         raise CaseFileError(
-            f"The params, the environment or what is reported cannot be written as JSON: {failure}."
+            f"The params, the environment or the report cannot be written as JSON: {failure}."
         ) from None
 
 
@@ -125,7 +126,7 @@ def _plain(value: Any) -> Any:
 
 
 def load(path: str | os.PathLike[str]) -> CaseFile:
-    """Read a case. Raises CaseFileError with one sentence about what is wrong with the file."""
+    """Reads a case. Raises CaseFileError with one sentence about what is wrong with the file."""
     try:
         with array_files.opened_npz(path) as archive:
             return _Reader(as_path(path, "path").name, archive).case()

@@ -59,9 +59,9 @@ def difference(
     differing = [name for name in shared if outputs[name]["equal_bits"] < outputs[name]["elements"]]
     models = {name: [_model(side, name) for side in sides] for name in shared}
     named_models = {
-        name: {a: mine.model, b: theirs.model}
-        for name, (mine, theirs) in models.items()
-        if mine is not None and theirs is not None
+        name: {a: first.model, b: second.model}
+        for name, (first, second) in models.items()
+        if first is not None and second is not None
     }
     shares = {name: share(problem, name, first[name], second[name]) for name in differing}
     causes = [_cause(sides, name, shares[name], models[name]) for name in differing]
@@ -83,8 +83,8 @@ def _alike(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def share(problem: Problem, output: str, first: Array, second: Array) -> float:
-    """The part of the squared difference that the first answer's own error accounts for, between 0
-    and 1; where NaN or infinities are out of place, its part of those elements."""
+    """The share of the squared difference that the first answer's own error accounts for, between 0
+    and 1; where NaN or infinities are out of place, its share of those elements."""
     reference = problem.truth.reference[output]
     exact = np.asarray(reference)
     special = [_misplaced(got, reference.round(formats.of(got))[0]) for got in (first, second)]
@@ -97,8 +97,10 @@ def share(problem: Problem, output: str, first: Array, second: Array) -> float:
     if not 0.0 < scale < np.inf:
         return 0.5
     differences = (a - b)[usable] / scale
-    mine = ((a - reference.hi) - reference.lo)[usable] / scale
-    return float(np.clip(np.sum(mine * differences) / np.sum(differences * differences), 0.0, 1.0))
+    own_error = ((a - reference.hi) - reference.lo)[usable] / scale
+    return float(
+        np.clip(np.sum(own_error * differences) / np.sum(differences * differences), 0.0, 1.0)
+    )
 
 
 def _misplaced(got: Array, rounded: Array) -> Array:
@@ -111,13 +113,13 @@ def _cause(
     sides: tuple[_Side, _Side], output: str, part: float, models: list[Candidate | None]
 ) -> Named:
     """The cause of the kernel that one output's difference is charged to."""
-    mine, theirs = (_candidate_of(side, output) for side in sides)
-    faults = [c for c in (mine, theirs) if c is not None and c.cause not in HARMLESS]
+    first, second = (_candidate_of(side, output) for side in sides)
+    faults = [c for c in (first, second) if c is not None and c.cause not in HARMLESS]
     if not faults:
         return _orders(*models)
     if len(faults) == 2 and faults[0].cause == faults[1].cause:
         return _same_fault(sides, *faults)
-    charged = mine if part >= 0.5 else theirs
+    charged = first if part >= 0.5 else second
     if charged is None or charged not in faults:
         return _NOTHING
     return charged.cause, charged.confidence, {**charged.details, "output": output}
@@ -139,31 +141,31 @@ def _candidate_of(side: _Side, output: str) -> Candidate | None:
     )
 
 
-def _same_fault(sides: tuple[_Side, _Side], mine: Candidate, theirs: Candidate) -> Named:
+def _same_fault(sides: tuple[_Side, _Side], first: Candidate, second: Candidate) -> Named:
     """One fault in both kernels, with different numbers (two factors, two eps). The confidence is
     the lower of the two."""
     numbers = {
-        key: f"{mine.details[key]} ({sides[0].name}), {theirs.details[key]} ({sides[1].name})"
-        for key in mine.details
-        if key in theirs.details
-        and isinstance(mine.details[key], str | float)
-        and mine.details[key] != theirs.details[key]
+        key: f"{first.details[key]} ({sides[0].name}), {second.details[key]} ({sides[1].name})"
+        for key in first.details
+        if key in second.details
+        and isinstance(first.details[key], str | float)
+        and first.details[key] != second.details[key]
     }
     if not numbers:
         return _NOTHING
     numbers.pop("named", None)
-    return mine.cause, _less_sure(mine, theirs), {**numbers, "output": mine.output}
+    return first.cause, _less_sure(first, second), {**numbers, "output": first.output}
 
 
-def _orders(mine: Candidate | None, theirs: Candidate | None) -> Named:
+def _orders(first: Candidate | None, second: Candidate | None) -> Named:
     """The cause between two models of one output, each of which has all its kernel's bits."""
-    if mine is None or theirs is None or mine.model == theirs.model:
+    if first is None or second is None or first.model == second.model:
         return _NOTHING
-    confidence = _less_sure(mine, theirs)
+    confidence = _less_sure(first, second)
     if confidence in (None, "consistent"):
         return _NOTHING
-    order, other_order = mine.details.get("order"), theirs.details.get("order")
-    if order is not None and order == other_order and "bias_first" in (mine.cause, theirs.cause):
+    order, other_order = first.details.get("order"), second.details.get("order")
+    if order is not None and order == other_order and "bias_first" in (first.cause, second.cause):
         return "bias_first", confidence, {"order": order}
     return ORDER, confidence, {}
 
@@ -175,7 +177,7 @@ def _less_sure(*candidates: Candidate) -> Confidence | None:
 
 def _model(side: _Side, output: str) -> Candidate | None:
     """The first harmless model that has all bits of an output, even where these are the correctly
-    rounded ones. Several may have them: a model of the kernel's own framework goes first."""
+    rounded ones. If several have them, a model of the kernel's own framework is preferred."""
     exact = [
         candidate
         for candidate in side.explanation.candidates

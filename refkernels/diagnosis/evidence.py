@@ -61,8 +61,8 @@ def agreement(shares: Sequence[float], count: int = 1) -> float:
     """How often, per unit, other right models have the bits of `count` units: p with p^count the
     mean over the models of (share of the units whose bits a model has)^count.
 
-    A kernel is one algorithm in all units: the mean of the shares, count = 1, is that of one that
-    takes another model in each unit, and overlooks a model that is nearly the same.
+    A kernel runs one algorithm in all units. The mean of the shares (count = 1) describes a kernel
+    that picks another model in each unit, and overlooks a model that is nearly the same.
     """
     logs = [math.log(share) for share in shares if share > 0.0]
     if not logs:
@@ -107,7 +107,7 @@ def tried(claim: Claim, truth: Fit, got: Array) -> Tried:
 
 def nearest(family: Iterable[Tried], beside_fits: bool) -> list[Claim]:
     """The claims that fit; and for each output and cause the nearest of the others, with the trials
-    of all these. `beside_fits`: even where a claim of that output and cause fits."""
+    of all of them. `beside_fits`: even where a claim about that output and cause fits."""
     family = list(family)
     fitting = [trial for trial in family if trial.fits]
     explained = {(trial.claim.output, trial.claim.cause) for trial in fitting}

@@ -107,7 +107,7 @@ def _input(problem: Problem, name: str, places: Iterable[Place]) -> dict[str, An
 
 
 def _index(problem: Problem, name: str, place: Place) -> Index:
-    """The elements of an input that one of an output depends on; all where the op does not say."""
+    """The elements of an input that an output's element depends on; all if the op does not say."""
     output, index = place
     shape = problem.inputs[name].shape
     if (formulas := problem.op.definition) is not None:

@@ -25,7 +25,7 @@ from refkernels.truth import holds
 
 
 @in_default_mode
-@np.errstate(all="ignore")  # models compute where formats end: infinities and NaNs are data
+@np.errstate(all="ignore")  # models leave the range of formats: infinities and NaNs are data
 def explain(
     op: str | Op,
     inputs: Mapping[str, Any],
@@ -79,10 +79,10 @@ def one_kernel(
     direction: Direction = "forward",
 ) -> tuple[Problem, dict[str, Array]]:
     """The question and one kernel's outputs by name, as `explain_kernel` takes them."""
-    record, given, settings = question.read(op, inputs, params, direction)
-    problem = _problem(record, given, settings, direction, {"": outputs})
-    arrays = _arrays(problem, outputs)
-    return problem.judging(arrays), arrays
+    record, arrays, settings = question.read(op, inputs, params, direction)
+    problem = _problem(record, arrays, settings, direction, {"": outputs})
+    answers = _arrays(problem, outputs)
+    return problem.judging(answers), answers
 
 
 @np.errstate(all="ignore")
@@ -110,7 +110,7 @@ def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
 def _candidates(
     problem: Problem, outputs: Arrays, fits: dict[str, Fit]
 ) -> tuple[list[Candidate], int]:
-    """The candidates of all hypotheses, and how many (model, parameter) pairs were tried."""
+    """The candidates of all hypotheses, and the number of (model, parameter) pairs tried."""
     questions = sources.questions(problem, outputs)
     algorithms = sources.algorithms(problem, outputs, fits)
     variants = list(scoring.candidates(problem, outputs, fits, questions))
@@ -136,8 +136,8 @@ def _merged(variants: list[Candidate], models: list[Candidate]) -> list[Candidat
 
 
 def _named(candidates: list[Candidate], fits: dict[str, Fit]) -> Candidate | None:
-    """The best candidate. An ordinary output needs no cause that is merely consistent. None if all
-    that fits is the order of summation of an ordinary output: it explains no wrong output."""
+    """The best candidate. An ordinary output needs no cause that is merely consistent. None if only
+    the order of summation of an ordinary output fits: that explains no wrong output."""
     eligible = (
         candidate
         for candidate in candidates

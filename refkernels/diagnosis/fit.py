@@ -1,4 +1,4 @@
-"""How well a kernel's output fits an answer: its verdict if that answer were the truth."""
+"""How well a kernel's output fits an answer: the verdict if that answer were the truth."""
 
 from __future__ import annotations
 

@@ -4,9 +4,9 @@ Every form and fault is a model in each order of summation, with and without FMA
 by its bits. A fault that equals the op in exact arithmetic, and only rounds badly, may lack the
 kernel's bits, because its exp is not the kernel's. It is then recognised by its errors. It is
 consistent where the kernel's answer lies beyond the bound of the op's forms but within the fault's
-own, and errs as much as the fault's model. Only where the model's errors are the kernel's own is
-this evidence: errors of one size have many causes. Where the model gives no number, or may give
-none in another order of summation, the kernel may give none.
+own, and errs as much as the fault's model. This is evidence only where the model's errors equal the
+kernel's: errors of one size have many causes. Where the model gives no number, or may give none in
+another order of summation, the kernel may give none.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from refkernels.diagnosis.fit import LIKE, Fit, fit, sized
 from refkernels.diagnosis.hypothesis import ORDER, Claim, Outcome, Prediction
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
 
-_HOW: tuple[dict[str, Any], ...] = tuple(
+_SETTINGS: tuple[dict[str, Any], ...] = tuple(
     {"order": order, "fma": fma}
     for order in ("sequential", "pairwise", "reversed")
     for fma in (False, True)
@@ -37,30 +37,30 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Cla
     family: list[evidence.Tried] = []
     harmless: list[dict[str, Array]] = []
     for name, formula in formulas.way(problem.direction).forms.items():
-        for how, answer in _computed(problem, formula):
+        for settings, answer in _computed(problem, formula):
             harmless.append(answer)
-            family += _tried(outputs, fits, answer, ORDER, _name(name, how), [])
-    alike = list(_forms_alike(problem, outputs, fits))
-    family += [evidence.Tried(claim, 0.0, True) for claim in alike]
-    explained = {claim.output for claim in alike}
+            family += _tried(outputs, fits, answer, ORDER, _name(name, settings), [])
+    alike_forms = list(_forms_alike(problem, outputs, fits))
+    family += [evidence.Tried(claim, 0.0, True) for claim in alike_forms]
+    explained = {claim.output for claim in alike_forms}
     for fault in formulas.faults:
         formula = getattr(fault, problem.direction)
         if formula is None or is_right(problem, formula):
             continue
-        changed = fault.changed(outputs)
-        for how, answer in _computed(problem, formula):
-            name = _name(fault.cause.replace("_", " "), how)
-            family += _tried(changed, fits, answer, fault.cause, name, harmless, fault.details)
+        affected = fault.changed(outputs)
+        for settings, answer in _computed(problem, formula):
+            name = _name(fault.cause.replace("_", " "), settings)
+            family += _tried(affected, fits, answer, fault.cause, name, harmless, fault.details)
         if fault.unstable:
-            left = {name: got for name, got in changed.items() if name not in explained}
-            beyond = _unstable(problem, changed, fits, fault.cause, formula)
-            inside = _unstable_alike(problem, left, fits, fault.cause, formula)
+            unexplained = {name: got for name, got in affected.items() if name not in explained}
+            beyond = _unstable(problem, affected, fits, fault.cause, formula)
+            inside = _unstable_alike(problem, unexplained, fits, fault.cause, formula)
             family += [evidence.Tried(claim, 0.0, True) for claim in (*beyond, *inside)]
     return evidence.nearest(family, beside_fits=False)
 
 
-def _name(name: str, how: dict[str, Any]) -> str:
-    return f"{name}, {how['order']} sums" + (", FMA" if how["fma"] else "")
+def _name(name: str, settings: dict[str, Any]) -> str:
+    return f"{name}, {settings['order']} sums" + (", FMA" if settings["fma"] else "")
 
 
 def is_right(problem: Problem, formula: Any) -> bool:
@@ -75,14 +75,14 @@ def _computed(problem: Problem, formula: Any) -> Iterator[tuple[dict[str, Any], 
     """The formula's answer in each order, where its bits are new."""
     formulas, seen = problem.op.formulas, set()
     assert formulas is not None
-    for how in _HOW:
+    for settings in _SETTINGS:
         answer = formulas.computed(
-            problem.direction, formula, problem.inputs, problem.params, problem.format, **how
+            problem.direction, formula, problem.inputs, problem.params, problem.format, **settings
         )
         bits = b"".join(array.tobytes() for array in answer.values())
         if bits not in seen:
             seen.add(bits)
-            yield how, answer
+            yield settings, answer
 
 
 def _tried(
@@ -127,8 +127,8 @@ def _forms_alike(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> 
 def _unstable_alike(
     problem: Problem, outputs: Arrays, fits: Mapping[str, Fit], cause: str, formula: Any
 ) -> Iterator[Claim]:
-    """For an unusual output within its bound that no form explains, the fault, if its model errs
-    as much: the bound of a form that cancels may hold a worse one's errors."""
+    """For an unusual output within its bound that no form explains, the fault, if its model errs as
+    much: the bound of a form that cancels may cover the errors of a worse form."""
     formulas = problem.op.formulas
     assert formulas is not None
     for name, got in outputs.items():

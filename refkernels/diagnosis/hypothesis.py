@@ -32,8 +32,8 @@ Details = Mapping[str, Any]
 
 
 class Outcome(NamedTuple):
-    """The result of a hypothesis whose source counts for itself: on a sample, or by the size of the
-    errors. `over_bound` and `over_plain`: the error that it leaves."""
+    """The result of a hypothesis that its source has compared itself: on a sample, or by the size
+    of the errors. `over_bound` and `over_plain`: the error that it leaves."""
 
     fits: bool
     equal: int
@@ -102,7 +102,7 @@ class Evidence:
     that these observations cannot tell apart, its own first; only what they share is known.
     """
 
-    PROVEN: ClassVar[float] = 40.0  # one right kernel in a million million is mistaken for it
+    PROVEN: ClassVar[float] = 40.0  # one right kernel in 10^12 is mistaken for it
     MATCHED: ClassVar[float] = 20.0
     APART: ClassVar[float] = 20.0  # the lead by which one hypothesis rules another out
 
@@ -121,8 +121,8 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Variant:
-    """A `Hypothesis` that the kernel answered another question. The answer may cover some outputs
-    only."""
+    """A `Hypothesis` that the kernel answered another question. The answer may cover only some
+    outputs."""
 
     cause: str
     details: Details
@@ -156,7 +156,7 @@ class Claim:
         return self.prediction if output == self.output else None
 
     def beside(self, alike: float) -> Claim:
-        """A copy in which other right models have a unit's bits at least so often."""
+        """A copy in which other right models have a unit's bits at least this often."""
         prediction = self.prediction
         return replace(self, prediction=replace(prediction, alike=max(prediction.alike, alike)))
 

@@ -1,10 +1,10 @@
-"""Factors that have many reasons: 8, 1/8, 2^16.
+"""Factors with many possible reasons: 8, 1/8, 2^16.
 
 A sum over ranks, rows or parts in place of a mean, a missing 1 / accumulation, a loss scale that is
 left in: each multiplies a gradient or a loss by such a number, and most of them lie outside the
 kernel. A cause within the kernel that multiplies an output by the same number gives the same bits.
-What tells them apart is another output. Whatever multiplies the loss or its gradient multiplies
-the gradients of all data, or those of all parameters where these alone are reduced.
+Another output tells them apart: whatever multiplies the loss or its gradient multiplies the
+gradients of all data, or those of all parameters where only these are reduced.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ def shown_elsewhere(
     candidates: Sequence[Candidate],
     factor: Candidate,
 ) -> frozenset[str]:
-    """The causes that are known although this factor gives the same bits: all, where it has few
-    reasons, or an output that it should multiply is right; else those that fit a wrong output which
-    it does not explain."""
+    """The causes that are known although this factor gives the same bits: all, where the factor has
+    few reasons or an output that it should multiply is right; else those that fit a wrong output
+    which the factor does not explain."""
     every = frozenset(c.cause for c in candidates)
     number = common(*factor.details["interval"])
     if number is None:

@@ -6,8 +6,8 @@
 A form of the op is read in float64, once for each of its primitives that somewhere exceeds the
 format, with that primitive's results infinite there. An intermediate is named where every element
 that this makes wrong is wrong in the kernel's answer too, with the same value (NaN, an infinity, 0,
-or another), and where no other element is wrongly NaN, infinite or 0. If still other elements are
-wrong, perhaps by the narrow format's rounding, it is no more than consistent.
+or another), and where no other element is wrongly NaN, infinite or 0. If further elements are
+wrong, perhaps by the narrow format's rounding, the claim is only consistent.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _answer(
 def _lost(
     problem: Problem, output: str, wide: Doubles, wrong: Array, model: Doubles | None
 ) -> Array | None:
-    """The elements that the model has wrong; None where the kernel has other values there, or
+    """The elements that the model gets wrong; None where the kernel has other values there, or
     special values elsewhere."""
     if model is None or model.shape != wide.shape:
         return None

@@ -76,7 +76,7 @@ def _order(name: str, terms: int, place: Place) -> Order | None:
     if place == "last":
         tree = _inserted(tree, tree.root)
     elif place == "first":
-        if first >= terms:  # one block: that is last
+        if first >= terms:  # one block: the bias is then added last
             return None
         tree = _inserted(tree, _chain_end(tree, first))
     elif place == "start":
@@ -133,19 +133,19 @@ def _tree(name: str, terms: int, fma: bool) -> tuple[SummationTree, int]:
 
 
 def block_sizes(terms: int, size: int, unroll: int = 0) -> list[int]:
-    """Blocks of one size, the last one shorter. With an unroll, K is cut as in OpenBLAS: a rest
-    of more than one block and less than two is halved, and the first half rounded up to a multiple
-    of the unroll. With 1 it is cut as in MKL: the first half is larger by one where the rest is
-    odd."""
+    """Blocks of one size, the last one shorter. With an unroll, K is cut as in OpenBLAS: a
+    remainder of more than one block and less than two is halved, and the first half rounded up to a
+    multiple of the unroll. With 1 it is cut as in MKL: the first half is larger by one where the
+    remainder is odd."""
     sizes = []
-    left = terms
-    while left:
-        step = min(size, left)
-        if unroll and size < left < 2 * size:
-            half = left // 2 if unroll > 1 else -(-left // 2)
-            step = min(-(-half // unroll) * unroll, left)
+    remaining = terms
+    while remaining:
+        step = min(size, remaining)
+        if unroll and size < remaining < 2 * size:
+            half = remaining // 2 if unroll > 1 else -(-remaining // 2)
+            step = min(-(-half // unroll) * unroll, remaining)
         sizes.append(step)
-        left -= step
+        remaining -= step
     return sizes
 
 

@@ -1,6 +1,6 @@
 """Special values from an intermediate that overflows where the result is finite.
 
-    sinh(89)                      exp(89) is infinite in float32, and half of it is not
+    sinh(89)                      exp(89) is infinite in float32, but half of it is not
     tanh = (e^2x - 1)/(e^2x + 1)  NaN from x = 44.4 on
     1 / (1 + e^-x)                0 where e^-x is infinite
 
@@ -22,7 +22,7 @@ from refkernels.diagnosis import products
 from refkernels.diagnosis.hypothesis import Claim, Prediction
 from refkernels.diagnosis.problem import Array, Doubles, Problem
 
-_BORDER = 2.0**-5  # of a binary logarithm: so near the end of the format, either side is possible
+_BORDER = 2.0**-5  # in binary logarithms: this near the format's end, either side is possible
 
 Logarithms = Mapping[str, Callable[[Doubles], Doubles]]
 
@@ -58,8 +58,8 @@ def first(
     shows: Array,
 ) -> Claim | None:
     """The first intermediate that overflows wherever `explained` is set, and whose every overflow
-    shows. All masks but `wrong` are of elements or of rows. It counts as evidence only where it
-    explains all bad ones and does not overflow everywhere."""
+    shows. All masks but `wrong` are of elements or of rows. The claim counts as evidence only where
+    it explains all bad elements and does not overflow everywhere."""
     if not explained.any() or not shows[explained].all():
         return None
     for name, size in sizes.items():

@@ -54,7 +54,7 @@ def _overflow(problem: Problem, output: str, got: Array, wrong: Array) -> Claim 
 
 
 def reasoned(candidates: list[Candidate]) -> list[Candidate]:
-    """The candidates without the patterns that only locate an error, where another explains it."""
+    """The candidates, without patterns that only locate an error which another one explains."""
     explained = {
         candidate.output
         for candidate in candidates
@@ -117,12 +117,12 @@ def corrupted(problem: Problem, output: str, got: Array, wrong: Array) -> Claim 
 
 def _ordinary_but_for(problem: Problem, output: str, got: Array, wrong: Array) -> bool:
     """Whether the other elements' errors are usual by judge's criterion."""
-    truth, rest = problem.truth, ~wrong
+    truth, others = problem.truth, ~wrong
     plain = truth.plain.get(output)
     if plain is None:
         return True
-    reference, format = truth.reference[output][rest], formats.of(got)
-    ratio = error_over_plain(got[rest], plain[rest], reference, format, problem.op.elementwise)
+    reference, format = truth.reference[output][others], formats.of(got)
+    ratio = error_over_plain(got[others], plain[others], reference, format, problem.op.elementwise)
     return ratio is None or ratio <= UNUSUAL
 
 

@@ -33,9 +33,9 @@ from refkernels.records.words import SCHEMA
 
 _DRAWS = 12
 _POOL = 4096  # arguments of a function to choose from
-_KEPT = 64  # of them
+_KEPT = 64  # arguments that are kept
 _SHOWN = 3
-RIGHT = "right"  # the survivor that is always there: the right answer, rounded
+RIGHT = "right"  # the survivor that always exists: the right answer, rounded
 
 
 @dataclass(frozen=True)
@@ -247,8 +247,8 @@ class _SharedVariants:
 def predict(
     problem: Problem, candidate: Candidate, right: Array, again: Iterable[Hypothesis]
 ) -> Array | None:
-    """A kernel's answer to another question if a candidate is its cause; None where that is
-    unknown, as for a pattern in one answer."""
+    """A kernel's answer to another question if a candidate is its cause; None where the cause does
+    not determine it, as for a pattern in one answer."""
     if candidate.model is not None:
         return _by_model(problem, candidate, right)
     if candidate.cause == "eps_differs":

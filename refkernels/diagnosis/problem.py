@@ -23,24 +23,24 @@ Doubles = npt.NDArray[np.float64]
 
 
 class Later(Mapping[str, Array]):
-    """Arrays by output name, computed when one of them is first read: one part of their answer
-    excludes most hypotheses, and the other parts are never needed."""
+    """Arrays by output name, computed when one of them is first read: most hypotheses are excluded
+    by one part of an answer, and the other parts are never needed."""
 
     def __init__(self, find: Callable[[], Arrays]) -> None:
         self._find = find
 
     @cached_property
-    def _found(self) -> Arrays:
+    def _arrays(self) -> Arrays:
         return self._find()
 
     def __getitem__(self, name: str) -> Array:
-        return self._found[name]
+        return self._arrays[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
+        return iter(self._arrays)
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._arrays)
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class Answer:
 
 @dataclass(frozen=True)
 class Problem:
-    """One op on its inputs (with the cotangent for backward), in a working format: that of the
-    first output. `formats`: the formats of the outputs that have others."""
+    """One op on its inputs (with the cotangent for backward), in the format of its first output.
+    `formats`: the formats of outputs that have another one."""
 
     op: Op
     direction: Direction
@@ -125,8 +125,8 @@ class Problem:
     def sharp(self, output: str) -> Doubles:
         """The bound of the sharpest named form; without several forms, the op's. A form that loses
         every digit is a cause of its own."""
-        mine = self.forms and output in self.first
-        return next(iter(self.forms.values())) if mine else self.truth.bound[output]
+        has_forms = self.forms and output in self.first
+        return next(iter(self.forms.values())) if has_forms else self.truth.bound[output]
 
     @cached_property
     def condition(self) -> dict[str, Doubles]:

@@ -80,9 +80,9 @@ def _definition(candidate: Candidate) -> str:
 def _of_one_kernel(
     problem: Problem, weighed: list[Candidate], fits: dict[str, Fit]
 ) -> list[Candidate]:
-    """The candidates of all outputs, which are one kernel's. Of causes that one output cannot tell
-    apart, the one counts that another output proves. Another definition of the op is at most
-    consistent where a second wrong output refutes it and has no sure cause of its own."""
+    """The candidates of all outputs of one kernel. Where one output cannot tell causes apart, the
+    cause that another output proves counts. Another definition of the op is at most consistent
+    where a second wrong output refutes it and has no sure cause of its own."""
     fitting = {(c.cause, c.output) for c in weighed if not c.ruled_out}
     formulas = problem.op.formulas
     definitions = {fault.cause for fault in formulas.faults} if formulas else set()
@@ -92,20 +92,20 @@ def _of_one_kernel(
     open_outputs = [name for name, fit in fits.items() if not fit.ordinary and name not in sure]
 
     def counted(candidate: Candidate) -> Candidate:
-        cause, mine = candidate.cause, candidate.evidence
-        if candidate.ruled_out or mine is None or cause in HARMLESS:
+        cause, own_evidence = candidate.cause, candidate.evidence
+        if candidate.ruled_out or own_evidence is None or cause in HARMLESS:
             return candidate
         refuted = [n for n in open_outputs if (cause, n) in listed and (cause, n) not in fitting]
         if candidate.model is None and cause in definitions and refuted:
             return replace(candidate, confidence="consistent")
         tied = candidate.confidence != candidate.sure
-        alone = not (set(mine.survivors) - {cause}) & set(proven)
+        alone = not (set(own_evidence.survivors) - {cause}) & set(proven)
         if tied and alone and cause in proven and _agree(candidate.details, proven[cause]):
             return replace(
                 candidate,
                 confidence=candidate.sure,
                 details={**candidate.details, **proven[cause]},
-                evidence=replace(mine, survivors=(cause,)),
+                evidence=replace(own_evidence, survivors=(cause,)),
             )
         return candidate
 
@@ -143,14 +143,14 @@ def _of_output(
     named += _of_patterns(patterns)
     blamed = {c.model for c in named if c.cause != ORDER and c.confidence != "consistent"}
     kept = [c for c in named if c.cause != ORDER or c.model not in blamed]
-    rest = [c for c in candidates if c.prediction is None]
-    return kept + [replace(w.candidate, confidence=None) for w in beaten] + rest
+    without_prediction = [c for c in candidates if c.prediction is None]
+    return kept + [replace(w.candidate, confidence=None) for w in beaten] + without_prediction
 
 
 def _without_blame(candidates: list[Candidate]) -> list[Candidate]:
     """Where a harmless model reproduces an output bit by bit, a fault counts only where it differs
     from that model: a right kernel gives these bits too. A bias too small to change a rounding may
-    be missing or not."""
+    or may not be missing."""
     harmless = next((c for c in candidates if c.cause in HARMLESS and c.exact), None)
     if harmless is None:
         return candidates
@@ -171,8 +171,8 @@ def _survivors(
     observed: evidence.Observed, weighed: list[_WeighedCandidate]
 ) -> tuple[list[Candidate], list[_WeighedCandidate]]:
     """The candidates that the best does not rule out, and those that it does. A factor with many
-    reasons has no algorithm of its own, so that only answers rule it out: an algorithm's bits,
-    multiplied, are as good."""
+    reasons has no algorithm of its own, so only answers rule it out: it could multiply any
+    algorithm's bits."""
     if not weighed:
         return [], []
     best = min(weighed, key=lambda w: w.cost)
@@ -211,8 +211,8 @@ def _known(survivors: list[Candidate], shown: Callable[[Candidate], frozenset[st
 
 def _goes_beyond(cause: str, survivors: list[Candidate], reasons: set[str]) -> bool:
     """Whether a cause fits only together with another of the class, which is what they share."""
-    mine = [candidate for candidate in survivors if candidate.cause == cause]
-    return all(reasons & {c.details.get("with"), *c.details} - {cause} for c in mine)
+    of_cause = [candidate for candidate in survivors if candidate.cause == cause]
+    return all(reasons & {c.details.get("with"), *c.details} - {cause} for c in of_cause)
 
 
 def _named(candidate: Candidate, survivors: list[Candidate], known: Container[str]) -> Candidate:
@@ -285,7 +285,7 @@ def _rank(candidate: Candidate, truth: Fit, causes: int, whole: int) -> tuple[fl
         -float(causes),
         -float(whole),
         *sized,
-        float(-candidate.equal),  # of two outputs reproduced, the larger says more
+        float(-candidate.equal),  # of two reproduced outputs, the larger one says more
     )
 
 

@@ -1,8 +1,8 @@
 """Compares every hypothesis with a kernel's answer, in one loop, and makes candidates of them.
 
 Each kind of prediction is compared in its own way (`hypothesis.Prediction`): another answer by its
-fit, bits by equality, wrong elements and sizes of errors as their source found them. `ranking` then
-weighs the candidates that fit against each other.
+fit, bits by equality; for wrong elements and sizes of errors, the source has done so. `ranking`
+then weighs the candidates that fit against each other.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def _by_fit(
     problem: Problem, truth: Fit, got: Array, prediction: Prediction
 ) -> tuple[Outcome | None, Prediction]:
     """Another answer fits where it explains what the truth does not: every bit of an ordinary
-    output, the errors of any other. A bound takes far longer to compute than all else, so it is
-    computed only where bits, or errors over the plain algorithm's, have not decided already."""
+    output, the errors of any other. A bound takes far longer to compute than everything else, so it
+    is computed only where bits, or errors over the plain algorithm's, have not decided already."""
     answer, output = prediction.answer, truth.output
     assert answer is not None
     reference = answer.reference.get(output)
@@ -69,7 +69,7 @@ def _by_fit(
     if truth.ordinary:
         possible = equal == got.size and not truth.exact
     else:
-        # One element's error is one draw, and so is the plain algorithm's: the bound decides alone.
+        # The error of a single element is one draw, as is the plain algorithm's: the bound decides.
         possible = error is None or error <= UNUSUAL or got.size == 1
     result = fit(problem, output, got, answer) if possible else None
     if result is None:

@@ -61,7 +61,7 @@ class _SampledSum:
 
 
 def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
-    """The orders of summation that have a kernel's bits; where none has, the best."""
+    """The orders of summation that have a kernel's bits; where none has, the nearest."""
     for name, got in outputs.items():
         product = products.of(problem, name)
         if product is not None and np.isfinite(got).any():

@@ -40,8 +40,8 @@ class Units:
         return np.ascontiguousarray(array).reshape(-1)[self.places]
 
     def earned(self, bits: Doubles) -> Doubles:
-        """The bits that each unit earns where a model reproduces it: the sum up to 8 bits, or one
-        element's bits, where these are more."""
+        """The bits that each unit earns where a model reproduces it: the sum, up to 8 bits, or one
+        element's bits if these are more."""
         total = np.bincount(self.owner, bits)
         largest = np.zeros(total.size)
         np.maximum.at(largest, self.owner, bits)

@@ -11,7 +11,7 @@ from refkernels.arithmetic.arrays import to_float64
 from refkernels.diagnosis.hypothesis import Claim, Prediction
 from refkernels.diagnosis.problem import Array, Problem
 
-FEW = 0.01  # of all elements: more wrong ones are no accident of single elements
+FEW = 0.01  # of all elements: a larger share of wrong ones is no accident of single elements
 
 
 def wrong_elements(problem: Problem, output: str, got: Array) -> Array:

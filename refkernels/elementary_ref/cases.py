@@ -1,6 +1,6 @@
 """Cases of the elementary functions: every binade, the hard places, specials, subnormals.
 
-Each builds x and a cotangent dy in the asked dtype; random numbers come from the seed in the name.
+Each builds x and a cotangent dy in the given dtype; random numbers come from the seed in the name.
 """
 
 import math
@@ -17,8 +17,8 @@ from refkernels.op import Case, Direction
 _POSITIVE = ("log", "log2", "log10", "sqrt", "rsqrt")
 _ALGEBRAIC = ("sqrt", "rsqrt", "reciprocal")
 _SILU_FLAT = -1.2784645427610738  # where silu' is 0
-# At infinities and at the ends of a format the slope has no one right answer for a kernel that
-# forms it as its own product: NaN and the limit are both honest.
+# At infinities and at the ends of a format, a kernel that computes the slope as a separate product
+# has no single right answer: NaN and the limit are both acceptable.
 FORWARD: tuple[Direction, ...] = ("forward",)
 _MODERATE = 259  # an odd length leaves a remainder in every vector width
 
@@ -43,8 +43,8 @@ def _signed(name: str, x: Doubles) -> Doubles:
 
 
 def _binades(name: str, format: Format, generator: np.random.Generator) -> Doubles:
-    """As many numbers from each binade: all of them for logarithms and powers, else from 2^-20 to
-    where the function is constant or leaves the format."""
+    """Equally many numbers from each binade: all binades for logarithms and powers, else those from
+    2^-20 to where the function is constant or leaves the format."""
     if name in _POSITIVE or name in ("reciprocal", "log1p"):
         return _signed(name, binades(format.emin, format.emax, 1000, format, generator))
     edge = math.ceil(math.log2(math.log(2.0) * (2.0 - format.emin + format.p)))

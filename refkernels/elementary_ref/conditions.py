@@ -41,8 +41,8 @@ def _silu(x: Doubles) -> Doubles:
 
 
 def _silu_slope(x: Doubles) -> Doubles:
-    s, rest = _sigmoid(x), _sigmoid(-x)
-    return np.abs(x * rest * (2.0 + x * (rest - s)) / (1.0 + x * rest))
+    s, complement = _sigmoid(x), _sigmoid(-x)
+    return np.abs(x * complement * (2.0 + x * (complement - s)) / (1.0 + x * complement))
 
 
 def _softplus(x: Doubles) -> Doubles:

@@ -1,7 +1,7 @@
 """Cases and invariants of erf, erfc, gelu and gelu_tanh.
 
-Each case builds x and a cotangent dy in the asked dtype; random numbers come from the seed in the
-name. The invariants are kept by every correctly or faithfully rounded kernel.
+Each case builds x and a cotangent dy in the given dtype; random numbers come from the seed in the
+name. Every correctly or faithfully rounded kernel satisfies the invariants.
 """
 
 import math
@@ -41,7 +41,7 @@ def cases_of(name: str) -> list[Case]:
 
 
 def _binades(format: Format, generator: np.random.Generator) -> Doubles:
-    """As many numbers from each binade, 2^-20 to where every tail has left the format."""
+    """Equally many numbers from each binade, from 2^-20 to where every tail has underflowed."""
     edge = math.ceil(math.log2(math.sqrt(-2.0 * math.log(format.min_subnormal))))
     return binades(-20, edge, 1000, format, generator)
 
@@ -61,8 +61,8 @@ def _hard_places(name: str, format: Format, generator: np.random.Generator) -> D
 
 
 def _centers(name: str, format: Format) -> list[float]:
-    """Where tails drown beside 1, become subnormal and vanish; where methods change, f' is 0 or
-    arguments are an ulp of 1."""
+    """Where tails are lost beside 1, become subnormal and vanish; where methods change, f' is 0 or
+    arguments equal an ulp of 1."""
     logs = [-math.log(small) for small in (format.u, format.min_normal, format.min_subnormal)]
     if name == "gelu_tanh":
         edges = [_where_argument_is(log) for log in logs]
@@ -70,7 +70,7 @@ def _centers(name: str, format: Format) -> list[float]:
         edges = [math.sqrt(log * (2.0 if name == "gelu" else 1.0)) for log in logs]
     beside_zero = [format.u, -format.u, 2.0**-14, -(2.0**-14)]
     flat = [_FLAT[name]] * 4 if name in _FLAT else []
-    middle = [0.5, 0.84375, 1.0, 1.25, 2.0]  # libraries change their method beside some of these
+    middle = [0.5, 0.84375, 1.0, 1.25, 2.0]  # libraries change their method near some of these
     return [*edges, *(-x for x in edges), *middle, *(-x for x in middle), *flat, *beside_zero]
 
 

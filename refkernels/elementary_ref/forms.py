@@ -1,16 +1,16 @@
 """The forms of functions made of others, and of every dy f'(x): formulas in `xp`.
 
 The bound of an op is the largest of its forms'. All are rearrangements of the definition that stay
-in range; `either` stands where kernels differ in the order of operations only. A library's own
+in range; `either` marks where kernels differ only in the order of operations. A library's own
 functions (exp, erf, tanh, ...) are within its limit. y is what the forward pass returned.
 
 A form may still lose every digit: 1 + erf(x / sqrt 2) and 1 + tanh cancel for x << 0, where the
-result is tiny. They are the published definitions, and frameworks compute them; so they are named,
+result is tiny. They are the published definitions, and frameworks compute them. So they have names,
 and a verdict says which form permits the error.
 
-`store`: a kernel composed of ops stores their results in the storage format. It stands where that
-costs roundings, and not where it would cost digits (1 + erf, 1 + tanh, the terms of a slope that
-cancels): there 16-bit kernels compute in binary32.
+`store`: a kernel composed of ops stores their results in the storage format. The forms have it
+where that costs roundings, but not where it would cost digits (1 + erf, 1 + tanh, the terms of a
+slope that cancels): there 16-bit kernels compute in binary32.
 """
 
 from __future__ import annotations
@@ -115,8 +115,8 @@ def silu_by_quotient(xp: Any, x: Any) -> Any:
 
 def _silu_backward(xp: Any, dy: Any, x: Any) -> Any:
     s = xp.store(stable_sigmoid(xp, x))
-    rest = xp.store(1 + xp.store(x * xp.store(1 - s)))
-    return in_any_order(xp, dy, s, rest)
+    slope = xp.store(1 + xp.store(x * xp.store(1 - s)))
+    return in_any_order(xp, dy, s, slope)
 
 
 def _silu_backward_by_y(xp: Any, dy: Any, x: Any) -> Any:
@@ -187,15 +187,15 @@ def gelu_by_sigmoid(xp: Any, x: Any) -> Any:
 
 def _gelu_tanh_backward(xp: Any, dy: Any, x: Any) -> Any:
     t, v = xp.tanh(_argument(xp, x)), _steepness(xp, x)
-    half, rest = xp.number(HALF), 1 - xp.square(t)
-    right = xp.either((x * rest) * v, (x * v) * rest)
+    half, sech2 = xp.number(HALF), 1 - xp.square(t)
+    right = xp.either((x * sech2) * v, (x * v) * sech2)
     return dy * ((1 + t) * half + right * half)
 
 
 def _gelu_tanh_backward_by_sigmoid(xp: Any, dy: Any, x: Any) -> Any:
     s, v = stable_sigmoid_of(xp, 2 * _argument(xp, x)), 2 * _steepness(xp, x)
-    rest = 1 - s
-    return dy * (s + xp.either(x * (s * rest) * v, x * v * (s * rest)))
+    complement = 1 - s
+    return dy * (s + xp.either(x * (s * complement) * v, x * v * (s * complement)))
 
 
 def stable_sigmoid_of(xp: Any, v: Any) -> Any:

@@ -4,6 +4,6 @@
 `product` multiplies a cotangent by a slope's enclosure, `exact` raises the precision until a
 question is decided, `bounds` holds the library limit and the bounds of forms, `running` reads a
 form for its bound, `plain` computes in the working precision, `cases` holds the regimes that every
-function needs, and `ops` makes the `Op` records of a family. No file here knows which function it
-serves.
+function needs, and `ops` makes the `Op` records of a family. No module here knows the function that
+it serves.
 """

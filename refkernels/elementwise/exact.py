@@ -3,7 +3,8 @@
 A function gives balls (mid ± radius) 2^exponent of integers with the value certainly and strictly
 inside. The precision grows until they decide the question, or up to the last one here. A value that
 is a rounding boundary itself, a rational, must have radius 0. The answer of the tier before is
-kept, since no precision may decide what it knows: on which side of x is x (1 - exp(-x)).
+kept, since it may know what no precision decides: on which side of x the value x (1 - exp(-x))
+lies.
 """
 
 from collections.abc import Callable

@@ -50,11 +50,11 @@ def forward(function: Function, x: Any, certify: Certify = "enclosure") -> Enclo
     tier, fast = "double_double", None if x.dtype == np.float64 else function.fast
     if fast is None:
         answer = Draft(*_double_double(function.values, flat))
-        rest = _undecided(answer, question)
+        still_open = _undecided(answer, question)
     else:
         tier = "float64"
-        enclosure, rest = _float64(fast, flat, question)
-        if not rest.size:
+        enclosure, still_open = _float64(fast, flat, question)
+        if not still_open.size:
             tiers.answered(tier, flat.size)
             return enclosure.reshape(x.shape)
         answer = Draft(enclosure.hi, 0.0, enclosure.radius)
@@ -67,7 +67,7 @@ def forward(function: Function, x: Any, certify: Certify = "enclosure") -> Enclo
         return {"y": exact.values(function, to_float64(flat[at]), question, answer.at(at))}
 
     steps = [("double_double", values), ("exact", by_exact)][fast is None :]
-    climb({"y": answer}, {"y": rest}, tier, steps, question.undecided)
+    climb({"y": answer}, {"y": still_open}, tier, steps, question.undecided)
     return answer.enclosure().reshape(x.shape)
 
 
@@ -108,8 +108,8 @@ def backward(
         pair = to_float64(flat_dy[at]), to_float64(flat_x[at])
         return {"dx": exact.gradients(function, *pair, question, answer.at(at))}
 
-    rest = {"dx": _undecided(answer, question)}
-    climb({"dx": answer}, rest, "double_double", [("exact", by_exact)], question.undecided)
+    still_open = {"dx": _undecided(answer, question)}
+    climb({"dx": answer}, still_open, "double_double", [("exact", by_exact)], question.undecided)
     return answer.enclosure().reshape(x.shape)
 
 
@@ -157,11 +157,11 @@ def _float64(fast: Fast, x: Array, question: Question) -> tuple[Enclosure, Indic
             open_places.append(start + np.flatnonzero(marks))
 
     spread(x.size, block, BLOCK if x.size > _MANY else CACHED, timed=True)
-    rest = np.sort(np.concatenate(open_places)) if open_places else np.empty(0, np.intp)
+    still_open = np.sort(np.concatenate(open_places)) if open_places else np.empty(0, np.intp)
     enclosure = trusted(hi, radius=Relative(factor))
     if ties is None and question.kind != "enclosure":
-        rest = np.union1d(rest, np.flatnonzero(question.undecided(enclosure)))
-    return enclosure, rest
+        still_open = np.union1d(still_open, np.flatnonzero(question.undecided(enclosure)))
+    return enclosure, still_open
 
 
 @njit(nogil=True)
@@ -181,11 +181,11 @@ def _judge(hi: Any, outward: float, ties: Any, marks: Any) -> bool:
     """Marks the elements that are left open, and returns whether there are any.
 
     Elements beyond the range in which a Fast guarantees a relative error are. Where
-    ties = (asked, mask, tie) asks for a rounding, so are elements whose interval may hold a
+    ties = (requested, mask, tie) asks for a rounding, so are elements whose interval may hold a
     rounding boundary: its ends, moved outward by more than their error, are different float32, or
     one float32 that is a midpoint of the narrower format, as its last bits show.
     """
-    asked, mask, tie = ties
+    requested, mask, tie = ties
     left = np.int64(0)
     for i in range(hi.size):
         size = abs(hi[i])
@@ -194,7 +194,7 @@ def _judge(hi: Any, outward: float, ties: Any, marks: Any) -> bool:
         lower = np.float32(size - size * outward)
         upper = np.float32(size + size * outward)
         near = (lower != upper) | ((np.float32(lower).view(np.uint32) & mask) == tie)
-        unfit = beyond | ((not special) & asked & near)
+        unfit = beyond | ((not special) & requested & near)
         left += np.int64(unfit)
         marks[i] = unfit
     return bool(left > 0)

@@ -225,8 +225,8 @@ class Running:
             if np.any(far):
                 assert primitive.spread is not None
                 # the distance of f from ±1, 0 or 2
-                rest = primitive.spread(a.m, np.ones(()), size) + ETA
-                r = np.where(far, np.minimum(r, rest), r)
+                tail = primitive.spread(a.m, np.ones(()), size) + ETA
+                r = np.where(far, np.minimum(r, tail), r)
             return RunningValue(self, m, r)
         over = a.over if name != "exp" else a.over & (a.m > 0.0)
         return self._in_range(m, r, over, over)

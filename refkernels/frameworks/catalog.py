@@ -7,7 +7,7 @@ A framework is one adapter file and one :class:`Framework` record.  The records 
   `Framework` or a function that returns one (no change to this package is needed)::
 
       [project.entry-points."refkernels.frameworks"]
-      mine = "mypackage.refkernels_support:FRAMEWORK"
+      myframework = "mypackage.refkernels_support:FRAMEWORK"
 
 * `register`, for the running process (tests plant faulty frameworks this way).
 
@@ -112,8 +112,8 @@ class Framework:
 
     def pip_requirements(self, version: str) -> tuple[str, ...]:
         """The arguments of `pip install`: the distribution at `version`, and its requirements."""
-        own = self.distributions[0] + (f"=={version}" if version else "")
-        return (own, *self.requirements, *self.pin(version).requirements)
+        distribution = self.distributions[0] + (f"=={version}" if version else "")
+        return (distribution, *self.requirements, *self.pin(version).requirements)
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,13 @@
-"""Cells: processes in which a kernel gets bytes and gives bytes (`remote/cell.py`).
+"""Cells: processes that run a kernel, with bytes in and bytes out (`remote/cell.py`).
 
     with Cell(framework, interpreter) as cell, cell.session() as session:
         reply = session.call(CellCall("forward", {"x": x}, {}))
 
-The kernel's file is loaded once; each session is a fork of that process, so that nothing stays from
-one session to the next. Where its library does not survive a fork (JAX, CuPy, torch on a GPU), each
-session starts an interpreter of its own. Inputs lie in files of the host, which the kernel's
-process maps read-only. Where a kernel needs writable arrays, the files are compared after each
-call.
+The kernel's file is loaded once; each session is a fork of that process, so that nothing is carried
+over from one session to the next. Where the kernel's library does not survive a fork (JAX, CuPy,
+torch on a GPU), each session starts an interpreter of its own. Inputs lie in files of the host,
+which the kernel's process maps read-only. Where a kernel needs writable arrays, the files are
+compared after each call.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ _NO_ARRAYS = (
 @dataclass(frozen=True)
 class CellCall:
     """One call of a kernel. `slot`: calls of equal layout in one slot have equal pointers;
-    `before`: whether the arrays lie against the page before them, not the one behind; `key` seeds
-    the NaNs of outputs; `sizes`: bytes of the blocks that are poisoned."""
+    `before`: whether the arrays touch the protected page before them, not the one behind; `key`
+    seeds the NaNs of outputs; `sizes`: bytes of the blocks that are poisoned."""
 
     direction: str
     inputs: Mapping[str, Any]
@@ -71,7 +71,7 @@ class CellCall:
 
 @dataclass(frozen=True)
 class CellReply:
-    """What came back. `status`: "ok", "error", "unsupported", "oom", "killed" (by `signal`),
+    """The answer. `status`: "ok", "error", "unsupported", "oom", "killed" (by `signal`),
     "timeout"; `outputs`: arrays, or tuples of them, by name; `aliases`: the outputs that lie in an
     input's memory; `written`: the inputs that the kernel changed; `waited`: seconds, by the host's
     clock, from the message to the last byte of the answer."""
@@ -227,7 +227,7 @@ class Cell:
             return
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if hasattr(os, "killpg") and hasattr(signal, "SIGKILL"):
-                os.killpg(process.pid, signal.SIGKILL)  # with what the kernel has started
+                os.killpg(process.pid, signal.SIGKILL)  # with all that the kernel has started
         process.wait()
         for stream in (process.stdin, process.stdout):
             if stream is not None:
@@ -235,7 +235,7 @@ class Cell:
 
 
 class CellSession:
-    """The calls of one process. `over`: it has ended, and answers no more."""
+    """The calls of one process. `over`: whether it has ended."""
 
     def __init__(self, cell: Cell) -> None:
         self.over = False
@@ -260,7 +260,7 @@ class CellSession:
             return self._received(reply, path, layout, begin)
         except _NO_ARRAYS:
             self._gone()
-            return CellReply("error", "its process sent something else than arrays")
+            return CellReply("error", "its process sent something other than arrays")
 
     def _ended(self, number: int) -> CellReply:
         self.over = True

@@ -3,9 +3,9 @@
     environment/machine/       Debian's Python of that machine, its libraries and the wheels
     environment/bin/python     starts that Python under `qemu-aarch64`
 
-Debian's packages are downloaded by apt with a state of its own and unpacked, not installed; pip
+apt downloads Debian's packages with a state of its own, and they are unpacked, not installed; pip
 chooses the wheels as it would on that machine. Nothing needs root. From outside, the environment is
-like any other. What runs in it gives the machine's bits, some fifty times more slowly.
+like any other. Programs in it give that machine's bits, some fifty times more slowly.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _VERSIONS = (
     "import json, os, platform; "
     "print(json.dumps([platform.python_version(), os.confstr('CS_GNU_LIBC_VERSION').split()[1]]))"
 )
-# Runs pip as it would run there: its requirements' conditions ask `platform`.
+# Runs pip as on that machine: the conditions in requirements query `platform`.
 _PIP = """
 import platform, runpy, sys
 machine, version, *arguments = sys.argv[1:]
@@ -65,8 +65,8 @@ runpy.run_module("pip", run_name="__main__")
 
 
 def foreign(name: str) -> str:
-    """The machine of that name, "" for the one that this is; raise `FrameworkError` for one that
-    cannot be emulated."""
+    """The machine of that name, "" for this machine; raise `FrameworkError` for one that cannot be
+    emulated."""
     if not name or name == platform.machine():
         return ""
     if name not in MACHINES:
@@ -112,13 +112,13 @@ class _Build:
         for package in self._download(apt, downloads):
             self._run("dpkg-deb --extract", [unpack, "--extract", str(package), str(self.root)])
         shutil.rmtree(downloads)
-        own = self._wrapped(emulator)
-        told = self._run(self.machine.emulator, [own, "-c", _VERSIONS])
-        python, glibc = json.loads(told.splitlines()[-1])
+        wrapper = self._wrapped(emulator)
+        versions = self._run(self.machine.emulator, [wrapper, "-c", _VERSIONS])
+        python, glibc = json.loads(versions.splitlines()[-1])
         self._check_python(python, version)
         self._install(python, glibc, version)
         self._say(f"importing {self.spec.framework.module}: a minute or two, emulated")
-        content = creation.verify(self.spec, own)
+        content = creation.verify(self.spec, wrapper)
         if self.spec.framework.in_system:
             content["version"] = glibc
         # It prints `qemu-aarch64 version 7.2.22 (Debian ...)`.
@@ -221,7 +221,7 @@ class _Build:
 
 
 def described(environment: Mapping[str, object], emulator: str) -> dict[str, object]:
-    """A record's environment; an emulated machine has no name of its processor, only the host's."""
+    """A record's environment; an emulated processor has no name of its own, only the host's."""
     if not emulator:
         return dict(environment)
     cpu = f"emulated by {emulator} on {environment['cpu']}"

@@ -337,9 +337,9 @@ def split_settings(
     A flag of another framework's adapter is left out, so that one list of settings serves all.
     """
     environment = {key: value for key, value in settings.items() if not _is_flag(key)}
-    own = flags_of(framework.adapter)
+    own_flags = flags_of(framework.adapter)
     settings = {key: value for key, value in settings.items() if key != emulation.SETTING}
-    flags = {key: value for key, value in settings.items() if key in own}
+    flags = {key: value for key, value in settings.items() if key in own_flags}
     stray = [key for key in settings if _is_flag(key) and key not in flags]
     if stray:
         known = {flag for other in catalog.frameworks() for flag in flags_of(other.adapter)}
@@ -347,8 +347,8 @@ def split_settings(
         if unknown:
             raise FrameworkError(
                 f"no adapter has a flag named {unknown[0]!r}: "
-                f"{instead(unknown[0], sorted(known | own), 'the flags are')}, and environment "
-                "variables are in upper case"
+                f"{instead(unknown[0], sorted(known | own_flags), 'the flags are')}, and "
+                "environment variables are in upper case"
             )
     return environment, flags
 

@@ -89,14 +89,14 @@ def functions(path: Path, op: str | None = None) -> list[str]:
     a call's result (`softmax = torch.compile(f)`). They have no leading underscore and are named
     after an op. With `op`: those named after it, or all functions where none is.
 
-    Raises KernelError for a file that cannot be read, or is no Python.
+    Raises KernelError for a file that cannot be read or is not Python.
     """
     try:
         tree = ast.parse(path.read_bytes())
     except OSError as error:
         raise KernelError(f"{path} cannot be read ({error.strerror})") from None
     except (SyntaxError, ValueError) as error:
-        raise KernelError(f"{path} is no Python file ({error})") from None
+        raise KernelError(f"{path} is not a Python file ({error})") from None
     defined = [part.name for part in tree.body if isinstance(part, ast.FunctionDef)]
     bound = [
         target.id
@@ -106,13 +106,15 @@ def functions(path: Path, op: str | None = None) -> list[str]:
         if isinstance(target, ast.Name)
     ]
     names = [name for name in dict.fromkeys((*defined, *bound)) if not name.startswith("_")]
-    matching = [name for name in names if said(name) is not None and op in (None, said(name))]
+    matching = [
+        name for name in names if op_named_by(name) is not None and op in (None, op_named_by(name))
+    ]
     if op is None or matching:
         return matching
     return [name for name in names if name in defined]
 
 
-def said(function: str) -> str | None:
+def op_named_by(function: str) -> str | None:
     """The op that a function is named after."""
     try:
         return _op_of(function, None)[0].name

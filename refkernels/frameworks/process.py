@@ -25,8 +25,8 @@ EXIT_SECONDS = 3.0
 READY_SECONDS = 60.0
 # Unset for a managed environment: it imports only its own packages, which are compiled once.
 UNSET = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE")
-# Unless the user says otherwise: a thread that waits for work sleeps. Spinning makes no bit differ,
-# and beside other busy processes it is nine tenths of what PyTorch takes for a small array.
+# Unless the user sets it: a thread that waits for work sleeps. Spinning changes no bit, and next to
+# other busy processes it is nine tenths of the time that PyTorch takes for a small array.
 PATIENT = {"OMP_WAIT_POLICY": "PASSIVE"}
 OUT_OF_MEMORY = re.compile(
     r"bad_alloc|out of memory|alloc(ate)?( memory)? failed|fail(ed)? to alloc", re.IGNORECASE
@@ -66,7 +66,7 @@ class WorkerProcess:
         try:
             spec, words = self._execnet_spec(interpreter, environment)
             gateway = starting.start(self._group, spec, words, ready)
-            # execnet hides the Popen object, but only its exit status tells of a crash.
+            # execnet hides the Popen object, but only its exit status reveals a crash.
             self._process = getattr(getattr(gateway, "_io", None), "popen", None)
             self._channel = gateway.remote_exec(WORKER.read_text(encoding="utf-8"))
             self._channel.receive(timeout=ready)

@@ -1,4 +1,4 @@
-"""What torch calls the ops, where its name is another one, and its functions that round nothing."""
+"""torch's names of ops, where they differ from ours, and its functions that round nothing."""
 
 SAME = {
     "mm": "matmul", "bmm": "matmul", "scaled_dot_product_attention": "attention",
@@ -6,7 +6,7 @@ SAME = {
     "l1_loss": "l1", "huber_loss": "huber", "smooth_l1_loss": "smooth_l1", "logsigmoid":
     "log_sigmoid",
 }  # fmt: skip
-"""The functions of torch that have another name than their op."""
+"""The functions of torch whose name differs from their op's."""
 NO_ROUNDING = frozenset((
     "view", "reshape", "flatten", "transpose", "permute", "contiguous", "squeeze", "unsqueeze",
     "expand", "t", "chunk", "split", "cat", "stack", "relu", "max_pool1d", "max_pool2d",

@@ -146,11 +146,11 @@ def _seats(accepted: Sequence[tuple[Path, str]], question: FolderQuestion) -> li
     seats = []
     for path, function in accepted:
         name = SeatName(kernel=KernelPath(str(path), function))
-        if question.op != kernels.said(function):
+        if question.op != kernels.op_named_by(function):
             name = with_setting(name, "op", question.op)
         name = with_setting(name, "python", question.python)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        seats.append(_Seat(str(name), question.op or str(kernels.said(function)), digest))
+        seats.append(_Seat(str(name), question.op or str(kernels.op_named_by(function)), digest))
     return seats
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from refkernels.arguments import as_text
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.mode import in_default_mode
-from refkernels.frameworks import catalog, emulation, environments
+from refkernels.frameworks import catalog, emulation, environments, kernels
 from refkernels.frameworks.cells import CellReply
 from refkernels.judging import precision, timing
 from refkernels.judging.calls import Protocol
@@ -153,11 +153,20 @@ def judge(
             f"{kernel}: judge asks a kernel thousands of times, on this machine only: leave "
             "machine= out, or measure it there"
         )
+    settings = {key: value for key, value in seat.settings if key not in kernels.SETTINGS}
+    if flags := [key for key in settings if key == key.lower()]:
+        raise catalog.FrameworkError(
+            f"{kernel}: {flags[0]} is a flag of a framework's adapter, which a judged kernel runs "
+            "without: leave it out, or set an environment variable, whose name is in upper case"
+        )
     record = get(str(spec.framework.kernel["op"])) if not isinstance(op, Op) else op
     direction: Direction = spec.framework.kernel["direction"]
     drawn_seed = secrets.randbits(48) if seed is None else seed
     time_taken: Mapping[str, Any] | None = None
-    with JudgedKernel(spec.framework, environments.find(spec), seat.device or device) as running:
+    interpreter = environments.find(spec)
+    with JudgedKernel(
+        spec.framework, interpreter, seat.device or device, environment=settings
+    ) as running:
         shared = examinations or Examinations()
         examination = _examination(running, shared, record, direction, dtype, drawn_seed, lengths)
         findings = _Findings()

@@ -10,6 +10,7 @@ process is run in an interpreter of its own: threads that its file started do no
 from __future__ import annotations
 
 import signal
+from collections.abc import Mapping
 from dataclasses import replace
 from types import TracebackType
 from typing import Any
@@ -30,9 +31,14 @@ class JudgedKernel:
     the CPU's memory."""
 
     def __init__(
-        self, framework: Framework, interpreter: Interpreter, device: str, seconds: float = 10.0
+        self,
+        framework: Framework,
+        interpreter: Interpreter,
+        device: str,
+        seconds: float = 10.0,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
-        self._cell = Cell(framework, interpreter, device, seconds)
+        self._cell = Cell(framework, interpreter, device, seconds, environment)
         self.guarded = self._cell.forks
         self.compiled = bool((framework.kernel or {}).get("abi"))
         self.outside = False

@@ -339,8 +339,8 @@ def forward_plain(
     """Welford's streaming algorithm, one row after the other: the scale of ordinary rounding
     errors.
 
-    Where the mean is large, two passes are far more accurate, and beside them a framework that
-    streams or merges would look unusual; one-pass variance is unusual beside both.
+    Where the mean is large, two passes are far more accurate: compared with them, a framework that
+    streams or merges would look unusual. One-pass variance is unusual compared with both.
     """
     return layernorm(
         x,

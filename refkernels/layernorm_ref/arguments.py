@@ -52,7 +52,7 @@ class RowProblem:
         return self.batches(self.x.shape[0])
 
     def batches(self, rows: int) -> Iterator[slice]:
-        """Such slices of that number of rows."""
+        """Such slices of the first `rows` rows."""
         step = max(1, _CHUNK // self.x.shape[1])
         return (slice(at, min(at + step, rows)) for at in range(0, rows, step))
 

@@ -1,4 +1,4 @@
-"""The twins of the kernels of `algorithms`: the same operations in order, all rows at a time.
+"""NumPy twins of the kernels of `algorithms`: the same operations in order, on all rows at once.
 
 A sum in order is the last partial sum of NumPy's `accumulate`; a recurrence goes from column to
 column. `arithmetic.small` says when a twin runs.

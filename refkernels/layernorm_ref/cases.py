@@ -1,5 +1,5 @@
-"""The inputs on which LayerNorms are measured, by regime. A name holds its seed; cases are
-appended, never changed. Values are made in float64 and rounded once to the dtype."""
+"""The inputs on which LayerNorms are measured, by regime. A case's name includes its seed; cases
+are appended, never changed. Values are drawn in float64 and rounded once to the dtype."""
 
 import functools
 from collections.abc import Callable, Mapping

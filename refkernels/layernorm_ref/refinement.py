@@ -127,12 +127,14 @@ class Refinement:
             records = records_of(x, self.problem.eps)
             for name, (at, columns) in places.items():
                 inside = slice(*np.searchsorted(at, (rows[0], rows[-1] + 1)))
-                here = np.searchsorted(rows, at[inside])
-                if not here.size:
+                local_rows = np.searchsorted(rows, at[inside])
+                if not local_rows.size:
                     continue
                 enclosure = self.whole_rows(name, rows, x, records)
                 parts[name].append(
-                    enclosure[here, columns[inside]] if enclosure.ndim == 2 else enclosure[here]
+                    enclosure[local_rows, columns[inside]]
+                    if enclosure.ndim == 2
+                    else enclosure[local_rows]
                 )
         return sums | {name: joined(pieces) for name, pieces in parts.items()}
 

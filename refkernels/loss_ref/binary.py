@@ -40,20 +40,20 @@ def _shifted(
     xp: Any, x: Any, target: Any, weight: Any = None, pos_weight: Any = None, log1p: bool = True,
     **_: Any,
 ) -> Any:  # fmt: skip
-    zero, rest, other = xp.number(0), _slack(xp, x, log1p), (1 - target) * x
+    zero, slack, other = xp.number(0), _slack(xp, x, log1p), (1 - target) * x
     if pos_weight is not None:
         factor = _factor(xp, target, pos_weight)
-        return _times(other + factor * (rest + xp.maximum(-x, zero)), weight)
-    apart = xp.either(xp.maximum(x, zero) - x * target, other + xp.maximum(-x, zero)) + rest
-    return _times(xp.either(apart, other - (xp.minimum(x, zero) - rest)), weight)
+        return _times(other + factor * (slack + xp.maximum(-x, zero)), weight)
+    apart = xp.either(xp.maximum(x, zero) - x * target, other + xp.maximum(-x, zero)) + slack
+    return _times(xp.either(apart, other - (xp.minimum(x, zero) - slack)), weight)
 
 
 def _apart(
     xp: Any, x: Any, target: Any, weight: Any = None, pos_weight: Any = None, **_: Any
 ) -> Any:
-    zero, rest = xp.number(0), _slack(xp, x)
-    positive = _times(target, pos_weight) * (xp.maximum(-x, zero) + rest)
-    return _times((1 - target) * (xp.maximum(x, zero) + rest) + positive, weight)
+    zero, slack = xp.number(0), _slack(xp, x)
+    positive = _times(target, pos_weight) * (xp.maximum(-x, zero) + slack)
+    return _times((1 - target) * (xp.maximum(x, zero) + slack) + positive, weight)
 
 
 def _slope(
@@ -70,10 +70,10 @@ def _complement(
     xp: Any, g: Any, x: Any, target: Any, weight: Any = None, pos_weight: Any = None, **_: Any
 ) -> Any:
     """(1 - t) - (1 + (p - 1) t) σ(-x): where both cancel, the error is absolute."""
-    rest = _sigmoid(xp, -x)
+    positive = _sigmoid(xp, -x)
     if pos_weight is not None:
-        rest = _factor(xp, target, pos_weight) * rest
-    slope = (1 - target) - rest
+        positive = _factor(xp, target, pos_weight) * positive
+    slope = (1 - target) - positive
     return xp.either(_times(slope, weight) * g, _times(slope * g, weight))
 
 

@@ -95,13 +95,15 @@ def terms(
 ) -> Any:  # fmt: skip
     """The terms of each row's loss: the label's, and the smoothing's."""
     y = xp.store(log(xp, x=x, present=present, top=top))
-    own = -xp.take_along_axis(y, target)
-    own = own if weight is None else own * _weights(xp, weight, target)
+    label_terms = -xp.take_along_axis(y, target)
+    label_terms = label_terms if weight is None else label_terms * _weights(xp, weight, target)
     if smoothing is None:
-        return (_where(xp, own, kept, valid),)
-    mine, each = shares(xp, x.shape[-1], smoothing)
-    every = -xp.sum(y if weight is None else y * weight)
-    return _where(xp, mine * own, kept, valid), _where(xp, each * every, kept, valid)
+        return (_where(xp, label_terms, kept, valid),)
+    label_share, class_share = shares(xp, x.shape[-1], smoothing)
+    class_terms = -xp.sum(y if weight is None else y * weight)
+    return _where(xp, label_share * label_terms, kept, valid), _where(
+        xp, class_share * class_terms, kept, valid
+    )
 
 
 def _labels(
@@ -111,9 +113,9 @@ def _labels(
     ones = xp.number(1) if weight is None else _weights(xp, weight, target)
     if smoothing is None:
         return xp.where(chosen, ones, xp.number(0))
-    mine, each = shares(xp, x.shape[-1], smoothing)
-    every = each if weight is None else each * weight
-    return xp.where(chosen, mine * ones + every, every)
+    label_share, class_share = shares(xp, x.shape[-1], smoothing)
+    class_part = class_share if weight is None else class_share * weight
+    return xp.where(chosen, label_share * ones + class_part, class_part)
 
 
 def by_log_softmax(
@@ -211,7 +213,7 @@ def _row_weights(xp: Any, target: Any, smoothing: Any, weight: Any) -> Any:
 
 
 def _label_weights(xp: Any, target: Any, smoothing: Any, weight: Any) -> Any:
-    """The usual NumPy code: the weight of the label's class for the smoothing's share too."""
+    """As in the usual NumPy code: the label's class weight also weights the smoothing's share."""
     return _row_weights(xp, target, None, weight)
 
 
@@ -226,7 +228,7 @@ def _weighted_slope(xp: Any, g: Any, weights_of: Any, weight: Any = None, **argu
 
 
 def _weighted_by(weights_of: Any) -> tuple[Any, Any]:
-    """The terms and their gradient, with these weights of whole rows."""
+    """The terms and their gradient, with one such weight for a whole row."""
     named = {"weights_of": weights_of}
     return partial(_weighted, **named), partial(_weighted_slope, **named)
 

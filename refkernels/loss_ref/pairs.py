@@ -40,10 +40,10 @@ def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction
             continue
         if name == "target" or not _stretches(array.shape, x.shape):
             raise ValueError(f"{name} has shape {array.shape} and x {x.shape}: they do not fit.")
-    how = settings["reduction"]
-    check(how, *(("batchmean",) if "log_target" in settings else ()))
+    reduction = settings["reduction"]
+    check(reduction, *(("batchmean",) if "log_target" in settings else ()))
     totals = counts(np.ones(x.shape, bool))
-    if how == "batchmean":
+    if reduction == "batchmean":
         settings["reduction"], totals["total"] = "mean", len(x) if x.ndim else 1
     takes = WEIGHTED if "pos_weight" in inputs else PAIR
     return Prepared(

@@ -24,7 +24,7 @@ from refkernels.ops.letters import Signature
 
 REDUCTIONS = ("none", "sum", "mean")
 EVERYWHERE = "target weights"
-"""The inputs that denominators are counted from."""
+"""The inputs from which denominators are counted."""
 Bools = npt.NDArray[np.bool_]
 Total = Callable[..., Any]  # D, from what `counts` gives
 Rows = Callable[..., Any]
@@ -52,9 +52,9 @@ def check(reduction: Any, *more: str) -> None:
 
 
 def counts(kept: Bools, total: Any = None) -> dict[str, Any]:
-    """The numbers that denominators are made of, from the rows that count. `total`: the right
-    denominator, by default their number; `counted`: their number; `rows`: that of all rows;
-    `batch`: the length of the first of several axes."""
+    """The numbers from which denominators are computed, given the rows that count. `total`: the
+    right denominator, by default the number of rows that count; `counted`: that number; `rows`: the
+    number of all rows; `batch`: the length of the first of several axes."""
     counted = int(np.count_nonzero(kept))
     total = counted if total is None else total
     batch = len(kept) if kept.ndim > 1 else None

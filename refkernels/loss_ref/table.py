@@ -1,4 +1,4 @@
-"""The ops that these losses are."""
+"""The table of the losses' ops."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Cases of matmul and linear: lengths, condition numbers, scales, special values, the seed's layer.
 
-All numbers are drawn in float64 from the seed in the name, then rounded to the asked dtype.
+All numbers are drawn in float64 from the seed in the name, then rounded to the given dtype.
 """
 
 import math

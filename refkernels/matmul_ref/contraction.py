@@ -1,7 +1,7 @@
 """Every answer of this family is one contraction: c[b, i, j] = sum_k left[b, i, k] right[b, k, j].
 
-Products, their gradients and the affine layer differ in shapes only. Here the shapes are checked
-and brought to that form, once for the oracle, the bound, the condition number and the plain
+Products, their gradients and the affine layer differ only in shapes. This module checks the shapes
+and brings them to that form, once for the oracle, the bound, the condition number and the plain
 algorithm.
 """
 

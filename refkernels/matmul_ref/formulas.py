@@ -41,14 +41,14 @@ def _prepare_matmul(
         for operand in (wide_a, wide_b)
     ]
     owners = ["both" if m == n else "a" if n == 1 else "b" for m, n in zip(*lengths, strict=True)]
-    both, of_a, of_b = (
+    common, of_a, of_b = (
         [axis for axis, owner in enumerate(owners) if owner == wanted]
         for wanted in ("both", "a", "b")
     )
     ordered = {
-        "a": _Axes(both, (of_a,), lengths[0], wide_a.shape[-2:], a.shape),
-        "b": _Axes(both, (of_b,), lengths[1], wide_b.shape[-2:], b.shape),
-        "c": _Axes(both, (of_a, of_b), batch, (wide_a.shape[-2], wide_b.shape[-1]), shape),
+        "a": _Axes(common, (of_a,), lengths[0], wide_a.shape[-2:], a.shape),
+        "b": _Axes(common, (of_b,), lengths[1], wide_b.shape[-2:], b.shape),
+        "c": _Axes(common, (of_a, of_b), batch, (wide_a.shape[-2], wide_b.shape[-1]), shape),
     }
     moved = {name: ordered[name[-1]].moved(array) for name, array in inputs.items()}
     signature = _FORWARD if direction == "forward" else _BACKWARD
@@ -60,19 +60,19 @@ class _Axes:
 
     def __init__(
         self,
-        both: list[int],
+        common: list[int],
         groups: tuple[list[int], ...],
         lengths: Sequence[int],
         matrix: tuple[int, ...],
         shape: tuple[int, ...],
     ) -> None:
-        self.order = [*both, *(axis for group in groups for axis in group)]
+        self.order = [*common, *(axis for group in groups for axis in group)]
         ones = [axis for axis in range(len(lengths)) if axis not in self.order]
         self.order += ones
         self.apart = (*(lengths[axis] for axis in self.order), *matrix)
         self.lengths, self.matrix, self.shape = tuple(lengths), matrix, shape
         joined = (math.prod(lengths[axis] for axis in group) for group in groups)
-        self.together = (*(lengths[axis] for axis in both), *joined, *matrix)
+        self.together = (*(lengths[axis] for axis in common), *joined, *matrix)
 
     def moved(self, array: Any) -> Any:
         matrix = (len(self.lengths), len(self.lengths) + 1)

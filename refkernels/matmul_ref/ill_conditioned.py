@@ -1,4 +1,4 @@
-"""Dot products of a wanted condition number, in any format.
+"""Dot products with a chosen condition number, in any format.
 
 The generator is Ogita, Rump, Oishi (2005), algorithm 6.1, doi:10.1137/030601818, for several
 columns y that share one row x: the first half of the terms has random exponents up to half the

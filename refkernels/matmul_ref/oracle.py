@@ -62,7 +62,7 @@ class _ProductProblem:
 
     @property
     def float64_may_do(self) -> bool:
-        """Whether intervals as wide as those of float64 sums can answer the question."""
+        """Whether intervals as wide as those of float64 sums may answer the question."""
         if self.question.kind == "enclosure":
             return self.exact_products
         return self.question.format.p < 53
@@ -147,8 +147,8 @@ def _first_tier(problem: _ProductProblem) -> tuple[str, Draft, Indices]:
         return "double_double", answer, _open(problem, answer)
     if problem.float64_may_do:
         operands = problem.left, problem.right, problem.at
-        asked = problem.exact_products, problem.question
-        hi, radius, remaining = gemm.enclosed(*operands, *asked)
+        goal = problem.exact_products, problem.question
+        hi, radius, remaining = gemm.enclosed(*operands, *goal)
         answer = Draft(hi.reshape(-1), 0.0, radius.reshape(-1))
         if remaining.size * _MANY <= problem.size:
             return "float64", answer, remaining

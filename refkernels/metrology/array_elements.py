@@ -1,4 +1,4 @@
-"""The twin of `elements.compare`: the same figures for whole arrays in NumPy.
+"""The NumPy twin of `elements.compare`: the same figures, for whole arrays.
 
 Names, units and cases are those of `elements`, which gives the reasons. `arithmetic.small` says
 when a twin runs.
@@ -37,7 +37,7 @@ class Elements(NamedTuple):
     distance: Array
 
     def put(self, where: Array, *values: Any) -> None:
-        """Set the first fields, in order, of the elements where the mask is true."""
+        """Sets the first fields, in order, of the elements where the mask is true."""
         for part, value in zip(self, values, strict=False):
             part[where] = value
 
@@ -55,14 +55,14 @@ def compare(parts: Sequence[Array], format: Format) -> Elements:
     unknown = ~special & np.isinf(radius)
     stray = ~(special | unknown) & np.isnan(g)
     zero = ~(special | stray) & (hi == 0.0) & (radius == 0.0)
-    rest = ~(special | unknown | stray | zero)
+    ordinary = ~(special | unknown | stray | zero)
     with np.errstate(all="ignore"):
         figures.put(special, _against_special(g[special], hi[special]))
         figures.put(unknown, flag.UNCERTIFIED | flag.UNDECIDED, np.nan, np.inf)
         figures.put(stray, flag.STRAY_NAN)
         figures.put(zero, *_against_zero(g[zero], hi[zero], format[2]))
-        numbers = [part[rest] for part in (g, hi, lo, radius, scale)]
-        figures.put(rest, *_against_number(numbers, format))
+        numbers = [part[ordinary] for part in (g, hi, lo, radius, scale)]
+        figures.put(ordinary, *_against_number(numbers, format))
     return figures
 
 
@@ -177,9 +177,9 @@ def _across_ulps(parts: Sequence[Array], p: int) -> Array:
 
 def _distance(a: Array, b: Array, format: Format) -> Array:
     first, second = _ordinals(a, format), _ordinals(b, format)
-    apart = np.abs(first - second).astype(np.uint64)
+    steps = np.abs(first - second).astype(np.uint64)
     return np.where(
-        (a < 0.0) == (b < 0.0), apart, first.astype(np.uint64) + second.astype(np.uint64)
+        (a < 0.0) == (b < 0.0), steps, first.astype(np.uint64) + second.astype(np.uint64)
     )
 
 

@@ -1,4 +1,4 @@
-"""The twin of `summary`'s pass: the same figures of a small array in NumPy.
+"""The NumPy twin of `summary`'s pass: the same figures, for a small array.
 
 Every element is judged by `array_elements.compare`, percentiles come from the sorted errors, and
 errors are added in the kernel's order. See `arithmetic.small` for when a twin is used.
@@ -56,7 +56,7 @@ def figures(parts: Sequence[Array], bound: Array, format: Format) -> tuple[Any, 
 
 
 def _within_rules(flags: Array, allowed: Array) -> Array:
-    """The flags where an overflow inside may be allowed: see `summary._count`."""
+    """The flags, where an intermediate overflow may be allowed: see `summary._count`."""
     stray = flags & flag.STRAY_NAN != 0
     mismatch = ~stray & allowed & (flags & flag.SPECIAL_MISMATCH != 0)
     overflow = ~stray & ~mismatch & allowed & (flags & flag.OVERFLOW != 0)

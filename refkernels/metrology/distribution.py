@@ -20,7 +20,7 @@ _WANTED = 3
 
 
 class Errors:
-    """The errors of one pass by bin: counted there, computed again for the few bins that matter."""
+    """The errors of one pass, counted by bin, and computed again for the few bins that matter."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class Errors:
         # No sum exceeds the number of elements, and int32 is several times as fast.
         word = np.int32 if bins.size < 2**31 else np.int64
         totals = filled[0] if len(filled) == 1 else filled.sum(axis=0, dtype=word)
-        self.present = np.flatnonzero(totals[:NO_BIN] != 0)  # quicker of booleans
+        self.present = np.flatnonzero(totals[:NO_BIN] != 0)  # faster on booleans
         """The bins that hold an error, in order; `counts`: how many each holds."""
         self.counts = totals[self.present].astype(np.int64)
 
@@ -48,12 +48,12 @@ class Errors:
         sizes = np.empty(int(ends[-1, -1]))
         # The first mark is repeated, so that there are always `_WANTED` marks to compare with.
         marks = np.array([*bins, *bins[:1] * (_WANTED - len(bins))], np.uint16)
-        rest = (self.bins, marks, places, sizes)
-        each_block(_members, self.bins.size, *self.columns, self.limits, *rest, block=TALLIED)
+        outputs = (self.bins, marks, places, sizes)
+        each_block(_members, self.bins.size, *self.columns, self.limits, *outputs, block=TALLIED)
         return {k: sizes[places[n, 0] : ends[n, -1]] for n, k in enumerate(bins)}
 
     def percentiles(self) -> dict[str, float]:
-        """Exact nearest-rank percentiles: the smallest error that at least such a share of the
+        """Exact nearest-rank percentiles: the smallest error that at least that share of the
         elements does not exceed."""
         if not self.present.size:
             return {}

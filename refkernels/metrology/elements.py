@@ -140,10 +140,10 @@ def _against_zero(g: float, hi: float, emax: int) -> Any:
 def _round_units(t: float, lo: float) -> float:
     """The integer nearest to t + (a little of lo's sign), ties to even: see formats.round_pair."""
     nearest = np.rint(t)
-    rest = t - nearest
-    if rest == 0.5 and lo > 0.0:
+    fraction = t - nearest
+    if fraction == 0.5 and lo > 0.0:
         nearest += 1.0
-    elif rest == -0.5 and lo < 0.0:
+    elif fraction == -0.5 and lo < 0.0:
         nearest -= 1.0
     return nearest
 

@@ -168,8 +168,8 @@ def _held_to(
     reference: Enclosure,
     forms: Mapping[str, npt.NDArray[np.float64]] | None,
 ) -> dict[str, Any]:
-    """A limit and its source; or the first form whose bound permits the error of every element, or
-    all forms where only together they do."""
+    """A limit and its source; or the first form whose bound permits the error of every element; or
+    all forms, where no single form does but their maximum does."""
     if not forms:
         held = op.limit is not None and direction == "forward"
         return {"limit": op.limit, "limit_source": op.limit_source} if held else {}
@@ -214,8 +214,7 @@ def violated(
 
 def telling_place(summary: Summary) -> int | None:
     """The flat index of the element that explains the verdict: the first special value mismatch;
-    else the largest error / bound, if it exceeds 1; else the largest ULP error. None where there is
-    none."""
+    else the largest error / bound, if it exceeds 1; else the largest ULP error; else None."""
     if summary.first_mismatch is not None:
         return summary.first_mismatch
     beyond = summary.counts["beyond_bound"] > 0 or summary.worst_error is None
@@ -302,10 +301,10 @@ def agreement(a: Any, b: Any) -> dict[str, Any]:
         return {**result, "max_abs_difference": None, "max_ulp_distance": None}
     left, right = first[numbers].astype(np.float64), second[numbers].astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
-        apart = np.where(left == right, 0.0, np.abs(left - right))
+        differences = np.where(left == right, 0.0, np.abs(left - right))
     return {
         **result,
-        "max_abs_difference": figure(apart.max()),
+        "max_abs_difference": figure(differences.max()),
         "max_ulp_distance": int(distance[numbers].max()),
     }
 

@@ -84,15 +84,15 @@ def named(op: Op, direction: Direction, outputs: Any) -> dict[str, Array]:
     but a float array.
     """
     names = op.names(direction)
-    given = _by_name(op, direction, outputs)
-    kept = {name: value for name, value in given.items() if value is not None}
+    arrays_by_name = _by_name(op, direction, outputs)
+    kept = {name: value for name, value in arrays_by_name.items() if value is not None}
     gives = f"{op.name} {direction} gives {', '.join(names)}"
     if unknown := [name for name in kept if name not in names]:
-        meant = nearest(str(unknown[0]), names)
-        hint = f": did you mean {meant!r}?" if meant else "."
+        suggestion = nearest(str(unknown[0]), names)
+        hint = f": did you mean {suggestion!r}?" if suggestion else "."
         raise ValueError(f"{gives}, not {str(unknown[0])!r}{hint}")
     if not kept:
-        raise ValueError(f"{gives}, and none of them was given.")
+        raise ValueError(f"{gives}, but none of them was given.")
     return {name: as_float_array(kept[name], name) for name in names if name in kept}
 
 
@@ -149,7 +149,7 @@ def ask(
     params: Mapping[str, Any],
     formats_of: Mapping[str, Format],
 ) -> Asked:
-    """The truth that each output is judged by, in its format of `formats_of`."""
+    """The truth that each output is judged by, in its own format from `formats_of`."""
     truths = {
         format: Truth(op, direction, inputs, params, format)
         for format in dict.fromkeys(formats_of.values())

@@ -33,7 +33,7 @@ IN_BIN = OTHER - 1
 NOT_PLAIN = -1.0
 """In place of the |error| of an element that is not plain."""
 
-# Places in what `tally_plain` returns.
+# Positions in the result of `tally_plain`.
 PLAIN, CORRECT, FAITHFUL, ERROR, UNCERTAINTY, ABSOLUTE, DISTANCE = range(7)
 
 _SIGN = np.int64(-(1 << 63))
@@ -42,8 +42,9 @@ _SIGN = np.int64(-(1 << 63))
 @njit(inline="always")
 def bin_of(size: float) -> Any:
     """The bin of an error >= 0: 0 for 0 itself, 1 below 2^-6, then 256 bins to the octave (the
-    float's leading bits), then the open one; NO_BIN of a negative number. Integers of 32 bits, of
-    which a vector holds twice as many and has a least and a largest."""
+    float's leading bits), then the open one; NO_BIN for a negative number. The integers have 32
+    bits: a vector holds twice as many as of 64 bits, and has instructions for their minimum and
+    maximum."""
     bits = bits_of(size)
     leading = np.int32(bits >> np.int64(32))
     k = (leading >> np.int32(20 - _SUB_BITS)) - np.int32(_BASE)
@@ -128,7 +129,7 @@ def tally_plain(
 
 @inner
 def fill_bins(sizes: Any, bins: Any) -> None:
-    """The bins of what `tally_plain` has filled in."""
+    """Fills `bins` with the bins of the sizes that `tally_plain` wrote."""
     full_width()
     for i in range(sizes.size):
         bins[i] = bin_of(sizes[i])
@@ -138,11 +139,11 @@ def fill_bins(sizes: Any, bins: Any) -> None:
 def hold_plain(
     got: Any, hi: Any, lo: Any, radius: Any, bound: Any, sizes: Any, ratio: float
 ) -> Any:
-    """Of the plain elements: (how many certainly exceed their bound, the number of those whose
-    certain error / bound may exceed `ratio`; -1: any does). A NaN bound asks nothing.
+    """Of the plain elements: how many certainly exceed their bound, and how many have a certain
+    error / bound that may exceed `ratio` (-1: any does). Elements with a NaN bound are not counted.
 
-    A division for every element would cost a fifth of the time. So share / bound > ratio is tested
-    by a product, a little below, so that no share > 0 is missed.
+    A division for every element would cost a fifth of the time. So error / bound > ratio is tested
+    by a product, with a margin, so that no error > 0 is missed.
     """
     full_width()
     unknown, threshold = ratio < 0.0, ratio * SLACK

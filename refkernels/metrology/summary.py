@@ -1,4 +1,4 @@
-"""What is said of a whole array: counts, ULP figures, error / bound, and where it is worst.
+"""The summary of a whole array: counts, ULP figures, error / bound, and its worst elements.
 
 One parallel pass over blocks of fixed size, combined in order: the figures do not depend on the
 number of threads. `plain.tally_plain` takes nearly all elements, vectorised; the others go one by
@@ -78,9 +78,9 @@ def summarise(
     `distribution`: whether percentiles and histogram are wanted; they are empty otherwise.
 
     An element exceeds its bound only where it certainly does: |got - z| - radius > bound.
-    Where the bound is infinite, an overflow inside is allowed: a NaN or infinity is no mismatch
-    and no ULP figure, but is counted among the overflows. So is the NaN that a streaming mean makes
-    of a row with an infinity, whose mean is infinite.
+    Where the bound is infinite, an intermediate overflow is allowed: a NaN or infinity is neither a
+    mismatch nor an ULP figure, but is counted among the overflows. So is the NaN that a streaming
+    mean gives for a row with an infinity, whose mean is infinite.
     """
     array, reference = as_float_array(got, "got"), as_enclosure(reference)
     check_shapes(array, reference)
@@ -127,7 +127,7 @@ def _tally(
     """The figures of one block, into its places of `kept`."""
     bins, counts, maxima, places, sums, distances, filled = kept
     block = first // TALLIED
-    # Views taken once: each one costs an atomic reference count.
+    # Views are taken once: each one costs an atomic reference count.
     count, maximum, place, fill = counts[block], maxima[block], places[block], filled[block]
     steps = step_of(lo, hi), step_of(radius, hi), step_of(scale, hi), step_of(bound, hi)
     sizes, lanes = np.empty(SPAN), np.zeros(_LANES)
@@ -137,23 +137,23 @@ def _tally(
         n = min(SPAN, last - i)
         j, k, m, b = i * steps[0], i * steps[1], i * steps[2], i * steps[3]
         parts = hi[i : i + n], lo[j : j + n], radius[k : k + n], scale[m : m + n]
-        g, limits, binned, found = got[i : i + n], bound[b : b + n], bins[i : i + n], sizes[:n]
-        counted = tally_plain(g, *parts, format, found)
-        _take(counted, i, found, count, maximum, place)
+        g, limits, binned, errors = got[i : i + n], bound[b : b + n], bins[i : i + n], sizes[:n]
+        counted = tally_plain(g, *parts, format, errors)
+        _take(counted, i, errors, count, maximum, place)
         furthest = max(furthest, np.uint64(counted[plain.DISTANCE]))
         if not unbounded:
             ratio = maximum[_RATIO] if place[1] >= 0 else -1.0
-            beyond, nearer = hold_plain(g, *parts[:3], limits, found, ratio)
+            beyond, nearer = hold_plain(g, *parts[:3], limits, errors, ratio)
             count[_BEYOND] += beyond
             if nearer > 0:
-                _raise_ratio(i, g, *parts[:3], limits, found, maximum, place)
-        fill_bins(found, binned)
+                _raise_ratio(i, g, *parts[:3], limits, errors, maximum, place)
+        fill_bins(errors, binned)
         if counted[plain.PLAIN] < n:
             others = _tally_others(
-                i, g, *parts, limits, format, found, binned, count, maximum, place
+                i, g, *parts, limits, format, errors, binned, count, maximum, place
             )
             furthest = max(furthest, others)
-        _add(found, lanes)
+        _add(errors, lanes)
         for e in range(n):
             fill[binned[e] & IN_BIN] += 1
     total = 0.0
@@ -166,7 +166,7 @@ def _tally(
 
 @inner
 def _take(counted: Any, start: int, sizes: Any, count: Any, maximum: Any, place: Any) -> None:
-    """The plain elements' counts and maxima; the place of a new maximum is looked for."""
+    """Adds the plain elements' counts and maxima, and searches for the place of a new maximum."""
     count[_PLAIN] += counted[plain.PLAIN]
     count[_PLAIN_FAITHFUL] += counted[plain.FAITHFUL]
     count[_NOT_CORRECT] += counted[plain.PLAIN] - counted[plain.CORRECT]

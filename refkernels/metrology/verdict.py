@@ -68,7 +68,7 @@ class RmsErrors(NamedTuple):
         return self.own / floor if floor else 0.0
 
     def joined(self, other: "RmsErrors") -> "RmsErrors":
-        """Those of both sets of elements."""
+        """The RMS errors over both sets of elements."""
         n, scale = self.elements + other.elements, max(self.scale, other.scale)
         weights = [
             math.sqrt(errors.elements / n) * (errors.scale / scale) for errors in (self, other)
@@ -126,7 +126,7 @@ def rms_errors(
     chosen = reference
     if not usable.all():  # only then: picking elements takes as long as all the rest
         chosen = reference[usable]
-        sides, wide = ([side[usable] for side in both] for both in (sides, wide))
+        sides, wide = ([side[usable] for side in pair] for pair in (sides, wide))
     if elementwise:
         return _errors_in_ulp(sides[0], sides[1], chosen, format)
     off = [np.asarray(side - chosen.hi) for side in wide]
@@ -142,14 +142,14 @@ def rms_errors(
 def _errors_in_ulp(
     got: npt.NDArray[Any], plain: npt.NDArray[Any], chosen: Enclosure, format: Format
 ) -> RmsErrors | None:
-    mine = ulp_error(got, chosen, format).value
-    theirs = ulp_error(plain, chosen, format).value
-    both = np.isfinite(mine) & np.isfinite(theirs)
-    if not both.any():
+    got_errors = ulp_error(got, chosen, format).value
+    plain_errors = ulp_error(plain, chosen, format).value
+    defined = np.isfinite(got_errors) & np.isfinite(plain_errors)
+    if not defined.any():
         return None
-    size = max(1.0, float(np.max(np.abs(mine[both]))))
-    own, of_plain = (_rms(part[both] / size) for part in (mine, theirs))
-    return RmsErrors(int(np.count_nonzero(both)), size, own, of_plain, 0.5 / size)
+    size = max(1.0, float(np.max(np.abs(got_errors[defined]))))
+    own, of_plain = (_rms(part[defined] / size) for part in (got_errors, plain_errors))
+    return RmsErrors(int(np.count_nonzero(defined)), size, own, of_plain, 0.5 / size)
 
 
 def _largest(values: npt.NDArray[np.float64]) -> float:

@@ -1,4 +1,4 @@
-"""The worst element, with inputs and outputs in hex too, so that anyone can compute it again."""
+"""The worst element, with inputs and outputs also in hex, so that anyone can recompute it."""
 
 import math
 from collections.abc import Mapping

@@ -63,13 +63,13 @@ def _case(
         x = mean + scale * rng.standard_normal(shape)
         if specials:
             x[0, 1, 2], x[1, 2, 0], x[2, 5, 1] = np.nan, np.inf, -np.inf
-        made = {"dy": rng.standard_normal(shape), "x": x}
+        drawn = {"dy": rng.standard_normal(shape), "x": x}
         if affine:
-            made["weight"] = 1.0 + 0.25 * rng.standard_normal(channels)
-            made["bias"] = rng.standard_normal(channels)
+            drawn["weight"] = 1.0 + 0.25 * rng.standard_normal(channels)
+            drawn["bias"] = rng.standard_normal(channels)
         if running:
-            made["running_mean"] = mean + rng.standard_normal(channels)
-            made["running_var"] = rng.uniform(0.5, 2.0, channels)
-        return made
+            drawn["running_mean"] = mean + rng.standard_normal(channels)
+            drawn["running_var"] = rng.uniform(0.5, 2.0, channels)
+        return drawn
 
     return case(op, regime, parameters, arrays, params, directions=directions)

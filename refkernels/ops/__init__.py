@@ -4,7 +4,7 @@
 
 `letters`            the axes of its arrays, and what an element depends on (the cone)
 `formula`            one way to compute it, written once for all contexts; its faults
-`domains`            the numbers that a param may be
+`domains`            the values that a numeric param may take
 `canonical`          how a formula sees inputs of any shape
 `readings`           a formula read in a context, in blocks; `formulas`, all of an op's
 `settle`             the certified answer to a question; `selection`, for some elements

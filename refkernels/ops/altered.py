@@ -1,5 +1,5 @@
-"""Formulas read in altered contexts: reductions without a part of an axis, and primitives whose
-results overflow a narrow format. Loaded on first use."""
+"""Formulas read in altered contexts: reductions that skip a part of an axis, means with another
+divisor, and primitives whose results overflow a narrow format. Loaded on first use."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _SHOWN = {
 
 
 class _Partial:
-    """A context whose reductions over an axis of n leave a part out; otherwise unchanged."""
+    """A context whose reductions over an axis of length n skip a part; otherwise unchanged."""
 
     def __init__(self, context: Any, part: tuple[int, int, int, bool]) -> None:
         n, start, stop, counted = part
         self._context, self._n, self._counted = context, n, counted
-        self._rest = np.r_[0:start, stop:n]
+        self._kept_indices = np.r_[0:start, stop:n]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._context, name)
 
     def _kept(self, a: Any, axis: int) -> Any:
-        return self._context.take(a, self._rest, axis) if a.shape[axis] == self._n else a
+        return self._context.take(a, self._kept_indices, axis) if a.shape[axis] == self._n else a
 
     def sum(self, a: Any, axis: int = -1) -> Any:
         return self._context.sum(self._kept(a, axis), axis)
@@ -44,9 +44,9 @@ class _Partial:
         return self._context.norm(self._kept(a, axis), axis)
 
     def mean(self, a: Any, axis: int = -1) -> Any:
-        rest = self._kept(a, axis)
-        terms = a if self._counted else rest
-        return self._context.sum(rest, axis) / terms.shape[axis]
+        kept = self._kept(a, axis)
+        terms = a if self._counted else kept
+        return self._context.sum(kept, axis) / terms.shape[axis]
 
     def matmul(self, a: Any, b: Any) -> Any:
         return self._context.matmul(self._kept(a, -1), self._kept(b, -2))
@@ -57,7 +57,7 @@ class _Partial:
 
 
 def without(formula: Any, part: tuple[int, int, int, bool]) -> Any:
-    """The formula, with reductions that leave the part out."""
+    """The formula with reductions that skip the part."""
     if isinstance(formula, Staged):
         return Staged(without(formula.statistics, part), without(formula.finish, part))
     if isinstance(formula, Apart):
@@ -71,8 +71,8 @@ def without(formula: Any, part: tuple[int, int, int, bool]) -> Any:
 
 
 class _Overflowing(Working):
-    """float64, in which the results of the `chosen` primitive become infinite beyond the format.
-    `beyond`: the names of the primitives that exceed it somewhere, by number."""
+    """float64, except that results of the `chosen` primitive beyond the format's range are
+    infinite. `beyond`: the names of the primitives that exceed the range somewhere, by number."""
 
     def __init__(self, format: Format, chosen: int, beyond: dict[int, str]) -> None:
         super().__init__(BINARY64)
@@ -103,8 +103,8 @@ def _watched(name: str) -> Callable[..., Any]:
         if self.depth:  # a part of another primitive
             return result
         same = name == "multiply" and arguments[0] is arguments[1]
-        called = f"{arguments[0]}(x)" if name == "function" else _SHOWN["square" if same else name]
-        return self.noted(called, result)
+        label = f"{arguments[0]}(x)" if name == "function" else _SHOWN["square" if same else name]
+        return self.noted(label, result)
 
     return watched
 
@@ -114,8 +114,9 @@ for _name in (*_SHOWN, "function"):
 
 
 def overflowing(form: Any, format: Format, chosen: int, beyond: dict[int, str]) -> Any:
-    """The formula, to be read in float64, with the results of its `chosen` primitive infinite
-    beyond the format. `beyond` gets the primitives, by number, that exceed it somewhere."""
+    """The formula in float64, except that results of its `chosen` primitive beyond the format's
+    range are infinite. `beyond` receives the primitives, by number, that exceed the range
+    somewhere."""
 
     def formula(xp: Any, /, **arguments: Any) -> Any:
         inner = _Overflowing(format, chosen, beyond)
@@ -125,7 +126,7 @@ def overflowing(form: Any, format: Format, chosen: int, beyond: dict[int, str]) 
 
 
 def _entered(xp: Working, value: Any) -> Any:
-    """A value of another context, or a list of them, in this one."""
+    """A value of another context, or a list of such values, converted to this context."""
     if isinstance(value, WorkingValue):
         return xp.value(value.data)
     if isinstance(value, list | tuple):
@@ -134,7 +135,7 @@ def _entered(xp: Working, value: Any) -> Any:
 
 
 class _Averaged:
-    """A context whose means over an axis of n divide by another number; otherwise unchanged."""
+    """A context whose means over an axis of length n use another divisor; otherwise unchanged."""
 
     def __init__(self, context: Any, n: int, divisor: int) -> None:
         self._context, self._n, self._divisor = context, n, divisor
@@ -149,7 +150,7 @@ class _Averaged:
 
 
 def averaged(formula: Any, n: int, divisor: int) -> Any:
-    """The formula, with means over axes of n that divide by another number."""
+    """The formula with another divisor in its means over axes of length n."""
     if isinstance(formula, Staged):
         return Staged(
             averaged(formula.statistics, n, divisor), averaged(formula.finish, n, divisor)

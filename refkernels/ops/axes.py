@@ -1,4 +1,4 @@
-"""The axes of an op along any axes of x: moved last, and joined into one."""
+"""Ops along any axes of x: the axes are moved last and joined into one."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from refkernels.ops.canonical import Array, Restore
 
 
 def axes_of(axis: Any, shape: tuple[int, ...], several: bool = True) -> tuple[int, ...]:
-    """The axes from 0: an integer's, those of a tuple or list, or all for None; in x's order.
+    """The axes that `axis` names, counted from 0, in x's order: one for an integer, several for a
+    tuple or list, all for None.
 
     Raises TypeError for anything else, ValueError for axes that x lacks, an axis named twice
     and an empty tuple, which NumPy takes for no axis and PyTorch for all.
     """
     if axis is None and several:
         return tuple(range(len(shape)))
-    listed = tuple(axis) if several and isinstance(axis, tuple | list) else (axis,)
-    listed = tuple(as_count(number, "axis", least=-(2**63)) for number in listed)
-    for number in listed:
+    numbers = tuple(axis) if several and isinstance(axis, tuple | list) else (axis,)
+    numbers = tuple(as_count(number, "axis", least=-(2**63)) for number in numbers)
+    for number in numbers:
         if not -len(shape) <= number < len(shape):
             raise ValueError(f"x has shape {shape}: it has no axis {number}.")
-    chosen = tuple(sorted({number % len(shape) for number in listed}))
-    if len(chosen) < len(listed) or not chosen:
-        problem = "names an axis twice" if listed else "is empty: None stands for all axes"
+    chosen = tuple(sorted({number % len(shape) for number in numbers}))
+    if len(chosen) < len(numbers) or not chosen:
+        problem = "names an axis twice" if numbers else "is empty: None stands for all axes"
         raise ValueError(f"axis {axis!r} {problem}.")
     return chosen
 
@@ -37,13 +38,13 @@ def along(
 ) -> tuple[dict[str, Any], Restore]:
     """The inputs with these axes of x moved last and joined; and the inverse for an output.
 
-    `whole`: the inputs of x's shape; the others have that of the result, which lacks the axes.
+    `whole`: the inputs of x's shape. The others have the result's shape, which lacks the axes.
     Raises as `axes_of` does, and ValueError for other shapes.
     """
     shape = inputs["x"].shape
     axes = axes_of(axis, shape, several)
     kept = tuple(k for k in range(len(shape)) if k not in axes)
-    leading, own = (tuple(shape[k] for k in chosen) for chosen in (kept, axes))
+    leading, joined = (tuple(shape[k] for k in chosen) for chosen in (kept, axes))
     moved = {}
     for name, array in inputs.items():
         wanted = shape if name in whole else leading
@@ -51,12 +52,12 @@ def along(
             other = f"x {shape}" if name in whole else f"the result {leading}"
             raise ValueError(f"{name} has shape {array.shape} and {other}: they must be equal.")
         if array is not None and name in whole:
-            array = array.transpose(kept + axes).reshape(*leading, math.prod(own))
+            array = array.transpose(kept + axes).reshape(*leading, math.prod(joined))
         moved[name] = array
 
     def restore(name: str, array: Array) -> Array:
         if array.ndim == len(leading):
             return array
-        return array.reshape(leading + own).transpose(np.argsort(kept + axes))
+        return array.reshape(leading + joined).transpose(np.argsort(kept + axes))
 
     return moved, restore

@@ -6,8 +6,8 @@ one letter, an array that lacks it has an axis of length 1 there, so that everyt
     x[... n] (2, 3, 8)   (6, 8)        weight[n] (8,)   (1, 8)        target[...] (2, 3)   (6, 1)
 
 Leading axes broadcast as NumPy's do. A list of arrays, `grads[n]*`, is one row: its elements, array
-after array. By a `prepare` that returns `Prepared`, an op may add arrays of its own to the inputs,
-or move axes first.
+after array. An op's `prepare`, which returns `Prepared`, may add arrays to the inputs or move axes
+first.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ Restore = Callable[[str, Array], Any]
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """A param that all rows share, as a value of the formula's context: `of(xp)`, such as the sum
-    of all rows' weights. Every reading computes it once."""
+    """A param that all rows share, such as the sum of all rows' weights. `of(xp)` computes it as a
+    value of the formula's context, once per reading."""
 
     of: Callable[[Context], Value]
 
@@ -75,7 +75,7 @@ class Canonical:
 
     @property
     def size_of_row(self) -> int:
-        """How many elements all arrays have in a row."""
+        """The number of elements in one row of all arrays together."""
         present = (array for array in self.arrays.values() if array is not None)
         return sum(math.prod(array.shape[1:]) for array in present)
 
@@ -195,7 +195,7 @@ def _joined(
         shapes = [array.shape for array in inputs[name]]
         if pieces.setdefault(argument.own, shapes) != shapes:
             raise ValueError(
-                f"{name} has shapes {shapes}: they must be those of the list that it goes with."
+                f"{name} has shapes {shapes}: lists with the same letters must have equal shapes."
             )
         joined[name] = np.concatenate([*(a.reshape(-1) for a in inputs[name]), np.empty(0, "f2")])
         if len({array.dtype for array in inputs[name]}) == 1:
@@ -237,7 +237,7 @@ def _lengths(signature: Signature, inputs: Mapping[str, Any]) -> tuple[dict[str,
         return lengths, shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes)
     except ValueError:
         shown = " and ".join(f"{name}'s are {shape}" for name, shape in leading)
-        raise ValueError(f"The leading axes do not fit each other: {shown}.") from None
+        raise ValueError(f"The leading axes do not broadcast: {shown}.") from None
 
 
 def _flattened(argument: Argument, array: Array, leading: Shape, letters: list[str]) -> Array:

@@ -1,4 +1,4 @@
-"""Makes the cases of ops that are formulas."""
+"""Cases of ops that are defined by formulas."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ def case(
     dtypes: tuple[str, ...] = DTYPES,
     directions: tuple[Direction, ...] = DIRECTIONS,
 ) -> Case:
-    """The case "op/regime[key=value,...,seed=0]". `arrays` makes the inputs and the cotangent from
-    a generator and the dtype, in float64; they are rounded once, and integers stay as they are."""
+    """The case "op/regime[key=value,...,seed=0]". `arrays` draws the inputs and the cotangent in
+    float64 from a generator, for a dtype. They are rounded once to that dtype; integers stay
+    unchanged."""
     listed = ",".join(f"{key}={_short(value)}" for key, value in parameters.items())
     name = f"{op}/{regime}[{listed}{',' if listed else ''}seed={seed}]"
     build = partial(_build, arrays, dict(params or {}), seed)

@@ -1,4 +1,5 @@
-"""The numbers that a param may be, declared with the op: whoever breaks its rule reads it.
+"""The values that a numeric param may take, declared with the op. The error for a value outside
+states the rule.
 
 params={"delta": 1.0}, domains={"delta": POSITIVE}
 """
@@ -48,8 +49,8 @@ class Domain:
         return "a finite number"
 
     def draw(self, rng: np.random.Generator) -> float:
-        """A number inside: an end that belongs to it at times, and of any size where it has no end,
-        with few digits, so that formats hold it."""
+        """A random number of the domain, with few digits, so that formats hold it. One draw in
+        four is an end that belongs to the domain, if there is one."""
         ends = [end for end in (self.least, self.most) if end in self]
         if ends and rng.random() < 0.25:
             return float(rng.choice(ends))

@@ -1,8 +1,9 @@
 """The draft of an answer: every element's ball in float64, and the elements that stay open.
 
-Where the formula is a graph over rows, a generated kernel takes large arrays: it computes, encloses
-and tests a block of rows while it is in the cache. Of sums over the rows such a kernel computes the
-statistics, where the formula is staged, and NumPy reads the last stage. NumPy reads the others.
+Where the formula can be traced as a graph over rows, a generated kernel takes large arrays: it
+computes, encloses and tests a block of rows while the block is in the cache. For sums over the rows
+of a staged formula such a kernel computes the statistics, and NumPy reads the last stage. NumPy
+reads everything else.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ Enclosures = dict[str, Enclosure]
 
 
 def draft(
-    formula: Formula, question: Canonical, names: tuple[str, ...], asked: Question
+    formula: Formula, question: Canonical, names: tuple[str, ...], goal: Question
 ) -> tuple[Enclosures, Open]:
-    """The outputs of these names, and their elements that the question leaves open."""
+    """The outputs of these names, and the elements on which the question stays open."""
     by_row = tuple(name for name in names if question.rows_of[name])
     answers: Enclosures = {}
     left: Open = {}
     large = question.flat and question.elements >= GENERATED
     if by_row and large:
         with contextlib.suppress(Untraceable):
-            answers, left = _generated(formula, question, by_row, asked)
+            answers, left = _generated(formula, question, by_row, goal)
     others = tuple(name for name in names if name not in answers)
     if others:
         reading, known = readings.ball(), None
@@ -51,27 +52,27 @@ def draft(
                 known = _statistics(formula, question, reading.xp)
         parts_by_name = readings.read(formula, reading, question, others, known)
         answers |= {name: enclosing.ball(*parts) for name, parts in parts_by_name.items()}
-        left |= {name: np.flatnonzero(undecided(answers[name], asked)) for name in others}
+        left |= {name: np.flatnonzero(undecided(answers[name], goal)) for name in others}
     return {name: answers[name] for name in names}, {n: at for n, at in left.items() if at.size}
 
 
-def undecided(answer: Enclosure, asked: Question) -> npt.NDArray[np.bool_]:
-    """Where the question is open: always where nothing is known."""
-    return asked.undecided(answer) | np.isinf(answer.radius)
+def undecided(answer: Enclosure, goal: Question) -> npt.NDArray[np.bool_]:
+    """Where the question is open; always so where the radius is infinite."""
+    return goal.undecided(answer) | np.isinf(answer.radius)
 
 
 def _generated(
-    formula: Formula, question: Canonical, names: tuple[str, ...], asked: Question
+    formula: Formula, question: Canonical, names: tuple[str, ...], goal: Question
 ) -> tuple[Enclosures, Open]:
     """The draft by a fused kernel. Raises Untraceable if there is none."""
     if any(isinstance(param, Shared) for param in question.params.values()):
-        raise Untraceable("A value of all rows is not a row's.")
+        raise Untraceable("A row's kernel cannot compute a value that all rows share.")
 
-    def wanted(xp: Context, **arguments: Any) -> list[Value]:
+    def chosen_outputs(xp: Context, **arguments: Any) -> list[Value]:
         outputs = by_output(question.shapes, formula(xp, **arguments))
         return [outputs[name] for name in names]
 
-    kernel = _kernel(wanted, question)
+    kernel = _kernel(chosen_outputs, question)
     shapes = [part.shape for part, _ in kernel.empty()]
     if shapes != [question.shapes[name] for name in names]:
         raise Untraceable("An output has another shape than the rows that it is computed from.")
@@ -81,7 +82,7 @@ def _generated(
         for k, at in enumerate(kernel.places(first, last)):
             known = enclosing.open_ends(balls[k][1])
             answer = trusted(balls[k][0], 0.0, balls[k][1])
-            marks = asked.undecided(answer) if known else undecided(answer, asked)
+            marks = goal.undecided(answer) if known else undecided(answer, goal)
             if marks.any():
                 opened[k].append(at.start + np.flatnonzero(marks))
 
@@ -94,8 +95,9 @@ def _generated(
 
 
 def _statistics(formula: Staged, question: Canonical, xp: Context) -> Values:
-    """The statistics of all rows by a fused kernel. Raises Untraceable if there is none, or if it
-    leaves one of them unknown: a sum over the rows would be, and NumPy's balls may know it."""
+    """The statistics of all rows by a fused kernel. Raises Untraceable if there is none, or if a
+    statistic stays unknown: every sum over the rows would be unknown too, and NumPy may enclose it.
+    """
 
     def wanted(xp: Context, **arguments: Any) -> list[Value]:
         return list(several(formula.statistics(xp, **arguments)))
@@ -105,21 +107,21 @@ def _statistics(formula: Staged, question: Canonical, xp: Context) -> Values:
         raise Untraceable("A statistic is one element of a row.")
     balls = kernel.balls()
     if not all(np.isfinite(radius).all() for _, radius in balls):
-        raise Untraceable("A statistic is beyond the kernel.")
+        raise Untraceable("The kernel leaves a statistic unknown.")
     assert isinstance(xp, Ball)
     return tuple(xp.value(mid, radius) for mid, radius in balls)
 
 
 def _kernel(wanted: Callable[..., list[Value]], question: Canonical) -> generated.Generated:
-    """The fused kernel of wanted(xp, ...), values of each row. Raises Untraceable."""
+    """The fused kernel of wanted(xp, ...), which gives values of each row. Raises Untraceable."""
     present = {name: array for name, array in question.arrays.items() if array is not None}
     absent = dict.fromkeys(name for name in question.arrays if name not in present)
 
     def rows(xp: Trace, *values: Any) -> list[Value]:
         arrays = dict(zip(present, values, strict=True))
-        own = {k: v for k, v in question.params.items() if not isinstance(v, Shared)}
+        row_params = {k: v for k, v in question.params.items() if not isinstance(v, Shared)}
         params = dict.fromkeys(question.params, xp.unknown("A value of all rows"))
-        params |= Reading(xp, lambda value: ()).given({}, own)
+        params |= Reading(xp, lambda value: ()).arguments({}, row_params)
         return wanted(xp, **arrays, **absent, **params)
 
     return generated.of(rows, *present.values())

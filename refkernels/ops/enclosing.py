@@ -26,8 +26,8 @@ Shape = tuple[int, ...]
 
 @njit(nogil=True)
 def open_ends(radius: Any) -> bool:
-    """Closed balls become open ones that hold them: each radius, 0 and infinity apart, becomes the
-    next number. Returns whether all are finite."""
+    """Turns closed balls into open ones that contain them: each radius other than 0 and infinity
+    becomes the next float. Returns whether all radii are finite."""
     full_width()
     known = 0
     for i in range(radius.size):
@@ -82,7 +82,7 @@ def computed(result: Value, shape: Shape) -> Enclosure:
 
 
 def narrower(first: Enclosure, second: Enclosure) -> Enclosure:
-    """For each element the Enclosure with the smaller radius; both hold the value."""
+    """For each element the Enclosure with the smaller radius; both contain the value."""
     better = np.flatnonzero(second.radius < first.radius)  # neither has a scale
     return first.replace(better, second[better])
 

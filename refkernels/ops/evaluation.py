@@ -1,6 +1,5 @@
-"""The ways to read formulas; loaded with the contexts on first use.
-
-An op's letters, its names and what its elements depend on are known without any of this.
+"""The ways to read formulas; loaded with the contexts on first use. An op's letters, its names and
+what its elements depend on are known without them.
 """
 
 from __future__ import annotations
@@ -20,18 +19,18 @@ __all__ = ["Reading", "amplification", "bound", "read", "settle", "working"]
 
 
 def amplification() -> Reading:
-    """The reading that gives at least the condition number."""
+    """The reading that gives an upper bound on the condition number."""
     xp = Amplification()
     return Reading(xp, lambda value: (xp.amplification(value),))
 
 
 def bound(working: Format, target: Format, scalars: Any, remember: bool = False) -> Reading:
-    """The reading that bounds a right kernel's error, working in one format, storing in another.
-    `remember`: for several formulas, which share what they have in common."""
+    """The reading that bounds the error of a right kernel, which works in one format and stores in
+    another. `remember`: several formulas are read, and compute their common steps once."""
     context = Remembering if remember else Bound
     return readings.bound(context(working, target, scalars=scalars))
 
 
 def working(working: Format, target: Format, scalars: Any, **options: Any) -> Reading:
-    """The reading that gives such a kernel's answer."""
+    """The reading that computes such a kernel's answer."""
     return readings.working(Working(working, target, scalars=scalars, **options))

@@ -5,22 +5,21 @@
         return e / xp.sum(e)
 
 It gives one Value, or a tuple of them in the order of the op's outputs (None for the gradient of an
-input that is absent). A formula in two stages
-says which part of the work is a row's and which an element's,
+input that is absent). A formula in two stages separates the work per row from the work per element,
 
     Staged(statistics, finish)    statistics(xp, **arrays) -> values of one element a row
                                   finish(xp, statistics, **arrays) -> the outputs, by elements
 
-so that an answer for some elements computes the statistics of their rows once, and nothing else of
-the row. In `finish` an output is elementwise in the rows' arrays and in the statistics; one that
-has no rows (a gradient of a weight) is a sum of that over the rows, its last operation. A formula
-whose outputs have nothing in common is
+so that an answer for some elements needs only the statistics of their rows, computed once, and the
+elements themselves. In `finish` an output is elementwise in the rows' arrays and in the statistics;
+the last operation of an output without rows (the gradient of a weight) is the sum over the rows. A
+formula whose outputs share no work is
 
     Apart((dx, dweight, dbias))   a formula for each, which names the arrays that it takes
 
 so that an answer for some elements of one output reads the slices of these arrays at the elements'
-rows and free letters, and nothing else. Formulas that do not compute each index of a free letter by
-itself have `sliced` False: they read whole rows.
+rows and free letters, and nothing else. A formula in which the indices of a free letter are not
+independent has `sliced` False and reads whole rows.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from refkernels.contexts.context import Context
 from refkernels.contexts.value import Value
 
 Formula = Callable[..., Any]
-Values = tuple[Any, ...]  # Values, and None for an absent one
+Values = tuple[Any, ...]  # a Value each, or None for an absent one
 
 
 @dataclass(frozen=True)
@@ -45,19 +44,19 @@ class Staged:
     statistics: Callable[..., Any]
     finish: Callable[..., Any]
 
-    def __call__(self, xp: Context, /, **given: Any) -> Any:
-        return self.finish(xp, several(self.statistics(xp, **given)), **given)
+    def __call__(self, xp: Context, /, **arguments: Any) -> Any:
+        return self.finish(xp, several(self.statistics(xp, **arguments)), **arguments)
 
 
 @dataclass(frozen=True)
 class Sliced:
-    """A formula that may be read for some indices of the op's free letters: from arrays cut to
+    """A formula that may be read for some indices of the op's free letters only: from arrays cut to
     these indices it gives the outputs, cut likewise."""
 
     formula: Formula
 
-    def __call__(self, xp: Context, /, **given: Any) -> Any:
-        return self.formula(xp, **given)
+    def __call__(self, xp: Context, /, **arguments: Any) -> Any:
+        return self.formula(xp, **arguments)
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ class Apart:
     def __call__(self, xp: Context, /, **arguments: Any) -> Any:
         return tuple(formula and formula(xp, **arguments) for formula in self.formulas)
 
-    def asked(self, outputs: Iterable[bool]) -> Apart:
+    def restricted(self, outputs: Iterable[bool]) -> Apart:
         """The formulas of some of the outputs."""
         pairs = zip(self.formulas, outputs, strict=True)
         return replace(
@@ -87,10 +86,11 @@ class Apart:
 
 @dataclass(frozen=True)
 class Fault:
-    """A wrong, or unstable, way to compute an op, by the name of its cause (`diagnosis`).
+    """A wrong or unstable way to compute an op, under the name of its cause (`diagnosis`).
 
-    `unstable`: in exact arithmetic it equals the op, and only its rounding differs. `backward`
-    None: the backward pass has no such fault. `outputs`: those that it changes, all by default.
+    `unstable`: in exact arithmetic it equals the op, and only its rounding errors differ.
+    `backward` None: the backward pass has no such fault. `outputs`: those that it changes, all by
+    default.
     """
 
     cause: str
@@ -101,7 +101,7 @@ class Fault:
     outputs: tuple[str, ...] = ()
 
     def changed(self, outputs: Mapping[str, Any]) -> dict[str, Any]:
-        """The items of a mapping by output that belong to the outputs that it changes."""
+        """The items, by output, of the outputs that the fault changes."""
         return {
             name: item for name, item in outputs.items() if not self.outputs or name in self.outputs
         }
@@ -113,19 +113,19 @@ def several(result: Any) -> Values:
 
 
 def by_output(outputs: Collection[str], result: Any) -> dict[str, Any]:
-    """A formula's results by output. Raises ValueError for another number of them, TypeError for
-    what is no value of a context."""
+    """A formula's results by output. Raises ValueError if their number is wrong, TypeError for
+    anything that is not a value of a context."""
     results = several(result)
     if len(results) != len(outputs):
         raise ValueError(
-            f"The formula gives {len(results)} outputs, and its signature names {len(outputs)}: "
+            f"The formula gives {len(results)} outputs, but its signature names {len(outputs)}: "
             f"{', '.join(outputs)}."
         )
     for name, value in zip(outputs, results, strict=True):
         if not isinstance(value, Value | None) or all(each is None for each in results):
             raise TypeError(
-                f"The formula's {name} is of type {type(value).__name__}: it returns one of xp's "
-                "values, and xp.number(...) makes one of a number."
+                f"The formula's {name} is of type {type(value).__name__}: a formula returns values "
+                "of xp, and xp.number(...) makes one from a number."
             )
     return dict(zip(outputs, results, strict=True))
 
@@ -136,9 +136,9 @@ def derived(
     cotangents: Mapping[str, str],
     inputs: tuple[str, ...],
 ) -> Formula:
-    """The backward pass of a formula: the gradients of the inputs that are given.
+    """The backward pass of a formula: the gradients of the inputs that are present.
 
-    `cotangents`: each with the output that it belongs to. An absent input has no gradient.
+    `cotangents`: the output that each belongs to. An absent input has no gradient.
     """
 
     def backward(xp: Context, /, **arguments: Any) -> Values:

@@ -30,9 +30,11 @@ def formula_op(
     formulas = formulas_of(name, signature, coupled, **described)
     takes, gives = formulas.forward.signature.takes, formulas.forward.signature.gives
     reverse = formulas.backward
-    turned = formulas.forward.signature if reverse is None else reverse.signature
-    above = [name for name in turned.takes if name not in takes]
-    below = {} if reverse is None else {gradient: gradient[1:] for gradient in turned.gives}
+    backward_signature = formulas.forward.signature if reverse is None else reverse.signature
+    above = [name for name in backward_signature.takes if name not in takes]
+    below = (
+        {} if reverse is None else {gradient: gradient[1:] for gradient in backward_signature.gives}
+    )
     return Op(
         name=name,
         inputs=tuple(takes),
@@ -95,10 +97,10 @@ def formulas_of(
     faults          the wrong and unstable ways to compute it
     prepare         see `canonical.Prepared`
     params          defaults by name; a float is a number of the formula's context
-    domains         the numbers that such a param may be, where it may not be any: `domains.Domain`
+    domains         the values that such a param may take, where restricted: `domains.Domain`
     everywhere      the inputs whose every row matters to all rows: `letters.Signature`
     scalars         "binary64" where kernels hold params in it and combine them there
-    widest          the form, if any, that may compute as each of the others does
+    widest          the form, if any, that covers the others: its bound holds for all
     """
     read_signature = Signature.parse(signature, coupled, everywhere)
     above = {f"d{output}": output for output in cotangents or list(read_signature.gives)[:1]}
@@ -135,7 +137,7 @@ _READINGS = {
 def _reading(
     formulas: Formulas, direction: Any, method: str, options: tuple[str, ...]
 ) -> Callable[..., dict[str, Any]]:
-    """One of the callables of an `Op`: inputs and params by name."""
+    """One of an `Op`'s callables, which take inputs and params by name."""
 
     def read(**arguments: Any) -> dict[str, Any]:
         chosen = {name: arguments.pop(name) for name in options if name in arguments}

@@ -1,4 +1,4 @@
-"""The formulas of an op, read: value, bound, condition number, plain algorithm, and cones."""
+"""The readings of an op's formulas: value, bound, condition number, plain algorithm, and cones."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
 Forms = Mapping[str, Formula]
 Prepare = Callable[[dict[str, Any], dict[str, Any], Direction], Prepared]
-_REMEMBERED = 1 << 14  # elements of a question whose forms share their steps: all values are kept
+_REMEMBERED = 1 << 14  # elements up to which forms share their steps, whose values are then kept
 
 
 class Way(NamedTuple):
@@ -46,9 +46,9 @@ class Way(NamedTuple):
 
 @dataclass(frozen=True)
 class Formulas:
-    """The formulas of an op, and how they are read. `backward` is None where the op has no
-    backward pass. `widest`: a form whose bound holds for all forms; "": the bound is their
-    maximum. `domains`: what params may be that may not be any number."""
+    """The formulas of an op, and how they are read. `backward` is None where the op has no backward
+    pass. `widest`: a form whose bound holds for all forms; "": the bound is their maximum.
+    `domains`: the values that restricted params may take."""
 
     name: str
     params: Mapping[str, Any]
@@ -61,7 +61,7 @@ class Formulas:
     domains: Mapping[str, Domain] = field(default_factory=dict)
 
     def domain(self, param: str) -> Domain:
-        """The numbers that a param may be, which is a float or None."""
+        """The values that a param, which is a float or None, may take."""
         return self.domains.get(param, NOT_NEGATIVE if param == "eps" else REAL)
 
     def way(self, direction: Direction) -> Way:
@@ -75,7 +75,7 @@ class Formulas:
     def question(
         self, direction: Direction, inputs: Mapping[str, Any], params: Mapping[str, Any]
     ) -> Canonical:
-        """Inputs and params as formulas take them.
+        """Inputs and params in the form that formulas take.
 
         Raises TypeError for dtypes that do not fit, ValueError for shapes that do not fit, for
         unknown inputs and params, and for missing inputs.
@@ -139,10 +139,10 @@ class Formulas:
     def names(self, direction: Direction, question: Canonical) -> tuple[str, ...]:
         """The outputs that exist: an absent input has no gradient, an absent state no new value."""
         way = self.way(direction).signature
-        of = {name: name if direction == "forward" else name[1:] for name in way.gives}
+        source_of = {name: name if direction == "forward" else name[1:] for name in way.gives}
         return tuple(
             name
-            for name, source in of.items()
+            for name, source in source_of.items()
             if source not in way.takes or question.arrays.get(source) is not None
         )
 
@@ -155,11 +155,11 @@ class Formulas:
         certify: Certify = "enclosure",
     ) -> dict[str, Enclosure]:
         """The certified answer, by output."""
-        asked, way = Question.parse(certify), self.way(direction)
+        goal, way = Question.parse(certify), self.way(direction)
         question = self.question(direction, inputs, params)
         names = self.names(direction, question)
         ieee = next(iter(way.forms.values()))
-        answers = _evaluation().settle(way.truth, question, names, asked, ieee)
+        answers = _evaluation().settle(way.truth, question, names, goal, ieee)
         return {name: restored(question, name, answer) for name, answer in answers.items()}
 
     @in_default_mode
@@ -201,7 +201,7 @@ class Formulas:
     def condition(
         self, direction: Direction, inputs: Mapping[str, Any], params: Mapping[str, Any]
     ) -> dict[str, Doubles]:
-        """At least the condition number (`contexts.amplification`) of the first form."""
+        """An upper bound on the condition number of the first form (`contexts.amplification`)."""
         question = self.question(direction, inputs, params)
         reading = _evaluation().amplification()
         return self._read(direction, self._first(direction), reading, question)
@@ -242,7 +242,7 @@ class Formulas:
         inputs: Mapping[str, Any],
         params: Mapping[str, Any],
     ) -> dict[str, Array]:
-        """The answer of a kernel that computes the first form in that arithmetic, a `Working`."""
+        """The answer of a kernel that computes the first form in `xp`, a `Working` arithmetic."""
         question = self.question(direction, inputs, params)
         reading = _evaluation().readings.working(xp)
         return self._read(direction, self._first(direction), reading, question)
@@ -256,7 +256,7 @@ class Formulas:
         params: Mapping[str, Any],
         certify: Certify = "enclosure",
     ) -> dict[str, Enclosure]:
-        """The certified value of another formula, a fault's."""
+        """The certified value of another formula, such as a fault's."""
         question = self.question(direction, inputs, params)
         names = self.names(direction, question)
         enclosures = _evaluation().settle(formula, question, names, Question.parse(certify))
@@ -277,8 +277,8 @@ class Formulas:
 
     @staticmethod
     def without(formula: Formula, part: tuple[int, int, int, bool]) -> Formula:
-        """The formula, with reductions over an axis of n that leave out terms start to stop; the
-        last item of `part` says whether a mean still counts them."""
+        """The formula with reductions over an axis of length n that skip the terms from start to
+        stop; the last item of `part` says whether a mean still counts them."""
         from refkernels.ops import altered
 
         altered_formula: Formula = altered.without(formula, part)
@@ -288,8 +288,8 @@ class Formulas:
     def overflowing(
         formula: Formula, format: Format, chosen: int, beyond: dict[int, str]
     ) -> Formula:
-        """The formula, to be read in float64, with one primitive's results infinite beyond the
-        format. `beyond` gets the primitives, by number, that exceed it somewhere."""
+        """The formula in float64, except that one primitive's results beyond the format's range are
+        infinite. `beyond` receives the primitives, by number, that exceed the range somewhere."""
         from refkernels.ops import altered
 
         altered_formula: Formula = altered.overflowing(formula, format, chosen, beyond)
@@ -344,7 +344,7 @@ def _param(name: str, value: Any, default: Any) -> Any:
         return as_eps(value) if name == "eps" else as_real(value, name)
     if isinstance(default, TextOrNumbers):
         return value
-    for kind, called in ((bool, "True or False"), (str, "a string")):
+    for kind, wording in ((bool, "True or False"), (str, "a string")):
         if isinstance(default, kind) and not issubclass(type(value), kind):
-            raise TypeError(f"{name} is {shown(value)}, but it must be {called}.")
+            raise TypeError(f"{name} is {shown(value)}, but it must be {wording}.")
     return value

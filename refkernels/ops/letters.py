@@ -2,16 +2,16 @@
 
     x[... n], weight[n]? -> y[... n], rstd[...]          coupled: n
 
-A letter is one axis, of one length wherever it stands. `...` are any leading axes; each of their
-indices is one row of the op. In an output, a letter is
+A letter is one axis, of the same length wherever it occurs. `...` are any leading axes; each of
+their indices is one row of the op. In an output, a letter is
 
-    free         each of its indices is computed by itself        ... of softmax, m of matmul
+    free         each of its indices is computed independently    ... of softmax, m of matmul
     coupled      the output has it, and every element depends on all of it        n of softmax
     contracted   only inputs have it                                              k of matmul
 
-After the brackets: `?` may be left out, `*` a list of such arrays, `:int` and `:bool` arrays of
-integers and truth values, `:low` operands of float8, int8 or any format; these have no gradient. A
-name with a dot is one of a tree's: `state.exp_avg[...]`.
+After the brackets, `?` marks an optional array, `*` a list of such arrays, `:int` and `:bool`
+arrays of integers and truth values, `:low` operands of float8, int8 or any format; the last three
+have no gradient. A dotted name is a leaf of a tree: `state.exp_avg[...]`.
 """
 
 from __future__ import annotations

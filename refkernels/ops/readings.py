@@ -1,9 +1,9 @@
 """A formula read in a context: its outputs as arrays, computed in blocks of rows.
 
 A block of rows, some 2^15 elements, goes through the whole formula while it is in the cache, on as
-many threads as Numba may use; which thread takes which block changes nothing. An output without
-rows is a sum over all of them: the statistics of a staged formula are read in blocks of rows, then
-its last stage in blocks of columns, so that a bound sees every term of the sum.
+many threads as Numba may use; results do not depend on which thread takes which block. An output
+without rows is a sum over all of them: the statistics of a staged formula are read in blocks of
+rows, then its last stage in blocks of columns, so that a bound sees every term of the sum.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from refkernels.ops.letters import Shape
 
 Array = npt.NDArray[Any]
 Parts = tuple[Array, ...]
-Given = Mapping[str, Any]
+Named = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A context, and `parts`: the arrays that are kept of its values."""
+    """A context, and `parts`, which extracts the arrays to keep from a value."""
 
     xp: Context
     parts: Callable[[Value], Parts]
     _shared: dict[Shared, Value] = field(default_factory=dict, init=False, repr=False)
 
-    def given(self, arrays: Given, params: Given) -> dict[str, Any]:
-        """The arrays and params as the formula takes them: floats as values of the context, others
-        unchanged."""
+    def arguments(self, arrays: Named, params: Named) -> dict[str, Any]:
+        """The arrays and params in the form that the formula takes: floats as values of the
+        context, the rest unchanged."""
         values = {name: self._array(array) for name, array in arrays.items()}
         return {**values, **{name: self._param(value) for name, value in params.items()}}
 
@@ -59,7 +59,7 @@ class Reading:
 
 
 def ball() -> Reading:
-    """mid and radius."""
+    """In float64 balls; keeps mid and radius."""
 
     def parts(value: Value) -> Parts:
         assert isinstance(value, BallValue)
@@ -69,7 +69,7 @@ def ball() -> Reading:
 
 
 def double_double() -> Reading:
-    """head, and mid and radius of the tail."""
+    """In double-double; keeps the head, and mid and radius of the tail."""
 
     def parts(value: Value) -> Parts:
         assert isinstance(value, DoubleDoubleValue)
@@ -103,8 +103,8 @@ def read(
     statistics: Values | None = None,
 ) -> dict[str, Parts]:
     """The outputs of a formula, by name, in their canonical shapes. Empty outputs are not computed:
-    the formula might take the maximum of no elements. `statistics`: those of all rows, where they
-    are known and no output has rows."""
+    the formula might take the maximum of no elements. `statistics`: those of all rows, if they are
+    known and no output has rows."""
     empty = {name for name in names if 0 in question.shapes[name]}
     outputs = {name: _nothing(reading, question.shapes[name]) for name in empty}
     names = tuple(name for name in names if name not in empty)
@@ -129,14 +129,14 @@ def read(
     return outputs
 
 
-def asked_of(formula: Formula, question: Canonical, names: Collection[str]) -> Formula:
-    """The formula of these outputs alone, where it has one for each."""
+def restricted_to(formula: Formula, question: Canonical, names: Collection[str]) -> Formula:
+    """The formula restricted to these outputs, where it has one for each output."""
     if not isinstance(formula, Apart):
         return formula
-    return formula.asked(name in names for name in question.shapes)
+    return formula.restricted(name in names for name in question.shapes)
 
 
-def needed(formula: Formula, arrays: Given) -> Given:
+def needed(formula: Formula, arrays: Named) -> Named:
     """The arrays that a formula takes."""
     if not isinstance(formula, Apart):
         return arrays
@@ -154,9 +154,9 @@ class _Blocks:
         self, formula: Formula, reading: Reading, question: Canonical, names: tuple[str, ...]
     ) -> None:
         self.reading, self.question, self.names = reading, question, names
-        self.formula = asked_of(formula, question, names)
+        self.formula = restricted_to(formula, question, names)
         self.statistics: list[Values] = []
-        reading.given({}, question.params)  # computes the shared values before threads start
+        reading.arguments({}, question.params)  # computes the shared values before threads start
 
     def whole(self) -> dict[str, Parts]:
         """All rows at once."""
@@ -164,7 +164,7 @@ class _Blocks:
         return {name: self._parts(name, values[name], self.question.rows) for name in self.names}
 
     def rows(self, keep_statistics: bool) -> dict[str, Parts]:
-        """The outputs that have rows. Keeps the statistics of all rows if asked."""
+        """The outputs that have rows. `keep_statistics`: also keeps the statistics of all rows."""
         question = self.question
         by_row = [name for name in self.names if question.rows_of[name]]
         length = max(CACHED // max(question.elements // max(question.rows, 1), 1), 1)
@@ -175,7 +175,7 @@ class _Blocks:
         def block(start: int, stop: int) -> None:
             arrays = question.take(slice(start, stop))
             if isinstance(self.formula, Staged):
-                arguments = self.reading.given(arrays, question.params)
+                arguments = self.reading.arguments(arrays, question.params)
                 row_statistics = several(self.formula.statistics(self.reading.xp, **arguments))
                 statistics[start // length] = row_statistics if keep_statistics else ()
                 if not by_row:
@@ -204,7 +204,7 @@ class _Blocks:
         assert isinstance(self.formula, Staged)
         finish = self.formula.finish
         if not question.rows:
-            arguments = self.reading.given(question.arrays, question.params)
+            arguments = self.reading.arguments(question.arrays, question.params)
             self.statistics = [several(self.formula.statistics(xp, **arguments))]
         statistics = tuple(
             xp.concatenate(parts, axis=0) for parts in zip(*self.statistics, strict=True)
@@ -214,7 +214,7 @@ class _Blocks:
         blocks: list[dict[str, Parts]] = [{} for _ in range(-(-width // length))]
 
         def block(start: int, stop: int) -> None:
-            arguments = self.reading.given(
+            arguments = self.reading.arguments(
                 question.columns(np.arange(start, stop)), question.params
             )
             values = self._named(finish(xp, statistics, **arguments))
@@ -235,8 +235,8 @@ class _Blocks:
             for name in names
         }
 
-    def _outputs(self, arrays: Given) -> dict[str, Value]:
-        arguments = self.reading.given(needed(self.formula, arrays), self.question.params)
+    def _outputs(self, arrays: Named) -> dict[str, Value]:
+        arguments = self.reading.arguments(needed(self.formula, arrays), self.question.params)
         return self._named(self.formula(self.reading.xp, **arguments))
 
     def _named(self, results: Any) -> dict[str, Value]:

@@ -3,10 +3,10 @@
 def relu_squared(xp, x):
     return xp.square(xp.maximum(x, xp.number(0)))
 
-mine = refkernels.oracle(relu_squared, "x[...] -> y[...]")
-mine.forward(x), mine.backward(dy, x)                   certified values and gradients
-mine.forward_bound(x, format="bfloat16")                a bound on a right kernel's error
-refkernels.testing.assert_kernel(mine.op, {"x": x}, got)
+kernel = refkernels.oracle(relu_squared, "x[...] -> y[...]")
+kernel.forward(x), kernel.backward(dy, x)               certified values and gradients
+kernel.forward_bound(x, format="bfloat16")              a bound on a right kernel's error
+refkernels.testing.assert_kernel(kernel.op, {"x": x}, got)
 """
 
 from __future__ import annotations
@@ -27,55 +27,54 @@ from refkernels.suggestion import instead, quoted
 
 
 class Oracle:
-    """An op as a reference kernel. Inputs go by their order in the signature, or by name; in a tree
-    of mappings where their names have dots. One output comes as it is, several as a NamedTuple.
-
-    All methods raise TypeError for dtypes, and ValueError for shapes, names and params, that the
-    signature does not have.
+    """An op as a reference kernel. Inputs are passed in the signature's order or by name; dotted
+    names form a tree of mappings. A single output is returned bare, several as a NamedTuple. All
+    methods raise TypeError for dtypes, and ValueError for shapes, names and params, that do not fit
+    the signature.
     """
 
     def __init__(self, op: Op) -> None:
         self.op = op
 
-    def forward(self, *arrays: Any, certify: Certify = "enclosure", **given: Any) -> Any:
+    def forward(self, *arrays: Any, certify: Certify = "enclosure", **named: Any) -> Any:
         """The certified outputs: Enclosures, as sharp as `certify` asks."""
-        return self._read("forward", "evaluate", arrays, given, certify=certify)
+        return self._read("forward", "evaluate", arrays, named, certify=certify)
 
-    def backward(self, *arrays: Any, certify: Certify = "enclosure", **given: Any) -> Any:
+    def backward(self, *arrays: Any, certify: Certify = "enclosure", **named: Any) -> Any:
         """The certified gradients, from the cotangents and then the inputs."""
-        return self._read("backward", "evaluate", arrays, given, certify=certify)
+        return self._read("backward", "evaluate", arrays, named, certify=certify)
 
-    def forward_bound(self, *arrays: Any, format: Format | str, **given: Any) -> Any:
+    def forward_bound(self, *arrays: Any, format: Format | str, **named: Any) -> Any:
         """The bound on the error of a kernel that computes one of the forms in the format (16 bits
         in binary32), with sums in any order."""
-        return self._read("forward", "bound", arrays, given, format=format)
+        return self._read("forward", "bound", arrays, named, format=format)
 
-    def backward_bound(self, *arrays: Any, format: Format | str, **given: Any) -> Any:
+    def backward_bound(self, *arrays: Any, format: Format | str, **named: Any) -> Any:
         """The same of the gradients."""
-        return self._read("backward", "bound", arrays, given, format=format)
+        return self._read("backward", "bound", arrays, named, format=format)
 
-    def forward_condition(self, *arrays: Any, **given: Any) -> Any:
-        """At least the condition number of every element: `contexts.amplification`."""
-        return self._read("forward", "condition", arrays, given)
+    def forward_condition(self, *arrays: Any, **named: Any) -> Any:
+        """An upper bound on every element's condition number: `contexts.amplification`."""
+        return self._read("forward", "condition", arrays, named)
 
-    def backward_condition(self, *arrays: Any, **given: Any) -> Any:
+    def backward_condition(self, *arrays: Any, **named: Any) -> Any:
         """The same of the gradients."""
-        return self._read("backward", "condition", arrays, given)
+        return self._read("backward", "condition", arrays, named)
 
-    def forward_plain(self, *arrays: Any, format: Format | str, **given: Any) -> Any:
+    def forward_plain(self, *arrays: Any, format: Format | str, **named: Any) -> Any:
         """The first form computed in the format, its sums in order."""
-        return self._read("forward", "plain", arrays, given, format=format)
+        return self._read("forward", "plain", arrays, named, format=format)
 
-    def backward_plain(self, *arrays: Any, format: Format | str, **given: Any) -> Any:
+    def backward_plain(self, *arrays: Any, format: Format | str, **named: Any) -> Any:
         """The same of the gradients."""
-        return self._read("backward", "plain", arrays, given, format=format)
+        return self._read("backward", "plain", arrays, named, format=format)
 
     def _read(
         self,
         direction: Direction,
         reading: str,
         arrays: Sequence[Any],
-        given: Mapping[str, Any],
+        named: Mapping[str, Any],
         **options: Any,
     ) -> Any:
         formulas = self.op.formulas
@@ -83,12 +82,12 @@ class Oracle:
         takes = formulas.way(direction).signature.takes
         if len(arrays) > len(takes):
             raise TypeError(
-                f"{self.op.name} {direction} takes {', '.join(takes)}, and {len(arrays)} arrays "
+                f"{self.op.name} {direction} takes {', '.join(takes)}, but {len(arrays)} arrays "
                 "were given."
             )
         inputs = dict(zip(takes, arrays, strict=False))
-        params = {name: value for name, value in given.items() if name in formulas.params}
-        named = leaves({name: value for name, value in given.items() if name not in params})
+        params = {name: value for name, value in named.items() if name in formulas.params}
+        named = leaves({name: value for name, value in named.items() if name not in params})
         if twice := [name for name in named if name in inputs]:
             raise TypeError(f"{twice[0]} was given twice, by its place and by its name.")
         inputs.update(named)
@@ -122,20 +121,21 @@ def oracle(
     cotangents   the outputs that have one, the first by default
     faults       wrong and unstable ways, which `explain` names
     params       defaults by name; a float is passed to the formula as an exact number of xp
-    domains      what such a param may be: {"alpha": ops.Domain(0.0)}, 0 or more; any number else
+    domains      the values that such a param may take, any number by default:
+                 {"alpha": ops.Domain(0.0)} for 0 or more
 
     Raises ValueError for a malformed signature and for gradients or cotangents that it lacks,
     TypeError for a formula that cannot be called and for arguments of another type.
     """
     forms = _formulas(formula, "formula")
-    own = str(getattr(next(iter(forms.values())), "__name__", "formula"))
+    default_name = str(getattr(next(iter(forms.values())), "__name__", "formula"))
     parsed = Signature.parse(as_text(signature, "signature"), as_text(coupled, "coupled"))
     several = as_list(faults, "faults")
     if strange := [fault for fault in several if not isinstance(fault, Fault)]:
         raise TypeError(f"faults holds a {type(strange[0]).__name__}, but it must hold Faults.")
     return Oracle(
         formula_op(
-            own if name is None else as_text(name, "name"),
+            default_name if name is None else as_text(name, "name"),
             signature,
             coupled,
             forms=forms,
@@ -155,7 +155,7 @@ def _formulas(formulas: Any, name: str) -> dict[str, Formula]:
         as_mapping(formulas, name) if isinstance(formulas, Mapping) else {"definition": formulas}
     )
     if not forms or not all(callable(form) for form in forms.values()):
-        raise TypeError(f"{name} is a function f(xp, x, ...), or several of them by name.")
+        raise TypeError(f"{name} must be a function f(xp, x, ...), or several of them by name.")
     return forms
 
 

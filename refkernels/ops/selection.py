@@ -1,7 +1,8 @@
 """Some elements of a formula's outputs, read in any context.
 
 A staged formula is read once for the statistics of the elements' rows, and then for those elements
-alone. A formula for each output is read for the elements' slices, any other for whole rows."""
+alone. A formula that is split by output is read for the elements' slices, any other for whole rows.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +20,12 @@ from refkernels.contexts.context import Context
 from refkernels.contexts.value import Value
 from refkernels.ops.canonical import Canonical
 from refkernels.ops.formula import Apart, Formula, Sliced, Staged, Values, by_output, several
-from refkernels.ops.readings import Reading, asked_of, needed
+from refkernels.ops.readings import Reading, needed, restricted_to
 from refkernels.ops.slices import Cut, Slice, cut_of, sliced
 
-_SMALL = 0.75  # a smaller share of the arrays is read apart
+_SMALL = 0.75  # slices below this share of the arrays are read on their own
 _CUT = 8 * CACHED
-"""Elements of a block of cut arrays: a reading of few takes as long as one of none."""
+"""Elements in a block of cut arrays, so many that a reading's fixed cost does not dominate."""
 Enclose = Callable[[Value, tuple[int, ...]], Enclosure]
 
 
@@ -71,7 +72,7 @@ class Selection:
         }
 
     def _size(self, name: str) -> int:
-        """How many elements the slices have from which an output's wanted elements are read."""
+        """The number of elements in the slices that an output's wanted elements are read from."""
         rows, columns = self.places[name]
         number = np.unique(rows).size if self.question.rows_of[name] else self.question.rows
         formula = self._apart(name)
@@ -81,7 +82,7 @@ class Selection:
         return sum(a.size * (number if k in own else 1) for k, a in slices if a is not None)
 
     def _apart(self, name: str) -> Apart:
-        formula = asked_of(self.formula, self.question, [name])
+        formula = restricted_to(self.formula, self.question, [name])
         assert isinstance(formula, Apart)
         return formula
 
@@ -93,14 +94,15 @@ class Selection:
             arrays = needed(formula, self.question.take(rows))
             part = sliced(self.question, arrays, name, column[inside], formula.sliced)
             place = np.searchsorted(rows, row[inside]) if by_row else 0
-            arguments = reading.given(part.arrays, self.question.params)
+            arguments = reading.arguments(part.arrays, self.question.params)
             value = self._output(formula(reading.xp, **arguments), name)
             shape = (len(rows) if by_row else 1, *part.shape)
             yield enclose(value, shape).reshape(-1)[part.at(place)]
 
     def _pieces(self, name: str) -> Iterator[tuple[Any, Any]]:
         """Blocks of rows with their elements. For an output without rows: all rows, with elements
-        that share all letters but the last two; slices for more would be nearly everything."""
+        that share all letters but the last two; slices for more elements would be nearly the whole
+        arrays."""
         row, column = self.places[name]
         if self.question.rows_of[name]:
             yield from ((rows, np.isin(row, rows)) for rows in self._blocks(np.unique(row)))
@@ -113,7 +115,7 @@ class Selection:
         width = max(self.question.elements // max(self.question.rows, 1), 1)
         length = max(CACHED // width, self._cut_rows() if own is None else 1, 1)
         listed = self.rows if own is None else own
-        for start in range(0, max(listed.size, 1), length):  # a sum over no rows exists too
+        for start in range(0, max(listed.size, 1), length):  # a sum over no rows is an output too
             yield listed[start : start + length]
 
     def _statistics(self, reading: Reading) -> Values:
@@ -121,7 +123,7 @@ class Selection:
         assert isinstance(formula, Staged)
         blocks = []
         for rows in self._blocks():
-            arguments = reading.given(self.question.take(rows), params)
+            arguments = reading.arguments(self.question.take(rows), params)
             values = several(formula.statistics(xp, **arguments))
             blocks.append([xp.broadcast(statistic, (rows.size, 1)) for statistic in values])
         return tuple(xp.concatenate(statistic, axis=0) for statistic in zip(*blocks, strict=True))
@@ -134,7 +136,9 @@ class Selection:
         rows, columns = self.places[name]
         for start in range(0, rows.size, CACHED):
             block = slice(start, start + CACHED)
-            arguments = reading.given(question.pick(rows[block], columns[block]), question.params)
+            arguments = reading.arguments(
+                question.pick(rows[block], columns[block]), question.params
+            )
             place = np.searchsorted(self.rows, rows[block])
             picked = tuple(xp.take(statistic, place, axis=0) for statistic in statistics)
             value = self._output(formula.finish(xp, picked, **arguments), name)
@@ -148,25 +152,25 @@ class Selection:
         columns, length = self.places[name][1], max(CACHED // max(question.rows, 1), 1)
         for start in range(0, columns.size, length):
             block = columns[start : start + length]
-            arguments = reading.given(question.columns(block), question.params)
+            arguments = reading.arguments(question.columns(block), question.params)
             value = self._output(formula.finish(reading.xp, statistics, **arguments), name)
             yield enclose(value, (1, block.size)).reshape(-1)
 
     def _whole_rows(self, reading: Reading, enclose: Enclose) -> dict[str, Enclosure]:
         question, parts_by_name = self.question, {name: [] for name in self.wanted}  # type: ignore[var-annotated]
-        every = not all(question.rows_of[name] for name in self.wanted)
-        for rows in [self.rows] if every else self._blocks():
-            arrays = question.arrays if every else question.take(rows)
-            apart = {} if every else self._slices(rows, arrays)
-            for name, part in apart.items():
-                arguments = reading.given(part.arrays, question.params)
+        all_rows = not all(question.rows_of[name] for name in self.wanted)
+        for rows in [self.rows] if all_rows else self._blocks():
+            arrays = question.arrays if all_rows else question.take(rows)
+            slices = {} if all_rows else self._slices(rows, arrays)
+            for name, part in slices.items():
+                arguments = reading.arguments(part.arrays, question.params)
                 value = self._output(self.formula(reading.xp, **arguments), name)
                 shape = (rows.size, *part.shape)
                 parts_by_name[name].append(enclose(value, shape).reshape(-1)[part.flat])
-            if len(apart) == len(self.wanted):
+            if len(slices) == len(self.wanted):
                 continue
-            results = self.formula(reading.xp, **reading.given(arrays, question.params))
-            for name in (name for name in self.wanted if name not in apart):
+            results = self.formula(reading.xp, **reading.arguments(arrays, question.params))
+            for name in (name for name in self.wanted if name not in slices):
                 shape = question.shapes[name]
                 shape = (rows.size, *shape[1:]) if question.rows_of[name] else shape
                 row, column = self.places[name]
@@ -180,8 +184,8 @@ class Selection:
 
     def _sliceable(self) -> bool:
         """Whether the formula may be read for slices of the arrays."""
-        taken = {*self.question.arrays} <= {*self.question.signature.takes}
-        return isinstance(self.formula, Sliced) and not self.question.flat and taken
+        only_inputs = {*self.question.arrays} <= {*self.question.signature.takes}
+        return isinstance(self.formula, Sliced) and not self.question.flat and only_inputs
 
     def _cut(self, name: str, rows: Indices) -> tuple[Cut, Indices]:
         """The cut for an output's wanted elements in these rows, and the elements' places there."""

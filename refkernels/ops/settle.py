@@ -36,10 +36,10 @@ from refkernels.ops.selection import Selection
 
 PRECISIONS = (128, 256, 512, 1024, 2048, 4096)
 BUDGET = 1 << 24
-"""Elements of the rows read, times precision / 128, for one answer; some minutes at most."""
+"""Elements of the rows read, times precision / 128, for one answer: a few minutes at most."""
 _ALGEBRAIC = 512  # bits; Rational is tried before this precision
 _SHARP = 2.0**-10  # in ulp of binary64: tight for inputs of that format
-_EXACT = threading.RLock()  # Arb's precision belongs to the process
+_EXACT = threading.RLock()  # Arb's precision is global to the process
 Enclosures = dict[str, Enclosure]
 
 
@@ -47,28 +47,28 @@ def settle(
     formula: Formula,
     question: Canonical,
     names: tuple[str, ...],
-    asked: Question,
+    goal: Question,
     ieee: Formula | None = None,
 ) -> Enclosures:
-    """The outputs of these names, canonical, as sharp as `asked` demands.
+    """The outputs of these names, in canonical shape, as sharp as `goal` demands.
 
     formula    the certified formula
     ieee       the definition whose binary64 arithmetic gives special values; formula by default
     """
-    return _AnswerSoFar(formula, question, names, asked, ieee or formula).settled()
+    return _AnswerSoFar(formula, question, names, goal, ieee or formula).settled()
 
 
 class _Widths:
-    """The widths of Arb's answers at the precision before."""
+    """The widths of Arb's answers at the previous precision."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]] = {}
 
-    def narrowing(self, asked: Open, answers: Enclosures) -> Open:
-        """The elements that more bits make narrower. The width of the others is the value's own:
+    def narrowing(self, selected: Open, answers: Enclosures) -> Open:
+        """The elements that more bits make narrower. The width of the others belongs to the value:
         the derivatives at a kink fill an interval."""
         narrowing = {}
-        for name, places in asked.items():
+        for name, places in selected.items():
             answer = answers[name]
             with np.errstate(all="ignore"):
                 width = np.log2(answer.radius) + answer.scale  # -inf of an exact one
@@ -90,17 +90,17 @@ class _AnswerSoFar:
         formula: Formula,
         question: Canonical,
         names: tuple[str, ...],
-        asked: Question,
+        goal: Question,
         ieee: Formula,
     ) -> None:
         self.formula, self.question, self.names, self.ieee = formula, question, names, ieee
-        if asked.kind == "enclosure" and question.wide:
-            asked = Question("ulp", formats.BINARY64, _SHARP)
-        self.asked = asked
+        if goal.kind == "enclosure" and question.wide:
+            goal = Question("ulp", formats.BINARY64, _SHARP)
+        self.goal = goal
         self.known: dict[str, Draft] = {}
 
     def settled(self) -> Enclosures:
-        drafts, left = draft(self.formula, self.question, self.names, self.asked)
+        drafts, left = draft(self.formula, self.question, self.names, self.goal)
         self.known = {name: Draft.of(answer.reshape(-1)) for name, answer in drafts.items()}
         if left and not self.question.finite:
             left = self._with_specials(left, only_finite=False)
@@ -109,7 +109,7 @@ class _AnswerSoFar:
         return {n: self.known[n].enclosure().reshape(answer.shape) for n, answer in drafts.items()}
 
     def _undecided(self, answer: Enclosure) -> npt.NDArray[np.bool_]:
-        return undecided(answer, self.asked)
+        return undecided(answer, self.goal)
 
     def _at(self, places: Open) -> Enclosures:
         return {name: self.known[name].at(at) for name, at in places.items()}
@@ -143,7 +143,7 @@ class _AnswerSoFar:
                 return
             with Arb(precision) as xp:
                 sharper = selection.read(xp, enclosing.arb(precision))
-            if not self._meet(selection, sharper) and self.asked.kind != "rounding":
+            if not self._meet(selection, sharper) and self.goal.kind != "rounding":
                 return  # an Enclosure holds no more digits
             narrowing = before.narrowing(selection.wanted, sharper)
             left = narrowing if precision >= _ALGEBRAIC else left
@@ -158,14 +158,14 @@ class _AnswerSoFar:
             return  # not algebraic here, or not defined
 
     def _meet(self, selection: Selection, sharper: Enclosures) -> bool:
-        """Intersects the drafts with sharper answers. Returns whether that gained anything, or may
-        with more bits."""
+        """Intersects the drafts with sharper answers. Returns whether that narrowed anything, or
+        more bits may."""
         gained = False
         for name, before in self._at(selection.wanted).items():
-            both = intersection(before, sharper[name])
-            self.known[name].put(selection.wanted[name], both)
-            same = (both.radius == before.radius) & (both.scale == before.scale)
-            gained |= bool(np.any(~same | np.isinf(both.radius)))
+            joint = intersection(before, sharper[name])
+            self.known[name].put(selection.wanted[name], joint)
+            same = (joint.radius == before.radius) & (joint.scale == before.scale)
+            gained |= bool(np.any(~same | np.isinf(joint.radius)))
         return gained
 
     def _with_specials(self, left: Open, only_finite: bool) -> Open:

@@ -2,7 +2,7 @@
 
 Along a free letter an element depends on its own index alone. So the arrays are cut to the indices
 of the wanted elements, letter by letter, and the formula gives the output, cut likewise. Each row
-has its own indices where all arrays have rows; a row with fewer repeats one.
+has its own indices where all arrays have rows; a row with fewer indices repeats one.
 """
 
 from __future__ import annotations
@@ -124,8 +124,8 @@ def _of_each_row(row: Indices, places: Indices, rows: int, length: int) -> tuple
 def sliced(
     question: Canonical, arrays: Mapping[str, Any], name: str, columns: Indices, free: bool = True
 ) -> Slice:
-    """The slice for an output's elements at flat `columns` of any rows. `free`: whether letters
-    are cut at all."""
+    """The slice for an output's elements at flat `columns` of any rows. `free`: whether letters are
+    cut."""
     return cut_of(question, name, columns, free=free).applied(question, arrays)
 
 

@@ -61,12 +61,12 @@ def _corrections(lr: float, c1: float, c2: float) -> dict[str, float]:
 
 
 def _power_in_float32(base: float, n: int) -> float:
-    """base^n, rounded to float32 after each multiplication. It grows, shrinks or stays, and is
-    through where a block of steps leaves it as it was: at 0, at infinity or at a subnormal."""
+    """base^n, rounded to float32 after each multiplication. The power is final once a block of
+    steps leaves it unchanged: at 0, 1, infinity or a subnormal."""
     return math.copysign(_size_of_power(abs(base), n), base if n % 2 else 1.0)
 
 
-@lru_cache(maxsize=16)  # near 1 it takes seconds, and each part of an answer asks for it
+@lru_cache(maxsize=16)  # a base near 1 takes seconds, and each part of an answer needs the power
 def _size_of_power(base: float, n: int) -> float:
     factors, power = np.full(_BLOCK, base, np.float32), np.float32(1.0)
     for start in range(0, n, _BLOCK):

@@ -28,28 +28,28 @@ def _arrays(
     """param, grad and the states."""
     param, grad, *drawn = rng.standard_normal((2 + len(states), N))
     param, grad = param * (np.arange(N) % 4 > 0), scale * grad
-    made = {"param": param, "grad": grad}
+    arrays = {"param": param, "grad": grad}
     for name, state in zip(states, drawn, strict=True):
-        made[name] = np.square(scale * state) if name in _SQUARES else scale * state
-    if "mean" in made:  # the mean of numbers whose squares have the mean accum
-        made["mean"] = 0.9 * np.sqrt(made["accum"])
+        arrays[name] = np.square(scale * state) if name in _SQUARES else scale * state
+    if "mean" in arrays:  # the mean of numbers whose squares have the mean accum
+        arrays["mean"] = 0.9 * np.sqrt(arrays["accum"])
     if kind == "zero state":
-        made |= {name: np.zeros(N) for name in states}
+        arrays |= {name: np.zeros(N) for name in states}
     elif kind == "zero gradient":
-        made["grad"] = np.zeros(N)
+        arrays["grad"] = np.zeros(N)
     elif kind == "large parameters":
-        made["param"] = 30.0 * param
+        arrays["param"] = 30.0 * param
     elif kind == "extremes":
         format = formats.get(dtype)
         sizes = (format.min_subnormal, format.min_normal, format.max**0.5, format.max / 2)
-        made["grad"] = rng.choice(sizes, N) * np.sign(grad)
+        arrays["grad"] = rng.choice(sizes, N) * np.sign(grad)
     elif kind == "specials":
-        made["grad"][[3, 50, 70]] = np.inf, -np.inf, np.nan
-        made["param"][[5, 51]] = np.nan, np.inf
+        arrays["grad"][[3, 50, 70]] = np.inf, -np.inf, np.nan
+        arrays["param"][[5, 51]] = np.nan, np.inf
     elif kind.startswith("untouched"):  # an embedding with a third of its rows not looked up
-        made = {name: array.reshape(-1, 7) for name, array in made.items()}
-        made["grad"][1::3] = 0.0
-    return made
+        arrays = {name: array.reshape(-1, 7) for name, array in arrays.items()}
+        arrays["grad"][1::3] = 0.0
+    return arrays
 
 
 def cases_of(
@@ -70,10 +70,10 @@ def cases_of(
         ("extremes", "extremes", 1.0, states, shown),
         ("specials", "specials", 1.0, states, shown),
         ("invariance", "", 1.0, states, shown),
-        *((regime, regime, 1.0, held, {**shown, **asked}) for regime, held, asked in more),
+        *((regime, regime, 1.0, states, {**shown, **changes}) for regime, states, changes in more),
     ]
     return [
-        case(op, regime, {"n": N}, partial(_arrays, tuple(held.split()), kind, scale), asked,
+        case(op, regime, {"n": N}, partial(_arrays, tuple(states.split()), kind, scale), changes,
              dtypes=DTYPES if regime == "invariance" else _USUAL, directions=("forward",))
-        for regime, kind, scale, held, asked in regimes
+        for regime, kind, scale, states, changes in regimes
     ]  # fmt: skip

@@ -10,8 +10,8 @@
     rmsprop    a' = rho a + (1 - rho) g'²;         u = mu b + g' / (sqrt(a' - mean'²) + eps)
     lion       u = sign(b1 m + (1 - b1) g), m' = b2 m + (1 - b2) g;  decay as adamw's
 
-and w' = w - lr u. Each has the order of operations of torch's kernel (`way` 0) and others; `way`
-None is any mixture of them. A weight decay of 0 is None here: kernels skip it.
+and w' = w - lr u. `way` 0 has the order of operations of torch's kernel, other numbers have other
+orders, and `way` None is any mixture of them. A weight decay of 0 is None here: kernels skip it.
 
 Sources: Kingma and Ba (2015), arXiv:1412.6980; Reddi, Kale and Kumar (2018), arXiv:1904.09237;
 Loshchilov and Hutter (2019), arXiv:1711.05101; You et al. (2020), arXiv:1904.00962; Duchi, Hazan

@@ -37,7 +37,7 @@ def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Directio
     moved, restore = along(inputs, params.pop("axis"))
     *leading, n = moved["x"].shape
     if "ddof" in params and not n and 0 not in leading and direction == "forward":
-        raise ValueError(f"x has shape {inputs['x'].shape}: no elements have no variance.")
+        raise ValueError(f"x has shape {inputs['x'].shape}: there is no variance of no elements.")
     if "ddof" in params:
         params["ddof"] = as_count(params["ddof"], "ddof", least=0)
     return Prepared(moved, params, restore)
@@ -69,10 +69,11 @@ def _prepare_cumsum(
 def _op(
     name: str, forms: Any, gives: str = "y[...]", prepare: Any = _prepare, **described: Any
 ) -> Any:
-    named = forms if isinstance(forms, dict) else {name: forms}
+    forms_by_name = forms if isinstance(forms, dict) else {name: forms}
     described = {"params": {"axis": -1}, **described}
     return formula_op(
-        name, f"x[... n] -> {gives}", "n", forms=named, prepare=prepare, cases=cases_of(name),
+        name, f"x[... n] -> {gives}", "n", forms=forms_by_name, prepare=prepare,
+        cases=cases_of(name),
         **described,
     )  # fmt: skip
 

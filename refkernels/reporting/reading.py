@@ -21,6 +21,7 @@ from refkernels.records.words import SCHEMA
 Record = dict[str, Any]
 
 _CHUNK = 256  # records checked at a time, while the processor's caches still hold them
+_MANY = 2000  # records through which a search for garbage takes long
 _ESCAPES = re.compile(r"\\[ubfr]")  # may encode a character that no page can show
 
 
@@ -56,7 +57,7 @@ def read_records(path: Path) -> list[Record]:
     # One search of the whole text costs less than one search per line.
     harmless, plain = not codec.suspicious(text), _is_plain(text.replace("\n", " "))
     records: list[Record] = []
-    with _no_collector():
+    with _no_collector(many=len(numbered) > _MANY):
         for begin in range(0, len(numbered), _CHUNK):
             chunk: list[Record] = []
             try:
@@ -72,16 +73,16 @@ def read_records(path: Path) -> list[Record]:
 
 
 @contextlib.contextmanager
-def _no_collector() -> Iterator[None]:
+def _no_collector(many: bool) -> Iterator[None]:
     """Pauses the garbage collector. Its searches for cycles take as long as reading: they walk all
-    records again and again, although a record has no cycles. At the end every object moves to the
-    oldest generation, so that the next search skips the records too."""
+    records again and again, although a record has no cycles. At the end, if there are `many`
+    records, every object moves to the oldest generation, so that the next search skips them too."""
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if not gc.get_freeze_count():  # what a caller has frozen stays frozen
+        if many and not gc.get_freeze_count():  # what a caller has frozen stays frozen
             gc.freeze()
             gc.unfreeze()
         if enabled:

@@ -70,7 +70,7 @@ def examine(
     if rates.shape != steps.shape or not rates.size:
         raise ValueError(f"lr has {rates.size} elements and step {steps.size}: one rate a step.")
     if not np.isfinite(rates).all():
-        raise ValueError("lr has a NaN or an infinity: look at it before it is examined.")
+        raise ValueError("lr has a NaN or an infinity: only finite rates can be examined.")
     kind = np.dtype(formats.of(rates).storage).type
     exact = cosine_decay(steps, min_lr=min_lr, max_lr=max_lr, decay_steps=decay_steps)
     errors = np.abs(ulp_error(rates, exact).value)

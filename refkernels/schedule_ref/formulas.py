@@ -3,9 +3,9 @@
     x = fl(pi fl(t / T)),   lr = fl(min_lr + fl(delta fl(1 + cos x))),   delta = (max_lr - min_lr)/2
 
 `cosine` and `sine` are the kernels under test: NumPy's, a framework's, or a device's recorded
-values. An operator may be right by its own specification and the schedule above it wrong, because 1
-+ cos cancels at the end and multiplies the operator's relative error by |cos| / (1 + cos), without
-limit.
+values. An operator may meet its own specification while the schedule built on it is wrong, because
+1 + cos cancels at the end and multiplies the operator's relative error by |cos| / (1 + cos),
+without limit.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def _whole(value: Any, name: str) -> None:
         raise TypeError(f"{name} is of type {type(value).__name__}: it must be a whole number.")
 
 
-def _asked(schedule: Any) -> Schedule:
+def _checked(schedule: Any) -> Schedule:
     if not isinstance(schedule, Schedule):
         raise TypeError(f"schedule is of type {type(schedule).__name__}: it must be a Schedule.")
     return schedule
@@ -168,7 +168,7 @@ def rate(step: npt.ArrayLike, schedule: Schedule, *, certify: Certify = "enclosu
     Raises TypeError where steps are not whole numbers, ValueError for a negative one.
     """
     question, steps = Question.parse(certify), as_whole_numbers(step, "step")
-    schedule = _asked(schedule)
+    schedule = _checked(schedule)
     if steps.size and int(steps.min()) < 0:
         raise ValueError(f"step has the element {int(steps.min())}: a schedule starts at step 0.")
     values = [schedule.at(whole_step) for whole_step in steps.reshape(-1).tolist()]
@@ -249,7 +249,7 @@ def conventions(
         raise ValueError(
             f"lr has {rates.size} elements and step {steps.size}: one finite rate each."
         )
-    schedule, nearest = _asked(schedule), dict[bytes, Convention]()
+    schedule, nearest = _checked(schedule), dict[bytes, Convention]()
     unit = abs(schedule.max_lr) or 1.0
     named = sorted(_variants(schedule).items(), key=lambda item: item[0].count(" and "))
     for name, variant in sorted(named, key=lambda item: item[0] != "as_asked"):

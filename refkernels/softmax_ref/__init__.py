@@ -42,7 +42,7 @@ def _prepare_total(
     moved, restore = along(inputs, params["axis"])
     x = moved["x"]
     if not x.shape[-1] and 0 not in x.shape[:-1] and direction == "forward":
-        raise ValueError(f"x has shape {inputs['x'].shape}: no elements have no largest.")
+        raise ValueError(f"x has shape {inputs['x'].shape}: there is no largest of no elements.")
     top = x.max(axis=-1, keepdims=True) if x.size else np.zeros(0)
     beyond = np.broadcast_to(top == np.inf, x.shape) if np.any(top == np.inf) else None
     return Prepared({**moved, **formulas.marked(x), "beyond": beyond}, {}, restore)

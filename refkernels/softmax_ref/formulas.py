@@ -139,8 +139,8 @@ def _rest(xp: Any, x: Any, top: Bools, present: Mask = None) -> Any:
 
 
 def _subtract_log1p(xp: Any, row: Any, x: Any, present: Mask = None, **_: Any) -> Any:
-    m, rest = row
-    return log_masked(xp, (x - m) - xp.log1p(rest), rest, present)
+    m, total_less_1 = row
+    return log_masked(xp, (x - m) - xp.log1p(total_less_1), total_less_1, present)
 
 
 log1p = Staged(_rest, _subtract_log1p)
@@ -174,10 +174,10 @@ def _set_apart(xp: Any, dy: Any, x: Any, top: Bools, present: Mask = None) -> An
 
 def _from_parts(xp: Any, row: Any, dy: Any, x: Any, top: Bools, present: Mask = None) -> Any:
     """For the largest x 1 - 1 / S is (S - 1) / S."""
-    m, rest, others, first = row
-    total = 1 + rest
+    m, total_less_1, others, first = row
+    total = 1 + total_less_1
     mean = exponential(xp, x - m, present) * (others + first) / total
-    return xp.where(top, (dy * rest - others) / total, dy - mean)
+    return xp.where(top, (dy * total_less_1 - others) / total, dy - mean)
 
 
 log_softmax_gradient = Staged(_set_apart, _from_parts)
@@ -193,8 +193,8 @@ def total_shifted(xp: Any, x: Any, present: Mask = None, beyond: Mask = None, **
 
 
 def total_log1p(xp: Any, x: Any, top: Bools, present: Mask = None, **_: Any) -> Any:
-    m, rest = _rest(xp, x, top, present)
-    return m + xp.log1p(rest)
+    m, total_less_1 = _rest(xp, x, top, present)
+    return m + xp.log1p(total_less_1)
 
 
 def _share(xp: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:

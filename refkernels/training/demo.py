@@ -1,4 +1,4 @@
-"""Two captured runs of one small model; one computes another LayerNorm than it declares.
+"""Two captured runs of a small model, one of which computes another LayerNorm than it declares.
 
 The model: embedding, linear, GELU, linear, LayerNorm, linear, cross entropy; AdamW. Every layer is
 one formula over `Gradient(Working("float32"))`, so a run has all that `refkernels.capture` writes
@@ -22,7 +22,7 @@ from refkernels.training.steps import Training, data_of, pulled
 
 Array = npt.NDArray[Any]
 WORDS, WIDTH, INNER, ROWS, LENGTH = 23, 16, 40, 6, 5
-DECLARED, PLANTED = 1e-12, 1e-5  # eps of B's LayerNorm: as declared, as computed
+DECLARED, PLANTED = 1e-12, 1e-5  # eps of B's LayerNorm: as declared, and as computed
 LR, STEPS = 1e-3, 3
 SIZES = {"up": (INNER, WIDTH), "down": (WIDTH, INNER), "head": (WORDS, WIDTH)}
 

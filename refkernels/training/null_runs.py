@@ -70,8 +70,8 @@ def null_runs(
     rate: Rate = lr if callable(lr) else functools.partial(_constant, as_real(lr, "lr"))
     folders = []
     for number in range(count):
-        own = place / f"null_{number:02d}"
-        folders.append(own)
+        run_folder = place / f"null_{number:02d}"
+        folders.append(run_folder)
         training = Training(
             Shuffled(first * 100_003 + number), formula, as_mapping(weights, "weights"), optimizer,
             params, frozenset(undecayed), max_norm, way,
@@ -81,7 +81,7 @@ def null_runs(
             {"lr": rate(0), **params}, list(undecayed),
             notes={"arithmetic": training.xp.name, "max_norm": max_norm, "way": way},
         )  # fmt: skip
-        if _whole(own, run, all_batches, rate, length):
+        if _whole(run_folder, run, all_batches, rate, length):
             continue
         lines = []
         for step in range(length):
@@ -90,8 +90,8 @@ def null_runs(
             lines.append(writing.line(step, value, [rate(step)], batch))
             if not np.isfinite(value):
                 break
-        writing.write_run(own, run, lines)
-        progress(f"{own.name}: {len(lines)} steps, last loss {lines[-1]['loss_hex']}")
+        writing.write_run(run_folder, run, lines)
+        progress(f"{run_folder.name}: {len(lines)} steps, last loss {lines[-1]['loss_hex']}")
     return folders
 
 

@@ -124,7 +124,7 @@ class Training:
         """The outputs of an op's first form in this arithmetic."""
         formulas = _op(op).define()  # type: ignore[misc]
         question = formulas.question("forward", inputs, {**formulas.params, **params})
-        arguments = working(self.xp).given(question.arrays, question.params)
+        arguments = working(self.xp).arguments(question.arrays, question.params)
         values = next(iter(formulas.forward.forms.values()))(self.xp, **arguments)
         names = formulas.forward.signature.gives
         stored = zip(names, values, strict=False)

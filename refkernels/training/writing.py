@@ -1,4 +1,4 @@
-"""Writes a run of our own in the format of `refkernels.capture` (docs/capture.md)."""
+"""Writes the project's own runs in the format of `refkernels.capture` (docs/capture.md)."""
 
 from __future__ import annotations
 
@@ -54,8 +54,7 @@ def described(
 
 
 def hashed(arrays: Mapping[str, Any]) -> str:
-    """The SHA-256 of all bytes, integers as int64. The probe's own fingerprint is another, faster
-    one."""
+    """The SHA-256 of all bytes, integers as int64. The probe has another, faster fingerprint."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         array = np.asarray(arrays[name])

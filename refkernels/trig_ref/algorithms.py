@@ -79,14 +79,14 @@ def _evaluate(code: int, x: Array) -> Array:
 def _parts(kind: Any) -> npt.NDArray[Any]:
     """2/pi and P1, P2, P3 with P1 + P2 + P3 = pi/2, the first two with INDEX_BITS zeros at the
     end."""
-    rest = to_fraction(PIO2_HIGH, PIO2_LOW)
+    remainder = to_fraction(PIO2_HIGH, PIO2_LOW)
     parts = [Fraction(2 / math.pi)]
     for kept in (1, 2):
         width = formats.get(kind).p - _INDEX_BITS[kind]
         quantum = Fraction(2) ** (1 - kept * width)
-        parts.append(rest // quantum * quantum)
-        rest -= parts[-1]
-    return np.array([float(part) for part in (*parts, rest)], kind)
+        parts.append(remainder // quantum * quantum)
+        remainder -= parts[-1]
+    return np.array([float(part) for part in (*parts, remainder)], kind)
 
 
 @inner

@@ -1,6 +1,6 @@
 """Cases of sin, cos and tan: the seed inputs, the neighbourhood of multiples of pi/2, every range.
 
-Each builds x and a cotangent dy in the asked dtype; random numbers come from the seed in the name.
+Each builds x and a cotangent dy in the given dtype; random numbers come from the seed in the name.
 """
 
 import math

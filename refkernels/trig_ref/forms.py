@@ -1,5 +1,5 @@
 """The forms of dy f'(x) for the trigonometric functions: formulas in `xp`, as in
-`elementary_ref.forms`. y is the forward pass's result. `either` stands where kernels differ only in
+`elementary_ref.forms`. y is the forward pass's result. `either` marks where kernels differ only in
 the order of operations."""
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def _arc(sign: int) -> Any:
     """1 - x^2 also as (1 - x) (1 + x); the root's reciprocal too."""
 
     def formula(xp: Any, dy: Any, x: Any) -> Any:
-        rest = xp.either(1 - xp.store(x * x), xp.store(1 - x) * xp.store(1 + x))
-        root = xp.store(xp.sqrt(xp.store(rest)))
+        square = xp.either(1 - xp.store(x * x), xp.store(1 - x) * xp.store(1 + x))
+        root = xp.store(xp.sqrt(xp.store(square)))
         return xp.either(sign * dy / root, sign * dy * xp.store(1 / root))
 
     return formula

@@ -91,8 +91,8 @@ def _half_pi(kind: Any) -> tuple[Any, Any]:
 def _polynomial(name: str, u: Array) -> Array:
     """Horner's rule in the dtype of u."""
     kind: Any = u.dtype.type
-    *rest, last = (kind(c) for c in _POLYNOMIALS[kind][name])
+    *lower, last = (kind(c) for c in _POLYNOMIALS[kind][name])
     value = np.full_like(u, last)
-    for coefficient in reversed(rest):
+    for coefficient in reversed(lower):
         value = value * u + coefficient
     return value

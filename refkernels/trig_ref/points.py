@@ -57,9 +57,9 @@ def _denominators(exponent: int, p: int) -> list[int]:
     top, bottom = bottom, top % bottom
     chosen = []
     while bottom and last < 2**p:
-        quotient, rest = divmod(top, bottom)
+        quotient, remainder = divmod(top, bottom)
         before, last = last, quotient * last + before
-        top, bottom = bottom, rest
+        top, bottom = bottom, remainder
         if 2 ** (p - 1) <= last < 2**p:
             chosen.append(last)
     if not chosen and before < 2 ** (p - 1):

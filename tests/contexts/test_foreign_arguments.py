@@ -90,7 +90,7 @@ def test_every_primitive_of_every_context_refuses_what_is_no_value(name: str, pl
         (lambda xp, x: xp.where(x > 0, x, 0), TypeError, r"write xp\.number\(0\)"),
         (lambda xp, x: 3, TypeError, "y is of type int"),
         (lambda xp, x: None, TypeError, "y is of type NoneType"),
-        (lambda xp, x: (x, x), ValueError, "gives 2 outputs, and its signature names 1: y"),
+        (lambda xp, x: (x, x), ValueError, "gives 2 outputs, but its signature names 1: y"),
         (lambda xp, x: x**2, TypeError, r"xp\.square"),
         (lambda xp, x: x[0], TypeError, r"xp\.take"),
         (lambda xp, x: xp.relu(x), AttributeError, r"xp has no 'relu': docs/xp\.md"),

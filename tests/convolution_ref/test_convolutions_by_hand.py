@@ -128,7 +128,7 @@ def test_winograd_is_the_same_function(name: str, size: tuple[int, ...]) -> None
         question = definition.question(direction, {n: arrays[n] for n in takes}, params)
         way = definition.way(direction)
         with Arb(200) as xp:
-            arguments = Reading(xp, lambda value: ()).given(question.arrays, question.params)
+            arguments = Reading(xp, lambda value: ()).arguments(question.arrays, question.params)
             truth = several(way.truth(xp, **arguments))
             for form in ("winograd_2", "winograd_4"):
                 for wanted, got in zip(

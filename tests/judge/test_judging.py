@@ -27,7 +27,7 @@ from refkernels.judging.judge import judge as verdict_on
 from refkernels.judging.judgement import VERDICTS
 from refkernels.judging.running import JudgedKernel
 from refkernels.judging.standard import Challenge
-from refkernels.reporting.judging.views import lines
+from refkernels.reporting.judging.views import because, lines
 from refkernels.reporting.words import judgement as words
 from refkernels.testing import judge
 
@@ -291,6 +291,25 @@ def test_a_kernel_whose_threads_die_in_a_fork_answers_without_one(
         assert running.hung is None
 
 
+UNDER_SETTINGS = """
+import os
+
+def gelu(x):
+    raise RuntimeError(f"there are {os.environ.get('PLACES')} places")
+"""
+
+
+def test_settings_in_a_kernels_name_are_the_environment_of_its_process(tmp_path: Path) -> None:
+    (tmp_path / "settings.py").write_text(UNDER_SETTINGS, encoding="utf-8")
+    name = f"{tmp_path}/settings.py:gelu"
+    judgement = verdict_on(f"{name}@PLACES=3", level="quick", seed=1)
+    told = because(judgement.to_dict()["reasons"], "en")
+    assert len(told) == 1  # however many inputs showed it
+    assert "there are 3 places) (call 1 of 12; " in told[0]
+    with pytest.raises(catalog.FrameworkError, match="num_threads is a flag"):
+        verdict_on(f"{name}@num_threads=1", level="quick")
+
+
 PLANE = """
 import numpy as np
 
@@ -360,7 +379,7 @@ def odd(tmp_path: Path) -> Path:
             "its process was ended by signal 35",
             marks=pytest.mark.skipif(sys.platform != "linux", reason="a signal of Linux's"),
         ),
-        ("forging_gelu", "error", "its process sent something else than arrays"),
+        ("forging_gelu", "error", "its process sent something other than arrays"),
     ],
 )
 def test_every_reply_of_a_process_can_be_stored_in_a_file(

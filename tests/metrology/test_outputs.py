@@ -48,9 +48,9 @@ def test_outputs_come_by_name_in_order_or_alone(handed_in: Any, names: list[str]
 @pytest.mark.parametrize(
     ("handed_in", "words"),
     [
-        ((), "y, mean, rstd, and none of them was given"),
-        ((None, None), "y, mean, rstd, and none of them was given"),
-        ({}, "y, mean, rstd, and none of them was given"),
+        ((), "y, mean, rstd, but none of them was given"),
+        ((None, None), "y, mean, rstd, but none of them was given"),
+        ({}, "y, mean, rstd, but none of them was given"),
         ({"z": Y}, "gives y, mean, rstd, not 'z'"),
         ((Y, MEAN, RSTD, Y), "in this order, but 4 outputs"),
         (namedtuple("Other", "out")(Y), "not 'out'"),

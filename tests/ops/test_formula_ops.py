@@ -44,7 +44,7 @@ def in_arb(
     question = op.definition.question(direction, inputs, params)
     names = op.definition.names(direction, question)
     with xp or Arb(BITS) as context:
-        arguments = Reading(context, lambda value: ()).given(question.arrays, question.params)
+        arguments = Reading(context, lambda value: ()).arguments(question.arrays, question.params)
         values = dict(zip(question.shapes, several(formula(context, **arguments)), strict=True))
         return {
             n: question.restore(n, np.broadcast_to(data(values[n]), question.shapes[n]))

@@ -85,6 +85,6 @@ def test_what_all_rows_share_is_computed_of_all_blocks() -> None:
     reading = refkernels.ops.readings.ball()
     shared = {"total": Shared(count)}
     for _ in range(3):
-        reading.given({}, shared)
+        reading.arguments({}, shared)
     assert len(computed) == 1
     assert isinstance(computed[0], Ball)

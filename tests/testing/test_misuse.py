@@ -102,7 +102,7 @@ def test_each_odd_value_in_each_place_alone_is_one_sentence(odd: int) -> None:
     [
         ({"op": None}, TypeError, "Give an op's name, not a NoneType"),
         ({"inputs": None}, ValueError, "sin forward needs 'x' among its inputs"),
-        ({"outputs": None}, ValueError, "sin forward gives y, and none of them was given"),
+        ({"outputs": None}, ValueError, "sin forward gives y, but none of them was given"),
         ({"params": [1]}, TypeError, "params must map names to values, and is of type list"),
         ({"max_ulp": "4"}, TypeError, "max_ulp is of type str: it must be a number >= 0"),
         ({"max_ulp": -1}, ValueError, "max_ulp is -1: it must be a number >= 0"),

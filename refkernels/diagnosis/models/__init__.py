@@ -1,4 +1,4 @@
-"""Knowledge of single ops: the only place in diagnosis that knows an op by its name.
+"""Knowledge of single ops: only here does diagnosis know an op by its name.
 
 It holds the models of frameworks' own algorithms, and the faults of single ops that are not
 formulas. Faults that are formulas are in the op's oracle (`ops.Fault`). Code for a kind of op (sums

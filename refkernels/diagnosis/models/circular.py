@@ -1,7 +1,7 @@
 """sin, cos and tan: inaccurate argument reduction.
 
-A reduction with p in place of pi / 2 answers f at x + k (pi / 2 - p). That is a question like any
-other: its answer either explains the output as rounding or does not.
+A reduction with p in place of pi / 2 gives f at x + k (pi / 2 - p), which is the answer to another
+question: it either explains the output as rounding or does not.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.wrong import pattern, wrong_elements
 
 _CIRCULAR: dict[str, Callable[..., Array]] = {"sin": np.sin, "cos": np.cos, "tan": np.tan}
-_PERIODS = {"pi/2": (0.5, 4), "pi": (1.0, 2), "2 pi": (2.0, 1)}  # of pi; how many make a turn
+_PERIODS = {"pi/2": (0.5, 4), "pi": (1.0, 2), "2 pi": (2.0, 1)}  # of pi; how many make a full turn
 _BITS = (8, 11, 12, 16)  # of each of Cody and Waite's constants
 _REDUCED = 8.0  # units of |x f'(x)| that a reduction in the working precision may lose
 _EXTRA = 2.0**-48  # relative: what long double and a few operations of it may lose
@@ -34,9 +34,9 @@ def reductions(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         return
     for name, (part, turn) in _PERIODS.items():
         period = part * math.pi
-        for how, constants, fused in _constants(period):
+        for description, constants, fused in _constants(period):
             with np.errstate(all="ignore"):
-                if how == "one, fmod":
+                if description == "one, fmod":
                     k = np.trunc(x.astype(np.float64) / float(constants[0]))
                 else:
                     k = np.rint(x * np.float32(1.0 / period)).astype(np.float64)
@@ -47,7 +47,7 @@ def reductions(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
                 values = function(reduced.astype(np.longdouble) + angle).astype(np.float64)
             usable = np.isfinite(values) & np.isfinite(x)
             values = np.where(usable, values, np.asarray(problem.truth.reference["y"]))
-            details = {"period": name, "constants": how, "fma": fused}
+            details = {"period": name, "constants": description, "fma": fused}
             spread = np.abs(values) * _EXTRA + np.abs(angle).astype(np.float64) * 2.0**-52
             yield Variant("argument_reduction", details, moved(problem, "y", values, spread))
 

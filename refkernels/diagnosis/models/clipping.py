@@ -1,12 +1,14 @@
-"""Clipping by other norms: those of groups, and that of other tensors than all of them once.
+"""Clipping by other norms: by the norms of groups of tensors, or by one norm that does not count
+every tensor once.
 
-A kernel clips the groups of an optimizer's parameters one by one. The groups are read off: tensors
-of one group are scaled by one factor, and what they hold says which norm that factor should have
-been of. A tensor that is left alone has a group of its own: its group's norm, whatever that is, is
-no larger than the threshold, and so is its own.
+A kernel may clip the groups of an optimizer's parameters one by one. The groups are inferred: the
+tensors of one group are scaled by one factor, which must be that of their common norm. A tensor
+that is not scaled counts as a group of its own: its group's norm, whatever it is, does not exceed
+the threshold, so neither does its own.
 
-Where one factor scales all tensors, it says which norm the kernel took. Tensors are missing from it
-that lie on another rank or stage, or in experts; tensors that every rank holds count once for each.
+Where one factor scales all tensors, it determines the norm that the kernel took. That norm lacks
+tensors that lie on another rank or stage, or in experts; tensors that every rank holds count once
+per rank.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from refkernels.diagnosis.variants.formulas import answer
 
 _ROUNDINGS = 4  # of the factor, of a product, and of another factor before it
 _TIMES = (0, 2, 4, 8)  # how often a range of tensors counts
-_MOST_TENSORS = 32  # of many, some range has any norm
+_MOST_TENSORS = 32  # of more tensors, some range has nearly any norm
 _CHANCE = 2.0**-10  # the largest probability that a meaningless norm is one of those tried
 
 
@@ -69,13 +71,13 @@ def by_other_tensors(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     (chosen,) = np.flatnonzero(near)
     details = {"counts": ", ".join(map(str, counts[chosen]))}
     answer = _by_norm(problem, float(norms[chosen]), math.sqrt(float(np.sum(squares))), added, most)
-    # One number says it all, and no more than its digits can.
+    # The evidence is a single number, and worth no more than its digits.
     price = float(problem.format.p)
     yield Variant("norm_of_other_tensors", details, answer, trials=len(counts), price=price)
 
 
 def _counts(tensors: int) -> list[tuple[int, ...]]:
-    """How often each tensor counts: any range of them other than once, or the others."""
+    """How often each tensor counts: a range of tensors, or all others, not exactly once."""
     counts = set()
     for start, stop in itertools.combinations(range(tensors + 1), 2):
         inside = (np.arange(tensors) >= start) & (np.arange(tensors) < stop)

@@ -1,5 +1,5 @@
-"""swiglu where the gate's exponential is infinite: in float32, a / (1 + e^-a) is 0 from a = -88.8
-on, and -inf / inf at a = -inf."""
+"""swiglu where the gate's exponential is infinite: in float32, a / (1 + e^-a) is 0 for a <= -88.8,
+and -inf / inf at a = -inf."""
 
 from __future__ import annotations
 

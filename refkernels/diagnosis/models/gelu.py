@@ -126,14 +126,14 @@ def models(problem: Problem) -> Iterator[tuple[str, Array]]:
     x, storage = problem.inputs["x"], problem.format.storage
     narrow = problem.format.p < formats.BINARY32.p
     for kind in {storage, np.dtype(np.float32)} if narrow else {storage}:
-        for how, divide, half in (
+        for form, divide, half in (
             ("0.5 x (1 + erf(x / sqrt 2))", True, True),
             ("0.5 x (1 + erf(x sqrt(1/2)))", False, True),
             ("x (0.5 (1 + erf(x / sqrt 2)))", True, False),
             ("x (0.5 (1 + erf(x sqrt(1/2))))", False, False),
         ):
             values = formats.cast(_erf_form(formats.cast(x, kind), divide, half), storage)
-            yield f"{how} in {kind}", values
+            yield f"{form} in {kind}", values
 
 
 def _erf_form(x: Array, divide: bool, half: bool) -> Array:

@@ -43,8 +43,8 @@ def other_constants(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 
 
 def _apart(problem: Problem, name: str, other: Answer) -> bool:
-    """Whether rounding cannot take the other answer for the right one: some right element lies
-    beyond the other's bound."""
+    """Whether more than rounding separates the two answers: some right element lies beyond the
+    other's bound."""
     if name not in other.reference:
         return False
     right, others = (np.asarray(answer.reference[name]) for answer in (problem.truth, other))

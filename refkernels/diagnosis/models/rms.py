@@ -21,7 +21,7 @@ from refkernels.ops import formula_op
 
 
 def narrow_factor(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """With eps as it is, and in float32."""
+    """The variants with the given eps, and with eps in float32."""
     if problem.direction != "forward" or problem.format is not formats.BINARY64:
         return
     x, eps = problem.inputs["x"], float(problem.params["eps"])
@@ -31,8 +31,8 @@ def narrow_factor(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         return
     for used in dict.fromkeys((eps, float(np.float32(eps)))):
         details = {} if used == eps else {"eps": used}
-        asked = problem.ask({"factor": factor}, {"eps": used}, _op())
-        yield Variant("float32_factor", details, asked)
+        answer = problem.ask({"factor": factor}, {"eps": used}, _op())
+        yield Variant("float32_factor", details, answer)
 
 
 @functools.cache

@@ -1,8 +1,8 @@
-"""Label smoothing spread over another number of classes than the row has, or made in float32.
+"""Label smoothing spread over a wrong number of classes, or computed in float32.
 
-The other number is that of another axis, of all rows, of classes padded to a block, or one more or
-less than the classes: code that reads the wrong axis, pads its vocabulary, or keeps a class for
-padding.
+The wrong number is the length of another axis, the number of all rows, the classes padded to a
+block, or one more or fewer than the classes: the code reads the wrong axis, pads its vocabulary, or
+reserves a class for padding.
 """
 
 from __future__ import annotations
@@ -34,14 +34,16 @@ def over_other_classes(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 
 
 def in_float32(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """float64 logits with labels that were made, and smoothed, in float32, as in Paddle."""
+    """float64 logits with labels that were made and smoothed in float32, as in Paddle."""
     if not _smooths(problem) or problem.format is not formats.BINARY64:
         return
     e, classes = np.float32(problem.params["label_smoothing"]), problem.inputs["x"].shape[-1]
-    each = e / np.float32(classes)
-    label = (np.float32(1) - e) + each
-    own = Fraction(float(label)) - Fraction(float(each))
-    shares = functools.partial(_fixed, own=own, each=Fraction(float(each)))
+    class_share = e / np.float32(classes)
+    label = (np.float32(1) - e) + class_share
+    label_share = Fraction(float(label)) - Fraction(float(class_share))
+    shares = functools.partial(
+        _fixed, label_share=label_share, class_share=Fraction(float(class_share))
+    )
     yield from _with(problem, "float32_labels", shares, 1)
 
 
@@ -53,8 +55,10 @@ def _spread(xp: Any, n: Any, e: Any, number: int) -> tuple[Any, Any]:
     return 1 - e, e / number
 
 
-def _fixed(xp: Any, n: Any, e: Any, own: Fraction, each: Fraction) -> tuple[Any, Any]:
-    return xp.number(own), xp.number(each)
+def _fixed(
+    xp: Any, n: Any, e: Any, label_share: Fraction, class_share: Fraction
+) -> tuple[Any, Any]:
+    return xp.number(label_share), xp.number(class_share)
 
 
 def _with(
@@ -66,7 +70,7 @@ def _with(
 
 
 def _numbers(shape: tuple[int, ...]) -> list[int]:
-    """What may be taken for the number of classes."""
+    """The numbers that may be mistaken for the number of classes."""
     *rows, classes = shape
     padded = [-(-classes // block) * block for block in _BLOCKS]
     numbers = [*rows, math.prod(rows), classes - 1, classes + 1, *padded]

@@ -19,7 +19,7 @@ from refkernels.arithmetic import formats
 from refkernels.op import Op, Sum
 
 Run = Callable[[dict[str, npt.NDArray[Any]]], dict[str, npt.NDArray[Any]]]
-SUM = "sum"  # over the last axis of x: frameworks have it
+SUM = "sum"  # over the last axis of x: a plain sum, which frameworks have
 _WIDE = (1.0, 2.0**50)  # factors of a unit and of the mask: products 1 and 2^100
 _HALF = (2.0**-7, 2.0**15)  # float16's range: products 2^-14 and 2^30
 _HALF_UNIT = 2.0**-24  # and the smallest value, where there are no products
@@ -81,7 +81,7 @@ class OpBox:
 
     @property
     def mask(self) -> float:
-        """The large value, which swallows all others."""
+        """The large value, which absorbs all others."""
         return _HALF[1] if self._narrow_sum else self._factors[1] ** 2
 
     @property

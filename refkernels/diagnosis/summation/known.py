@@ -144,11 +144,11 @@ def _candidates(tree: SummationTree) -> Iterator[tuple[str, SummationTree]]:
     sizes = block_sizes(tree)
     if sum(sizes) == n and len(sizes) > 1:
         even = set(sizes[:-1]) == {sizes[0]} and sizes[-1] <= sizes[0]
-        each = str(sizes[0]) if even else ", ".join(map(str, sizes))
-        yield f"blocks of {each} in sequence", blocks(n, sizes)
+        sizes_shown = str(sizes[0]) if even else ", ".join(map(str, sizes))
+        yield f"blocks of {sizes_shown} in sequence", blocks(n, sizes)
     for width in (2**k for k in range(1, 9) if 2**k < n):
-        for combine, how in COMBINATIONS.items():
-            yield f"{width} lanes, combined {how}", lanes(n, width, combine=combine)
+        for combine, description in COMBINATIONS.items():
+            yield f"{width} lanes, combined {description}", lanes(n, width, combine=combine)
 
 
 def block_sizes(tree: SummationTree) -> list[int]:

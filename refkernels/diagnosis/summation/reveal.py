@@ -1,7 +1,7 @@
 """The summation tree of a black box, from its answers alone.
 
-All values are one unit, except +M at i and -M at j, with M so large that it swallows every partial
-sum. All that is added to +M or -M before the two meet is lost, so
+All values are one unit, except +M at i and -M at j, with M so large that it absorbs every partial
+sum. Everything that is added to +M or -M before the two meet is lost, so
     n - answer / unit = the number of leaves under the lowest node that holds i and j.
 For one i and all j, these are the sizes of the ancestors of i. The leaves that join at an ancestor
 form a subtree, which is found in the same way: n - 1 questions for a sum in sequence, about
@@ -90,8 +90,8 @@ class _Questions:
         answer = self._total(np.full(self.n, self.unit))
         if answer != self.n * self.unit:
             raise RevealError(
-                f"The sum of {self.n} times {self.unit!r} is {answer!r} there: its format has no "
-                "room for the count, ask for fewer values."
+                f"The sum of {self.n} times {self.unit!r} is {answer!r} there: its format cannot "
+                "hold the count, so ask for fewer values."
             )
 
     def _total(self, values: npt.NDArray[np.float64]) -> float:
@@ -123,7 +123,7 @@ def _forest(
     stack: list[_PlacementTask] = [_PlacementTask(leaves, outer, result)]
     while stack:
         task = stack[-1]
-        if task.pending is not None:  # the group's subtrees are there: join them
+        if task.pending is not None:  # the group's subtrees are complete: join them
             task.join(questions, nodes)
         if task.groups:
             size, group = task.groups.pop(0)

@@ -17,8 +17,8 @@ def other_axis(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     if problem.op.formulas is None or x is None or not isinstance(axis, int | np.integer):
         return
     names = problem.op.names("forward") if problem.direction == "forward" else ("dy",)
-    given = outputs if problem.direction == "forward" else problem.inputs
-    keeps = all(given[name].shape == x.shape for name in names if name in given)
+    arrays = outputs if problem.direction == "forward" else problem.inputs
+    keeps = all(arrays[name].shape == x.shape for name in names if name in arrays)
     for other, length in enumerate(x.shape):
         if other != axis % x.ndim and length > 1 and (keeps or length == x.shape[axis]):
             yield Variant("wrong_axes", {"axes": [other]}, problem.ask(params={"axis": other}))

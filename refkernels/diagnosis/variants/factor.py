@@ -79,7 +79,7 @@ def scale_factor(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         }
         if label is None:
             details["fitted"] = True
-        solved = int(not names.given(problem, text))
+        solved = int(not names.is_of_problem(problem, text))
         answer = scaled(problem, name, value)
         trials = names.count(problem)
         yield Variant("scale_factor", details, answer, trials=trials, parameters=solved)

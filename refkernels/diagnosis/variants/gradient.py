@@ -28,8 +28,8 @@ _CHANCE = 2.0**-10  # the largest probability that a meaningless factor clips to
 
 def multiplied(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """The gradient times a number with many reasons, where all outputs fit. A rate of the question,
-    1 less one, or an inverse of these proves nothing: a momentum that averages, or that holds lr,
-    multiplies by it too."""
+    1 minus a rate, or an inverse of these proves nothing: a momentum that averages, or that
+    includes lr, multiplies by it too."""
     grad = problem.inputs.get("grad")
     name = next((name for name in _LINEAR if name in problem.op.outputs), "")
     if problem.op.formulas is None or grad is None or name not in outputs:
@@ -81,7 +81,7 @@ def _is_of_question(problem: Problem, number: float) -> bool:
 
 
 def _within(answer: Answer, output: str, got: Array) -> bool:
-    """Whether an output is the answer's, as far as rounding tells."""
+    """Whether an output is the answer's, up to rounding."""
     right, wide = np.asarray(answer.reference[output]), to_float64(got)
     with np.errstate(invalid="ignore"):
         beyond = np.abs(wide - right) > answer.bound[output]

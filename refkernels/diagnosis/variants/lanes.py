@@ -53,7 +53,7 @@ def of_products(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 
 
 def _nearest(product: Product, got: Array) -> int | None:
-    """The number of terms that comes nearest to a sample of the output; None where it is all."""
+    """The number of terms that comes nearest to a sample of the output; None if that is all."""
     matrix = got.reshape(len(product.a), product.b.shape[1])
     side = min(SAMPLE, max(1, int(np.sqrt(_LARGEST / product.terms))))
     rows, columns = (

@@ -49,7 +49,7 @@ def count(problem: Problem) -> int:
     return len([*_lengths(problem), *_derived(problem)]) + _KINDS
 
 
-def given(problem: Problem, text: str) -> bool:
+def is_of_problem(problem: Problem, text: str) -> bool:
     """Whether the name is a number of the problem itself, not one found in the output."""
     names = {name[0] for name in (*_lengths(problem), *_derived(problem))}
     return text.removeprefix("-") in names

@@ -141,9 +141,9 @@ def _range(terms: Doubles, missing: Doubles, margin: Doubles) -> tuple[int, int]
         near = np.abs(sums[k][stops] - sums[k][starts] - missing[k]) <= margin[k]
         starts, stops = starts[near], stops[near]
     for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
-        rest = sums[:, stop] - sums[:, start] - missing
-        if np.all(np.abs(rest) <= margin):
-            fitting = (float(np.sum(np.square(rest))), start, stop)
+        deviation = sums[:, stop] - sums[:, start] - missing
+        if np.all(np.abs(deviation) <= margin):
+            fitting = (float(np.sum(np.square(deviation))), start, stop)
             best = fitting if best is None or fitting < best else best
     return None if best is None else best[1:]
 

@@ -43,13 +43,13 @@ def narrowed_inputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 def _choices(problem: Problem) -> list[list[str]]:
     """The inputs that a kernel may have narrowed together."""
     floats = [name for name in problem.op.takes(problem.direction) if name not in problem.op.kinds]
-    given = [name for name in floats if name in problem.inputs]
+    present = [name for name in floats if name in problem.inputs]
     if _multiplies(problem):
-        first = [name for name in given if name != "bias"]
+        first = [name for name in present if name != "bias"]
     else:
-        first = [name for name in given if name == "x"]
-    data = [name for name in given if name in ("x", problem.op.cotangent)]
-    choices = [first, given] if _multiplies(problem) else [first, data, given]
+        first = [name for name in present if name == "x"]
+    data = [name for name in present if name in ("x", problem.op.cotangent)]
+    choices = [first, present] if _multiplies(problem) else [first, data, present]
     return [list(names) for names in dict.fromkeys(map(tuple, choices))]
 
 

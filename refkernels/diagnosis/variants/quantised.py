@@ -47,7 +47,7 @@ class Scheme(NamedTuple):
 
 
 def weights(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Variant]:
-    """The scheme that is nearest to an output out of the ordinary."""
+    """The scheme that is nearest to an output that is not ordinary."""
     if problem.direction == "backward" or all(fit.ordinary for fit in fits.values()):
         return
     (output, got), *others = outputs.items()

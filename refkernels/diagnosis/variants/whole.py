@@ -11,7 +11,7 @@ from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Doubles, Problem
 
-_NAN, _INFINITE = 5.0, 3.0  # substitutes for these, where the largest number is 1
+_NAN, _INFINITE = 5.0, 3.0  # their substitutes, where the largest number is 1
 _MOST_ROWS = 2048  # up to here, all distances are computed
 
 

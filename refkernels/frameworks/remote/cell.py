@@ -1,4 +1,4 @@
-"""A cell: the process in which a kernel is judged. It gets bytes and gives bytes.
+"""A cell: the process in which a kernel is judged. It receives bytes and returns bytes.
 
 Run as a script. A message is a line of JSON on the standard input; a reply is a line of JSON on the
 standard output, which the kernel's own prints do not reach. The first message brings the adapter.
@@ -49,7 +49,7 @@ def mapped(address, length, access, flags, file=-1, offset=0):
 
 
 class Guarded:
-    """Whole pages between two protected ones: of a file, or new ones."""
+    """Whole pages between two protected ones, mapped from a file or new."""
 
     def __init__(self, length, file=None, offset=0, writable=False):
         self.length = max(-(-length // PAGE), 1) * PAGE
@@ -67,8 +67,8 @@ class Guarded:
             os.close(handle)
 
     def bytes(self, first, length):
-        """A view of some of its bytes. The pages are never given back while a kernel may hold
-        them: the process ends soon."""
+        """A view of some of its bytes. The pages are never released while a kernel may hold them:
+        the process ends soon."""
         return np.frombuffer((ctypes.c_char * length).from_address(self.start + first), np.uint8)
 
 
@@ -89,7 +89,7 @@ def place(size, before):
 
 
 class Calls:
-    """The calls of one process. A mapping is kept, so that new content may come to the same
+    """The calls of one process. Mappings are kept, so that new content can appear at the same
     pointer."""
 
     def __init__(self, adapter):
@@ -157,7 +157,7 @@ class Calls:
         return dict(header, alias=bool(alias)), dense
 
     def allocating(self, key, before):
-        """How the adapter of a C function makes an output: guarded, and filled with NaNs."""
+        """The allocator of a C function's outputs: guarded pages, filled with NaNs."""
 
         def allocate(shape, dtype):
             dtype = np.dtype(dtype)

@@ -1,10 +1,10 @@
 """The adapter of a user's kernel: one function in a file, from arrays to arrays.
 
 The host adds a last line, `begin({...})`, with what `frameworks.kernels` knows about the function.
-Arguments go by the op's names: by keyword if the function's parameters have these names, otherwise
-by position in the op's order, unless an array would then take the place of another. A param that
-the function takes and the case does not give has the op's default. A param that the function does
-not take is left out if its value is the op's default; otherwise the case is unsupported.
+Arguments are passed by keyword if the function's parameters have the op's names, otherwise by
+position in the op's order, unless an array would then take the place of another. A param that the
+function takes and the case does not give has the op's default. A param that the function does not
+take is left out if its value is the op's default; otherwise the case is unsupported.
 """
 
 import ctypes
@@ -182,8 +182,8 @@ def plain(params):
 
 def called(direction, inputs, params):
     """The function's answer, by output name."""
-    given = {**inputs, **tensors_of(params)}
-    arrays = {name: given[name] for name in KERNEL["inputs"][direction] if name in given}
+    available = {**inputs, **tensors_of(params)}
+    arrays = {name: available[name] for name in KERNEL["inputs"][direction] if name in available}
     if KERNEL["abi"]:
         return in_c(CALLS[direction], arrays, plain(params))
     positional, named = call_of(CALLS[direction], arrays, plain(params))

@@ -228,7 +228,7 @@ def rotary(x, position, base=10000.0, layout="half", dim=None):
     place = position.reshape((*position.shape, 1)).astype(ms.float32)
     angles = place * (1.0 / ops.pow(base, steps / dim))
     cos, sin = ops.cos(angles).astype(x.dtype), ops.sin(angles).astype(x.dtype)
-    own, rest = x[..., :dim], x[..., dim:]
+    own, unrotated = x[..., :dim], x[..., dim:]
     if layout == "half":
         cos, sin = ops.cat([cos, cos], -1), ops.cat([sin, sin], -1)
         rotated = ops.cat([-own[..., dim // 2 :], own[..., : dim // 2]], -1)
@@ -236,7 +236,7 @@ def rotary(x, position, base=10000.0, layout="half", dim=None):
         cos, sin = ops.repeat_interleave(cos, 2, -1), ops.repeat_interleave(sin, 2, -1)
         rotated = ops.stack([-own[..., 1::2], own[..., ::2]], -1).reshape(own.shape)
     y = own * cos + rotated * sin
-    return y if dim == x.shape[-1] else ops.cat([y, rest], -1)
+    return y if dim == x.shape[-1] else ops.cat([y, unrotated], -1)
 
 
 def conv(function, x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
@@ -350,14 +350,14 @@ OPS = {
     "masked_lm_loss": ("loss", "MindSpore has no loss of masked language models"),
     "mse": ("loss", lambda x, target, reduction="mean": ops.mse_loss(x, target, reduction)),
     "l1": ("loss", lambda x, target, reduction="mean": ops.l1_loss(x, target, reduction)),
-    "huber": ("loss", lambda x, target, **how: ops.huber_loss(x, target, **how)),
+    "huber": ("loss", lambda x, target, **options: ops.huber_loss(x, target, **options)),
     "smooth_l1": ("loss", smooth_l1),
     "kl_div": ("loss", kl_div),
     "bce_with_logits": ("loss", bce_with_logits),
     "attention": ("y", attention),
     "rotary": ("y", rotary),
-    "conv1d": ("y", lambda **given: conv(ops.conv1d, **given)),
-    "conv2d": ("y", lambda **given: conv(ops.conv2d, **given)),
+    "conv1d": ("y", lambda **options: conv(ops.conv1d, **options)),
+    "conv2d": ("y", lambda **options: conv(ops.conv2d, **options)),
     "embedding": ("y", embedding),
     "rms_norm": ("y", rms_norm),
     "batch_norm": ("y", batch_norm),

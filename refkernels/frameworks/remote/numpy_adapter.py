@@ -113,9 +113,9 @@ def kl_div(x, target, reduction="mean", log_target=False):
 
 
 def bce_with_logits(x, target, weight=None, pos_weight=None, reduction="mean"):
-    rest = np.log1p(np.exp(-np.abs(x))) + np.maximum(-x, 0)
+    softplus = np.log1p(np.exp(-np.abs(x))) + np.maximum(-x, 0)
     factor = 1 if pos_weight is None else 1 + (pos_weight - 1) * target
-    loss = (1 - target) * x + factor * rest
+    loss = (1 - target) * x + factor * softplus
     return reduced(loss if weight is None else loss * weight, reduction)
 
 
@@ -327,9 +327,9 @@ def instruction_sets(features):
         from numpy._core import _multiarray_umath as core
     except ImportError:  # before NumPy 2
         from numpy.core import _multiarray_umath as core
-    there = [name for name in core.__cpu_dispatch__ if core.__cpu_features__.get(name)]
+    available = [name for name in core.__cpu_dispatch__ if core.__cpu_features__.get(name)]
     return listed + [
-        ("NPY_DISABLE_CPU_FEATURES", " ".join(there[first:])) for first in range(len(there))
+        ("NPY_DISABLE_CPU_FEATURES", " ".join(available[first:])) for first in range(len(available))
     ]
 
 

@@ -118,12 +118,12 @@ def adam(param, grad, m, v, vmax=None, beta1=0.9, beta2=0.999, step=1, kind="Ada
     return one_step(getattr(flow.optim, kind), param, grad, state, step, **options)
 
 
-def lamb(eps=1e-6, weight_decay=0.01, **given):
-    return adam(eps=eps, weight_decay=weight_decay, kind="LAMB", **given)
+def lamb(eps=1e-6, weight_decay=0.01, **options):
+    return adam(eps=eps, weight_decay=weight_decay, kind="LAMB", **options)
 
 
-def adamw(weight_decay=0.01, **given):
-    return adam(weight_decay=weight_decay, kind="AdamW", **given)
+def adamw(weight_decay=0.01, **options):
+    return adam(weight_decay=weight_decay, kind="AdamW", **options)
 
 
 def adagrad(param, grad, accum, step=1, lr=0.01, **options):
@@ -238,7 +238,7 @@ def rotary(x, position, base=10000.0, layout="half", dim=None):
     steps = flow.arange(0, dim, 2, dtype=flow.int64, device=x.device).float()
     angles = position.unsqueeze(-1).float() * (1.0 / (base ** (steps / dim)))
     cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
-    own, rest = x[..., :dim], x[..., dim:]
+    own, unrotated = x[..., :dim], x[..., dim:]
     if layout == "half":
         cos, sin = flow.cat([cos, cos], -1), flow.cat([sin, sin], -1)
         turned = flow.cat([-own[..., dim // 2 :], own[..., : dim // 2]], -1)
@@ -246,7 +246,7 @@ def rotary(x, position, base=10000.0, layout="half", dim=None):
         cos, sin = (flow.stack([values, values], -1).flatten(-2) for values in (cos, sin))
         turned = flow.stack([-own[..., 1::2], own[..., ::2]], -1).flatten(-2)
     y = own * cos + turned * sin
-    return y if dim == x.shape[-1] else flow.cat([y, rest], -1)
+    return y if dim == x.shape[-1] else flow.cat([y, unrotated], -1)
 
 
 def conv(function, x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
@@ -369,8 +369,8 @@ OPS = {
     "bce_with_logits": ("loss", bce_with_logits),
     "attention": ("y", attention),
     "rotary": ("y", rotary),
-    "conv1d": ("y", lambda **given: conv(flow._C.conv1d, **given)),
-    "conv2d": ("y", lambda **given: conv(flow._C.conv2d, **given)),
+    "conv1d": ("y", lambda **options: conv(flow._C.conv1d, **options)),
+    "conv2d": ("y", lambda **options: conv(flow._C.conv2d, **options)),
     "embedding": ("y", embedding),
     "rms_norm": ("y", rms_norm),
     "batch_norm": ("y", batch_norm),

@@ -158,14 +158,14 @@ def spread(numbers, rank):
 def conv(x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
     rank = weight.ndim - 2
     steps, wide = (spread(numbers, rank) for numbers in (stride, dilation))
-    how = {"strides": steps, "dilations": wide, "group": groups}
+    options = {"strides": steps, "dilations": wide, "group": groups}
     if isinstance(padding, str):
-        how["auto_pad"] = {"valid": "VALID", "same": "SAME_UPPER"}[padding]
+        options["auto_pad"] = {"valid": "VALID", "same": "SAME_UPPER"}[padding]
     else:
         ends = spread(padding, rank)
         ends = [end for end in ends for _ in range(2)] if len(ends) == rank else ends
-        how["pads"] = ends[::2] + ends[1::2]
-    return run("Conv", x, weight, bias, **how)
+        options["pads"] = ends[::2] + ends[1::2]
+    return run("Conv", x, weight, bias, **options)
 
 
 def embedding(weight, indices, padding_idx=None):

@@ -184,8 +184,8 @@ def lamb(eps=1e-6, weight_decay=0.01, **p):
     return adam(eps=eps, weight_decay=weight_decay, kind="Lamb", **p)
 
 
-def adamw(weight_decay=0.01, **given):
-    return adam(weight_decay=weight_decay, kind="AdamW", **given)
+def adamw(weight_decay=0.01, **options):
+    return adam(weight_decay=weight_decay, kind="AdamW", **options)
 
 
 def adagrad(param, grad, accum, lr=0.01, lr_decay=0.0, eps=1e-10, weight_decay=0.0, step=1):
@@ -221,7 +221,7 @@ def allowed(q, k, keep=None, lengths=None, causal="none"):
 def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
     """The layout is (batch, sequence, heads, d). On a CPU an attn_mask beside is_causal has no
     effect, so lengths, bottom-right causal masks and combined masks are passed as attn_mask."""
-    how = {"is_causal": True}
+    options = {"is_causal": True}
     if causal != "top_left" or not (mask is None and keep is None and lengths is None):
         lanes = allowed(q, k, keep, lengths, causal)
         if mask is not None and lanes is not None:
@@ -229,13 +229,13 @@ def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="n
         mask = lanes if mask is None else mask
         if mask is not None and mask.ndim < 4:
             mask = mask.reshape([1] * (4 - mask.ndim) + [*mask.shape])
-        how = {"attn_mask": mask}
+        options = {"attn_mask": mask}
     if q.shape[:-2] != k.shape[:-2]:
-        how["enable_gqa"] = True
+        options["enable_gqa"] = True
     shape = [*q.shape[:-1], v.shape[-1]]
     four = [array.reshape([-1, *[1, 1, *array.shape][-3:]]) for array in (q, k, v)]
     y = F.scaled_dot_product_attention(
-        *(array.transpose([0, 2, 1, 3]) for array in four), scale=scale, **how
+        *(array.transpose([0, 2, 1, 3]) for array in four), scale=scale, **options
     )
     return y.transpose([0, 2, 1, 3]).reshape(shape)
 
@@ -246,7 +246,7 @@ def rotary(x, position, base=10000.0, layout="half", dim=None):
     steps = paddle.arange(0, dim, 2, dtype="int64").astype("float32")
     angles = position.unsqueeze(-1).astype("float32") * (1.0 / (base ** (steps / dim)))
     cos, sin = angles.cos().astype(x.dtype), angles.sin().astype(x.dtype)
-    own, rest = x[..., :dim], x[..., dim:]
+    own, unrotated = x[..., :dim], x[..., dim:]
     if layout == "half":
         cos, sin = paddle.concat([cos, cos], -1), paddle.concat([sin, sin], -1)
         turned = paddle.concat([-own[..., dim // 2 :], own[..., : dim // 2]], -1)
@@ -254,12 +254,12 @@ def rotary(x, position, base=10000.0, layout="half", dim=None):
         cos, sin = paddle.repeat_interleave(cos, 2, -1), paddle.repeat_interleave(sin, 2, -1)
         turned = paddle.stack([-own[..., 1::2], own[..., ::2]], -1).reshape(own.shape)
     y = own * cos + turned * sin
-    return y if dim == x.shape[-1] else paddle.concat([y, rest], -1)
+    return y if dim == x.shape[-1] else paddle.concat([y, unrotated], -1)
 
 
-def conv(function, x, weight, bias=None, padding="valid", **how):
+def conv(function, x, weight, bias=None, padding="valid", **options):
     return function(
-        x, weight, bias, padding=padding.upper() if padding == str(padding) else padding, **how
+        x, weight, bias, padding=padding.upper() if padding == str(padding) else padding, **options
     )
 
 
@@ -372,14 +372,14 @@ OPS = {
     "masked_lm_loss": ("loss", "PaddlePaddle has no loss of masked language models"),
     "mse": ("loss", lambda x, target, reduction="mean": F.mse_loss(x, target, reduction)),
     "l1": ("loss", lambda x, target, reduction="mean": F.l1_loss(x, target, reduction)),
-    "huber": ("loss", lambda x, target, **how: F.smooth_l1_loss(x, target, **how)),
+    "huber": ("loss", lambda x, target, **options: F.smooth_l1_loss(x, target, **options)),
     "smooth_l1": ("loss", smooth_l1),
-    "kl_div": ("loss", lambda x, target, **how: F.kl_div(x, target, **how)),
+    "kl_div": ("loss", lambda x, target, **options: F.kl_div(x, target, **options)),
     "bce_with_logits": ("loss", bce_with_logits),
     "attention": ("y", attention),
     "rotary": ("y", rotary),
-    "conv1d": ("y", lambda **given: conv(F.conv1d, **given)),
-    "conv2d": ("y", lambda **given: conv(F.conv2d, **given)),
+    "conv1d": ("y", lambda **options: conv(F.conv1d, **options)),
+    "conv2d": ("y", lambda **options: conv(F.conv2d, **options)),
     "embedding": ("y", embedding),
     "rms_norm": ("y", rms_norm),
     "batch_norm": ("y", batch_norm),

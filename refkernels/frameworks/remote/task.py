@@ -1,4 +1,4 @@
-"""Reads a task: what its Model calls. Run as a script, in an interpreter with torch.
+"""Finds the functions that a task's Model calls. Run as a script, in an interpreter with torch.
 
     python task.py TASK.py        prints one line of JSON
 
@@ -16,7 +16,7 @@ import sys
 
 
 def loaded(path):
-    """The module of a file, which may import what lies beside it."""
+    """The module of a file, which may import its neighbours."""
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     spec = importlib.util.spec_from_file_location("refkernels_task", path)
     module = importlib.util.module_from_spec(spec)

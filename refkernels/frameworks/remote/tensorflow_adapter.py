@@ -1,7 +1,7 @@
 """TensorFlow 2.16 and newer, with the Keras 3 that it installs; eagerly, gradients by a tape.
 
-What TensorFlow itself has no function for is Keras's: its layers, losses and optimizers, and the
-functions of `keras.ops`.
+Where TensorFlow has no function of its own, Keras supplies it: its layers, losses and optimizers,
+and the functions of `keras.ops`.
 """
 
 import keras
@@ -80,10 +80,12 @@ def layer(kind, x, trained, held=(), training=False, **options):
     """A call of a layer of channels that are axis 1: (y, its new statistics). `trained` are weight
     and bias."""
     options.update(scale=trained[0] is not None, center=trained[1] is not None)
-    made = getattr(keras.layers, kind)(axis=1, dtype=x.dtype.name, **options)
-    made.build(x.shape)
-    given = [array for array in trained if array is not None]
-    return made.stateless_call(given, list(held), x, **({"training": True} if training else {}))
+    channel_layer = getattr(keras.layers, kind)(axis=1, dtype=x.dtype.name, **options)
+    channel_layer.build(x.shape)
+    weights = [array for array in trained if array is not None]
+    return channel_layer.stateless_call(
+        weights, list(held), x, **({"training": True} if training else {})
+    )
 
 
 def batch_norm(
@@ -131,14 +133,14 @@ def rotary(x, position, base=10000.0, layout="half", dim=None):
     steps = tf.cast(tf.range(0, dim, 2), tf.float32) / dim
     angles = tf.cast(position[..., None], tf.float32) * (1.0 / tf.pow(float(base), steps))
     cos, sin = tf.cast(tf.cos(angles), x.dtype), tf.cast(tf.sin(angles), x.dtype)
-    own, rest = x[..., :dim], x[..., dim:]
+    own, unrotated = x[..., :dim], x[..., dim:]
     if layout == "half":
         a, b = own[..., : dim // 2], own[..., dim // 2 :]
         y = tf.concat([a * cos - b * sin, b * cos + a * sin], -1)
     else:
         a, b = own[..., ::2], own[..., 1::2]
         y = tf.reshape(tf.stack([a * cos - b * sin, b * cos + a * sin], -1), tf.shape(own))
-    return tf.concat([y, rest], -1)
+    return tf.concat([y, unrotated], -1)
 
 
 def conv(x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
@@ -169,10 +171,10 @@ REDUCTIONS = {"mean": "sum_over_batch_size", "sum": "sum", "none": "none"}
 
 
 def loss_of(kind, x, target, reduction, **options):
-    made = getattr(keras.losses, kind)(
+    loss = getattr(keras.losses, kind)(
         reduction=REDUCTIONS[reduction], dtype=x.dtype.name, **options
     )
-    return made(target, x)
+    return loss(target, x)
 
 
 def cross_entropy(x, target, weight=None, reduction="mean", ignore_index=-100, label_smoothing=0.0):
@@ -220,14 +222,14 @@ def one_step(optimizer, param, grad, state, step=1, lr=0.01, eps=None, weight_de
     if eps is not None:
         options["epsilon"] = eps
     decay = weight_decay or (0.0 if optimizer == "AdamW" else None)
-    made = getattr(keras.optimizers, optimizer)(lr, weight_decay=decay, **options)
+    stepper = getattr(keras.optimizers, optimizer)(lr, weight_decay=decay, **options)
     own = keras.Variable(param, dtype=param.dtype.name, name="weight")
-    made.build([own])
-    made.iterations.assign(step - 1)
-    held = {ours: getattr(made, name)[0] for ours, (name, x) in state.items() if x is not None}
+    stepper.build([own])
+    stepper.iterations.assign(step - 1)
+    held = {ours: getattr(stepper, name)[0] for ours, (name, x) in state.items() if x is not None}
     for ours, variable in held.items():
         variable.assign(state[ours][1])
-    made.apply([grad], [own])
+    stepper.apply([grad], [own])
     return {name: variable.value for name, variable in {"param": own, **held}.items()}
 
 
@@ -247,12 +249,12 @@ def adam(param, grad, m, v, vmax=None, kind="Adam", lr=1e-3, eps=1e-8, **options
     return one_step(kind, param, grad, state, lr=lr, eps=eps, **options)
 
 
-def adamw(weight_decay=0.01, **given):
-    return adam(weight_decay=weight_decay, kind="AdamW", **given)
+def adamw(weight_decay=0.01, **options):
+    return adam(weight_decay=weight_decay, kind="AdamW", **options)
 
 
-def lamb(eps=1e-6, weight_decay=0.01, **given):
-    return adam(eps=eps, weight_decay=weight_decay, kind="Lamb", **given)
+def lamb(eps=1e-6, weight_decay=0.01, **options):
+    return adam(eps=eps, weight_decay=weight_decay, kind="Lamb", **options)
 
 
 def adagrad(param, grad, accum, lr_decay=0.0, eps=1e-10, **options):

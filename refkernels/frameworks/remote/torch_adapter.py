@@ -129,8 +129,8 @@ def adam(param, grad, m, v, vmax=None, beta1=0.9, beta2=0.999, step=1, kind="Ada
     return one_step(getattr(torch.optim, kind), param, grad, state, step, **options)
 
 
-def adamw(weight_decay=0.01, **given):
-    return adam(weight_decay=weight_decay, kind="AdamW", **given)
+def adamw(weight_decay=0.01, **options):
+    return adam(weight_decay=weight_decay, kind="AdamW", **options)
 
 
 def adagrad(param, grad, accum, step=1, lr=0.01, **options):
@@ -199,15 +199,15 @@ def allowed(q, k, keep=None, lengths=None, causal="none"):
 
 def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
     """Lengths, bottom-right causal masks and combined masks are passed as attn_mask."""
-    how = {"is_causal": True}
+    options = {"is_causal": True}
     if causal != "top_left" or not (mask is None and keep is None and lengths is None):
         lanes = allowed(q, k, keep, lengths, causal)
         if mask is not None and lanes is not None:
             mask = torch.where(lanes, mask, torch.full_like(mask, -float("inf")))
-        how = {"attn_mask": lanes if mask is None else mask}
+        options = {"attn_mask": lanes if mask is None else mask}
     if q.shape[:-2] != k.shape[:-2]:
-        how["enable_gqa"] = True
-    return F.scaled_dot_product_attention(q, k, v, scale=scale, **how)
+        options["enable_gqa"] = True
+    return F.scaled_dot_product_attention(q, k, v, scale=scale, **options)
 
 
 def rotary(x, position, base=10000.0, layout="half", dim=None):
@@ -216,14 +216,14 @@ def rotary(x, position, base=10000.0, layout="half", dim=None):
     steps = torch.arange(0, dim, 2, dtype=torch.int64, device=x.device).float()
     angles = position[..., None].float() * (1.0 / (base ** (steps / dim)))
     cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
-    own, rest = x[..., :dim], x[..., dim:]
+    own, unrotated = x[..., :dim], x[..., dim:]
     if layout == "half":
         cos, sin = torch.cat([cos, cos], -1), torch.cat([sin, sin], -1)
         turned = torch.cat([-own[..., dim // 2 :], own[..., : dim // 2]], -1)
     else:
         cos, sin = cos.repeat_interleave(2, -1), sin.repeat_interleave(2, -1)
         turned = torch.stack([-own[..., 1::2], own[..., ::2]], -1).flatten(-2)
-    return torch.cat([own * cos + turned * sin, rest], -1)
+    return torch.cat([own * cos + turned * sin, unrotated], -1)
 
 
 def scaled_matmul(a, b, scale_a, scale_b, bias=None):
@@ -359,14 +359,14 @@ OPS = {
     "masked_lm_loss": ("loss", "PyTorch has no loss of masked language models"),
     "mse": ("loss", lambda x, target, reduction="mean": F.mse_loss(x, target, reduction=reduction)),
     "l1": ("loss", lambda x, target, reduction="mean": F.l1_loss(x, target, reduction=reduction)),
-    "huber": ("loss", lambda x, target, **how: F.huber_loss(x, target, **how)),
-    "smooth_l1": ("loss", lambda x, target, **how: F.smooth_l1_loss(x, target, **how)),
-    "kl_div": ("loss", lambda x, target, **how: F.kl_div(x, target, **how)),
+    "huber": ("loss", lambda x, target, **options: F.huber_loss(x, target, **options)),
+    "smooth_l1": ("loss", lambda x, target, **options: F.smooth_l1_loss(x, target, **options)),
+    "kl_div": ("loss", lambda x, target, **options: F.kl_div(x, target, **options)),
     "bce_with_logits": ("loss", bce_with_logits),
     "attention": ("y", attention),
     "rotary": ("y", rotary),
-    "conv1d": ("y", lambda **given: conv(F.conv1d, **given)),
-    "conv2d": ("y", lambda **given: conv(F.conv2d, **given)),
+    "conv1d": ("y", lambda **options: conv(F.conv1d, **options)),
+    "conv2d": ("y", lambda **options: conv(F.conv2d, **options)),
     "embedding": ("y", embedding),
     "rms_norm": ("y", rms_norm if hasattr(F, "rms_norm") else "PyTorch before 2.4 has no rms_norm"),
     "batch_norm": ("y", batch_norm),
@@ -376,7 +376,7 @@ OPS = {
     "rsqrt": ("y", lambda x: torch.rsqrt(x)),
     "reciprocal": ("y", lambda x: torch.reciprocal(x)),
     "sgd": ("param", sgd),
-    "momentum": ("param", lambda **given: sgd(step=2, **given)),
+    "momentum": ("param", lambda **options: sgd(step=2, **options)),
     "adam": ("param", adam),
     "adamw": ("param", adamw),
     "lamb": ("param", "PyTorch has no LAMB"),

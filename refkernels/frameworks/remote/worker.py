@@ -264,8 +264,8 @@ def cpu_name():
 
 
 def cpu_features():
-    """What the processor can do, as Linux names it: {'avx2', 'fma', ...}. None if it is emulated:
-    the list is then of the host's, which has another title."""
+    """The processor's features by Linux's names: {'avx2', 'fma', ...}. None if it is emulated:
+    the list is then the host's, which has another title."""
     title = "Features" if platform.machine().startswith(("aarch64", "arm")) else "flags"
     try:
         with open("/proc/cpuinfo") as file:

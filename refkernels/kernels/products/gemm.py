@@ -45,7 +45,11 @@ def suits(shape: tuple[int, int, int], terms: int) -> bool:
 
 
 def enclosed(
-    left: Floats, right: Floats, at: tuple[Indices, Indices], exact_products: bool, asked: Question
+    left: Floats,
+    right: Floats,
+    at: tuple[Indices, Indices],
+    exact_products: bool,
+    question: Question,
 ) -> tuple[Floats, Floats, Indices]:
     """hi, radius and the flat indices of the elements that the question leaves open, for finite
     operands in range. The rows of a tile are tested while they are in the cache."""
@@ -61,7 +65,7 @@ def enclosed(
         for k in range(i.start, i.stop, step):
             tile = b, slice(k, min(k + step, i.stop)), j
             np.einsum("i,j->ij", rows[p, tile[1]], columns[q, j], out=radius[tile])
-            marks[tile] = asked.undecided(trusted(hi[tile], 0.0, radius[tile]))
+            marks[tile] = question.undecided(trusted(hi[tile], 0.0, radius[tile]))
 
     _each_tile(task, shape)
     return hi, radius, np.flatnonzero(marks)

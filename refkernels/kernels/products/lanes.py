@@ -155,9 +155,9 @@ def _slices_step(builder: Any, accumulators: list[Any], a: Any, b: Any) -> None:
     s, c = (builder.load(accumulator) for accumulator in accumulators)
     total = vectors.fma(builder, a, b, s)
     q = builder.fsub(total, s)
-    rest = vectors.fma(builder, a, b, builder.fneg(q))
+    low_slice = vectors.fma(builder, a, b, builder.fneg(q))
     builder.store(total, accumulators[0])
-    builder.store(builder.fadd(c, rest), accumulators[1])
+    builder.store(builder.fadd(c, low_slice), accumulators[1])
 
 
 def _fold(builder: Any, pointers: list[Any], s: Any, c: Any, error: Any) -> None:
@@ -165,10 +165,10 @@ def _fold(builder: Any, pointers: list[Any], s: Any, c: Any, error: Any) -> None
     high, low, radius = (builder.load(pointer, align=8) for pointer in pointers)
     total, e = vectors.two_sum(builder, high, s)
     x, first = vectors.two_sum(builder, c, e)
-    rest, second = vectors.two_sum(builder, low, x)
+    new_low, second = vectors.two_sum(builder, low, x)
     lost = builder.fadd(vectors.magnitude(builder, first), vectors.magnitude(builder, second))
     wider = builder.fadd(radius, lost if error is None else builder.fadd(error, lost))
-    for pointer, value in zip(pointers, (total, rest, wider), strict=True):
+    for pointer, value in zip(pointers, (total, new_low, wider), strict=True):
         builder.store(value, pointer, align=8)
 
 

@@ -63,11 +63,11 @@ def row_pass(step: Step, tallies: Sequence[PassCounts], writes: bool = False) ->
     return run
 
 
-def column_pass(step: Step, given: int, tallies: int) -> Any:
+def column_pass(step: Step, constants: int, tallies: int) -> Any:
     """An intrinsic (arrays, numbers, first, last, columns): tallies of columns, over some rows.
 
     arrays: a tuple of contiguous arrays (rows, n), of which rows first to last are taken, in order.
-    numbers (at least last - first, given), float64: in row i those of row first + i. columns,
+    numbers (at least last - first, constants), float64: in row i those of row first + i. columns,
     float64: tally t of column j is at (j // STRIP * tallies + t) * STRIP + j % STRIP.
     """
 
@@ -76,7 +76,7 @@ def column_pass(step: Step, given: int, tallies: int) -> Any:
         typing_context: Any, arrays: Any, numbers: Any, first: Any, last: Any, columns: Any
     ) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            call = _ColumnPass(context, builder, signature, arguments, step, given, tallies)
+            call = _ColumnPass(context, builder, signature, arguments, step, constants, tallies)
             strips = builder.sdiv(call.n, call.n.type(STRIP))
             with cgutils.for_range(builder, strips) as loop:
                 call.columns(builder.mul(loop.index, call.n.type(STRIP)), STRIP // WIDTH)
@@ -135,16 +135,16 @@ class _RowPass:
         """Emits the loop over LANES elements at a time."""
         builder, lanes = self.builder, self.n.type(LANES)
         with cgutils.for_range(builder, builder.sdiv(self.n, lanes)) as loop:
-            here = builder.mul(loop.index, lanes)
+            start = builder.mul(loop.index, lanes)
             for v in range(_VECTORS):
                 held = [registers[v % len(registers)] for registers in self.registers]
-                values = [vectors.load(builder, p, here, v * WIDTH) for p in self.sources]
+                values = [vectors.load(builder, p, start, v * WIDTH) for p in self.sources]
                 counted = [builder.load(register) for register in held]
                 result = self.step(builder, values, self.spread, counted)
                 for register, value in zip(held, counted, strict=True):
                     builder.store(value, register)
                 if self.target is not None:
-                    place = vectors.at(builder, self.target, here, v * WIDTH)
+                    place = vectors.at(builder, self.target, start, v * WIDTH)
                     builder.store(result, place, align=8)
 
     def rest(self) -> None:
@@ -237,7 +237,7 @@ class _ColumnPass:
         signature: Any,
         arguments: Any,
         step: Step,
-        given: int,
+        constants: int,
         tallies: int,
     ) -> None:
         arrays = _arrays(context, builder, signature.args[0], arguments[0])
@@ -248,7 +248,7 @@ class _ColumnPass:
         self.n = builder.extract_value(arrays[0].shape, 1)
         self.sources = [array.data for array in arrays]
         self.numbers, self.per_row = numbers.data, builder.extract_value(numbers.shape, 1)
-        self.given = given
+        self.constants = constants
         self.first, self.last = arguments[2:4]
         self.held = held.data
 
@@ -289,7 +289,8 @@ class _ColumnPass:
         builder = self.builder
         row = builder.mul(i, self.per_row)
         places = [
-            builder.gep(self.numbers, [builder.add(row, row.type(k))]) for k in range(self.given)
+            builder.gep(self.numbers, [builder.add(row, row.type(k))])
+            for k in range(self.constants)
         ]
         loaded = [builder.load(place) for place in places]
         return loaded if across is None else [vectors.spread(builder, number) for number in loaded]

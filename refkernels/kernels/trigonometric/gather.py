@@ -1,7 +1,7 @@
 """Table look-ups for kernels that LLVM vectorises, without the processor's gather instruction.
 
-Many x86 processors run a gather as slow microcode (the cure of a data leak): three gathers took
-three quarters of the time of a sine. Plain loads of whole rows and a 4 x 4 transpose in
+Many x86 processors run a gather as slow microcode (the mitigation of a data leak): three gathers
+took three quarters of the time of a sine. Plain loads of whole rows and a 4 x 4 transpose in
 registers are exact copies too, and several times as fast.
 """
 

@@ -15,11 +15,11 @@ from refkernels.records.files import write_whole
 from refkernels.records.texts import showable
 from refkernels.records.words import SCHEMA
 from refkernels.reporting.answer.markdown import grid
-from refkernels.reporting.judging.views import MARKS, time_of
+from refkernels.reporting.judging.views import MARKS, because, time_of
 from refkernels.reporting.measure.pages import TEMPLATES, template
 from refkernels.reporting.reading import Record, read_records
 from refkernels.reporting.words.escaping import clipped, code, escaped
-from refkernels.reporting.words.judgement import VERDICTS, WORDS, reason
+from refkernels.reporting.words.judgement import VERDICTS, WORDS
 
 RECORDS = "judgements.jsonl"
 _REASONS = 2
@@ -100,10 +100,7 @@ def _rows(records: Sequence[Record]) -> list[Row]:
 
 
 def _refused(record: Record, lang: str) -> Refused:
-    why = [
-        reason(fault, lang) + (f" ({fault['challenge']})" if fault["challenge"] else "")
-        for fault in record.get("reasons", ())[:_REASONS]
-    ]
+    why = because(record.get("reasons", ()), lang, "refused")[:_REASONS]
     why = [showable(sentence) for sentence in why or [record.get("why", "")]]
     return Refused(showable(record["kernel"]), record["op"] or "", record["verdict"], why)
 

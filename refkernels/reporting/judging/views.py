@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from refkernels.reporting.answer.facts import says
@@ -39,9 +39,9 @@ def markdown(record: Mapping[str, Any], replay: str, lang: str = "en") -> str:
     words = WORDS[lang]
     title, *facts = (escaped(line.strip(), 4000) for line in lines(record, replay, lang)[:-1])
     parts = [f"# {title}", "\n".join(f"- {line}" for line in facts)]
-    further = [f"- {escaped(_because(fault, lang), 4000)}" for fault in record["reasons"][_SHOWN:]]
-    if further:
-        parts.append(folded(words["reasons"], "\n".join(further)))
+    if further := because(record["reasons"], lang)[_SHOWN:]:
+        items = "\n".join(f"- {escaped(sentence, 4000)}" for sentence in further)
+        parts.append(folded(words["reasons"], items))
     rows = [
         [name, str(family["asked"]), str(family["telling"])]
         for name, family in record["families"].items()
@@ -54,9 +54,8 @@ def markdown(record: Mapping[str, Any], replay: str, lang: str = "en") -> str:
 
 
 def _reasons(record: Mapping[str, Any], lang: str) -> Iterator[str]:
-    words, reasons = WORDS[lang], record["reasons"]
-    for fault in reasons[:_SHOWN]:
-        yield _because(fault, lang)
+    words, reasons = WORDS[lang], because(record["reasons"], lang)
+    yield from reasons[:_SHOWN]
     if len(reasons) > _SHOWN:
         yield words["more"].format(count=len(reasons) - _SHOWN)
     if (cause := record["cause"]) and cause.get("cause"):
@@ -82,9 +81,18 @@ def time_of(seconds: float) -> str:
     return f"{seconds / 1e-6:.3g} µs"
 
 
-def _because(fault: Mapping[str, Any], lang: str) -> str:
-    key = "because" if fault["challenge"] else "because_alone"
-    return WORDS[lang][key].format(reason=reason(fault, lang), challenge=fault["challenge"])
+def because(faults: Iterable[Mapping[str, Any]], lang: str, lead: str = "because") -> list[str]:
+    """A sentence for each reason, with the challenges that showed it: the first few of many."""
+    words = WORDS[lang]
+    challenges: dict[str, list[str]] = {}
+    for fault in faults:
+        challenges.setdefault(reason(fault, lang), []).extend(filter(None, [fault["challenge"]]))
+    sentences = []
+    for text, places in challenges.items():
+        named = words["between"].join(places[:_SHOWN]) + (" …" if len(places) > _SHOWN else "")
+        key = lead if places else f"{lead}_alone"
+        sentences.append(words[key].format(reason=text, challenge=named))
+    return sentences
 
 
 def _shown(record: Mapping[str, Any], lang: str) -> Iterator[str]:

@@ -90,7 +90,8 @@ def _failures(study: Study, words: Mapping[str, str]) -> Iterator[str]:
             continue
         reasons = sorted({failure.reason for failure in failures if failure.reason})
         more = words["more_reasons"].format(n=len(reasons) - 1) if len(reasons) > 1 else ""
-        because = words["reason"].format(text=clipped(reasons[0], 90), more=more) if reasons else ""
+        first = clipped(reasons[0], 240) if reasons else ""
+        because = words["reason"].format(text=first, more=more) if reasons else ""
         yield words["failures"].format(
             measurements=counted(words, "measurement", len(failures)),
             who=listed(words, sorted({failure.subject for failure in failures})),

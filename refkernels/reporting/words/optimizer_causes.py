@@ -12,10 +12,12 @@ _SAME_DECAY = (
 
 OPTIMIZERS: dict[str, tuple[str, str, str, str]] = {
     "float32_hyperparameters": (
-        "holds hyper-parameters in float32 (in Adam, a beta2 of 0.999 makes v 1.3e-5 too small)",
-        "以 float32 保存超参数（在 Adam 中，beta2 为 0.999 时 v 偏小 1.3e-5）",
-        "Choose numbers that float32 holds exactly, such as 1 - 2**-10, or allow for the bias.",
-        "选用 float32 能精确表示的数（例如 1 - 2**-10），或在比较时计入这一偏差。",
+        "holds hyper-parameters in float32 ({names})",
+        "以 float32 保存超参数（{names}）",
+        "Choose numbers that float32 holds exactly, such as 1 - 2**-10, or allow for the bias: a "
+        "beta2 of 0.999 in float32 makes Adam's v 1.3e-5 too small.",
+        "选用 float32 能精确表示的数（例如 1 - 2**-10），或在比较时计入这一偏差："
+        "float32 的 beta2 = 0.999 使 Adam 的 v 偏小 1.3e-5。",
     ),
     "float32_powers": (
         "computes the bias corrections from powers of the betas that it accumulates in float32",

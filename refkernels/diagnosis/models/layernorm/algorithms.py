@@ -112,7 +112,8 @@ def _nearest(bits: Array, faultless: list[Array], name: str) -> Array | None:
 
 
 def _chance_agreement(got: Array, faultless: list[Array], name: str) -> tuple[float, float]:
-    """How often a faultless model has the kernel's bits of a unit, models that have all bits aside.
+    """How often a faultless model has the kernel's bits of a unit, not counting models that have
+    all bits.
 
     First for candidates with a fault, which are compared with the nearest faultless model: the mean
     over the listed models. Then for orders of summation: the larger of the same frequency for one

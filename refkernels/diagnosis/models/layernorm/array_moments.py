@@ -37,9 +37,9 @@ class _Level:
         total = self.count + source.count
         share = kind(0) if total == 0 else kind(source.count) / kind(total)
         delta = source.mean - self.mean
-        step, both = share * delta, self.squares + source.squares
+        step, squares = share * delta, self.squares + source.squares
         self.mean = self.mean + step
-        self.squares = multiply_add(step, kind(self.count) * delta, both, fused)
+        self.squares = multiply_add(step, kind(self.count) * delta, squares, fused)
         self.count = total
         source.count = 0
         source.mean, source.squares = np.zeros((2, *delta.shape), delta.dtype)

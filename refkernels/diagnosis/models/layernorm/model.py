@@ -98,10 +98,10 @@ class LayerNormTask:
         }
 
     def gradients(self, dx: Array, dweight: Array, dbias: Array) -> dict[str, Array]:
-        """The backward outputs, with gradients of the affine parameters that are given."""
+        """The backward outputs, with gradients of the affine parameters that are present."""
         affine = {"dweight": (self.weight, dweight), "dbias": (self.bias, dbias)}
-        given = {name: d for name, (parameter, d) in affine.items() if parameter is not None}
-        return self.answer(dx=dx, **given)
+        present = {name: d for name, (parameter, d) in affine.items() if parameter is not None}
+        return self.answer(dx=dx, **present)
 
 
 def read(

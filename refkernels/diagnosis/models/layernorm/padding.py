@@ -1,4 +1,4 @@
-"""LayerNorm's slips with blocks that do not divide n: padding that counts, or a tail left out.
+"""LayerNorm's slips with blocks that do not divide n: padding that counts, or a missing tail.
 
 Rows of n elements, padded to P lanes:
     padded_variance   mean = S / n, but sum (x - mean)^2 also has (P - n) mean^2: no lane is masked
@@ -53,7 +53,7 @@ class _Slip:
 
 
 def of_rows(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """Of all slips, the one that comes nearest to the output."""
+    """The slip that comes nearest to the output."""
     name = "y" if problem.direction == "forward" else "dx"
     if name not in outputs:
         return

@@ -52,9 +52,9 @@ def _merge(counts: Any, mean: Any, squares: Any, into: int, source: int, fused: 
     for lane in range(mean.shape[1]):
         delta = mean[source, lane] - mean[into, lane]
         step = share * delta
-        both = squares[into, lane] + squares[source, lane]
+        squares_sum = squares[into, lane] + squares[source, lane]
         mean[into, lane] += step
-        squares[into, lane] = multiply_add(step, kind(count) * delta, both, fused)
+        squares[into, lane] = multiply_add(step, kind(count) * delta, squares_sum, fused)
         mean[source, lane] = kind(0)
         squares[source, lane] = kind(0)
     counts[into] = total
