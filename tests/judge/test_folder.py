@@ -56,7 +56,7 @@ def test_the_kernels_of_a_file_are_named_after_an_op(folder: Path) -> None:
     assert kernels.functions(folder / "kernels.py", "reciprocal") == named
     unnamed = ["reciprocal", "wide_reciprocal", "reciprocal_except_on_the_clock"]
     assert kernels.functions(folder / "kernels.py", "softmax") == unnamed
-    with pytest.raises(kernels.KernelError, match="no Python file"):
+    with pytest.raises(kernels.KernelError, match="not a Python file"):
         kernels.functions(folder / "broken.py")
 
 
