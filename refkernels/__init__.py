@@ -53,7 +53,7 @@ __all__ = [
     *_NAMES,
 ]
 
-if TYPE_CHECKING:  # one line for each lazy name, so that a checker knows its type, and no other
+if TYPE_CHECKING:  # one line for each lazy name and nothing else: a checker reads its type here
     from refkernels import activation_ref as activation_ref
     from refkernels import attention_ref as attention_ref
     from refkernels import binary_ref as binary_ref

@@ -14,35 +14,35 @@ from typing import Any, NoReturn
 
 
 def main() -> None:
-    """Run the command line; Ctrl-C ends it in one line, with status 130, from here on."""
-    # Last of all: Python then takes its handlers back, and Ctrl-C would kill what has ended well.
+    """Run the command line. From here on, Ctrl-C ends it with one line and status 130."""
+    # Runs last: Python then restores its own handlers, and Ctrl-C would fail a finished command.
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     sys.unraisablehook = _interrupt_again
     try:
         _run()
-    except KeyboardInterrupt:  # before there are commands that could meet it
+    except KeyboardInterrupt:  # before a command can handle it
         _stop()
     except Exception as error:
         if not _is_interrupt(error):
             raise
         _stop()
     finally:
-        with contextlib.suppress(OSError, ValueError):  # nobody listens any more
+        with contextlib.suppress(OSError, ValueError):  # the reader has gone
             sys.stdout.flush()
-        signal.signal(signal.SIGINT, _stop)  # while Python takes itself apart
+        signal.signal(signal.SIGINT, _stop)  # while Python shuts down
 
 
 def _is_interrupt(error: BaseException | None) -> bool:
-    """Whether Ctrl-C is behind an error: while a class is made, Python 3.11 and older raise a
-    RuntimeError from what `__set_name__` raises."""
+    """Whether Ctrl-C caused an error: Python 3.11 and older wrap an exception that `__set_name__`
+    raises, while a class is created, in a RuntimeError."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__
     return error is not None
 
 
 def _interrupt_again(unraisable: sys.UnraisableHookArgs) -> None:
-    """A callback or a finaliser that Ctrl-C meets cannot pass KeyboardInterrupt on, and Python
-    prints it and goes on: it is raised again as soon as the callback has returned."""
+    """Raise KeyboardInterrupt again after a callback or a finaliser that Ctrl-C interrupted has
+    returned. It cannot propagate from there: Python prints it and goes on."""
     if isinstance(unraisable.exc_value, KeyboardInterrupt):
         threading.Timer(0.01, _thread.interrupt_main).start()
     else:
@@ -58,10 +58,10 @@ def _stop(*_: Any) -> NoReturn:
 def _run() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            # A name that the terminal's encoding lacks, or half a character, is printed anyway.
+            # Characters that the terminal's encoding lacks, and lone surrogates, are escaped.
             stream.reconfigure(errors="backslashreplace")
-    # Python's own handler raises KeyboardInterrupt, which imports lose where one of their callbacks
-    # meets it. Nothing has begun that would have to be cleaned up.
+    # Python's own handler raises KeyboardInterrupt, which is lost if it interrupts a callback of
+    # an import. So stop at once during the import: there is nothing to clean up yet.
     handler = signal.getsignal(signal.SIGINT)
     if handler is signal.default_int_handler:
         signal.signal(signal.SIGINT, _stop)
@@ -69,9 +69,10 @@ def _run() -> None:
 
     if handler is signal.default_int_handler:
         signal.signal(signal.SIGINT, handler)
-    # What a command reads is not garbage: collecting at Python's pace takes a fifth of its time.
+    # What a command reads is not garbage: collecting as often as Python does takes a fifth of the
+    # time.
     gc.set_threshold(50_000)
-    # The process is about to go: a last search for garbage would take as long as a small command.
+    # At exit, a last search for garbage would take as long as a small command.
     atexit.register(gc.freeze)
     app()
 

@@ -1,6 +1,6 @@
 """Checks callers' arguments before an interpreter is started: names, folders, numbers, mappings.
 
-Each function returns a valid argument, and refuses any other in one sentence.
+Each function returns a valid argument and refuses any other with a one-sentence error.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, cast
 
 
 class TextOrNumbers(str):
-    """A param's default that is a string where numbers may stand too: padding="valid"."""
+    """The default, a string, of a param that also takes numbers: padding="valid"."""
 
     __slots__ = ()
 
@@ -51,7 +51,7 @@ def as_mapping(value: Any, name: str) -> dict[str, Any]:
 
 
 def as_list(value: Any, name: str) -> list[Any]:
-    """The items of a list, tuple, set or range. Raises TypeError for anything else, also for a
+    """The items of a list, tuple, set or range. Raises TypeError for anything else, including a
     single string, whose items would be its letters."""
     if isinstance(value, list | tuple | set | frozenset | range):
         with contextlib.suppress(Exception):  # the caller's own class may raise anything

@@ -1,20 +1,20 @@
 """Capture: a probe that records a training run in PyTorch, PaddlePaddle, OneFlow or MindSpore.
 
-One file that may be copied to another machine: it needs Python 3.8, NumPy and the framework of the
-model, and nothing of refkernels.
+This one file may be copied to another machine: it needs Python 3.8, NumPy and the model's
+framework, and nothing else of refkernels.
 
     with Capture("run_a", model, optimizer, steps=[0, 1, 10, 100]) as capture:
         for step, batch in enumerate(data):
             loss = train_step(batch)
             capture.step(loss=loss, batch=batch)
 
-Every step leaves a line in ``run_a/rank_0/steps.jsonl``; a chosen step also leaves
+Every step writes a line to ``run_a/rank_0/steps.jsonl``; a chosen step also writes
 ``step_000010.safetensors``: inputs, outputs, cotangents and gradients of every layer, parameters,
 gradients and optimizer state before and after the update.  ``docs/capture.md`` gives the format.
 
 The probe only reads.  In a chosen step each layer's forward is wrapped: tensors are copied, and
-inputs that need a gradient pass through an identity, whose gradient is this layer's own part (a
-hook on the input itself would see the sum over all its consumers).  An identity adds no rounding,
+inputs that need a gradient pass through an identity, whose gradient is this layer's contribution
+(a hook on the input itself would see the sum over all its consumers).  An identity rounds nothing,
 so the run has the same bits with the probe as without it.
 """
 
@@ -47,7 +47,7 @@ FORMAT = "refkernels-capture"
 FORMAT_VERSION = 1
 CAPTURE_VERSION = "1"
 
-# Safetensors' dtypes by the name that NumPy or a framework gives to them.
+# Safetensors' dtypes, by their names in NumPy or a framework.
 _DTYPES = {
     "bool": "BOOL", "uint8": "U8", "int8": "I8", "int16": "I16", "uint16": "U16", "int32": "I32",
     "uint32": "U32", "int64": "I64", "uint64": "U64", "float16": "F16", "bfloat16": "BF16",
@@ -60,7 +60,7 @@ _SIZES = {
 _ALIASES = {"half": "float16", "float": "float32", "double": "float64", "long": "int64",
             "int": "int32", "short": "int16", "bool_": "bool", "byte": "uint8"}  # fmt: skip
 
-# Optimizer state: the framework's own name, with framework and type where it has two meanings.
+# Optimizer state: by the framework's own name, with framework and type if it has two meanings.
 _STATE = {
     "exp_avg": "m", "moment1": "m", "adam_m": "m", "lamb_m": "m",
     "exp_avg_sq": "v", "moment2": "v", "adam_v": "v", "lamb_v": "v",
@@ -114,7 +114,7 @@ def _leaves(value, path=""):
 
 
 def _mapped(value, path, change):
-    """`value` with each leaf replaced by change(path, leaf); containers of other types stay."""
+    """`value` with change(path, leaf) in place of each leaf; other containers count as leaves."""
     if type(value) in (dict, OrderedDict):
         return type(value)((key, _mapped(item, path + "." + str(key), change))
                            for key, item in value.items())  # fmt: skip
@@ -129,7 +129,7 @@ def _mapped(value, path, change):
 
 
 def _plain(value):
-    """A hyper-parameter in the types of JSON. Raises TypeError for one that JSON cannot hold."""
+    """A hyper-parameter as JSON types. Raises TypeError if JSON cannot hold it."""
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
@@ -144,8 +144,8 @@ def _plain(value):
 
 
 def _simple(values, read=None):
-    """The entries of a dictionary that JSON can hold, without leading underscores of keys; `read`
-    turns a framework's scalar into a number."""
+    """The entries of a dictionary that JSON can hold, their keys without leading underscores;
+    `read` turns a framework's scalar into a number."""
     entries = {}
     for key, value in values.items():
         if key.startswith("__"):
@@ -158,7 +158,7 @@ def _simple(values, read=None):
 
 
 def _bits_of_bfloat16(array):
-    """The 16-bit patterns of a bfloat16 array, given as such, as bits, or widened to float32."""
+    """The 16-bit patterns of a bfloat16 array: itself, its bits, or itself widened to float32."""
     if array.dtype.itemsize == 2:
         return array.view(np.uint16)
     return (np.ascontiguousarray(array, np.float32).view(np.uint32) >> 16).astype(np.uint16)
@@ -180,9 +180,9 @@ def _squares(dtype, array):
 def _folded(array):
     """1,024 words for an array's bytes: sum over i of (2 i + 1) x[1024 i + j], modulo 2^64.
 
-    The bytes are taken as little-endian 64-bit words, filled up with zeros.  Odd factors can be
-    inverted, so a change of one word always changes a sum.  Twenty times as fast as SHA-256, which
-    would cost more than a training step takes.
+    The bytes are read as little-endian 64-bit words, padded with zeros.  Odd factors are
+    invertible, so a change of one word always changes a sum.  This is twenty times as fast as
+    SHA-256, which would take longer than a training step.
     """
     raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     rows = raw.size // 8192
@@ -196,7 +196,7 @@ def _folded(array):
 
 
 def _number(value):
-    """A float for JSON: null where it is not finite (its hex form says which)."""
+    """A float for JSON: null if it is not finite (its hex form then gives the value)."""
     return value if value is not None and math.isfinite(value) else None
 
 
@@ -208,7 +208,7 @@ def _readable(size):
 
 
 def _write_aside(path, write):
-    """Write a file beside its place and rename it: it is there whole, or not at all."""
+    """Write a temporary file in the same folder and rename it: the file is complete or absent."""
     aside = path + ".partial"
     try:
         with open(aside, "wb") as file:
@@ -221,7 +221,7 @@ def _write_aside(path, write):
 
 
 def _write_safetensors(path, tensors, metadata):
-    """tensors: name -> (dtype, array). Widest first, so that every tensor lies aligned."""
+    """tensors: name -> (dtype, array). The widest dtypes come first, so every tensor is aligned."""
     names = sorted(tensors, key=lambda name: (-_SIZES[tensors[name][0]], name))
     header, end = {"__metadata__": metadata}, 0
     for name in names:
@@ -248,7 +248,7 @@ def _write_safetensors(path, tensors, metadata):
 
 
 class _Framework:
-    """What the probe asks of a framework; the defaults are PyTorch's, which OneFlow shares."""
+    """What the probe needs from a framework; the defaults are PyTorch's, which OneFlow shares."""
 
     name = ""
     forward = "forward"  # the method that a layer's call runs
@@ -288,7 +288,8 @@ class _Framework:
         return list(model.named_buffers())
 
     def held(self, layer):
-        """Tensors of several elements that a layer has as plain attributes, by attribute."""
+        """A layer's plain attributes that are tensors, by attribute; not those of a single element
+        on at most one axis."""
         return {
             key: value
             for key, value in vars(layer).items()
@@ -309,7 +310,7 @@ class _Framework:
         return self.api.is_grad_enabled()
 
     def symbolic(self):
-        """Whether a graph is being built now: its tensors have no values."""
+        """Whether a graph is being built: its tensors have no values."""
         return False
 
     def dtype_of(self, tensor):
@@ -341,7 +342,7 @@ class _Framework:
         tensor.register_hook(receive)
 
     def on_update(self, optimizer, before, after):
-        """Call before() and after() around each update; return what undoes it."""
+        """Call before() and after() around each update; return a function that undoes this."""
         return _wrap(optimizer, ("step",), before, after)
 
     def hyperparameters(self, layer):
@@ -352,7 +353,7 @@ class _Framework:
         return entries
 
     def scalar(self, value):
-        """A framework's scalar as a number, a dtype as its name; anything else as it is."""
+        """A framework's scalar as a number, a dtype as its name; anything else unchanged."""
         if self.is_tensor(value) and len(value.shape) <= 1 and math.prod(value.shape) == 1:
             dtype, array = self.host(value)
             return float(_wide(dtype, array).ravel()[0])
@@ -389,12 +390,12 @@ class _Framework:
         ]
 
     def exempt(self, optimizer, names):
-        """Names of parameters that the optimizer exempts from decay by itself; `names` is name by
-        identity."""
+        """Names of the parameters that the optimizer itself exempts from decay; `names` maps the
+        id of a parameter to its name."""
         return []
 
     def rates(self, optimizer):
-        """The learning rate of each group now."""
+        """The current learning rate of each group."""
         return [group.get("lr") for _, group in self.groups(optimizer)]
 
     def version(self):
@@ -407,7 +408,8 @@ class _Framework:
         return None
 
     def listen(self):
-        """Begin to count random draws, where only counting shows them; return what stops it."""
+        """Count random draws if the generators' states do not show them; return a function that
+        stops counting."""
         return lambda: None
 
     def random_state(self):
@@ -434,7 +436,7 @@ def _without(values, *keys):
 
 
 def _wrap(owner, methods, before, after):
-    """Wrap methods of an instance, nested calls counting once; return what undoes it."""
+    """Wrap methods of an instance; nested calls count once. Return a function that undoes it."""
     replaced = {name: vars(owner)[name] for name in methods if name in vars(owner)}
     depth = [0]
 
@@ -494,10 +496,10 @@ class _Torch(_Framework):
         ]
         return lambda: [handle.remove() for handle in handles]
 
-    def state(self, optimizer, own):
+    def state(self, optimizer, names):
         for parameter, values in optimizer.state.items():
             for key, value in values.items():
-                yield own.get(id(parameter), ""), key, value
+                yield names.get(id(parameter), ""), key, value
 
     def assign(self, parameter, bits):
         with self.api.no_grad():
@@ -641,13 +643,13 @@ class _Paddle(_Framework):
         return float(getattr(decay, "_coeff", getattr(decay, "_regularization_coeff", 0.0)))
 
     def clips(self, optimizer):
-        """The clips that the optimizer applies inside itself."""
+        """The gradient clips that the optimizer itself applies."""
         groups = [group for group in optimizer._param_groups or () if isinstance(group, dict)]
         clips = [optimizer._grad_clip] + [group.get("grad_clip") for group in groups]
         return list({id(clip): clip for clip in clips if clip is not None}.values())
 
-    def state(self, optimizer, own):
-        by_name = dict(own["by own name"])
+    def state(self, optimizer, names):
+        by_name = dict(names["by own name"])
         for key, values in optimizer._accumulators.items():
             for parameter, value in values.items():
                 yield by_name.get(parameter, ""), key, value
@@ -669,7 +671,7 @@ class _Paddle(_Framework):
         return int(self.api.framework.core.default_cpu_generator().initial_seed())
 
     def random_state(self):
-        """Each generator's state in words, without its address in memory."""
+        """The words of each generator's state, without its address in memory."""
         return [
             [word for word in str(state).split() if not word.startswith("0x")]
             for state in self.api.get_rng_state()
@@ -718,13 +720,13 @@ class _OneFlow(_Framework):
             for group in optimizer.param_groups
         ]
 
-    def state(self, optimizer, own):
+    def state(self, optimizer, names):
         for key, value in optimizer._state.items():
             if isinstance(key, str):
                 yield "", key, value
             else:
                 for word, tensor in value.items():
-                    yield own.get(id(key), ""), word, tensor
+                    yield names.get(id(key), ""), word, tensor
 
     def assign(self, parameter, bits):
         with self.api.no_grad():
@@ -734,7 +736,7 @@ class _OneFlow(_Framework):
         return self.api.initial_seed() if hasattr(self.api, "initial_seed") else None
 
     def listen(self):
-        """OneFlow's generators do not show that they drew: the functions that draw are counted."""
+        """Count calls of the functions that draw: OneFlow's generators do not show their draws."""
         self._drawn, undo = 0, []
 
         def counted(function):
@@ -787,7 +789,7 @@ class _MindSpore(_Framework):
         return {}
 
     def held(self, layer):
-        """But for the initial values that an Embedding keeps: its construct does not read them."""
+        """Without the initial values that an Embedding keeps, which its construct does not read."""
         return {k: value for k, value in super().held(layer).items() if k != "init_tensor"}
 
     def own_name(self, name, parameter):
@@ -819,7 +821,7 @@ class _MindSpore(_Framework):
         try:
             return tensor.register_hook(hook)
         except RuntimeError as error:
-            if "requires grad is false" in str(error):  # made of no weight, and of no argument
+            if "requires grad is false" in str(error):  # depends on no weight and no argument
                 return None
             raise
 
@@ -887,8 +889,8 @@ class _MindSpore(_Framework):
             if not decayed
         ]
 
-    def state(self, optimizer, own):
-        by_name = dict(own["by own name"])
+    def state(self, optimizer, names):
+        by_name = dict(names["by own name"])
         for key, value in optimizer._params.items():
             if key in by_name or key.startswith("learning_rate") or key == "momentum":
                 continue
@@ -916,7 +918,7 @@ class _MindSpore(_Framework):
         return self.api.get_seed()
 
     def listen(self):
-        """Functions that draw ask for a seed each time, and leave no other trace: count that."""
+        """Count requests for a seed: each draw makes one, and leaves no other trace."""
         module, self._drawn = importlib.import_module("mindspore.common.seed"), 0
         original = module.get_seed
 
@@ -940,7 +942,7 @@ _FRAMEWORKS = (_Torch, _Paddle, _OneFlow, _MindSpore)
 
 
 def _framework_of(model):
-    """The framework of a model, by the modules of its classes."""
+    """The framework of a model, found from the modules of its classes."""
     roots = [kind.__module__.split(".")[0] for kind in type(model).__mro__]
     for framework in _FRAMEWORKS:
         if framework.name in roots:
@@ -997,7 +999,7 @@ def _watch_functions(torch, model, inside, counts):
 
 
 def _compiled(model, layers):
-    """{name: reason} of the layers whose forward no longer runs as Python."""
+    """{name: reason} for the layers whose forward no longer runs as Python."""
     reasons, roots = {}, []
     for name, layer in layers:
         kinds = [kind.__name__ for kind in type(layer).__mro__]
@@ -1028,16 +1030,16 @@ class Capture:
     """Records a training run under ``folder/rank_N``; use it as a context manager.
 
     model, optimizer  the root layer, and its optimizer (None: no update is recorded)
-    steps, every      the chosen steps, and each multiple of `every` beside them
-    only              a glob, or a list of globs, of the names of layers whose tensors are recorded
-    rank, world_size  read from the environment where they are not given
+    steps, every      the chosen steps, and also each multiple of `every`
+    only              a glob, or a list of globs: the layers whose tensors are recorded, by name
+    rank, world_size  read from the environment by default
     perturb           a seed: one weight is moved by one ulp at entry
-    hash_every        hashes and gradient norm of each n-th step (0: of chosen steps alone)
+    hash_every        hashes and gradient norm of each n-th step (0: of chosen steps only)
     first_step        the number of the first step
-    notes             a dictionary of your own, for run.json
+    notes             your own dictionary, for run.json
 
-    Raises TypeError for a model of an unknown framework, ValueError for arguments that make no
-    sense, FileExistsError if the folder holds a run, OSError if the disk lacks room.
+    Raises TypeError for a model of an unknown framework, ValueError for invalid arguments,
+    FileExistsError if the folder holds a run, OSError if the disk lacks space.
     """
 
     def __init__(
@@ -1095,7 +1097,7 @@ class Capture:
         self._gate = [self]
         self._lasting = False
         self._state_words = {}
-        self._optimizer_told = self._describe_optimizer()
+        self._optimizer_record = self._describe_optimizer()
         os.makedirs(self._folder, exist_ok=True)
         self._check_room()
         self._lines = open(os.path.join(self._folder, "steps.jsonl"), "w", encoding="utf-8")
@@ -1129,7 +1131,7 @@ class Capture:
         self._write_run(complete=kind is None)
 
     def step(self, loss: Any = None, lr: Any = None, batch: Any = None, **values: Any) -> None:
-        """End a step: write its line, and its tensors where it is a chosen one."""
+        """End a step: write its line, and its tensors if it is a chosen step."""
         if not self._open:
             raise RuntimeError("capture.step belongs inside the `with Capture(...)` block")
         start = time.perf_counter()
@@ -1140,7 +1142,7 @@ class Capture:
         line["lr_given"] = None if lr is None else self._plain_number(lr, "lr")
         norm = self._norm
         if self._hashing and not self._updates and self._optimizer is not None:
-            norm = self._norm_of_what_is_left()
+            norm = self._norm_of_skipped_gradients()
         line["gradient_norm"] = _number(norm)
         line["gradient_norm_hex"] = None if norm is None else norm.hex()
         line["updates"] = self._updates
@@ -1172,7 +1174,7 @@ class Capture:
             self._spent_chosen += self._mark - start
 
     def watch(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Record the calls of a function, or of a layer outside the model, as those of a layer.
+        """Record the calls of a function, or of a layer outside the model, like those of a layer.
 
             gelu = capture.watch("gelu", torch.nn.functional.gelu)
             loss_of = capture.watch("loss", torch.nn.CrossEntropyLoss())
@@ -1209,14 +1211,14 @@ class Capture:
     def _list_model(self):
         framework, model = self._framework, self._model
         self._parameters, self._tied = OrderedDict(), {}
-        own = {}
+        name_of = {}
         for name, parameter in framework.parameters(model):
-            if id(parameter) not in own:
-                own[id(parameter)] = name
+            if id(parameter) not in name_of:
+                name_of[id(parameter)] = name
                 self._parameters[name] = parameter
-        self._name_of = own
-        self._own = dict(own)
-        self._own["by own name"] = [
+        self._name_of = name_of
+        self._names = dict(name_of)
+        self._names["by own name"] = [
             (framework.own_name(name, parameter), name)
             for name, parameter in self._parameters.items()
         ]
@@ -1309,7 +1311,7 @@ class Capture:
         return {"loss": _number(value), "loss_hex": value.hex(), "loss_dtype": word}
 
     def _move_one_weight(self):
-        """Move one weight, not zero and finite, by one ulp; the same on every rank."""
+        """Move one finite nonzero weight by one ulp; the same weight on every rank."""
         framework, rng = self._framework, np.random.default_rng(self._perturb)
         sizes = {}
         for name in self._trainable:
@@ -1383,7 +1385,7 @@ class Capture:
     # ------------------------------------------------------------------ a step
 
     def _begin(self):
-        """Prepare the step that comes."""
+        """Prepare the next step."""
         self._chosen = self._step in self._steps or bool(
             self._every and self._step % self._every == 0
         )
@@ -1419,7 +1421,7 @@ class Capture:
                     self._parameters[name], self._accumulated(name, self._gate)
                 )
                 if undo is None:
-                    self._lasting = True  # this framework cannot remove the hook: the gate shuts it
+                    self._lasting = True  # the hook cannot be removed: the gate disables it
                 else:
                     self._undo_step.append(undo)
         if framework.name == "paddle" and self._optimizer is not None:
@@ -1456,7 +1458,7 @@ class Capture:
         return receive
 
     def _watch(self, name, layer):
-        """Wrap a layer's forward for one step; return what undoes it."""
+        """Wrap a layer's forward for one step; return a function that undoes it."""
         framework, method = self._framework, self._framework.forward
         held, original = vars(layer).get(method), getattr(layer, method)
         recording = self._recording(name, original, layer)
@@ -1507,7 +1509,7 @@ class Capture:
                 self._put(ahead + "inputs/" + path, leaf)
                 if not framework.differentiable(leaf):
                     return leaf
-                if id(leaf) not in passed:  # a tensor given twice stays one tensor
+                if id(leaf) not in passed:  # a tensor passed twice stays one tensor
                     copy = framework.identity(leaf)
                     framework.on_gradient(copy, receive(back + "inputs/" + path))
                     passed[id(leaf)] = copy, getattr(copy, "_version", 0)
@@ -1539,7 +1541,7 @@ class Capture:
         return forward
 
     def _held(self, name, owner):
-        """Tensors of a layer that are recorded with its calls: no parameters, and no buffers of
+        """Tensors of a layer that are recorded with its calls: neither parameters nor buffers of
         the model."""
         framework = self._framework
         if not hasattr(owner, framework.forward) or not hasattr(owner, "__dict__"):
@@ -1550,8 +1552,8 @@ class Capture:
         return tensors
 
     def _listen(self, name, entering):
-        """Note where random numbers were drawn since a layer last began or ended; only in the
-        first chosen step, because it takes time."""
+        """Note where random numbers were drawn since a layer last began or ended. Only the first
+        chosen step does so, because it takes time."""
         if self._traced:
             return
         now = self._framework.random_state()
@@ -1566,8 +1568,8 @@ class Capture:
         self._state = now
         self._entered = (name, self._inside) if entering else ()
 
-    def _listen_to_the_rest(self):
-        """Note what the first chosen step drew after its last layer; for later ones, only whether
+    def _note_last_draws(self):
+        """Note whether the first chosen step drew after its last layer; for later steps, whether
         they drew at all."""
         if self._framework.random_state() != self._state:
             located = self._random["layers"] or self._random["before"]
@@ -1603,7 +1605,7 @@ class Capture:
             self._scalars[name] = "<%s>" % type(value).__name__
 
     def _before(self, passed_gradients=None):
-        """The optimizer begins an update; `passed_gradients`: those passed to it, if any."""
+        """The optimizer begins an update; `passed_gradients`: gradients passed to it, if any."""
         start = time.perf_counter()
         self._updates += 1
         if self._updates > 1:
@@ -1638,8 +1640,8 @@ class Capture:
             self._changed = self._changes()
         self._spend(start)
 
-    def _norm_of_what_is_left(self):
-        """The norm of the gradients that no update took, in a step that a loss scaler skipped."""
+    def _norm_of_skipped_gradients(self):
+        """The norm of the gradients that no update used: a loss scaler skipped the step."""
         framework, squares, any_gradient = self._framework, 0.0, False
         for name in self._trainable:
             gradient = framework.gradient(self._parameters[name])
@@ -1652,8 +1654,8 @@ class Capture:
         return math.sqrt(squares) if any_gradient else None
 
     def _changes(self):
-        """For each group, the hyper-parameters beside lr that are no longer those of run.json."""
-        first, now = self._optimizer_told["groups"], self._describe_optimizer()["groups"]
+        """For each group, the hyper-parameters other than lr that have changed since run.json."""
+        first, now = self._optimizer_record["groups"], self._describe_optimizer()["groups"]
         changes = [
             {key: value for key, value in group.items() if key != "lr" and value != before.get(key)}
             for before, group in zip(first, now)
@@ -1680,7 +1682,7 @@ class Capture:
 
     def _put_state(self, when):
         framework = self._framework
-        for name, key, value in framework.state(self._optimizer, self._own):
+        for name, key, value in framework.state(self._optimizer, self._names):
             word = framework.word(self._optimizer, key)
             self._state_words[word] = key
             full = "state/%s/%s/%s" % (name, word, when)
@@ -1694,8 +1696,8 @@ class Capture:
                 self._tensors[full] = "F64", np.array(value)
 
     def _finish(self, batch):
-        """Write the tensors of a chosen step. Returns the reason if that failed, None otherwise."""
-        self._listen_to_the_rest()
+        """Write the tensors of a chosen step. Returns the reason if this failed, else None."""
+        self._note_last_draws()
         if batch is not None:
             for path, leaf in _leaves(batch):
                 if self._framework.is_tensor(leaf):
@@ -1722,10 +1724,15 @@ class Capture:
         free = shutil.disk_usage(self._folder).free
         if self._size is None:
             self._size = size
-            rest = len([step for step in self._steps if step >= self._step])
+            remaining = len([step for step in self._steps if step >= self._step])
             self._tell(
                 "step %d takes %s; the chosen steps together %s; %s are free"
-                % (self._step, _readable(size), _readable(size * max(rest, 1)), _readable(free))
+                % (
+                    self._step,
+                    _readable(size),
+                    _readable(size * max(remaining, 1)),
+                    _readable(free),
+                )
             )
         if size > free:
             reason = "its %s found only %s free" % (_readable(size), _readable(free))
@@ -1757,9 +1764,9 @@ class Capture:
             key = "" if name == _ROOT else name
             if key in self._unseen:
                 sentences.append("%s: not recorded, %s." % (name, self._unseen[key]))
-        left = [n for n in excluded if ("" if n == _ROOT else n) not in self._unseen]
-        if left:
-            sentences.append("Left out by only=: %s." % ", ".join(left))
+        unmatched = [n for n in excluded if ("" if n == _ROOT else n) not in self._unseen]
+        if unmatched:
+            sentences.append("Left out by only=: %s." % ", ".join(unmatched))
         if self._chosen_steps and self._never_called:
             sentences.append(
                 "Never called through their own forward (fused, used by their weights alone, or "
@@ -1768,8 +1775,8 @@ class Capture:
         if self._functions:
             counts = ", ".join("%s (%d)" % pair for pair in sorted(self._functions.items()))
             sentences.append("Functions called in the model outside recorded layers: %s." % counts)
-        if self._optimizer_told is not None:
-            groups = self._optimizer_told["groups"]
+        if self._optimizer_record is not None:
+            groups = self._optimizer_record["groups"]
             listed = {name for group in groups for name in group["parameters"]}
             free = [name for name in self._trainable if name not in listed]
             if free:
@@ -1849,7 +1856,7 @@ class Capture:
     def _write_run(self, complete):
         framework = self._framework
         group_of = {}
-        groups = self._optimizer_told["groups"] if self._optimizer_told else ()
+        groups = self._optimizer_record["groups"] if self._optimizer_record else ()
         for index, group in enumerate(groups):
             group_of.update(dict.fromkeys(group["parameters"], index))
         order = self._order + [name for name in self._layers if name not in self._order]
@@ -1908,7 +1915,7 @@ class Capture:
             model=type(self._model).__name__,
             parameters=parameters,
             buffers=[self._describe_tensor(name, value) for name, value in self._buffers.items()],
-            optimizer=self._optimizer_told,
+            optimizer=self._optimizer_record,
             layers=[self._describe_layer(name, self._layers[name]) for name in order],
             not_captured=self._not_captured(),
             random=self._random if self._chosen_steps else None,

@@ -5,12 +5,12 @@
     clip_by_norm          the same c, way="max" by default, n of each tensor by itself
     clip_by_value         min(max(g, -M), M)
 
-and g c. The gradients are one array, tensor after tensor; `tensor` has the number of the tensor
-that each element belongs to, from 0. Groups of parameters that are clipped separately, as by
-OneFlow's optimizers, are clip_by_norm with the group's number in place of the tensor's. n is
+and the clipped gradients are g c. The gradients are one array, tensor after tensor; `tensor` holds,
+for each element, the number of its tensor, from 0. Groups of parameters that are clipped
+separately, as by OneFlow's optimizers, are clip_by_norm with group numbers in `tensor`. n is
 (Σ g²)^(1/2), or max |g| for norm_type=inf. A norm of 0 clips nothing. For an infinite norm c is 0:
 infinite elements become NaN, all others 0. If an element is NaN, all are. A max_norm of 0 gives
-zeros, but 0 / 0 = NaN for way="max" where n is 0 too.
+zeros, except for way="max" with n = 0: 0 / 0 = NaN.
 
 Source: Pascanu, Mikolov and Bengio (2013), arXiv:1211.5063.
 """
@@ -48,8 +48,8 @@ class Clipped(NamedTuple):
 
 
 def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
-    """The formula's params. `largest`: whether the norm is the largest magnitude; `count`: the
-    number of tensors."""
+    """The formula's params. `largest`: whether the norm is the largest magnitude; `count`: how many
+    tensors there are."""
     formula_params = dict(params)
     if "way" in formula_params and as_text(formula_params["way"], "way") not in WAYS:
         raise ValueError(f"way is {formula_params['way']!r}, not {' or '.join(map(repr, WAYS))}.")
@@ -63,10 +63,10 @@ def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Directio
         if inputs["grads"].shape != tensor.shape or tensor.ndim != 1:
             raise ValueError(
                 f"grads has shape {inputs['grads'].shape} and tensor {tensor.shape}: both "
-                "are lists of elements, of one length."
+                "must have one axis, of the same length."
             )
         if tensor.size and not 0 <= tensor.min() <= tensor.max() < tensor.size:
-            raise ValueError("tensor holds the numbers of tensors: from 0, below that of elements.")
+            raise ValueError("tensor must hold whole numbers from 0, below its own length.")
         formula_params["count"] = int(tensor.max()) + 1 if tensor.size else 0
     return Prepared(inputs, formula_params)
 
@@ -125,7 +125,7 @@ def _by_global_norm(
     xp: Any, grads: Any, tensor: Any, *, max_norm: Any, eps: Any, way: str, largest: bool,
     count: int, listed: bool = False,
 ) -> Any:  # fmt: skip
-    """`listed`: by the norm of norms, with every step stored in the arrays' format."""
+    """`listed`: by the norm of the tensors' norms, with each step stored in the arrays' format."""
     if not grads.shape[-1]:
         return grads, xp.number(0)
     ready = _of_norms(xp, grads, tensor, count, largest) if listed else _whole(xp, grads, largest)
@@ -152,11 +152,11 @@ def _by_value(xp: Any, grads: Any, *, max_value: Any) -> Any:
     return xp.minimum(xp.maximum(grads, -max_value), max_value)
 
 
-# --- wrong ways --------------------------------------------------------------------------------
+# --- faults ------------------------------------------------------------------------------------
 
 
 def _global_fault(cause: str, factor: Callable[..., Any], norm: Any = None) -> Fault:
-    """A fault with another factor; `norm`: another norm."""
+    """A fault with another factor, and another norm if `norm` is given."""
 
     def formula(xp: Any, grads: Any, tensor: Any, largest: bool, count: int, **params: Any) -> Any:
         n = _whole(xp, grads, largest)
@@ -231,7 +231,8 @@ _TENSOR = np.repeat(np.arange(len(SIZES)), SIZES)
 
 
 def _drawn(norm: float, kind: str, rng: np.random.Generator, dtype: str) -> Arrays:
-    """Gradients of about this norm, a twentieth of it in the second tensor."""
+    """Gradients of this norm, before `kind` changes them; the second tensor's elements are smaller
+    by a factor of 20."""
     grads = rng.standard_normal(_TENSOR.size) * np.where(_TENSOR == 1, 0.05, 1.0)
     grads *= norm / np.linalg.norm(grads)
     format = formats.get(dtype)
@@ -252,7 +253,7 @@ def _drawn(norm: float, kind: str, rng: np.random.Generator, dtype: str) -> Arra
 
 
 def _cases(op: str, settings: tuple[tuple[str, dict[str, Any]], ...]) -> list[Case]:
-    """The cases of one op: its regimes, for each of these settings."""
+    """The cases of one op: its regimes for each setting."""
     regimes = (
         ("clipped", "", 5.0, 1.0), ("barely", "", 1.01, 1.0), ("not_clipped", "", 0.7, 1.0),
         ("norm_is_max", "exact", 5.0, 5.0), ("zero", "zero", 1.0, 1.0),
@@ -344,15 +345,15 @@ _BY_NAME = {op.name: op for op in OPS}
 def clip_by_global_norm(
     grads: Any, tensor: Any, *, certify: Certify = "enclosure", **params: Any
 ) -> Clipped:
-    """(clipped, norm) of gradients that are clipped by their common norm.
+    """(clipped, norm): the gradients clipped by their common norm, and that norm.
 
     grads       float16, bfloat16, float32 or float64, one axis: tensor after tensor
     tensor      whole numbers from 0: the tensor of each element
     params      max_norm=1.0, eps=1e-6, way="eps", norm_type=2.0 (or inf); see the module
     certify     the question (`refkernels.Enclosure`)
 
-    The bound (`OPS`) is proven for one sum of squares and for the norm of the tensors' norms, each
-    step of it kept in the arrays' format or not, sums in any order, where no square overflows.
+    The bound (`OPS`) is proven for one sum of squares and for the norm of the tensors' norms, its
+    steps stored in the arrays' format or not, with sums in any order, if no square overflows.
     Raises TypeError for other dtypes, ValueError for invalid params and shapes that differ.
     """
     inputs = {"grads": grads, "tensor": tensor}
@@ -362,7 +363,7 @@ def clip_by_global_norm(
 def clip_by_norm(
     grads: Any, tensor: Any, *, certify: Certify = "enclosure", **params: Any
 ) -> Enclosure:
-    """The gradients, each tensor clipped by its own norm; way="max" by default. Otherwise as
+    """The gradients, each tensor clipped by its own norm; way="max" by default. Otherwise like
     `clip_by_global_norm`."""
     inputs = {"grads": grads, "tensor": tensor}
     return _BY_NAME["clip_by_norm"].evaluate("forward", inputs, params, certify)["clipped"]
@@ -371,7 +372,7 @@ def clip_by_norm(
 def clip_by_value(
     grads: Any, *, max_value: float = 1.0, certify: Certify = "enclosure"
 ) -> Enclosure:
-    """min(max(g, -max_value), max_value), of any shape; NaN stays. The bound is half an ulp, of
-    a max_value that the format cannot represent. Otherwise as `clip_by_global_norm`."""
+    """min(max(g, -max_value), max_value), of any shape; NaN stays NaN. The bound is half an ulp of
+    max_value if the format cannot represent it, else 0. Otherwise as `clip_by_global_norm`."""
     inputs, params = {"grads": grads}, {"max_value": max_value}
     return _BY_NAME["clip_by_value"].evaluate("forward", inputs, params, certify)["clipped"]

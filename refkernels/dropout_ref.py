@@ -1,13 +1,13 @@
-"""Dropout's scale, with its gradient, certified: the mask is an input, and nothing is random.
+"""Dropout's scaling, with its gradient, certified: the mask is an input, and nothing is random.
 
     mode="upscale_in_train"      y = x m / (1 - p);   without a mask, in inference, y = x
     mode="downscale_in_infer"    y = x m;             without a mask, y = x (1 - p)
 
-m is 1 where the mask holds, and p the probability that it does not. p = 1 gives zeros. A masked
-infinity is NaN, as a product with 0 is.
+m is 1 where the mask is true, else 0, and p is the probability that it is false. p = 1 gives zeros.
+A masked infinity is NaN, because ∞ · 0 is.
 
 Source: Srivastava et al. (2014), "Dropout: a simple way to prevent neural networks from
-overfitting", JMLR 15, whose convention is the second; the first is PyTorch's, and Paddle has both.
+overfitting", JMLR 15, which uses the second convention. PyTorch uses the first; Paddle has both.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ UPSCALE, DOWNSCALE = MODES = ("upscale_in_train", "downscale_in_infer")
 
 
 def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
-    """`dropped`, a probability; `kept`, 1 / (1 - p) in float32."""
+    """The formula's params. `all`: whether every element is dropped; `float32`: 1 / (1 - p) in
+    float32."""
     p = params["p"]
     mode = as_text(params["mode"], "mode")
     if mode not in MODES:
@@ -63,7 +64,7 @@ def _form(quotient: bool) -> Any:
 
 
 def _fault(cause: str, wrong: Any) -> Fault:
-    """A fault. `wrong` gives the result from the op's arguments."""
+    """A fault. `wrong` computes its result from the op's arguments; None: the right result."""
 
     def formula(xp: Any, x: Any, mask: Any = None, **params: Any) -> Any:
         right = _form(True)(xp, x, mask, **params)
@@ -74,7 +75,7 @@ def _fault(cause: str, wrong: Any) -> Fault:
 
 
 def _upscaling(change: Any) -> Any:
-    """A fault of the upscaling convention alone, in training."""
+    """A fault of the upscaling convention only, in training."""
 
     def wrong(xp: Any, x: Any, mask: Any, mode: str, all: bool, **params: Any) -> Any:
         if mask is None or all or mode == DOWNSCALE:
@@ -150,15 +151,15 @@ def dropout(
     x: Any, mask: Any = None, *, p: float = 0.5, mode: str = UPSCALE,
     certify: Certify = "enclosure",
 ) -> Enclosure:  # fmt: skip
-    """y = x m / (1 - p), or as `mode` says; of any shape.
+    """y = x m / (1 - p), or the formula of another `mode`; of any shape.
 
     x           float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`)
-    mask        truth values, of x's shape; None in inference
+    mask        booleans, of x's shape; None in inference
     certify     the question (`refkernels.Enclosure`)
 
-    The bound is at most 4 u |y|: `OPS` has it elementwise, proven for the quotient and for the
-    product with 1 / (1 - p), p held in the working format or exactly. Raises TypeError for other
-    dtypes, ValueError for another mode, for p outside [0, 1] and for shapes that differ.
+    The bound is at most 4 u |y| (`OPS` has it for each element). It is proven for the quotient and
+    for the product with 1 / (1 - p), with p exact or in the working format. Raises TypeError for
+    other dtypes, ValueError for another mode, for p outside [0, 1] and for shapes that differ.
     """
     inputs = {"x": x} if mask is None else {"x": x, "mask": mask}
     return OPS[0].evaluate("forward", inputs, {"p": p, "mode": mode}, certify)["y"]
@@ -168,6 +169,6 @@ def dropout_backward(
     dy: Any, x: Any, mask: Any = None, *, p: float = 0.5, mode: str = UPSCALE,
     certify: Certify = "enclosure",
 ) -> Enclosure:  # fmt: skip
-    """dx: dy, treated as `dropout` treats x."""
+    """dx: dy, masked and scaled as `dropout` masks and scales x."""
     inputs = {"dy": dy, "x": x} if mask is None else {"dy": dy, "x": x, "mask": mask}
     return OPS[0].evaluate("backward", inputs, {"p": p, "mode": mode}, certify)["dx"]

@@ -2,8 +2,8 @@
 
     y_i = weight[indices_i]          dweight_v = Σ dy_i over the i with indices_i = v
 
-with 0 for v = padding_idx: that row gets no gradient. The order in which a kernel adds the rows of
-one index is a summation order like any other.
+and dweight_v = 0 for v = padding_idx: that row gets no gradient. A kernel may add the rows of one
+index in any order, as in any other sum.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _GRADIENT = Signature.parse(
 
 
 def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
-    """Forward, the rows are taken here, because nothing is computed. Backward, only the shape of
-    the table matters."""
+    """Forward, the rows are looked up here: nothing is computed. Backward, only the table's shape
+    matters."""
     weight, indices, padding = inputs["weight"], inputs["indices"], params["padding_idx"]
     if weight.ndim != 2:
         raise ValueError(f"weight has shape {weight.shape}: it must be (v, d).")
@@ -65,10 +65,10 @@ def _zeroed(xp: Any, rows: Any, padding: Any) -> Any:
 
 
 def _scatter(
-    xp: Any, dy: Any, weight: Any, indices: Any, kept: Any = None, change: Any = None, **given: Any
+    xp: Any, dy: Any, weight: Any, indices: Any, kept: Any = None, change: Any = None, **arrays: Any
 ) -> Any:
     rows = dy if kept is None else xp.where(kept[:, None], dy, xp.number(0))
-    rows = rows if change is None else change(xp, rows, **given)
+    rows = rows if change is None else change(xp, rows, **arrays)
     total = xp.scatter_add(rows, indices, weight.shape[-2])
     return xp.reshape(total, weight.shape)
 
@@ -81,8 +81,8 @@ def _averaged(xp: Any, rows: Any, times: Any, **_: Any) -> Any:
     return rows / xp.array(times[:, None])
 
 
-def _updated(xp: Any, kept: Any, **given: Any) -> Any:
-    return _scatter(xp, **given)
+def _updated(xp: Any, kept: Any, **arrays: Any) -> Any:
+    return _scatter(xp, **arrays)
 
 
 _FAULTS = (
@@ -142,10 +142,10 @@ def embedding(
     """y_i = weight[indices_i], exactly; y has the shape of indices and one axis more.
 
     weight        (v, d), float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`)
-    indices       whole numbers, 0 <= index < v, of any shape
-    padding_idx   the row that gets no gradient; y is that row like any other
+    indices       integers, 0 <= index < v, of any shape
+    padding_idx   the row that gets no gradient; forward, it is a row like any other
 
-    Raises TypeError for other dtypes, ValueError for an index that weight does not have.
+    Raises TypeError for other dtypes, ValueError for an index outside weight.
     """
     inputs = {"weight": weight, "indices": indices}
     return OPS[0].evaluate("forward", inputs, {"padding_idx": padding_idx}, certify)["y"]
@@ -157,8 +157,8 @@ def embedding_backward(
 ) -> Enclosure:  # fmt: skip
     """dweight_v = Σ dy_i over the i with indices_i = v, 0 for v = padding_idx; weight's shape.
 
-    dy has y's shape; otherwise as `embedding`. The bound of an element that is the sum of k
-    is (k - 1) u Σ |dy_i|, proven for sums in any order. Source: Jeannerod and Rump (2013),
+    dy has y's shape; otherwise like `embedding`. The bound of an element that sums k numbers is
+    (k - 1) u Σ |dy_i|, proven for sums in any order. Source: Jeannerod and Rump (2013),
     doi:10.1137/120894488.
     """
     inputs = {"dy": dy, "weight": weight, "indices": indices}

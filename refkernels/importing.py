@@ -1,8 +1,8 @@
 """Imports this package's modules in the default floating-point mode.
 
-At import Python folds constants and modules fill tables, and __pycache__ and the kernels' cache
-keep them. To a thread that flushes subnormals 2.0**-1074 is 0, and a cached 0 would be wrong in
-every later process.
+At import, Python folds constants and modules fill tables; __pycache__ and the kernels' cache store
+them. In a thread that flushes subnormals, 2.0**-1074 is 0, and a cached 0 would be wrong in every
+later process.
 """
 
 import sys
@@ -32,8 +32,8 @@ class _Finder:
 
 
 def _guard(loader: Any) -> None:
-    """Makes a loader run our modules in the default mode. Some loaders, zipimport's and pytest's,
-    load many modules, also of other packages."""
+    """Makes a loader run this package's modules in the default mode. Some loaders, such as
+    zipimport's and pytest's, also load modules of other packages."""
     if loader is None or "exec_module" in vars(loader):
         return
     unguarded = loader.exec_module

@@ -1,7 +1,7 @@
-"""Op and Case: the record of an op, which everything that iterates ops reads.
+"""Op and Case: the record of an op, read by all code that iterates over ops.
 
 An `Op` names the functions of its oracle. Tests, measurement, the command line and the reports need
-nothing else, so on the host's side a new op is a new oracle module.
+nothing else, so a new op takes no more than a new oracle module on the host's side.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True)
 class Invariant:
-    """A property that every answer has, whatever its rounding: |cos| <= 1, rstd > 0.
+    """A property that every answer has, however it is rounded: |cos| <= 1, rstd > 0.
 
     `between`: it compares elements with each other, so one element alone cannot violate it.
     """
@@ -45,8 +45,8 @@ class Invariant:
 
 @dataclass(frozen=True)
 class Case:
-    """Named, seeded inputs. `build(dtype)` returns the same (inputs with the cotangent, params)
-    every time; `parameters` are the values for a plot's axis."""
+    """Named, seeded inputs. `build(dtype)` always returns the same (inputs with the cotangent,
+    params); `parameters` are the values for a plot's axis."""
 
     name: str
     op: str
@@ -63,13 +63,13 @@ class Case:
 
 @dataclass(frozen=True)
 class Sum:
-    """An output that is a sum of products. `letters` index its last axes; `terms` gives the index
-    letters of each factor and of each addend, by input, in the order in which they are shown.
+    """An output that is a sum of products. `letters` index its last axes; `terms` maps each input,
+    a factor or an addend, to its index letters, in the order in which they are shown.
 
         Sum("io", {"x": "ik", "weight": "ok", "bias": "o"})        y = x weight^T + bias
 
     Factors that the op takes row by row (`Op.row_inputs`, the cotangent) may have leading axes.
-    `rows`: the letter for all leading axes together; there may be none.
+    `rows`: the letter for all leading axes together, if there are any.
     """
 
     letters: str
@@ -78,7 +78,7 @@ class Sum:
 
 
 class Solution(Protocol):
-    """A certified answer, and what follows from it without running the oracle again."""
+    """A certified answer, and what can be derived from it without running the oracle again."""
 
     @property
     def answer(self) -> Any:
@@ -98,34 +98,34 @@ class Solution(Protocol):
 class Op:
     """One op: its signature, its oracle, its bound, its condition number and its cases.
 
-    Every callable takes the inputs and params by name (backward: the cotangent too); `*_bound`
-    and `*_plain` also take `format=`. Each returns one array or Enclosure where the op has one
-    output, and a NamedTuple of them, by output name, where it has several.
+    Every callable takes the inputs and params by name (backward: also the cotangent); `*_bound`
+    and `*_plain` also take `format=`. Each returns one array or Enclosure if the op has one output,
+    and a NamedTuple of them, by output name, if it has several.
 
     `define` returns the formulas of the op (`refkernels.ops`): its index letters, the inputs that
-    an element depends on, and the values that tests compare the oracle with. Where the op has no
-    oracle of its own, these formulas answer: they are its `formulas` too.
+    an element depends on, and the values that tests compare the oracle with. If the op has no
+    hand-written oracle, these formulas are the oracle: they are also its `formulas`.
 
-    `solvers`, by direction, compute an answer together with what follows from it. They take the
-    arguments of `forward` and `backward` and return a Solution. Without a solver every part is
+    `solvers`, by direction, compute an answer together with what can be derived from it. They take
+    the arguments of `forward` and `backward` and return a Solution. Without a solver, every part is
     computed separately. `refkernels.truth` calls them.
 
-    A bound is proven for the op's named forms, with sums in any order. Where there are several
-    forms, `form_bounds(*arrays, format=)` returns the bound of each by name, sharpest first. Where
-    `limit` is given, `forward_bound` is that many ulp of the exact value: a library limit, or IEEE
-    754's half ulp, as `limit_source` says.
+    A bound is proven for the op's named forms, with sums in any order. If there are several forms,
+    `form_bounds(*arrays, format=)` returns the bound of each by name, sharpest first. If `limit` is
+    given, `forward_bound` is that many ulp of the exact value: a library limit, or IEEE 754's half
+    ulp; `limit_source` names its source.
 
-    `kinds` lists the inputs of integers ("int") or truth values ("bool"). They have no gradient;
-    nor have the float inputs that `gradients` leaves out.
+    `kinds` lists the inputs of integers ("int") or booleans ("bool"). They have no gradient; nor
+    have the float inputs that `gradients` omits.
 
-    `row_inputs`: the inputs whose first axis counts rows that the op treats independently, as the
-    cotangent's does. `row_gradients`: the gradients with such rows.
+    `row_inputs`: the inputs whose first axis counts rows that the op treats independently; the
+    cotangent's first axis counts them too. `row_gradients`: the gradients with such rows.
 
     `sums`: the outputs that are sums of products, by name, for both directions. `means`: the
     outputs that are plain means of the first input over its last axis. `factors`: the inputs that
     are multiplied in sums of products without such letters. `total`: whether the op is the sum, or
     the mean, of x along its axes. `real_function`: the function of one number that the op computes,
-    where it is not a formula.
+    if the op is not a formula.
     """
 
     name: str
@@ -164,12 +164,12 @@ class Op:
 
     @property
     def definition(self) -> Formulas | None:
-        """The formulas of the op, None where it has none."""
+        """The formulas of the op, None if it has none."""
         return None if self.define is None else self.define()
 
     @property
     def directions(self) -> tuple[Direction, ...]:
-        """Forward, and backward where the op has gradients."""
+        """Forward, and backward if the op has gradients."""
         return DIRECTIONS if self.gradients else DIRECTIONS[:1]
 
     @property
@@ -180,8 +180,8 @@ class Op:
     @property
     def function_of_two(self) -> bool:
         """Whether the op is a function of two numbers: pow, atan2, hypot."""
-        ordinary = not (self.kinds or self.optional)
-        return self.elementwise and ordinary and len(self.inputs) == 2 and len(self.outputs) == 1
+        all_floats = not (self.kinds or self.optional)
+        return self.elementwise and all_floats and len(self.inputs) == 2 and len(self.outputs) == 1
 
     def names(self, direction: Direction) -> tuple[str, ...]:
         """The outputs of the direction: ("y",) or ("dx", "dweight", "dbias")."""
@@ -192,7 +192,8 @@ class Op:
         return self.inputs if direction == "forward" else (self.cotangent, *self.inputs)
 
     def array(self, name: str, value: Any) -> npt.NDArray[Any]:
-        """An input as an array of its kind. Raises TypeError and ValueError as `as_float_array`."""
+        """An input as an array of its kind. Raises TypeError and ValueError like
+        `as_float_array`."""
         return as_array_of(self.kinds.get(name, "float"), value, name)
 
     @property
@@ -228,7 +229,7 @@ class Op:
         format: Format,
     ) -> dict[str, dict[str, npt.NDArray[np.float64]]]:
         """The bound of each named form, sharpest first, by output; empty for a library function and
-        where the op does not distinguish forms. The op's bound is their maximum."""
+        for an op that does not distinguish forms. The op's bound is their maximum."""
         if self.formulas is not None:
             settings = {**self.params, **params}
             return self.formulas.form_bounds(direction, inputs, settings, format)
@@ -262,7 +263,7 @@ class Op:
         params: Mapping[str, Any],
         certify: Certify = "enclosure",
     ) -> Solution:
-        """The certified answer, with what follows from it."""
+        """The certified answer, with what can be derived from it."""
         solver = self.solvers.get(direction)
         if solver is None:
             return _PartByPart(self, direction, inputs, params, certify)
@@ -321,14 +322,14 @@ class _PartByPart:
 
 
 def core(cases: Sequence[Case], dtype: str) -> list[Case]:
-    """The cases that show most of what all show, in a third of the time: the first, the middle and
-    the last of each regime in float32, the first in other formats, and every case of a published
+    """Cases that show most of what all cases show, in a third of the time: the first, middle and
+    last of each regime in float32, the first in other formats, and every case of a published
     thread (`seed_`)."""
     regimes: dict[str, list[Case]] = {}
     for case in cases:
         regimes.setdefault(case.regime, []).append(case)
     chosen: list[Case] = []
-    for regime, same in regimes.items():
-        few = (0, (len(same) - 1) // 2, -1) if dtype == "float32" else (0,)
-        chosen += same if regime.startswith("seed_") else (same[i] for i in few)
+    for regime, members in regimes.items():
+        places = (0, (len(members) - 1) // 2, -1) if dtype == "float32" else (0,)
+        chosen += members if regime.startswith("seed_") else (members[i] for i in places)
     return [case for case in cases if case in chosen]

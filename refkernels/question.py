@@ -1,7 +1,7 @@
 """Checks a caller's question: op, direction, inputs and params.
 
-`assert_kernel` and `explain` read it here before they compute anything. A bad question is refused
-in one sentence.
+`assert_kernel` and `explain` read the question here before they compute anything. A bad question is
+refused with a one-sentence error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 
 def read(op: Any, inputs: Any, params: Any, direction: Any) -> tuple[Op, Arrays, dict[str, Any]]:
-    """The op's record, its inputs (without None) as arrays in the op's order, and the given params.
+    """The op's record, its inputs (without None) as arrays in the op's order, and its params.
 
     Raises TypeError for a value of an unreadable type; ValueError for an unknown op or direction,
     for unknown or missing names, and for params beyond float's range.
@@ -39,40 +39,39 @@ def read(op: Any, inputs: Any, params: Any, direction: Any) -> tuple[Op, Arrays,
 
 
 def shared(inputs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The inputs that several kernels were asked with, {"torch": {"x": x}, "paddle": {"x": x}}, by
-    name, each once.
+    """The common inputs of several kernels, {"torch": {"x": x}, "paddle": {"x": x}}, by name.
 
-    Raises ValueError where two kernels' inputs are not the same bits, which says where: whatever
-    their outputs are, they were not asked the same.
+    Raises ValueError if two kernels' inputs are not the same bits, and says where they differ:
+    outputs for different inputs cannot be compared.
     """
     first: dict[str, tuple[str, Any]] = {}
-    for kernel, own in inputs.items():
-        for name, value in as_mapping(own, "inputs").items():
+    for kernel, kernel_inputs in inputs.items():
+        for name, value in as_mapping(kernel_inputs, "inputs").items():
             if value is None:
                 continue
             array = _as_given(value, name)
             other, known = first.setdefault(name, (kernel, array))
-            if (apart := _apart(known, array)) is not None:
+            if (difference := _difference(known, array)) is not None:
                 raise ValueError(
-                    f"{other} and {kernel} were not asked the same: {name} {apart}. Give both the "
-                    "same inputs, or explain each alone."
+                    f"{other} and {kernel} got different inputs: {name} {difference}. Give both "
+                    "the same inputs, or explain each separately."
                 )
     return {name: array for name, (_, array) in first.items()}
 
 
 def _as_given(value: Any, name: str) -> npt.NDArray[Any]:
     """An input as an array, in its own dtype."""
-    whole = read_protocol(value)
-    if whole is not None and whole.dtype.kind in "iub":
-        return whole
+    integers = read_protocol(value)
+    if integers is not None and integers.dtype.kind in "iub":
+        return integers
     return as_float_array(value, name)
 
 
-def _apart(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> str | None:
-    """How two arrays differ, None where they are the same bits."""
-    for what in ("shape", "dtype"):
-        if getattr(a, what) != getattr(b, what):
-            return f"has {what} {getattr(a, what)} and {getattr(b, what)}"
+def _difference(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> str | None:
+    """How two arrays differ, None if they are the same bits."""
+    for attribute in ("shape", "dtype"):
+        if getattr(a, attribute) != getattr(b, attribute):
+            return f"has {attribute} {getattr(a, attribute)} and {getattr(b, attribute)}"
     raw = [np.ascontiguousarray(array).reshape(array.size, 1).view(np.uint8) for array in (a, b)]
     places = np.flatnonzero((raw[0] != raw[1]).any(axis=1))
     if not places.size:
@@ -88,8 +87,8 @@ def _inputs(op: Op, direction: Direction, inputs: Any) -> Arrays:
     }
     takes = op.takes(direction)
     if unknown := [name for name in present if name not in takes]:
-        meant = instead(unknown[0], takes, "it takes")
-        raise ValueError(f"{op.name} {direction} takes no {quoted(unknown[0])}: {meant}.")
+        advice = instead(unknown[0], takes, "it takes")
+        raise ValueError(f"{op.name} {direction} takes no {quoted(unknown[0])}: {advice}.")
     if missing := [name for name in takes if name not in present and name not in op.optional]:
         raise ValueError(f"{op.name} {direction} needs {missing[0]!r} among its inputs.")
     return {name: op.array(name, present[name]) for name in takes if name in present}
@@ -98,8 +97,8 @@ def _inputs(op: Op, direction: Direction, inputs: Any) -> Arrays:
 def _params(op: Op, params: Any) -> dict[str, Any]:
     settings = as_mapping(params, "params")
     if unknown := [name for name in settings if name not in op.params]:
-        meant = instead(unknown[0], op.params or ("none",), "it has")
-        raise ValueError(f"{op.name} has no parameter {quoted(unknown[0])}: {meant}.")
+        advice = instead(unknown[0], op.params or ("none",), "it has")
+        raise ValueError(f"{op.name} has no parameter {quoted(unknown[0])}: {advice}.")
     for name, value in settings.items():
         if any(
             isinstance(op.params[name], kind) and isinstance(value, kind) for kind in (str, bool)
@@ -114,7 +113,7 @@ def _params(op: Op, params: Any) -> dict[str, Any]:
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a real number that `float` can read, or finds too large."""
+    """Whether it is a real number that `float` can convert, or rejects only as too large."""
     if not isinstance(value, numbers.Real) or isinstance(value, bool | np.timedelta64):
         return False
     try:

@@ -1,4 +1,4 @@
-"""Finds oracle modules by their suffix, `_ref`, and their ops by name."""
+"""Finds oracle modules by their suffix `_ref`, and their ops by name."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ def _ops_of(family: str) -> dict[str, Op]:
 
 
 def get(name: str | Op) -> Op:
-    """The op of that name; an `Op` is returned as it is. Raises ValueError for an unknown name and
-    lists the known ones; TypeError for anything but a string."""
+    """The op of that name; an `Op` is returned unchanged. Raises ValueError for an unknown name,
+    with a list of the known ones; TypeError for anything but a string."""
     from refkernels.op import Op
 
     if isinstance(name, Op):
         return name
     if not isinstance(name, str):
         raise TypeError(f"Give an op's name, not a {type(name).__name__}.")
-    # The family of the op's own name comes first: importing them all takes half a second.
+    # The family that has the op's name comes first: importing all families takes half a second.
     for family in sorted(families(), key=lambda family: family != f"{name}_ref"):
         if name in _ops_of(family):
             return _ops_of(family)[name]

@@ -1,8 +1,8 @@
 """Puts explanations into words, for `Explanation.summary` and `to_markdown`.
 
-Diagnosis makes records and knows nothing of their words. This module stands above it: it combines a
-record with the words of `reporting` and, for the scripts, the adapters' sources. The
-page is imported when it is needed, because it imports the library that draws.
+Diagnosis makes records without any wording. This module is a layer above it: it combines a record
+with the wording of `reporting` and, for the scripts, the adapters' sources. The page is imported
+only when it is needed, because it imports the plotting library.
 """
 
 from __future__ import annotations

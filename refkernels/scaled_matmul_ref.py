@@ -2,9 +2,9 @@
 
     c_ij = scale_a_i scale_b_j (sum over k of a_ik b_kj) + bias_j
 
-a and b are float8 (e4m3fn, e5m2), int8, or numbers of any format. Their numbers are taken exactly:
-the answer is the product of these operands, not of the numbers that they were quantised from. c has
-any format that a kernel gives it.
+a and b are float8 (e4m3fn, e5m2), int8, or numbers of any format. Their values are taken as exact:
+the answer is the product of these operands, not of the numbers from which they were quantized. c
+may have any format.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _E4M3, _E5M2 = np.dtype(ml_dtypes.float8_e4m3fn), np.dtype(ml_dtypes.float8_e5m2
 
 @dataclass(frozen=True, eq=False)
 class _Operands:
-    """The caller's arrays, a with two axes, and how wrong kernels read them."""
+    """The caller's arrays, a with two axes, and their values as wrong kernels read them."""
 
     a: Array
     b: Array
@@ -53,7 +53,7 @@ class _Operands:
         return tuple(map(_exact, reinterpreted))  # type: ignore[return-value]
 
     def saturated(self) -> tuple[Array, Array]:
-        """NaN as the largest number of its sign, as converters saturate."""
+        """NaN and infinity as the largest number of their sign, like a saturating conversion."""
         return tuple(map(_saturated, (self.a, self.b)))  # type: ignore[return-value]
 
     def wrapped(self) -> Array:
@@ -62,7 +62,7 @@ class _Operands:
 
 
 def _exact(array: Array) -> Array:
-    """Numbers of 8 bits as float16, which holds them."""
+    """8-bit numbers as float16, which represents them exactly; other arrays unchanged."""
     with np.errstate(invalid="ignore"):
         return array.astype(np.float16) if array.dtype in LOW else array
 
@@ -123,7 +123,7 @@ def _plus(y: Any, bias: Any) -> Any:
 def _after(
     xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, **_: Any
 ) -> Any:  # fmt: skip
-    """The scales applied to the sum, one after the other or as their product."""
+    """The scales applied to the sum, one after the other or their product at once."""
     total, rows = _product(xp, a, b), _column(xp, scale_a)
     by_rows = xp.either(total * rows * scale_b, total * scale_b * rows)
     return _plus(xp.either(by_rows, total * (rows * scale_b)), bias)
@@ -139,7 +139,7 @@ def _before(
 def _rounded(
     xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, **_: Any
 ) -> Any:  # fmt: skip
-    """The operands scaled, and stored in c's format."""
+    """The scaled operands stored in c's format."""
     left, right = xp.store(a * _column(xp, scale_a)), xp.store(b * _wide(xp, scale_b))
     return _plus(_product(xp, left, right), bias)
 
@@ -160,8 +160,8 @@ def _without(missing: str) -> Any:
     def formula(
         xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, **_: Any
     ) -> Any:  # fmt: skip
-        kept = scale_b if missing == "scale_a" else _column(xp, scale_a)
-        return _plus(_product(xp, a, b) * kept, bias)
+        scale = scale_b if missing == "scale_a" else _column(xp, scale_a)
+        return _plus(_product(xp, a, b) * scale, bias)
 
     return formula
 
@@ -176,7 +176,7 @@ def _swapped(
     xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, row: Any, operands: _Operands,
     bias: Any = None, **_: Any,
 ) -> Any:  # fmt: skip
-    """a's scales along the columns and b's along the rows, where their numbers agree."""
+    """a's scales along the columns and b's along the rows, if there are equally many."""
     if operands.scale_a.shape != operands.scale_b.shape:
         return _after(xp, a, b, scale_a, scale_b, bias)
     rows, columns = xp.array(operands.scale_b[row][:, None]), xp.array(operands.scale_a[None])
@@ -184,7 +184,7 @@ def _swapped(
 
 
 def _of_others(read: str) -> Any:
-    """A fault that reads other numbers from float8 operands."""
+    """A fault that reads wrong values from float8 operands."""
 
     def formula(
         xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, row: Any, operands: _Operands,
@@ -294,18 +294,18 @@ OPS = (
 def scaled_matmul(
     a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, *, certify: Certify = "enclosure"
 ) -> Enclosure:
-    """c_ij = scale_a_i scale_b_j (sum over k of a_ik b_kj) + bias_j, of the operands' own numbers.
+    """c_ij = scale_a_i scale_b_j (sum over k of a_ik b_kj) + bias_j, for the operands as stored.
 
     a, b        (..., K) and (K, N): float8_e4m3fn and float8_e5m2 (of `ml_dtypes`, or torch's),
                 int8, float16, bfloat16, float32, float64; the two may differ
-    scale_a     one number, or one for each row of a; float16, bfloat16, float32 or float64
-    scale_b     one number, or one for each column of b
+    scale_a     one number, or one per row of a; float16, bfloat16, float32 or float64
+    scale_b     one number, or one per column of b
     bias        (N,)
 
-    NaN of float8 is NaN, and so is inf - inf; e4m3fn has no infinity. The bound of a float32 c is
-    about (K + 3) 2^-24 |scale_a_i scale_b_j| sum |a b|, proven for the scales applied to the sum in
-    any order or their product to it, and to the operands; sums in any order; an integer accumulator
-    that is rounded once is covered.
+    A float8 NaN is NaN, and so is inf - inf; e4m3fn has no infinity. The bound of a float32 c is
+    about (K + 3) 2^-24 |scale_a_i scale_b_j| sum |a b|, with sums in any order. It is proven for
+    scales applied to the sum, in either order or as their product, and for scales applied to the
+    operands. It covers an integer accumulator that is rounded once.
 
     Raises TypeError for other dtypes, ValueError for shapes that do not fit.
     Source: Micikevicius et al. (2022), "FP8 formats for deep learning", arXiv:2209.05433.

@@ -1,4 +1,4 @@
-"""The names of seats: a framework or kernel, with its version, its settings and its device.
+"""Seat names: a framework or kernel, with its version, its settings and its device.
 
     torch    torch==2.6.0    torch==2.13.0+cpu              a framework, in a version
     torch@ATEN_CPU_CAPABILITY=avx2,num_threads=1            under settings
@@ -11,9 +11,10 @@
     device   = kind [":" index]                             kind in lower case: cpu, cuda:0, gpu:1
 
 A setting in lower case is a flag of the framework's adapter, any other an environment variable.
-Versions are PEP 440's. Files end in .py, .so, .dylib or .dll. Within a value, % , : @ and a second
-= in a row are written %25 %2C %3A %40 %3D; within a file's name % and @ likewise, and every colon
-but a drive's. `parse(str(name)) == name` for every name.
+Versions follow PEP 440. Files end in .py, .so, .dylib or .dll. Within a value, % , : and @ are
+written %25 %2C %3A %40, and an = at the start or after another = is written %3D. Within a file's
+name, % and @ are written likewise, and every colon except a drive's. `parse(str(name)) == name`
+for every name.
 """
 
 from __future__ import annotations
@@ -52,9 +53,10 @@ class KernelPath:
 
 @dataclass(frozen=True)
 class SeatName:
-    """The parts of a seat's name; either `framework` or `kernel` is given. "" leaves a part open.
+    """The parts of a seat's name; exactly one of `framework` and `kernel` is set. "" leaves a part
+    open.
 
-    PEP 440 normalises the version, and the settings are sorted by name, so that two names of one
+    The version is normalized (PEP 440) and the settings are sorted by name, so two names of one
     seat are equal. Raises SeatNameError for parts that no seat's name can have.
     """
 
@@ -83,19 +85,19 @@ class SeatName:
 
     @property
     def anywhere(self) -> SeatName:
-        """The name without its device: that of the seat's interpreter."""
+        """The name without its device, which names the seat's interpreter."""
         return replace(self, device="")
 
     def __str__(self) -> str:
-        what = self.framework if self.kernel is None else str(self.kernel)
+        head = self.framework if self.kernel is None else str(self.kernel)
         version = f"=={self.version}" if self.version else ""
         settings = ",".join(f"{name}={_value(value)}" for name, value in self.settings)
-        where = f":{self.device}" if self.device else ""
-        return what + version + (f"@{settings}" if settings else "") + where
+        device = f":{self.device}" if self.device else ""
+        return head + version + (f"@{settings}" if settings else "") + device
 
 
 def parse(text: str) -> SeatName:
-    """Parse a name. Raises SeatNameError, one sentence, for any other text."""
+    """Parse a name. Raises SeatNameError, with one sentence, for any other text."""
     text = text.strip()
     if not text:
         raise SeatNameError(f"the name of a seat is empty: write {EXAMPLES}")
@@ -136,12 +138,12 @@ def _framework(text: str) -> SeatName:
     return SeatName(name, version, settings=settings, device=device)
 
 
-def _after_the_seat(text: str, rest: str) -> tuple[tuple[tuple[str, str], ...], str]:
+def _after_the_seat(text: str, tail: str) -> tuple[tuple[tuple[str, str], ...], str]:
     """The settings and the device of "", "@...", ":..." or "@...:..."."""
-    settings, colon, device = rest.partition(":")
+    settings, colon, device = tail.partition(":")
     if "@" in device:
         raise SeatNameError(
-            f"{text!r} has its device before its settings: write the settings first, such as "
+            f"{text!r} has its device before its settings: write the settings first, as in "
             "torch@OMP_NUM_THREADS=1:cuda:0"
         )
     if colon and not device.strip():
@@ -166,7 +168,7 @@ def _settings(text: str, settings: str) -> Iterator[tuple[str, str]]:
             )
         if value.startswith("=") or "==" in value:
             raise SeatNameError(
-                f"{text!r} has its version after its settings: write the version first, such as "
+                f"{text!r} has its version after its settings: write the version first, as in "
                 "torch==2.6.0@OMP_NUM_THREADS=1 (a second '=' in a value is written %3D)"
             )
         yield name.strip(), unquote(value.strip())
@@ -196,13 +198,13 @@ def _check_kernel(kernel: KernelPath, version: str) -> None:
 
 def _check_settings(settings: tuple[tuple[str, str], ...]) -> None:
     names = [name for name, _ in settings]
-    if wrong := [name for name in names if not _SETTING.fullmatch(name)]:
+    if invalid := [name for name in names if not _SETTING.fullmatch(name)]:
         raise SeatNameError(
-            f"{wrong[0]!r} is not the name of an environment variable or flag: write letters, "
+            f"{invalid[0]!r} is not the name of an environment variable or flag: write letters, "
             "digits, underscores and dots"
         )
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise SeatNameError(f"{twice[0]} is set twice: leave one of them out")
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise SeatNameError(f"{repeated[0]} is set twice: leave one of them out")
     for _, value in settings:
         _check_text(value)
 
@@ -231,19 +233,19 @@ def _normal(framework: str, version: str) -> str:
 
 
 def _value(value: str) -> str:
-    """A setting's value as a name writes it: see the module."""
+    """A setting's value, escaped as the module's docstring says."""
     quoted = _quoted(value, "%,:@")
     return re.sub("^=|(?<==)=", "%3D", quoted)
 
 
 def _quoted(text: str, special: str) -> str:
-    """The text with %XX for special and unprintable characters, and for blanks at its ends."""
+    """The text with %XX for special and unprintable characters, and for spaces at its ends."""
     last = len(text) - 1
     return "".join(
         quote(c, safe="")
-        if c in special or not c.isprintable() or (c == " " and at in (0, last))
+        if c in special or not c.isprintable() or (c == " " and place in (0, last))
         else c
-        for at, c in enumerate(text)
+        for place, c in enumerate(text)
     )
 
 
@@ -253,7 +255,7 @@ def merged(settings: Mapping[str, str], name: SeatName) -> dict[str, str]:
 
 
 def with_setting(name: SeatName, key: str, value: str | None) -> SeatName:
-    """The name with one more setting, unless it says its own or there is none."""
+    """The name with one more setting, unless it already has that setting or `value` is None."""
     if value is None or key in dict(name.settings):
         return name
     return replace(name, settings=(*name.settings, (key, value)))

@@ -1,4 +1,4 @@
-"""Suggests the known name that a mistyped one was meant to be."""
+"""Suggests the known name that a mistyped word was meant to be."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from collections.abc import Iterable
 _ALIKE = 0.8  # of difflib's ratio: 'torhc' is near 'torch', 'float8' is not near 'float64'
 _PREFIX = 3
 _LONGEST = 120
-_LISTED = 30  # names, in at most _LETTERS characters: a longer list makes no sentence
+_LISTED = 30  # names, in at most _LETTERS characters: a longer list is too long for a sentence
 _LETTERS = 400
 
 
 def quoted(word: str) -> str:
-    """A user's word as an error quotes it; a long one loses its middle."""
+    """A user's word as an error quotes it; the middle of a long word is left out."""
     text = repr(word)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}...{text[-9:]}"
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The name in `known` that is nearest to `word`, None where none is near."""
+    """The name in `known` that is nearest to `word`, None if none is near."""
     folded = {_folded(name): name for name in known}
     typed = _folded(word)
     if close := difflib.get_close_matches(typed, folded, 1, _ALIKE):
@@ -36,10 +36,10 @@ def instead(word: str, known: Iterable[str], choose: str = "choose one of") -> s
     shown = names[: min(_LISTED, max(1, sum(letters <= _LETTERS for letters in length)))]
     more = len(names) - len(shown)
     listed = f"{choose} {', '.join(shown)}" + (f" and {more} more" if more > 0 else "")
-    meant = nearest(word, names)
-    if meant is None:
+    suggested = nearest(word, names)
+    if suggested is None:
         return listed
-    return f"did you mean {meant!r}? {listed[0].upper()}{listed[1:]}"
+    return f"did you mean {suggested!r}? {listed[0].upper()}{listed[1:]}"
 
 
 def _folded(name: str) -> str:

@@ -1,9 +1,9 @@
-"""The pytest plugin. Its entry point loads it at start-up, so it imports nothing heavy.
+"""The pytest plugin. pytest loads it at start-up through its entry point, so its imports are light.
 
-It rewrites the asserts of `refkernels.testing`, offers the fixtures `assert_kernel` and
-`assert_not_worse`, and ends the run with a line of figures: the number of oracle assertions, the
-largest error / bound, and the number of unusual errors. `--refkernels-report DIR` writes what was
-asserted as a report.
+It rewrites the asserts of `refkernels.testing`, provides the fixtures `assert_kernel` and
+`assert_not_worse`, and ends the run with one line: the number of oracle assertions, the largest
+error / bound, and the number of unusual errors. `--refkernels-report DIR` writes a report of the
+assertions.
 """
 
 import sys
@@ -35,7 +35,7 @@ def pytest_addoption(parser: Any) -> None:
 
 
 def pytest_configure(config: Any) -> None:
-    """Records the assertions if they are to be reported."""
+    """Records the assertions if a report is requested."""
     if config.getoption("--refkernels-report"):
         from refkernels.testing.recording import RECORDING
 
@@ -61,8 +61,8 @@ def _baselines() -> Iterator[Any]:
 
 @pytest.fixture
 def assert_not_worse(_baselines: Any) -> Any:
-    """`refkernels.testing.baseline.Baselines.assert_not_worse`. A baseline that is not there is a
-    visible skip, or a failure where $REFKERNELS_REQUIRE lists it."""
+    """`refkernels.testing.baseline.Baselines.assert_not_worse`. If the baseline is missing, the
+    test is skipped visibly, or fails if $REFKERNELS_REQUIRE lists the baseline."""
     from refkernels.testing.baseline import NoBaseline
 
     def assert_not_worse(*arguments: Any, **named: Any) -> None:
@@ -76,7 +76,7 @@ def assert_not_worse(_baselines: Any) -> Any:
 
 
 def pytest_sessionfinish(session: Any) -> None:
-    """A worker of pytest-xdist passes its figures and records to the process that prints."""
+    """A pytest-xdist worker passes its figures and records to the process that prints them."""
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
         output["refkernels"] = _own_figures()
@@ -85,14 +85,14 @@ def pytest_sessionfinish(session: Any) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Collects the figures of a worker of pytest-xdist."""
+    """Collects the figures and records of a pytest-xdist worker."""
     output = getattr(node, "workeroutput", {})
     _of_workers.append(tuple(output.get("refkernels", _NOTHING)))
     _lines_of_workers.extend(output.get("refkernels_lines", ()))
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: Any) -> None:
-    """Prints one line if an oracle assertion ran, and another if a report was written."""
+    """Prints one line if an oracle assertion ran, and another if a report is written."""
     processes = [_own_figures(), *_of_workers]
     assertions = sum(figures[0] for figures in processes)
     unusual = sum(figures[1] for figures in processes)

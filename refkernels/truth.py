@@ -1,8 +1,8 @@
 """The truth of a question: the oracle's answer, computed once, on first use.
 
-Judging, explaining and reporting share one `Truth` for a question. It holds the certified answer,
-the bound of the op's named forms, the condition numbers, and the plain algorithm's answer. An op
-with `solvers` runs its oracle once for all of them; without, each part is computed separately.
+Judging, explaining and reporting share one `Truth` per question. It holds the certified answer, the
+bound of the op's named forms, the condition numbers, and the plain algorithm's answer. An op with
+`solvers` runs its oracle once for the first three; for other ops each part is computed separately.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """What the oracle answers to one question, each part by output name.
+    """The oracle's answer to one question, each part by output name.
 
     op, direction, inputs, params   the question; its arrays must not change while this is in use
     format      of the outputs: the oracle decides every rounding to it, as far as it can
@@ -47,8 +47,8 @@ class Truth:
         return self._solved[1]
 
     def bound(self, format: Format | None = None) -> Mapping[str, Doubles]:
-        """The error bound of the named forms in the truth's format, or in another, with the final
-        rounding.
+        """The error bound of the named forms in the truth's format, or in another, including the
+        final rounding.
 
         An op's bound holds for inputs within the format's range; `with_underflow` extends it.
         """
@@ -81,8 +81,8 @@ class Truth:
         return self._named(self._solution.condition())
 
     def plain(self, format: Format | None = None) -> Mapping[str, Array]:
-        """The plain sequential algorithm's answer in the truth's format, or in another. Where that
-        format cannot hold the inputs, it is computed in one that can and rounded once."""
+        """The plain sequential algorithm's answer in the truth's format, or in another. If that
+        format cannot hold the inputs, the answer is computed in one that can and rounded once."""
         target = format or self.format
         if target not in self._plains:
             self._plains[target] = MappingProxyType(self._plain(target))
@@ -97,18 +97,18 @@ class Truth:
         return {name: formats.round_to(to_float64(a), format) for name, a in answers.items()}
 
     def complete(self) -> Truth:
-        """The same truth, with every part computed now."""
+        """The same truth, with every part already computed."""
         _ = self.reference, self.bound(), self.condition, self.plain()
         return self
 
     @property
     def tiers(self) -> Mapping[str, int]:
-        """How many elements each tier of the oracle answered, over all outputs."""
+        """How many elements each tier of the oracle answered, in all outputs together."""
         return self._solved[2]
 
     @property
     def seconds(self) -> float:
-        """Seconds that the certified answer took."""
+        """The seconds that the certified answer took."""
         return self._solved[3]
 
     @cached_property
@@ -138,16 +138,16 @@ class Truth:
 
 
 def holds(format: Format, arrays: Arrays) -> bool:
-    """Whether every number of the arrays' formats is one of the format. Integer arrays have no
+    """Whether the format represents every number of the arrays' formats. Integer arrays have no
     format, and every format holds 8-bit floats."""
-    return all(format.holds(own) for own in _formats(arrays))
+    return all(format.holds(other) for other in _formats(arrays))
 
 
 def with_underflow(bounds: Mapping[str, Doubles], format: Format, arrays: Arrays) -> dict[str, Any]:
-    """The bounds of outputs in the format. Where it does not hold the inputs, half a subnormal is
-    added for results that are subnormal in it alone (`metrology.outputs`)."""
-    lost = 0.0 if holds(format, arrays) else format.min_subnormal / 2.0
-    return {name: bound + lost if lost else bound for name, bound in bounds.items()}
+    """The bounds of outputs in the format. If it does not hold the inputs, half its smallest
+    subnormal is added, for results that are subnormal only in it (`metrology.outputs`)."""
+    underflow = 0.0 if holds(format, arrays) else format.min_subnormal / 2.0
+    return {name: bound + underflow if underflow else bound for name, bound in bounds.items()}
 
 
 def _formats(arrays: Arrays) -> set[Format]:

@@ -1,4 +1,4 @@
-"""Writes docs/xp.md, the names that a formula finds in `xp`.
+"""Writes docs/xp.md, the names that `xp` offers to a formula.
 
 python tools/write_xp.py
 
@@ -20,41 +20,41 @@ A formula takes every operation from `xp` (see [Write an oracle](write-an-oracle
 `python tools/write_xp.py` writes this page from the code.
 
 - **Operators**: `+`, `-`, `*`, `/`, unary `-`, `abs()`, `<`, `>`, `<=`, `>=`; and `&`, `|`, `~` of
-  comparisons. Integers may stand beside values there; a float is written `xp.number(0.5)`, which
-  is exact. There is no `**`, no `==` and no `x[...]`, and a comparison has no truth value: `if`,
-  `and`, `max` and `min` of Python raise `TypeError`.
+  comparisons. One operand may be an integer; write a float as `xp.number(0.5)`, which is exact.
+  There is no `**`, no `==` and no `x[...]`, and a comparison has no truth value: Python's `if`,
+  `and`, `max` and `min` raise `TypeError`.
 - **Functions take values.** `xp.maximum(x, 0)` raises `TypeError`; write
   `xp.maximum(x, xp.number(0))`. The ends of `xp.clip` may be integers.
-- **Shapes** are canonical: the leading axes are one, in front, and each letter of the signature has
-  one axis after it. A reduction goes over the last axis and keeps it, with length 1.
-- **Params** that are floats reach the formula as values; integers, texts and truth values as they
-  are.
+- **Shapes** are canonical: the leading axes are merged into one, the first, and each letter of the
+  signature has one axis after it. A reduction is over the last axis and keeps it, with length 1.
+- **Params** that are floats reach the formula as values; integers, strings and booleans do not
+  change.
 - **Kinks.** A tie of `maximum`, `minimum` or `clip`, and `abs(0)`, have an interval of derivatives;
-  its enclosure holds all of them, so that a kernel may return any. `xp.max` shares its gradient
-  evenly among the largest. `xp.where` takes the branch that its condition chooses: a formula states
-  its own convention by it.
-- **Undefined values.** Where a formula divides by zero, nothing is certified: `assert_kernel` warns
-  of such elements and fails where there are no others. `xp.where` gives them another branch.
+  the enclosure contains all of them, so a kernel may return any. `xp.max` divides its gradient
+  evenly among the largest. `xp.where` takes the branch that its condition chooses: with it, a
+  formula states its own convention.
+- **Undefined values.** If a formula divides by zero, nothing is certified: `assert_kernel` warns
+  about such elements, and fails if there are no others. `xp.where` gives them another branch.
 """
 
 
 def sections() -> dict[str, list[str]]:
     """The names of Context's public methods by section, in order."""
-    found: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
     title = ""
     for line in inspect.getsource(Context).splitlines():
         if divider := re.fullmatch(r"    # --- (.*?) -+", line):
             title = divider[1]
         elif (method := re.match(r"    def ([a-z]\w*)\(", line)) and title:
-            found.setdefault(title, []).append(method[1])
-    return found
+            names.setdefault(title, []).append(method[1])
+    return names
 
 
 def entry(name: str) -> str:
     """A row of the table: the call and its meaning."""
     method = getattr(Context, name)
-    taken = list(inspect.signature(method).parameters.values())[1:]
-    call = ", ".join(str(one.replace(annotation=one.empty)) for one in taken)
+    parameters = list(inspect.signature(method).parameters.values())[1:]
+    call = ", ".join(str(each.replace(annotation=each.empty)) for each in parameters)
     meaning = " ".join((inspect.getdoc(method) or "").split("\n\n")[0].split())
     escaped = re.sub(r"([|*\[\]])", r"\\\1", meaning)
     return f"| `xp.{name}({call})` | {escaped} |"

@@ -1,4 +1,4 @@
-"""`refkernels align`: is it the same training run? Decided from runs of `refkernels.capture`."""
+"""`refkernels align`: are two runs, recorded by `refkernels.capture`, the same training?"""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def align(
     ] = None,
     run_b: Annotated[
         Path | None,
-        typer.Argument(metavar="[RUN_B]", help="Another run; alone, A is checked against its "
-                       "declaration."),
+        typer.Argument(metavar="[RUN_B]", help="Another run; without it, A is checked against its "
+                       "own declaration."),
     ] = None,
     null: Annotated[
         list[Path] | None,
@@ -32,8 +32,8 @@ def align(
     ] = None,
     other_seed: Annotated[
         list[Path] | None,
-        typer.Option(help="A run from another seed: it shows from which step on curves cannot "
-                     "decide. Repeatable: two or more."),
+        typer.Option(help="A run from another seed: it shows from which step on the loss curves "
+                     "decide nothing. Repeatable: two or more."),
     ] = None,
     names: Annotated[
         Path | None,
@@ -126,7 +126,7 @@ def _aligned(
 
 
 def _demonstrated() -> dict[str, Any]:
-    """Align two runs made in a temporary folder."""
+    """Write two small runs to a temporary folder and align them."""
     import tempfile
 
     from refkernels.training.demo import write_runs
@@ -184,7 +184,7 @@ def _print_metric(
         right = metric.right_answers(_json(dataset, "a SQuAD file"))
         predictions = [_json(path, "predictions") for path in answers]
         tests = {
-            name: metric.of_answers(*(metric.scores(each, right, score) for each in predictions))
+            name: metric.of_answers(*(metric.scores(run, right, score) for run in predictions))
             for name, score in metric.SCORES.items()
         }
         results = {name: asdict(test) for name, test in tests.items()}
@@ -207,5 +207,5 @@ def _percentages(figures: list[str]) -> tuple[float, float]:
             raise ValueError(f"--metric {text} is not NAME=PERCENT, such as em=81.71.") from None
         names.append(name)
     if names[0] != names[1]:
-        raise ValueError(f"The metrics are {names[0]!r} and {names[1]!r}: compare one with itself.")
+        raise ValueError(f"The metrics are {names[0]!r} and {names[1]!r}: give one metric twice.")
     return values[0], values[1]

@@ -1,7 +1,7 @@
 """The command-line app, assembled from the modules beside this one; each is a command.
 
-Typer takes milliseconds to read a command's options: it does so when the command is used, and a
-list of commands needs their docstrings alone. `reporting` formats what the commands print.
+Typer takes milliseconds to read a command's options, so it reads them only when the command is
+used; the list of commands needs only docstrings. `reporting` formats what the commands print.
 """
 
 import inspect
@@ -51,8 +51,8 @@ _FUNCTIONS = (
 )
 
 
-class _WhenUsed(Mapping[str, Any]):
-    """The commands by name, in the order of the help."""
+class _LazyCommands(Mapping[str, Any]):
+    """The commands by name, in the order of the help; each is built on first use."""
 
     def __init__(self) -> None:
         self._functions = {function.__name__: function for function in _FUNCTIONS}
@@ -76,10 +76,10 @@ class _WhenUsed(Mapping[str, Any]):
 class _Refkernels(Commands):
     def __init__(self, **named: Any) -> None:
         super().__init__(**named)
-        self.commands: Any = _WhenUsed()
+        self.commands: Any = _LazyCommands()
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """A line for each command: the beginning of its docstring."""
+        """Write a line for each command: the beginning of its docstring."""
         help = {function.__name__: inspect.getdoc(function) for function in _FUNCTIONS} | {
             "env": env.HELP
         }

@@ -31,7 +31,7 @@ def bisect(
     ],
     versions: Annotated[
         str,
-        typer.Option(help="1.9..2.13, the releases between; or 1.9.0,2.3.0,2.6.0, exactly these."),
+        typer.Option(help="1.9..2.13: the releases in this range. 1.9.0,2.6.0: exactly these."),
     ],
     op: Annotated[
         list[str] | None,
@@ -52,7 +52,7 @@ def bisect(
     change: Annotated[
         str,
         typer.Option(
-            help="What counts as a change: bits, of any bit; error, of a verdict or an error."
+            help="What counts as a change: bits (any bit), or error (a verdict or an error)."
         ),
     ] = "bits",
     settings: Settings = None,
@@ -62,7 +62,7 @@ def bisect(
     ] = 120.0,
     lang: Language = "en",
 ) -> None:
-    """Measure released versions of a framework, and say between which of them something changed.
+    """Measure released versions of a framework, and find between which of them something changed.
 
     Installs each version that it needs into a managed environment, which stays (`refkernels env
     list`). Versions that are already measured are not measured again. Ends with status 2 if the
@@ -81,13 +81,14 @@ def bisect(
         if name.kernel is not None or name.version:
             refuse(f"{framework}: name the framework without a version, such as {spec.name}.")
         plan = measurement.select(op or (), dtype or (), case or ())
-        row = released.versions(spec, versions)
+        releases = released.versions(spec, versions)
     except (catalog.FrameworkError, ValueError) as error:
         refuse(str(error))
-    chosen = parse_settings(settings or [])
-    runs = _Runs(name, plan, out, chosen, timeout)
+    runs = _Runs(name, plan, out, parse_settings(settings or []), timeout)
     try:
-        pairs = list(boundaries(row, runs.measured, lambda a, b: runs.changed(a, b, change), every))
+        pairs = list(
+            boundaries(releases, runs.measured, lambda a, b: runs.changed(a, b, change), every)
+        )
     except KeyboardInterrupt:
         stop(f"Stopped; finished versions are kept: run it again to go on. ({out})")
     if not runs.studies:
@@ -107,7 +108,7 @@ class _Runs:
         self.reasons: dict[str, str] = {}
 
     def measured(self, version: str) -> bool:
-        """Whether the version gave results; if not, the reason is kept."""
+        """Measure the version; whether it gave results. If not, the reason is kept."""
         from refkernels.frameworks import emulation, environments
         from refkernels.frameworks.catalog import FrameworkError
         from refkernels.records.journal import JournalError
@@ -137,9 +138,9 @@ class _Runs:
             return False
         except JournalError as error:
             refuse(str(error))
-        # One name for all versions: they are what is compared.
-        named = str(self.name.anywhere)
-        study = Study.of([{**record, "framework": named} for record in outcome.records])
+        # All versions get one name, because a comparison matches records by their seat.
+        seat_name = str(self.name.anywhere)
+        study = Study.of([{**record, "framework": seat_name} for record in outcome.records])
         if not study.measurements:
             self.reasons[version] = study.failures[0].reason if study.failures else "no case"
             return False
@@ -166,11 +167,11 @@ def _show(runs: _Runs, pairs: list[tuple[str, str]], lang: str) -> None:
     from refkernels.reporting.words.report import words_of
 
     words, console = words_of(lang), Console()
-    row = list(runs.studies)
+    measured = list(runs.studies)
     for version, reason in runs.reasons.items():
         typer.echo(words["bisect:unmeasured"].format(version=version, reason=reason))
     if not pairs:
-        typer.echo(words["bisect:none"].format(seat=runs.name, versions=", ".join(row)))
+        typer.echo(words["bisect:none"].format(seat=runs.name, versions=", ".join(measured)))
     for old, new in pairs:
         comparison = runs.compared(old, new)
         console.print(views.comparison_table(comparison, old, new, lang, 5))

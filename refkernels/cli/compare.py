@@ -32,7 +32,7 @@ def compare(
         ),
     ] = "worse",
 ) -> None:
-    """Compare two runs of `refkernels measure`: what is fixed, new, worse, better, in other bits.
+    """Compare two runs of `refkernels measure`: what is new, fixed, worse, better, or has new bits.
 
     Ends with status 1 if something is as bad as --fail-on, 2 if a run cannot be read; otherwise
     with 0.

@@ -67,7 +67,7 @@ def create_environments(
 ) -> None:
     """Install frameworks, each into an environment of its own (0.5 to 4.3 GB each).
 
-    Ends with status 1 if one cannot be made, 2 if a name means no framework.
+    Ends with status 1 if one cannot be made, 2 if a name is not that of a framework.
     """
     from refkernels.frameworks import catalog, emulation, environments
 
@@ -97,9 +97,9 @@ def add_environment(
         str, typer.Argument(help="A Python executable, or ssh=user@host//python=python3.")
     ],
 ) -> None:
-    """Measure NAME in an interpreter of yours, here or on another machine.
+    """Measure NAME in an interpreter of your own, here or on another machine.
 
-    The interpreter first starts and imports NAME; ends with status 2 if that fails.
+    Starts the interpreter and imports NAME first; ends with status 2 if that fails.
     """
     from refkernels.frameworks import addition
     from refkernels.frameworks.catalog import FrameworkError
@@ -119,8 +119,8 @@ def remove_environment(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
     machine: Machine = "",
 ) -> None:
-    """Forget an interpreter of yours (undo `add`); if there is none, delete the managed
-    environments after listing them.
+    """Forget an interpreter of your own (undo `add`); if there is none, list the managed
+    environments and delete them.
 
     Ends with status 1 if you answer no, 2 if there is nothing to remove.
     """

@@ -80,7 +80,7 @@ def explain(
         ),
     ] = None,
 ) -> None:
-    """Explain why a kernel's numbers differ from the truth, or the numbers of kernels differ.
+    """Explain why a kernel's numbers differ from the truth or from another kernel's.
 
     Ends with status 1 if a framework failed or an output is as bad as --fail-on, 2 if the question
     cannot be answered; otherwise with 0, however wrong the numbers are.
@@ -136,7 +136,7 @@ def _explain_pasted(
     fail_on: str | None,
     out: Path | None,
 ) -> None:
-    """Explain what the numbers printed in a text prove."""
+    """Explain what the printed numbers in a text prove."""
     from refkernels import registry
     from refkernels.cli.shared.case import read_params
     from refkernels.printed import text, verdict
@@ -182,8 +182,8 @@ def _proven(answer: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _judged(explanation: Any) -> Iterator[tuple[str, Any]]:
     """Each kernel's outputs with their verdicts."""
-    for kernel, own in (explanation.kernels or {"kernel": explanation}).items():
-        for output, evidence in own.evidence["outputs"].items():
+    for kernel, explained in (explanation.kernels or {"kernel": explanation}).items():
+        for output, evidence in explained.evidence["outputs"].items():
             yield kernel, {**evidence, "output": output}
 
 
@@ -194,7 +194,7 @@ def _run(
     device: str | None,
     timeout: float,
 ) -> tuple[Any, list[str]]:
-    """The case with the answers of live frameworks, and their failures. `device` applies to names
+    """The case with the answers of live frameworks, and their failures. `device` is that of names
     without one."""
     from dataclasses import replace
 

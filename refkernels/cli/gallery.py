@@ -46,7 +46,7 @@ def gallery(
 
 
 def _shown(chosen: list[Any]) -> Iterable[Any]:
-    """The entries; on a terminal with a line that shows how many are explained."""
+    """The entries; on a terminal, a line shows how many have been explained."""
     import sys
 
     if len(chosen) == 1 or not sys.stderr.isatty():
@@ -68,7 +68,7 @@ def _table(explained: list[tuple[Any, Any]]) -> None:
 
 
 def page_of(entry: Any, explanation: Any, lang: str) -> str:
-    """The page of one entry in Markdown, as it is printed and as the site has it."""
+    """The page of one entry in Markdown, for the terminal and for the site."""
     from refkernels.gallery import consequences
     from refkernels.reporting.gallery import gallery_page
 

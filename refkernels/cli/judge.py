@@ -1,4 +1,4 @@
-"""`refkernels judge`: whether a kernel is right, or which of a folder, and what was shown."""
+"""`refkernels judge`: is a kernel right, or which kernels of a folder are, and what shows it?"""
 
 from __future__ import annotations
 
@@ -27,41 +27,49 @@ def judge(
     op: Annotated[
         str | None,
         typer.Option(
-            help="Its op, where the function's name does not tell.", autocompletion=completion.ops
+            help="Its op, if the function's name does not name it.", autocompletion=completion.ops
         ),
     ] = None,
     dtype: Annotated[
-        str, typer.Option(help="Of the floating inputs.", autocompletion=completion.dtypes)
+        str,
+        typer.Option(
+            help="The format of its floating-point inputs.", autocompletion=completion.dtypes
+        ),
     ] = "float32",
     level: Annotated[str, typer.Option(help="quick, default (a minute) or full.")] = "default",
     seed: Annotated[
         int | None,
-        typer.Option(min=0, max=MOST_SEED, help="Of the inputs; secret until the end without it."),
+        typer.Option(
+            min=0,
+            max=MOST_SEED,
+            help="The seed of the inputs; by default one that is secret until the end.",
+        ),
     ] = None,
     length: Annotated[
         Names | None,
-        typer.Option(help="LETTER=16,32: the only lengths that it is made for. Repeatable."),
+        typer.Option(help="LETTER=16,32: the only lengths that it supports. Repeatable."),
     ] = None,
     abi: Annotated[
-        str | None, typer.Option(help='Of a C function: "float32* x, float32* y, int64 n".')
+        str | None,
+        typer.Option(help='What a C function takes: "float32* x, float32* y, int64 n".'),
     ] = None,
     python: Annotated[
         str | None, typer.Option(help="The interpreter: a path, or a framework's name.")
     ] = None,
-    device: Annotated[str, typer.Option(help="cpu, or cuda:0 for a kernel of torch's.")] = "cpu",
+    device: Annotated[str, typer.Option(help="cpu, or cuda:0 for a kernel on torch.")] = "cpu",
     times: Annotated[
-        bool, typer.Option("--times", help="Time it too; a folder's kernels always are.")
+        bool, typer.Option("--times", help="Time it too; the kernels of a folder always are.")
     ] = False,
     task: Annotated[
         Path | None,
         typer.Option(
-            help="A file with a class Model and get_inputs(), as KernelBench has them: KERNEL is "
-            "then FILE.py, or FILE.py:CLASS."
+            help="A file with a class Model and get_inputs(), as in KernelBench; KERNEL is then "
+            "FILE.py or FILE.py:CLASS."
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Write the page in Markdown here; of a folder, the folder for pages."),
+        typer.Option(help="The file for the page in Markdown; for a folder, the pages' folder."),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a stopped folder.")] = False,
     lang: Language = "en",
@@ -128,8 +136,8 @@ def judge(
 def _of_task(
     kernel: str, path: Path, settings: dict[str, Any], lang: str, as_json: bool
 ) -> tuple[dict[str, Any], Judgement]:
-    """The coverage of a task, which is printed, and its candidate's judgement; ends with status 1
-    where there is none."""
+    """Print the coverage of a task; return it with the judgement of the candidate. Ends with status
+    1 if the candidate cannot be judged."""
     from refkernels.judging import tasks
     from refkernels.reporting.judging import views
 
@@ -192,9 +200,9 @@ def _folder(
 
 
 def _length(text: str) -> tuple[str, tuple[int, ...]]:
-    letter, _, several = text.partition("=")
+    letter, _, values = text.partition("=")
     try:
-        lengths = tuple(int(length) for length in several.split(","))
+        lengths = tuple(int(value) for value in values.split(","))
     except ValueError:
         lengths = ()
     if not letter or not lengths or min(lengths) < 1:

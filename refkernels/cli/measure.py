@@ -1,4 +1,4 @@
-"""`refkernels measure`: the frameworks against the oracles, and the report."""
+"""`refkernels measure`: compares the frameworks with the oracles, and writes the report."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def measure(
     kernel: Annotated[
         list[str] | None,
         typer.Option(
-            help="A function of yours, FILE.py:FUNCTION or LIBRARY.so:FUNCTION with --abi: alone, "
-            "or beside the frameworks of --framework. Repeatable."
+            help="Your own function, FILE.py:FUNCTION or LIBRARY.so:FUNCTION with --abi, alone or "
+            "beside the frameworks of --framework. Repeatable."
         ),
     ] = None,
     abi: Annotated[
@@ -93,8 +93,8 @@ def measure(
         bool,
         typer.Option(
             "--isa",
-            help="Also under every instruction set that the CPU and the framework have: which "
-            "settings change bits?",
+            help="Measure under every instruction set of the CPU and the framework too, to see "
+            "which settings change bits.",
         ),
     ] = False,
     settings: Settings = None,
@@ -119,10 +119,10 @@ def measure(
     severity.check(fail_on)
     check_language(lang)
     if kernel:
-        own, computed = named_kernels(kernel, op or [], abi, python)
-        framework, op = [*own, *(framework or ())], op or computed
+        kernels, kernel_ops = named_kernels(kernel, op or [], abi, python)
+        framework, op = [*kernels, *(framework or ())], op or kernel_ops
     elif abi or python:
-        refuse("--abi and --python say how a --kernel is called: give one.")
+        refuse("--abi and --python describe a --kernel: give one.")
     try:
         plan = measurement.select(op or (), dtype or (), case or (), full=full or show_list)
     except ValueError as error:
@@ -131,11 +131,11 @@ def measure(
         _list(plan)
         return
     try:
-        chosen = parse_settings(settings or [])
+        setting_values = parse_settings(settings or [])
         if isa:
             names = framework or measurement.FRAMEWORKS
-            framework = list(measurement.with_instruction_sets(names, chosen, timeout))
-        outcome = _measure(plan, out, framework, device, chosen, resume, timeout, lang)
+            framework = list(measurement.with_instruction_sets(names, setting_values, timeout))
+        outcome = _measure(plan, out, framework, device, setting_values, resume, timeout, lang)
     except (FrameworkError, JournalError) as error:
         refuse(str(error))
     except KeyboardInterrupt:
@@ -143,9 +143,9 @@ def measure(
     pages.show_measured(out, lang)
     measured = [record for record in outcome.records if record["kind"] == "measurement"]
     judged = [
-        (f"{own['framework']} {own['direction']} {own['dtype']} {own['case']['name']}", own)
-        for own in measured
-        if own["status"] == "ok"
+        (f"{m['framework']} {m['direction']} {m['dtype']} {m['case']['name']}", m)
+        for m in measured
+        if m["status"] == "ok"
     ]
     bad = severity.reached(fail_on, judged)
     if outcome.faults or (framework and outcome.missing) or bad:
@@ -170,8 +170,8 @@ def _measure(
     from refkernels.runs.measurement.run import FRAMEWORKS
     from refkernels.runs.sweeps.crew import usable_cores
 
-    # The process is ours and calls its kernels from one thread. Between calls Numba's own pool
-    # sleeps, while OpenMP's spins and takes the cores from the frameworks.
+    # This process is ours and calls its kernels from one thread. Between calls, Numba's own pool
+    # sleeps; OpenMP's would spin and take the cores from the frameworks.
     numba.config.THREADING_LAYER = "workqueue"
     columns = (TextColumn("measuring"), BarColumn(), MofNCompleteColumn(), Remaining())
     drawn = progress_bar(*columns, TextColumn("{task.description}"))
@@ -206,7 +206,7 @@ def _measure(
 
 
 def _show_first(console: Any, records: list[dict[str, Any]], lang: str) -> None:
-    """Cards long before the last unit is measured."""
+    """Print the first cards, long before the last unit is measured."""
     from refkernels import reporting
     from refkernels.reporting.words.report import words_of
 

@@ -52,7 +52,9 @@ def op_rows() -> list[dict[str, Any]]:
                 "dtypes": [dtype for dtype in DTYPES if dtype in used],
                 "cases": len(cases),
                 # null if the framework has the op, else the reason why not
-                "frameworks": {name: own.get(op.name, missing) for name, own in reasons.items()},
+                "frameworks": {
+                    name: by_op.get(op.name, missing) for name, by_op in reasons.items()
+                },
             }
         )
     return rows

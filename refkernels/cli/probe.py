@@ -49,7 +49,7 @@ def probe(
         answers = case.outputs.get(kernel) if kernel else next(iter(case.outputs.values()))
         if answers is None or (kernel is None and len(case.outputs) > 1):
             kernels = ", ".join(case.outputs)
-            raise ValueError(f"A probe is of one kernel: give --kernel, one of {kernels}.")
+            raise ValueError(f"A probe is for one kernel: give --kernel, one of {kernels}.")
         probe_ = probes.probe(case.op, case.inputs, answers, case.params, case.direction, seed)
         written = probe_.save(out)
     except (ValueError, TypeError, FrameworkError) as error:

@@ -1,4 +1,4 @@
-"""`refkernels report`: the views of existing records."""
+"""`refkernels report`: tables and pages from existing records."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from refkernels.cli.shared.options import MOST_ELEMENTS, AsJson, Settings, parse
 from refkernels.cli.shared.progress import progress_bar
 from refkernels.records.words import SCHEMA
 
-_LEAVES = 2**14  # terms of a sum: a sequential one takes as many questions
+_LEAVES = 2**14  # terms of a sum: a sequential sum takes as many questions
 
 
 def reveal(
@@ -68,10 +68,12 @@ def reveal(
         n, column = 1, 0
     try:
         _check_size(m, n, k)
-        chosen = parse_settings(settings or [])
+        setting_values = parse_settings(settings or [])
         spec, name = catalog.seat(framework)
-        split_settings(spec.framework, merged(chosen, name))  # refused before anything starts
-        with Session(framework, chosen, timeout) as session:
+        split_settings(
+            spec.framework, merged(setting_values, name)
+        )  # refused before anything starts
+        with Session(framework, setting_values, timeout) as session:
             tree = _revealed(session, op, name.device or device or "cpu", dtype, k=k, m=m, n=n,
                               row=row, column=column, bias=bias)  # fmt: skip
     except (ValueError, RevealError, catalog.FrameworkError) as error:
@@ -98,7 +100,7 @@ def _check_size(m: int, n: int, k: int) -> None:
 
 
 class _FrameworkFault(Exception):
-    """A failure of the framework, not of the question."""
+    """The framework failed, not the question."""
 
 
 def _revealed(session: Any, op: str, device: str, dtype: str, **element: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`refkernels sweep`: its options, and its progress."""
+"""`refkernels sweep`: tries every input of a format; its options and its progress."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def sweep(
         typer.Option(
             min=1,
             max=MOST_WORKERS,
-            help="Processes that work at a time (default: one for each core).",
+            help="Processes that work at the same time (default: one for each core).",
         ),
     ] = None,
     scheduler: Annotated[
@@ -88,16 +88,16 @@ def sweep(
     from refkernels.records.journal import JournalError
     from refkernels.runs import sweeps
 
-    chosen = parse_settings(settings or [])
+    setting_values = parse_settings(settings or [])
     crew = None
     try:
         if scheduler is None:
             crew = sweeps.Processes(workers)
-            _start(crew, framework[0], chosen, timeout)  # while the plan is made
+            _start(crew, framework[0], setting_values, timeout)  # while the plan is made
         try:
             plan = sweeps.plan(
-                op, framework, dtype or ("float32",), range=range, device=device, settings=chosen,
-                tries=tries, seed=seed, timeout=timeout,
+                op, framework, dtype or ("float32",), range=range, device=device,
+                settings=setting_values, tries=tries, seed=seed, timeout=timeout,
             )  # fmt: skip
         except ValueError as error:
             refuse(str(error))

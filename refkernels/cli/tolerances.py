@@ -42,7 +42,7 @@ def tolerances(
 ) -> None:
     """Print the smallest atol and rtol with which allclose passes every right kernel.
 
-    They follow from the rounding bound on these inputs. Ends with status 2 where no tolerance is
+    They follow from the rounding bound on these inputs. Ends with status 2 if no tolerance is
     right.
     """
     from dataclasses import asdict
@@ -72,15 +72,15 @@ def tolerances(
     console.print("ulp: what they allow an element of median size, for these inputs only.")
 
 
-def _drawn(shapes: Sequence[str], dtype: str, seed: int, given: dict[str, Any]) -> dict[str, Any]:
-    """The arrays of --shape. Raises ValueError, one sentence."""
+def _drawn(shapes: Sequence[str], dtype: str, seed: int, read: dict[str, Any]) -> dict[str, Any]:
+    """The arrays of --shape; `read` are those of --input. Raises ValueError (one sentence)."""
     import numpy as np
 
     from refkernels.arithmetic import formats
 
     format, rng = formats.get(dtype), np.random.default_rng(seed)
     if format.dtype is None:
-        raise ValueError(f"{dtype} is a format that no array has.")
+        raise ValueError(f"{dtype} is not a format of arrays.")
     drawn: dict[str, Any] = {}
     for text in shapes:
         name, _, lengths = text.partition("=")
@@ -92,7 +92,7 @@ def _drawn(shapes: Sequence[str], dtype: str, seed: int, given: dict[str, Any]) 
             raise ValueError(f"--shape {text!r} is not NAME=LENGTH,LENGTH, such as x=32,768.")
         if math.prod(axes) > MOST_ELEMENTS:
             raise ValueError(f"--shape {text!r} has more than {MOST_ELEMENTS:,} elements.")
-        if name in given or name in drawn:
+        if name in read or name in drawn:
             raise ValueError(f"{name} is given twice.")
         drawn[name] = rng.standard_normal(axes).astype(format.dtype)
     return drawn

@@ -26,7 +26,7 @@ def warm(
 ) -> None:
     """Compile the kernels that oracles, assertions and explanations need, once for this version.
 
-    They are kept in the user's cache folder, or in $REFKERNELS_HOME if that is set.
+    Keeps them in the user's cache folder, or in $REFKERNELS_HOME if that is set.
     """
     from rich.console import Console
     from rich.progress import Progress
@@ -58,8 +58,9 @@ def warm(
 
 
 def _spread(names: list[str]) -> Iterator[tuple[str, int]]:
-    """Each op's name with the number of kernels compiled for it, in the order of completion. The
-    first op is warmed here, so that the two processes of the others find the shared kernels."""
+    """Each op's name with the number of kernels compiled for it, in order of completion. This
+    process warms the first op, so that the two processes that warm the others find the shared
+    kernels."""
     import multiprocessing
 
     yield names[0], use(names[0])
@@ -82,12 +83,12 @@ def _named(name: str) -> tuple[str, int]:
 
 
 def use(name: str) -> int:
-    """Use an op as a user does, in every dtype; returns the number of kernels compiled."""
+    """Use an op as a user does, in every dtype; return the number of kernels compiled."""
     from refkernels import registry
     from refkernels.arithmetic import small, waiting
     from refkernels.op import DIRECTIONS
 
-    small.allowance.elements = 0  # no twin may replace a kernel here
+    small.allowance.elements = 0  # here no NumPy twin may replace a kernel
     waiting.watch.silence()
     before = waiting.watch.compiled
     op = registry.get(name)

@@ -1,4 +1,4 @@
-"""The gallery: reported discrepancies as data, each with the explanation by `explain`.
+"""The gallery: reported discrepancies as data, which `explain` explains.
 
     names() -> ("acos-at-one", ...)      load(name) -> Entry      Entry.explain() -> Explanation
 

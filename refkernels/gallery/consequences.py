@@ -1,7 +1,8 @@
-"""The effect of an operator's error on the schedule above it.
+"""The effect of an operator's error on the learning-rate schedule that uses it.
 
 The schedule is the cosine decay, with a device's recorded cosine at pi, with one that is 2 ulp off,
-and with the thread's two cures. No other step is recorded: the others take NumPy's cosine.
+and with the thread's two cures. Only the value at pi is recorded: the other steps use NumPy's
+cosine.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ QUESTION: dict[str, Any] = {"min_lr": 0.0, "max_lr": 1e-5, "decay_steps": 1000}
 
 
 def with_value(kernel: Kernel, at: np.float32, value: np.float32) -> Kernel:
-    """The kernel with another value at one argument."""
+    """The kernel, with this value at one argument."""
 
     def changed(x: Array) -> Array:
         result: Array = np.where(x == at, value, kernel(x))
@@ -33,17 +34,19 @@ def with_value(kernel: Kernel, at: np.float32, value: np.float32) -> Kernel:
 
 def cosine_decay() -> dict[str, Any]:
     """{"question", "schedules": {name: Examination}, "amplification"} as strict JSON. The
-    amplification is that of the last step but one, since that of the last is infinite."""
+    amplification is that of the last step but one, because that of the last is infinite."""
     steps = np.arange(QUESTION["decay_steps"] + 1)
     recorded = with_value(np.cos, PI, RECORDED_COSINE)
-    slightly = with_value(np.cos, PI, np.float32(-1 - 2.0**-23))
+    two_ulp_off = with_value(np.cos, PI, np.float32(-1 - 2.0**-23))
     sine = with_value(np.sin, THREE_HALVES, RECORDED_SINE)
     rates = {
         "cos(pi) = -1": schedule_ref.formula(steps, **QUESTION),
         "cos(pi) = -1.000004, as recorded": schedule_ref.formula(
             steps, **QUESTION, cosine=recorded
         ),
-        "cos(pi) = -1 - 2^-23, 2 ulp off": schedule_ref.formula(steps, **QUESTION, cosine=slightly),
+        "cos(pi) = -1 - 2^-23, 2 ulp off": schedule_ref.formula(
+            steps, **QUESTION, cosine=two_ulp_off
+        ),
         "as recorded, 1 + cos clipped at 0": schedule_ref.clipped(
             steps, **QUESTION, cosine=recorded
         ),

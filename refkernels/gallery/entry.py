@@ -9,8 +9,8 @@ The file of an entry (JSON; numbers that are not finite as the strings "nan", "i
     op, direction, params      the question, as `explain` takes it
     inputs, outputs            by name, outputs first by kernel; see `_array` for the forms of an
                                array
-    printed                    {kernel: {output: text}}: the digits in the thread; the array has to
-                               print so
+    printed                    {kernel: {output: text}}: the digits in the thread, as which the
+                               array must print
     thread                     the cause that the thread states, in its own terms
     expected                   {kernel: {verdict, cause}} and {"a | b": {cause}} for a difference
     argument                   why we disagree with the thread, or what it leaves open
@@ -109,9 +109,10 @@ def parse(
         }
         outputs = {
             kernel: {
-                key: _array(value, arrays, f"output.{kernel}.{key}") for key, value in by.items()
+                key: _array(value, arrays, f"output.{kernel}.{key}")
+                for key, value in by_output.items()
             }
-            for kernel, by in content["outputs"].items()
+            for kernel, by_output in content["outputs"].items()
         }
         return Entry(name=name, inputs=inputs, outputs=outputs, **plain)
     except (KeyError, TypeError) as error:
@@ -134,11 +135,11 @@ def _case(content: Mapping[str, Any]) -> dict[str, Array]:
     op = registry.get(name.split("/")[0])
     case = next((case for case in op.cases() if case.name == name), None)
     if case is None:
-        raise EntryError(f"There is no case {name!r} any more.")
+        raise EntryError(f"There is no longer a case {name!r}.")
     inputs, _ = case.build(content["dtype"])
-    taken = {key: inputs[key][slice(*rows)] for key, rows in content["take"].items()}
-    kept = {key: inputs[key] for key in op.inputs if key in inputs}
-    return {**kept, **taken}
+    whole = {key: inputs[key] for key in op.inputs if key in inputs}
+    cut = {key: inputs[key][slice(*rows)] for key, rows in content["take"].items()}
+    return {**whole, **cut}
 
 
 def _array(content: Any, arrays: Mapping[str, Array], place: str) -> Array:

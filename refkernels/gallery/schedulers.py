@@ -25,11 +25,11 @@ def rates(
     framework: str, *, min_lr: float, max_lr: float, decay_steps: int, warmup_steps: int = 0,
     timeout: float = 120.0,
 ) -> dict[str, npt.NDArray[Any]]:  # fmt: skip
-    """The rates of steps 0 to decay_steps by the name of the scheduler, and those of the "formula"
+    """The rates of steps 0 to decay_steps, by the name of the scheduler, and those of the "formula"
     min_lr + (max_lr - min_lr) / 2 (1 + cos(pi t / T)) in the framework's own float32 ops.
 
-    With warm-up steps it gives the framework's linear warm-up instead, followed by a linear decay
-    that ends at step decay_steps if the warm-up can be followed by one.
+    With warm-up steps: the framework's linear warm-up instead, followed by a linear decay that ends
+    at step decay_steps, if the framework can combine the two.
 
     Schedulers that are stepped in Python give float64, those made of ops float32.
     Raises SchedulersError if the framework is not one of the four, is not installed, or fails.
@@ -55,13 +55,13 @@ def rates(
 def _run(command: list[str], framework: str, timeout: float) -> None:
     environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
     try:
-        ran = subprocess.run(
+        process = subprocess.run(
             command, env=environment, capture_output=True, text=True, timeout=timeout, check=False
         )
     except subprocess.TimeoutExpired:
         raise SchedulersError(f"{framework} gave no schedule within {timeout:g} s.") from None
     except OSError as error:
         raise SchedulersError(f"{framework}: {command[0]} does not run: {error}.") from error
-    if ran.returncode:
-        last = ran.stderr.strip().splitlines()[-1:] or ["no message"]
-        raise SchedulersError(f"{framework} ended with status {ran.returncode}: {last[0]}")
+    if process.returncode:
+        last = process.stderr.strip().splitlines()[-1:] or ["no message"]
+        raise SchedulersError(f"{framework} ended with status {process.returncode}: {last[0]}")

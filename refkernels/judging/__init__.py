@@ -4,7 +4,7 @@
 
 `challenges`      inputs that make faults visible, by the op's signature; `data` draws them
 `standard`        what an answer to a challenge must meet: the truth, the bound, or every bit
-`decoys`          answers that no test may accept; `mutants`, wrong kernels that it should refuse
+`decoys`          answers that no challenge may accept; `mutants`, wrong kernels to be refused
 `examination`     the challenges of one op, dtype and seed, with their truths
 `calls`           twelve calls in one process
 `precision`       whether an answer is right in a lower precision than the one asked for
@@ -12,6 +12,6 @@
 `timing`          the kernel's time, on calls that are judged too
 `folder`          many kernels in one run; `tasks`, those of a Model in KernelBench's form
 
-The kernel runs in a process of its own, which gets bytes and gives bytes; the truth is computed
-afterwards, in this one.
+The kernel runs in a process of its own, which receives and returns bytes; the truth is computed
+afterwards, in this process.
 """

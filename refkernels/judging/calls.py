@@ -1,12 +1,12 @@
-"""Twelve calls in one process: what a kernel may keep from one to the next.
+"""Twelve calls in one process, which show what a kernel keeps from one call to the next.
 
     first · again · new content at the same pointer · the first content at a new pointer · an
     element of the first input changed · the rows in another order · easy and hard rows · other
     scales · the first input as it was, with new others · powers of two · an element of the last
     input changed · the first content once more
 
-Every answer is judged. The answers to the first content should have the same bits. Where they do
-not, and all are right, the kernel is not deterministic, which is reported and is no fault.
+Every answer is judged. The answers to the first content should have the same bits. If they do not,
+and all are right, the kernel is not deterministic, which is reported but is not a fault.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Protocol:
     calls: list[CellCall]
 
     def stale(self, replies: list[CellReply], wrong: list[int]) -> int | None:
-        """The number of a wrong call whose answer is the right one to an earlier call of another
-        content; None where there is none."""
+        """The number of a wrong call that returns the right answer to an earlier call with other
+        content; None if there is none."""
         for i in wrong:
             earlier = [j for j in range(i) if not _alike(self.challenges[i], self.challenges[j])]
             earlier_outputs = [replies[j].outputs for j in earlier if j not in wrong]
@@ -78,8 +78,8 @@ def protocol(drawer: Drawer, rng: np.random.Generator) -> Protocol:
 
 
 def _one_changed(challenge: Challenge, which: int, rng: np.random.Generator) -> Challenge:
-    """An element of one floating input, the first or the last, is another number. It lies in the
-    middle half, where a sample of both ends does not see it."""
+    """The challenge with one element changed in one floating input, the first or the last. It lies
+    in the middle half, where a sample of both ends does not see it."""
     name, array = list(challenge.floats.items())[which]
     changed = np.array(array, order="C")
     if changed.size:
@@ -89,7 +89,7 @@ def _one_changed(challenge: Challenge, which: int, rng: np.random.Generator) -> 
 
 
 def _others_new(first: Challenge, other: Challenge) -> Challenge:
-    """Another challenge with the first one's first input, where it has several inputs."""
+    """The other challenge; if it has several inputs, with the first input of `first`."""
     if len(first.inputs) < 2:
         return other
     name = next(iter(first.inputs))
@@ -97,7 +97,7 @@ def _others_new(first: Challenge, other: Challenge) -> Challenge:
 
 
 def _permuted(drawer: Drawer, challenge: Challenge, rng: np.random.Generator) -> Challenge:
-    """The rows of all arrays that have them, in one other order."""
+    """The challenge with the rows of all arrays that have rows permuted, all in the same way."""
     arguments = drawer.roles.arguments
     rowed = {
         name: array

@@ -1,8 +1,8 @@
 """Challenges: inputs by families, in shapes that no kernel has seen.
 
-Shapes are drawn by the letters of the op's signature: 1, primes, a tile and one more or less, and
-0. Where inputs are integers or lists, whose values mean more than a signature says, the op's own
-cases give the shapes and those inputs, and only the floating ones are drawn anew.
+Lengths are drawn for each letter of the op's signature: 1, primes, a tile and one more or less, and
+0. If inputs are integers or lists, whose values mean more than a signature says, the op's own cases
+give the shapes and those inputs, and only the floating ones are redrawn.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FAMILIES: dict[str, Draw] = {
     "mixed": data.mixed,
     "special": data.special,
 }
-"""By name; beside them "shapes", "strides" and "hard", which are drawn otherwise."""
+"""By name. The families "shapes", "strides" and "hard" are drawn in other ways."""
 LENGTHS: Sequence[Sequence[int]] = (
     (5, 7, 13, 16, 17, 31, 33),
     (15, 17, 32, 61, 63, 64, 65, 67, 127, 129),
@@ -57,8 +57,8 @@ _TRIES = 20
 @dataclass(frozen=True, eq=False)
 class Drawer:
     """Draws the challenges of one op. `left_out`: optional inputs that the kernel does not take;
-    `lengths`: the only lengths that it takes, by letter; `axes`: how many leading axes, or, where
-    the op's cases give the shapes, how many axes of the first input."""
+    `lengths`: the only lengths that it takes, by letter; `axes`: the numbers of leading axes that
+    it takes or, if the op's cases give the shapes, the numbers of axes of the first input."""
 
     op: Op
     direction: Direction
@@ -74,20 +74,20 @@ class Drawer:
         signed = {n for arrays, _ in built for n, a in arrays.items() if _floats(a) and _low(a) < 0}
         floating = {n for arrays, _ in built for n, a in arrays.items() if _floats(a)}
         positive = {n for n in takes if n in floating and n not in signed}
-        if not self.op.elementwise:  # one element without an answer spoils the whole output
+        if not self.op.elementwise:  # one element whose answer is NaN may spoil the whole output
             usual = [arrays for arrays, params in built if params == dict(self.op.params)]
             smallest = min(usual, key=_elements, default={})
             positive |= {n for n in floating if self._spoils(n, smallest)}
         return data.roles_of(self.op, self.direction, frozenset(positive))
 
     def _spoils(self, name: str, arrays: Mapping[str, Any]) -> bool:
-        """Whether negative numbers in an input leave no output with a number."""
+        """Whether negative numbers in an input make every output NaN throughout."""
         if name not in arrays or not arrays[name].size:
             return False
         negative = (-np.abs(arrays[name]) - 0.5).astype(arrays[name].dtype)
         answers = [
-            self.op.plain(self.direction, given, self.op.params, self._format)
-            for given in (arrays, {**arrays, name: negative})
+            self.op.plain(self.direction, inputs, self.op.params, self._format)
+            for inputs in (arrays, {**arrays, name: negative})
         ]
         usual, spoilt = (
             [bool(np.all(np.isnan(to_float64(array)))) for array in outputs.values()]
@@ -123,8 +123,8 @@ class Drawer:
 
     @cached_property
     def free(self) -> bool:
-        """Whether the signature alone says what shapes there may be: no integers, no lists, and
-        letters whose lengths do not follow from others', as a convolution's gradient's do."""
+        """Whether the signature alone determines the possible shapes: there are no integers and no
+        lists, and no length follows from others, as in a convolution's gradient."""
         if any(argument.kind != "float" or argument.several for argument in self._needed.values()):
             return False
         rng = np.random.default_rng(0)
@@ -135,17 +135,17 @@ class Drawer:
 
     @property
     def _masks(self) -> frozenset[str]:
-        """The optional inputs of integers or truth values, which only the cases give."""
-        given = {
+        """The optional inputs of integers or booleans, which only the cases give."""
+        masks = {
             n
             for n, argument in self.roles.arguments.items()
             if argument.optional and argument.kind != "float"
         }
-        return frozenset(given - self.left_out)
+        return frozenset(masks - self.left_out)
 
     @property
     def _needed(self) -> dict[str, Any]:
-        """The arrays that are given: the optional ones of integers or truth values are not."""
+        """The arrays that are drawn: all but optional ones of integers or booleans."""
         return {
             name: argument
             for name, argument in self.roles.arguments.items()
@@ -186,9 +186,9 @@ class Drawer:
         )
 
     def typicals(self, rng: np.random.Generator, axes: int) -> list[Challenge]:
-        """An ordinary challenge with so many leading axes, where the op has one: the first question
-        to a kernel. Where the cases give the shapes, one for each case with the most inputs, so
-        that none of them is optional and absent."""
+        """An ordinary challenge with this number of leading axes, if the op has one: the first
+        question to a kernel. If the cases give the shapes, one for each case with the most inputs,
+        so that no optional input is absent."""
         if self.free:
             return list(self._typical(rng, (*(2,) * (axes - 1), 5) if axes else ()))
         cases = [inputs for inputs, params in self._fitting(0) if params == dict(self.op.params)]
@@ -212,7 +212,7 @@ class Drawer:
     def large(
         self, rng: np.random.Generator, lengths: Mapping[str, int], rows: tuple[int, ...]
     ) -> Iterator[Challenge]:
-        """Typical numbers in these lengths; in one of the op's cases where only they have
+        """Typical numbers in these lengths, or in one of the op's cases if only these have
         shapes."""
         if self.free:
             shapes = self._of_lengths(lengths, self._leading(rows))
@@ -221,7 +221,7 @@ class Drawer:
             yield from self._on_case("timed", data.typical, rng, 1)
 
     def again(self, like: Challenge, family: str, rng: np.random.Generator) -> Challenge:
-        """Another content in the shapes of a challenge; its integers in another order."""
+        """Other content in the shapes of a challenge; its integers in another order."""
         shapes = {name: array.shape for name, array in like.floats.items()}
         drawn = self._rounded(FAMILIES[family](rng, shapes, self.roles, self._format))
         moved = {
@@ -242,7 +242,7 @@ class Drawer:
         exact: bool = False,
         leading: tuple[int, ...] | None = None,
     ) -> Shapes:
-        """Shapes of a family: lengths drawn by letter, no more work than the round allows."""
+        """Shapes for a family: lengths drawn by letter, with no more work than the round allows."""
         arguments = self._needed.values()
         letters = list(dict.fromkeys(x for argument in arguments for x in argument.own))
         longest = data.longest_exact(self._format) // 2 if exact else 1 << 30
@@ -258,8 +258,8 @@ class Drawer:
         return self._of_lengths(lengths, rows)
 
     def _leading(self, rows: tuple[int, ...]) -> tuple[int, ...]:
-        """The lengths of leading axes, with axes left out or of length 2 added, where the kernel
-        does not take so many."""
+        """The lengths of the leading axes, for a number of axes that the kernel takes: axes are
+        left out, or axes of length 2 added."""
         if not self.axes or len(rows) in self.axes:
             return rows
         number = min(self.axes, key=lambda count: (abs(count - len(rows)), count))
@@ -277,7 +277,7 @@ class Drawer:
         }
 
     def _odd_shapes(self, rng: np.random.Generator, size: int) -> Iterator[Shapes]:
-        """Of each letter in turn 1, 0 and a large prime; no rows, and a single one without axis."""
+        """The length of each letter in turn 1, 0 and a large prime; no rows; a row without axis."""
         letters = list(dict.fromkeys(x for argument in self._needed.values() for x in argument.own))
         others = self._lengths({x: int(rng.choice(LENGTHS[0])) for x in letters}, rng)
         free = [x for x in letters if x not in (self.lengths or {})]
@@ -301,7 +301,7 @@ class Drawer:
     def _drawn(
         self, family: str, draw: Draw, rng: np.random.Generator, shapes: Shapes
     ) -> Iterator[Challenge]:
-        """The challenge, unless these shapes are none of the op's."""
+        """The challenge, unless the op refuses these shapes."""
         inputs = self._rounded(draw(rng, shapes, self.roles, self._format))
         try:
             if self.op.definition is not None:
@@ -360,7 +360,7 @@ class Drawer:
         return inputs, {**self.op.params, **params}
 
     def _hard(self, size: int) -> Iterator[Challenge]:
-        """The op's own cases, where they are no larger than the round's."""
+        """The op's own cases of the round's size."""
         if self.lengths:
             return
         for case in self._cases():
@@ -371,15 +371,15 @@ class Drawer:
                 yield self._challenge("hard", inputs, params)
 
     def _other_params(self, rng: np.random.Generator) -> Iterator[Challenge]:
-        """Of each param in turn, one of the values that it has in the cases, on ordinary arrays: a
-        kernel that declines a case for its axes is asked all the same."""
-        params = [self._built(case)[1] for case in self._cases()]
+        """For each param in turn, one of its other values in the cases, on ordinary arrays: so a
+        kernel that declines a case because of its axes is still asked about the param."""
+        params_of_cases = [self._built(case)[1] for case in self._cases()]
         for name, usual in self.op.params.items():
-            values = [given[name] for given in params if given[name] != usual]
+            values = [params[name] for params in params_of_cases if params[name] != usual]
             if values:
                 value = values[int(rng.integers(len(values)))]
                 for like in self.typicals(rng, 1):
-                    inputs = _marked_anew(like.inputs, like.params[name], value)
+                    inputs = _with_marker(like.inputs, like.params[name], value)
                     yield self._challenge("hard", inputs, {**like.params, name: value})
 
     def _on_case(
@@ -430,7 +430,7 @@ def _gapped(array: Array) -> Array | None:
 
 
 def _repeated(array: Array) -> Array | None:
-    """Its first row in all places, by a stride of 0."""
+    """The array's first row at all places, by a stride of 0."""
     return np.broadcast_to(array[:1], array.shape) if array.ndim > 1 else None
 
 
@@ -474,8 +474,9 @@ def _shape(value: Any) -> str:
     return "(" + ", ".join(map(str, value.shape)) + ("," if value.ndim == 1 else "") + ")"
 
 
-def _marked_anew(inputs: Mapping[str, Any], before: Any, after: Any) -> dict[str, Any]:
-    """The inputs, with the integers that a param marks, as labels to ignore, at its new value."""
+def _with_marker(inputs: Mapping[str, Any], before: Any, after: Any) -> dict[str, Any]:
+    """The inputs, in which integers equal to a param's old value (labels to ignore) have its new
+    value."""
     if type(before) is not int or type(after) is not int:
         return dict(inputs)
     return {

@@ -11,10 +11,10 @@
     shifted       a large mean and a small spread: squares cancel, exponentials overflow
     mixed         rows of all these in one batch
     special       NaN, infinities, -0 and subnormals in some rows of the first input
-    nan_in        NaN in another input, and zeros in the rest
+    nan_in        NaN in another input, and zeros in the others
 
-A row is what the letters that are summed over, or coupled, run through. All numbers are float64, to
-be rounded once to the inputs' format.
+A row runs along the letters that are summed over or coupled. All numbers are float64, to be rounded
+once to the inputs' format.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class InputRoles:
-    """The arrays that a direction of an op takes: their letters, and the axis of each that rows run
-    through (None where its elements are unrelated). `positive`: inputs that are never negative.
-    `cotangent`: the gradient that a backward question hands in."""
+    """The arrays that a direction of an op takes: their letters, and the axis of each along which
+    rows run (None if its elements are unrelated). `positive`: inputs that are never negative.
+    `cotangent`: the incoming gradient of a backward question."""
 
     arguments: Mapping[str, Argument]
     along: Mapping[str, int | None]
@@ -48,7 +48,7 @@ class InputRoles:
 
     @property
     def first(self) -> str | None:
-        """The first input with rows to run through."""
+        """The first input with rows."""
         return next((name for name, axis in self.along.items() if axis is not None), None)
 
 
@@ -86,9 +86,9 @@ def positive(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format
 
 
 def integers(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
-    """The first input odd, and of more bits than a narrower format has; the others -1, 0 and 1.
-    All sums stay below 2^p, p that of the accumulator: in a longer row, the other places of the
-    first input are 0."""
+    """Odd integers of more bits than a narrower format has in the first input; -1, 0 and 1 in the
+    others. All sums stay below 2^p with the accumulator's p: in a longer row, the remaining places
+    of the first input are 0."""
     bits = {24: 12, 53: 26}.get(format.p, format.p)
     longest = longest_exact(format) // 2
     drawn = {}
@@ -168,7 +168,7 @@ def shifted(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format:
 
 
 def mixed(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
-    """Rows of several families side by side, a constant row and a row of zeros among them."""
+    """Rows of several families side by side, and constant rows and rows of zeros among them."""
     kinds = (typical, two_valued, scales, one_hot, shifted)
     drawn = [draw(rng, shapes, roles, format) for draw in kinds]
     result = drawn[0]
@@ -188,8 +188,9 @@ def mixed(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: F
 
 
 def special(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
-    """Special values in the first input, of another kind in each row; every fourth row has none. A
-    cotangent has none: whether an infinite one gives NaN or infinity depends on the form."""
+    """Special values in the first input, of a different kind in each row; every fourth row has
+    none. A cotangent has none: whether an infinite one gives NaN or infinity depends on the
+    form."""
     drawn = typical(rng, shapes, roles, format)
     name = with_special(shapes, roles)
     if name is None or not drawn[name].size or not drawn[name].ndim:

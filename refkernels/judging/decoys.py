@@ -1,7 +1,7 @@
 """Decoys: answers that need no kernel. A challenge that accepts one of them shows nothing.
 
-zeros; the first input that fits; one constant, the median of the truth; the answer to something
-else, which is the truth of another row; NaN.
+zeros; the first input that fits; one constant, the median of the truth; the answer to another
+question, which is the truth of another row; NaN.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from refkernels.judging.standard import Challenge, Standard
 Array = npt.NDArray[Any]
 
 
-def outputs_told(challenge: Challenge) -> tuple[str, ...]:
+def decisive_outputs(challenge: Challenge) -> tuple[str, ...]:
     """The outputs for which this challenge rejects every decoy."""
     standard = challenge.standard()
     return tuple(

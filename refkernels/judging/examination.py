@@ -20,8 +20,9 @@ from refkernels.op import Direction, Op
 
 
 class KernelExamination:
-    """`seed`: which challenges are drawn. `left_out`: optional inputs that a kernel does not take;
-    `lengths`: the only lengths that it takes, by letter; `axes`: how many leading axes."""
+    """The challenges of one op, dtype and seed. `left_out`: optional inputs that a kernel does not
+    take; `lengths`: the only lengths that it takes, by letter; `axes`: the numbers of leading axes
+    that it takes."""
 
     def __init__(
         self,
@@ -36,7 +37,7 @@ class KernelExamination:
         self.drawer = Drawer(op, direction, dtype, left_out, lengths, axes)
         self.seed = seed
         self._rounds: dict[int, list[Challenge]] = {}
-        self._told: dict[int, tuple[str, ...]] = {}
+        self._decisive: dict[int, tuple[str, ...]] = {}
         self._shown: dict[tuple[int, ...], mutants.Shown] = {}
 
     @cached_property
@@ -46,7 +47,7 @@ class KernelExamination:
 
     @cached_property
     def timed(self) -> list[Challenge]:
-        """The challenges for the clock, of one shape, each with other content."""
+        """The challenges for timing, of one shape, each with other content."""
         return timing.challenges(self.drawer, np.random.default_rng([self.seed, 1 << 22]))
 
     def round(self, number: int) -> list[Challenge]:
@@ -56,18 +57,20 @@ class KernelExamination:
             self._rounds[number] = [*self.drawer.round(rng, number)]
         return self._rounds[number]
 
-    def told(self, challenge: Challenge) -> tuple[str, ...]:
+    def decisive_outputs(self, challenge: Challenge) -> tuple[str, ...]:
         """The outputs for which the challenge rejects all decoys."""
-        if id(challenge) not in self._told:
-            self._told[id(challenge)] = decoys.outputs_told(challenge)
-        return self._told[id(challenge)]
+        if id(challenge) not in self._decisive:
+            self._decisive[id(challenge)] = decoys.decisive_outputs(challenge)
+        return self._decisive[id(challenge)]
 
     def shown(self, answered: Sequence[Challenge]) -> mutants.Shown:
         """The mutants and errors that these challenges, answered by a kernel, would have caught."""
         key = tuple(id(challenge) for challenge in answered)
         if key not in self._shown:
             decisive = [
-                challenge for challenge in answered if challenge.plain and self.told(challenge)
+                challenge
+                for challenge in answered
+                if challenge.plain and self.decisive_outputs(challenge)
             ]
             self._shown[key] = mutants.shown(decisive, self.drawer.roles)
         return self._shown[key]

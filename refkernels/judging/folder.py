@@ -1,10 +1,10 @@
-"""A folder of kernels, judged one after another. Finished judgements are kept: a run can resume.
+"""A folder of kernels, judged one after another. Finished judgements are kept, so a run can resume.
 
     OUT/judgements.jsonl     a record for each kernel: its Judgement, or why it could not be judged
 
-The kernels of one op share a seed, and so their truths. A resumed run draws a new seed: until a run
-ends, a seed is written only in the records of kernels that are judged already. A record has its
-file's digest; a file that has changed since is judged again.
+The kernels of one op share a seed, and hence their truths. A resumed run draws a new seed: until a
+run ends, its seed is written only in the records of kernels that are already judged. A record has
+its file's digest; a file that has changed since is judged again.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ class FolderQuestion:
         }  # fmt: skip
 
 
-def found(folder: Path, op: str | None = None) -> tuple[list[tuple[Path, str]], list[Json]]:
-    """The kernels of a folder's Python files, and a record for every file without one."""
+def kernels_in(folder: Path, op: str | None = None) -> tuple[list[tuple[Path, str]], list[Json]]:
+    """The kernels of a folder's Python files, and a record for every file without a kernel."""
     accepted, refused = [], []
     for path in sorted(folder.glob("*.py")):
         if showable(path.name) != path.name:
@@ -93,16 +93,16 @@ def judge_all(
     resume: bool = False,
     progress: Callable[[int, int, str], None] = lambda done, total, kernel: None,
 ) -> list[Json]:
-    """Judge the kernels of a folder, op by op; their records, which `out` keeps.
+    """Judge the kernels of a folder, op by op; return their records, which `out` keeps.
 
-    Raises ValueError, one sentence, for a folder without kernels, JournalError for an `out` that
+    Raises ValueError (one sentence) for a folder without kernels, JournalError for an `out` that
     holds other work.
     """
-    accepted, refused = found(folder, question.op)
+    accepted, refused = kernels_in(folder, question.op)
     if not accepted:
         raise ValueError(
-            f"{folder} has no kernel: a Python file in it whose function says its op by name, such "
-            "as my_softmax, or any function with --op."
+            f"{folder} has no kernel: it needs a Python file with a function that is named after "
+            "its op, such as my_softmax, or with any function and --op."
         )
     journal = JudgementJournal(out, {"folder": str(folder), **question.record}, resume)
     seats = sorted(_seats(accepted, question), key=lambda seat: seat.op)
@@ -123,7 +123,7 @@ def judge_all(
         if seat.name in unchanged:
             continue
         if seat.op not in shared:
-            shared = {seat.op: Examinations()}  # drops the truths of the last op
+            shared = {seat.op: Examinations()}  # drops the truths of the previous op
         result = _judged(seat.name, question, seed, shared[seat.op])
         journal.add(seat.name, {**result, "file": seat.digest})
     progress(len(seats), len(seats), "")

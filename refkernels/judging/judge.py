@@ -43,10 +43,10 @@ LEVELS: Mapping[str, tuple[int, float]] = {
     "default": (3, 40.0),
     "full": (6, 240.0),
 }
-"""Of each level: the most rounds of challenges, and the seconds after which none is begun."""
+"""For each level: the most rounds of challenges, and the seconds after which no round begins."""
 FAMILIES_NEEDED = 4  # that reject every decoy of an output
 FAMILIES_LOWER = 3  # in which a kernel of lower precision is refused: one may have another cause
-_ACTS = ("writes_inputs", "no_plain_array")  # whatever the answers are
+_ACTS = ("writes_inputs", "no_plain_array")  # unfair, whatever the answers are
 _VALUES = ("special", "bits", "bound", "invariant")  # faults of numbers, not of arrays
 _KEPT = 40  # refused answers, for the cause
 _SMALLEST, _LARGEST = 16, 1 << 14  # elements of an answer whose cause is looked for
@@ -55,11 +55,11 @@ _SMALLEST, _LARGEST = 16, 1 << 14  # elements of an answer whose cause is looked
 @dataclass
 class _Findings:
     """The findings so far. `asked`: by family, the number of challenges that were not declined;
-    `by_family` and `by_output`: of these, the number that reject every decoy, of some output and of
-    each; `answered`: the challenges with an answer, right or wrong; `refused`: those answered
-    wrongly, with answer and fault; `failed`: those without an answer; `declined`: the families of
-    challenges that the kernel declined and may decline; `owed`: those that it declined and must
-    take; `given`: the outputs seen."""
+    `by_family`, `by_output`: of these, the number that reject every decoy of some output, and of
+    this output; `answered`: the challenges with an answer, right or wrong; `refused`: those
+    answered wrongly, with answer and fault; `failed`: those without an answer; `declined`: the
+    families of challenges that the kernel declined and may decline; `owed`: challenges that it
+    declined and must take; `outputs`: the names of the outputs seen."""
 
     asked: Counter[str] = field(default_factory=Counter)
     by_family: Counter[str] = field(default_factory=Counter)
@@ -69,7 +69,7 @@ class _Findings:
     answered: list[Challenge] = field(default_factory=list)
     declined: list[str] = field(default_factory=list)
     owed: list[tuple[Challenge, CellReply]] = field(default_factory=list)
-    given: frozenset[str] = frozenset()
+    outputs: frozenset[str] = frozenset()
     unfair: list[Reason] = field(default_factory=list)
     flags: list[str] = field(default_factory=list)
 
@@ -90,14 +90,14 @@ class _Findings:
     def fault(
         self, challenge: Challenge, reply: CellReply, decisive: Sequence[str]
     ) -> AnswerFault | None:
-        """Count an answer; its fault. `decisive`: the outputs of which its challenge rejects every
-        decoy."""
+        """Count an answer; return its fault. `decisive`: the outputs for which its challenge
+        rejects every decoy."""
         self.asked[challenge.family] += 1
         self.by_family[challenge.family] += bool(decisive)
         self.by_output.update({name for name in decisive if name in reply.outputs})
         self.answered.append(challenge)
-        fault = challenge.fault(reply.outputs, self.given)
-        self.given = self.given.union(reply.outputs)
+        fault = challenge.fault(reply.outputs, self.outputs)
+        self.outputs = self.outputs.union(reply.outputs)
         if fault and len(self.refused) < _KEPT:
             self.refused.append((challenge, reply, fault))
         return fault
@@ -120,18 +120,18 @@ def judge(
 ) -> Judgement:
     """Judge a kernel: FILE.py:FUNCTION, or FILE.so:SYMBOL with its abi.
 
-    op          its op, where the function's name does not tell
+    op          its op, if the function's name does not name it
     dtype       of the floating inputs
     level       "quick", "default" (up to a minute) or "full"
-    seed        of all that is drawn; without one it is secret until the judgement tells it
-    lengths     by letter of the op's signature, the only lengths that the kernel is made for; the
+    seed        of all random inputs; by default one that is secret until the judgement has it
+    lengths     by letter of the op's signature, the only lengths that the kernel supports; the
                 judgement names them
     causes      whether `explain` is asked about a wrong answer
     times       whether a kernel that is right so far is timed, on calls that are judged too
-    examinations  those of other kernels, whose truths are used again for the same seed
+    examinations  those of other kernels, whose truths are reused for the same seed
 
     Raises ValueError for an unknown op, dtype, level or letter, TypeError for a dtype or level that
-    is no string, FrameworkError for a kernel that cannot be run at all; each is one sentence.
+    is not a string, FrameworkError for a kernel that cannot be run at all; each is one sentence.
     """
     start = time.monotonic()
     dtype, level = as_text(dtype, "dtype"), as_text(level, "level")
@@ -147,7 +147,7 @@ def judge(
         name = with_setting(name, "op", get(op).name)
     spec, seat = catalog.seat(str(name))
     if spec.framework.kernel is None:
-        raise catalog.FrameworkError(f"{kernel} is no kernel, which is FILE.py:FUNCTION")
+        raise catalog.FrameworkError(f"{kernel} is not a kernel: write FILE.py:FUNCTION")
     if emulation.SETTING in dict(seat.settings):
         raise catalog.FrameworkError(
             f"{kernel}: judge asks a kernel thousands of times, on this machine only: leave "
@@ -192,7 +192,7 @@ def judge(
         kernel, record.name, direction, dtype, verdict, drawn_seed, level, tuple(reasons),
         {f: (asked, findings.by_family[f]) for f, asked in findings.asked.items()},
         () if shown is None else shown.killed, () if shown is None else shown.alive,
-        {n: ulp for n, ulp in (shown.smallest if shown else {}).items() if n in findings.given},
+        {n: ulp for n, ulp in (shown.smallest if shown else {}).items() if n in findings.outputs},
         max((max(a.shape, default=1) for c in findings.answered for a in c.floats.values()),
             default=0),
         tuple(dict.fromkeys(findings.declined)),
@@ -216,7 +216,7 @@ def _examination(
     lengths: Mapping[str, Sequence[int]] | None,
 ) -> KernelExamination:
     """The examination with the optional inputs and the numbers of leading axes that the kernel
-    takes. It refuses others by raising an exception."""
+    takes, that is, with which it raises no exception."""
     whole = shared.of(op, direction, dtype, seed, lengths=lengths)
     letters = {x for argument in whole.drawer.roles.arguments.values() for x in argument.own}
     if unknown := [letter for letter in lengths or {} if letter not in letters]:
@@ -236,8 +236,8 @@ def _examination(
 
 
 def _axes_taken(running: JudgedKernel, drawer: Drawer, rng: np.random.Generator) -> frozenset[int]:
-    """The numbers of leading axes with which the kernel raises no exception: all where the op does
-    not leave them open, none where every number raises one."""
+    """The numbers of leading axes with which the kernel raises no exception: all if the op does not
+    leave them open, none if every number raises one."""
     if not drawer.free:
         return _case_axes_taken(running, drawer.typicals(rng, 1))
     refused = set()
@@ -254,8 +254,8 @@ def _axes_taken(running: JudgedKernel, drawer: Drawer, rng: np.random.Generator)
 
 
 def _case_axes_taken(running: JudgedKernel, challenges: Sequence[Challenge]) -> frozenset[int]:
-    """The same of an op whose cases give the shapes, for the axes of the first input: a number is
-    refused where all its challenges raise an exception."""
+    """The same for an op whose cases give the shapes, and for the axes of the first input: a number
+    is refused if all its challenges raise an exception."""
     taken, asked = set(), set()
     for challenge in challenges:
         axes = first_axes(challenge.inputs)
@@ -268,7 +268,8 @@ def _case_axes_taken(running: JudgedKernel, challenges: Sequence[Challenge]) -> 
 
 
 def _protocol(running: JudgedKernel, examination: KernelExamination, findings: _Findings) -> None:
-    """The twelve calls of one process, after one in another, which tells how inputs are given."""
+    """Make the twelve calls in one process, after one call in another, which finds out how the
+    kernel takes its inputs."""
     protocol = examination.calls
     if not running.hung:
         running.answer(protocol.challenges[0])
@@ -283,7 +284,7 @@ def _protocol(running: JudgedKernel, examination: KernelExamination, findings: _
             break
         if reply.written:
             findings.unfair.append(Reason("writes_inputs", challenge.name))
-        if findings.fault(challenge, reply, examination.told(challenge)):
+        if findings.fault(challenge, reply, examination.decisive_outputs(challenge)):
             wrong.append(i)
     if (place := protocol.stale(replies, wrong)) is not None:
         findings.unfair.append(Reason("stale_answer", protocol.challenges[place].name))
@@ -294,7 +295,7 @@ def _protocol(running: JudgedKernel, examination: KernelExamination, findings: _
 
 
 def _wrong(protocol: Protocol, replies: Sequence[CellReply]) -> list[int]:
-    """The numbers of the wrongly answered calls."""
+    """The numbers of the calls that were answered wrongly."""
     answers = enumerate(zip(protocol.challenges, replies, strict=False))
     return [
         i
@@ -310,7 +311,8 @@ def _ask(
     findings: _Findings,
     deadline: float,
 ) -> None:
-    """One round of challenges, each in a process of its own; only the first is always whole."""
+    """Ask one round of challenges, each in a process of its own. Rounds after the first may be cut
+    short."""
     for challenge in examination.round(number):
         if running.hung or (number and time.monotonic() > deadline):
             break
@@ -328,20 +330,20 @@ def _ask(
             continue
         if reply.aliases:
             findings.flags.append("returns_input")
-        findings.fault(challenge, reply, examination.told(challenge))
+        findings.fault(challenge, reply, examination.decisive_outputs(challenge))
 
 
 def _timed(
     running: JudgedKernel, examination: KernelExamination, findings: _Findings
 ) -> Mapping[str, Any] | None:
-    """The time of calls apart from the others, whose answers count as well; None where one of them
-    has no answer, as for a lack of memory."""
+    """The time of separate calls, whose answers count as well; None if one of them has no answer,
+    for example for lack of memory."""
     replies = running.calls(timing.calls(examination.timed))
     if not examination.timed or any(reply.status != "ok" for reply in replies):
         findings.flags.append("not_timed")
         return None
     for challenge, reply in zip(examination.timed, replies, strict=True):
-        if fault := challenge.fault(reply.outputs, findings.given):
+        if fault := challenge.fault(reply.outputs, findings.outputs):
             findings.refused.append((challenge, reply, fault))
     return timing.record(examination.timed, replies)
 
@@ -363,7 +365,7 @@ def _verdict(
     families = {challenge.family for challenge, _, _ in findings.refused}
     model = None
     if values and not (findings.failed or findings.unfair):
-        model = precision.found(refused)
+        model = precision.explaining_model(refused)
     if model is not None and (len(families) >= FAMILIES_LOWER or model.way == "flushed"):
         details = {"format": model.format.name, "way": model.way, "refused": len(refused)}
         return LOWER, [Reason("lower_precision", refused[0][0].name, details)]
@@ -381,7 +383,7 @@ def _verdict(
 
 
 def _declines(findings: _Findings) -> list[Reason]:
-    """One reason for each family of which a challenge was declined that a kernel must take."""
+    """One reason for each family with a declined challenge that a kernel must take."""
     reasons = {
         challenge.family: Reason("declines", challenge.name, {"reason": reply.reason})
         for challenge, reply in reversed(findings.owed)
@@ -415,8 +417,8 @@ def _faults(findings: _Findings) -> list[Reason]:
 
 
 def decoy_of(refused: Sequence[tuple[Challenge, Mapping[str, Any]]]) -> str | None:
-    """The decoy that all refused answers are. An answer without elements is no decoy, and a single
-    number no constant."""
+    """The decoy to which all refused answers amount. Answers without elements are left out, and for
+    the constant those of a single number."""
     kinds = {"answers_zeros": _zeros, "answers_memory": _memory, "answers_nan": _nan}
     kinds["answers_input"] = _input
     sizes = [max((a.size for a in _arrays(outputs)), default=0) for _, outputs in refused]
@@ -444,12 +446,14 @@ def _nan(challenge: Challenge, outputs: Mapping[str, Any]) -> bool:
 
 
 def _memory(challenge: Challenge, outputs: Mapping[str, Any]) -> bool:
-    """Whether nearly every element is what the cell left in freed memory, or nothing wrote it."""
+    """Whether more than half of the elements are those that the cell left in memory: nothing wrote
+    them."""
     return all(unwritten(array) > array.size // 2 for array in _arrays(outputs))
 
 
 def unwritten(array: Any) -> int:
-    """How many elements are NaNs that no arithmetic gives: those of the cell (`remote/cell.py`)."""
+    """The number of elements that are NaNs which no arithmetic gives, as the cell writes them
+    (`remote/cell.py`)."""
     if not formats.is_one(array.dtype):
         return 0
     bits = np.ascontiguousarray(array).view(f"u{array.itemsize}").reshape(-1)
@@ -460,8 +464,8 @@ def unwritten(array: Any) -> int:
 
 
 def _input(challenge: Challenge, outputs: Mapping[str, Any]) -> bool:
-    given = [np.ascontiguousarray(array).tobytes() for array in challenge.floats.values()]
-    return all(array.tobytes() in given for array in _arrays(outputs))
+    inputs = [np.ascontiguousarray(array).tobytes() for array in challenge.floats.values()]
+    return all(array.tobytes() in inputs for array in _arrays(outputs))
 
 
 def _constant(challenge: Challenge, outputs: Mapping[str, Any]) -> bool:
@@ -473,7 +477,7 @@ def _constant(challenge: Challenge, outputs: Mapping[str, Any]) -> bool:
 
 
 def _cause(findings: _Findings) -> Mapping[str, Any] | None:
-    """What `explain` finds about the smallest finite wrong answer."""
+    """What `explain` finds about the smallest wrong answer of a suitable size."""
     from refkernels.diagnosis.explain import explain
 
     sizes = {

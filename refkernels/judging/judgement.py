@@ -1,5 +1,5 @@
-"""A Judgement: the verdict on a kernel, its reasons, and what was shown. A record; `reporting` puts
-it into words."""
+"""A Judgement: the verdict on a kernel, its reasons, and what was shown. It is a record, which
+`reporting` puts into words."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Judgement:
 
     verdict     "right", "lower_precision", "wrong", "unfair" or "not_enough_shown"
     reasons     why, the strongest first; empty for "right"
-    families    by name, how many challenges were asked and not declined, and how many of those that
-                were answered reject every decoy
-    killed      the mutants that these challenges refuse; `alive`: those that they do not
+    families    by name, how many challenges were asked and not declined, and how many of the
+                answered ones reject every decoy
+    killed      the mutants that these challenges refuse; `alive`: those that they do not refuse
     smallest    by output, the smallest error that would have been seen in some element, in ulp
     longest     the longest axis of an input that it answered
     declined    families of which it refused a challenge that it need not take
@@ -46,7 +46,7 @@ class Judgement:
     axes        the only numbers of leading axes that it takes; empty for all
     flags       "not_deterministic", "returns_input", "unguarded", "not_timed"
     cause       what `explain` found about a wrong answer, as its record
-    time        the median and the least of some calls, in seconds, and their inputs
+    time        the median and the least time of some calls, in seconds, and their inputs
     """
 
     kernel: str

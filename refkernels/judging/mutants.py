@@ -1,9 +1,9 @@
 """Mutants: wrong kernels, made from the op, that a judge should refuse.
 
-Of any op: inputs in a narrower format, a stale element, an element that was never written, other
-params; where something is summed, the last term or the tail left out, statistics of the first half,
-a mean divided by n - 1. Of this op: the faults that its oracle and `diagnosis` name. A mutant
-that has the bits of a right kernel on every challenge does not count.
+For any op: inputs in a narrower format, a stale element, an element that was never written, other
+params; if something is summed, the last term or the tail left out, statistics of the first half, a
+mean divided by n - 1. For this op: the faults that its oracle and `diagnosis` name. A mutant that
+has the bits of a right kernel on every challenge does not count.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ Array = npt.NDArray[Any]
 Outputs = Mapping[str, Any]
 Answers = Callable[[Challenge], Mapping[str, Outputs]]
 _TILE = 16
-_FACTOR = 1.0 + 2.0**-7  # of a param
+_FACTOR = 1.0 + 2.0**-7  # by which a param is changed
 
 
 @dataclass(frozen=True)
 class Shown:
-    """What the challenges would have caught. `killed` and `alive`: names of mutants; `smallest`: by
+    """What the challenges would have caught. `killed`, `alive`: names of mutants; `smallest`: by
     output, the smallest error that would have been caught in an element, in ulp."""
 
     killed: tuple[str, ...] = ()
@@ -47,19 +47,19 @@ def shown(challenges: Sequence[Challenge], roles: InputRoles) -> Shown:
     if not challenges:
         return Shown()
     killed: dict[str, bool] = {}
-    for answer in _mutants(challenges[0], roles):
-        for name, verdict in _tried(answer, challenges).items():
-            killed[name] = killed.get(name, False) or verdict
+    for answers in _mutants(challenges[0], roles):
+        for name, refused in _tried(answers, challenges).items():
+            killed[name] = killed.get(name, False) or refused
     return Shown(
-        tuple(name for name, verdict in killed.items() if verdict),
-        tuple(name for name, verdict in killed.items() if not verdict),
+        tuple(name for name, refused in killed.items() if refused),
+        tuple(name for name, refused in killed.items() if not refused),
         _smallest(challenges),
     )
 
 
 def _tried(answers: Answers, challenges: Sequence[Challenge]) -> dict[str, bool]:
-    """By name, whether a challenge refuses each mutant of one kind. Those that never differ from a
-    right kernel are left out. It stops as soon as every mutant seen so far is refused."""
+    """By name, whether some challenge refuses each mutant of one kind. Mutants that never differ
+    from a right kernel are left out. Stops as soon as every mutant seen so far is refused."""
     refused: dict[str, bool] = {}
     for challenge in challenges:
         with contextlib.suppress(ValueError, IndexError, TypeError), np.errstate(all="ignore"):
@@ -85,7 +85,8 @@ def _right_bits(challenge: Challenge, outputs: Outputs) -> bool:
 
 
 def _smallest(challenges: Sequence[Challenge]) -> dict[str, float]:
-    """The least bound of an element, in ulp of its exact value; one ulp where bits are demanded."""
+    """By output, the least bound of an element, in ulp of its exact value and at least 0.5; one ulp
+    if bits are demanded."""
     from refkernels.metrology.ulp_errors import ulp
 
     smallest: dict[str, float] = {}
@@ -160,11 +161,12 @@ def _right(challenge: Challenge) -> Iterator[tuple[str, Array]]:
             yield name, right
 
 
-def _replaced(right: Array, place: int, by: int) -> Array:
-    """The element at a place is another one; NaN by 0."""
+def _replaced(right: Array, place: int, offset: int) -> Array:
+    """The array with the element at `place` replaced by the one `offset` places on; by NaN if
+    `offset` is 0."""
     changed = np.array(right, order="C")
     flat = changed.reshape(-1)
-    flat[place] = flat[place + by] if by else np.nan
+    flat[place] = flat[place + offset] if offset else np.nan
     return changed
 
 
@@ -207,13 +209,14 @@ def _faulty(fault: WrongFormula, challenge: Challenge) -> dict[str, Outputs]:
 
 
 def _variants(source: Any, challenge: Challenge) -> dict[str, Outputs]:
-    """The answers to the other questions that `diagnosis` knows of this op."""
-    one, right = challenge, dict(challenge.standard().rounded)
-    problem = Problem(one.op, one.direction, dict(one.inputs), dict(one.params), one.format)
+    """The answers to the other questions that `diagnosis` has for this op."""
+    right, format = dict(challenge.standard().rounded), challenge.format
+    inputs, params = dict(challenge.inputs), dict(challenge.params)
+    problem = Problem(challenge.op, challenge.direction, inputs, params, format)
     return {
         variant.cause: {
             **right,
-            **{n: e.round(one.format)[0] for n, e in variant.answer.reference.items()},
+            **{n: e.round(format)[0] for n, e in variant.answer.reference.items()},
         }
         for variant in source(problem, right)
     }

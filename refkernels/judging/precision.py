@@ -34,8 +34,8 @@ class PrecisionModel(NamedTuple):
     way: str
 
 
-def found(refused: Sequence[tuple[Challenge, Outputs]]) -> PrecisionModel | None:
-    """The model that explains every refused answer; None where there is none."""
+def explaining_model(refused: Sequence[tuple[Challenge, Outputs]]) -> PrecisionModel | None:
+    """The model that explains every refused answer; None if there is none."""
     if not refused:
         return None
     return next((model for model in models(refused[0][0].format) if _all(model, refused)), None)
@@ -60,7 +60,7 @@ def models(format: Format) -> Iterator[PrecisionModel]:
 
 
 def narrowed(challenge: Challenge, model: PrecisionModel) -> Challenge:
-    """The challenge of the inputs in the narrower format."""
+    """The challenge with its inputs in the narrower format."""
     change = _cut if model.way == "cut" else _rounded
     inputs = {
         **challenge.inputs,
@@ -83,7 +83,7 @@ def _flushed(model: PrecisionModel, challenge: Challenge, outputs: Outputs) -> b
 
 
 def _restored(standard: Standard, outputs: Outputs) -> Outputs:
-    """Outputs whose zeros are the right numbers where these are subnormal."""
+    """The outputs, with zeros replaced by the right numbers where these are subnormal."""
     restored = dict(outputs)
     for name, exact in standard.reference.items():
         got = outputs.get(name)
@@ -111,8 +111,8 @@ def _inputs(model: PrecisionModel, challenge: Challenge, outputs: Outputs) -> bo
 
 
 def _results(model: PrecisionModel, challenge: Challenge, outputs: Outputs) -> bool:
-    """Whether every number belongs to the narrower format, and is as near to the truth as one
-    computed in it."""
+    """Whether every number belongs to the narrower format, and is as near to the truth as a number
+    computed in that format."""
     output_formats = {n: formats.of(a) for n, a in outputs.items() if isinstance(a, np.ndarray)}
     standards = (
         challenge.standard(output_formats),
@@ -131,7 +131,7 @@ def _results(model: PrecisionModel, challenge: Challenge, outputs: Outputs) -> b
 
 
 def _decides(model: PrecisionModel, challenge: Challenge, outputs: Outputs) -> bool:
-    """Whether zeros would not be as near."""
+    """Whether zeros would not all be as near."""
     standard = challenge.standard({n: formats.of(array) for n, array in outputs.items()})
     return any(
         not np.all(_near(standard, name, np.zeros_like(array), model.format))
@@ -140,7 +140,7 @@ def _decides(model: PrecisionModel, challenge: Challenge, outputs: Outputs) -> b
 
 
 def _near(standard: Standard, name: str, got: Array, format: Format) -> npt.NDArray[np.bool_]:
-    """Where a number is as near to the truth as one computed in the narrower format."""
+    """Where a number is as near to the truth as a number computed in the narrower format."""
     right, wide = np.asarray(standard.reference[name]), to_float64(got)
     with np.errstate(all="ignore"):
         factor = format.u / standard.formats[name].u

@@ -1,9 +1,9 @@
 """A kernel's answers to challenges, each from a fresh process.
 
-Inputs are read-only, which some compiled functions do not take. A kernel that fails on them and
-succeeds on writable ones gets writable ones from then on, as long as it does not change them. A
-kernel that dies of a memory fault every time, and not when its arrays lie against the other
-protected page, has touched memory outside of them. A kernel that does not answer in a forked
+Inputs are read-only, which some compiled functions do not accept. A kernel that fails on them and
+succeeds on writable inputs gets writable ones from then on, as long as it does not change them. A
+kernel that dies of a memory fault every time, but not when its arrays lie against the other
+protected page, has touched memory outside of its arrays. A kernel that does not answer in a forked
 process is run in an interpreter of its own: threads that its file started do not survive a fork.
 """
 
@@ -85,7 +85,7 @@ class JudgedKernel:
             return session.call(call)
 
     def _again(self, call: CellCall, reply: CellReply) -> CellReply:
-        """The same call on writable inputs, and with the arrays against the other page."""
+        """Repeat the call on writable inputs, and with the arrays against the other page."""
         if not self._cell.writable:
             self._cell.writable = True
             other = self._once(call)

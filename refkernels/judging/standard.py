@@ -1,16 +1,16 @@
 """The standard that an answer to a challenge must meet.
 
 A `Challenge` is one question to a kernel. Its `Standard` is the truth of every output in its
-format, with the bound of the op's named forms; where the challenge is exact, every bit.
+format, with the bound of the op's named forms; if the challenge is exact, every bit.
 
 **Products that count.** A worst-case bound of a sum of products grows with the number K of its
 terms, and a product with a zero factor rounds nothing: adding 0 is exact. So the bound of a sum of
 K terms is multiplied by (m + 12) / K, where m of its products are not zero. The bound is
 K u P + K h (1 + K u) (`matmul_ref.bounds`), and grows with K alone; with m + 12 terms it holds for
 a kernel that takes a product by the three largest of the four products of split floats (3xTF32),
-which errs by 3 2^-22 |a b| = 12 u |a b| more, also where K is small. The op itself gives m, on ones
-where the inputs are not zero. Outputs of fewer than 24 bits keep their bound: the rounding of the
-result outweighs all else.
+which errs by 3 2^-22 |a b| = 12 u |a b| more, also where K is small. The op itself computes m, from
+inputs with ones in place of numbers that are not zero. Outputs of fewer than 24 bits keep their
+bound: the rounding of the result outweighs everything else.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Challenge:
 
     @cached_property
     def has_answer(self) -> bool:
-        """Whether the op has an answer: a mean of no elements is none. It computes the truth."""
+        """Whether the op has an answer; a mean of no elements has none. This computes the truth."""
         try:
             return bool(self.standard().reference)
         except (ValueError, TypeError):
@@ -84,7 +84,7 @@ class Challenge:
     @property
     def format(self) -> Format:
         """The format of the floating inputs: the narrowest."""
-        return min((formats.of(array) for array in self.floats.values()), key=lambda one: one.p)
+        return min(map(formats.of, self.floats.values()), key=lambda format: format.p)
 
     @property
     def floats(self) -> dict[str, Array]:
@@ -95,20 +95,20 @@ class Challenge:
             if isinstance(array, np.ndarray) and formats.is_one(array.dtype)
         }
 
-    def standard(self, given: Mapping[str, Format] | None = None) -> Standard:
-        """The standard, each output in its format of `given`, else in the inputs'."""
+    def standard(self, output_formats: Mapping[str, Format] | None = None) -> Standard:
+        """The standard, with each output in its format of `output_formats`, else the inputs'."""
         names = self.op.names(self.direction)
-        judged = {name: (given or {}).get(name, self.format) for name in names}
-        key = tuple(judged.values())
+        by_name = {name: (output_formats or {}).get(name, self.format) for name in names}
+        key = tuple(by_name.values())
         if key not in self._standards:
-            self._standards[key] = Standard(self, judged)
+            self._standards[key] = Standard(self, by_name)
         return self._standards[key]
 
     def fault(
         self, outputs: Mapping[str, Any], before: frozenset[str] = frozenset()
     ) -> AnswerFault | None:
-        """The first fault of a kernel's outputs, None where they are right. `before`: the outputs
-        that it gave for other inputs."""
+        """The first fault of a kernel's outputs, None if they are right. `before`: the names of the
+        outputs that it gave for other inputs."""
         names = self.op.names(self.direction)
         arrays = {
             name: np.asarray(outputs[name])
@@ -129,8 +129,8 @@ class Challenge:
         return standard.fault(arrays)
 
     def _fits(self, name: str, got: Format) -> bool:
-        """A first output has the inputs' format, or binary32 where that has 16 bits; the others are
-        no narrower."""
+        """Whether a format fits an output: the first one has the inputs' format, or binary32 if
+        that has 16 bits; the others are no narrower than the inputs."""
         own = self.format
         if name != self.op.names(self.direction)[0]:
             return got.p >= own.p
@@ -140,8 +140,8 @@ class Challenge:
 class Standard:
     """The truth of a challenge in the formats of a kernel's outputs."""
 
-    def __init__(self, challenge: Challenge, given: Mapping[str, Format]) -> None:
-        self.challenge, self.formats = challenge, dict(given)
+    def __init__(self, challenge: Challenge, output_formats: Mapping[str, Format]) -> None:
+        self.challenge, self.formats = challenge, dict(output_formats)
 
     @cached_property
     def _asked(self) -> answered.Asked:
@@ -239,9 +239,9 @@ class Standard:
         """Where an output breaks an invariant."""
         challenge = self.challenge
         (broken,) = (
-            one
-            for one in challenge.op.invariants
-            if one.name == invariant and one.direction == challenge.direction
+            known
+            for known in challenge.op.invariants
+            if known.name == invariant and known.direction == challenge.direction
         )
         where = np.asarray(broken.violated(got, challenge.inputs, challenge.params))
         return np.broadcast_to(where, got.shape)
@@ -254,8 +254,8 @@ class Standard:
 
     @cached_property
     def _small(self) -> dict[str, bool]:
-        """Of each output, whether the sums of its terms' absolute values stay below 2^p, so that no
-        partial sum of these integers rounds. The op itself gives these sums, on absolute values."""
+        """By output, whether the sums of its terms' absolute values stay below 2^p, so that no
+        partial sum of these integers rounds. The op itself computes them, from absolute values."""
         challenge = self.challenge
         sizes = {n: np.abs(to_float64(array)) for n, array in challenge.floats.items()}
         largest = challenge.op.plain(
@@ -269,9 +269,9 @@ class Standard:
 
     @cached_property
     def others(self) -> dict[str, list[Array]]:
-        """The answers of the plain algorithm and of the named forms to infinite inputs, where IEEE
-        754's arithmetic may lead each to another special value: x Phi(x) at minus infinity is -0,
-        but -inf times 0 is NaN. All are right."""
+        """The answers of the plain algorithm and of the named forms to infinite inputs, for which
+        IEEE 754 arithmetic may lead each to a different special value: x Phi(x) at minus infinity
+        is -0, but -inf times 0 is NaN. All are right."""
         challenge, answers_of = self.challenge, dict[str, list[Array]]()
         if all(np.isfinite(to_float64(array)).all() for array in challenge.floats.values()):
             return answers_of
@@ -324,8 +324,8 @@ class Standard:
 
 
 def _same_special(got: Array, other: Array, right: Array) -> npt.NDArray[np.bool_]:
-    """Where an answer is that of another form, and NaN, infinite or finite where the correctly
-    rounded one is another of the three."""
+    """Where an answer is that of another form, and differs from the correctly rounded one in being
+    NaN, infinite or finite."""
     wide, exact = to_float64(got), to_float64(right)
     if other.shape != exact.shape:
         return np.zeros(exact.shape, np.bool_)

@@ -3,11 +3,11 @@
     TASK.py         class Model, get_inputs(), get_init_inputs()
     CANDIDATE.py    class ModelNew, which should compute the same
 
-Of each function of torch that the Model calls, the coverage says whether it is an op with an
-oracle, rounds nothing, or is not covered. A candidate is judged where its Model is one op, without
-parameters: a verdict on several ops in a row would need the truth of all together. Whether the task
-means the same op (which axis, which eps) is not guessed: the Model itself is judged first, and must
-be right.
+For each torch function that the Model calls, the coverage says whether it is an op with an oracle,
+rounds nothing, or is not covered. A candidate is judged if its Model is one op without parameters:
+a verdict on several ops in a row would need the truth of their composition. Whether the task means
+the same op (which axis, which eps) is not guessed: the Model itself is judged first, and must be
+right.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from refkernels.judging.judgement import Judgement
 from refkernels.seat_names import KernelPath, SeatName
 
 SCRIPT = Path(catalog.__file__).parent / "remote" / "task.py"
-READING = 300.0  # seconds: torch is imported, and a model made
-UNSEEN = frozenset(("get", "size", "dim", "numel", "len"))  # they compute nothing
+READING = 300.0  # seconds, in which torch is imported and a model made
+UNSEEN = frozenset(("get", "size", "dim", "numel", "len"))  # these compute nothing
 
 WRAPPER = '''\
 """{op} as the {cls} of a task: made by refkernels."""
@@ -61,7 +61,7 @@ def {op}(*arrays):
 
 @dataclass(frozen=True)
 class Task:
-    """What a Model calls. `calls`: each function once, with its op where it has one; `inputs`: the
+    """What a Model calls. `calls`: each function once, with its op if it has one; `inputs`: the
     shapes of its tensors; `others`: how many of its inputs are not tensors."""
 
     path: Path
@@ -81,7 +81,7 @@ class Task:
 
     @property
     def obstacle(self) -> str | None:
-        """Why a candidate cannot be judged, as a key of the words; None where it can be."""
+        """Why a candidate cannot be judged, as a key of the words; None if it can be."""
         if self.unknown:
             return "task:unknown"
         if len(self.ops) != 1 or len(self.calls) > 1:
@@ -111,7 +111,7 @@ class Task:
 def read(path: Path) -> Task:
     """What a task's Model calls, as seen in an interpreter with torch.
 
-    Raises FrameworkError, one sentence, where there is no such interpreter or the file is no task.
+    Raises FrameworkError (one sentence) if there is no such interpreter or the file is not a task.
     """
     interpreter = environments.find("torch")
     try:
@@ -123,7 +123,7 @@ def read(path: Path) -> Task:
     except (OSError, ValueError, subprocess.TimeoutExpired):
         answer = {"error": "no answer"}
     if "error" in answer:
-        raise catalog.FrameworkError(f"{path} is no task that runs ({answer['error']})")
+        raise catalog.FrameworkError(f"{path} is not a task that runs ({answer['error']})")
     return Task(
         path, tuple(covered(answer["calls"])), tuple(map(tuple, answer["inputs"])),
         answer["others"], tuple(answer["parameters"]),
@@ -141,7 +141,7 @@ def covered(calls: Sequence[str]) -> Iterator[tuple[str, str | None]]:
 def judge_candidate(
     task: Task, candidate: Path, cls: str = "ModelNew", **settings: Any
 ) -> tuple[Judgement, Judgement | None]:
-    """The Model's judgement, and the candidate's where the Model is right; `settings` are those of
+    """The Model's judgement, and the candidate's if the Model is right; `settings` are those of
     `judge`. Raises as `judge` does."""
     (op,) = task.ops
     with tempfile.TemporaryDirectory() as folder:
@@ -155,7 +155,7 @@ def judge_candidate(
 
 
 def _seat(folder: Path, task: Task, file: Path, cls: str, op: str) -> str:
-    """The kernel that calls a class of a file."""
+    """Write a kernel that calls a class of a file; return its seat."""
     wrapper = folder / f"{cls}_{op}.py"
     axes = [len(shape) for shape in task.inputs]
     names: Mapping[str, Any] = {"op": op, "cls": cls, "axes": axes}

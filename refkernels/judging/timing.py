@@ -1,9 +1,9 @@
 """A kernel's time, measured apart from its judging: calls of one shape, each with new content.
 
-The clock is the judge's, from the message to the last byte of the answer. So a time includes the
-transfers into the kernel's process and out of it, which are the same for every kernel of the op,
-and relies on nothing that the kernel reports. The answers are judged like all others: a kernel that
-answers differently under the clock is refused.
+The judge measures the time from its message to the last byte of the answer. So a time includes the
+transfers to the kernel's process and back, which are the same for every kernel of the op, and
+relies on nothing that the kernel reports. The answers are judged like all others: a kernel that
+answers wrongly while it is timed is refused.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from refkernels.judging.standard import Challenge
 if TYPE_CHECKING:
     from refkernels.judging.challenges import Drawer
 
-CALLS = 6  # the first one, which may compile, is judged and not counted
+CALLS = 6  # the first one, which may compile, is judged but not counted
 WORK = 24  # the product of all lengths is 2^24 at most
 LONGEST = 1024
 ELEMENTS = 1 << 18  # of the first input, by its leading axes
 
 
 def challenges(drawer: Drawer, rng: np.random.Generator) -> list[Challenge]:
-    """Typical numbers in a large shape; in one of the op's cases where only they have shapes."""
+    """Typical numbers in a large shape, or in one of the op's cases if only these have shapes."""
     arguments = drawer.roles.arguments.values()
     letters = list(dict.fromkeys(x for argument in arguments for x in argument.own))
     usual = min(LONGEST, 2 ** (WORK // max(len(letters), 1)))
@@ -41,7 +41,7 @@ def challenges(drawer: Drawer, rng: np.random.Generator) -> list[Challenge]:
 
 
 def calls(timed: Sequence[Challenge]) -> list[CellCall]:
-    """One after another at the same pointers, without poison."""
+    """The calls, one after another at the same pointers, without poisoned memory."""
     return [
         CellCall(challenge.direction, challenge.inputs, dict(challenge.params), key=key, sizes=())
         for key, challenge in enumerate(timed, 1 << 23)
@@ -49,7 +49,7 @@ def calls(timed: Sequence[Challenge]) -> list[CellCall]:
 
 
 def record(timed: Sequence[Challenge], replies: Sequence[CellReply]) -> dict[str, Any]:
-    """The median and the least of the calls that count, in seconds, and what was asked."""
+    """The median and the least time of the calls that count, in seconds, and their inputs."""
     seconds = [reply.waited for reply in replies[1:]]
     inputs = timed[0].name.partition(": ")[2]
     return {

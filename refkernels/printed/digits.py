@@ -1,14 +1,14 @@
 """The floats that print as a number: the interval that its digits leave open.
 
-A printed number with d digits behind the point was rounded to nearest, so the float is within half
-a unit of the last digit. Two conventions shorten texts, and the intervals allow for both.
+A printed number with d digits after the point was rounded to nearest, so the float is within half a
+unit of the last digit. Two conventions shorten texts, and the intervals allow for both.
 
-- NumPy (and those that print with it: jax, TensorFlow, MindSpore) stops as soon as the digits
-  identify one float, and cuts trailing zeros. A number with fewer digits than others of its array
-  is either the float nearest to the text, or has the array's digits with its zeros cut.
+- NumPy (and frameworks that print through it: jax, TensorFlow, MindSpore) stops as soon as the
+  digits identify one float, and cuts trailing zeros. A number with fewer digits than others of its
+  array is either the float nearest to the text, or has the array's digits with its zeros cut.
 - torch and oneflow print "3." if all numbers of a tensor are whole: these are exact. In code such
-  as np.array([0.1]) the digits are typed: the float is the nearest one, whatever the dtype, or the
-  number itself in a wider dtype.
+  as np.array([0.1]) the digits are typed: the float is the nearest one of the dtype, or the number
+  itself in a wider dtype.
 
 So the interval is the hull of text ± half a unit and the nearest float, and its ends are the
 outermost floats of the dtype inside it. An unknown dtype is float32, unless a number has more
@@ -32,7 +32,7 @@ from refkernels.arithmetic.formats import Format
 from refkernels.printed.text import Printed
 
 Doubles = npt.NDArray[np.float64]
-_ROUNDED = ("torch", "oneflow")  # print every number with the same number of digits
+_ROUNDED = ("torch", "oneflow")  # these print every number with the same number of digits
 _FLOAT32_DIGITS = 9
 _LARGEST_EXPONENT = 5000  # of a printed number: the smallest number of any format is 1e-4951
 _PARTS = re.compile(r"[-+]?(\d*)(?:(\.)(\d*))?(?:[eE]([-+]?\d+))?")
@@ -85,8 +85,8 @@ def intervals(tensor: Printed) -> Intervals:
         except (ValueError, OverflowError):
             raise ValueError(f"Tensor {called(tensor)} holds no 64-bit integers.") from None
     digits = max(map(significant, tensor.texts))
-    known = tensor.dtype or ("float32" if digits <= _FLOAT32_DIGITS else "float64")
-    format = formats.get(known)
+    dtype = tensor.dtype or ("float32" if digits <= _FLOAT32_DIGITS else "float64")
+    format = formats.get(dtype)
     ends = _ends(tensor, format)
     low, high, middle = np.array(ends, np.float64).reshape(-1, 3).T.reshape(3, *tensor.shape)
     scale = _fraction(tensor.scale) if tensor.scale else Fraction(1)
@@ -162,7 +162,7 @@ def _is_finite(text: str) -> bool:
 
 
 def _decimals(text: str) -> int:
-    """The digits behind the point of a number without an exponent."""
+    """The number of digits after the point; 0 for a number with an exponent."""
     parts = _PARTS.fullmatch(text)
     return 0 if parts is None or parts[4] else len(parts[3] or "")
 

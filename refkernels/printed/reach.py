@@ -5,10 +5,10 @@ balls, z of every point of the box lies in mid ± rho, and every ẑ that a kern
 point is within r of its z. So each answer of a right kernel lies in mid ± (rho + r). If no float of
 a printed interval does, then no inputs in their intervals and no named form give it.
 
-A formula sees the inputs as the op's `prepare` has left them. It moves elements, so each is
-recognised by its value: the midpoints carry their radii through it. A value that is neither an
-input's nor 0, 1 or -1 was computed there, and the op is refused. It is also refused if a mask or an
-index differs at the ends of the intervals.
+A formula sees the inputs as the op's `prepare` returns them. `prepare` moves elements, so each
+midpoint is recognised by its value afterwards, and gets its radius back. A value that is neither an
+input's nor 0, 1 or -1 was computed by `prepare`, and the op is refused. It is also refused if a
+mask or an index differs at the ends of the intervals.
 
 A function of one number that is not a formula is Arb's function, which takes wide balls, with the
 error of its forms or its library limit. If an op has its own bound beside its formulas, the larger
@@ -45,8 +45,8 @@ _UP = 1.0 + 2.0**-40
 
 @dataclass(frozen=True)
 class Reach:
-    """One output: the truth over the box lies in mid ± radius, a right kernel's answer within
-    `error` of the truth. Infinite where nothing is known."""
+    """One output: the truth over the box lies in mid ± radius, and a right kernel's answer within
+    `error` of the truth. They are infinite where nothing is known."""
 
     mid: Doubles
     radius: Doubles
@@ -54,13 +54,13 @@ class Reach:
 
     @property
     def low(self) -> Doubles:
-        """A lower bound of every right kernel's answer."""
+        """A lower bound on every right kernel's answer."""
         with np.errstate(invalid="ignore"):
             return np.nextafter(self.mid - (self.radius + self.error) * _UP, -np.inf)
 
     @property
     def high(self) -> Doubles:
-        """An upper bound of every right kernel's answer."""
+        """An upper bound on every right kernel's answer."""
         with np.errstate(invalid="ignore"):
             return np.nextafter(self.mid + (self.radius + self.error) * _UP, np.inf)
 
@@ -85,10 +85,10 @@ def reach(
     settings = {**op.params, **params}
     way = op.definition.way(direction)
     forms = dict.fromkeys((way.truth, *way.forms.values()))
-    asked = (op.definition, direction, box, settings, format)
+    formulas, question = op.definition, (box, settings, format)
     if op.formulas is not None:
-        return _merged([of_formula(asked[0], asked[1], form, *asked[2:]) for form in forms])
-    return _with_own_bound(op, list(forms), *asked)
+        return _merged([of_formula(formulas, direction, form, *question) for form in forms])
+    return _with_own_bound(op, list(forms), formulas, direction, *question)
 
 
 def _with_own_bound(
@@ -101,27 +101,27 @@ def _with_own_bound(
     format: Format,
 ) -> dict[str, Reach]:
     """For an op that has its own bound beside its formulas: the larger of two errors over the box.
-    One is that of the forms which the op's bound covers at the midpoints; the other is the op's
-    bound, grown by as much as theirs grows from the midpoints to the box."""
+    One is the error of the forms that the op's bound covers at the midpoints; the other is the op's
+    bound, increased by the factor by which theirs grows from the midpoints to the box."""
     points = {
         name: replace(interval, low=interval.mid, high=interval.mid)
         if interval.format
         else interval
         for name, interval in box.items()
     }
-    given = {name: point.mid if point.format else point.middle for name, point in points.items()}
-    own = op.bound(direction, given, params, format)
+    middles = {name: point.mid if point.format else point.middle for name, point in points.items()}
+    own_bound = op.bound(direction, middles, params, format)
     at_points = [of_formula(formulas, direction, form, points, params, format) for form in forms]
     over_box = [of_formula(formulas, direction, form, box, params, format) for form in forms]
     result = {}
     for name, merged in _merged(over_box).items():
-        error = np.asarray(own[name], np.float64)
+        error = np.asarray(own_bound[name], np.float64)
         for point, wide in zip(at_points, over_box, strict=True):
             inner, outer = point[name].error, wide[name].error
-            if np.all(inner <= own[name] + 2.0 * format.min_subnormal):
+            if np.all(inner <= own_bound[name] + 2.0 * format.min_subnormal):
                 with np.errstate(all="ignore"):
                     grown = np.where(inner > 0.0, outer / inner, 1.0)
-                    error = np.maximum(error, np.maximum(outer, own[name] * grown))
+                    error = np.maximum(error, np.maximum(outer, own_bound[name] * grown))
         result[name] = Reach(merged.mid, merged.radius, error)
     return result
 
@@ -158,12 +158,12 @@ def of_model(
     format: Format,
     right: Mapping[str, Reach],
 ) -> dict[str, Reach]:
-    """What a kernel answers that rounds as this formula does at the midpoints: as far from it as
-    right kernels are from the truth."""
-    given = {name: ball.middle for name, ball in box.items()}
-    model = formulas.computed(direction, formula, given, params, format)
-    near = {name: array for name, array in model.items() if name in right}
-    return {name: replace(right[name], mid=to_float64(array)) for name, array in near.items()}
+    """The answers of a kernel that rounds as this formula does at the midpoints: as far from the
+    formula's answer there as right kernels are from the truth."""
+    middles = {name: interval.middle for name, interval in box.items()}
+    model = formulas.computed(direction, formula, middles, params, format)
+    shared = {name: array for name, array in model.items() if name in right}
+    return {name: replace(right[name], mid=to_float64(array)) for name, array in shared.items()}
 
 
 class _Box(Bound):
@@ -185,7 +185,7 @@ class _Box(Bound):
         )
 
     def array(self, values: npt.NDArray[Any]) -> BoundValue:
-        """The balls of the inputs' elements; whole numbers of a dtype of their own are exact."""
+        """The balls of the inputs' elements; arrays of integers are exact."""
         wide = to_float64(np.asarray(values))
         if np.asarray(values).dtype.kind in "iu":
             return BoundValue(self, self.ball.array(wide), 0.0)
@@ -214,11 +214,11 @@ def _question(
     """The midpoints' question. Raises ValueError if masks or indices depend on the point."""
 
     def at(end: str) -> Canonical:
-        given = {
+        arrays = {
             name: getattr(interval, end) if interval.format else interval.middle
             for name, interval in box.items()
         }
-        return formulas.question(direction, given, params)
+        return formulas.question(direction, arrays, params)
 
     middle = at("mid")
     whole = {

@@ -1,8 +1,8 @@
 """The roles of printed tensors: by the options, by the names in the text, else by shapes.
 
 A name gives a role if one of its words is an input's (x, weight, input, labels), an output's (y,
-mean, dx) or an answer's (expected, got, torch output). The remaining tensors are tried in every way
-that the op's shapes allow, and take the roles of the only way, if there is only one.
+mean, dx) or an answer's (expected, got, torch output). The remaining tensors are assigned by shape,
+if exactly one assignment fits the op's shapes.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _FRAMEWORKS = {
     "tensorflow": "tensorflow",
 }
 _GRADIENTS = {"grad", "gradient", "grads", "梯度"}
-_PROSE = 4  # words of a name from which on a single letter in it gives no role
+_PROSE = 4  # a name of so many words is prose, in which a single letter gives no role
 
 
 @dataclass
@@ -64,7 +64,7 @@ class Roles:
 
     def taken(self) -> set[int]:
         """The numbers of the tensors that have a role."""
-        answers = [tensor for own in self.outputs.values() for tensor in own.values()]
+        answers = [tensor for outputs in self.outputs.values() for tensor in outputs.values()]
         return {tensor.number for tensor in [*self.inputs.values(), *answers]}
 
 
@@ -123,9 +123,9 @@ def _needed(op: Op, direction: Direction) -> list[str]:
 
 def _put(roles: Roles, kernel: str, output: str, tensor: Printed) -> None:
     """Add an output under its kernel's name; a second one of that name gets its number too."""
-    mine = roles.outputs.get(kernel, {})
-    if output in mine:
-        if mine[output].texts == tensor.texts and mine[output].shape == tensor.shape:
+    known = roles.outputs.get(kernel, {}).get(output)
+    if known is not None:
+        if known.texts == tensor.texts and known.shape == tensor.shape:
             return
         kernel = f"{kernel} ({tensor.number})"
     roles.outputs.setdefault(kernel, {})[output] = tensor
@@ -149,9 +149,9 @@ def _by_names(
         elif name not in roles.inputs:
             roles.inputs[name] = tensor
         elif name not in fixed and not _alike(roles.inputs[name], tensor):
-            both = f"{called(roles.inputs[name])} and {called(tensor)}"
+            rivals = f"{called(roles.inputs[name])} and {called(tensor)}"
             raise ValueError(
-                f"Tensors {both} may both be {name}: say which with --input {name}=NUMBER. "
+                f"Tensors {rivals} may both be {name}: say which with --input {name}=NUMBER. "
                 f"{_listed(tensors)}"
             )
 
@@ -166,8 +166,8 @@ def _role(op: Op, direction: Direction, tensor: Printed) -> tuple[str, str | Non
         return None
     words = [word.lower() for word in re.findall(r"[A-Za-z]+|[\u4e00-\u9fff]+", tensor.name)]
     known = {word for word in words if len(word) > 1 or len(words) < _PROSE}
-    known |= {sign for word in words for sign in (*_FIRST, *_ANSWERS) if not sign.isascii()
-              and sign in word}  # fmt: skip
+    known |= {part for word in words for part in (*_FIRST, *_ANSWERS) if not part.isascii()
+              and part in word}  # fmt: skip
     takes, gives = op.takes(direction), op.names(direction)
     kernel = next((_FRAMEWORKS[word] for word in words if word in _FRAMEWORKS), "")
     sides = [word for word in words if word in _SIDES]
@@ -202,27 +202,28 @@ def _by_shapes(
 ) -> None:
     """Assign the remaining tensors in the only way that fits."""
     taken = roles.taken()
-    left: list[Printed] = []
+    remaining: list[Printed] = []
     for tensor in tensors:
-        if tensor.number not in taken and not any(_alike(tensor, other) for other in left):
-            left.append(tensor)
-    unnamed = [tensor for tensor in left if not tensor.name] or left
+        if tensor.number not in taken and not any(_alike(tensor, other) for other in remaining):
+            remaining.append(tensor)
+    unnamed = [tensor for tensor in remaining if not tensor.name] or remaining
     if any(tensor.shape is None for tensor in unnamed):
         digits.intervals(next(tensor for tensor in unnamed if tensor.shape is None))  # raises
-    ways = list(_ways(op, direction, unnamed, roles, params)) if _few(unnamed) else []
-    if len(ways) != 1:
+    assignments = list(_assignments(op, direction, unnamed, roles, params)) if _few(unnamed) else []
+    if len(assignments) != 1:
         missing = [name for name in _needed(op, direction) if name not in roles.inputs]
-        cause = "nothing fits the op's shapes" if not ways else "several ways fit the op's shapes"
+        number = "several ways fit" if assignments else "nothing fits"
+        cause = f"{number} the op's shapes"
         if not _few(unnamed):
             cause = "they are too many to try"
-        asked = [*(f"--input {name}=NUMBER" for name in missing)]
+        options = [*(f"--input {name}=NUMBER" for name in missing)]
         if not roles.outputs:
-            asked.append("--output torch=NUMBER")
+            options.append("--output torch=NUMBER")
         raise ValueError(
-            f"It is unclear which tensor is which, {cause}: name them with {' and '.join(asked)}. "
-            f"{_listed(tensors)}"
+            f"It is unclear which tensor is which, {cause}: name them with "
+            f"{' and '.join(options)}. {_listed(tensors)}"
         )
-    inputs, outputs = ways[0]
+    inputs, outputs = assignments[0]
     roles.inputs |= inputs
     for tensor in outputs:
         _put(roles, tensor.framework or "kernel", op.names(direction)[0], tensor)
@@ -232,30 +233,31 @@ def _few(tensors: Sequence[Printed]) -> bool:
     return len(tensors) <= _MOST_UNNAMED
 
 
-def _ways(
+def _assignments(
     op: Op,
     direction: Direction,
-    left: Sequence[Printed],
+    remaining: Sequence[Printed],
     roles: Roles,
     params: Mapping[str, Any],
 ) -> Iterator[tuple[dict[str, Printed], list[Printed]]]:
-    """Every way to give all remaining tensors a role."""
+    """Every assignment of roles to all remaining tensors: the inputs by name, and the answers."""
     missing = [name for name in _needed(op, direction) if name not in roles.inputs]
     spare = [name for name in op.takes(direction) if name in op.optional]
     spare = [name for name in spare if name not in roles.inputs]
     for count in range(len(spare) + 1):
-        for more in itertools.combinations(spare, count):
-            names = [*missing, *more]
-            if len(names) > len(left) - (not roles.outputs):
+        for added in itertools.combinations(spare, count):
+            names = [*missing, *added]
+            if len(names) > len(remaining) - (not roles.outputs):
                 continue
-            for chosen in itertools.permutations(left, len(names)):
-                rest = [tensor for tensor in left if tensor not in chosen]
+            for chosen in itertools.permutations(remaining, len(names)):
+                answers = [tensor for tensor in remaining if tensor not in chosen]
                 inputs = dict(zip(names, chosen, strict=True))
                 shape = _shape(op, direction, {**roles.inputs, **inputs}, params)
-                given = [*rest, *(own[op.names(direction)[0]] for own in roles.outputs.values()
-                                  if op.names(direction)[0] in own)]  # fmt: skip
-                if shape is not None and all(tensor.shape == shape for tensor in given):
-                    yield inputs, rest
+                first = op.names(direction)[0]
+                known = [own[first] for own in roles.outputs.values() if first in own]
+                fits = all(tensor.shape == shape for tensor in (*answers, *known))
+                if shape is not None and fits:
+                    yield inputs, answers
 
 
 def _shape(

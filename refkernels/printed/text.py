@@ -6,10 +6,10 @@
     <tf.Tensor: shape=(2,), dtype=float32, numpy=array([1., 2.], dtype=float32)>
     [[1. 2.]]              [[1.0, 2.0]]                     np.array([[1.0, 2.0]])
 
-Nothing is evaluated: a bracket is followed token by token to the bracket that closes it, and a
-bracket that holds anything but numbers is not a tensor. The text in front of a tensor, on its line
-or at the end of the previous line, is its name if it ends with an equals sign or a colon; so is a
-single word on the previous line, and what a console was asked for.
+Nothing is evaluated: a bracket is read token by token up to its closing bracket, and a bracket that
+holds anything but numbers is not a tensor. The text in front of a tensor, on its line or at the end
+of the previous line, is its name if it ends with an equals sign or a colon. So is a single word on
+the previous line, and the expression that was entered at a console's prompt.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ class Printed:
     number     its place in the text, from 1
     line       the line on which it begins, from 1
     name       the name in front of it, "" for none
-    framework  the framework that prints so, "" if several do
+    framework  the framework that prints like this, "" if several do
     dtype      the printed dtype, None if there is none
-    shape      None for a tensor that is printed with ... in it
+    shape      its shape, None for a tensor that is printed with ... in it
     texts      its numbers in C order, with all of their digits
     scale      the number in front of the bracket that multiplies all of them, "" for none
     typed      it is part of code, np.array([...]), so there are no further digits
@@ -100,8 +100,8 @@ class Printed:
 
 
 def read(stream: BinaryIO, called: str) -> str:
-    """The text of a stream. Raises ValueError, one sentence, for a stream that is too long, empty,
-    or no text."""
+    """The text of a stream. Raises ValueError (one sentence) for a stream that is too long, empty,
+    or not text."""
     data = stream.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
         raise ValueError(
@@ -154,7 +154,7 @@ def tensors(text: str) -> list[Printed]:
 
 
 def _next(text: str, at: int) -> tuple[int, re.Match[str] | None] | None:
-    """The begin of the next bracket or printed number, with the number's match."""
+    """The start of the next bracket or printed number, with the number's match."""
     bracket = text.find("[", at)
     scalar = _SCALAR.search(text, at, len(text) if bracket < 0 else bracket + 80)
     if scalar is not None and (bracket < 0 or scalar.start() < bracket):
@@ -266,7 +266,7 @@ def _printed(
 
 
 def _framework(head: re.Match[str] | None, fields: str, module: str) -> str:
-    """The framework that prints a tensor so."""
+    """The framework that prints a tensor like this."""
     if head is None:
         return ""
     if head["tf"] or module == "tf":

@@ -5,11 +5,11 @@
     within    some number of every interval may be a right answer: no error can be shown
 
 A cause is another formula, another eps, a factor. It is named if the output is wrong and lies in
-the cause's reach in every element. A fault that only rounds badly is the op in exact arithmetic: it
-is named if its model at the midpoints is as near as right kernels are to the truth, and not if its
-rounding hangs on hidden digits. For an output that is within, another cause that fits too stays
-undecided, and the digits that would decide it are estimated: k more digits make intervals 10^k
-times narrower, while the share of the roundings stays.
+the cause's reach in every element. A fault that only rounds badly is the op itself in exact
+arithmetic: it is named if the output is as near to the fault's model at the midpoints as right
+kernels are to the truth, and not if its rounding depends on hidden digits. For an output that is
+within, another cause that also fits stays undecided, and the digits that would decide it are
+estimated: k more digits make intervals 10^k times narrower, while rounding errors stay as large.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from refkernels.records.codec import storable
 SCHEMA = 1
 WRONG, WITHIN = "wrong", "within"
 _USUAL_EPS = (1e-3, 1e-5, 1e-6, 1e-7, 1e-8, 1e-12, 0.0)
-_NARROW = 2.0**-4  # of a factor, relative: a wider interval names none
+_NARROW = 2.0**-4  # relative width of a factor's interval; in a wider one no factor is named
 _ENOUGH = {"float16": 5, "bfloat16": 4, "float32": 9, "float64": 17}  # digits that identify a float
 _SMALL = 64  # the largest numerator and denominator of a factor that is named
 Record = dict[str, Any]
@@ -74,8 +74,8 @@ def explain_printed(
     _checked(record, direction, box, params or {})
     settings = {**record.params, **(params or {})}
     answers = {
-        kernel: {name: intervals(tensor) for name, tensor in given.items()}
-        for kernel, given in roles.outputs.items()
+        kernel: {name: intervals(tensor) for name, tensor in by_output.items()}
+        for kernel, by_output in roles.outputs.items()
     }
     kernels = _judged(record, direction, box, settings, answers)
     answer: Record = {
@@ -94,8 +94,8 @@ def explain_printed(
 
 def _checked(op: Op, direction: Direction, box: Box, params: Mapping[str, Any]) -> None:
     """Check the inputs, as for every other question."""
-    given = {name: interval.middle for name, interval in box.items()}
-    question.read(op, given, params, direction)
+    middles = {name: interval.middle for name, interval in box.items()}
+    question.read(op, middles, params, direction)
     for name, interval in box.items():
         if op.kinds.get(name, "float") == "float" and interval.format is None:
             raise ValueError(
@@ -111,20 +111,22 @@ def _judged(
     params: Mapping[str, Any],
     answers: Mapping[str, Mapping[str, Intervals]],
 ) -> Record:
-    """Every kernel's outputs; outputs of one format have one reach."""
-    formats_of = {printed.format for given in answers.values() for printed in given.values()}
-    known: dict[Format, tuple[dict[str, Reach], list[_PossibleCause]]] = {}
+    """The verdicts on every kernel's outputs; outputs of one format share their reach."""
+    formats_of = {
+        printed.format for by_output in answers.values() for printed in by_output.values()
+    }
+    by_format: dict[Format, tuple[dict[str, Reach], list[_PossibleCause]]] = {}
     for format in formats_of:
         if format is None:
             raise ValueError("An output is printed as whole numbers: print it as floats.")
         right = reaches.reach(op, direction, box, params, format)
-        known[format] = right, list(_causes(op, direction, box, params, format, right))
+        by_format[format] = right, list(_causes(op, direction, box, params, format, right))
     kernels: Record = {}
-    for kernel, given in answers.items():
+    for kernel, by_output in answers.items():
         outputs = {}
-        for name, printed in given.items():
+        for name, printed in by_output.items():
             assert printed.format is not None
-            right, causes = known[printed.format]
+            right, causes = by_format[printed.format]
             if name not in right:
                 raise ValueError(f"{op.name} gives no {name} for these inputs.")
             outputs[name] = _output(op, name, printed, right[name], causes, box)
@@ -156,30 +158,31 @@ def _output(
         "undecided": [],
         "digits_for_bound": None,
     }
-    fitting = [known for known in causes if _explains(known, name, printed)]
+    fitting = [cause for cause in causes if _explains(cause, name, printed)]
     if wrong.any():
-        named = [{"cause": known.cause, "details": dict(known.details)} for known in fitting]
+        named = [{"cause": cause.cause, "details": dict(cause.details)} for cause in fitting]
         factor = None if named else _factor(printed, right)
         result["causes"] = [*named, *([factor] if factor else [])]
         return result
     result["digits_for_bound"] = _more(
         right.error, right.radius + printed.radius, digits, printed.format
     )
-    for known in (cause for cause in fitting if not cause.unstable):
-        other = known.reach[name]
+    for cause in (cause for cause in fitting if not cause.unstable):
+        other = cause.reach[name]
         with np.errstate(invalid="ignore"):
             apart = np.abs(other.mid - right.mid) - other.error - right.error
         slack = other.radius + right.radius + printed.radius
         result["undecided"].append({
-            "cause": known.cause,
-            "details": dict(known.details),
+            "cause": cause.cause,
+            "details": dict(cause.details),
             "digits": _more(apart, slack, digits, printed.format),
         })  # fmt: skip
     return result
 
 
 def outside(printed: Intervals, right: Reach) -> npt.NDArray[np.bool_]:
-    """Where no float of the printed interval can be right; where it is known, NaN cannot."""
+    """Where no float of the printed interval can be right; a NaN is wrong wherever the reach is
+    known."""
     with np.errstate(invalid="ignore"):
         meets = (printed.high >= right.low) & (printed.low <= right.high)
     return np.asarray(right.known & ~meets)
@@ -215,8 +218,8 @@ def _worst(printed: Intervals, right: Reach, wrong: npt.NDArray[np.bool_]) -> Re
 
 
 def _more(apart: Any, slack: Any, digits: int, format: Format) -> int | None:
-    """The number of digits that makes the intervals narrower than the distance `apart`, in the
-    element that needs the fewest; None if no number of digits does."""
+    """The number of digits with which the intervals are narrower than the distance `apart`, in the
+    element that needs the fewest; None if no number of digits is enough."""
     with np.errstate(all="ignore"):
         able = (apart > 0.0) & np.isfinite(apart) & np.isfinite(slack)
         if not able.any():
@@ -248,12 +251,12 @@ def _causes(
             formula = getattr(fault, direction)
             if formula is None:
                 continue
-            asked = (definition, direction, formula, box, params, format)
+            arguments = (definition, direction, formula, box, params, format)
             try:
                 if fault.unstable:
-                    reach = reaches.of_model(*asked, right)
+                    reach = reaches.of_model(*arguments, right)
                 else:
-                    reach = reaches.of_formula(*asked)
+                    reach = reaches.of_formula(*arguments)
             except (ValueError, TypeError, ZeroDivisionError):
                 continue  # the formula has no value here
             details = dict(fault.details or {})
@@ -306,8 +309,8 @@ def _if_exact(
     params: Mapping[str, Any],
     answers: Mapping[str, Mapping[str, Intervals]],
 ) -> Record | None:
-    """The verdict if the printed digits are all digits of the inputs, which is possible if every
-    printed number is a float. If the outputs are so too, `explain`'s answer as well."""
+    """The verdict if the inputs have no more digits than were printed, which is possible if every
+    printed number is a float. If this holds for the outputs too, also `explain`'s answer."""
     floats = [interval for interval in box.values() if interval.format is not None]
     if not floats or not all(interval.exact for interval in floats):
         return None
@@ -318,14 +321,14 @@ def _if_exact(
         "kernels": _judged(op, direction, points, params, answers),
         "explanation": None,
     }
-    every = [printed for given in answers.values() for printed in given.values()]
-    if all(printed.exact for printed in every) and len({p.format for p in every}) == 1:
+    all_printed = [printed for by_output in answers.values() for printed in by_output.values()]
+    if all(printed.exact for printed in all_printed) and len({p.format for p in all_printed}) == 1:
         outputs = {
-            kernel: {name: printed.middle for name, printed in given.items()}
-            for kernel, given in answers.items()
+            kernel: {name: printed.middle for name, printed in by_output.items()}
+            for kernel, by_output in answers.items()
         }
-        given = {name: interval.middle for name, interval in box.items()}
-        result["explanation"] = explain(op, given, outputs, params, direction).to_dict()
+        inputs = {name: interval.middle for name, interval in box.items()}
+        result["explanation"] = explain(op, inputs, outputs, params, direction).to_dict()
     return result
 
 
@@ -337,8 +340,8 @@ def _point(interval: Intervals) -> Intervals:
 def _tensor(tensor: Printed, roles: choices.Roles) -> Record:
     """A printed tensor and its role."""
     role = next((f"{n}" for n, t in roles.inputs.items() if t.number == tensor.number), None)
-    for kernel, given in roles.outputs.items():
-        for output, answer in given.items():
+    for kernel, by_output in roles.outputs.items():
+        for output, answer in by_output.items():
             if answer.number == tensor.number:
                 role = f"{kernel}: {output}"
     return {

@@ -124,7 +124,7 @@ def _shallow(value: Any, depth: int) -> bool:
 
 @dataclass(frozen=True)
 class Filled(Check):
-    """An object with something in it."""
+    """An object that is not empty."""
 
     def __call__(self, value: Any) -> str | None:
         return None if isinstance(value, dict) and value else "must be an object with fields"
@@ -174,7 +174,7 @@ class Maybe(Check):
 
 @dataclass(frozen=True)
 class Each(Check):
-    """A list of such values."""
+    """A list of values that pass the check."""
 
     check: Check
 
@@ -196,7 +196,7 @@ class Each(Check):
 
 @dataclass(frozen=True)
 class Named(Check):
-    """An object of such values, whatever their names."""
+    """An object whose values pass the check, whatever their names."""
 
     check: Check
 
@@ -265,11 +265,11 @@ class Where(Check):
 
 @dataclass(frozen=True)
 class Every(Check):
-    """What passes all the checks, and a last one that JSON Schema cannot express."""
+    """What passes all the checks, and a further one that JSON Schema cannot express."""
 
     checks: tuple[Check, ...]
     besides: Callable[[Any], str | None] = field(default=lambda value: None)
-    comment: str = ""  # the last one in words
+    comment: str = ""  # the further one in words
 
     def __call__(self, value: Any) -> str | None:
         for check in self.checks:
@@ -286,8 +286,8 @@ class Every(Check):
         return {**rule, "$comment": self.comment} if self.comment else rule
 
 
-def types(what: str, *some: type) -> OneOf:
-    return OneOf(what, frozenset(some))
+def types(what: str, *kinds: type) -> OneOf:
+    return OneOf(what, frozenset(kinds))
 
 
 def integer(what: str, low: int, high: int) -> OneOf:

@@ -1,8 +1,8 @@
 """Records as strict JSON, one per line, with words for the figures that JSON cannot write.
 
-Infinities and NaN are "inf", "-inf" and "nan". Files come from strangers: Python's `json` also
-accepts NaN, 1e999, integers of any length and half characters ("\\ud800"), and it recurses. Here
-each of these raises a ValueError, whose message is one clause.
+Infinities and NaN are "inf", "-inf" and "nan". Files are not trusted. Python's `json` also accepts
+NaN, 1e999, integers of any length and half characters (lone surrogates: "\\ud800"), and it
+recurses. Here each of these raises a ValueError whose message is one clause.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection
 from typing import Any, NoReturn
 
-# A text's skeleton: every digit becomes 0, every character beside a number a comma.
+# A text's skeleton: every digit becomes 0; every character that may adjoin a number, a comma.
 _SKELETON = bytes.maketrans(b"123456789E]}:[ \t\r\n", b"000000000e,,,,,,,,")
 _LONG, _LONG_NEGATIVE = b"," + 19 * b"0", b",-" + 19 * b"0"
 _LONG_EXPONENT = re.compile(rb"e\+?000+,")
@@ -24,7 +24,7 @@ def dumps(value: Any) -> str:
     """A tree of figures and texts as strict JSON on one line."""
     try:
         return _ENCODER.encode(value)
-    except ValueError:  # rarely: something in it is not finite
+    except ValueError:  # rare: a figure is not finite
         return _ENCODER.encode(storable(value))
 
 
@@ -38,7 +38,7 @@ def storable(value: Any) -> Any:
 
 
 def figure(value: Any) -> bool | int | float | str:
-    """A number of Python's or NumPy's as strict JSON holds it."""
+    """A Python or NumPy number as strict JSON holds it."""
     plain = value.item() if hasattr(value, "item") else value
     if isinstance(plain, bool | int):
         return plain
@@ -68,10 +68,10 @@ def holds_words(line: str) -> bool:
 
 
 def loads(text: str, depth: int | None = None, harmless: bool = False) -> Any:
-    """The value of a JSON text; `depth`: how far its lists and objects may be nested; `harmless`:
-    whether it is part of a text that is not `suspicious`. Raises ValueError for what is not JSON,
-    for numbers that no float or 64-bit integer holds, for half characters (lone surrogates) and for
-    deeper nesting."""
+    """The value of a JSON text; `depth`: how deeply its lists and objects may be nested;
+    `harmless`: whether it is part of a text that is not `suspicious`. Raises ValueError for what is
+    not JSON, for numbers that no float or 64-bit integer holds, for half characters (lone
+    surrogates) and for deeper nesting."""
     try:
         value = _DECODER.decode(text)
     except RecursionError:
@@ -82,15 +82,16 @@ def loads(text: str, depth: int | None = None, harmless: bool = False) -> Any:
 
 
 def suspicious(text: str) -> bool:
-    """False only if no number is too long and no half character is written as \\ud800. Looking at
+    """False only if no number is too long and no lone surrogate is written as \\ud800. Searching
     the bytes takes a tenth of the time of walking through the values."""
     if "\\u" in text:
         return True
     skeleton = f",{text},".encode("utf-8", "surrogatepass").translate(_SKELETON)
     if _LONG in skeleton or _LONG_NEGATIVE in skeleton:
         return True
-    three = b"e000" in skeleton or b"e+000" in skeleton  # found in half the expression's time
-    return three and bool(_LONG_EXPONENT.search(skeleton))
+    # This search takes half the time of the regular expression, which it mostly saves.
+    three_digits = b"e000" in skeleton or b"e+000" in skeleton
+    return three_digits and bool(_LONG_EXPONENT.search(skeleton))
 
 
 def _check(value: Any, depth: int) -> None:

@@ -31,7 +31,7 @@ def write_whole(path: Path, content: bytes | str) -> Path:
 
 
 def compressed(path: Path) -> Path:
-    """The gzip file that stands for `path` where `path` is not there: records.jsonl.gz."""
+    """The gzip file that stands for `path` if `path` is not there: records.jsonl.gz."""
     return path.with_name(f"{path.name}.gz")
 
 
@@ -46,9 +46,9 @@ def stored(path: Path) -> Path:
 
 
 def read_whole(path: Path) -> bytes:
-    """The content of a file, or of the gzip file that stands for it; of a .gz what it holds.
+    """The content of a file, or of the gzip file that stands for it, decompressed.
 
-    Raises FileNotFoundError where neither is there, ValueError for a gzip file that is cut off or
+    Raises FileNotFoundError if neither is there, ValueError for a gzip file that is cut off or
     damaged.
     """
     file = stored(path)
@@ -62,7 +62,7 @@ def read_whole(path: Path) -> bytes:
 
 
 def compress(path: Path) -> Path:
-    """Put a gzip file in the place of `path`; equal contents give equal files."""
+    """Replace `path` by its gzip file; equal contents give equal files."""
     write_whole(compressed(path), gzip.compress(path.read_bytes(), mtime=0))
     path.unlink()
     return compressed(path)

@@ -1,9 +1,9 @@
 """A folder of work in pieces. Finished pieces are kept, so that the work can be resumed.
 
 During the work the journal gets one line per piece, whole or not at all: a kill loses no finished
-piece, a power cut at most the last second's. At the end the records are written beside their place
-and renamed, and the journal is deleted. A manifest holds the question, so that work is never
-resumed with another one.
+piece, a power cut at most those of the last second. At the end the records are written to a
+temporary file, which is renamed, and the journal is deleted. A manifest holds the question, so that
+work is never resumed with another one.
 """
 
 import contextlib
@@ -18,14 +18,13 @@ from refkernels.records import codec
 from refkernels.records.files import compressed, exists, read_whole, write_whole
 
 Json = dict[str, Any]
-_SYNC_SECONDS = 1.0  # to write a line may take a disk as long as a small piece of work
+_SYNC_SECONDS = 1.0  # between syncs: one may take as long as a small piece of work
 
 
 @dataclass(frozen=True)
 class Words:
-    """The words for a kind of work: its file names, and its names in messages ("a run", "what was
-    measured", "to measure its unit again"). `piece` and `result` are the keys of a journal's
-    line."""
+    """The words for a kind of work: its file names, and its words in messages ("a run", "what was
+    measured", "to measure its unit again"). `piece` and `result` are the keys in a journal line."""
 
     records: str
     journal: str
@@ -38,20 +37,20 @@ class Words:
 
 
 class JournalError(Exception):
-    """The folder cannot be used in this way; the message gives the reason and the cure."""
+    """The folder cannot be used in this way; the message says why and what to do."""
 
 
 class Journal:
     """The folder of one run of work; `done` holds the result of each finished piece by its key.
 
-    A subclass stands for one kind of work: it gives the `words`, and checks a piece's result.
-    Raises JournalError if the folder holds other work, or this work although `resume` is False, if
-    a line in it is damaged (the message names it), and if it cannot be written.
+    A subclass is one kind of work: it gives the `words` and checks a piece's result. Raises
+    JournalError if the folder holds other work, or this work although `resume` is False, if a line
+    in it is damaged (the message names the line), and if it cannot be written.
     """
 
     words: Words
     sound: Callable[[str, Any], bool]
-    """Whether the piece of this key may have this result: finds edited lines on reading."""
+    """Whether the piece with this key may have this result; finds edited lines on reading."""
 
     def __init__(self, directory: Path, question: Json, resume: bool) -> None:
         self.directory = directory
@@ -82,7 +81,8 @@ class Journal:
         self.done[key] = result
 
     def write(self, records: Iterable[Json], keep: bool = False) -> Path:
-        """Write the records and drop the journal; `keep` it if --resume may mend something."""
+        """Write the records and delete the journal; `keep` an empty one if --resume can still add
+        something."""
         path = self.directory / self.words.records
         with self._writing("make room, then add --resume to go on"):
             write_whole(path, "".join(codec.dumps(record) + "\n" for record in records))
@@ -90,7 +90,7 @@ class Journal:
                 os.fsync(file.fileno())
             journal = self.directory / self.words.journal
             journal.touch() if keep else journal.unlink(missing_ok=True)
-            compressed(path).unlink(missing_ok=True)  # older
+            compressed(path).unlink(missing_ok=True)  # of an earlier call
         return path
 
     def records(self) -> list[Json]:
@@ -140,17 +140,18 @@ class Journal:
                 f"{manifest} is missing or damaged, so it is unknown what was "
                 f"{self.words.done} there: choose another --out."
             ) from None
-        asked = codec.loads(codec.dumps(question))
-        for key in asked:
-            if before.get(key) != asked[key]:
+        now = codec.loads(codec.dumps(question))
+        for key in now:
+            if before.get(key) != now[key]:
                 raise JournalError(
                     f"{self.directory} holds a {self.words.work} with {key} = "
-                    f"{before.get(key)!r}, not {asked[key]!r}: resume with the same question, or "
+                    f"{before.get(key)!r}, not {now[key]!r}: resume with the same question, or "
                     "choose another --out."
                 )
 
     def _read(self) -> None:
-        """A last line cut short by a kill is dropped; a damaged one before it is an error."""
+        """Read the journal. A last line that a kill cut short is dropped; an earlier damaged line
+        is an error."""
         path = self.directory / self.words.journal
         if not path.exists():
             return

@@ -1,7 +1,7 @@
 """Reads a parameter's value as a user wrote it: after --param, or in a case file.
 
-A value is None, a truth value, a finite number, a short text or a short flat list of numbers.
-Integers fit into 64 bits. Any other value is refused in one sentence.
+A value is None, a boolean, a finite number, a short text or a short flat list of numbers. Integers
+fit into 64 bits. Any other value is refused.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ LONGEST_LIST = 64  # numbers: as many as an array can have axes
 
 
 def parse_parameter(text: str) -> Any:
-    """The value of NAME=VALUE's right side: JSON, or a number as Python writes it. Raises
-    ValueError; its message is a clause for the caller to put after the text."""
+    """The value of the right side of NAME=VALUE: JSON, or a number as Python writes it. Raises
+    ValueError, whose message is a clause for the caller to put after the text."""
     if len(text) > LONGEST_TEXT:
         raise ValueError(f"it has {len(text):,} characters, more than {LONGEST_TEXT}")
     try:
@@ -32,7 +32,7 @@ def parse_parameter(text: str) -> Any:
 
 
 def check_parameter(value: Any) -> Any:
-    """The value, where an op may take it. Raises ValueError, whose message is a clause."""
+    """The value, if an op may take it. Raises ValueError, whose message is a clause."""
     if isinstance(value, list):
         if len(value) > LONGEST_LIST:
             raise ValueError(f"it lists {len(value):,} numbers, more than {LONGEST_LIST}")

@@ -1,8 +1,8 @@
 """The schema of records: types and ranges, field by field, checked before a view reads a record.
 
 Fields that no table here names may hold anything. A field that may be absent may be null too.
-`FIELDS` are those that a record of any kind, except an environment's, may have besides its own.
-`document` is the same schema as JSON Schema.
+`FIELDS` are the fields that a record of any kind but "environment" may have besides those of its
+kind. `document` is the same schema as JSON Schema.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _DEPTH = 4  # of an environment's fields
 
 def complaint(record: Mapping[str, Any]) -> str | None:
     """What is wrong with a record; None if it is valid. A record of an unknown kind passes: the
-    views count those."""
+    views count such records."""
     check = _KINDS.get(str(record["kind"]))
     if check is None:
         return None
@@ -53,7 +53,7 @@ def complaint(record: Mapping[str, Any]) -> str | None:
 
 
 def valid(records: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether no record has a complaint: sooner known of all than of each."""
+    """Whether no record has a complaint: one check of all is faster than one of each."""
     by_kind: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
         by_kind.setdefault(str(record["kind"]), []).append(record)
@@ -129,8 +129,8 @@ FIELDS: Mapping[str, Field] = {
         _EVIDENCE,
         "The evidence for a cause: cause; bits, less the cost of the hypothesis; units, the "
         "observations behind the bits; confidence, the word for that many bits; needed, how many "
-        "units would make it matched; survivors, the causes that these observations cannot tell "
-        "apart.",
+        "units would make it matched; survivors, the causes that these observations do not "
+        "distinguish.",
     ),
     "form": Field(
         NAME,
@@ -139,18 +139,18 @@ FIELDS: Mapping[str, Field] = {
     ),
     "state": Field(
         NAME,
-        "The state that the output holds, where an op has states besides outputs: exp_avg in an "
+        "The state that the output holds, for an op that has states besides outputs: exp_avg in an "
         "optimizer, running_mean in a normalisation.",
     ),
-    "step": Field(COUNT, "The step of a training run, the first one 0."),
-    "rank": Field(COUNT, "The process of a distributed run, the first one 0."),
+    "step": Field(COUNT, "The step of a training run, counted from 0."),
+    "rank": Field(COUNT, "The process of a distributed run, counted from 0."),
     "layer": Field(
         NAME, "The module of a model, by its path: encoder.layers.3.norm1. A single op has none."
     ),
     "emulated": Field(
         NAME,
-        "What emulates the machine, with its version: qemu-aarch64 7.2. Absent on a real one. "
-        "Bits under emulation count, times do not.",
+        "What emulates the machine, with its version: qemu-aarch64 7.2. Absent on a real machine. "
+        "Bits are valid under emulation, times are not.",
     ),
 }
 

@@ -5,7 +5,7 @@
 
 from typing import Literal
 
-SCHEMA = 1  # of all that is written: records, case files, --json output
+SCHEMA = 1  # of everything that is written: records, case files, --json output
 
 Direction = Literal["forward", "backward"]
 DIRECTIONS: tuple[Direction, ...] = ("forward", "backward")

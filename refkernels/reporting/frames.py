@@ -20,8 +20,8 @@ FILES = ("records.jsonl", "sweeps.jsonl")
 
 
 class Records(Sequence[Record]):
-    """Records of a run in their order, each a dict as docs/records.md describes it, with numbers
-    where the file has words for infinities and NaN."""
+    """The records of a run, in order. Each is a dict as docs/records.md describes it, except that
+    infinities and NaN, which the file spells as words, are floats."""
 
     def __init__(self, records: Sequence[Record]) -> None:
         self._records = list(records)
@@ -51,7 +51,7 @@ class Records(Sequence[Record]):
         return dict(Counter(record["kind"] for record in self))
 
     def of(self, kind: str = "measurement", **fields: Any) -> Records:
-        """The records of one kind whose fields have these values: of(op="sin", dtype="float32")."""
+        """The records of one kind with these field values: of(op="sin", dtype="float32")."""
         wanted = {"kind": kind, **fields}.items()
         return Records([r for r in self if all(r.get(name) == value for name, value in wanted)])
 
@@ -59,8 +59,8 @@ class Records(Sequence[Record]):
         """The records of one kind as a pandas.DataFrame, one column per field: `ulp.max`,
         `case.name`.
 
-        Lists, params and inputs, whose fields differ from record to record, are JSON texts.
-        Raises ImportError, in a sentence, where pandas is not installed.
+        Lists, params and inputs, whose fields differ from record to record, are JSON strings.
+        Raises ImportError (one sentence) if pandas is not installed.
         """
         try:
             import pandas
@@ -73,7 +73,7 @@ class Records(Sequence[Record]):
     def to_parquet(self, path: str | os.PathLike[str], kind: str = "measurement") -> Path:
         """Write `to_frame(kind)` as a Parquet file, whole or not at all.
 
-        Raises ImportError, in a sentence, where pandas or pyarrow is not installed.
+        Raises ImportError (one sentence) if pandas or pyarrow is not installed.
         """
         frame = self.to_frame(kind)
         try:
@@ -86,11 +86,11 @@ class Records(Sequence[Record]):
 
 
 def load_records(path: str | os.PathLike[str]) -> Records:
-    """The records of a run: what `refkernels measure --out DIR` wrote, or a sweep.
+    """The records of a run that `refkernels measure --out DIR` wrote, or of a sweep.
 
     path    the folder, or one file of records in JSON lines; the files may be compressed (.gz)
-    Raises ValueError, in a sentence, if there is none and where a line is not a record (with the
-    line's number), TypeError for anything but a path.
+    Raises ValueError (one sentence) if there are no records, or if a line is not a record (the
+    message gives its number), and TypeError for anything but a path.
     """
     place = as_path(path, "path")
     if not place.is_dir():
@@ -107,7 +107,7 @@ _OPEN = ("params", "parameters", "settings", "inputs", "shapes", "thread_pools",
 
 
 def _flat(record: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    """Fields by their dotted names."""
+    """(dotted name, value) of every field."""
     for name, value in record.items():
         if isinstance(value, list) or (isinstance(value, Mapping) and name in _OPEN):
             yield before + name, json.dumps(value)

@@ -1,7 +1,7 @@
 """The gallery: a table of all entries, and one entry as a page of Markdown.
 
-Everything is made from plain dicts (the entry, `Explanation.to_dict` and the consequences, if there
-are any) and from the explanation's own Markdown.
+The inputs are plain dicts (the entry, `Explanation.to_dict` and the consequences, if there are any)
+and the explanation's own Markdown.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WORDS: dict[str, dict[str, str]] = {
         "thread": "The thread says",
         "argument": "The thread and the evidence",
         "answer": "What the numbers say",
-        "schedule": "Its effect on the schedule above it",
+        "schedule": "Its effect on the learning-rate schedule",
         "formula": "lr(t) = min_lr + (max_lr - min_lr) / 2 (1 + cos(pi t / T)) in float32, with "
         "min_lr = {min_lr:g}, max_lr = {max_lr:g}, T = {decay_steps}, all steps:",
         "columns": "the cosine | last rate | below min_lr | rising steps | in [min_lr, max_lr], "
@@ -35,9 +35,9 @@ _WORDS: dict[str, dict[str, str]] = {
         "lesson": "A relative error of the cosine is multiplied by |cos| / (1 + cos): by "
         "{amplification:.3g} one step before the end, without limit at the end. So an operator "
         "that keeps to its limit in ulp can still make the rate negative, and then the optimiser "
-        "climbs. The first cure, clipping, keeps the sign whatever the operator; the second, the "
+        "climbs. The first cure, clipping, keeps the sign right for any operator. The second, the "
         "sine, trades one operator's error for another's: with the recorded value the rate stays "
-        "above zero, and does not reach it.",
+        "above zero and never reaches it.",
     },
     "zh": {
         "colon": "：",
@@ -70,7 +70,7 @@ def gallery_table(rows: Iterable[tuple[Record, Record]]) -> Table:
     table.add_column("name", no_wrap=True)
     table.add_column("answered by")
     table.add_column("verdict", max_width=9)
-    table.add_column("cause", no_wrap=True)  # whole on 80 columns, its confidence below it
+    table.add_column("cause", no_wrap=True)  # fits in 80 columns with the confidence below it
     for entry, explanation in rows:
         name = entry["name"] + (" *" if entry["recorded"] else "")
         for kernel, explained in explanation["kernels"].items():
@@ -83,9 +83,9 @@ def gallery_table(rows: Iterable[tuple[Record, Record]]) -> Table:
 def gallery_page(
     entry: Record, answer: str, consequences: Record | None = None, lang: str = "en"
 ) -> str:
-    """One entry: the thread, where the evidence differs from it, the consequences of the error, and
-    the tool's own `answer` (Markdown, which ends with long scripts). Texts that the entry does not
-    have in Chinese stay in English; `lang` is the language of everything else."""
+    """One entry: the thread, where the evidence contradicts it, the consequences of the error, and
+    the tool's own `answer` (Markdown, which ends with long scripts). `lang` is the language of the
+    page; texts of the entry that have no Chinese version stay in English."""
     words = _WORDS[lang]
     entry = {**entry, **entry.get("zh", {})} if lang == "zh" else entry
     recorded = words["recorded"] if entry["recorded"] else ""
@@ -109,7 +109,7 @@ def gallery_page(
 
 
 def _linked(source: str) -> str:
-    """Addresses as Markdown's links: not every renderer makes a link of a bare one."""
+    """The text with its addresses as Markdown links: not every renderer links a bare one."""
     return re.sub(r"https?://\S+", r"<\g<0>>", source)
 
 
@@ -120,7 +120,7 @@ def _cause(explained: Record) -> str:
 
 
 def _consequences(consequences: Record, words: Mapping[str, str]) -> str:
-    """The schedule above the operator."""
+    """What the operator's error does to the learning-rate schedule."""
     question = consequences["question"]
     lines = [
         f"## {words['schedule']}",

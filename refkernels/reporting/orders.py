@@ -1,4 +1,4 @@
-"""A revealed order of summation: its tree in lines or drawn, and its consequences."""
+"""A revealed order of summation: its tree, as lines or as a drawing, and its consequences."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ def order_lines(order: Record) -> list[str]:
 
 def title(order: Record) -> str:
     """torch 2.13.0 on cpu: matmul of (32, 64) by (64, 32), float32, element (0, 0)."""
-    who = " ".join(filter(None, (framework_of(order["framework"]), order["version"])))
+    framework = " ".join(filter(None, (framework_of(order["framework"]), order["version"])))
     (_, rows), *columns = order["inputs"].items()
     if columns:
-        what = f"{order['op']} of {_shape(rows)}" + "".join(_with(*column) for column in columns)
+        subject = f"{order['op']} of {_shape(rows)}" + "".join(_with(*column) for column in columns)
     else:
         of_op = f"{order['op']}'s {order['output']}" if order["output"] else order["op"]
-        what = f"{of_op} over the last axis of {_shape(rows)}"
-    what += " and a bias" if order["bias"] else ""
+        subject = f"{of_op} over the last axis of {_shape(rows)}"
+    subject += " and a bias" if order["bias"] else ""
     place = f"({order['row']}, {order['column']})" if order["products"] else order["row"]
-    return f"{who} on {order['device']}: {what}, {order['dtype']}, element {place}"
+    return f"{framework} on {order['device']}: {subject}, {order['dtype']}, element {place}"
 
 
 def _shape(shape: Sequence[int]) -> str:
@@ -39,13 +39,13 @@ def _shape(shape: Sequence[int]) -> str:
 
 
 def _with(name: str, shape: Sequence[int]) -> str:
-    """The second operand; by its name if that is longer than a letter."""
+    """The second operand, with its name if that is longer than a letter."""
     return f" by {_shape(shape)}" if len(name) == 1 else f" with a {name} of {_shape(shape)}"
 
 
 def facts(order: Record) -> list[str]:
-    """The order's name, depth and bound, and how far the tree was proven."""
-    lines = [f"order      {order['name'] or 'has no name here'}"]
+    """The order's name, depth and bound, and how far the tree is proven."""
+    lines = [f"order      {order['name'] or 'none that has a name here'}"]
     products = order["products"]
     if products and order["dtype"] in ("float32", "float64"):
         fused = len(order["fused"])
@@ -80,4 +80,5 @@ def _proof(replay: Mapping[str, Any]) -> str:
     share = f"{replay['equal']:,} of {count(replay['outputs'], 'output')} of random data"
     if replay["equal"] == replay["outputs"]:
         return f"replayed in {replay['accumulator']}, it gives {share} bit for bit"
-    return f"replayed in {replay['accumulator']}, it gives {share}: other elements add otherwise"
+    accumulator = replay["accumulator"]
+    return f"replayed in {accumulator}, it gives {share}: other elements add in another order"

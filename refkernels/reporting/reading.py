@@ -20,8 +20,8 @@ from refkernels.records.words import SCHEMA
 
 Record = dict[str, Any]
 
-_TOGETHER = 256  # records checked at a time, while the processor's caches still hold them
-_MANY = 2000  # records that a search for garbage would take long to go through
+_CHUNK = 256  # records checked at a time, while the processor's caches still hold them
+_MANY = 2000  # records through which a search for garbage takes long
 _ESCAPES = re.compile(r"\\[ubfr]")  # may encode a character that no page can show
 
 
@@ -34,8 +34,7 @@ def read_records(path: Path) -> list[Record]:
 
     Raises RecordsError (one sentence, with the line number) for a missing file, a damaged gzip
     file, bytes that are not UTF-8, a line that is not one JSON object, a line that is cut off,
-    another schema, and a record that is not what `schema` says of its kind. Blank lines are
-    allowed.
+    another schema, and a record that violates the schema of its kind. Blank lines are allowed.
     """
     try:
         text = read_whole(path).decode("utf-8")
@@ -55,35 +54,35 @@ def read_records(path: Path) -> list[Record]:
         lines.pop()
     cut = len(lines) if not text.endswith("\n") else 0
     numbered = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
-    # One look at the whole costs less than one at each line.
+    # One search of the whole text costs less than one search per line.
     harmless, plain = not codec.suspicious(text), _is_plain(text.replace("\n", " "))
     records: list[Record] = []
     with _no_collector(many=len(numbered) > _MANY):
-        for begin in range(0, len(numbered), _TOGETHER):
-            some: list[Record] = []
+        for begin in range(0, len(numbered), _CHUNK):
+            chunk: list[Record] = []
             try:
-                for number, line in numbered[begin : begin + _TOGETHER]:
+                for number, line in numbered[begin : begin + _CHUNK]:
                     where = f"{path}, line {number}"
-                    some.append(_parse(line, where, number == cut, harmless, plain))
-            finally:  # the first line with a fault is named, whatever its fault
-                if not schema.valid(some):
-                    for (number, _), record in zip(numbered[begin:], some, strict=False):
+                    chunk.append(_parse(line, where, number == cut, harmless, plain))
+            finally:  # the error names the first faulty line, whatever its fault
+                if not schema.valid(chunk):
+                    for (number, _), record in zip(numbered[begin:], chunk, strict=False):
                         _check(record, f"{path}, line {number}")
-            records += some
+            records += chunk
     return records
 
 
 @contextlib.contextmanager
 def _no_collector(many: bool) -> Iterator[None]:
-    """Without the collector's search for cycles, which takes as long as reading: it would go
-    through all records again and again, and a record has no cycles. Afterwards `many` records are
-    old, so that the next search skips them too."""
+    """Pauses the garbage collector. Its searches for cycles take as long as reading: they walk all
+    records again and again, although a record has no cycles. At the end, if there are `many`
+    records, every object moves to the oldest generation, so that the next search skips them too."""
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if many and not gc.get_freeze_count():  # what a caller has frozen stays so
+        if many and not gc.get_freeze_count():  # what a caller has frozen stays frozen
             gc.freeze()
             gc.unfreeze()
         if enabled:
@@ -91,7 +90,7 @@ def _no_collector(many: bool) -> Iterator[None]:
 
 
 def _is_plain(text: str) -> bool:
-    """Whether every page can show every character of the text."""
+    """Whether every character of the text can be shown on a page."""
     return text.isascii() and text.isprintable() and not _ESCAPES.search(text)
 
 
@@ -112,7 +111,7 @@ def _parse(line: str, where: str, last: bool, harmless: bool, plain: bool) -> Re
             f"{where}: schema {record.get('schema')!r} is not the schema {SCHEMA} that this "
             "version reads; make the report with the version of refkernels that measured."
         )
-    if codec.holds_words(line):  # few do: the others need no walk through all their fields
+    if codec.holds_words(line):  # few lines do; the others need no walk through their fields
         record = codec.restored(record, schema.TEXTS)
     if not (plain or _is_plain(line)) and (_ESCAPES.search(line) or showable(line) != line):
         record = _shown(record)
@@ -128,7 +127,7 @@ def _check(record: Record, where: str) -> None:
 
 
 def _shown(value: Any) -> Any:
-    """The value with every text as it can be shown."""
+    """The value with every string made showable."""
     if isinstance(value, dict):
         return {showable(key): _shown(inner) for key, inner in value.items()}
     if isinstance(value, list):

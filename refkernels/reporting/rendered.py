@@ -1,7 +1,7 @@
 """The Markdown of our own pages as HTML: headings, paragraphs, lists, tables, folded parts.
 
-It reads only what `page` writes. Everything else is text, and text is escaped: a name in a capture
-cannot become markup.
+It understands only the Markdown that our pages use. Everything else is text, and text is escaped: a
+name in a capture cannot become markup.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ been written to pass. Arrays may be NumPy arrays or anything with DLPack or `__a
 
 A wrong answer raises AssertionError, whose message says where it is wrong, by how much and, as far
 as `refkernels.explain` finds it, why. Elements whose exact value is not enclosed are not checked:
-they issue an `UncertifiedWarning`, and an output of no others fails. A call that makes no sense
-raises TypeError or ValueError.
+they issue an `UncertifiedWarning`, and an output with only such elements fails. A call that makes
+no sense raises TypeError or ValueError.
 """
 
 from refkernels.testing.assertions import assert_kernel, assert_rounding, assert_ulp

@@ -29,11 +29,11 @@ def _no_conditions() -> Mapping[str, Array]:
 
 @dataclass(frozen=True)
 class JudgedOutput:
-    """One output of a kernel, and what it is judged by.
+    """One output of a kernel, and everything needed to judge it.
 
     bound       the allowed error, by the op's bound or by `max_ulp`
     declared    the library limit in ulp from which the op's bound comes, if it is not a theorem
-    broken      the statements of mathematics that the output violates
+    broken      the mathematical statements that the output violates
 
     For messages only: `product`, the letters of a sum of products; `cause`, which gives the cause
     of a failure at the worst places; `conditions`, the condition numbers of all outputs.
@@ -79,7 +79,7 @@ class JudgedOutput:
     @cached_property
     def ratios(self) -> npt.NDArray[np.float64]:
         """error / bound of every element, flat: infinite where only one side is NaN or infinite, 0
-        where the answer is correctly rounded or the bound allows everything."""
+        where the answer is correctly rounded or the bound is infinite."""
         got = self.got.astype(np.float64).reshape(-1)
         exact = np.asarray(self.reference).reshape(-1)
         rounded = self.reference.round(self.format)[0].astype(np.float64).reshape(-1)
@@ -91,8 +91,8 @@ class JudgedOutput:
         return np.where(fine, 0.0, np.where(np.isnan(ratio), math.inf, ratio))
 
     def worst(self, most: int) -> Places:
-        """Flat indices of at most `most` elements, the worst first; those whose ratio is below a
-        thousandth of its ratio are left out."""
+        """Flat indices of at most `most` elements, the worst first; elements whose ratio is below a
+        thousandth of the worst one's are left out."""
         order = np.argsort(-self.ratios, kind="stable")[:most]
         places = [int(place) for place in order if self.ratios[place] > 0.0]
         return [place for place in places if self.ratios[place] >= self.ratios[places[0]] * 1e-3]

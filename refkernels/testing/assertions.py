@@ -97,8 +97,8 @@ def assert_kernel(
     inputs     by name, the cotangent included when direction is "backward"
     outputs    by name; a tuple in the op's order; or only the first output. A kernel may have fewer
                outputs than the op; statistics may keep their reduced axes: (4, 1) for (4,)
-    dtype      the dtype of the first output; by default that of an input, or float32 where all
-               inputs have 16 bits. The other outputs are free
+    dtype      the dtype of the first output; by default that of an input, or float32 if all inputs
+               have 16 bits. The other outputs may have any dtype
 
     Each output is judged in its own format (`metrology.outputs`), by these demands:
 
@@ -107,15 +107,15 @@ def assert_kernel(
     max_ulp            replaces the bound: every element within max_ulp ulp of the exact value (at
                        zero, max_ulp smallest subnormals), whether stricter or not. NaN and
                        infinities must still be matched
-    max_over_plain     in addition, the RMS error of each output is at most that many times that of
-                       the plain sequential algorithm, or of one rounding where that is larger
+    max_over_plain     in addition, the RMS error of each output is at most this many times that of
+                       the plain sequential algorithm, or of one rounding if that is larger
     max_over_baseline  (outputs, factor): in addition, the RMS error of each output that the
                        baseline has too is at most factor times the baseline's, or one rounding's
 
     Unless max_ulp or max_over_plain is given, an RMS error of more than 4 times the plain
     algorithm's issues an `UnusualErrorWarning`. Elements whose exact value the oracle cannot
     enclose (a formula that divides by zero there) are not checked: they issue an
-    `UncertifiedWarning`, and an output that has no others fails.
+    `UncertifiedWarning`, and an output with only such elements fails.
     Raises AssertionError for an output that is wrong in value, shape or dtype, with the cause as
     far as `refkernels.explain` finds one; ValueError or TypeError for a call that makes no sense.
     """
@@ -124,17 +124,17 @@ def assert_kernel(
         quoted = limits.quoted(verdict)
         raise ValueError(f"verdict is {quoted}: ask for 'rounding' or 'correctly_rounded'.")
     record, arrays, settings = question.read(op, inputs, params, direction)
-    given = answered.named(record, direction, outputs)
-    baseline, factor = _baseline(record, direction, max_over_baseline, given)
+    by_name = answered.named(record, direction, outputs)
+    baseline, factor = _baseline(record, direction, max_over_baseline, by_name)
     demands = Demands(
         verdict,
         None if max_ulp is None else limits.limit_of(max_ulp, "max_ulp"),
         None if max_over_plain is None else limits.limit_of(max_over_plain, "max_over_plain"),
         factor,
     )
-    limits.check_dtype(record, direction, arrays, given, dtype)
+    limits.check_dtype(record, direction, arrays, by_name, dtype)
     arguments = (record, direction, arrays, settings)
-    for answer, other in judged(*arguments, given, baseline, demands.max_ulp):
+    for answer, other in judged(*arguments, by_name, baseline, demands.max_ulp):
         demands.check(answer, other)
 
 
@@ -143,20 +143,20 @@ def judged(
     direction: Direction,
     inputs: Mapping[str, Array],
     params: Mapping[str, Any],
-    given: Mapping[str, Array],
+    outputs: Mapping[str, Array],
     baseline: Mapping[str, Array],
     max_ulp: float | None = None,
 ) -> Iterator[tuple[JudgedOutput, Array | None]]:
-    """Each output of a kernel with its truth, and the baseline's; all are recorded first.
+    """Each output of a kernel with its truth, and the baseline's output; all are recorded first.
 
-    Raises AssertionError for an output of another shape, ValueError for a baseline's.
+    Raises AssertionError for an output of the wrong shape, ValueError for one of the baseline's.
     """
     __tracebackhide__ = True
-    judged_in = {name: formats.of(array) for name, array in given.items()}
+    judged_in = {name: formats.of(array) for name, array in outputs.items()}
     first = op.names(direction)[0]
     judged_in.setdefault(first, next(iter(judged_in.values())))  # it shows which axes are kept
     asked = answered.ask(op, direction, inputs, params, judged_in)
-    got, others = _shaped(op, direction, asked, given, baseline)
+    got, others = _shaped(op, direction, asked, outputs, baseline)
     RECORDING.add(op, direction, inputs, params, got, asked.truths)
     for name in got:
         failed = FailedQuestion(op, direction, inputs, params, got, name)
@@ -167,13 +167,13 @@ def _shaped(
     op: Op,
     direction: Direction,
     asked: answered.Asked,
-    given: Mapping[str, Array],
+    outputs: Mapping[str, Array],
     baseline: Mapping[str, Array],
 ) -> tuple[dict[str, Array], dict[str, Array]]:
     """The kernel's and the baseline's outputs in the shapes of the truth."""
     __tracebackhide__ = True
     shapes = {name: exact.shape for name, exact in asked.reference.items()}
-    got = answered.without_kept_axes(op, direction, given, shapes)
+    got = answered.without_kept_axes(op, direction, outputs, shapes)
     for name, array in got.items():
         _check_shape(f"{op.name}'s {name}", array.shape, shapes[name])
     others = answered.without_kept_axes(op, direction, baseline, shapes)
@@ -211,20 +211,20 @@ def _answer(kernel: FailedQuestion, asked: answered.Asked, max_ulp: float | None
 
 
 def _baseline(
-    op: Op, direction: Direction, stated: Any, given: Mapping[str, Array]
+    op: Op, direction: Direction, demand: Any, outputs: Mapping[str, Array]
 ) -> tuple[dict[str, Array], float | None]:
     """The baseline's arrays for the outputs that the kernel has, and the factor."""
-    if stated is None:
+    if demand is None:
         return {}, None
-    if not isinstance(stated, tuple | list) or len(stated) != 2:
+    if not isinstance(demand, tuple | list) or len(demand) != 2:
         raise TypeError("max_over_baseline is (outputs, factor): the baseline's outputs, a number.")
-    factor = limits.limit_of(stated[1], "max_over_baseline's factor")
-    theirs = answered.named(op, direction, stated[0])
-    shared = {name: array for name, array in theirs.items() if name in given}
+    factor = limits.limit_of(demand[1], "max_over_baseline's factor")
+    baseline = answered.named(op, direction, demand[0])
+    shared = {name: array for name, array in baseline.items() if name in outputs}
     if not shared:
         raise ValueError(
-            f"The baseline has {', '.join(theirs)}, and the kernel {', '.join(given)}: there is "
-            "nothing to compare."
+            f"The baseline has {', '.join(baseline)}, and the kernel {', '.join(outputs)}: there "
+            "is nothing to compare."
         )
     return shared, factor
 

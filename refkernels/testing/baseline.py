@@ -24,11 +24,11 @@ from refkernels.testing.assertions import judged
 from refkernels.testing.demands import Demands
 
 FACTOR = 2.0
-"""A bit: what `refkernels compare` calls worse."""
+"""One bit, the loss from which on `refkernels compare` says worse."""
 
 
 class NoBaseline(Exception):
-    """The baseline gave no answer; `missing` where that is because it is not installed."""
+    """The baseline gave no answer; `missing`: because it is not installed or lacks the op."""
 
     def __init__(self, reason: str, missing: bool) -> None:
         super().__init__(reason)
@@ -58,26 +58,26 @@ class Baselines:
         than    the name of a seat: torch, torch==2.6.0, torch@OMP_NUM_THREADS=1, paddle:gpu:0,
                 FILE.py:FUNCTION
         factor  the RMS error of each output is at most factor times the baseline's, or one
-                rounding's where that is larger. By default a bit is allowed
+                rounding's if that is larger. The default allows the loss of one bit
 
         No output's verdict is worse than the baseline's, unless it is rounding: where the baseline
-        keeps inside the op's bound, so must the kernel. The other arguments are `assert_kernel`'s.
-        Raises AssertionError where the kernel is worse, NoBaseline where the baseline does not
-        answer, ValueError or TypeError for a call that makes no sense.
+        stays inside the op's bound, so must the kernel. The other arguments are `assert_kernel`'s.
+        Raises AssertionError if the kernel is worse, NoBaseline if the baseline does not answer,
+        ValueError or TypeError for a call that makes no sense.
         """
         __tracebackhide__ = True
         record, arrays, settings = question.read(op, inputs, params, direction)
         limit = limits.limit_of(factor, "factor")
-        given = answered.named(record, direction, outputs)
-        limits.check_dtype(record, direction, arrays, given, None)
+        by_name = answered.named(record, direction, outputs)
+        limits.check_dtype(record, direction, arrays, by_name, None)
         answer = self._answer(than, record, direction, arrays, {**record.params, **settings})
-        theirs = {name: array for name, array in answer.items() if name in given}
-        for output, other in judged(record, direction, arrays, settings, given, theirs):
+        baseline = {name: array for name, array in answer.items() if name in by_name}
+        for output, other in judged(record, direction, arrays, settings, by_name, baseline):
             if other is None:
                 raise ValueError(f"{than} gives no {output.name} to compare with.")
-            least = _verdict_of(output, other, record, direction, settings)
-            wanted = min(least, "rounding", key=VERDICTS.index)
-            demands = Demands(wanted, max_over_plain=np.inf, max_over_baseline=limit, baseline=than)
+            its_verdict = _verdict_of(output, other, record, direction, settings)
+            least = min(its_verdict, "rounding", key=VERDICTS.index)
+            demands = Demands(least, max_over_plain=np.inf, max_over_baseline=limit, baseline=than)
             demands.check(output, other)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The cases of an op as the parameters of a test: what the frameworks are measured on."""
+"""The cases of an op, on which the frameworks are measured, as parameters of a test."""
 
 from __future__ import annotations
 
@@ -93,13 +93,13 @@ def cases(
                 default and large ones; "full": all
     directions  "forward", "backward", both by default
 
-    Raises ValueError for an unknown op, dtype, level or direction, and where the op has no such
-    case; TypeError for anything else.
+    Raises ValueError for an unknown op, dtype, level or direction, and if the op has no such case;
+    TypeError for arguments of other types.
     """
     record = registry.get(op)
     if as_text(level, "level") not in LEVELS:
         raise ValueError(f"There is no level {quoted(level)}: {instead(level, LEVELS)}.")
-    selected = list(_questions(record, _several(dtype), level, _ways(directions)))
+    selected = list(_questions(record, _as_dtypes(dtype), level, _as_directions(directions)))
     if not selected:
         raise ValueError(f"{record.name} has no case in {dtype}.")
     return selected
@@ -132,11 +132,11 @@ def _shown(array: npt.NDArray[Any]) -> str:
     return " ".join(np.array2string(array, separator=", ", floatmode="unique").split())
 
 
-def _several(value: Any) -> Iterable[Any]:
+def _as_dtypes(value: Any) -> Iterable[Any]:
     single = isinstance(value, str | type | np.dtype) or not isinstance(value, Iterable)
     return (value,) if single else value
 
 
-def _ways(directions: Any) -> list[str]:
+def _as_directions(directions: Any) -> list[str]:
     single = isinstance(directions, str)
     return [directions] if single else list(as_names(directions, "directions"))

@@ -1,9 +1,9 @@
 """Why a kernel failed: the answer of `refkernels.explain`, within limits of size and time.
 
 A failing test must not hang. Of large arrays only the rows with the worst elements are explained,
-with some others spread over the whole; without rows to cut, nothing is. A process that has spent
-`SECONDS` on explanations (a property-based test that shrinks its examples) looks for no more
-causes.
+with some others from all over the array; large arrays that cannot be cut by rows are not explained.
+A process that has spent `SECONDS` on explanations (a property-based test that shrinks its examples)
+looks for no more causes.
 """
 
 import time
@@ -65,8 +65,8 @@ class FailedQuestion:
             _spend(time.perf_counter() - start)
 
     def _excerpt(self, places: list[int]) -> "tuple[FailedQuestion | None, int, int]":
-        """A small question itself, or some rows of a large one, with their number and that of all
-        rows; None for a large question without rows to cut."""
+        """A small question itself, or some rows of a large one, with their number and the number of
+        all rows; None for a large question that cannot be cut by rows."""
         flat = self._flat() if self.op.elementwise else self
         rowed_names = {*self.op.row_inputs, self.op.cotangent} & set(flat.inputs)
         sizes = {name: flat.inputs[name].size for name in flat.inputs}

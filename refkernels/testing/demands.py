@@ -39,8 +39,8 @@ class Demands:
     baseline: str = "the baseline"
 
     def check(self, answer: JudgedOutput, baseline: Array | None = None) -> None:
-        """Raise AssertionError if the answer fails a demand, or if nothing of it is certified; warn
-        if some elements are not, and if the error is unusual."""
+        """Raise AssertionError if the answer fails a demand, or if none of its elements is
+        certified; warn if some elements are not, and if the error is unusual."""
         __tracebackhide__ = True
         TALLY.add(answer.what, answer.summary.max_ratio)
         judged = verdict(answer.summary.counts, answer.broken)
@@ -97,7 +97,7 @@ class Demands:
 
 
 def _ratio(answer: JudgedOutput, other: Array | None) -> float:
-    """The RMS error over the other's, or over that of one rounding where that is larger."""
+    """The RMS error over the other's, or over that of one rounding if that is larger."""
     if other is None:
         return 0.0
     parts = answer.got, other, answer.reference, answer.format, answer.elementwise
@@ -129,7 +129,7 @@ def _warn(answer: JudgedOutput, over_plain: float) -> None:
     warnings.warn(
         f"{answer.what}: the RMS error is {over_plain:.3g} times that of the plain algorithm in "
         f"{answer.format} (a right kernel's is below 2), though every element is inside its bound; "
-        f"it is largest for its bound at {where}. "
+        f"error / bound is largest at {where}. "
         "refkernels.explain looks for the cause; max_over_plain=4 makes this a failure, a larger "
         "number accepts it.",
         UnusualErrorWarning,

@@ -1,4 +1,4 @@
-"""judge(): a kernel that may have been written to pass, judged from a test or a loop."""
+"""judge(): judges a kernel that may have been written to pass, from a test or a loop."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ def judge(
         assert judge("./fast.py:softmax").right
         assert judge(my_softmax, "softmax", level="quick").verdict == "right"
 
-    kernel      FILE.py:FUNCTION, or a function of a module's top level: its file is loaded there
-    op          its op, where the function's name does not tell
+    kernel      FILE.py:FUNCTION, or a function at a module's top level, whose file is loaded there
+    op          its op, if the function's name does not name it
     dtype       of the floating inputs
     level       "quick", "default" (up to a minute) or "full"
-    seed        of all that is drawn; without one it is secret until the judgement tells it
-    lengths     by letter of the op's signature, the only lengths that the kernel is made for
+    seed        of all random inputs; by default one that is secret until the judgement has it
+    lengths     by letter of the op's signature, the only lengths that the kernel supports
     times       whether a right kernel is timed, on calls that are judged too: `Judgement.time`
 
     Raises TypeError for a function that no file has at its top level; ValueError and FrameworkError
     for a question that makes no sense and a kernel that cannot be run, in one sentence.
     """
-    from refkernels.judging.judge import judge as verdict_on  # with processes: not for assertions
+    from refkernels.judging.judge import judge as verdict_on  # which assertions do not need
 
     name = kernel if isinstance(kernel, str) else _named(kernel)
     return verdict_on(

@@ -28,22 +28,22 @@ def check_dtype(
     op: Op, direction: Direction, inputs: Mapping[str, Array], outputs: Mapping[str, Array],
     dtype: Any,
 ) -> None:  # fmt: skip
-    """Check that the first output has the given dtype; by default that of an input, or float32
-    where all inputs have 16 bits. The other outputs (statistics, gradients of weights) are free.
+    """Check that the first output has the given dtype; by default that of an input, or float32 if
+    all inputs have 16 bits. The other outputs (statistics, gradients of weights) may have any.
 
     Raises AssertionError for another dtype, ValueError for a `dtype` that is not one.
     """
     __tracebackhide__ = True
     first = op.names(direction)[0]
-    given = {formats.of(array) for name, array in inputs.items() if name not in op.kinds}
-    wanted = given if dtype is None else {_format(dtype)}
+    input_formats = {formats.of(array) for name, array in inputs.items() if name not in op.kinds}
+    wanted = input_formats if dtype is None else {_format(dtype)}
     if dtype is None and "low" in op.kinds.values():
         return  # operands of low precision do not determine it
-    if dtype is None and all(format.storage.itemsize == 2 for format in given):
-        wanted = {*given, BINARY32}
+    if dtype is None and all(format.storage.itemsize == 2 for format in input_formats):
+        wanted = {*input_formats, BINARY32}
     if first in outputs and formats.of(outputs[first]) not in wanted:
         got = outputs[first].dtype
-        where = "" if dtype is not None else " where the inputs are " + _and(given)
+        where = "" if dtype is not None else " where the inputs are " + _and(input_formats)
         cure = f"say dtype='{got}' if that is meant" if dtype is None else f"not {_and(wanted)}"
         raise AssertionError(f"{op.name}'s {first} is {got}{where}: {cure}.")
 

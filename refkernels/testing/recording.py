@@ -1,7 +1,7 @@
 """Records of what tests asserted, as `refkernels measure` writes them: `--refkernels-report DIR`.
 
-A test function is the seat, FILE.py:FUNCTION, and each of its parameter sets a case, in the order
-in which it asserts. What fails is recorded as well: its record says how wrong it is.
+A test function, FILE.py:FUNCTION, is the seat, and each of its parameter sets is a case, in the
+order of its assertions. Failing outputs are recorded as well, with how wrong they are.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ RECORDING = Recording()
 
 
 def write(directory: Path, lines: Iterable[str]) -> Path:
-    """Write the records and their report; the path of its page."""
+    """Write the records and their report; return the path of its page."""
     from refkernels import reporting
 
     write_whole(directory / "records.jsonl", "".join(f"{line}\n" for line in sorted(lines)))

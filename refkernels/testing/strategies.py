@@ -1,4 +1,4 @@
-"""Questions to a kernel for Hypothesis, drawn by an op's signature.
+"""Questions to a kernel, drawn by Hypothesis according to an op's signature.
 
     from hypothesis import given
     from refkernels.testing import strategies
@@ -7,8 +7,8 @@
     def test_my_softmax(case):
         case.check(my_softmax(**case.inputs, **case.params))
 
-An axis that several arrays share has one length in all of them; leading axes are drawn, optional
-inputs come and go. Hypothesis shrinks a failure to few and simple numbers.
+An axis that several arrays share has one length in all of them. Leading axes are drawn, and so is
+the presence of optional inputs. Hypothesis shrinks a failure to few and simple numbers.
 """
 
 from __future__ import annotations
@@ -84,14 +84,15 @@ def cases(
         for name, argument in signature.takes.items():
             if argument.optional and not draw(st.booleans()):
                 continue
-            own = (*(leading if argument.rows else ()), *(shape[letter] for letter in argument.own))
+            rows = leading if argument.rows else ()
+            axes = (*rows, *(shape[letter] for letter in argument.own))
             if argument.kind in ("float", "low"):
-                values = draw(arrays(np.float64, own, elements=by_name.get(name, default)))
+                values = draw(arrays(np.float64, axes, elements=by_name.get(name, default)))
                 inputs[name] = formats.round_to(values, format)
             else:
                 whole = by_name.get(name) or _whole(argument, shape)
                 kind = np.bool_ if argument.kind == "bool" else np.int64
-                inputs[name] = draw(arrays(kind, own, elements=whole))
+                inputs[name] = draw(arrays(kind, axes, elements=whole))
         return KernelCase(record, direction, format, case(draw, inputs))
 
     def case(draw: st.DrawFn, inputs: dict[str, npt.NDArray[Any]]) -> Case:

@@ -2,8 +2,8 @@
 
 A kernel of the op's named forms errs by at most b_i on element z_i. `allclose` asks for
 |got_i - z_i| <= atol + rtol |z_i|. So any pair with b_i <= atol + rtol |z_i| for all i passes every
-such kernel, on these inputs. Of these pairs the one is taken that allows the least on average,
-atol + rtol mean |z|: a convex function of rtol, once atol = max(0, max_i (b_i - rtol |z_i|)).
+such kernel, on these inputs. `tolerances` takes the pair that allows the least on average,
+atol + rtol mean |z|: a convex function of rtol, with atol = max(0, max_i (b_i - rtol |z_i|)).
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Tolerance:
-    """`atol` and `rtol` of one output, and how many ulp they allow on its element of median size:
-    what `allclose` cannot see there."""
+    """`atol` and `rtol` of one output, and how many ulp they allow on its element of median size,
+    where `allclose` does not see an error of so many ulp."""
 
     atol: float
     rtol: float
@@ -49,12 +49,12 @@ def tolerances(
     """The smallest tolerances, by output name, with which `allclose` against the exact value passes
     every kernel of the op's named forms on these inputs; both rounded up to two digits.
 
-    They hold for these inputs: others have other bounds, and `assert_kernel` derives each element's
-    own. `dtype` is that of the outputs, by default that of the inputs (the narrowest). An expected
-    value that is rounded, in float64 say, adds its own rounding.
+    They hold for these inputs only: others have other bounds, and `assert_kernel` derives a bound
+    for each element. `dtype` is that of the outputs, by default that of the inputs (the narrowest).
+    An expected value that is rounded, for example in float64, adds its own rounding.
 
-    Raises ValueError where the bound is infinite in an element, or an exact value is not a finite
-    number: no tolerance is right there; and ValueError or TypeError for a question that
+    Raises ValueError if the bound is infinite in an element, or an exact value is not a finite
+    number, because then no tolerance is right; and ValueError or TypeError for a question that
     `assert_kernel` refuses.
     """
     record, arrays, settings = question.read(op, inputs, params, direction)
@@ -88,16 +88,17 @@ def _tolerance(name: str, asked: answered.Asked, format: Format) -> Tolerance:
 
 
 def _atol(rtol: float, size: Array, bound: Array) -> float:
-    """The least atol beside this rtol; as `allclose` computes it, product and sum rounded."""
+    """The least atol for this rtol, as `allclose` computes with them: product and sum are
+    rounded."""
     with np.errstate(over="ignore"):
-        rest = float((bound - np.nextafter(rtol * size, 0.0)).max())
-    return math.nextafter(rest, math.inf) if rest > 0.0 else 0.0
+        excess = float((bound - np.nextafter(rtol * size, 0.0)).max())
+    return math.nextafter(excess, math.inf) if excess > 0.0 else 0.0
 
 
 def _best_rtol(size: Array, bound: Array) -> float:
     """The rtol of the least average: the minimum over rtol >= 0 of the largest of the lines
-    b_i + rtol (mean - z_i) and rtol mean. One falling and one rising line enclose it; the largest
-    line where they meet takes the place of one of them, until none is larger."""
+    b_i + rtol (mean - z_i) and rtol mean. One falling and one rising line enclose it. The line that
+    is largest where they meet replaces one of them, until none is larger."""
     offsets, slopes = np.append(bound, 0.0), float(size.mean()) - np.append(size, 0.0)
     falling, rising, rtol = int(np.argmax(offsets)), len(size), 0.0
     while slopes[falling] < 0.0:

@@ -91,7 +91,7 @@ def test_a_folder_that_cannot_be_used_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     numpy = ["--framework", "numpy"]
     sentence = refused(refkernels_says("measure", *SMALL, *numpy, "--out", tmp_path / "file"))
-    assert "file cannot be made a folder (File exists): choose another --out." in sentence
+    assert "file cannot be created as a folder (File exists): choose another --out." in sentence
     sentence = refused(refkernels_says("measure", *SMALL, *numpy, "--out", tmp_path / "file" / "x"))
     assert "choose another --out" in sentence
     if Path("/proc/self").is_dir():

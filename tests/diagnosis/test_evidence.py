@@ -106,7 +106,7 @@ def test_sin_of_three_numbers_proves_nothing() -> None:
     text = explanation.to_markdown()
     assert "(proven)" not in text
     if fits:
-        assert "so few elements cannot tell" in text
+        assert "these elements are too few to decide" in text
         assert f"About {fits[0].evidence.needed} independent" in text
 
 

@@ -17,7 +17,7 @@ OTHER[1, 0] = 7.0
 @pytest.mark.parametrize(
     ("other", "said"),
     [
-        (OTHER, r"torch and paddle were not asked the same: x differs in 1 of 6 elements, first at "
+        (OTHER, r"torch and paddle got different inputs: x differs in 1 of 6 elements, first at "
          r"\[1, 0\]: 0\.2\d* and 7\.0"),
         (X.T.copy(), r"x has shape \(2, 3\) and \(3, 2\)"),
         (X.astype(np.float64), "x has dtype float32 and float64"),
@@ -46,4 +46,4 @@ def test_the_command_reports_differing_inputs_before_anything_else(tmp_path: Pat
         words += ["--output", f"{kernel}:y={tmp_path / kernel}.npy"]
     ran = CliRunner().invoke(app, words)
     assert ran.exit_code == 2
-    assert "mine and theirs were not asked the same: x differs in 1 of 6" in ran.output
+    assert "mine and theirs got different inputs: x differs in 1 of 6" in ran.output

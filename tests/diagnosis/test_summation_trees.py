@@ -167,7 +167,7 @@ def test_a_deep_tree_needs_no_deep_recursion() -> None:
     ("box", "said"),
     [
         (lambda v: float(np.float64(sum(map(int, v)))), "order of summation depends on the values"),
-        (lambda v: float(np.float32(v.mean())), "its format has no room"),
+        (lambda v: float(np.float32(v.mean())), "its format cannot hold the count"),
         (lambda v: float("nan") if (v < 0).any() else 9.0, "no order of 9 ordinary additions"),
     ],
     ids=["exact", "mean", "nan"],

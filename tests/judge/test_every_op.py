@@ -13,7 +13,7 @@ from refkernels import registry
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.judging import data
 from refkernels.judging.challenges import Drawer
-from refkernels.judging.decoys import outputs_told
+from refkernels.judging.decoys import decisive_outputs
 from refkernels.judging.judge import FAMILIES_NEEDED
 from refkernels.judging.standard import Challenge
 
@@ -62,6 +62,6 @@ def test_right_answers_to_every_op_are_right_and_decoys_are_not(name: str, direc
     for challenge in drawn:
         for form, outputs in right(challenge):
             assert challenge.fault(outputs) is None, (form, challenge.name)
-        if op.names(direction)[0] in outputs_told(challenge):
+        if op.names(direction)[0] in decisive_outputs(challenge):
             families.add(challenge.family)
     assert len(families) >= FAMILIES_NEEDED

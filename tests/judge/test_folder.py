@@ -13,7 +13,7 @@ from refkernels.cli import judge as command
 from refkernels.cli.app import app
 from refkernels.frameworks import kernels
 from refkernels.judging import folder as folders
-from refkernels.judging.folder import NOT_JUDGED, RECORDS, FolderQuestion, found, judge_all
+from refkernels.judging.folder import NOT_JUDGED, RECORDS, FolderQuestion, judge_all, kernels_in
 from refkernels.judging.judgement import Judgement
 from refkernels.records.journal import Json
 from refkernels.reporting.judging.leaderboard import board, write_leaderboard
@@ -175,7 +175,7 @@ def test_a_kernel_that_breaks_the_judge_does_not_stop_the_folder(
 
 def test_a_file_whose_name_no_page_can_show_is_refused(tmp_path: Path) -> None:
     kernel_in(tmp_path, "a\x1b.py")
-    named, (refusal,) = found(tmp_path)
+    named, (refusal,) = kernels_in(tmp_path)
     assert not named
     assert "rename it" in refusal["why"]
     refusal["kernel"] += "\ud800|b"

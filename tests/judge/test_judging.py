@@ -139,7 +139,7 @@ def test_the_truth_rounded_is_right_and_decoys_are_not(op: str) -> None:
     families = set()
     for challenge in drawn(op):
         assert challenge.fault(challenge.standard().rounded) is None, challenge.name
-        if decoys.outputs_told(challenge):
+        if decoys.decisive_outputs(challenge):
             families.add(challenge.family)
     assert len(families & {*FAMILIES, "hard", "shapes"}) >= 4
 
@@ -219,11 +219,11 @@ def test_a_kernel_without_subnormals_is_distinguished_from_a_wrong_one() -> None
     right = challenge.standard().rounded["y"]
     flushed = np.where(np.abs(right) < tiny, right * 0, right)
     assert challenge.fault({"y": flushed}) is not None
-    model = precision.found([(challenge, {"y": flushed})])
+    model = precision.explaining_model([(challenge, {"y": flushed})])
     assert model is not None
     assert model.way == "flushed"
     wrong = np.where(np.abs(right) < tiny, right * 2, right)
-    assert precision.found([(challenge, {"y": wrong})]) is None
+    assert precision.explaining_model([(challenge, {"y": wrong})]) is None
 
 
 def test_a_gradient_whose_lengths_follow_from_others_is_asked_on_the_cases() -> None:
@@ -408,8 +408,10 @@ def test_an_output_that_is_not_an_array_is_not_in_lower_precision() -> None:
         for name, array in right.items()
     }
     model = precision.PrecisionModel(formats.BINARY16, "results")
-    assert precision.found([(challenge, narrow)]) == model
-    assert precision.found([(challenge, {**narrow, "mean": (narrow["mean"],) * 2})]) is None
+    assert precision.explaining_model([(challenge, narrow)]) == model
+    assert (
+        precision.explaining_model([(challenge, {**narrow, "mean": (narrow["mean"],) * 2})]) is None
+    )
 
 
 def test_one_number_is_not_called_a_constant_and_an_empty_array_is_not_called_zeros() -> None:

@@ -135,4 +135,4 @@ def test_a_model_that_is_another_op_here_is_not_judged(tmp_path: Path) -> None:
     command = ["judge", str(tmp_path / "new.py"), "--task", str(tmp_path / "task.py")]
     result = CliRunner().invoke(app, [*command, "--level", "quick"])
     assert result.exit_code == 1
-    assert "wrong as this op" in result.output
+    assert "is not this op" in result.output

@@ -274,7 +274,7 @@ def test_scripts_beyond_a_comment_s_length_are_left_out() -> None:
     explanation = refkernels.explain("linear", inputs, {name: {"y": y} for name in names})
     text = explanation.to_markdown()
     assert len(text) < 65_536
-    assert "the scripts of numpy, mindspore" in text
+    assert "the scripts for numpy, mindspore" in text
     assert text.count("```python") == 2
 
 

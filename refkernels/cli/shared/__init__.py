@@ -1,1 +1,1 @@
-"""Code that several commands share: it reads options and shows answers."""
+"""What several commands share: reading options and showing answers."""

@@ -1,4 +1,4 @@
-"""The arrays in files that --input and --output name.
+"""Reads the arrays that --input and --output name.
 
     x=x.npy                 a .npy file
     x=case.npz:x            an array of a .npz file; x=case.npz if it holds only one
@@ -30,7 +30,7 @@ _ARCHIVE = re.compile(r"(.*?\.(npz|pth?))(?::(.+))?", re.DOTALL)
 
 
 def read_inputs(texts: list[str], tensors: Tensors) -> dict[str, Array]:
-    """The arrays of all --input by name. Raises ValueError, one sentence."""
+    """The arrays of all --input options by name. Raises ValueError (one sentence)."""
     arrays: dict[str, Array] = {}
     for text in texts:
         name, place = _split(text)
@@ -41,7 +41,7 @@ def read_inputs(texts: list[str], tensors: Tensors) -> dict[str, Array]:
 
 
 def read_outputs(texts: list[str], tensors: Tensors) -> dict[str, dict[str, Array]]:
-    """The arrays of all --output by kernel and name. Raises ValueError, one sentence."""
+    """The arrays of all --output options by kernel and name. Raises ValueError (one sentence)."""
     kernels: dict[str, dict[str, Array]] = {}
     for text in texts:
         name, place = _split(text)
@@ -109,7 +109,7 @@ def _arrays(path: str, key: str | None) -> dict[str, Array]:
 
 @contextlib.contextmanager
 def tensors_of_torch(framework: str, timeout: float) -> Iterator[Tensors]:
-    """`Tensors` by the torch of that name, whose interpreter starts with the first file."""
+    """`Tensors` that asks the torch of that name, whose interpreter starts with the first file."""
     from refkernels.frameworks.catalog import FrameworkError
     from refkernels.frameworks.gateway import Session
 

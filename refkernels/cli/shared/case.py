@@ -1,4 +1,4 @@
-"""The case that CASE.npz, --input, --output and --param describe."""
+"""Reads the case that CASE.npz, or --input, --output and --param, describe."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def read_case(
 
 
 def _of_all(inputs: dict[str, Any]) -> dict[str, Any]:
-    """The inputs of one question. Some may be given per kernel, as torch:x; they are refused if two
-    kernels' differ."""
+    """The inputs of one question. Some may be given per kernel, as torch:x; inputs that differ
+    between kernels are refused."""
     from refkernels import question
 
     if not any(":" in name for name in inputs):

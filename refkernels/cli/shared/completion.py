@@ -1,4 +1,4 @@
-"""Completions for the shell: ops, frameworks, dtypes, cases. The user waits, so each is fast."""
+"""Shell completions of ops, frameworks, dtypes and cases. The user waits, so each is fast."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def ops(incomplete: str) -> list[str]:
     from refkernels.frameworks import adapters, catalog
 
     names = adapters.ops_of(catalog.get("numpy").framework.adapter)
-    return _begun(names, incomplete)
+    return _starting_with(names, incomplete)
 
 
 def frameworks(incomplete: str) -> list[str]:
@@ -18,23 +18,25 @@ def frameworks(incomplete: str) -> list[str]:
     from refkernels.frameworks import catalog, environments
 
     if "==" not in incomplete:
-        return _begun(catalog.names(), incomplete)
+        return _starting_with(catalog.names(), incomplete)
     lines = environments.listing()
-    return _begun((f"{line.name}=={line.version}" for line in lines if line.version), incomplete)
+    return _starting_with(
+        (f"{line.name}=={line.version}" for line in lines if line.version), incomplete
+    )
 
 
 def dtypes(incomplete: str) -> list[str]:
     """The four dtypes."""
     from refkernels.records.words import DTYPES
 
-    return _begun(DTYPES, incomplete)
+    return _starting_with(DTYPES, incomplete)
 
 
 def levels(incomplete: str) -> list[str]:
     """The levels of --fail-on."""
     from refkernels.records.words import LEVELS
 
-    return _begun(LEVELS[:-1], incomplete)  # every output reaches the last level
+    return _starting_with(LEVELS[:-1], incomplete)  # every output reaches the last level
 
 
 def cases(incomplete: str) -> list[str]:
@@ -46,8 +48,8 @@ def cases(incomplete: str) -> list[str]:
         return [f"{name}/" for name in ops(incomplete)]
     if op not in registry.ops():
         return []
-    return _begun((case.name for case in registry.get(op).cases()), incomplete)
+    return _starting_with((case.name for case in registry.get(op).cases()), incomplete)
 
 
-def _begun(names: Iterable[str], incomplete: str) -> list[str]:
+def _starting_with(names: Iterable[str], incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]

@@ -15,7 +15,7 @@ STOPPED = 130  # the status that shells give to a command ended by Ctrl-C
 
 
 def refuse(sentence: str) -> NoReturn:
-    """Print the sentence that says why there is no answer, and end with status 2."""
+    """Print why there is no answer, in a sentence, and end with status 2."""
     typer.echo(f"refkernels: {sentence}", err=True)
     raise typer.Exit(2)
 
@@ -27,8 +27,8 @@ def stop(sentence: str) -> NoReturn:
 
 
 class Commands(TyperGroup):
-    """A group of commands that Ctrl-C ends with one line, at any moment. An op without its --op is
-    refused with the command to type."""
+    """A group of commands that Ctrl-C ends with one line, at any moment. If --op is missing before
+    an op, the refusal says what to type."""
 
     def make_context(self, *arguments: Any, **named: Any) -> Any:
         with _stoppable():
@@ -44,7 +44,7 @@ class Commands(TyperGroup):
 
 
 def _suggest_option(error: Any) -> None:
-    """Adds the option that an unexpected argument lacks: `measure softmax` means `--op softmax`."""
+    """Name the option that an unexpected argument lacks: `measure softmax` means `--op softmax`."""
     unexpected = re.match(r"Got unexpected extra argument[()s]* \((.*)\)", error.message)
     command: Any = getattr(error.ctx, "command", None)
     if unexpected and any("--op" in option.opts for option in getattr(command, "params", ())):

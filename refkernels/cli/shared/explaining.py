@@ -1,4 +1,4 @@
-"""Explains the symptoms on a report's cards, while the frameworks and the judges still run."""
+"""Explains the symptoms on a report's cards while the frameworks and the judges still run."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ def explain_cards(
     tell: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Record]:
     """An explanation record for each symptom on a card: its seat runs the example again, and the
-    answer is explained. Symptoms with one cause are joined and others move up: these come next.
+    answer is explained. Symptoms with one cause are then joined, others move up onto the cards, and
+    these are explained next.
 
     `seats`: those of the run (`runs.measurement.seats.Seat`); `call(function, *arguments)` starts
-    an explanation, perhaps in another process, and returns what waits for it; `tell` is called with
-    the example whose explanation is waited for.
+    an explanation, perhaps in another process, and returns a function that waits for it; `tell` is
+    called with a line that names the example whose explanation is awaited.
     """
     from refkernels.reporting.measure.study import Study
     from refkernels.reporting.measure.symptoms import worth_explaining
@@ -33,9 +34,9 @@ def explain_cards(
     known = list(records)
     while chosen := worth_explaining(Study.of(known)):
         started = [(example, _start(example, seats, call)) for example in chosen]
-        for example, found in started:
+        for example, result in started:
             tell(f"explaining {example.subject} {example.op} {example.direction} {example.dtype}")
-            record = {**_head(example), **_kept(found)}
+            record = {**_head(example), **_guarded(result)}
             known.append(record)
             yield record
 
@@ -52,7 +53,7 @@ def _head(example: Any) -> Record:
 def _start(
     example: Any, seats: Sequence[Any], call: Callable[..., Callable[[], Record]]
 ) -> Callable[[], Record]:
-    """Asks the example's seat again, and starts the explanation of its answer."""
+    """Ask the example's seat again, and start the explanation of its answer."""
     place = (example.record["framework"], example.device)
     question = (example.op, example.case, example.dtype, example.direction)
     try:
@@ -64,16 +65,16 @@ def _start(
         environment = {**seat.session.info["environment"], "device": seat.device}
         environment["settings"] = seat.settings
         source = seat.session.spec.framework.adapter.read_text("utf-8")
-    except Exception as fault:  # whatever it is, the measured run is not lost
+    except Exception as fault:  # no fault of any kind may lose the measured run
         return partial(_failed, fault)
     name = framework_of(seat.framework)
     return call(_explained, question, example.subject, reply.outputs, name, source, environment)
 
 
-def _kept(found: Callable[[], Record]) -> Record:
-    """The explanation, or why there is none: whatever it is, the measured run is not lost."""
+def _guarded(result: Callable[[], Record]) -> Record:
+    """The explanation, or why there is none: no fault of any kind may lose the measured run."""
     try:
-        return found()
+        return result()
     except Exception as fault:
         return _failed(fault)
 
@@ -87,8 +88,8 @@ def _question(name: str, case: str, dtype: str, direction: Direction) -> tuple[O
     from refkernels import registry
 
     op = registry.get(name)
-    arrays, params = next(own for own in op.cases() if own.name == case).build(dtype)
-    return op, {own: arrays[own] for own in op.takes(direction) if own in arrays}, params
+    arrays, params = next(each for each in op.cases() if each.name == case).build(dtype)
+    return op, {key: arrays[key] for key in op.takes(direction) if key in arrays}, params
 
 
 def _explained(
@@ -99,7 +100,7 @@ def _explained(
     source: str,
     environment: Record,
 ) -> Record:
-    """The explanation of a framework's outputs, with the script that its adapter's source gives."""
+    """The explanation of a framework's outputs, with the script made from its adapter's source."""
     from refkernels.diagnosis.explain import explain
 
     try:
@@ -112,7 +113,7 @@ def _explained(
 
 
 def _shown(answer: Record, framework: str, source: str, environment: Record) -> Record:
-    """What a report shows of an explanation: its best candidate, and the script."""
+    """The part of an explanation that a report shows: its best candidate, and the script."""
     from refkernels.reporting.answer.facts import kernels_of
     from refkernels.reporting.answer.script import script
 

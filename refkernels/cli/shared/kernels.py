@@ -1,4 +1,4 @@
-"""`--kernel`, `--op`, `--abi` and `--python` as names of seats, which a user can type."""
+"""Turns `--kernel`, `--op`, `--abi` and `--python` into names of seats, as a user can type them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 def named_kernels(
     kernels: Sequence[str], ops: Sequence[str], abi: str | None, python: str | None
 ) -> tuple[list[str], list[str]]:
-    """The seats of the kernels, and the ops that they compute: the op in the function's name, or
-    the one that is given. Ends the command with a sentence for anything but a kernel."""
+    """The seats of the kernels, and the ops that they compute: the given op, or the one in the
+    function's name. Refuses anything but a kernel, in a sentence."""
     from refkernels.frameworks import catalog
     from refkernels.seat_names import SeatNameError, parse, with_setting
 
@@ -40,7 +40,7 @@ def named_kernels(
 
 
 def _names_op(name: SeatName, op: str) -> bool:
-    """Whether the function's own name names the op."""
+    """Whether the function's name alone implies the op."""
     from refkernels.frameworks import catalog
 
     try:

@@ -35,7 +35,7 @@ MOST_SEED = 2**63 - 1
 
 
 def check_language(lang: str) -> None:
-    """End with status 2 where --lang is not a language."""
+    """End with status 2 if --lang is not a language."""
     from refkernels.reporting.words.report import words_of
 
     try:

@@ -1,4 +1,4 @@
-"""Makes pages of records, and prints tables and pages."""
+"""Writes the pages of records, and prints tables and pages."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import typer
 from refkernels.cli.shared.endings import refuse
 
 Record = dict[str, Any]
-_CALLS_EACH = 4  # of `starmap`: for fewer, a process would take longer to start than it saves
+_CALLS_EACH = 4  # of `starmap`: with fewer, a process takes longer to start than it saves
 _MOST = 4  # processes of `starmap`: each takes a quarter of a gigabyte
 
 
 def show_measured(directory: Path, lang: str = "en", everything: bool = False) -> None:
-    """Make the views of directory/records.jsonl, and print the cards; every symptom with
+    """Write the views of directory/records.jsonl and print the cards, with every symptom if
     `everything`."""
     from rich.console import Console
 
@@ -41,7 +41,7 @@ def show_measured(directory: Path, lang: str = "en", everything: bool = False) -
 
 
 def starmap(function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> Iterable[Any]:
-    """`itertools.starmap`, in several processes where there are cores for them and enough to do. If
+    """`itertools.starmap`, in several processes if there are cores for them and enough to do. If
     they cannot start, or one dies, this process does the work."""
     from refkernels.runs.sweeps.crew import Processes, usable_cores
 
@@ -53,14 +53,14 @@ def starmap(function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) 
             crew = Processes(width)
             stack.callback(crew.close)
             executor = crew.executor()
-            futures = [executor.submit(function, *some) for some in arguments]
+            futures = [executor.submit(function, *call) for call in arguments]
             return [future.result() for future in futures]
         except (BrokenExecutor, OSError, EOFError):
             return itertools.starmap(function, arguments)
 
 
 def show_swept(directory: Path) -> None:
-    """Make the views of directory/sweeps.jsonl, and print the table."""
+    """Write the views of directory/sweeps.jsonl and print the table."""
     from refkernels import reporting
 
     _write_and_print(

@@ -1,4 +1,4 @@
-"""The bar that shows a command's progress, and the lines of a log that is not a terminal."""
+"""A command's progress: a bar on a terminal, log lines elsewhere."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 
 @contextlib.contextmanager
 def progress_bar(*columns: Any, **options: Any) -> Iterator[Any]:
-    """A bar of `rich` on standard error. Its first update starts it, so that a refused question
-    gets one sentence and no bar."""
+    """A `rich` bar on standard error. The caller starts it with the first update, so that a refused
+    question gets one sentence and no bar."""
     from rich.console import Console
     from rich.progress import Progress
 
@@ -25,15 +25,16 @@ def progress_bar(*columns: Any, **options: Any) -> Iterator[Any]:
 
 
 class Log:
-    """The lines of a log where no bar can be drawn: one every 10 % or 20 s, with the work in hand
-    and about how long the rest takes. `with Log(...)` also writes during a long unit.
+    """Progress as log lines, where no bar can be drawn: one every 10 % or 20 s, with the current
+    unit and an estimate of the time left. Inside `with Log(...)`, lines also appear during a long
+    unit.
 
     counted     formats a number of units
     """
 
     SHARE, SECONDS = 0.1, 20.0
-    KNOWN = 0.05  # the share of the work after which the time left is told: the first units, for
-    # which interpreters start and kernels compile, say nothing of it
+    KNOWN = 0.05  # the share of the work after which the time left is estimated: the first units,
+    # for which interpreters start and kernels compile, do not predict the others
 
     def __init__(
         self,
@@ -44,7 +45,7 @@ class Log:
         self._write, self._clock, self._counted = write, clock, counted
         self._last = clock()
         self._reported = 0.0
-        self._begin: tuple[float, int] | None = None  # a resumed run begins with what it has
+        self._begin: tuple[float, int] | None = None  # time, and units that a resumed run has done
         self._state = (0, 0, "")
         self._lock, self._ended = threading.Lock(), threading.Event()
 
@@ -56,7 +57,7 @@ class Log:
         self._ended.set()
 
     def show(self, done: int, total: int, what: str) -> None:
-        """Take the state of the work; write a line if one is due."""
+        """Record the state of the work; write a line if one is due."""
         with self._lock:
             if self._begin is None:
                 self._begin = (self._clock(), done)
@@ -78,10 +79,11 @@ class Log:
 
     def _left(self, now: float) -> str:
         done, total, _ = self._state
-        began, had = self._begin or (now, done)
-        if done == total or done - had < self.KNOWN * (total - had):
+        began, done_before = self._begin or (now, done)
+        done_here = done - done_before
+        if done == total or done_here < self.KNOWN * (total - done_before):
             return ""
-        return f", {_span((now - began) / (done - had) * (total - done))} left"
+        return f", {_span((now - began) / done_here * (total - done))} left"
 
     def _watch(self) -> None:
         while not self._ended.wait(1.0):
@@ -97,7 +99,7 @@ def _span(seconds: float) -> str:
 
 @contextlib.contextmanager
 def log_of(bar: Any, counted: Callable[[int], str] = "{:,}".format) -> Iterator[Log | None]:
-    """A log on standard error where this is not a terminal, so that no bar is drawn; else None."""
+    """A log on standard error if that is not a terminal, where no bar is drawn; else None."""
     if bar.console.is_terminal:
         yield None
         return

@@ -28,7 +28,8 @@ def check(level: str | None) -> None:
 
 
 def reached(level: str | None, judged: Iterable[tuple[str, Mapping[str, Any]]]) -> bool:
-    """Whether an output, given with its name, is at that level or worse; prints the first one."""
+    """Whether an output is at that level or worse; prints the first one. `judged`: (name, output
+    record) pairs."""
     if level is None:
         return False
     from refkernels.metrology.verdict import reaches

@@ -1,6 +1,6 @@
-"""An alignment as a page of HTML: the Markdown page, with its loss curves drawn and every layer.
+"""The HTML page of an alignment: the Markdown page, with plots of the losses and a table of layers.
 
-One file without scripts or further files, for light and dark themes, wide and narrow screens.
+One self-contained file without scripts, for light and dark themes and for wide and narrow screens.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ STYLES = {"same": "v-correct", "different": "v-exceeds", "undecidable": "v-unusu
 
 
 def page(alignment: Mapping[str, Any], lang: str = "en") -> str:
-    """The page of a record (`Alignment.to_dict`) in a language."""
+    """The page of a record (`Alignment.to_dict`), in the language `lang`."""
     words = words_of(lang)
     head, *rest = markdown(alignment, lang).split("\n## ")
     title, _, lead = head.removeprefix("# ").partition("\n\n")
@@ -31,7 +31,7 @@ def page(alignment: Mapping[str, Any], lang: str = "en") -> str:
             f'<figure id="{plot.name}"><div class="plot">{plot.inline}</div>'
             f"<figcaption>{inline(plot.caption)}</figcaption></figure>"
         )
-        if words["curve"] not in bodies:  # where the Markdown page has it: before the layers
+        if words["curve"] not in bodies:  # insert it where the Markdown page has it: before the ops
             at = list(bodies).index(words["local"]) if words["local"] in bodies else len(bodies)
             before = dict(list(bodies.items())[:at])
             bodies = {**before, words["curve"]: "", **bodies}

@@ -1,4 +1,4 @@
-"""An alignment as Markdown: the verdict first, then its evidence.
+"""The Markdown page of an alignment: the verdict first, then its evidence.
 
 Everything comes from the record that `Alignment.to_dict` returns.
 """
@@ -18,7 +18,7 @@ from refkernels.suggestion import instead
 
 Record = Mapping[str, Any]
 Words = Mapping[str, str]
-_LISTED = 20  # suspects and findings; the rest is in the record
+_LISTED = 20  # most suspects or causes on the page; the record has all
 
 
 def words_of(lang: str) -> Words:
@@ -51,7 +51,7 @@ def brief(alignment: Record, lang: str = "en") -> str:
         _section(words["curve"], _curve(alignment, words)),
         _section(words["clips"], _clips(alignment, words)),
         _section(words["local"], _local(alignment, words)),
-        _found(alignment, words, lang),
+        _causes(alignment, words, lang),
         _notes(alignment, words),
         _section(words["remarks"], "\n".join(f"- {escaped(r)}" for r in alignment["remarks"])),
     ]
@@ -131,7 +131,7 @@ def _multiple(departure: Record, words: Words, what: str) -> str:
 
 
 def _whole(factor: float) -> str:
-    """A factor as a whole number, or one over a whole number, where it is one."""
+    """A factor as n or 1/n for a whole number n, if it is one to 1e-3; else with six digits."""
     for value, form in ((factor, "{:.0f}"), (1 / factor if factor else 0.0, "1/{:.0f}")):
         if abs(value) > 1.5 and math.isclose(value, round(value), rel_tol=1e-3):
             return form.format(round(value))
@@ -261,7 +261,7 @@ def _clips(alignment: Record, words: Words) -> str:
 
 
 def _clip(run: str, clip: Record, words: Words, eps: bool = True) -> str:
-    """What a run does to its gradients, as a clause; `eps`: with what is added to the norm."""
+    """What a run does to its gradients, as a clause; `eps`: say what is added to the norm."""
     numbers = words["and_also"].join(map(str, clip["divisors"]))
     if numbers and not clip["thresholds"]:
         return words["clip:divided"].format(run=run, numbers=numbers)
@@ -284,8 +284,8 @@ def _clip(run: str, clip: Record, words: Words, eps: bool = True) -> str:
 
 
 def _middle(low: float, high: float) -> tuple[float, float]:
-    """The middle of an interval that is wider than three digits tell: the likeliest threshold,
-    because norms are off by far less than their bound."""
+    """The part of an interval within 2^-10, relatively, of its middle. The threshold most likely
+    lies there, because norms err by far less than their bounds."""
     middle, room = (low + high) / 2, 2.0**-10
     return max(low, middle * (1 - room)), min(high, middle * (1 + room))
 
@@ -345,12 +345,12 @@ def layers_table(alignment: Record, words: Words, lang: str) -> str:
 
 
 def usage(lang: str = "en") -> str:
-    """What a user would write, after the demonstration."""
+    """How to capture one's own training: the text after the demonstration."""
     return words_of(lang)["usage"]
 
 
-def _found(alignment: Record, words: Words, lang: str) -> str:
-    """Each cause once, at the place where it was first seen."""
+def _causes(alignment: Record, words: Words, lang: str) -> str:
+    """Each cause once, where it first appeared."""
     lines: dict[tuple[str, str, str, str], str] = {}
     for name, local in zip(_names(alignment), alignment["local"], strict=True):
         for judgement in local["unordinary"]:

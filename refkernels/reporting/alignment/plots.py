@@ -1,4 +1,4 @@
-"""The loss curves of an alignment, drawn: as they fall, and how far they lie apart."""
+"""Plots of an alignment: the loss curves, and their differences."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ _MOST = 2000  # points of a line
 
 
 def draw_losses(alignment: Mapping[str, Any], words: Mapping[str, str]) -> Drawn | None:
-    """The losses; below them, for two runs, their differences from the null runs' mean, with the
-    band of the null runs, or from A. None if there are fewer than two losses."""
+    """The losses. Below them, for two runs, their differences from the null runs' mean, with the
+    band of the null runs; without null runs, the difference of B from A. None if a run has fewer
+    than two losses."""
     curves = [
         {int(step): float(loss) for step, loss in losses if isinstance(loss, float)}
         for losses in alignment["losses"]

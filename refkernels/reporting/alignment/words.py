@@ -41,12 +41,12 @@ WORDS: dict[str, Mapping[str, str]] = {
         "reason:unseen": "what the model computes outside of layers was not captured",
         "reason:noise": "in {op} the null runs do not round as these runs do, so their p-value is "
         "not valid",
-        "curve_wider": "The null runs round less than these runs in {where}: their deviations are "
-        "taken {wider} times as wide, and p is an estimate.",
+        "curve_wider": "In {where} the null runs have smaller rounding errors than these runs: "
+        "their deviations are multiplied by {wider}, and p is an estimate.",
         "curve_invalid": "**Not valid:** in {where} these runs err more than the null runs, or to "
         "one side.",
-        "curve_unknown": "How the null runs round is not known, because none of them captured a "
-        "step: p holds if they round as these runs do.",
+        "curve_unknown": "How the null runs round is unknown, because none of them captured a "
+        "step: p is valid if they round as these runs do.",
         "cure:curves": "Capture more layers or earlier steps.",
         "cure:null": "Rounding-only runs (`--null`, from `Capture(perturb=seed)`) decide it by the "
         "loss curves.",
@@ -58,7 +58,7 @@ WORDS: dict[str, Mapping[str, str]] = {
         "suspects": "What makes them different, in the order of suspicion",
         "suspects_alone": "What is not as declared",
         "notes": "Other differences, which do not make it another training",
-        "notes_alone": "To be noted",
+        "notes_alone": "Worth noting",
         "local": "Every captured op on its own inputs",
         "local_columns": "run | layer or optimizer | op | pass | outputs | elements | "
         "error / bound | verdict",
@@ -69,7 +69,7 @@ WORDS: dict[str, Mapping[str, str]] = {
         "negligible": "{count} off by less than the tensor's own rounding",
         "unattributed": "{count} of weights that something else uses too",
         "and_also": ", ",
-        "causes": "What oracles found",
+        "causes": "What the oracles found",
         "clips": "Gradients between backward pass and update",
         "clip:none": "{run} leaves them unchanged",
         "clip:constant": "{run} multiplies them by {low} in every captured step",
@@ -87,11 +87,11 @@ WORDS: dict[str, Mapping[str, str]] = {
         "added:both": " (the norm that the clip computed would show whether 1e-6 is added to it: "
         "`clip_norm=` in `capture.step`)",
         "curve": "The loss curves",
-        "curve_text": "Largest difference {statistic} spreads at step {step}; p = {p} beside "
-        "{runs} "
-        "rounding-only runs (so many runs can give no less than {least}).",
-        "curve_normal": "One by one, if rounding spreads normally: p = {p}.",
-        "curve_growth": "Rounding grows by a factor of {growth} in 100 steps.",
+        "curve_text": "The largest difference is {statistic} times the spread, at step {step}; "
+        "p = {p} against {runs} rounding-only runs (that many runs can give no less than "
+        "{least}).",
+        "curve_normal": "Tested one by one, if rounding errors are normally distributed: p = {p}.",
+        "curve_growth": "Rounding errors grow by a factor of {growth} in 100 steps.",
         "curve_power": "A learning rate wrong by {change} or more would have been noticed.",
         "curve_power:eps": "An optimizer's eps wrong by {change} would have been noticed (an "
         "estimate).",
@@ -111,8 +111,8 @@ WORDS: dict[str, Mapping[str, str]] = {
         "proven": "proven", "matched": "matched", "consistent": "consistent",
         "unexplained": "{where}: {output} is off by {ratio} times its bound; no cause was found",
         "explained": "{where}: it {cause} ({confidence})",
-        "multiplied": ", as what multiplies the loss or its gradient does: a sum over rows, parts "
-        "or ranks in place of their mean, or a loss scale",
+        "multiplied": ", like anything that multiplies the loss or its gradient: a sum over rows, "
+        "parts or ranks instead of their mean, or a loss scale",
         "place": ", and in one more place", "places": ", and in {count} more places",
         "difference:value": "{where} is {a} in A and {b} in B",
         "difference:batch": "the batches differ from step {step} on",
@@ -167,8 +167,8 @@ WORDS: dict[str, Mapping[str, str]] = {
         "metric_graded": "The scores differ by {difference:+.2f} points: {only_a} questions score "
         "higher in A, {only_b} in B. Randomisation test (random signs): p = {p}. {meaning}",
         "metric": "The scores differ by {difference:+.2f} points; the choice of {questions} "
-        "questions alone makes {deviation:.2f} (one standard deviation of the difference of two "
-        "independent models): p = {p}. {meaning} With each question's answers (--answers) the "
+        "questions alone accounts for {deviation:.2f} (one standard deviation of the difference of "
+        "two independent models): p = {p}. {meaning} With each question's answers (--answers) the "
         "paired test is sharper.",
         "metric:more": "That is more than the choice of questions explains.",
         "metric:chance": "The choice of questions explains that.",
@@ -182,8 +182,8 @@ WORDS: dict[str, Mapping[str, str]] = {
         "plot:band": "null runs",
         "plot:apart": "Difference from the null runs' mean",
         "plot:apart_from_a": "B minus A",
-        "plot:caption": "Below: how far A and B are from the mean of the null runs, and the band "
-        "from the least to the greatest of these.",
+        "plot:caption": "Below: the differences of A and B from the mean of the null runs, and the "
+        "band between the lowest and the highest null run.",
         "plot:caption_alone": "The captured losses.",
         "usage": "## How you would do it\n\n"
         "B declares eps = 1e-12 for its LayerNorm, but computes with 1e-5. In your training "

@@ -1,4 +1,4 @@
-"""The facts of an answer about each kernel, read from the record of an explanation."""
+"""The facts about each kernel that an answer states, read from an explanation's record."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from refkernels.seat_names import framework_of
 
 Record = Mapping[str, Any]
 _BRACKETS = r"\s*(?:\([^()]*\{[^()]*\)|（[^（）]*\{[^（）]*）|= \{[^}]*\})"
-_UNDECIDED = 3  # how many causes are listed
+_UNDECIDED = 3  # most undecided causes that are listed
 _FINE = ("rounding", "correctly_rounded")
 _NOTHING = "uncertified"
 
@@ -46,7 +46,7 @@ class ExplainedKernel:
     @cached_property
     def output(self) -> str:
         """The deciding output: the one with the worst verdict, then the largest error / bound. If
-        none is wrong, the first one with that verdict, so that kernels are compared by the same
+        none is wrong, the first with the kernel's verdict, so that kernels are compared by the same
         output."""
         if self.fine:
             names = (
@@ -80,7 +80,7 @@ class ExplainedKernel:
 
     @property
     def nothing(self) -> bool:
-        """Whether nothing is certified, so that there is nothing to explain."""
+        """Whether no element is certified, so that there is nothing to explain."""
         return self.verdict == _NOTHING
 
     @property
@@ -143,7 +143,7 @@ class ExplainedKernel:
 
     @cached_property
     def reasons(self) -> list[Record]:
-        """What else may be the reason of a factor that is named: one candidate for each cause."""
+        """Other possible reasons for a named factor: one candidate for each cause."""
         best = self.best
         if best is None or best["cause"] != "scale_factor":
             return []
@@ -193,12 +193,12 @@ class ExplainedKernel:
         """The kernel's own model if it is among them, else the first: several may give the same
         bits."""
         framework = framework_of(self.name)
-        own = [
+        own_models = [
             candidate
             for candidate in candidates
             if framework and str(candidate["model"]).startswith(framework)
         ]
-        return next(iter(own or candidates), None)
+        return next(iter(own_models or candidates), None)
 
     @property
     def ruled_out(self) -> list[Record]:
@@ -260,8 +260,8 @@ def place_of(output: str, index: list[int]) -> str:
 
 
 def says(candidate: Record, lang: str, among: bool = False) -> str:
-    """The sentence on the cause, with the candidate's numbers; `among`: other models fit as
-    well."""
+    """The sentence about the cause, with the candidate's numbers; `among`: other models fit
+    equally well."""
     cause, model = candidate["cause"], candidate.get("model")
     if model and cause == "summation_order":
         key = "order" if "order" in candidate["details"] else "run_among" if among else "run"

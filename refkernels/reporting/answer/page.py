@@ -1,6 +1,6 @@
 """The answer to paste: why these numbers differ, in a sentence and in Markdown, in two languages.
 
-Every number comes from the record that `Explanation.to_dict` gives.
+Every number comes from the record that `Explanation.to_dict` returns.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _why(difference: Record, words: Mapping[str, str], fine: bool) -> str:
 
 
 def _paragraphs(kernels: list[ExplainedKernel], words: Mapping[str, str], lang: str) -> list[str]:
-    """Cause, evidence and advice for each kernel; a text of several kernels appears once."""
+    """Cause, evidence and advice for each kernel; a text that kernels share appears once."""
     causes: dict[str, list[str]] = {}
     todo: dict[str, list[str]] = {}
     for kernel in kernels:
@@ -169,8 +169,8 @@ def _bullets(names_by_text: Mapping[str, list[str]], colon: str) -> str:
     """One line for each text, after the names of its kernels."""
     lines = []
     for text, names in names_by_text.items():
-        who = ", ".join(escaped(name) for name in names if name)
-        lines.append(f"- {who}{colon}{text}" if who else f"- {text}")
+        kernels = ", ".join(escaped(name) for name in names if name)
+        lines.append(f"- {kernels}{colon}{text}" if kernels else f"- {text}")
     return "\n".join(lines)
 
 
@@ -288,10 +288,10 @@ def _space(lang: str) -> str:
 
 
 def _nearest(kernel: ExplainedKernel, words: Mapping[str, str]) -> str:
-    left = [c for c in kernel.ruled_out if c["over_plain"] is not None]
-    if not left:
+    measured = [c for c in kernel.ruled_out if c["over_plain"] is not None]
+    if not measured:
         return words["tried_bare"].format(tried=show(kernel.tried))
-    best = min(left, key=lambda c: (_left(c["over_plain"]), _left(c["over_bound"])))
+    best = min(measured, key=lambda c: (_error_left(c["over_plain"]), _error_left(c["over_bound"])))
     bound = best["over_bound"]
     return words["tried"].format(
         tried=show(kernel.tried),
@@ -332,7 +332,7 @@ def _ruled_out(kernels: list[ExplainedKernel], words: Mapping[str, str], lang: s
     rows = []
     more = False
     for kernel in kernels:
-        ruled_out = sorted(kernel.ruled_out, key=lambda c: _left(c["over_plain"]))
+        ruled_out = sorted(kernel.ruled_out, key=lambda c: _error_left(c["over_plain"]))
         more = more or len(ruled_out) > _RULED_OUT
         for candidate in ruled_out[:_RULED_OUT]:
             name = f"`{candidate['cause']}`"
@@ -352,7 +352,7 @@ def _ruled_out(kernels: list[ExplainedKernel], words: Mapping[str, str], lang: s
     return "\n\n".join([*table, *([_space(lang).join(notes)] if notes else [])])
 
 
-def _left(value: Any) -> float:
+def _error_left(value: Any) -> float:
     size = number(value)
     return math.inf if size is None or math.isnan(size) else size
 

@@ -1,4 +1,4 @@
-"""The answer on printed numbers, as far as their digits prove it, in Markdown and two languages."""
+"""The answer about printed numbers, as far as their digits prove it: Markdown in two languages."""
 
 from __future__ import annotations
 
@@ -27,20 +27,21 @@ _WORDS: dict[str, dict[str, str]] = {
         "worst": "{place} is printed as a number in [{low}, {high}]. The truth lies in [{least}, "
         "{most}] for all inputs that print like this, and a right {format} kernel is within "
         "{allowed} of it.",
-        "unknown": "Nothing is known of {unknown} elements: the inputs' intervals are too wide, or "
-        "an input is not finite.",
-        "fits": "**It {says}** (`{cause}`): this may give every printed element, and {wrong} "
+        "unknown": "Nothing is known about {unknown} elements: the inputs' intervals are too wide, "
+        "or an input is not finite.",
+        "fits": "**It {says}** (`{cause}`): this can give every printed element, of which {wrong} "
         "cannot be right.",
         "unexplained": "No cause that was tried gives these digits.",
         "undecided": "These digits do not distinguish it from a kernel that {says} (`{cause}`): "
         "{more}.",
         "more": "{digits} digits of every number would",
         "never": "no number of digits would",
-        "for_bound": "An error as large as the bound shows once every number has {digits} digits.",
+        "for_bound": "An error as large as the bound becomes visible once every number has "
+        "{digits} digits.",
         "todo": "**What to do**: {todo}",
-        "if_exact": "**If these digits are all there are** (every input is a float as it is "
-        "printed): {summary}.",
-        "and_explained": " Taken as exact, the outputs too: {summary}",
+        "if_exact": "**If these digits are all there are** (every input is exactly the float that "
+        "is printed): {summary}.",
+        "and_explained": " With the outputs taken as exact too: {summary}",
         "read": "What was read",
         "tensors": "tensor | line | name | shape | dtype | read as",
         "aside": "–",

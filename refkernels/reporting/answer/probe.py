@@ -1,4 +1,4 @@
-"""A probe as a page: the prediction of each fitting explanation on the inputs to run next."""
+"""The page of a probe: what each surviving explanation predicts on the inputs to run next."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def page(probe: Mapping[str, Any]) -> str:
     sides = "l" + "-" * (len(names) + 1)
     return "\n\n".join(
         [
-            "On these inputs the explanations that fit predict different outputs.",
+            "On these inputs, the explanations that fit predict different outputs.",
             grid(columns, rows, sides),
-            "Run your kernel on the files below, and explain its output.",
+            "Run your kernel on the files below and explain its output.",
         ]
     )
 

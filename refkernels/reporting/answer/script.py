@@ -1,9 +1,9 @@
 """Scripts to paste: the question in one framework, without refkernels.
 
-A script needs that framework and NumPy. It holds the inputs as hex bytes and the op in the
+A script needs only that framework and NumPy. It holds the inputs as hex bytes, and the op as the
 adapter's own code. It prints each element's value, also in hex, beside the exact value and the
-values reported before. Inputs that are cut have zeros elsewhere: they keep their shape, which
-decides the order of summation.
+values reported before. Inputs that are cut are zero elsewhere but keep their shape, which decides
+the order of summation.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _SHOWN = {"float16": "float16", "bfloat16": "float32", "float32": "float32", "fl
 
 @dataclass(frozen=True)
 class _Plumbing:
-    """How a framework takes and returns arrays, and differentiates. `{a}` is a NumPy array,
-    `{leaves}` the inputs, `{y}` the output."""
+    """How a framework takes arrays, returns them and differentiates. `{a}` stands for a NumPy
+    array, `{leaves}` for the inputs, `{y}` for the output."""
 
     tensor: str
     bfloat16: str
@@ -85,7 +85,7 @@ def script(
     source: str,
     environment: Mapping[str, Any] | None = None,
 ) -> str | None:
-    """The script that asks a framework the question; None if no script can.
+    """The script that asks a framework the question; None if there can be none.
 
     `question`: explain's evidence["question"]; `source`: the text of the framework's adapter;
     `environment`: its record, whose settings and device are used.
@@ -101,7 +101,9 @@ def script(
     if not plumbing.float8 and any(dtype.startswith("float8") for dtype in dtypes.values()):
         return None
     device = str(record.get("device") or "cpu")
-    takes = [name for name in question["shapes"] if not (backward and name == _cotangent(question))]
+    operands = [
+        name for name in question["shapes"] if not (backward and name == _cotangent(question))
+    ]
     body = [
         *_arrays(question),
         *([plumbing.start.format(device=repr(device))] if plumbing.start else []),
@@ -109,7 +111,7 @@ def script(
             f"{name} = {_tensor(plumbing, name, dtypes[name], device)}"
             for name in question["shapes"]
         ],
-        *_call(question, plumbing, op, takes),
+        *_call(question, plumbing, op, operands),
         *_printed(question),
     ]
     code = [op.text, "", "", *_helpers(question, plumbing.host)]
@@ -125,7 +127,7 @@ def script(
 
 
 def blank_script(question: Mapping[str, Any]) -> str:
-    """The script for a user's own kernel, whose call is left open."""
+    """The script for a user's own kernel; the user fills in the call."""
     names = list(question["shapes"])
     output_names = dict.fromkeys(dtype["output"] for dtype in question["elements"])
     outputs = ", ".join(f"'{name}': ..." for name in output_names)
@@ -294,7 +296,8 @@ def _part(part: Mapping[str, Any]) -> list[str]:
 
 
 def _dtypes(question: Mapping[str, Any]) -> dict[str, str]:
-    """The inputs' dtypes; for absent inputs, those of a question in one format."""
+    """The dtype of each input. If the arrays are absent: as `kinds` says, else the question's
+    format."""
     kinds, inputs = question.get("kinds", {}), question["inputs"] or {}
     return {
         name: inputs[name]["dtype"] if name in inputs else kinds.get(name, question["format"])
@@ -311,16 +314,16 @@ def _tensor(plumbing: _Plumbing, name: str, dtype: str, device: str) -> str:
 
 
 def _call(
-    question: Mapping[str, Any], plumbing: _Plumbing, op: _Operation, takes: Sequence[str]
+    question: Mapping[str, Any], plumbing: _Plumbing, op: _Operation, operands: Sequence[str]
 ) -> list[str]:
     params = [f"{key}={_param(value)}" for key, value in question["params"].items()]
-    arguments = ", ".join([*[f"{name}={name}" for name in takes], *params])
+    arguments = ", ".join([*[f"{name}={name}" for name in operands], *params])
     call = f"{op.name}({arguments})" + (f'["{op.main}"]' if op.several else "")
     if question["direction"] == "forward":
         whole = f"{op.name}({arguments})"
         return [f"outputs = {whole}" if op.several else f'outputs = {{"{op.main}": {whole}}}']
-    takes = [name for name in takes if name in question.get("leaves", takes)]
-    leaves = ", ".join(takes)
+    operands = [name for name in operands if name in question.get("leaves", operands)]
+    leaves = ", ".join(operands)
     lines = []
     if plumbing.leaf:
         lines += [f"for leaf in ({leaves},):", f"    {plumbing.leaf}"]
@@ -328,7 +331,7 @@ def _call(
     gradients = plumbing.gradients.format(
         y=op.main, leaves=leaves, dy=f"d{op.main}", function=f"lambda {leaves}: {call}"
     )
-    names = ", ".join(f'"d{name}"' for name in takes)
+    names = ", ".join(f'"d{name}"' for name in operands)
     return [*lines, f"gradients = {gradients}", f"outputs = dict(zip(({names},), gradients))"]
 
 

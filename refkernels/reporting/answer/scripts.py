@@ -18,7 +18,7 @@ def script_parts(
     sources: Mapping[str, str],
     room: int,
 ) -> list[str]:
-    """As many scripts as fit into a comment, and at least the first."""
+    """The scripts that fit into a comment, in order; the first in any case."""
     question = answer["evidence"]["question"]
     environments = answer["evidence"].get("environment") or {}
     texts: dict[str, str] = {}
@@ -56,7 +56,7 @@ def _title(framework: str, words: Mapping[str, str]) -> str:
 
 
 def _note(question: Record, words: Mapping[str, str]) -> str:
-    """The note on parts that a script leaves out."""
+    """The note about inputs that a script cuts or does not hold."""
     if question["inputs"] is None:
         return words["script_large"]
     if question["whole"] or not question["elements"]:

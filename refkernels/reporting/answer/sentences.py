@@ -18,9 +18,8 @@ from refkernels.reporting.answer.words import WORDS
 from refkernels.reporting.words.causes import LANGUAGES
 from refkernels.suggestion import instead
 
-_ASTONISHING = (
-    4.0  # ulp, the declared limit of elementwise ops: smaller errors need no condition number
-)
+_ASTONISHING = 4.0
+"""ulp, the declared limit of elementwise ops: smaller errors need no condition number."""
 
 
 def summary(answer: Record, lang: str = "en") -> str:
@@ -32,12 +31,14 @@ def summary(answer: Record, lang: str = "en") -> str:
         return _alone(kernels[0], words, lang) + end
     parts = []
     bad = [kernel for kernel in kernels if not kernel.fine]
-    # With many kernels, some of them wrong, the wrong ones matter, not the widest pair.
+    # Of many kernels, some of them wrong, the wrong ones matter, not the widest pair.
     widest = _widest(answer) if len(kernels) == 2 or not bad else None
     if widest is not None:
         parts.append(_difference(widest, answer, words, lang))
     stated = {widest["cause"]} if widest is not None else set()
-    parts += [_one(kernel, words, lang) + _blamed(kernel, words, lang, stated) for kernel in bad]
+    parts += [
+        _named_kernel(kernel, words, lang) + _blamed(kernel, words, lang, stated) for kernel in bad
+    ]
     if not bad:
         bound = max((kernel.largest_bound for kernel in kernels), key=lambda b: number(b) or 0.0)
         parts.append(words["all_fine"].format(bound=show_ratio(bound)))
@@ -71,7 +72,7 @@ def verdict_text(kernel: ExplainedKernel, words: Mapping[str, str], lang: str) -
         elements=show(counts["elements"]),
         invariants=", ".join(measured["invariants_violated"]),
     )
-    # Where cancellation makes the ULP figure large, it is meaningless without the condition.
+    # Where cancellation makes the ULP figure large, it means nothing without the condition number.
     if (
         key == "rounding"
         and kernel.condition is not None
@@ -92,20 +93,21 @@ def _limit(kernel: ExplainedKernel, words: Mapping[str, str]) -> str:
 
 def _alone(kernel: ExplainedKernel, words: Mapping[str, str], lang: str) -> str:
     if kernel.name:
-        return _one(kernel, words, lang) + _blamed(kernel, words, lang, set())
+        return _named_kernel(kernel, words, lang) + _blamed(kernel, words, lang, set())
     key = "exact" if kernel.verdict == "correctly_rounded" else "alone"
     return words[key].format(verdict=verdict_text(kernel, words, lang)) + _blamed(
         kernel, words, lang, set()
     )
 
 
-def _one(explained: ExplainedKernel, words: Mapping[str, str], lang: str) -> str:
+def _named_kernel(explained: ExplainedKernel, words: Mapping[str, str], lang: str) -> str:
     key = "one_exact" if explained.verdict == "correctly_rounded" else "one"
     return words[key].format(kernel=explained.name, verdict=verdict_text(explained, words, lang))
 
 
 def _blamed(kernel: ExplainedKernel, words: Mapping[str, str], lang: str, stated: set[Any]) -> str:
-    """The text after the verdict: the cause of a wrong output, or that none was found."""
+    """The text after the verdict: the cause of a wrong output, or the statement that none was
+    found."""
     best = kernel.best
     if best is None:
         if kernel.fine or kernel.nothing:
@@ -129,8 +131,8 @@ def _blamed(kernel: ExplainedKernel, words: Mapping[str, str], lang: str, stated
     blamed = words[key].format(says=text, confidence=words[best["confidence"]])
     reasons = [says(reason, lang) for reason in kernel.reasons if reason not in kernel.rivals]
     if reasons:
-        rest = "".join(words["or"].format(says=reason) for reason in reasons[1:])
-        blamed += words["perhaps"].format(says=reasons[0]) + rest + words["or_elsewhere"]
+        others = "".join(words["or"].format(says=reason) for reason in reasons[1:])
+        blamed += words["perhaps"].format(says=reasons[0]) + others + words["or_elsewhere"]
     return blamed
 
 
@@ -144,7 +146,7 @@ def _widest(answer: Record) -> Record | None:
 
 
 def _apart(difference: Record) -> tuple[str, float]:
-    """(output, largest difference) where a pair differs the most."""
+    """(output, largest difference) for the output in which a pair differs most."""
     sizes = {
         name: number(figures["max_abs_difference"]) or 0.0
         for name, figures in difference["outputs"].items()

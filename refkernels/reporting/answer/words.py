@@ -1,4 +1,4 @@
-"""The sentences of an answer, in English and in Chinese. `{...}` are figures and names."""
+"""The sentences of an answer, in English and Chinese. `{...}` stands for a figure or a name."""
 
 from __future__ import annotations
 
@@ -79,28 +79,28 @@ WORDS: dict[str, dict[str, str]] = {
         "consistent": "consistent",
         "evidence": "`{cause}`, **{confidence}**: {why}",
         "why:reproduced": "{model} gives all {elements} elements of {output} bit for bit.",
-        "why:variant": "as an answer to that question {output} is nothing but rounding (error / "
-        "bound {bound}, error / plain {plain}); as an answer to what was asked it is not "
+        "why:variant": "as an answer to that question {output} has only rounding errors (error / "
+        "bound {bound}, error / plain {plain}); as an answer to the question asked it does not "
         "({truth_bound}, {truth_plain}).",
         "why:pattern": "what is wrong in {output} (elements: {wrong}) has this pattern throughout, "
         "and the rest is right.",
         "why:size": "the pattern and the size of the errors of {output} fit, and nothing else was "
         "found. That is no proof.",
         "bits": "The evidence is {bits} bits (matched from {matched}, proven from {proven}).",
-        "few": "But so few elements cannot tell: the evidence is {bits} bits, and {matched} are "
-        "needed.",
+        "few": "But these elements are too few to decide: the evidence is {bits} bits, and "
+        "{matched} are needed.",
         "would": "About {needed} independent elements or rows like these {units} would suffice.",
         "interval": "{low} to {high} (these data cannot tell which)",
         "fits_too": "This fits too: the kernel {says} (`{cause}`).",
         "also": "Equally good: {says} (`{cause}`).",
         "that_model": "that, run in the working precision,",
         "that_answer": "the exact answer to that question, rounded once,",
-        "models": "The bits of these models are all the same here: {models}.",
+        "models": "These models all give the same bits here: {models}.",
         "flawless": "every bit is right.",
         "nothing": "the formula divides by zero or is undefined on these inputs, so any answer "
         "could be right.",
         "model": "the model “{model}”",
-        "ordinary": "the errors are those that rounding makes in this op on these inputs, so "
+        "ordinary": "the errors are as large as rounding makes them in this op on these inputs, so "
         "nothing is left to explain.",
         "tried": "{tried} hypotheses were tried, and none explains the output. The nearest is "
         "`{cause}`, which leaves an error / plain of {plain}{bound}.",
@@ -126,11 +126,11 @@ WORDS: dict[str, dict[str, str]] = {
         "script_numpy": "Script: NumPy only, without refkernels",
         "script_blank": "Script: your kernel and NumPy, without refkernels",
         "no_bound": "–: no bound was needed to rule it out.",
-        "more": "The others fit less.",
+        "more": "The others fit worse.",
         "script_cut": "The inputs are cut to what {place} depends on, zeros elsewhere: the shapes, "
         "which choose the order of summation, are those of the case.",
-        "script_left_out": "Left out, for the length of an answer: the scripts of {frameworks}. "
-        "An answer about fewer kernels has them.",
+        "script_left_out": "Left out to keep the answer short: the scripts for {frameworks}. An "
+        "answer about fewer kernels includes them.",
         "script_large": "The inputs are too large for a script: it reads them from the case file.",
         "environment": "Environment",
         "reported": "Reported: {reported}",

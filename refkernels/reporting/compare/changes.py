@@ -1,10 +1,12 @@
-"""What changed between two runs: the same seat, op, pass, format, output and case in both.
+"""What changed between two runs, for the same seat, op, pass, format, output and case in both.
 
-An output is *fixed* if it was beyond rounding or unusual and is neither now, *new* the other way
-round; *worse* or *better* if the verdict changed otherwise, or the mean error by more than a bit (a
-factor of 2, counted from 0.25 ulp, the mean error of correct rounding); *bits* if only these
-changed; *judged* if the verdict changed but no bit did: the instrument changed. An output that only
-one of them ran is *broken*, *runs*, *gone* or *added*.
+fixed, new       the output was beyond rounding or unusual and is neither now, or the reverse
+worse, better    the verdict changed otherwise, or the mean error by more than a bit (a factor of 2;
+                 errors below 0.25 ulp, the mean error of correct rounding, count as 0.25 ulp)
+bits             only the bits changed
+judged           the verdict changed but no bit did: the instrument changed
+broken, runs     the output was measured before but failed now, or the reverse
+gone, added      only the old run, or only the new run, has a record of it
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from refkernels.reporting.measure.study import Measurement, Study
 from refkernels.reporting.words.vocabulary import WIDE, verdict
 
 KINDS = ("new", "broken", "worse", "fixed", "better", "judged", "runs", "bits", "gone", "added")
-"""All but "same", in the order of the page."""
+"""All kinds but "same", in the order of the page."""
 SETBACKS = ("new", "broken", "worse")
 IN_BOTH = ("same", "bits", "judged", "new", "fixed", "worse", "better")
 _ROUNDING = verdict("rounding").rank
@@ -40,12 +42,13 @@ class Change:
 
     @cached_property
     def example(self) -> tuple[Measurement | None, Measurement | None]:
-        """The most ordinary input (the less ordinary of both sides), there the greatest loss."""
+        """The pair to show: the one with the most ordinary input (that of the less ordinary side),
+        of these the one with the greatest loss."""
         return min(self.pairs, key=_importance)
 
     @property
     def shown(self) -> Measurement:
-        """The example to show: as it is now or, where it is gone, as it was."""
+        """The measurement to show: the example as it is now or, if it is gone, as it was."""
         before, now = self.example
         measurement = now if now is not None else before
         assert measurement is not None
@@ -83,7 +86,7 @@ class Change:
 
 @dataclass(frozen=True, eq=False)
 class RunComparison:
-    """Two runs: what changed, the most important first, and how many outputs did not."""
+    """Two runs: what changed, the most important first, and how many outputs did not change."""
 
     changes: list[Change]
     counts: Counter[str]  # outputs by kind, with "same"
@@ -119,8 +122,8 @@ def compare(old: Study, new: Study) -> RunComparison:
 
 
 def _by_place(study: Study, other: Study) -> dict[Place, Measurement]:
-    """Every output by its place; a failure, which has none, stands for every output of the other
-    run."""
+    """Every output by its place. A failure has no outputs: it stands for every output that the
+    other run has there."""
     outputs: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for measurement in other.measurements:
         outputs[

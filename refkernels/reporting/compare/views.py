@@ -24,7 +24,7 @@ WIDTH = 80
 
 
 def summary(comparison: RunComparison, old: str, new: str, words: Mapping[str, str]) -> str:
-    """What changed, in a sentence."""
+    """What changed, in a sentence, and which versions."""
     if not comparison.changes:
         return words["compare:none"].format(same=f"{comparison.counts['same']:,}")
     counts = {
@@ -51,8 +51,8 @@ def summary(comparison: RunComparison, old: str, new: str, words: Mapping[str, s
 
 
 def state(measurement: Measurement | None, words: Mapping[str, str], between: str = "") -> str:
-    """`✗ beyond bound, 2.8e8 ulp`: the verdict and the mean error, `between` in place of the comma;
-    or the status."""
+    """`✗ beyond bound, 2.8e8 ulp`: the verdict and the mean error, with `between` instead of the
+    comma if given; or the status."""
     if measurement is None:
         return "–"
     lang = words["lang"]
@@ -102,7 +102,7 @@ def comparison_table(
 
 
 def comparison_markdown(comparison: RunComparison, old: str, new: str, lang: str = "en") -> str:
-    """The comparison for a thread."""
+    """The comparison as Markdown, to paste into a thread."""
     return template("compare.md.j2", html=False).render(**_context(comparison, old, new, lang, ""))
 
 
@@ -114,8 +114,8 @@ def write_comparison(
     lang: str = "en",
     report: str = "",
 ) -> list[Path]:
-    """Write compare.html and compare.md. `report`: where the new run's page is, as compare.html
-    links to it, "" where it has none."""
+    """Write compare.html and compare.md. `report`: the link from compare.html to the new run's
+    page, "" if there is none."""
     page = template("compare.html.j2", html=True).render(
         **_context(comparison, old, new, lang, report)
     )

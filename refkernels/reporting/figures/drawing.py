@@ -50,7 +50,7 @@ STYLE: Any = {
     "figure.facecolor": PAPER,
     "savefig.facecolor": PAPER,
     "text.color": INK,
-    "ytick.left": False,  # the grid says where the ticks are
+    "ytick.left": False,  # the grid shows where the ticks are
     "xtick.color": MUTED,
     "ytick.color": MUTED,
     "xtick.labelcolor": MUTED,
@@ -111,12 +111,12 @@ def finish(figure: Figure, name: str, title: str, caption: str) -> Drawn:
     """Render `figure` once as SVG and once as PNG; equal figures give equal bytes."""
     svg, png = io.StringIO(), io.BytesIO()
     with mpl.rc_context(STYLE), warnings.catch_warnings():
-        # A name in a script that the font lacks stays text in the SVG.
+        # The font may lack a name's writing system; in the SVG the name stays text.
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         plain = {"Date": None, "Creator": None, "Format": None, "Type": None}
         dpi = figure.dpi
         FigureCanvasSVG(figure).print_svg(svg, metadata=plain)
-        figure.set_dpi(dpi)  # the SVG canvas leaves its own behind
+        figure.set_dpi(dpi)  # the SVG canvas has changed it
         FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})
     return Drawn(name, title, caption, svg.getvalue(), png.getvalue())
 
@@ -159,7 +159,7 @@ def log_axis(
 
 
 def no_digit_line(axes: Axes, which: str, values: Iterable[float | None], dtype: str) -> None:
-    """Mark where no digit is right, if some of the values reach it."""
+    """Mark the error at which no digit is right, if some value reaches it."""
     if not any(lost(value, dtype) for value in values):
         return
     top = all_digits(dtype)
@@ -169,7 +169,7 @@ def no_digit_line(axes: Axes, which: str, values: Iterable[float | None], dtype:
         axes.axvline(top, **dashes)
         place = axes.get_xaxis_transform()
         low, high = (math.log10(limit) for limit in axes.get_xlim())
-        side = "left" if math.log10(top) < (low + high) / 2.0 else "right"  # titles stand left
+        side = "left" if math.log10(top) < (low + high) / 2.0 else "right"  # titles are on the left
         axes.text(top, 1.0, " no digit is right ", ha=side, transform=place, **style)
     else:
         axes.axhline(top, **dashes)

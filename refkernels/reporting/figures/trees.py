@@ -1,7 +1,7 @@
-"""A summation tree to look at: lines for the terminal, and a drawing.
+"""A summation tree, as lines for the terminal and as a drawing.
 
-A long sum in sequence is one line: the reader wants to see the blocks and lanes. Takes plain nodes
-(the children of each, the root last), so that it does not depend on `diagnosis`.
+A long sum in sequence takes one line: the reader wants to see the blocks and lanes. The tree is
+given as plain nodes (the children of each, the root last), so that nothing depends on `diagnosis`.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ def tree_lines(
     `fused`: the leaves whose products are added unrounded; `names`: the names of some leaves
     ("bias"); the others show their numbers.
     """
-    teller = _Teller(leaves, nodes, set(fused), names or {})
-    lines = teller.lines(leaves + len(nodes) - 1)
+    tree = _Tree(leaves, nodes, set(fused), names or {})
+    lines = tree.lines(leaves + len(nodes) - 1)
     if len(lines) > most:
         left = len(lines) - most + 1
         lines = [*lines[: most - 1], f"… and {left} more lines"]
     return lines
 
 
-class _Teller:
+class _Tree:
     def __init__(
         self,
         leaves: int,
@@ -56,24 +56,25 @@ class _Teller:
             self.first.append(min(self.first[child] for child in children))
 
     def lines(self, root: int) -> list[str]:
-        """Depth first, by a list of (what, text before it, text before its terms)."""
+        """The lines below `root`, depth first. The stack holds (a node, or single values that are
+        added in sequence; the text before it; the text before its terms)."""
         written: list[str] = []
         stack: list[tuple[int | list[int], str, str]] = [(root, "", "")]
         while stack:
-            what, before, indent = stack.pop()
-            if isinstance(what, list):
-                written.append(f"{before}then {self.run(what)}")
+            part, before, indent = stack.pop()
+            if isinstance(part, list):
+                written.append(f"{before}then {self.run(part)}")
                 continue
-            terms = self.terms(what)
+            terms = self.terms(part)
             if len(terms) == 2:  # addition commutes: the order of the values is easier to read
                 terms.sort(key=self.first.__getitem__)
             if all(term < self.leaves for term in terms):
-                together = ", all at once" if self.at_once(what) else ""
+                together = ", all at once" if self.at_once(part) else ""
                 written.append(before + self.run(terms) + together)
                 continue
             how = "in sequence" if len(terms) > 2 else "the sum of two"
-            how = f"{len(terms)} at once" if self.at_once(what) else how
-            written.append(f"{before}{how}: {self.sizes[what]} values")
+            how = f"{len(terms)} at once" if self.at_once(part) else how
+            written.append(f"{before}{how}: {self.sizes[part]} values")
             parts = self.grouped(terms)
             for place in reversed(range(len(parts))):
                 last = place == len(parts) - 1
@@ -85,8 +86,9 @@ class _Teller:
         return node >= self.leaves and len(self.nodes[node - self.leaves]) > 2
 
     def terms(self, node: int) -> list[int]:
-        """The terms that are added in sequence to make a node, first to last: down its larger
-        children, as long as single values join, or sums of one size (the last may be smaller)."""
+        """The terms whose sum in sequence is the node, first to last. Follows the larger child down
+        as long as the smaller ones are single values, or sums of one size (the last term may be
+        smaller)."""
         if node < self.leaves:
             return [node]
         if self.at_once(node):
@@ -120,7 +122,7 @@ class _Teller:
         return f"{names[0]} + {names[1]} + … + {names[-1]}{fused}, {len(terms)} values in sequence"
 
     def grouped(self, terms: Sequence[int]) -> list[int | list[int]]:
-        """The terms, single values after a sum taken together."""
+        """The terms, with consecutive single values after the first term as one list."""
         parts: list[int | list[int]] = [terms[0]]
         for term in terms[1:]:
             if term >= self.leaves:
@@ -139,7 +141,7 @@ def draw_tree(
     title: str,
     fused: Sequence[int] = (),
 ) -> Drawn:
-    """The tree as a drawing: values at the bottom in their order, each addition above its terms."""
+    """The tree as a drawing: the values at the bottom, in order, each addition above its terms."""
     order = _from_left_to_right(leaves, nodes)
     places = [0.0] * leaves
     for place, leaf in enumerate(order):
@@ -180,12 +182,12 @@ def draw_tree(
         axes.set_title(title)
         if unrounded:
             figure.legend(frameon=False, fontsize=8.0, ncols=2, loc="upper right")
-        caption = "Each addition stands above what it adds; the height counts additions."
+        caption = "Each addition stands above its terms; the height counts additions."
         return finish(figure, name, title, caption)
 
 
 def _from_left_to_right(leaves: int, nodes: Sequence[Sequence[int]]) -> list[int]:
-    """The leaves in the order in which a drawing without crossings has them."""
+    """The leaves from left to right in a drawing without crossings."""
     ordered: list[int] = []
     stack = [leaves + len(nodes) - 1]
     while stack:

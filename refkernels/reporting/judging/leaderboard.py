@@ -1,5 +1,5 @@
-"""leaderboard.html, .md and .json from a folder's judgements: the right ones by time, the others
-with their reason."""
+"""leaderboard.html, .md and .json from a folder's judgements: the right kernels by time, the others
+with their reasons."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ class Refused(NamedTuple):
 
 
 def write_leaderboard(directory: Path, lang: str = "en") -> list[Path]:
-    """Make leaderboard.html, .md and .json of directory/judgements.jsonl. Raises RecordsError, one
-    sentence, for records that cannot be read."""
+    """Write leaderboard.html, .md and .json from directory/judgements.jsonl. Raises RecordsError
+    (one sentence) for records that cannot be read."""
     records = read_records(Path(directory) / RECORDS)
     groups, refused = board(records, lang)
     pages = {
@@ -66,7 +66,10 @@ def write_leaderboard(directory: Path, lang: str = "en") -> list[Path]:
         "md": _markdown(groups, refused, lang),
         "json": json.dumps(_document(groups, refused), indent=1, allow_nan=False) + "\n",
     }
-    return [write_whole(Path(directory) / f"leaderboard.{k}", page) for k, page in pages.items()]
+    return [
+        write_whole(Path(directory) / f"leaderboard.{suffix}", page)
+        for suffix, page in pages.items()
+    ]
 
 
 def board(records: Sequence[Record], lang: str = "en") -> tuple[list[TaskGroup], list[Refused]]:
@@ -79,7 +82,7 @@ def board(records: Sequence[Record], lang: str = "en") -> tuple[list[TaskGroup],
             right[record["op"], record["direction"], record["dtype"], inputs].append(record)
         else:
             refused.append(_refused(record, lang))
-    groups = [TaskGroup(*question, _rows(some)) for question, some in sorted(right.items())]
+    groups = [TaskGroup(*question, _rows(same)) for question, same in sorted(right.items())]
     return groups, refused
 
 
@@ -96,10 +99,10 @@ def _rows(records: Sequence[Record]) -> list[Row]:
     return sorted(rows, key=lambda row: (row.seconds is None, row.seconds or 0.0, row.kernel))
 
 
-def _refused(one: Record, lang: str) -> Refused:
-    why = because(one.get("reasons", ()), lang, "refused")[:_REASONS]
-    why = [showable(each) for each in why or [one.get("why", "")]]
-    return Refused(showable(one["kernel"]), one["op"] or "", one["verdict"], why)
+def _refused(record: Record, lang: str) -> Refused:
+    why = because(record.get("reasons", ()), lang, "refused")[:_REASONS]
+    why = [showable(sentence) for sentence in why or [record.get("why", "")]]
+    return Refused(showable(record["kernel"]), record["op"] or "", record["verdict"], why)
 
 
 def lines(records: Sequence[Record], lang: str = "en") -> Iterator[str]:
@@ -134,7 +137,7 @@ def _title(group: TaskGroup, lang: str) -> str:
 
 
 def _cells(row: Row, lang: str) -> list[str]:
-    """What stands beside a right kernel's name."""
+    """The cells after a right kernel's name."""
     return [
         WORDS[lang]["untimed"] if row.seconds is None else time_of(row.seconds),
         "" if row.slower is None else f"{row.slower:.2f} ×",
@@ -166,7 +169,7 @@ def _markdown(groups: Sequence[TaskGroup], refused: Sequence[Refused], lang: str
 
 
 def _name(kernel: str) -> str:
-    """A kernel's name in a table of Markdown's, which a bar would end a cell of."""
+    """A kernel's name for a Markdown table, in which a bare bar would end the cell."""
     return code(kernel).replace("|", "\\|")
 
 

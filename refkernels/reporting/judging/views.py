@@ -16,7 +16,7 @@ _SHOWN = 3  # reasons
 
 
 def lines(record: Mapping[str, Any], replay: str, lang: str = "en") -> list[str]:
-    """One screen: the verdict, why, what was shown, and how to have it again."""
+    """One screen: the verdict, its reasons, what was shown, and how to repeat the judgement."""
     words = WORDS[lang]
     head = words["of"].format(
         kernel=record["kernel"], op=record["op"], direction=record["direction"],
@@ -28,7 +28,7 @@ def lines(record: Mapping[str, Any], replay: str, lang: str = "en") -> list[str]
 
 
 def coverage(task: Mapping[str, Any], lang: str = "en") -> list[str]:
-    """What of a task is covered, a line for each function, and why it is not judged."""
+    """What of a task is covered, a line for each function; if the task is not judged, why."""
     words = WORDS[lang]
     covered = [words[f"covered:{call['covered']}"].format(**call) for call in task["calls"]]
     return [*covered, *([words[task["obstacle"]]] if task["obstacle"] else [])]
@@ -37,12 +37,11 @@ def coverage(task: Mapping[str, Any], lang: str = "en") -> list[str]:
 def markdown(record: Mapping[str, Any], replay: str, lang: str = "en") -> str:
     """The page: the same, with every reason, family and mutant."""
     words = WORDS[lang]
-    first, *rest = (escaped(line.strip(), 4000) for line in lines(record, replay, lang)[:-1])
-    parts = [f"# {first}", "\n".join(f"- {line}" for line in rest)]
+    title, *facts = (escaped(line.strip(), 4000) for line in lines(record, replay, lang)[:-1])
+    parts = [f"# {title}", "\n".join(f"- {line}" for line in facts)]
     if further := because(record["reasons"], lang)[_SHOWN:]:
-        parts.append(
-            folded(words["reasons"], "\n".join(f"- {escaped(each, 4000)}" for each in further))
-        )
+        items = "\n".join(f"- {escaped(sentence, 4000)}" for sentence in further)
+        parts.append(folded(words["reasons"], items))
     rows = [
         [name, str(family["asked"]), str(family["telling"])]
         for name, family in record["families"].items()
@@ -64,7 +63,7 @@ def _reasons(record: Mapping[str, Any], lang: str) -> Iterator[str]:
 
 
 def _cause(explained: Mapping[str, Any], lang: str) -> str:
-    """What `explain` found, in its sentence."""
+    """The cause that `explain` found, as a sentence."""
     name = explained["cause"]
     best = next(
         (candidate for candidate in explained["candidates"] if candidate["cause"] == name), None
@@ -83,7 +82,7 @@ def time_of(seconds: float) -> str:
 
 
 def because(faults: Iterable[Mapping[str, Any]], lang: str, lead: str = "because") -> list[str]:
-    """A sentence for each reason, with the challenges that showed it, the first few of many."""
+    """A sentence for each reason, with the challenges that showed it: the first few of many."""
     words = WORDS[lang]
     challenges: dict[str, list[str]] = {}
     for fault in faults:
@@ -91,8 +90,8 @@ def because(faults: Iterable[Mapping[str, Any]], lang: str, lead: str = "because
     sentences = []
     for text, places in challenges.items():
         named = words["between"].join(places[:_SHOWN]) + (" …" if len(places) > _SHOWN else "")
-        which = lead if places else f"{lead}_alone"
-        sentences.append(words[which].format(reason=text, challenge=named))
+        key = lead if places else f"{lead}_alone"
+        sentences.append(words[key].format(reason=text, challenge=named))
     return sentences
 
 
@@ -101,16 +100,16 @@ def _shown(record: Mapping[str, Any], lang: str) -> Iterator[str]:
     asked, telling = (sum(family[key] for family in families) for key in ("asked", "telling"))
     yield words["shown"].format(challenges=asked, telling=telling, longest=record["longest_axis"])
     mutants = record["mutants"]
-    if all_of := len(mutants["killed"]) + len(mutants["alive"]):
-        yield words["killed"].format(killed=len(mutants["killed"]), all=all_of)
+    if mutant_count := len(mutants["killed"]) + len(mutants["alive"]):
+        yield words["killed"].format(killed=len(mutants["killed"]), all=mutant_count)
         if mutants["alive"]:
             yield words["alive"].format(names=words["join"].join(mutants["alive"]))
     if smallest := record["smallest_error_ulp"]:
-        each = (
+        outputs = (
             words["of_output"].format(ulp=f"{float(ulp):.3g}", output=name)
             for name, ulp in smallest.items()
         )
-        yield words["smallest"].format(outputs=words["join"].join(each))
+        yield words["smallest"].format(outputs=words["join"].join(outputs))
     if timed := record["time"]:
         yield words["timed"].format(
             seconds=time_of(timed["seconds"]), calls=timed["calls"], inputs=timed["inputs"]
@@ -118,8 +117,8 @@ def _shown(record: Mapping[str, Any], lang: str) -> Iterator[str]:
     if record["declined"]:
         yield words["declined"].format(families=words["join"].join(record["declined"]))
     if record["lengths"]:
-        each = (f"{x}={','.join(map(str, some))}" for x, some in record["lengths"].items())
-        yield words["lengths"].format(lengths=words["join"].join(each))
+        lengths = (f"{axis}={','.join(map(str, n))}" for axis, n in record["lengths"].items())
+        yield words["lengths"].format(lengths=words["join"].join(lengths))
     if record["left_out"]:
         yield words["left_out"].format(inputs=words["join"].join(record["left_out"]))
     if record["leading_axes"]:

@@ -19,7 +19,8 @@ TIERS = {
 
 @dataclass
 class Certainty:
-    """One op, pass and format over all cases; an element counts once, however many frameworks."""
+    """One op, pass and format over all cases. An element counts once, however many frameworks
+    computed it."""
 
     op: str
     direction: str
@@ -49,8 +50,8 @@ def certainties(study: Study) -> list[Certainty]:
     rows: dict[tuple[str, str, str], Certainty] = {}
     counted: set[tuple[str, str, str, str]] = set()
     for m in study.measurements:
-        answered = (m.record.get("oracle") or {}).get("tiers")
-        if not isinstance(answered, dict):
+        tiers = (m.record.get("oracle") or {}).get("tiers")
+        if not isinstance(tiers, dict):
             continue
         key = (m.op, m.direction, m.dtype)
         row = rows.setdefault(key, Certainty(*key))
@@ -58,7 +59,7 @@ def certainties(study: Study) -> list[Certainty]:
         row.undecided += m.tally("undecided")
         if (*key, m.case) not in counted:
             counted.add((*key, m.case))
-            for tier, elements in answered.items():
+            for tier, elements in tiers.items():
                 row.tiers[tier] += int(as_number(elements) or 0)
     return sorted(
         rows.values(), key=lambda r: (r.op, rank_of_direction(r.direction), rank_of_dtype(r.dtype))

@@ -1,4 +1,4 @@
-"""Who agrees with whom, bit for bit, and whose bits stay the same: agreement and invariance."""
+"""Agreement, which seats give the same bits, and invariance, whose bits stay the same."""
 
 from __future__ import annotations
 
@@ -95,26 +95,27 @@ class Alike:
 
     def short(self, all_cases: Iterable[str]) -> list[str]:
         """The cases without op and seed, those of one name together (`k_sweep[K=1] [K=2]`); without
-        parameters where `all_cases` has no other of that name."""
+        parameters if `all_cases` has no other case of that name."""
         names = Counter(case.partition("[")[0] for case in set(all_cases))
         parameters: dict[str, list[str]] = defaultdict(list)
         for case in self.cases:
-            name, _, rest = re.sub(r",?seed=\w+(?=\]$)", "", case).partition("[")
-            parameters[name].append("" if names[name] == 1 or rest == "]" else f"[{rest}")
+            name, _, bracketed = re.sub(r",?seed=\w+(?=\]$)", "", case).partition("[")
+            plain = names[name] == 1 or bracketed == "]"
+            parameters[name].append("" if plain else f"[{bracketed}")
         return [
-            name.removeprefix(f"{self.op}/") + " ".join(dict.fromkeys(each))
-            for name, each in parameters.items()
+            name.removeprefix(f"{self.op}/") + " ".join(dict.fromkeys(brackets))
+            for name, brackets in parameters.items()
         ]
 
     @property
     def everybody(self) -> bool:
-        """Whether all that were compared are one group."""
+        """Whether all seats that were compared are one group."""
         return len(self.groups) == 1 and len(self.groups[0]) == self.names
 
 
 def alike_by_case(study: Study) -> dict[str, list[Alike]]:
-    """By op: who gives the same bits, case by case; cases with the same answer in one line, and so
-    are formats that differ in no case."""
+    """By op, which seats give the same bits, case by case. Cases with the same groups share a line,
+    and so do formats whose lines are the same."""
     pairs: dict[tuple[str, ...], dict[tuple[str, str], SeatPair]] = defaultdict(dict)
     for record in study.agreements:
         place = (record["op"], record["direction"], record["dtype"], str(record.get("case") or ""))
@@ -139,12 +140,16 @@ def alike_by_case(study: Study) -> dict[str, list[Alike]]:
         line = Alike(op, f"{direction} {dtype}", compared_names, list(groups), cases)
         formats[op, direction, dtype].append(line)
     alike: dict[str, dict[str, list[Alike]]] = defaultdict(dict)
-    for (op, direction, dtype), some in formats.items():
-        said = repr([direction, *((line.names, line.groups, line.cases) for line in some)])
-        if said in alike[op]:
-            some = [replace(line, where=f"{line.where}, {dtype}") for line in alike[op][said]]
-        alike[op][said] = some
-    return {op: [line for some in each.values() for line in some] for op, each in alike.items()}
+    for (op, direction, dtype), of_format in formats.items():
+        content = repr([direction, *((line.names, line.groups, line.cases) for line in of_format)])
+        if content in alike[op]:
+            same = alike[op][content]
+            of_format = [replace(line, where=f"{line.where}, {dtype}") for line in same]
+        alike[op][content] = of_format
+    return {
+        op: [line for same in by_content.values() for line in same]
+        for op, by_content in alike.items()
+    }
 
 
 def agreements(study: Study) -> list[Agreement]:

@@ -1,7 +1,7 @@
 """Findings: what exceeds rounding, and what is unusual; ordinary inputs first, then the worst.
 
-The same op, pass, format, output, subject and verdict are one finding, however many cases show it.
-Its id is made from these alone, so that links to it work from run to run.
+Measurements of one op, pass, format, output and subject with one verdict are one finding, however
+many cases show it. Its id is made from these alone, so that links to it work from run to run.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from refkernels.reporting.words.vocabulary import verdict as verdict_of
 from refkernels.seat_names import SeatNameError, parse
 
 _ROUNDING = verdict_of("rounding").rank
-_LINE = 600  # characters of a command: a longer one is left out
+_LONGEST_COMMAND = 600  # characters; a longer command is left out
 _LONGEST_ID = 120  # it names a file too
-_PLAIN = re.compile(r"[A-Za-z0-9_.]+")  # what an id can hold as it is
+_PLAIN = re.compile(r"[A-Za-z0-9_.]+")  # what an id can hold unchanged
 
 
 def finding_id(m: Measurement) -> str:
@@ -51,7 +51,7 @@ def finding_id(m: Measurement) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Finding:
-    """One finding, with the case that shows it best: the most ordinary input, there the worst."""
+    """One finding, with the measurement that shows it best (`inputs.example_of`)."""
 
     verdict: Verdict  # UNUSUAL for what is inside the bound but stands out
     op: str
@@ -90,8 +90,8 @@ class Finding:
 
     @property
     def inputs(self) -> list[tuple[str, str, str, str]]:
-        """(name, index, decimal, hex) of the inputs of the worst element; of a row, which is cut
-        anyway, no hex."""
+        """(name, index, decimal, hex) of the inputs of the worst element; hex is "" for a row,
+        which is cut anyway."""
         places = []
         for name, value in (self.example.worst.get("inputs") or {}).items():
             if isinstance(value, dict):
@@ -122,17 +122,17 @@ class Finding:
 
     @property
     def absolute(self) -> float | None:
-        """|got - exact| at the worst element, where no digit of it is right."""
+        """|got - exact| at the worst element, if no digit of it is right."""
         return absolute_error(self.example)
 
     @property
     def command(self) -> str:
-        """The command that measures the worst case again, "" where no line can hold it."""
+        """The command that measures the example's case again, "" if one line cannot hold it."""
         record, case, device = self.example.record, self.example.case, self.example.device
         spec = _specification(record)
-        settings = [f"{key}={value}" for key, value in _others(record)]
-        # With a folder of its own, it does not collide with the page's run or its other commands;
-        # with --resume, a second call only shows the table again.
+        settings = [f"{key}={value}" for key, value in _other_settings(record)]
+        # A folder of its own keeps it apart from the page's run and from its other commands. With
+        # --resume a second call only shows the table again.
         about = "\0".join([spec, case, self.dtype, device, *settings])
         folder = hashlib.sha256(about.encode("utf-8", "replace")).hexdigest()[:8]
         words = ["refkernels", "measure", "--framework", spec, "--case", case]
@@ -141,12 +141,12 @@ class Finding:
             words += ["--set", setting]
         words += ["--out", f"again/{folder}", "--resume"]
         line = shlex.join(words)
-        return line if line.isprintable() and len(line) <= _LINE else ""
+        return line if line.isprintable() and len(line) <= _LONGEST_COMMAND else ""
 
 
 def _specification(record: dict[str, Any]) -> str:
-    """The seat as `--framework` takes it, in the version that answered; as it was named where PEP
-    440 knows no such version."""
+    """The seat as `--framework` takes it, in the version that answered; as it was named if that is
+    no version of PEP 440."""
     framework = str(record["framework"])
     try:
         name = parse(framework)
@@ -155,19 +155,19 @@ def _specification(record: dict[str, Any]) -> str:
         return framework
 
 
-def _others(record: dict[str, Any]) -> list[tuple[str, str]]:
+def _other_settings(record: dict[str, Any]) -> list[tuple[str, str]]:
     """The settings that are not in the seat's own name."""
     try:
-        own = dict(parse(str(record["framework"])).settings)
+        in_name = dict(parse(str(record["framework"])).settings)
     except SeatNameError:
-        own = {}
+        in_name = {}
     settings = record.get("settings") or {}
-    return sorted((key, str(settings[key])) for key in settings if key not in own)
+    return sorted((key, str(settings[key])) for key in settings if key not in in_name)
 
 
 def findings(study: Study) -> list[Finding]:
-    """All findings: ordinary inputs first; then wide formats, what is beyond the bound, what has
-    lost most."""
+    """All findings in order: by how ordinary the input is, then wide formats first, then what is
+    beyond the bound first, then by loss."""
     cases: dict[tuple[str, ...], set[str]] = defaultdict(set)
     groups: dict[tuple[str, ...], list[Measurement]] = defaultdict(list)
     for m in study.measurements:
@@ -205,8 +205,8 @@ class Unrun:
 
 
 def unrun(study: Study) -> list[Unrun]:
-    """What did not run, faults first and `unsupported` last, folded by reason. Reasons that differ
-    only in their own op, pass and format are one, with "…" for these."""
+    """What did not run, grouped by reason, faults first and `unsupported` last. Reasons that differ
+    only in the op, pass or format that they name are one, with "…" in its place."""
     groups: dict[tuple[str, str, str], list[tuple[str, str]]] = defaultdict(list)
     missing = [(failure.subject, failure.record, "") for failure in study.failures]
     missing += [(subject, record, " (invariance)") for subject, record in study.invariances]
@@ -232,7 +232,7 @@ def unrun(study: Study) -> list[Unrun]:
 
 
 def point_text(finding: Finding, words: Mapping[str, str]) -> str:
-    """A finding in figures: `error up to 5.0e6 times the bound, up to 27 ulp, in 3 of 8 cases`."""
+    """A finding's figures: `error up to 5.0e6 times the bound, up to 27 ulp, in 3 of 8 cases`."""
     parts = _faults(finding, words, "point:")
     if finding.ulp is not None:
         parts.append(_size(finding, words))
@@ -244,8 +244,8 @@ def point_text(finding: Finding, words: Mapping[str, str]) -> str:
 
 
 def row_cells(finding: Finding, words: Mapping[str, str]) -> tuple[str, str, str]:
-    """The same for a table: error / bound or what else is wrong, the largest error in ulp, and in
-    how many of the cases."""
+    """The same for a table: error / bound or what else is wrong, the largest error in ulp, and how
+    many of the cases show it."""
     size = ulp_figure(finding.ulp, finding.dtype, words["lang"]) if finding.ulp is not None else ""
     if lost(finding.ulp, finding.dtype) and finding.absolute is not None:
         size = words["row:off"].format(ulp=size, size=figure(finding.absolute))

@@ -1,4 +1,4 @@
-"""The first paragraph: what was measured, what came out, what failed, all from the records."""
+"""The first paragraph: what was measured, with which results, and what failed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def headline(study: Study, words: Mapping[str, str]) -> list[str]:
 
 
 def scope(study: Study, words: Mapping[str, str]) -> list[str]:
-    """What was left out, in a sentence; none where everything was measured."""
+    """What was left out, in a sentence; empty if everything was measured."""
     plans = [
         plan
         for environment in study.environments

@@ -1,7 +1,7 @@
 """How ordinary the input of a measurement is, and how wrong its answer: both rank the findings.
 
-Both come from the record. A finding is judged by its worst element: the inputs that it depends on,
-its exact answer, and the condition number of the case's median element.
+Both come from the record. How ordinary the input is follows from the worst element (the inputs that
+it depends on, and its exact answer) and from the case's median condition number.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ def input_of(m: Measurement) -> Input:
 
 
 def level_of(m: Measurement) -> Verdict:
-    """The verdict, or UNUSUAL for what is inside the bound but stands out."""
+    """The verdict, or UNUSUAL for a measurement that is inside the bound but stands out."""
     return UNUSUAL if m.verdict.rank >= _ROUNDING and m.unusual else m.verdict
 
 
 def concerned(m: Measurement) -> tuple[int, int]:
-    """(how many elements show it, of how many): those with a wrong special value or beyond the
-    bound; inside the bound, those that are not correctly rounded."""
+    """(how many elements show the finding, of how many): those with a wrong special value or beyond
+    the bound; if there are none, those that are not correctly rounded."""
     special = m.tally("special_value_mismatches")
     beyond = max(special, m.tally("beyond_bound"))
     if beyond:
@@ -65,8 +65,8 @@ def concerned(m: Measurement) -> tuple[int, int]:
 
 
 def loss(m: Measurement) -> float:
-    """How wrong it is, from 0 to 1: the share of the elements times the share of their digits that
-    is lost on average. A wrong special value has lost them all."""
+    """How wrong a measurement is, from 0 to 1: the share of its elements that are concerned, times
+    the mean share of their digits that is lost. A wrong special value has lost all digits."""
     special, elements = m.tally("special_value_mismatches"), m.tally("elements")
     part, whole = concerned(m)
     mean = abs(m.number("ulp", "mean") or 0.0)
@@ -77,9 +77,9 @@ def loss(m: Measurement) -> float:
 
 
 def example_of(measurements: Iterable[Measurement]) -> Measurement:
-    """The measurement to show: of the most ordinary inputs with the worst verdict, of the formats
-    and passes that come first (wide ones, forward), the one with the typical loss (the upper
-    median), of a handy size."""
+    """The measurement to show. It has, in order of priority, the most ordinary input, the worst
+    verdict, a wide format, the forward pass and a handy size. Of those that are left, it has the
+    typical loss (the upper median)."""
     remaining = list(measurements)
     for rank in (input_of, _level, _wide, _pass, _handy):
         best = min(rank(m) for m in remaining)
@@ -113,16 +113,17 @@ def place_of(m: Measurement) -> Place:
 
 
 class Measured:
-    """The number of cases on which each seat's op was measured in a pass and a format, edge cases
-    apart: an output that few cases have counts in all of them."""
+    """For each seat, op, pass and format, the number of cases measured, edge cases counted apart.
+    An output that only a few cases have is averaged over all of them."""
 
     def __init__(self, study: Study) -> None:
         cases = {(place_of(m)[:4], input_of(m) is Input.EDGE, m.case) for m in study.measurements}
-        self._cases = Counter((asked, edge) for asked, edge, _ in cases)
+        self._cases = Counter((place, edge) for place, edge, _ in cases)
 
     def loss(self, measurements: Iterable[Measurement]) -> float:
-        """How wrong a finding is: the loss on average over all cases of its kind that its op was
-        measured on, with those that do not show it. Of several places the largest."""
+        """How wrong a finding is: its mean loss over all cases of its kind (edge cases or others)
+        on which the op was measured, those that do not show it included. The largest mean of all
+        places."""
         sums: dict[tuple[Place, bool], float] = defaultdict(float)
         for m in measurements:
             sums[place_of(m), input_of(m) is Input.EDGE] += loss(m)
@@ -157,7 +158,7 @@ def shown_inputs(m: Measurement, most: int = 2) -> str:
 
 
 def told_apart(got: str, exact: str) -> tuple[str, str]:
-    """Both with the fewest digits, 9 at least, that show that they differ."""
+    """Both numbers with the fewest digits, 9, 13 or 17, that show that they differ."""
     for digits in (9, 13, 17):
         pair = short_number(got, digits), short_number(exact, digits)
         if pair[0] != pair[1]:
@@ -166,7 +167,7 @@ def told_apart(got: str, exact: str) -> tuple[str, str]:
 
 
 def short_number(decimal: str, digits: int = 9) -> str:
-    """A decimal, or a list of them, with at most that number of significant digits."""
+    """A decimal, or the first of a list, with at most that number of significant digits."""
     first, *more = clipped(decimal, 200).split(", ")
     try:
         text = f"{float(first):.{digits}g}"

@@ -1,7 +1,7 @@
 """The matrix: one row per op, one column per seat, in each cell a mark for each format.
 
-A mark is the worst verdict on all but edge cases, with anything worse that edge cases show. It
-links to the most important finding behind it.
+A mark shows the worst verdict outside edge cases and, if edge cases are worse, theirs too. It links
+to the most important finding behind it.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Mark:
 
     @property
     def label(self) -> str:
-        """`32`: the format as the matrix has room for it."""
+        """The format, abbreviated: `32`."""
         return _SHORT.get(self.dtype, self.dtype)
 
     @property
     def style(self) -> Verdict:
-        """The verdict whose colour it has."""
+        """The verdict that gives the mark its colour."""
         shown = self.verdict or self.edge
         assert shown is not None
         return shown
@@ -52,7 +52,7 @@ class MatrixLine:
 
 
 def matrix(study: Study, findings: list[Finding]) -> list[MatrixLine]:
-    """A line for each op, those first in which something is wrong on ordinary inputs."""
+    """A line for each op, the op with the most important finding first."""
     groups: dict[tuple[str, str], dict[str, list[Measurement]]] = defaultdict(
         lambda: defaultdict(list)
     )

@@ -1,4 +1,4 @@
-"""The two pages: the values for their templates, and the filling of these."""
+"""The two pages, HTML and Markdown: the values for their templates, and the rendering."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from refkernels.reporting.rendered import inline
 from refkernels.reporting.words import escaping, numerals, vocabulary
 from refkernels.reporting.words.report import counted, listed, words_of
 
-_LONGEST_SCRIPT = 1000  # characters in the page; a longer one lies beside it
+_LONGEST_SCRIPT = 1000  # characters in the page; a longer script is a file beside it
 Starmap = Callable[[Callable[..., Any], Sequence[tuple[Any, ...]]], Iterable[Any]]
 _MOST_IN_FULL = 150  # findings of a small run
 _MOST_OPS = 8  # that did not run, before they are folded
@@ -69,7 +69,7 @@ class Report:
     lang: str = "en"
 
     starmap: Starmap = itertools.starmap
-    """Draws the plots: what `itertools.starmap` does, perhaps in several processes."""
+    """Draws the plots: a function like `itertools.starmap`, perhaps one of several processes."""
 
     records_file: str = "records.jsonl"
     """The name of the file of records beside the page."""
@@ -82,17 +82,17 @@ class Report:
 
     @property
     def bounds_plot(self) -> Drawn | None:
-        """Error / bound of everything."""
+        """The plot of error / bound, of all ops."""
         return self._drawn["bounds"][0]
 
     @property
     def growth(self) -> list[Drawn]:
-        """How the error grows."""
+        """The plots of the errors' growth."""
         return [plot for plot in self._drawn["growth"] if plot is not None]
 
     @property
     def spread(self) -> list[Drawn]:
-        """How the errors are spread."""
+        """The plots of the errors' spread."""
         return [plot for plot in self._drawn["spread"] if plot is not None]
 
     @property
@@ -106,7 +106,9 @@ class Report:
         of_kind: dict[str, list[tuple[Any, ...]]] = {
             "bounds": [(draw_bounds, self._blocks, subjects)],
             "growth": [(draw_growth, plot, subjects) for plot in growth_plots(study)],
-            "spread": [(draw_spread, op, some, subjects) for op, some in spreads(study).items()],
+            "spread": [
+                (draw_spread, op, panels, subjects) for op, panels in spreads(study).items()
+            ],
         }
         drawn = iter(self.starmap(_draw, [job for jobs in of_kind.values() for job in jobs]))
         return {kind: [next(drawn) for _ in jobs] for kind, jobs in of_kind.items()}
@@ -139,8 +141,8 @@ class Report:
 
     @cached_property
     def _in_full(self) -> set[str]:
-        """Findings that get more than a row: all of a small run; of a large one, those that are
-        explained or that a card shows unfolded."""
+        """The ids of the findings that get more than a row: all of a small run; of a large one,
+        those that are explained or that a card shows unfolded."""
         if len(self._findings) <= _MOST_IN_FULL:
             return {finding.id for finding in self._findings}
         symptoms = [symptom for card in cards(self.study) for symptom in card.first]
@@ -245,8 +247,8 @@ def _anchor(kind: str, name: str) -> str:
 
 
 def _gathered(places: Iterable[str]) -> list[tuple[str, tuple[str, str] | None]]:
-    """`forward float16, float32: cos, sin`: each pass and format once, with its ops; of more than
-    `_MOST_OPS` these are ("+9", "tan, ..."), to be folded."""
+    """`forward float16, float32: cos, sin`: each combination of passes and formats once, with its
+    ops. Those after the first `_MOST_OPS` are apart, to be folded: ("+9", "tan, ...")."""
     passes: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for place in places:
         op, direction, *dtype = place.split(" ")
@@ -256,7 +258,7 @@ def _gathered(places: Iterable[str]) -> list[tuple[str, tuple[str, str] | None]]
         directions: dict[str, list[str]] = defaultdict(list)
         for direction, dtypes in formats.items():
             directions[", ".join(dtypes)].append(direction)
-        parts = [f"{', '.join(some)} {dtypes}" for dtypes, some in directions.items()]
+        parts = [f"{', '.join(alike)} {dtypes}" for dtypes, alike in directions.items()]
         ops["; ".join(parts)].append(op)
     return [
         (
@@ -270,19 +272,19 @@ def _gathered(places: Iterable[str]) -> list[tuple[str, tuple[str, str] | None]]
 
 
 def _properties_of(tables: Iterable[Invariance]) -> list[str]:
-    """The properties of any of the tables, in their order."""
+    """Every property that a table has, in the order of the tables."""
     return list(dict.fromkeys(name for table in tables for name, _ in table.rows))
 
 
 def _cases_text(row: Alike, rows: list[Alike], words: Mapping[str, str]) -> str:
-    """The cases of one line: those of the others of its pass and format, which follow it, are not
-    named twice."""
+    """The cases of one line. A line with most cases of its passes and formats does not name them:
+    the other lines, which follow it, name the rest."""
     others = [other for other in rows if other.where == row.where and other is not row]
     if not others:
         return words["all"]
     if len(row.cases) > sum(len(other.cases) for other in others):
         return words["all_but_below"]
-    return ", ".join(row.short([case for some in rows for case in some.cases]))
+    return ", ".join(row.short([case for each in rows for case in each.cases]))
 
 
 def _float32_outputs(findings: Iterable[Finding]) -> dict[tuple[str, ...], list[str]]:
@@ -356,8 +358,8 @@ def _row(m: Measurement, study: Study) -> list[Any]:
 
 def slim(page: str) -> str:
     """The page without what HTML can omit: end tags of cells and list items, quotes around plain
-    values, scopes of heads, empty lines, references for quotes in code. Text holds neither tags nor
-    double quotes, which are escaped there."""
+    values, scopes of heads, empty lines, references for quotes in code. This is safe because tags
+    and double quotes are escaped in text."""
     body, script, end = page.partition("<script>")
     body = re.sub(r"</(?:td|th|tr|li|dt|dd)>\s*", "", body)
     body = re.sub(r' scope="(?:col|row)"', "", body)
@@ -415,7 +417,8 @@ def _within(case: str, op: str) -> str:
 
 
 def _largest_rounding(study: Study) -> Measurement | None:
-    """The largest error in ulp that is rounding nevertheless: it shows why ulp alone misleads."""
+    """The measurement with the largest error in ulp that is rounding nevertheless: it shows why ulp
+    alone misleads."""
     candidates = [
         m
         for m in study.measurements

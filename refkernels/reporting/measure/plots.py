@@ -1,4 +1,4 @@
-"""The figures: is it rounding, how the error grows, how it is spread."""
+"""The figures: error / bound, the growth of the errors, and their spread."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from refkernels.reporting.measure.scores import Block, Score, falling
 from refkernels.reporting.measure.series import GrowthPlot, SeriesLine, Spread, safe_name
 from refkernels.reporting.words.numerals import count, joined
 
-MOST_ROWS = 60  # of the plot of error / bound: more could not be read
+MOST_ROWS = 60  # of the plot of error / bound; more would not be readable
 Numbers = dict[str, int]  # subject -> its number, which gives colour and marker
 
 
@@ -32,7 +32,7 @@ def draw_bounds(blocks: list[Block], subjects: list[str]) -> Drawn | None:
     if not labelled:
         return None
     rows = _largest_bounds(labelled)
-    left_out = f" The {len(rows)} rows with the largest of {len(labelled)}." * (rows != labelled)
+    selection = f" The {len(rows)} largest of {len(labelled)} rows." * (rows != labelled)
     numbers = {subject: i for i, subject in enumerate(subjects)}
     with mpl.rc_context(drawing.STYLE):
         height = 1.15 + 0.25 * len(rows)
@@ -59,9 +59,9 @@ def draw_bounds(blocks: list[Block], subjects: list[str]) -> Drawn | None:
             figure,
             "error-over-bound",
             "Largest error / bound",
-            "Left of 1: rounding, the error is within what the op's named forms in this precision "
-            "may make on the same inputs. Right of 1: beyond rounding. Zeros are not drawn."
-            + left_out,
+            "Left of 1: rounding, the error is within the bound of the op's named forms in this "
+            "precision on the same inputs. Right of 1: beyond rounding. Zeros are not drawn."
+            + selection,
         )
 
 
@@ -108,7 +108,7 @@ def draw_growth(plot: GrowthPlot, subjects: list[str]) -> Drawn | None:
                 else:
                     axes.tick_params(labelbottom=False)
         title = f"{plot.op}: error against {plot.growth.label}"
-        others = f" {joined(list(plot.left_out))}: in the tables." if plot.left_out else ""
+        others = f" {joined(list(plot.left_out))}: see the tables." if plot.left_out else ""
         caption = (
             f"{count(plot.cases, 'case')} of the regime {plot.growth.regime}; where several cases "
             f"share an x, the largest error is drawn. Both axes are logarithmic.{others}"
@@ -119,7 +119,7 @@ def draw_growth(plot: GrowthPlot, subjects: list[str]) -> Drawn | None:
 def draw_spread(
     op: str, panels: dict[tuple[str, str], list[Spread]], subjects: list[str]
 ) -> Drawn | None:
-    """How the ulp errors of one op are spread: a strip per subject, darker where more lie."""
+    """The spread of one op's ulp errors: a strip per subject, darker where more elements lie."""
     numbers = {subject: i for i, subject in enumerate(subjects)}
     directions = list(dict.fromkeys(direction for direction, _ in panels))
     dtypes = list(dict.fromkeys(dtype for _, dtype in panels))
@@ -148,7 +148,7 @@ def draw_spread(
         figure.text(0.95 / width, 0.07 / height, "error in ulp", color=drawing.INK)
         caption = (
             "Each strip is one framework over all cases and outputs: the darker, the more elements "
-            "(square-root shading, so that few are still seen). Short tick: half of the elements "
+            "(square-root shading, so that a few still show). Short tick: half of the elements "
             "lie left of it; long tick: 99 % do; marker: the largest error. The dashed line is 0.5 "
             "ulp: correct rounding stays left of it."
         )
@@ -187,7 +187,7 @@ def _growth_panel(
     for subject, points in drawn.items():
         together = [other for other, theirs in drawn.items() if _coincide(points, theirs)]
         number, turn = numbers[subject], together.index(subject)
-        # Lines that coincide take turns along their way, so that every colour is seen.
+        # Lines that coincide alternate their dashes, so that every colour is seen.
         dashes = (5.0 * turn, (5.0, 5.0 * (len(together) - 1))) if len(together) > 1 else "solid"
         axes.plot(
             [x for x, _ in points], [y for _, y in points], color=colour_of(number),
@@ -201,7 +201,7 @@ def _growth_panel(
 
 
 def _far_apart(xs: list[float]) -> bool:
-    """Whether a logarithmic axis would crowd its points; if so, they stand at equal distances."""
+    """Whether a logarithmic axis would crowd its points; if so, they are drawn equally spaced."""
     positive = [x for x in xs if x > 0]
     return math.log10(max(positive)) - math.log10(min(positive)) > 30
 
@@ -282,7 +282,7 @@ def _bound_line(axes: Axes, which: str) -> None:
 
 def _spread_panel(axes: Axes, spreads: list[Spread], numbers: Numbers, edges: list[float]) -> None:
     positive = [edge for edge in edges if edge > 0] or [0.5]
-    # Exact results (error 0) have no place on a logarithmic axis: they get a cell of their own.
+    # Exact results (error 0) have no place on a logarithmic axis: they get a separate cell.
     floor = min(min(positive), 0.25)
     zero_low, zero_high = floor / 4, floor
     tops = [

@@ -28,8 +28,8 @@ class Score:
 
     verdict: Verdict
     unusual: bool  # some measurement carries the flag
-    correct: int  # results that are correctly rounded,
-    decided: int  # of all for which that was decided
+    correct: int  # number of results that are correctly rounded
+    decided: int  # number of results for which that was decided
     ulp_max: float | None
     ulp_mean: float | None
     bound: float | None
@@ -51,7 +51,7 @@ class ScoreRow:
 
     @property
     def badness(self) -> tuple[object, ...]:
-        """Sort key, worst first, but float32 and float64 before what computes in 16 bits."""
+        """Sort key: float32 and float64 before the 16-bit formats, then worst first."""
         worst = min((score.badness for score in self.scores.values()), default=(math.inf,))
         return (self.dtype not in WIDE, *worst, rank_of_dtype(self.dtype))
 
@@ -100,7 +100,7 @@ def blocks(study: Study) -> list[Block]:
 
 
 def score(measurements: list[Measurement]) -> Score:
-    """The score of some measurements with status ok; at least one."""
+    """The score of measurements with status ok; there is at least one."""
     return Score(
         verdict=min((m.verdict for m in measurements), key=lambda m: (m.rank, m.name)),
         unusual=any(m.unusual for m in measurements),

@@ -1,8 +1,8 @@
 """The seeds: the published threads that this project began with, answered from the records.
 
-Linear differs between frameworks with the initialisation; LayerNorm of a row of two near numbers
-and its gradient, exactly zero; cos and sin at pi and along a cosine schedule; the gradients of
-weight and bias, which must not be swapped.
+They are: linear, where the frameworks' difference depends on the initialisation; LayerNorm of a row
+of two close numbers, and its gradient, which is exactly zero; cos and sin at pi and along a cosine
+schedule; the gradients of weight and bias, which must not be swapped.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class SeedAnswer:
     dtype: str
     bound: float | None
     at_zero: float | None  # the largest absolute value where the exact answer is 0
-    rounded: tuple[int, int]  # how many are correctly rounded, of how many
+    rounded: tuple[int, int]  # how many results are correctly rounded, of how many
     violated: tuple[str, ...]
 
 
@@ -92,35 +92,35 @@ def seeds(study: Study) -> Seeds:
     )
 
 
-def chief_pairs(answered: Seeds) -> list[tuple[str, SeatPair]]:
-    """(case, torch against paddle) where the records have them."""
+def chief_pairs(threads: Seeds) -> list[tuple[str, SeatPair]]:
+    """(case, torch against paddle) of each linear case that has both."""
     pairs = []
-    for seed in answered.linear:
+    for seed in threads.linear:
         pair = next((p for names, p in seed.pairs.items() if set(names) == set(CHIEF)), None)
         if pair is not None:
             pairs.append((seed.case, pair))
     return pairs
 
 
-def sentences(answered: Seeds, words: Mapping[str, str]) -> list[str]:
+def sentences(threads: Seeds, words: Mapping[str, str]) -> list[str]:
     """The answers to the threads in words, each only if the records bear it out."""
     lines = []
-    pairs = chief_pairs(answered)
-    zero = [pair for case, pair in pairs if "bias=zero" in case]
-    other = [pair for case, pair in pairs if "bias=" in case and "bias=zero" not in case]
-    same = bool(zero) and all(pair.difference == 0 for pair in zero)
-    if same and other and all(pair.difference for pair in other):
+    pairs = chief_pairs(threads)
+    zero_bias = [pair for case, pair in pairs if "bias=zero" in case]
+    biased = [pair for case, pair in pairs if "bias=" in case and "bias=zero" not in case]
+    same = bool(zero_bias) and all(pair.difference == 0 for pair in zero_bias)
+    if same and biased and all(pair.difference for pair in biased):
         lines.append(words["seed:said_linear"])
     nonzero = sorted(
         name
-        for _, output, answers in answered.layernorm.rows
+        for _, output, answers in threads.layernorm.rows
         for name, answer in answers.items()
         if output == "dx" and answer.at_zero
     )
     if nonzero:
         who = listed(words, list(dict.fromkeys(nonzero)))
         lines.append(words["seed:said_layernorm"].format(who=who))
-    answers = [answer for _, _, row in answered.pi.rows for answer in row.values()]
+    answers = [answer for _, _, row in threads.pi.rows for answer in row.values()]
     if answers and not any(answer.violated for answer in answers):
         lines.append(words["seed:said_pi"])
     return lines
@@ -152,7 +152,7 @@ def _table(study: Study, regime: str, outputs: Iterable[str], ops: tuple[str, ..
 
 
 def _easy(case: str) -> tuple[bool, bool]:
-    """The thread's own case (no affine parameters, eps 1e-5) before its variants."""
+    """Sort key: the thread's own case (no affine parameters, eps 1e-5) before its variants."""
     return "affine=yes" in case, "eps=0.1" in case
 
 

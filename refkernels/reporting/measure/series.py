@@ -1,7 +1,7 @@
 """The data of the growth plots: one figure per regime and op, one line per subject.
 
 A regime is drawn if exactly one numeric parameter varies in its cases. If several vary, `PLOTS`
-names the parameter; it also labels the axis. A new op adds one line to it at most.
+names the parameter; it also labels the axis. A new op adds at most one line to it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from refkernels.reporting.words.vocabulary import rank_of_direction, rank_of_dty
 
 @dataclass(frozen=True)
 class Growth:
-    """One regime's x axis: which parameter, in which words."""
+    """One regime's x axis: the parameter and its label."""
 
     regime: str
     parameter: str
@@ -36,10 +36,10 @@ PLOTS = (
     Growth("logits", "size", "size of queries and keys"),
 )
 FEWEST_POINTS = 3
-MANY_CASES = 10  # an op with fewer has nothing to show in a plot of its own
+MANY_CASES = 10  # an op with fewer cases gets no plot of its errors' spread
 MOST_PLOTS = 16
-MOST_OPS = 3  # of one regime, those whose errors grow most
-LEAST_GROWTH = 100.0  # a regime that PLOTS does not name is drawn where errors grow this much
+MOST_OPS = 3  # of one regime: those whose errors grow most
+LEAST_GROWTH = 100.0  # a regime that PLOTS does not name is drawn if errors grow more than this
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,10 +83,10 @@ def growth_plots(study: Study) -> list[GrowthPlot]:
         drawn = _chosen_formats({m.dtype for m in members})
         panels: dict[tuple[str, str, str], list[SeriesLine]] = {}
         for direction in sorted({m.direction for m in members}, key=rank_of_direction):
-            passed = [m for m in members if m.direction == direction]
-            output = passed[0].output  # the op's chief output comes first in its records
+            of_pass = [m for m in members if m.direction == direction]
+            output = of_pass[0].output  # the op's main output comes first in its records
             for dtype in drawn:
-                shown = [m for m in passed if m.output == output and m.dtype == dtype]
+                shown = [m for m in of_pass if m.output == output and m.dtype == dtype]
                 lines = _lines(growth.parameter, shown)
                 if lines:
                     panels[direction, output, dtype] = lines
@@ -104,13 +104,13 @@ def growth_plots(study: Study) -> list[GrowthPlot]:
 
 
 def _chosen_formats(dtypes: set[str]) -> list[str]:
-    """At most two: float32 and float64 where they were measured, else what there is."""
+    """At most two formats: float32 and float64 if they were measured, else the first ones."""
     wide = sorted(dtypes & {"float32", "float64"})
     return wide or sorted(dtypes, key=rank_of_dtype)[:2]
 
 
 def _grown(panels: dict[tuple[str, str, str], list[SeriesLine]]) -> float:
-    """The largest factor by which a line's error changes from end to end: is there much to see?"""
+    """The largest factor between a line's first and last errors: how much a plot would show."""
     factor = 1.0
     for lines in panels.values():
         for line in lines:
@@ -154,14 +154,14 @@ def _lines(parameter: str, measurements: list[Measurement]) -> list[SeriesLine]:
 
 
 def safe_name(text: str) -> str:
-    """`text` as a file name: letters, digits, dashes and underscores of ASCII, others as `_`."""
+    """`text` as a file name: anything but ASCII letters, digits, dashes and underscores is `_`."""
     return "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in text)
 
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """How the ulp errors of one subject are spread: pooled histogram, largest error; errors that
-    leave no digit are one bin."""
+    """The spread of one subject's ulp errors: the pooled histogram and the largest error. Errors
+    that leave no digit are one bin."""
 
     subject: str
     bins: list[tuple[float, int]]  # lower edge, count
@@ -177,8 +177,8 @@ def closely_looked_at(study: Study) -> set[str]:
 
 
 def spreads(study: Study) -> dict[str, dict[tuple[str, str], list[Spread]]]:
-    """op -> (pass, format) -> spread per subject, over all cases and outputs; two formats of each
-    op with many cases."""
+    """op -> (pass, format) -> spread per subject, over all cases and outputs, for at most two
+    formats of each op with many cases."""
     groups: dict[tuple[str, str, str, str], list[Measurement]] = defaultdict(list)
     chosen = closely_looked_at(study)
     for m in study.measurements:

@@ -1,4 +1,4 @@
-"""Which settings change bits? Seats of one framework beside the one without the setting."""
+"""Which settings change bits: each seat with settings against a seat with fewer of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ Place = tuple[str, str, str, str, str]
 
 @dataclass(frozen=True)
 class SettingEffect:
-    """What a seat's settings change in the bits of another: `ops`, in `changed` of `outputs`."""
+    """What the additional settings of `subject` change against `base`: the bits of `changed` of
+    their `outputs` common outputs, of these `ops`."""
 
     subject: str
     base: str
@@ -23,7 +24,7 @@ class SettingEffect:
 
 
 def setting_effects(study: Study) -> list[SettingEffect]:
-    """Each seat with settings beside the one that lacks the fewest of them."""
+    """Each seat with settings against the seat that lacks the fewest of them."""
     digests: dict[str, dict[Place, str]] = {}
     for m in study.measurements:
         if (digest := m.record.get("digest")) is not None:
@@ -33,9 +34,9 @@ def setting_effects(study: Study) -> list[SettingEffect]:
     for subject, name in names.items():
         smaller = [
             other
-            for other, its in names.items()
-            if its != name and _without_settings(its) == _without_settings(name)
-            and set(its.settings) < set(name.settings)
+            for other, other_name in names.items()
+            if other_name != name and _without_settings(other_name) == _without_settings(name)
+            and set(other_name.settings) < set(name.settings)
         ]  # fmt: skip
         if not smaller:
             continue

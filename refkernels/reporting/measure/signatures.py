@@ -1,9 +1,8 @@
-"""What the digits of an answer show where nothing was explained: float64 answers that are float32
-numbers.
+"""What the digits of an unexplained answer show: float64 answers that are float32 numbers.
 
 An answer computed in float64 fits in the 24 bits of a float32 by chance once in 2^29. A few values
-fit whatever was computed: 0, powers of two, a short fraction. So an output has the signature where
-every worst answer that is finite and not 0 fits, and one of them needs more than half of the bits.
+fit in any case: 0, powers of two, a short fraction. So an output has the signature if every worst
+answer that is finite and not 0 fits, and one of them needs more than half of the bits.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections.abc import Iterable
 from refkernels.reporting.measure.inputs import Place, place_of
 from refkernels.reporting.measure.study import Measurement
 
-CAUSE = "float32_cast"  # the cause of which this is the signature
+CAUSE = "float32_cast"  # the cause that has this signature
 _BITS = 24  # of a float32's significand
 _BIG, _SMALL = 2.0**128, 2.0**-126
 

@@ -46,7 +46,7 @@ class Measurement:
     def ulp_max(self) -> float | None:
         """The largest error in ulp; None if the bound is infinite at the worst element.
 
-        There an intermediate overflow is allowed, and so is any result: ulps measure nothing.
+        There an intermediate overflow is allowed, hence any result: an error in ulp means nothing.
         """
         error = as_number(self.worst.get("ulp_error"))
         allowed = bool(error) and as_number(self.worst.get("error_over_bound")) == 0
@@ -78,8 +78,8 @@ class Measurement:
 
 
 def absolute_error(m: Measurement) -> float | None:
-    """|got - exact| at the worst element, if its error in ulp leaves no digit: where a relative
-    error is huge because the value is tiny, this says how much is lost."""
+    """|got - exact| at the worst element, if its error in ulp leaves no digit. Where the relative
+    error is huge because the value is tiny, this shows how much is lost."""
     worst = m.worst
     if not lost(abs(as_number(worst.get("ulp_error")) or 0.0), m.dtype):
         return None
@@ -120,7 +120,7 @@ class Study:
             environments=by_kind["environment"],
             explanations=[(_label_of(record, labels), record) for record in by_kind["explanation"]],
             subjects=_ordered(results),
-            unknown=sum(len(some) for kind, some in by_kind.items() if kind not in known),
+            unknown=sum(len(alike) for kind, alike in by_kind.items() if kind not in known),
         )
 
     @cached_property
@@ -130,7 +130,8 @@ class Study:
 
     @property
     def without_formulas(self) -> Study:
-        """The agreements between kernels only: a formula in a framework's ops is not a kernel."""
+        """The study with only the agreements between kernels: a formula composed of a framework's
+        ops is not a kernel."""
         formulas = {m.subject for m in self.measurements if m.record.get("formula")}
         kept = [m for m in self.agreements if formulas.isdisjoint((m["a"], m["b"]))]
         return replace(self, agreements=kept)
@@ -149,7 +150,7 @@ class Study:
 
 
 def _ordered(measurements: list[Measurement]) -> list[str]:
-    """The subjects by name, kernels before formulas in a framework's ops."""
+    """The subjects by name, kernels before formulas composed of a framework's ops."""
     formulas = {m.subject: bool(m.record.get("formula")) for m in measurements}
     return sorted(formulas, key=lambda name: (formulas[name], name))
 
@@ -185,16 +186,16 @@ def _labels(identities: set[Identity]) -> dict[Identity, str]:
         for key in identities
     }
     names = {key: _name(*parts) for key, parts in distinguishing.items()}
-    several = {name for name in names.values() if list(names.values()).count(name) > 1}
+    ambiguous = {name for name in names.values() if list(names.values()).count(name) > 1}
     return {
-        key: name if name and name not in several else _words(*distinguishing[key])
+        key: name if name and name not in ambiguous else _words(*distinguishing[key])
         for key, name in names.items()
     }
 
 
 def _distinguishing(identity: Identity, kin: list[Identity]) -> Identity:
     """The parts of an identity that distinguish it from its kin; "" for the others."""
-    # A framework that is not installed has no version: that alone is not a second version.
+    # A framework that is not installed has no version, which does not count as a second version.
     versions = {other[1] for other in kin if other[1]}
     devices = {other[2] for other in kin if other[2]}
     shared = set.intersection(*(set(other[3]) for other in kin))
@@ -207,13 +208,12 @@ def _distinguishing(identity: Identity, kin: list[Identity]) -> Identity:
 
 
 def _name(name: str, version: str, device: str, settings: tuple[tuple[str, str], ...]) -> str:
-    """The name of a seat; "" if these parts have none."""
+    """The name of the seat with these parts; "" if no name can say them."""
     try:
         own = parse(name)
-        every = tuple(merged(dict(settings), own).items())
-        return str(
-            SeatName(own.framework, version or own.version, own.kernel, every, device or own.device)
-        )
+        all_settings = tuple(merged(dict(settings), own).items())
+        version, device = version or own.version, device or own.device
+        return str(SeatName(own.framework, version, own.kernel, all_settings, device))
     except SeatNameError:
         return ""
 
@@ -224,7 +224,7 @@ def _words(name: str, version: str, device: str, settings: tuple[tuple[str, str]
 
 
 def _label_of(record: Record, labels: dict[Identity, str]) -> str:
-    """An invariance record's subject: its settings may differ, since it varies them."""
+    """The subject of a record. An invariance record varies settings, so its own may differ."""
     identity = _identity(record)
     if identity in labels:
         return labels[identity]

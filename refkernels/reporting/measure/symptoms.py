@@ -1,9 +1,9 @@
-"""Symptoms: findings gathered until one cause takes one line, and the card of each seat.
+"""Symptoms, which group findings so that one cause takes one line, and the card of each seat.
 
-What a seat does to an op in a format is one symptom for each kind of input and verdict. A symptom
-that a more ordinary input already shows, as bad, is not repeated. Formats are joined, and so are
-ops with one known cause or one signature. A card begins with ordinary inputs, and among these with
-what is most wrong (`inputs.loss`).
+The findings of one op on one seat in one format are one symptom for each kind of input and verdict.
+A symptom is left out if a more ordinary input shows one that is at least as bad. Symptoms that
+differ in format are joined, and so are those of several ops with the same known cause or signature.
+A card begins with ordinary inputs, and among these with what is most wrong (`inputs.loss`).
 """
 
 from __future__ import annotations
@@ -51,20 +51,20 @@ _ROUNDING = verdict("rounding").rank
 
 @dataclass(frozen=True, eq=False)
 class Symptom:
-    """What may have one cause: one seat, one kind of input, one verdict."""
+    """Measurements that may have one cause: of one seat, one kind of input, one verdict."""
 
     measurements: tuple[Measurement, ...]
     input: Input
     loss: float  # how wrong it is (`inputs.Measured`)
     explanation: Record | None  # the record of what was found on one of its cases
-    float32: int = 0  # of the measurements: their float64 answers are float32 numbers
+    float32: int = 0  # how many measurements have float64 answers that are float32 numbers
 
     @cached_property
     def example(self) -> Measurement:
-        """The measurement to show: the explained one."""
+        """The measurement to show, an explained one if there is one."""
         if self.explanation is not None:
-            mine = [m for m in self.measurements if explains(self.explanation, m)]
-            return example_of(mine or self.measurements)
+            explained = [m for m in self.measurements if explains(self.explanation, m)]
+            return example_of(explained or self.measurements)
         return example_of(self.measurements)
 
     @property
@@ -78,7 +78,7 @@ class Symptom:
 
     @property
     def ops(self) -> list[str]:
-        """The ops that show it: the example's, then those that most measurements show."""
+        """The ops that show it: the example's, then the others, most measurements first."""
         shown = Counter(m.op for m in self.measurements)
         return sorted(shown, key=lambda op: (op != self.example.op, -shown[op], op))
 
@@ -89,10 +89,10 @@ class Symptom:
     @property
     def dtypes(self) -> list[str]:
         """The formats, the example's first."""
-        mine = self.example.dtype
+        first = self.example.dtype
         return sorted(
             {m.dtype for m in self.measurements},
-            key=lambda name: (name != mine, rank_of_dtype(name)),
+            key=lambda name: (name != first, rank_of_dtype(name)),
         )
 
     @property
@@ -126,22 +126,22 @@ class Symptom:
 
     def what(self, words: Mapping[str, str], most: int = 8) -> str:
         """`layernorm and rms_norm forward, float64`."""
-        passes, dtypes = (listed(words, some) for some in (self.directions, self.dtypes))
+        passes, dtypes = (listed(words, names) for names in (self.directions, self.dtypes))
         ops = some_of(words, self.ops, most)
         return words["op_pass_format"].format(ops=ops, passes=passes, dtypes=dtypes)
 
     def because(self, words: Mapping[str, str], lang: str) -> str:
-        """The cause in words with its confidence; that none was found; or "" if none was looked
-        for."""
-        found = known_cause(self.explanation) or not self.float32
-        parts = [cause_text(self.explanation, words, lang)] if found else []
+        """The cause in words with its confidence, or the statement that none was found; "" if none
+        was looked for."""
+        says_cause = known_cause(self.explanation) or not self.float32
+        parts = [cause_text(self.explanation, words, lang)] if says_cause else []
         if self.float32:
             measurements = counted(words, "measurement", self.float32)
             parts.append(words["float32_answers"].format(measurements=measurements))
         return words["semicolon"].join(filter(None, parts))
 
     def size(self, words: Mapping[str, str], short: str = "") -> str:
-        """How many elements are affected, and how wrong they are; with `short`="short:" in fewer
+        """How many elements are affected, and how wrong they are; `short`="short:" uses fewer
         words."""
         m = self.example
         part, whole = concerned(m)
@@ -282,36 +282,36 @@ def symptoms(study: Study) -> list[Symptom]:
 def _of_one_op(
     measurements: list[Measurement], study: Study, measured: Measured
 ) -> Iterator[Symptom]:
-    """The symptoms of one op on one seat in one format. What a more ordinary input already shows,
-    as bad, is not repeated, but for outputs with a signature: what has another cause than these is
-    a symptom of its own."""
+    """The symptoms of one op on one seat in one format. A symptom is left out if a more ordinary
+    input shows one that is at least as bad; but outputs with a signature do not cover those without
+    it that have a known cause."""
     float32 = signatures.float32_places(measurements)
     parts: dict[tuple[Input, float, bool, str], list[Measurement]] = defaultdict(list)
     for m in measurements:
         level = level_of(m)
         parts[input_of(m), level.rank, place_of(m) not in float32, level.name].append(m)
     kept: list[tuple[Input, float, bool, list[Measurement], list[Measurement]]] = []
-    for (kind, rank, other, _), part in sorted(parts.items(), key=lambda item: item[0][:3]):
-        caused = other and any(known_cause(study.explanation_of(m)) for m in part)
+    for (kind, rank, unsigned, _), part in sorted(parts.items(), key=lambda item: item[0][:3]):
+        caused = unsigned and any(known_cause(study.explanation_of(m)) for m in part)
         covering = next(
-            (every for _, seen, others, _, every in kept
-             if seen <= rank and (others or not caused)), None,
+            (covered for _, kept_rank, kept_unsigned, _, covered in kept
+             if kept_rank <= rank and (kept_unsigned or not caused)), None,
         )  # fmt: skip
         if covering is None:
-            kept.append((kind, rank, other, part, list(part)))
+            kept.append((kind, rank, unsigned, part, list(part)))
         else:
             covering += part
-    for kind, _, other, part, every in kept:
-        every = [m for m in every if (input_of(m) is Input.EDGE) is (kind is Input.EDGE)]
+    for kind, _, unsigned, part, covered in kept:
+        alike = [m for m in covered if (input_of(m) is Input.EDGE) is (kind is Input.EDGE)]
         explanations = (study.explanation_of(m) for m in part)
-        explanation = next((m for m in explanations if m is not None), None)
+        explanation = next((record for record in explanations if record is not None), None)
         yield Symptom(
-            tuple(part), kind, measured.loss(every), explanation, 0 if other else len(part)
+            tuple(part), kind, measured.loss(alike), explanation, 0 if unsigned else len(part)
         )
 
 
 def explains(record: Record, m: Measurement) -> bool:
-    """Whether an explanation is of this measurement's case."""
+    """Whether an explanation is about this measurement's case."""
     return bool(
         (record["op"], record["direction"], record["dtype"], record["case"])
         == (m.op, m.direction, m.dtype, m.case)

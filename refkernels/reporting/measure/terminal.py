@@ -30,15 +30,15 @@ def terminal_table(
     height: int = 24,
     everything: bool = False,
 ) -> RenderableType:
-    """The headline and a card for each seat, for a rich console: as many lines as a screen of that
-    height has room for, or all with `everything`. Formulas composed of a framework's ops share a
-    line. Raises ValueError for an unknown language."""
+    """The headline and a card for each seat, for a rich console: as many lines as fit on a screen
+    of that height, or all with `everything`. Formulas composed of a framework's ops share a line.
+    Raises ValueError for an unknown language."""
     words = words_of(lang)
     study = Study.of(records)
     sentences = headline(study, words)
     head = Text(words["space"].join(sentences if everything else sentences[:2]))
-    foot = [] if everything else [Text(one) for one in settings_sentences(study, words)]
-    foot += [Text(sentence) for sentence in scope(study, words)]
+    below = [] if everything else list(settings_sentences(study, words))
+    foot = [Text(sentence) for sentence in (*below, *scope(study, words))]
     all_cards = cards(study)
     if everything:
         body = [line for card in all_cards for line in _whole_card(card, words, lang)]
@@ -48,10 +48,10 @@ def terminal_table(
         foot = [*_formulas(formulas, words), *foot]
         around = sum(len(_rows(part)) for part in (head, *foot))
         room = max(0, height - _AROUND - around)
-        share, left = divmod(room, max(1, len(kernels)))
+        per_card, spare = divmod(room, max(1, len(kernels)))
         body = []
         for place, card in enumerate(kernels):
-            body += _card(card, words, lang, max(2, share + (place < left)))
+            body += _card(card, words, lang, max(2, per_card + (place < spare)))
     table = Table.grid()
     table.add_column(max_width=WIDTH)
     for part in (head, *body, *foot):
@@ -69,7 +69,7 @@ def _formulas(all_cards: list[Card], words: Any) -> list[Text]:
 
 
 def _rows(text: Text, indent: int = 0) -> list[Text]:
-    """The text in lines of the screen."""
+    """The text, wrapped into lines of the screen."""
     return list(text.wrap(Console(width=WIDTH), WIDTH - indent))
 
 
@@ -89,7 +89,7 @@ def environment_table(lines: Iterable[Any]) -> RenderableType:
 
 
 def _card(card: Card, words: Any, lang: str, room: int) -> list[RenderableType]:
-    """The seat in a line, then its symptoms in the lines that are left, one at least."""
+    """The seat in a line, then its symptoms in the remaining lines, at least one symptom."""
     lines: list[RenderableType] = []
     shown = 0
     for symptom in card.first:
@@ -124,9 +124,9 @@ def _whole_card(card: Card, words: Any, lang: str) -> list[RenderableType]:
 
 
 def _lines(symptom: Symptom, words: Any, lang: str, room: int) -> list[RenderableType]:
-    """The symptom and its cause in at most `room` lines, but for one at least. The first that fits
-    of the cause with its signature, the cause, and its identifier is shown, beside the symptom or
-    below it. Nothing is cut: what does not fit is left out."""
+    """The symptom and its cause in at most `room` lines, or in one. The cause has the first form
+    that fits (with its signature, alone, or as an identifier), beside the symptom or below it. No
+    sentence is cut: what does not fit is left out."""
     size = symptom.size(words, "short:")
     names = [_name(symptom, words, "/".join(symptom.dtypes))]
     if len(symptom.dtypes) > 1:

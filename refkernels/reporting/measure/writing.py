@@ -17,9 +17,9 @@ def write_report(
     starmap: Starmap = itertools.starmap,
     records: list[Record] | None = None,
 ) -> list[Path]:
-    """Make report.md, report.html, figures.csv, plots/*.{svg,png} and scripts/*.py, from
-    directory/records.jsonl. `starmap` draws the plots: it may use several processes. `records`:
-    those of the file, where they have been read already.
+    """Write report.md, report.html, figures.csv, plots/*.{svg,png} and scripts/*.py, from
+    directory/records.jsonl. `starmap` draws the plots and may use several processes. `records`: the
+    records of the file, if they have been read already.
 
     Returns the files written, the two pages first. The same records give the same bytes. Plots and
     scripts of an earlier report that this one does not have are removed.

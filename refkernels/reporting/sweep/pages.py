@@ -17,7 +17,7 @@ from refkernels.reporting.words import vocabulary
 
 
 def write_sweep_report(directory: Path) -> list[Path]:
-    """Make sweep.md, sweep.html and plots/sweep-*.{svg,png}; the pages first in the list given.
+    """Write sweep.md, sweep.html and plots/sweep-*.{svg,png}; return their paths, the pages first.
 
     Raises RecordsError (one sentence, with the line) for records that cannot be read.
     """

@@ -1,7 +1,7 @@
 """Sweeps drawn along the number line: largest error and share of wrong roundings per binade.
 
-The inputs lie on one line from the most negative to the largest, one step per binade, so that every
-input has its place and the subnormals are in the middle.
+The inputs lie on one line from the most negative to the largest, one step per binade, with the
+subnormals in the middle.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LOGARITHMIC = 8.0  # ulp: larger errors need a logarithmic axis
 
 
 def draw_sweeps(op: str, dtype: str, sweeps: list[SweepRow], subjects: list[str]) -> Drawn | None:
-    """The plot of one function and format; None where nothing was swept."""
+    """The plot of one function and format; None if nothing was swept."""
     swept = [row for row in sweeps if row.swept]
     if not swept:
         return None
@@ -50,17 +50,18 @@ def draw_sweeps(op: str, dtype: str, sweeps: list[SweepRow], subjects: list[str]
             _number_line(axes, swept, low, high)
         errors.set_title(f"{op} {dtype}: largest error in ulp, binade by binade")
         pair = len(swept[0].takes) > 1
-        shares.set_xlabel(f"{swept[0].takes[0]}, whatever the other input" if pair else "input")
+        shares.set_xlabel(f"{swept[0].takes[0]}, with any other input" if pair else "input")
         _names(figure, swept, subjects)
         caption = (
-            "Every step is one binade, all its inputs tried: above the largest error found there, "
-            "below the share of inputs whose answer is not the correctly rounded one. The dashed "
-            "line is 0.5 ulp: correct rounding never exceeds it."
+            "Each step is one binade, with all its inputs tried. Above: the largest error in it. "
+            "Below: the share of inputs whose answer is not correctly rounded. The dashed line is "
+            "0.5 ulp: correct rounding never exceeds it."
         )
         if any(row.search for row in swept):
             caption = (
-                "Every step is one binade: above the largest error that the search found there (a "
-                "lower bound), below the share of the tried inputs that are not correctly rounded."
+                "Each step is one binade. Above: the largest error that the search found in it (a "
+                "lower bound). Below: the share of the tried inputs whose answer is not correctly "
+                "rounded."
             )
         return finish(figure, safe_name(f"sweep-{op}-{dtype}"), f"{op} {dtype}", caption)
 
@@ -79,7 +80,7 @@ def _steps(axes: Axes, points: list[tuple[float, float]], colour: str) -> None:
 
 
 def _exponents(swept: list[SweepRow]) -> tuple[int, int]:
-    """Least and largest exponent of all binades, subnormals and specials included."""
+    """The least and the largest exponent of all binades; (0, 0) if none has an exponent."""
     exponents = [b.get("exponent") for row in swept for b in row.record["binades"]]
     finite = [exponent for exponent in exponents if exponent is not None]
     return min(finite, default=0), max(finite, default=0)
@@ -135,7 +136,7 @@ def _number_line(axes: Axes, swept: list[SweepRow], low: int, high: int) -> None
 
 
 def _names(figure: Figure, swept: list[SweepRow], subjects: list[str]) -> None:
-    """The subjects with their largest errors, at the right, the worst one on top."""
+    """The subjects with their largest errors, on the right, the worst one on top."""
     ordered = sorted(swept, key=lambda row: -(row.ulp.get("max") or 0.0))
     for line, row in enumerate(ordered):
         colour = colour_of(subjects.index(row.subject))

@@ -1,4 +1,4 @@
-"""Sweep records in the words of a table: one row per function, framework and format."""
+"""The rows of a table of sweeps: one per function, framework and format."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ FAULTS = {
         "A value that mathematics forbids and no rounding gives.",
     ),
     "beyond_bound": ("beyond bound", "An error larger than the op's named forms can make."),
-    "sign_changes": ("wrong sign", "A nonzero answer with the other sign."),
+    "sign_changes": ("wrong sign", "A nonzero answer with the wrong sign."),
     "nonzero_at_zero": ("nonzero at zero", "A nonzero answer where the exact one is 0."),
     "overflows": ("overflow", "An infinity where the exact answer rounds to a finite number."),
     "flushed_subnormals": ("flushed", "Zero where the rounded answer is a nonzero subnormal."),
-    "signed_zero_mismatches": ("sign of zero", "A zero with the other sign."),
+    "signed_zero_mismatches": ("sign of zero", "A zero with the wrong sign."),
     "inversions": (
         "non-monotone",
-        "Steps to the next input in which the answer goes the other way than the exact value.",
+        "Steps to the next input in which the answer moves against the exact value.",
     ),
     "undecided": ("undecided", "Inputs whose correct rounding could not be certified."),
 }
@@ -53,7 +53,8 @@ class SweepRow:
 
     @property
     def subject(self) -> str:
-        """`torch 2.13.0+cpu`, with the settings in its name, and the device unless it is a CPU."""
+        """`torch 2.13.0+cpu`, with the settings in the seat's name, and the device unless it is a
+        CPU."""
         device = str(self.record.get("device") or "cpu")
         framework = framework_of(self.record["framework"])
         _, sign, settings = self.record["framework"].partition("@")
@@ -66,7 +67,7 @@ class SweepRow:
 
     @property
     def reason(self) -> str:
-        """Why it failed, as a whole or in part; empty if it did not."""
+        """Why the sweep failed, wholly or in part; empty if it did not."""
         return str(self.record.get("reason") or "")
 
     @property
@@ -98,7 +99,7 @@ class SweepRow:
 
     @property
     def largest(self) -> str:
-        """The largest error in ulp, ">=" before it after a search."""
+        """The largest error in ulp, with "≥" before it if it comes from a search."""
         return ("≥ " if self.search and self.ulp else "") + precise(self.ulp.get("max"), self.dtype)
 
     @property
@@ -108,7 +109,7 @@ class SweepRow:
 
     @property
     def faults(self) -> list[tuple[str, str, int, dict[str, Any]]]:
-        """(name, short words, how many, first input) of every fault that occurred, worst first."""
+        """(name, short words, count, first input) of every fault that occurred, worst first."""
         firsts = self.record.get("firsts") or {}
         violated = self.record.get("invariants") or []
         counted = []
@@ -122,7 +123,7 @@ class SweepRow:
 
     @cached_property
     def distances(self) -> list[tuple[str, int]]:
-        """How many answers are how many floats away from the correctly rounded one."""
+        """(distance from the correctly rounded answer in floats, number of answers at it)."""
         return list((self.record.get("distances") or {}).items())
 
     @property
@@ -144,7 +145,7 @@ def rows(records: list[Record]) -> list[SweepRow]:
 
 
 def precise(value: float | None, dtype: str = "") -> str:
-    """An error in ulp with enough digits to tell 0.5001 from 0.5."""
+    """An error in ulp with enough digits to distinguish 0.5001 from 0.5."""
     if value is None:
         return "–"
     return f"{value:.4f}" if value < 10 else ulp_figure(value, dtype)
@@ -157,12 +158,12 @@ def headline(sweeps: list[SweepRow]) -> str:
     searched = sum(row.counts["inputs"] for row in swept if row.search)
     parts = []
     if full:
-        parts.append(f"{full:,} inputs tried and judged, every one of the ranges given")
+        parts.append(f"{full:,} inputs tried and judged, all inputs of the given ranges")
     if searched:
         parts.append(f"{searched:,} inputs tried in searches, whose maxima are lower bounds")
     if not parts:
         return "Nothing could be swept."
     exact = [row for row in swept if row.verdict.name == "correctly_rounded"]
-    where = "wherever tried" if searched else "throughout"
+    where = "on all tried inputs" if searched else "throughout"
     tail = f" {len(exact)} of {len(swept)} are correctly rounded {where}." if swept else ""
     return "; ".join(parts) + "." + tail

@@ -1,4 +1,4 @@
-"""The sweeps' table in the terminal: at most 100 columns."""
+"""The table of sweeps in the terminal, at most 100 columns wide."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SUBJECT = 16
 
 
 def sweep_table(records: list[Record]) -> RenderableType:
-    """One line per sweep, its faults beneath it, and a legend."""
+    """A headline, one line per sweep, and below them the faults of each."""
     sweeps = rows(records)
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     table.add_column("op", max_width=10, overflow="fold")

@@ -1,1 +1,1 @@
-"""The words of every page: verdicts, causes, models, numbers, and text of others."""
+"""The words of every page: verdicts, causes, models, numbers, and foreign text."""

@@ -15,11 +15,11 @@ LANGUAGES = ("en", "zh")
 
 @dataclass(frozen=True)
 class Cause:
-    """`says` completes "The kernel ..."; `todo` is advice. Both by language; `{name}` stands for a
-    number in the candidate's details.
+    """`says` completes "The kernel ..."; `todo` is advice. Both are by language; `{name}` stands
+    for a number in the candidate's details.
 
     Advice is tested or not given. A switch is named if a test sets it and sees the bits change, or
-    if `sources`, its makers' pages, say that it does this. Advice to the author of a kernel is
+    if `sources`, its makers' pages, document this effect. Advice to the author of a kernel is
     tested on a kernel that follows it.
     """
 
@@ -58,7 +58,7 @@ _REPORT = (
 
 CAUSES: dict[str, Cause] = {
     "summation_order": _cause(
-        "adds the same terms in another order, or by another form that is as accurate",
+        "adds the same terms in another order, or by another form that is equally accurate",
         "以不同的顺序或另一种稳定的算法累加同样的项",
         *_NO_BUG,
     ),
@@ -140,7 +140,7 @@ CAUSES: dict[str, Cause] = {
     "wrong_dtype": _cause(
         "returns the right result rounded to a narrower format ({format})",
         "结果是正确的，但被舍入为更窄的格式（{format}）",
-        "Look for a cast, an autocast region, or a buffer of that format on the way.",
+        "Look for a cast, an autocast region, or a buffer of that format along the way.",
         "请检查途中是否有类型转换、autocast 区域或该格式的缓冲区。",
     ),
     "naive_variance": _cause(
@@ -266,11 +266,11 @@ CAUSES: dict[str, Cause] = {
         "https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/nn/BatchNorm2D_en.html",
     ),
     "swapped_momentum": _cause(
-        "weights the running statistics by momentum and the batch by 1 - momentum, the other way "
-        "round",
+        "weights the running statistics by momentum and the batch by 1 - momentum, instead of the "
+        "reverse",
         "滑动统计量乘以 momentum、批次统计量乘以 1 - momentum，与要求的相反",
-        "Pass 1 - momentum: PyTorch and OneFlow weight the batch by it, PaddlePaddle, MindSpore "
-        "and Keras the old statistics.",
+        "Pass 1 - momentum: momentum is the weight of the batch in PyTorch and OneFlow, and of the "
+        "old statistics in PaddlePaddle, MindSpore and Keras.",
         "请传入 1 - momentum：PyTorch 与 OneFlow 以它为批次的权重，PaddlePaddle、MindSpore 与 "
         "Keras 以它为旧统计量的权重。",
         "https://docs.pytorch.org/docs/stable/generated/torch.nn.BatchNorm2d.html",
@@ -302,13 +302,13 @@ CAUSES: dict[str, Cause] = {
         "应当把各块的和相加，最后再除以元素总数。",
     ),
     "scale_a_missing": _cause(
-        "leaves the scale of a out",
+        "leaves out the scale of a",
         "漏乘了 a 的缩放因子",
         "Multiply by scale_a: one number, or one for each row of a.",
         "应当乘以 scale_a：一个数，或 a 的每行一个。",
     ),
     "scale_b_missing": _cause(
-        "leaves the scale of b out",
+        "leaves out the scale of b",
         "漏乘了 b 的缩放因子",
         "Multiply by scale_b: one number, or one for each column of b.",
         "应当乘以 scale_b：一个数，或 b 的每列一个。",
@@ -379,7 +379,7 @@ CAUSES: dict[str, Cause] = {
         "请检查遍历卷积核的循环到何处结束。",
     ),
     "first_group_alone": _cause(
-        "convolves the first group's channels for every group",
+        "uses the first group's channels for every group",
         "所有分组都使用了第一组的通道",
         "Add the group's first channel, g * C / G, to the index of the channel.",
         "通道下标应当加上该组的起始通道 g * C / G。",
@@ -506,7 +506,7 @@ CAUSES: dict[str, Cause] = {
     "quantised_weights": _cause(
         "rounds {inputs} to integers of {bits} bits, with one {scheme} scale for {scale}",
         "把 {inputs} 舍入为 {bits} 位整数，缩放方式 {scheme}，缩放因子的粒度：{scale}",
-        "Load the weights in their own format, or compare with these weights multiplied out.",
+        "Load the weights in their own format, or compare with the dequantised weights.",
         "以原格式加载权重，或与反量化之后的权重比较。",
         "https://arxiv.org/abs/1712.05877",
         "https://arxiv.org/abs/2208.07339",
@@ -824,7 +824,7 @@ CAUSES: dict[str, Cause] = {
         "https://docs.pytorch.org/docs/stable/generated/torch.nn.MultiheadAttention.html",
     ),
     "lengths_ignored": _cause(
-        "attends the padding beyond each sequence's length",
+        "attends to the padding beyond each sequence's length",
         "没有使用序列长度：填充部分也参与了计算",
         "Pass the lengths, or a mask made from them.",
         "请传入长度，或由长度生成的掩码。",
@@ -839,7 +839,7 @@ CAUSES: dict[str, Cause] = {
     ),
     "mask_finite": _cause(
         "adds -10000 to the scores of masked keys instead of -inf: they take part where scores "
-        "are as large, and where a whole row is masked",
+        "are of that size, and where a whole row is masked",
         "对被屏蔽的键加 -10000 而不是 -inf：当得分同样大，或整行都被屏蔽时，它们仍会参与计算",
         "Mask with -inf, or with the format's most negative number; fully masked rows need their "
         "own rule.",
@@ -915,16 +915,16 @@ CAUSES: dict[str, Cause] = {
         "应当除以参与旋转的维数。",
     ),
     "angles_in_float16": _cause(
-        "computes the angles in float16: positions beyond 2048 are rounded, and their cosine is "
-        "that of another angle",
+        "computes the angles in float16: positions beyond 2048 are rounded, so that their cosines "
+        "are those of other angles",
         "用 float16 计算角度：超过 2048 的位置会被舍入，得到的是另一个角度的余弦",
         "Compute position, frequency, cosine and sine in float32, and convert them at the end.",
         "位置、频率、余弦与正弦应以 float32 计算，最后再转换。",
         "https://github.com/EleutherAI/gpt-neox/issues/1003",
     ),
     "angles_in_bfloat16": _cause(
-        "computes the angles in bfloat16: positions beyond 256 are rounded, and their cosine is "
-        "that of another angle",
+        "computes the angles in bfloat16: positions beyond 256 are rounded, so that their cosines "
+        "are those of other angles",
         "用 bfloat16 计算角度：超过 256 的位置会被舍入，得到的是另一个角度的余弦",
         "Compute position, frequency, cosine and sine in float32, and convert them at the end.",
         "位置、频率、余弦与正弦应以 float32 计算，最后再转换。",
@@ -964,14 +964,14 @@ CAUSES: dict[str, Cause] = {
     "row_weights": _cause(
         "weights a row as a whole by its labels' mean weight, and divides by the sum of these",
         "按标签权重的均值给整行加权，并除以这些权重之和",
-        "PyTorch weights each label's term and divides by the number of rows: weight alike on "
-        "both sides.",
+        "PyTorch weights each label's term and divides by the number of rows: use the same "
+        "weighting on both sides.",
         "PyTorch 对每个标签的项分别加权，再除以行数：请在两边使用同一种类别加权方式。",
     ),
     "smoothing_by_label_weight": _cause(
         "weights the smoothing's share by the label's class, not class by class",
         "平滑部分按标签所属类别的权重加权，而不是按各类别分别加权",
-        "PyTorch weights every class's share by that class: weight alike on both sides.",
+        "PyTorch weights every class's share by that class: use the same weighting on both sides.",
         "PyTorch 按各类别的权重对平滑部分分别加权：请在两边使用同一种类别加权方式。",
     ),
     "clip_before_shift": _cause(
@@ -999,7 +999,7 @@ CAUSES: dict[str, Cause] = {
         "让梯度也通过它传播：dx = dy (gate + x gate')。",
     ),
     "wrong_axes": _cause(
-        "works along the axes {axes}",
+        "computes along the axes {axes}",
         "沿第 {axes} 轴计算",
         "Check axis, dim or normalized_shape and the layout of the input.",
         "请检查 axis、dim 或 normalized_shape，以及输入的布局。",
@@ -1053,7 +1053,7 @@ CAUSES: dict[str, Cause] = {
     "corrupted_elements": _cause(
         "is wrong in {wrong} scattered elements and right in all others",
         "有 {wrong} 个零散的元素错误，其余全部正确",
-        "Run it again: if other elements are wrong then, suspect a data race or the memory.",
+        "Run it again: if different elements are wrong, suspect a data race or faulty memory.",
         "请再运行一次：如果出错的元素变了，可能是数据竞争或内存故障。",
     ),
     "flush_to_zero": _cause(
@@ -1074,7 +1074,7 @@ CAUSES: dict[str, Cause] = {
     "fast_approximation": _cause(
         "uses a fast approximation whose error is larger than its specification",
         "使用了误差超出规格的快速近似",
-        "Look up its error in its documentation, and report it if that promises more accuracy.",
+        "Look up its documented error, and report it if the documentation promises more accuracy.",
         "请查阅其文档所声明的误差；若文档承诺的精度更高，请上报。",
     ),
     "erf_cancellation": _cause(

@@ -1,5 +1,5 @@
-"""The causes of ops whose elements stand alone, of clipping and of dropout, as `causes` takes them:
-what the kernel does in English and in Chinese, and what to do."""
+"""The causes of wrong elementwise ops, clipping and dropout, for `causes`: what the kernel does and
+what to do, each in English and Chinese."""
 
 ELEMENTS: dict[str, tuple[str, str, str, str]] = {
     "tanh_of_exponential": (
@@ -140,7 +140,7 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
         "应当在一次调用中裁剪全部参数：自带裁剪的优化器会对每个参数组分别裁剪。",
     ),
     "norm_of_other_tensors": (
-        "clips by a norm in which the tensors do not count once each ({counts} times)",
+        "clips by a norm that does not count every tensor exactly once (they count {counts} times)",
         "裁剪所用的范数没有把每个张量恰好计入一次（依次计入 {counts} 次）",
         "Sum the squares over ranks, stages and experts, and those of a tensor that several ranks "
         "hold only once.",

@@ -125,8 +125,8 @@ WORDS: dict[str, dict[str, str]] = {
         "task:parameters": "A candidate is not judged: its Model has parameters of its own, and "
         "judge supplies all inputs.",
         "task:inputs": "A candidate is not judged: its Model takes other inputs than the op.",
-        "task:other": "The candidate is not judged: the Model itself is wrong as this op, whose "
-        "definition differs here.",
+        "task:other": "The candidate is not judged: the Model itself is not this op, whose "
+        "definition differs.",
         "board": "Which of these kernels are right, and how fast they are",
         "lead": "Right kernels: {right} of {all}.",
         "right_ones": "Right, by time",
@@ -140,11 +140,11 @@ WORDS: dict[str, dict[str, str]] = {
         "no_refused": "None.",
         "read_board": "How to read this",
         "clock": "A time is the median of separate calls, by the judge's clock. It includes the "
-        "round trip to the kernel's process, the same for every kernel of a group. Each call has "
-        "other content, and its answer is judged.",
-        "wrong_refused": "Wrong kernels refused: how many of the wrong kernels that are made from "
-        "the op these challenges refuse. The smallest error seen: the smallest in ulp that would "
-        "have shown in some element.",
+        "round trip to the kernel's process, the same for every kernel of a group. Each call gets "
+        "new inputs, and its answer is judged.",
+        "wrong_refused": "Wrong kernels refused: of the wrong kernels made from the op, how many "
+        "these challenges refuse. Smallest error seen: the smallest error, in ulp, that would have "
+        "shown in some element.",
     },
     "zh": {
         "inputs": "输入被舍入到该格式",
@@ -206,11 +206,11 @@ WORDS: dict[str, dict[str, str]] = {
 }
 
 
-def reason(one: Mapping[str, Any], lang: str) -> str:
-    """A reason as a clause."""
-    words, details = WORDS[lang], dict(one["details"])
+def reason(fault: Mapping[str, Any], lang: str) -> str:
+    """A fault, one of a judgement's reasons, as a clause."""
+    words, details = WORDS[lang], dict(fault["details"])
     if "way" in details:
         details["way"] = words[str(details["way"])]
     if "over_bound" in details:
         details["over_bound"] = f"{float(details['over_bound']):.3g}"
-    return REASONS[lang][str(one["kind"])].format(**details)
+    return REASONS[lang][str(fault["kind"])].format(**details)

@@ -1,4 +1,4 @@
-"""Numbers for a reader: three significant digits at most, and no rounding that flatters.
+"""Numbers for a reader: few digits, and no rounding that flatters.
 
 A ratio below or above 1 never prints as 1, and a share is 100 % only if nothing is missing.
 """
@@ -11,7 +11,7 @@ NOTHING = "–"
 
 
 def figure(value: float | None, decimals: int = 1) -> str:
-    """`value` with two or three significant digits: 0.60, 27.1, 70,188, 4.2e5; "–" for None.
+    """`value` with few digits: 0.60, 27.1, 70,188, 4.2e5; "–" for None.
 
     `decimals`: the digits after the point if there is an exponent.
     """
@@ -37,15 +37,15 @@ _NO_DIGIT = {"en": ("no digit", "no digit is right"), "zh": ("无正确位", "�
 
 
 def all_digits(dtype: str) -> float:
-    """The error in ulp that leaves no digit: a quarter of the value, 2^p / 4 ulp. A larger number
-    of ulp says no more. Infinite for an unknown format."""
+    """The error in ulp that leaves no digit: a quarter of the value, 2^p / 4 ulp. A larger error
+    says no more. Infinite for an unknown format."""
     bits = _BITS.get(dtype)
     return math.inf if bits is None else 2.0 ** (bits - 2)
 
 
 def normal_range(dtype: str) -> tuple[float, float]:
-    """The smallest normal number and 2^(emax + 1), beyond every finite one, as float64 holds it;
-    (0, infinity) for an unknown format."""
+    """The smallest normal number, and 2^(emax + 1), which is beyond every finite number (infinity
+    for float64); (0, infinity) for an unknown format."""
     exponent = _EXPONENTS.get(dtype)
     if exponent is None:
         return 0.0, math.inf
@@ -53,14 +53,14 @@ def normal_range(dtype: str) -> tuple[float, float]:
 
 
 def squares_from(dtype: str) -> float:
-    """2^((emax + 1) / 2): from here on the square of a number is beyond the format."""
+    """2^((emax + 1) / 2): the square of this or a larger number is beyond the format."""
     exponent = _EXPONENTS.get(dtype)
     return math.inf if exponent is None else 2.0 ** ((exponent + 1) / 2)
 
 
 def digits(error: float, dtype: str) -> tuple[int, int] | None:
-    """The number of decimal digits that an error in ulp leaves, and of the format's digits; None
-    for an unknown format and for NaN. An ulp or less leaves all."""
+    """(decimal digits that an error in ulp leaves, decimal digits of the format); None for an
+    unknown format and for NaN. An error of at most 1 ulp leaves all digits."""
     bits = _BITS.get(dtype)
     if bits is None or math.isnan(error):
         return None
@@ -78,7 +78,7 @@ def lost(value: float | None, dtype: str) -> bool:
 
 
 def drawn_ulp(value: float | None, dtype: str) -> float | None:
-    """The height of an error in a plot: at most that at which no digit is right."""
+    """The height of an error in a plot: at most the error that leaves no digit."""
     return None if value is None else min(value, all_digits(dtype))
 
 
@@ -96,8 +96,8 @@ _LARGEST_RATIO = 1e17
 
 
 def ratio(value: float | None) -> str:
-    """`figure`, but a value close to 1 shows on which side it lies, and a value beyond 10^17 is
-    capped: float64's digits distinguish no more, so its size means nothing."""
+    """`figure`, except that a value close to 1 shows on which side it lies, and a value beyond
+    10^17 is capped: it exceeds what float64's digits distinguish, so its size means nothing."""
     if value is not None and _LARGEST_RATIO < value < math.inf:
         return ">1.0e17"
     text = figure(value)
@@ -107,7 +107,7 @@ def ratio(value: float | None) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """`part` of `whole` in per cent, cut and not rounded, so that 100 % means all."""
+    """`part` of `whole` in per cent, truncated, not rounded, so that 100 % means all."""
     if whole <= 0:
         return NOTHING
     if part == whole:
@@ -133,7 +133,7 @@ def joined(words: list[str], last: str = "and") -> str:
 
 
 def large(number: int) -> str:
-    """A count in words of magnitude: 812, 41,300, 12.3 million."""
+    """A count, in millions or billions if it is large: 812, 41,300, 12.3 million."""
     for size, name in ((10**9, "billion"), (10**6, "million")):
         if number >= size:
             return f"{number / size:.1f} {name}"

@@ -1,5 +1,5 @@
-"""The causes that an optimizer's step can have, as `causes` takes them: what the kernel does in
-English and in Chinese, and what to do."""
+"""The causes of wrong optimizer steps, for `causes`: what the kernel does and what to do, each in
+English and Chinese."""
 
 _EXPECTED = (
     "Both definitions are in use: choose one for both sides.",
@@ -20,7 +20,7 @@ OPTIMIZERS: dict[str, tuple[str, str, str, str]] = {
         "float32 的 beta2 = 0.999 使 Adam 的 v 偏小 1.3e-5。",
     ),
     "float32_powers": (
-        "computes the bias corrections from powers of the betas that are multiplied up in float32",
+        "computes the bias corrections from powers of the betas that it accumulates in float32",
         "偏差修正所用的 beta 的幂以 float32 逐步相乘得到",
         "Compute 1 - beta**step in float64.",
         "应当以 float64 计算 1 - beta**step。",
@@ -48,8 +48,8 @@ OPTIMIZERS: dict[str, tuple[str, str, str, str]] = {
         "步数应从 1 开始，每步只加一次。",
     ),
     "lazy_rows": (
-        "leaves rows without a gradient as they are, weights and moments, as a sparse or lazy Adam "
-        "does (with {with})",
+        "leaves the weights and moments of rows without a gradient unchanged, as a sparse or lazy "
+        "Adam does (with {with})",
         "对没有梯度的行，参数与动量都保持不变，即稀疏（惰性）Adam（同时为 {with}）",
         "Both are in use: a dense Adam keeps moving such rows by their decaying moments. Choose "
         "one for both sides.",
@@ -64,7 +64,7 @@ OPTIMIZERS: dict[str, tuple[str, str, str, str]] = {
         "Paddle 的稀疏 Adam 在 CPU 上（未开启 lazy_mode 时）如此。请使用稠密梯度。",
     ),
     "amsgrad_ignored": (
-        "keeps the largest v, but steps by v",
+        "keeps the largest v, but divides by the root of the current v",
         "保存了 v 的最大值，更新时却仍用 v",
         "Divide by the root of the largest v.",
         "应当除以最大的 v 的平方根。",
@@ -147,7 +147,7 @@ OPTIMIZERS: dict[str, tuple[str, str, str, str]] = {
         "学习率改变时应重新缩放缓冲区。",
     ),
     "nesterov_ignored": (
-        "steps by plain momentum, although Nesterov's was requested",
+        "uses plain momentum, although Nesterov's was requested",
         "要求使用 Nesterov 动量，实际只按普通动量更新",
         "Use another optimizer of the framework (MindSpore's SGD has it), and report it.",
         "请改用该框架的另一个优化器（MindSpore 的 SGD 支持），并上报。",
@@ -226,7 +226,7 @@ OPTIMIZERS: dict[str, tuple[str, str, str, str]] = {
     "betas_exchanged": (
         "swaps the two betas",
         "把两个 beta 弄反了",
-        "Lion steps by the average with beta1, and keeps the average with beta2 as its momentum.",
+        "Lion updates by the average with beta1, and keeps the average with beta2 as its momentum.",
         "Lion 以 beta1 的加权平均更新参数，以 beta2 的加权平均更新动量。",
     ),
 }

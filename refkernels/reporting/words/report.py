@@ -1,6 +1,7 @@
-"""The words of a measurement's report and of a comparison of two runs, in English and in Chinese.
+"""The words of a measurement's report and of a comparison of two runs, in English and Chinese.
 
-`{...}` are names and figures. Verdicts, statuses and flags are in `vocabulary`, causes in `causes`.
+`{...}` stands for a name or a figure. Verdicts, statuses and flags are in `vocabulary`, causes in
+`causes`.
 """
 
 from __future__ import annotations
@@ -180,9 +181,9 @@ _WORDS: dict[str, tuple[str, str]] = {
         "普通输入下的另外 {n} 项发现，每项一行",
     ),
     "rows_note": (
-        "The largest errors over all cases (or the number of wrong special values, or the ratio to "
-        "the plain loop's error), in how many of the cases; then the worst element of one of them. "
-        "All figures are in the CSV.",
+        "The largest error over all cases (or the number of wrong special values, or the ratio to "
+        "the plain loop's error), and how many of the cases show it; then the worst element of one "
+        "of them. All figures are in the CSV.",
         "先是所有用例中的最大误差（或错误特殊值的个数，或与朴素循环误差之比），以及有此现象的用例数/"
         "用例总数；其后是其中一个用例里误差最大的元素。全部数值见 CSV。",
     ),
@@ -245,9 +246,9 @@ _WORDS: dict[str, tuple[str, str]] = {
     # figures
     "figures": ("All figures", "全部数据"),
     "figures_note": (
-        "In each cell the worst verdict, the largest error in ulp, the mean error of the typical "
+        "Each cell: the worst verdict, the largest error in ulp, the mean error of the typical "
         "case, the largest error / bound (up to 1 is rounding) and the share correctly rounded. "
-        "Where the bound is infinite any result is allowed, and counts only for the share.",
+        "Where the bound is infinite, any result is allowed, and it counts only towards the share.",
         "每格依次为：最差判定、最大误差（ulp）、典型用例的平均误差、最大的误差/误差界（不超过 1 "
         "即舍入）、正确舍入的比例。误差界为无穷处任何结果都允许，只计入比例。",
     ),
@@ -261,7 +262,7 @@ _WORDS: dict[str, tuple[str, str]] = {
         "按权重和偏置的初始化方式，两者的最大绝对差；0 表示全部逐位相同。",
     ),
     "seed:alike": ("Equal in every bit of every case: {pairs}.", "所有用例逐位相同：{pairs}。"),
-    "seed:layernorm": ("LayerNorm of two near numbers", "两个相近数的 LayerNorm"),
+    "seed:layernorm": ("LayerNorm of two close numbers", "两个相近数的 LayerNorm"),
     "seed:layernorm_note": (
         "The row [-1.83965693, -1.82964566] in float32, dy = 1: each result at its worst element, "
         "and the exact answer there; without affine parameters dx is exactly 0.",
@@ -290,8 +291,8 @@ _WORDS: dict[str, tuple[str, str]] = {
     "seed:of_bound": ("{ratio} of the bound", "误差界的 {ratio}"),
     "seed:correct": ("{share} correct", "{share} 正确舍入"),
     "seed:said_linear": (
-        "Linear: torch and paddle differ only where the bias is not zero, whatever the spread of "
-        "the weights; with a zero bias every bit is equal.",
+        "Linear: torch and paddle differ only where the bias is not zero, however the weights are "
+        "distributed; with a zero bias every bit is equal.",
         "Linear：torch 与 paddle 只在偏置不为零时不同，与权重的分布无关；偏置为零时逐位相同。",
     ),
     "seed:said_layernorm": (
@@ -349,7 +350,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "invariance": ("Are the bits always the same?", "结果的位总是相同吗？"),
     "invariance_note": (
         "The same element, computed again in another setting. ✓: the seats with equal bits in "
-        "every check. ✗: of how many elements the bits changed.",
+        "every check. ✗: the number of elements whose bits changed.",
         "同一元素在另一种设置下重新计算。✓：每次检查都逐位相同的实现。✗：位有变化的元素数目。",
     ),
     "first_broken": ("For example", "例如"),
@@ -425,7 +426,7 @@ _WORDS: dict[str, tuple[str, str]] = {
         "The function, and its gradients through the framework's own automatic differentiation.",
         "函数本身，以及由框架自动微分得到的梯度。",
     ),
-    "make_again": ("Make it again", "重新生成"),
+    "make_again": ("Make this report again", "重新生成"),
     "environments": ("Environments", "环境"),
     "no_environment": ("The records name no environment.", "记录中没有环境信息。"),
     # terminal
@@ -478,8 +479,8 @@ _WORDS: dict[str, tuple[str, str]] = {
     "compareds": ("{n} outputs", "{n} 个输出"),
     "compare:versions": ("{seat}: {old} → {new}", "{seat}：{old} → {new}"),
     "compare:meaning": (
-        "Fixed: beyond rounding or unusual before, ordinary rounding now. New: the other way "
-        "round. Worse, better: the verdict changed otherwise, or the mean error by more than a "
+        "Fixed: beyond rounding or unusual before, ordinary rounding now. New: the "
+        "reverse. Worse, better: the verdict changed otherwise, or the mean error by more than a "
         "factor of 2. Bits changed: nothing more. Judged differently: no bit changed, but the "
         "bound or the oracle did.",
         "已修复：之前超出舍入误差或有异常，现在只有正常的舍入误差。新增：与此相反。"
@@ -507,7 +508,7 @@ def counted(words: Mapping[str, str], noun: str, number: int) -> str:
 
 
 def some_of(words: Mapping[str, str], names: list[str], most: int) -> str:
-    """Ops, or the first of more than `most`: `a, b and 11 more`."""
+    """`a, b and 11 more` ops: `listed`, or the first of more than `most`."""
     if len(names) <= most:
         return listed(words, names)
     shown, left = words["list"].join(names[: most - 1]), len(names) - most + 1
@@ -515,7 +516,7 @@ def some_of(words: Mapping[str, str], names: list[str], most: int) -> str:
 
 
 def listed(words: Mapping[str, str], names: list[str]) -> str:
-    """`a`, `a and b`, `a, b and c`. Chinese sets Latin words and figures off by a space: `a 和 b`,
+    """`a`, `a and b`, `a, b and c`. In Chinese, a space sets off Latin words and figures: `a 和 b`,
     but `前向和反向`."""
     if len(names) < 2:
         return "".join(names)

@@ -1,7 +1,7 @@
 """The words of the report: verdicts, flags, statuses and properties, each in plain language.
 
-A word in a record that is not listed here (a third party's verdict, a new flag) is shown as it is,
-and ranked where it will be noticed.
+A word in a record that is not listed here (a third party's verdict, a new flag) is shown unchanged,
+and ranks where it will be noticed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from refkernels.records.words import DIRECTIONS, DTYPES, LEVELS
 
 @dataclass(frozen=True)
 class Verdict:
-    """One verdict, or `unusual`: its words, and a glyph, so that nothing rests on colour alone."""
+    """One verdict, or `unusual`: its words, and a glyph, because colour alone is not enough."""
 
     name: str
     glyph: str
@@ -148,7 +148,7 @@ _PROPERTIES_ZH = {
     "batch": "无论同批的其他元素如何，都逐位相同",
     "threads": "使用 1 个和 2 个线程，逐位相同",
 }
-WIDE = frozenset(["float32", "float64"])  # the formats that people train and check in come first
+WIDE = frozenset(["float32", "float64"])  # what people train and check in; shown first
 
 
 def verdict(name: str) -> Verdict:

@@ -1,8 +1,8 @@
 """Measuring: cases -> oracle, cases -> frameworks -> ULP -> records.
 
 `instruction_sets` adds seats for `--isa`, `plan` lists the units, `unit` and `invariance` measure
-one of them, `judges` says in which process, `journal` keeps finished units so that a stopped run
-can resume, `run` is `measure()` itself.
+one of them, `judges` chooses the process that judges it, `journal` keeps finished units so that a
+stopped run can resume, `run` is `measure()` itself.
 """
 
 from refkernels.runs.measurement.instruction_sets import with_instruction_sets

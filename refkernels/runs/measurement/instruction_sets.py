@@ -1,4 +1,4 @@
-"""One framework under every instruction set that it and the CPU have, as seats of their own."""
+"""A framework under every instruction set that it and the CPU have, each as its own seat."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def with_instruction_sets(
     """The seats, and after each the same seat under each instruction set, by name:
     torch, torch@ATEN_CPU_CAPABILITY=default, torch@ATEN_CPU_CAPABILITY=avx2, ...
 
-    Starts each framework, which knows its instruction sets. What a seat's name or `settings` sets
-    already is left as it is. Raises FrameworkError where there is nothing to choose; TypeError and
-    ValueError for arguments that are no names, settings or seconds.
+    Starts each framework to ask for its instruction sets. A variable that a seat's name or
+    `settings` already sets is left unchanged. Raises FrameworkError if there is nothing to choose;
+    TypeError and ValueError for arguments that are not names, settings or seconds.
     """
     settings, timeout = as_settings(settings), as_seconds(timeout, "timeout")
     names = [parse(name) for name in as_names(frameworks, "frameworks")]

@@ -5,8 +5,8 @@
 several numbers of threads before it settles. `position` moves the rows of one case (rotated by one,
 and reversed). `batch` computes some of its rows separately: 64 rows one by one, or, for an
 elementwise op, pieces shorter than a vector. A row is what the op computes independently: a row of
-`a`, a row of LayerNorm, an element of sin. All comparisons are of bits; any NaN equals any NaN.
-An emulated machine, on which an interpreter takes minutes to start, is asked in one interpreter.
+`a`, a row of LayerNorm, an element of sin. All comparisons are of bits; any NaN equals any NaN. On
+an emulated machine, where an interpreter takes minutes to start, only one interpreter is used.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ from refkernels.runs.measurement.unit import Record
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 REGIME = "invariance"
-REFUSALS = ("error", "unsupported")  # of one case (an eps, say); the end of the process is a fault
+REFUSALS = ("error", "unsupported")  # of one case, such as an eps; a process that dies is a fault
 _ALONE = 64  # rows asked for one at a time, spread over the case's rows
 _PIECES = 4 * (1, 3, 7, 15)  # elements: too few for vectors of 8 or 16, so the remainder loop runs
 _CALLS = 9  # of a kernel that has not been called before; MindSpore's kernels settle after five
@@ -52,7 +52,7 @@ class BitComparison:
 
     def add(self, case: str, expected: Outputs, actual: Outputs) -> None:
         for name in expected:
-            if expected[name].tobytes() == actual[name].tobytes():  # the usual case, and quick
+            if expected[name].tobytes() == actual[name].tobytes():  # the usual case, and fast
                 self.elements += expected[name].size
                 continue
             result = agreement(expected[name], actual[name])
@@ -98,7 +98,7 @@ class ThreadedSeats:
 
 
 def ask_invariance(unit: Unit, lanes: Lanes, threaded: ThreadedSeats) -> AskedUnit:
-    """An op's invariance, whose records are one for each seat and property."""
+    """Ask the seats about an op's invariance; its records are one for each seat and property."""
     questions = list(_questions(unit))
     jobs = lanes.ask(_seat_records, unit, questions, threaded)
     elements = sum(array.size for _, inputs, _ in questions for array in inputs.values())
@@ -165,7 +165,7 @@ def _ask(
 
 
 def _compare(unit: Unit, first: Seat, second: Seat, questions: Sequence[Question]) -> BitComparison:
-    """Put every case to both seats. A case that the framework refuses is skipped."""
+    """Ask both seats every case. A case that the framework refuses is skipped."""
     comparison = BitComparison()
     fault: NoAnswer | None = None
     for case, inputs, params in questions:
@@ -198,13 +198,13 @@ def _threads(
     unit: Unit, seat: Seat, questions: Sequence[Question], threaded: ThreadedSeats
 ) -> BitComparison:
     if seat.emulated:
-        raise NoAnswer("unsupported", "an emulated machine is asked in one interpreter only", True)
+        raise NoAnswer("unsupported", "an emulated machine runs one interpreter only", True)
     return _compare(unit, *threaded.pair(seat), questions)
 
 
 def _delicate(unit: Unit) -> dict[str, npt.NDArray[Any]]:
-    """Small inputs of both signs, subnormals and numbers around 1: they are the first to show a
-    mode that flushes, or another code path."""
+    """Small inputs of both signs, subnormals and numbers around 1: these reveal first that a mode
+    flushes subnormals, or that another code path is taken."""
     format = formats.get(unit.dtype)
     tiny = np.ldexp(np.linspace(0.01, 1.9, 32), format.emin)
     values = np.concatenate([tiny, -tiny, np.linspace(-3.0, 3.0, 33)])
@@ -254,12 +254,12 @@ def _rows_question(unit: Unit, questions: Sequence[Question]) -> Question:
 def _take(
     unit: Unit, inputs: Mapping[str, npt.NDArray[Any]], order: npt.NDArray[np.intp]
 ) -> dict[str, npt.NDArray[Any]]:
-    """The inputs with their rows in that order; inputs that all rows share stay."""
+    """The inputs with their rows in that order; inputs that all rows share are unchanged."""
     moving = {*unit.op.row_inputs, unit.op.cotangent}
     return {name: a[order] if name in moving else a for name, a in inputs.items()}
 
 
 def _rows_of(unit: Unit, outputs: Outputs) -> Outputs:
-    """The outputs with one row for each row of the input (dweight, a sum over rows, has not)."""
+    """The outputs that have a row for each row of the input (dweight, a sum over rows, has not)."""
     by_row = unit.op.outputs if unit.direction == "forward" else unit.op.row_gradients
     return {name: outputs[name] for name in by_row if name in outputs}

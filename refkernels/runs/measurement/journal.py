@@ -31,8 +31,8 @@ def unit_of(record: Record) -> str | None:
 class MeasurementJournal(Journal):
     """The directory of one run; `done` holds the records of finished units.
 
-    Raises JournalError when the directory holds another run, holds this run but `resume` is False,
-    or cannot be written.
+    Raises JournalError if the directory holds another run, or this run although `resume` is False,
+    or if it cannot be written.
     """
 
     words = Words(
@@ -56,7 +56,8 @@ class MeasurementJournal(Journal):
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise JournalError(
-                f"{directory} cannot be made a folder ({error.strerror}): choose another --out."
+                f"{directory} cannot be created as a folder ({error.strerror}): choose another "
+                "--out."
             ) from None
         super().__init__(directory, question, resume)
 
@@ -70,7 +71,7 @@ class MeasurementJournal(Journal):
         )
 
     def _read(self) -> None:
-        """A finished run keeps its units in its records."""
+        """Read the units of a finished run from its records, then those in the journal."""
         path = self.directory / RECORDS
         for number, record in enumerate(self.records() if exists(path) else (), start=1):
             key = unit_of(record)

@@ -1,9 +1,9 @@
-"""Who judges: this process, or several others beside it.
+"""Judges units in this process, or in several others beside it.
 
-Judging is mostly Python, which runs on one core at a time in a process: where there are more cores,
-each judges units of its own, and the threads that ask the frameworks have this process's Python to
-themselves. At the end of a run the same processes explain. Which process judged or explained makes
-no difference to a record.
+Judging is mostly Python, of which a process runs one thread at a time. On several cores other
+processes judge, each its own units, and this process's interpreter is free for the threads that ask
+the frameworks. At the end of a run the same processes explain. Records do not depend on the process
+that judged or explained.
 """
 
 import contextlib
@@ -24,27 +24,27 @@ from refkernels.runs.measurement.seats import Seat
 from refkernels.runs.measurement.unit import Record, judged
 from refkernels.runs.sweeps.crew import Processes
 
-UNITS_EACH = 100  # for fewer, a judge would take longer to start than it saves
+UNITS_EACH = 100  # with fewer, a judge takes longer to start than it saves
 Name = tuple[str, str, str, Direction]
 T = TypeVar("T")
 
 
 class Judges:
-    """Processes that judge, as many as `number`; with 1, this process judges. They start at once,
-    beside the frameworks.
+    """`number` processes that judge; with 1, this process judges. They start immediately, while the
+    frameworks start.
 
-    If one dies, for want of memory say, this process does what is left.
+    If one dies, for example for lack of memory, this process does the remaining work.
     """
 
     def __init__(self, number: int) -> None:
         self._abandoned = False
         self._alone = threading.Lock()
-        self._talks = threading.Lock()  # held by the first unit, which may say that it waits
+        self._speaker = threading.Lock()  # held by the first call, which may print that it waits
         self._crew: Processes | None = None
         if number > 1:
             self._crew = Processes(number)
             self._crew.prepare(_begin)
-            self._threads = ThreadPoolExecutor(number + 1)  # one more: no judge waits for a unit
+            self._threads = ThreadPoolExecutor(number + 1)  # one more, so that no judge is idle
 
     def __enter__(self) -> "Judges":
         return self
@@ -55,12 +55,12 @@ class Judges:
         if error is None and not self._abandoned:
             self._abandoned = True
             self._threads.shutdown()
-            self._crew.close()  # a judge that ends by itself leaves no semaphore
+            self._crew.close()  # a judge that ends normally leaks no semaphore
         self.abandon()
         self._threads.shutdown(cancel_futures=True)
 
     def abandon(self) -> None:
-        """End all judges at once; what they had begun is lost."""
+        """End all judges immediately; work in progress is lost."""
         if self._crew is not None and not self._abandoned:
             self._abandoned = True
             self._threads.shutdown(wait=False, cancel_futures=True)
@@ -69,15 +69,16 @@ class Judges:
     def judge(
         self, unit: Unit, seats: Sequence[Seat], replies: Sequence[Future[Reply]]
     ) -> Callable[[], list[Record]]:
-        """A `unit.Judge`: the units are judged in the order in which they are given, as soon as
-        their replies are there."""
+        """A `unit.Judge`: units are judged in the order of the calls, each as soon as its replies
+        have come."""
         if self._crew is None or not _has_name(unit):
             return functools.partial(self._here, unit, seats, replies)
         return self._threads.submit(self._elsewhere, unit, seats, replies).result
 
     def call(self, function: Callable[..., T], *arguments: Any) -> Callable[[], T]:
-        """function(*arguments) in a judge's process, or in this one when the result is asked for;
-        the result waits for it. The function is one of a module, and changes nothing."""
+        """Start function(*arguments) in a judge's process; return a function that waits for its
+        result. Without judges, that function does the work, in this process. `function` is defined
+        at the top level of a module and has no side effects."""
         if self._crew is None:
             return functools.partial(function, *arguments)
         return self._threads.submit(self._called, function, *arguments).result
@@ -95,7 +96,7 @@ class Judges:
         name = (unit.op.name, unit.case.name, unit.dtype, unit.direction)
         answers = [reply.result() for reply in replies]
         names = [seat.name_only for seat in seats]
-        with contextlib.suppress(BrokenExecutor, OSError, EOFError):  # it died, or never began
+        with contextlib.suppress(BrokenExecutor, OSError, EOFError):  # it died or never started
             return self._sent(_judged, name, names, answers)
         return [] if self._abandoned else self._here(unit, seats, replies)
 
@@ -109,18 +110,19 @@ class Judges:
             return function(*arguments)
 
     def _sent(self, function: Callable[..., T], *arguments: Any) -> T:
-        """The result of another process. Raises BrokenExecutor, OSError or EOFError without it."""
+        """The result from another process. Raises BrokenExecutor, OSError or EOFError if there is
+        none."""
         assert self._crew is not None
         if self._abandoned:
-            raise BrokenExecutor("The judges were let go.")
-        talks = self._talks.acquire(blocking=False)
-        result: T = self._crew.executor().submit(_there, talks, function, *arguments).result()
+            raise BrokenExecutor("The judges were abandoned.")
+        speaks = self._speaker.acquire(blocking=False)
+        result: T = self._crew.executor().submit(_in_judge, speaks, function, *arguments).result()
         return result
 
 
 def _begin() -> None:
-    """Prepares a judge's process. Numba's own pool sleeps between calls, while
-    OpenMP's spins and takes the cores from the frameworks."""
+    """Prepare a judge's process. Between calls, Numba's own pool sleeps; OpenMP's would spin and
+    take the cores from the frameworks."""
     import numba
 
     numba.config.THREADING_LAYER = "workqueue"
@@ -135,7 +137,8 @@ def _has_name(unit: Unit) -> bool:
 
 
 def _contents(case: Case) -> tuple[Any, ...]:
-    """What equal cases share: an op makes its cases anew at every call, each with a new `build`."""
+    """What equal cases have in common: an op makes new cases at every call, each with a new
+    `build`."""
     build = inspect.unwrap(case.build)
     while isinstance(build, functools.partial):
         build = inspect.unwrap(build.func)
@@ -149,11 +152,11 @@ def _cases(op: str) -> dict[str, Case]:
 
 
 @in_default_mode
-def _there(talks: bool, function: Callable[..., T], *arguments: Any) -> T:
-    """function(*arguments), in a judge's process. `talks`: whether it may say that it waits for
-    kernels, which one call says for all."""
+def _in_judge(speaks: bool, function: Callable[..., T], *arguments: Any) -> T:
+    """function(*arguments), in a judge's process. `speaks`: whether it may print that it waits for
+    kernels, as one call does for all."""
     _begin()
-    waiting.watch.silence(not talks)
+    waiting.watch.silence(not speaks)
     return function(*arguments)
 
 

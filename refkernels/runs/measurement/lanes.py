@@ -13,12 +13,13 @@ from typing import Any
 from refkernels.runs.measurement.plan import Unit
 from refkernels.runs.measurement.seats import Seat
 
-AHEAD = 96  # units asked and not judged, of several ops: judges have work while a seat is slow
-ELEMENTS = 1 << 22  # of their inputs: their answers wait in memory
+AHEAD = 96  # units asked and not yet judged, of several ops: judges have work while a seat is slow
+ELEMENTS = 1 << 22  # most elements of their inputs, because their answers wait in memory
 
 
 class Lanes:
-    """A thread for each seat. On leaving, what a seat has not begun to answer is dropped."""
+    """A thread for each seat. On exit, questions that a seat has not begun to answer are
+    dropped."""
 
     def __init__(self, seats: Sequence[Seat]) -> None:
         self.seats = tuple(seats)
@@ -34,15 +35,15 @@ class Lanes:
                 thread.shutdown(wait, cancel_futures=True)
 
     def ask(self, function: Callable[..., Any], *arguments: Any) -> list[Future[Any]]:
-        """function(seat, *arguments) of each seat, in its thread."""
+        """Start function(seat, *arguments) for each seat, in its thread."""
         pairs = zip(self._threads, self.seats, strict=True)
         return [thread.submit(function, seat, *arguments) for thread, seat in pairs]
 
 
 @dataclass(frozen=True)
 class AskedUnit:
-    """A unit that the seats have been asked. `elements`: those of its inputs. `records` waits for
-    the answers, and judges them."""
+    """A unit that the seats have been asked. `elements`: the number in its inputs. `records` waits
+    for the answers and judges them."""
 
     unit: Unit
     elements: int
@@ -50,7 +51,7 @@ class AskedUnit:
 
 
 def in_advance(questions: Iterable[AskedUnit]) -> Iterator[AskedUnit]:
-    """The questions in their order, each when those that follow it have been asked too."""
+    """The questions in order, each after as many of the following ones as allowed were asked."""
     asked: deque[AskedUnit] = deque()
     for question in questions:
         asked.append(question)

@@ -1,8 +1,8 @@
 """What a run consists of: units, each one case in one dtype and direction for all frameworks.
 
-By default a plan has the core of an op's cases (`op.core`) without the large ones, which take two
-fifths of the others' time and show hardly anything that these do not; and the op's invariance,
-forward in float32. Invariance judges no answers, and it includes the large cases.
+By default a plan has the core of an op's cases (`op.core`), and the op's invariance, forward in
+float32. It leaves out the large cases, which would add two fifths to the time and show hardly
+anything new. Invariance judges no answers, and it includes the large cases.
 """
 
 import fnmatch
@@ -19,10 +19,10 @@ LARGE = {
     **dict.fromkeys(("n", "K", "rows", "keys", "products", "decay_steps"), 2048),
     "channels": 64,
 }
-"""Parameters that count elements, and the value from which a case has tens of thousands."""
+"""Parameters that count elements, and the value from which a case has tens of thousands of them."""
 INVARIANCE_DTYPES = ("float32", "float64")
 SPECIALS = "specials"  # the regime of NaN, infinities and zeros
-MANY_CASES = 10  # an op with fewer has its invariance measured in the forward direction only
+MANY_CASES = 10  # the invariance of an op with fewer is measured in the forward direction only
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ class Unit:
 
 @dataclass(frozen=True)
 class Plan:
-    """The units of a run, in the order in which they are reported. `full`: all cases. `left_out`:
-    how many more units a full run has of the same ops and formats, invariance apart."""
+    """The units of a run, in the order of the report. `full`: all cases. `left_out`: how many more
+    units a full run has of the same ops and formats, not counting invariance."""
 
     ops: tuple[str, ...]
     dtypes: tuple[str, ...]
@@ -55,8 +55,8 @@ class Plan:
 
     @property
     def first(self) -> tuple[Unit, ...]:
-        """One unit of each op, for a first table. Ops with the most units, the best known, come
-        first."""
+        """One unit of each op, for a first table; the ops with the most units first, which are the
+        best known."""
         units = Counter(unit.op.name for unit in self.units)
         first: dict[str, Unit] = {}
         for unit in self._candidates:
@@ -84,69 +84,73 @@ def select(
     full: bool = True,
 ) -> Plan:
     """The plan for some ops, dtypes and case-name patterns (`*` matches anything; "matmul" alone
-    stands for all its cases); empty means all. Patterns leave the invariance out. Without patterns,
+    stands for all its cases); empty means all. With patterns, invariance is left out. Without them,
     `full=False` takes only the core of the cases.
 
-    Raises ValueError for an unknown op or dtype, for a pattern that matches no case, and where
-    nothing is left to measure; TypeError for an argument that is no list of names.
+    Raises ValueError for an unknown op or dtype, for a pattern that matches no case, and if nothing
+    is left to measure; TypeError for an argument that is not a list of names.
     """
     ops, dtypes = as_names(ops, "ops"), as_names(dtypes, "dtypes")
     cases = as_names(cases, "cases")
     invariance, full = as_flag(invariance, "invariance"), as_flag(full, "full") or bool(cases)
-    chosen = [registry.get(name) for name in dict.fromkeys(ops)] or list(registry.ops().values())
+    chosen_ops = [registry.get(name) for name in dict.fromkeys(ops)] or list(
+        registry.ops().values()
+    )
     for dtype in dtypes:
         if dtype not in DTYPES:
             raise ValueError(f"There is no dtype {quoted(dtype)}: {instead(dtype, DTYPES)}.")
-    wanted = tuple(dict.fromkeys(dtypes)) or DTYPES
+    wanted_dtypes = tuple(dict.fromkeys(dtypes)) or DTYPES
     units: list[Unit] = []
     left_out = 0
-    used: set[str] = set()
-    for op in chosen:
-        everything = op.cases()
-        taken = {dtype: everything if full else _quick(everything, dtype) for dtype in wanted}
-        for case in everything:
+    matched: set[str] = set()
+    for op in chosen_ops:
+        all_cases = op.cases()
+        planned_cases = {
+            dtype: all_cases if full else _quick(all_cases, dtype) for dtype in wanted_dtypes
+        }
+        for case in all_cases:
             hits = [pattern for pattern in cases if _matches(case, pattern)]
-            used.update(hits)
+            matched.update(hits)
             if cases and not hits:
                 continue
             of_case = [
                 Unit(op, case, dtype, direction)
-                for dtype in wanted
+                for dtype in wanted_dtypes
                 if dtype in case.dtypes
                 for direction in op.directions
                 if direction in case.directions
             ]
-            now = [unit for unit in of_case if case in taken[unit.dtype]]
-            units += now
-            left_out += len(of_case) - len(now)
+            planned = [unit for unit in of_case if case in planned_cases[unit.dtype]]
+            units += planned
+            left_out += len(of_case) - len(planned)
         if invariance and not cases:
-            both = full and len(everything) >= MANY_CASES
+            both_directions = full and len(all_cases) >= MANY_CASES
             units += [
                 Unit(
                     op,
                     None,
                     dtype,
                     direction,
-                    tuple(everything if full else core(everything, dtype)),
+                    tuple(all_cases if full else core(all_cases, dtype)),
                 )
-                for dtype in wanted
+                for dtype in wanted_dtypes
                 if dtype in INVARIANCE_DTYPES[: None if full else 1]
-                for direction in (op.directions if both else op.directions[:1])
+                for direction in (op.directions if both_directions else op.directions[:1])
             ]
-    if unmatched := [pattern for pattern in cases if pattern not in used]:
-        of_these = f" of {', '.join(op.name for op in chosen)}" if ops else ""
-        meant = nearest(unmatched[0], (case.name for op in chosen for case in op.cases()))
+    if unmatched := [pattern for pattern in cases if pattern not in matched]:
+        of_these = f" of {', '.join(op.name for op in chosen_ops)}" if ops else ""
+        suggested = nearest(unmatched[0], (case.name for op in chosen_ops for case in op.cases()))
         raise ValueError(
             f"No case{of_these} is called {quoted(unmatched[0])}: "
-            + (f"did you mean {meant!r}? " if meant else "")
+            + (f"did you mean {suggested!r}? " if suggested else "")
             + "`refkernels measure --list` shows their names, and * stands for any part of one."
         )
     if not units:
         raise ValueError(
-            f"None of these cases has inputs in {', '.join(wanted)}: `refkernels measure --list` "
-            "shows the dtypes of each."
+            f"None of these cases has inputs in {', '.join(wanted_dtypes)}: `refkernels measure "
+            "--list` shows the dtypes of each."
         )
-    return Plan(tuple(op.name for op in chosen), wanted, tuple(units), full, left_out)
+    return Plan(tuple(op.name for op in chosen_ops), wanted_dtypes, tuple(units), full, left_out)
 
 
 def is_large(case: Case) -> bool:
@@ -162,11 +166,11 @@ def _quick(cases: Sequence[Case], dtype: str) -> list[Case]:
     small = [case for case in cases if dtype in case.dtypes and not is_large(case)]
     chosen = core(small, dtype) if dtype == "float32" else []
     for direction in DIRECTIONS:
-        there = [case for case in small if direction in case.directions]
-        first = {case.regime: case for case in reversed(there)}
-        if dtype == "bfloat16" and there:
-            last = [case for case in there if case.regime == there[0].regime][-1]
-            chosen += [there[0], last, first.get(SPECIALS, last)]
+        of_direction = [case for case in small if direction in case.directions]
+        first = {case.regime: case for case in reversed(of_direction)}
+        if dtype == "bfloat16" and of_direction:
+            last = [case for case in of_direction if case.regime == of_direction[0].regime][-1]
+            chosen += [of_direction[0], last, first.get(SPECIALS, last)]
         else:
             chosen += first.values()
     return [case for case in small if case in chosen]

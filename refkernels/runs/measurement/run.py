@@ -44,8 +44,8 @@ Afterwards = Callable[[list[Record], Sequence[Seat], Call], Iterable[Record]]
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """The result of a run: its records, their path, how many record a fault, and the frameworks
-    that are not installed."""
+    """The result of a run: its records, their path, how many of them record a fault, and the
+    frameworks that are not installed."""
 
     records: list[Record]
     path: Path
@@ -72,28 +72,30 @@ def measure(
 
     A run may be stopped at any moment; called again with `resume=True`, it does not repeat finished
     units. What a framework did when it was asked, even a crash, is its final answer; a unit is
-    measured again only where a framework that had not started (not installed, killed, out of time)
+    measured again only if a framework that had not started (not installed, killed, out of time)
     starts now. `frameworks` are names of seats (`seat_names`), each perhaps with its own settings
     and its own device; `devices` applies to those that name no device. `settings` are environment
     variables and framework flags for all, and part of every record. `timeout` limits the seconds
-    that a framework may take for one answer. `judges`: how many processes judge at most; 1 is this
-    one. A script that asks for more guards its `__main__`. `glance` gets the records of one case of
-    each op as soon as they are there, if more is to come. `afterwards` gets all records, the seats,
-    which still answer, and `Judges.call`, which runs a function in a judge's process; it gives more
-    records: explanations. Raises JournalError where the directory holds another run, FrameworkError
-    for a name, flag or device that no framework has and for a kernel that cannot be loaded, and
-    TypeError or ValueError for an argument that is no plan, folder, list of names, number of
-    seconds or number of judges.
+    that a framework may take for one answer. `judges`: the largest number of processes that judge;
+    1 means this process. A script that asks for more must guard its `__main__`. `glance` gets the
+    records of one case of each op as soon as they exist, if others will follow. `afterwards` gets
+    all records, the seats, which still answer, and `Judges.call`, which runs a function in a
+    judge's process; it returns further records, the explanations. Raises JournalError if the
+    directory holds another run, FrameworkError for a name, flag or device that no framework has and
+    for a kernel that cannot be loaded, and TypeError or ValueError for an argument that is not a
+    plan, folder, list of names, number of seconds or number of judges.
     """
     if not isinstance(plan, Plan):
         raise TypeError(f"plan is of type {type(plan).__name__}: `select` makes one.")
     directory, devices = as_path(directory, "directory"), as_names(devices, "devices")
-    chosen, timeout = as_settings(settings), as_seconds(timeout, "timeout")
+    setting_values, timeout = as_settings(settings), as_seconds(timeout, "timeout")
     judges = as_count(judges, "judges")
     progress, glance = as_function(progress, "progress"), as_function(glance, "glance")
     afterwards = as_function(afterwards, "afterwards")
-    frameworks, asked = _asked(as_names(frameworks, "frameworks"), devices, chosen)
-    question = _question(plan, frameworks, devices, chosen)
+    frameworks, devices_of = _requested_seats(
+        as_names(frameworks, "frameworks"), devices, setting_values
+    )
+    question = _question(plan, frameworks, devices, setting_values)
     journal = MeasurementJournal(directory, question, as_flag(resume, "resume"))
     keys = (ENVIRONMENTS, *(unit.key for unit in plan.units))
     if journal.complete and not any(map(journal.waiting, keys)):
@@ -101,10 +103,10 @@ def measure(
     kept = sum(not journal.waiting(unit.key) for unit in plan.units)
     progress(Progress("starting the frameworks", kept, len(plan.units)))
     with Judges(min(judges, max(1, (len(plan.units) - kept) // UNITS_EACH))) as pool:
-        sessions = open_sessions(asked, chosen, timeout)
+        sessions = open_sessions(devices_of, setting_values, timeout)
         try:
             _refuse_broken_kernels(sessions.values())
-            seats, environments = take_seats(sessions, asked)
+            seats, environments = take_seats(sessions, devices_of)
             _keep_environments(journal, environments, plan)
             started = {name for name, session in sessions.items() if session.status == "ok"}
             _measure_units(plan, seats, pool, journal, started, timeout, progress, glance)
@@ -115,29 +117,30 @@ def measure(
     return _outcome(journal.records(), path)
 
 
-def _asked(
+def _requested_seats(
     names: Sequence[str], devices: Sequence[str], settings: Mapping[str, str]
 ) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
-    """The names as the grammar prints them, each once, and the devices wanted for each name without
-    its device (none: all). Raises FrameworkError for a name or flag that no framework has."""
+    """The names as the grammar prints them, each once; and for each name without its device, the
+    requested devices (empty: all). Raises FrameworkError for a name or flag that no framework
+    has."""
     devices_of: dict[str, tuple[str, ...]] = {}
     seats = {}
     for spec, name in map(catalog.seat, names):
         split_settings(spec.framework, merged(settings, name))
         seats[str(name)] = name
     for name in seats.values():
-        own = (name.device,) if name.device else tuple(devices)
-        known = devices_of.get(str(name.anywhere))
-        everywhere = not own or known == ()
+        requested = (name.device,) if name.device else tuple(devices)
+        earlier = devices_of.get(str(name.anywhere))
+        all_devices = not requested or earlier == ()
         devices_of[str(name.anywhere)] = (
-            () if everywhere else tuple(dict.fromkeys((*(known or ()), *own)))
+            () if all_devices else tuple(dict.fromkeys((*(earlier or ()), *requested)))
         )
     return tuple(seats), devices_of
 
 
 def _refuse_broken_kernels(sessions: Iterable[Session]) -> None:
-    """Raise FrameworkError with the reason of a kernel that could not be loaded: without the
-    user's own kernel the question has no meaning."""
+    """Raise FrameworkError, with the reason, if a kernel could not be loaded: without the user's
+    own kernel the question has no meaning."""
     for session in sessions:
         if session.spec.framework.kernel is not None and session.status != "ok":
             raise FrameworkError(str(session.reason))
@@ -203,8 +206,8 @@ def _explain(
 
 
 def _keep_environments(journal: MeasurementJournal, records: list[Record], plan: Plan) -> None:
-    """Record the environments. Raises JournalError where a framework's version is not the one that
-    the run began with; a framework that had not started then may have started now."""
+    """Record the environments. Raises JournalError if a framework's version is not the one with
+    which the run began; a framework that had not started then may have started now."""
     units = sum(unit.case is not None for unit in plan.units)
     scope = {"units": units, "left_out": plan.left_out}
     records = [{**record, "host": _host(), "plan": scope} for record in records]
@@ -219,7 +222,7 @@ def _keep_environments(journal: MeasurementJournal, records: list[Record], plan:
             was, now = (versions.get(name) or "absent" for versions in (old, new))
             raise JournalError(
                 f"When the run began, {name} was {was}, and now it is {now}: restore that version, "
-                "or measure anew into another --out."
+                "or start a new run in another --out."
             )
     if late := [record for record in records if record["framework"] not in old]:
         journal.add(ENVIRONMENTS, [*before, *late])
@@ -228,7 +231,7 @@ def _keep_environments(journal: MeasurementJournal, records: list[Record], plan:
 def _question(
     plan: Plan, frameworks: Sequence[str], devices: Sequence[str], settings: dict[str, str]
 ) -> dict[str, Any]:
-    """What must be the same for a run to resume; of a kernel, the file's content too."""
+    """What must be unchanged for a run to resume, which includes the content of a kernel's file."""
     kernels = {name: catalog.seat(name)[0].framework.kernel for name in frameworks}
     versions = {name: kernel["version"] for name, kernel in kernels.items() if kernel is not None}
     return {

@@ -21,10 +21,10 @@ Record = dict[str, Any]
 @dataclass(frozen=True)
 class Seat:
     """One framework on one device. `framework` is its name without the device (`seat_names`),
-    `settings` are its own and those given to all. `absent` says why there is no such device, and is
-    then the answer to every question. `formulas` names the ops for which the framework has no
-    kernel of its own. `emulated`: its interpreters take minutes to start. `unanswered`: questions
-    that took too long."""
+    `settings` are its own and those given to all. `absent` says why there is no such device; it is
+    then the answer to every question. `formulas` names the formula of each op for which the
+    framework has no kernel of its own. `emulated`: its interpreters take minutes to start.
+    `unanswered`: questions that took too long."""
 
     session: Session
     framework: str
@@ -55,12 +55,12 @@ class Seat:
         params: Mapping[str, Any],
         leaves: Collection[str] | None = None,
     ) -> Reply:
-        """Ask the framework; whatever happens there is returned as a status."""
+        """Ask the framework; any failure there is returned as a status."""
         if self.absent is not None:
             return Reply("unsupported", self.absent)
         question = SeatQuestion.of(op, direction, inputs, params)
-        if (instead := self.unanswered.instead(question)) is not None:
-            return instead
+        if (known_reply := self.unanswered.instead(question)) is not None:
+            return known_reply
         contiguous = {name: np.ascontiguousarray(a).reshape(a.shape) for name, a in inputs.items()}
         reply = self.session.run(
             op, direction, contiguous, dict(params), device=self.device, leaves=leaves
@@ -122,39 +122,44 @@ def take_seats(
             records.append(
                 {"schema": SCHEMA, "kind": "environment", "id": identity, **environment, **about}
             )
-        about_it = info.get("formulas", {}), "emulator" in environment
+        formulas, emulated = info.get("formulas", {}), "emulator" in environment
         seats += [
-            Seat(session, name, version, device, session.settings, identity, absent, *about_it)
+            Seat(
+                session, name, version, device, session.settings, identity, absent, formulas,
+                emulated,
+            )
             for device, absent in _places(name, info, devices[name])
-        ]
+        ]  # fmt: skip
     return seats, records
 
 
 def _places(
-    name: str, info: Mapping[str, Any], asked: Sequence[str]
+    name: str, info: Mapping[str, Any], requested: Sequence[str]
 ) -> Iterator[tuple[str, str | None]]:
     """(device, None), or (device, why it is not there)."""
     if not info:
-        yield (asked[0] if asked else "cpu"), None
+        yield (requested[0] if requested else "cpu"), None
         return
     available = list(info["devices"])
-    yield from ((d, None) for d in available if not asked or any(_is(d, a) for a in asked))
-    for wanted in asked:
-        if not any(_is(device, wanted) for device in available):
+    yield from (
+        (d, None) for d in available if not requested or any(_matches(d, a) for a in requested)
+    )
+    for wanted in requested:
+        if not any(_matches(device, wanted) for device in available):
             yield wanted, f"{name} reports no device {wanted}: it has {', '.join(available)}"
 
 
-def _is(device: str, asked: str) -> bool:
-    return asked in (device, device.split(":")[0])
+def _matches(device: str, requested: str) -> bool:
+    return requested in (device, device.split(":")[0])
 
 
 def _refuse_unknown_devices(
-    sessions: Mapping[str, Session], asked: Mapping[str, Sequence[str]]
+    sessions: Mapping[str, Session], requested: Mapping[str, Sequence[str]]
 ) -> None:
     devices_of = {name: list(s.info["devices"]) for name, s in sessions.items() if s.info}
-    for wanted in dict.fromkeys(device for name in devices_of for device in asked[name]):
-        askers = [name for name in devices_of if wanted in asked[name]]
-        if not any(_is(device, wanted) for name in askers for device in devices_of[name]):
+    for wanted in dict.fromkeys(device for name in devices_of for device in requested[name]):
+        askers = [name for name in devices_of if wanted in requested[name]]
+        if not any(_matches(device, wanted) for name in askers for device in devices_of[name]):
             listed = "; ".join(
                 f"{name} has {', '.join(devices)}" for name, devices in devices_of.items()
             )

@@ -1,7 +1,8 @@
 """Questions that a seat did not answer in time: larger ones of the same kind are not asked.
 
-An op that hangs costs the whole limit each time. It is asked again where an input is smaller or
-narrower, or a param differs. Otherwise the record is a timeout too, and names the smaller question.
+An op that hangs costs the whole time limit at every question. It is asked again only if an input is
+smaller or narrower, or a param differs. Otherwise the record is a timeout too, and names the
+smaller question.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,7 +31,7 @@ class SeatQuestion:
         return SeatQuestion(op, direction, dict(params), sizes)
 
     def covers(self, other: "SeatQuestion") -> bool:
-        """Whether `other` is the same question of inputs that are as large and as wide, or more."""
+        """Whether `other` is the same question about inputs that are at least as large and wide."""
         same = (self.op, self.direction, self.params, self.inputs.keys()) == (
             other.op, other.direction, other.params, other.inputs.keys(),
         )  # fmt: skip
@@ -46,17 +47,17 @@ class SeatQuestion:
 
 @dataclass
 class Unanswered:
-    """What a seat has not answered, with its replies."""
+    """The questions that a seat did not answer in time, with its replies."""
 
     questions: list[tuple[SeatQuestion, Reply]] = field(default_factory=list)
 
     def add(self, question: SeatQuestion, reply: Reply) -> None:
-        """Remembers the question if it ran out of time after the framework had started."""
+        """Remember the question if it ran out of time after the framework had started."""
         if reply.status == "timeout" and reply.started:
             self.questions.append((question, reply))
 
     def instead(self, question: SeatQuestion) -> Reply | None:
-        """The reply to a question that is not asked, None for one that is."""
+        """The reply to give instead of asking; None if the question is to be asked."""
         return next(self._replies(question), None)
 
     def _replies(self, question: SeatQuestion) -> Iterator[Reply]:

@@ -21,13 +21,13 @@ from refkernels.truth import Truth
 Record = dict[str, Any]
 Outputs = dict[str, npt.NDArray[Any]]
 Marked = tuple[Seat, Outputs, dict[str, int]]
-"""A seat, its outputs, and a number for the bits of each: the same bits have the same number."""
+"""A seat, its outputs, and a number for the bits of each: equal bits have the same number."""
 Judge = Callable[[Unit, Sequence[Seat], Sequence[Future[Reply]]], Callable[[], list[Record]]]
-"""Starts to judge a unit's answers; what it returns waits for the records."""
+"""Starts to judge a unit's answers; returns a function that waits for the records."""
 
 
 def ask_unit(unit: Unit, lanes: Lanes, judge: Judge) -> AskedUnit:
-    """A case, whose records are those of `judged`."""
+    """Ask the seats a case; its records are those of `judged`."""
     inputs, params = _question(unit)
     replies = lanes.ask(_answer, unit, inputs, params)
     elements = sum(array.size for array in inputs.values())
@@ -50,8 +50,8 @@ def _answer(
 def judged(unit: Unit, seats: Sequence[Seat], replies: Iterable[Reply]) -> list[Record]:
     """A measurement for each seat and output, and each pair's agreement.
 
-    A seat is a framework on a device. Whatever one seat does, the others get their records. The
-    replies are taken when the oracle has answered.
+    A seat is a framework on a device. No failure of one seat affects the records of the others.
+    Replies are awaited only after the oracle has answered.
     """
     assert unit.case is not None
     inputs, params = _question(unit)
@@ -85,8 +85,8 @@ def judged(unit: Unit, seats: Sequence[Seat], replies: Iterable[Reply]) -> list[
 
 
 def find_truth(unit: Unit, inputs: dict[str, npt.NDArray[Any]], params: dict[str, Any]) -> Truth:
-    """The certified answer, with every rounding to the unit's dtype decided, and everything that
-    judging needs: computed now, while the frameworks work."""
+    """The certified answer, with every rounding to the unit's dtype decided, and everything else
+    that judging needs. It is computed now, while the frameworks work."""
     return Truth(unit.op, unit.direction, inputs, params, formats.get(unit.dtype)).complete()
 
 
@@ -98,9 +98,9 @@ def _judge(
     inputs: dict[str, npt.NDArray[Any]],
     params: dict[str, Any],
 ) -> Record:
-    asked = formats.get(unit.dtype)
-    if formats.of(got).p < asked.p:  # a statistic stored narrower than the inputs: exact to widen
-        got = got.astype(asked.storage)
+    format = formats.get(unit.dtype)
+    if formats.of(got).p < format.p:  # a statistic stored narrower than the inputs: exact to widen
+        got = got.astype(format.storage)
     return judge(
         unit.op,
         unit.direction,
@@ -123,7 +123,7 @@ def _accept(
     outputs: dict[str, npt.NDArray[Any]],
     reference: Mapping[str, Enclosure],
 ) -> tuple[str, str | None]:
-    """The reply's status, after a check of its outputs' names, shapes and dtypes."""
+    """The reply's status after a check of the outputs' names, shapes and dtypes."""
     if status != "ok":
         return status, reason
     first = unit.op.names(unit.direction)[0]

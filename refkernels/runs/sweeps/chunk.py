@@ -44,8 +44,8 @@ class ChunkFailed(Exception):
 def run_chunk(question: SweepQuestion, start: int, stop: int) -> Json:
     """Sweep the patterns start ... stop - 1: {"status", "reason", "version", "tally"}, JSON-able.
 
-    A fault of the framework raises nothing: it gives a status, a reason of one sentence and no
-    tally.
+    A fault of the framework raises nothing: the result has a status, a reason of one sentence and
+    no tally.
     """
     op, format = registry.get(question.op), formats.get(question.dtype)
     begin = time.perf_counter()
@@ -90,8 +90,8 @@ def describe(question: SweepQuestion) -> Json:
 def _why_not(session: Session, question: SweepQuestion) -> str | None:
     devices = session.info["capabilities"]
     if question.device not in devices:
-        has = ", ".join(devices)
-        return f"{session.spec} reports no device {question.device}: it has {has}."
+        available = ", ".join(devices)
+        return f"{session.spec} reports no device {question.device}: it has {available}."
     ops = devices[question.device]
     if question.op not in ops:
         return f"The adapter of {session.spec} has no op named {question.op}."
@@ -202,8 +202,8 @@ def _judge_listed(
     hi: npt.NDArray[np.float64],
     tally: SweepTally,
 ) -> None:
-    """Judge the elements that are not plain, by the fast tier's interval where that settles
-    them."""
+    """Judge the elements that are not plain: by the fast tier's interval if that settles them, else
+    by the oracle."""
     if not where.size:
         return
     radius = np.where(np.isfinite(hi), np.abs(hi) * plain.widened(fast.error), 0.0)
@@ -213,11 +213,10 @@ def _judge_listed(
     settled[doubtful[:number]] = False
     _check_invariants(op, where[settled], got[settled], tally)
     _check_bound(op, where[settled], got[settled], Enclosure(hi, 0.0, radius)[settled], tally)
-    left = doubtful[:number]
     tally.add_tiers({"float64": -number})
     for start in range(0, number, _EVALUATED):
-        some = left[start : start + _EVALUATED]
-        _judge_exactly(op, where[some], got[some], tally)
+        part = doubtful[:number][start : start + _EVALUATED]
+        _judge_exactly(op, where[part], got[part], tally)
 
 
 def _judge_exactly(
@@ -295,8 +294,9 @@ def _judge_elements(
 def _check_bound(
     op: Op, where: npt.NDArray[np.int64], got: npt.NDArray[Any], exact: Enclosure, tally: SweepTally
 ) -> None:
-    """Count answers beyond the bound of the op's forms, beside the violated invariants; a bound in
-    ulp needs no such count. A faithful float32 answer is never beyond the bound."""
+    """Count answers beyond the bound of the op's forms, which are kept with the violated
+    invariants. An op with a limit in ulp needs no such count. A faithful float32 answer is never
+    beyond the bound."""
     if op.limit is not None or not where.size:
         return
     with _ONE_ORACLE, np.errstate(all="ignore"):
@@ -326,8 +326,8 @@ def _check_invariants(
     """Count violated invariants. They hold for every faithful answer, so plain elements are
     skipped.
 
-    An invariant between elements (that answers rise, say) is left to the inversions, because here
-    it would see only some of its elements.
+    An invariant between elements (for example, that answers rise) is left to the inversions,
+    because only some of its elements are seen here.
     """
     if not where.size:
         return
@@ -349,8 +349,8 @@ def _settle_steps(
     got_after: npt.NDArray[Any],
     tally: SweepTally,
 ) -> None:
-    """Judge the steps to the patterns `after` whose order the fast tier cannot decide, in the
-    double-double that float64 inputs get. A step that stays undecided is not counted."""
+    """Judge the steps to the patterns `after`, whose order the fast tier cannot decide, in
+    double-doubles, as for float64 inputs. A step that stays undecided is not counted."""
     for first in range(0, after.size, _EVALUATED):
         part = slice(first, first + _EVALUATED)
         exact_before, exact_after = (

@@ -1,4 +1,4 @@
-"""The workers of a sweep: any `concurrent.futures.Executor`, by default processes of our own.
+"""The workers of a sweep: any `concurrent.futures.Executor`, by default processes started here.
 
 A worker may die at any moment. Its chunk is then tried again alone, which separates a chunk that
 kills its worker from innocent chunks that ran beside it. A chunk that kills its worker twice gets a
@@ -36,7 +36,7 @@ class Job:
 
 
 class Crew:
-    """Workers behind an executor; `width` of them work at a time."""
+    """Workers behind an executor; `width` of them work at the same time."""
 
     def __init__(self, width: int) -> None:
         self.width = width
@@ -114,11 +114,11 @@ class Crew:
 
 
 class Processes(Crew):
-    """Processes of this machine, each with one session of the framework; by default one a core.
+    """Processes of this machine, each with one session of the framework; by default one per core.
 
-    They end with the process that made them, however it ends: each holds one end of a pipe. Where
-    the system allows it, they are forked from a process that has no threads yet and imports what
-    they need (`template`).
+    They end with the process that made them, however it ends, because each holds one end of a pipe.
+    If the system allows it, they are forked from a process that has no threads yet and has imported
+    what they need (`template`).
     """
 
     def __init__(self, width: int | None = None) -> None:
@@ -139,8 +139,8 @@ class Processes(Crew):
         self._lifeline, self._end = self._context.Pipe(duplex=False)
 
     def prepare(self, function: Callable[..., None], *arguments: Any) -> None:
-        """Start the workers, each with this call, whose result is ignored. Returns at once: the
-        workers start when the process that they are forked from is ready."""
+        """Start the workers, each with this call, whose result is ignored. Returns immediately; the
+        workers start when the process from which they are forked is ready."""
         executor = self.executor()
 
         def start() -> None:
@@ -156,7 +156,7 @@ class Processes(Crew):
 
         self._settle()
         if self._closed:
-            raise BrokenExecutor("The workers were let go.")
+            raise BrokenExecutor("The workers were released.")
         if self._executor is None:
             self._executor = ProcessPoolExecutor(
                 self.width, self._context, initializer=_begin, initargs=(self._lifeline,)
@@ -201,7 +201,7 @@ class Lent(Crew):
 
 
 class Dask(Lent):
-    """The workers of a Dask cluster. Raises CrewError without the cluster or `distributed`."""
+    """The workers of a Dask cluster. Raises CrewError if it or `distributed` is missing."""
 
     def __init__(self, address: str) -> None:
         try:

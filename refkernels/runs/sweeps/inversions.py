@@ -19,13 +19,14 @@ def inverted(
     before: Enclosure,
     after: Enclosure,
 ) -> tuple[Any, Any]:
-    """(certainly, possibly) for each step: the answers step against the exact values, or may.
+    """(certainly, possibly) for each step: whether the answers step against the exact values.
 
-    The exact step z' - z lies within r + r' of (hi' - hi) + (lo' - lo). Its sign is certain where
-    that sum is larger than r + r' and than its own roundings: 3 of them, at most 2^-53 of the
-    operands each, which 2^-50 (|step| + |lo' - lo|) covers, the first difference being exact or at
-    least half of the larger hi. Both are taken to the larger scale first; what that makes underflow
-    is less than 2^-1070 in all. No step to or from NaN or an infinite exact value is against it.
+    The exact step z' - z lies within r + r' of (hi' - hi) + (lo' - lo). Its sign is certain if that
+    sum exceeds r + r' and its own roundings together. There are 3 roundings, each of at most 2^-53
+    of its operands; 2^-50 (|hi' - hi| + |lo' - lo|) covers them, because the first difference is
+    exact or at least half of the larger hi. Both values are brought to the larger scale first; the
+    underflow that this causes is less than 2^-1070 in all. A step to or from NaN or an infinite
+    exact value never counts as inverted.
     """
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         scale = np.maximum(before.scale, after.scale)

@@ -15,8 +15,8 @@ RECORDS = "sweeps.jsonl"
 class SweepJournal(Journal):
     """The directory of one sweep; `done` holds the results of finished chunks by their keys.
 
-    Raises JournalError when the directory holds another sweep, holds this sweep but `resume` is
-    False, or cannot be written.
+    Raises JournalError if the directory holds another sweep, or this sweep although `resume` is
+    False, or if it cannot be written.
     """
 
     words = Words(
@@ -39,6 +39,6 @@ class SweepJournal(Journal):
         return True
 
     def finish(self, records: list[Json]) -> Path:
-        """Write the records and drop the journal. It stays where something failed: --resume tries
-        that again."""
+        """Write the records and delete the journal. If something failed, an empty journal stays, so
+        that --resume tries it again."""
         return self.write(records, keep=any(r.get("status") not in FINAL for r in records))

@@ -43,8 +43,8 @@ FIRST_KEPT = 5  # columns from here on count faults, and the first input of each
 EXACT_DISTANCES = 1024
 DISTANCES = EXACT_DISTANCES + 54
 
-_HUGE = 2.0**199  # of a value this large the fast tier knows only that it is so large
-_TINY = 2.0**-199  # of a value below this, only that it is so small, and its sign
+_HUGE = 2.0**199  # of a value this large, the fast tier knows only that it is this large
+_TINY = 2.0**-199  # of a value this small, only that it is this small, and its sign
 _SHARP = 2.0**-10  # elements with a larger uncertainty, in ulp, go to the oracle's later tiers
 
 

@@ -1,7 +1,7 @@
 """State that a process keeps between chunks: the framework's interpreter, and its own buffers.
 
 Each thread has one session at a time. It is kept for the next chunk and closed after a while
-without use, because the process that runs the chunks (a Dask worker, say) may outlive the sweep.
+without use, because the process that runs the chunks (such as a Dask worker) may outlive the sweep.
 """
 
 import contextlib
@@ -62,13 +62,13 @@ def taken(question: SweepQuestion) -> Iterator[Session]:
 
 
 def prepare(question: SweepQuestion) -> None:
-    """Start the session for a question; a failure is reported when the question is put."""
+    """Start the session for a question; a failure is reported when the question is asked."""
     with taken(question) as session:
         session.start()
 
 
 def cold(kernel: Any) -> bool:
-    """Whether this thread's session meets this kernel for the first time; the call is noted."""
+    """Whether this thread's session calls this kernel for the first time; remembers the call."""
     kept: _KeptSession = _this_thread.session
     before = len(kept.warm)
     kept.warm.add(kernel)

@@ -62,15 +62,16 @@ class Batch(SweepTally):
 
     def settled(self) -> SweepTally:
         """The same tally, by the pairs' numbers instead of their codes."""
-        whole = SweepTally(self.format, 2)
-        whole.counts, whole.distances, whole.worst = self.counts, self.distances, self.worst
-        for mine, its in ((self.worst_bits, whole.worst_bits), (self.firsts, whole.firsts)):
-            for row in np.flatnonzero(mine[:, 0] >= 0):
-                its[row] = self._number(int(mine[row, 0])), int(mine[row, 1])
+        tally = SweepTally(self.format, 2)
+        tally.counts, tally.distances, tally.worst = self.counts, self.distances, self.worst
+        tables = ((self.worst_bits, tally.worst_bits), (self.firsts, tally.firsts))
+        for by_code, by_number in tables:
+            for row in np.flatnonzero(by_code[:, 0] >= 0):
+                by_number[row] = self._number(int(by_code[row, 0])), int(by_code[row, 1])
         for name, (number, code, got) in self.invariants.items():
-            whole.add_violations(name, number, self._number(code), got)
-        whole.tiers, whole.seconds = self.tiers, self.seconds
-        return whole
+            tally.add_violations(name, number, self._number(code), got)
+        tally.tiers, tally.seconds = self.tiers, self.seconds
+        return tally
 
     def _number(self, code: int) -> int:
         return patterns.numbered(self.pairs[code & ((1 << _RANK) - 1)].tolist(), self.format)
@@ -133,8 +134,8 @@ def _try(
         raise ChunkFailed(reply.status, reply.reason)
     got = reply.outputs.get(op.outputs[0])
     if got is None or got.shape != inputs[0].shape or got.dtype != inputs[0].dtype:
-        asked = f"{inputs[0].dtype}{list(inputs[0].shape)}"
-        raise ChunkFailed("wrong_shape", f"{session.spec} does not answer {asked}.")
+        expected = f"{inputs[0].dtype}{list(inputs[0].shape)}"
+        raise ChunkFailed("wrong_shape", f"{session.spec} does not answer {expected}.")
     chosen = _worth_judging(got)
     order = chosen[np.lexsort(pairs[chosen].T[::-1])]
     pairs, got = pairs[order], got[order]

@@ -47,7 +47,8 @@ def parse_range(text: str, format: Format) -> tuple[Span, ...]:
 
     Hexadecimal ends are patterns (``0x3f800000:0x3fffffff``); decimal ends are values, each rounded
     to the format (``-1.0:1.0``, ``0:inf``), and mean all floats from A to B: the positive patterns
-    and the negative ones, -0 with 0. Raises RangeError for other text, TypeError for no string.
+    and the negative ones, -0 with 0. Raises RangeError for other text, TypeError for anything but a
+    string.
     """
     if not isinstance(text, str):
         raise TypeError(f"A range is a string such as '-1.0:1.0', not a {type(text).__name__}.")
@@ -157,7 +158,7 @@ def split(spans: Sequence[Span], size: int) -> list[Span]:
 
 
 def count(spans: Sequence[Span]) -> int:
-    """How many patterns the spans have together."""
+    """The number of patterns in all spans together."""
     return sum(len(span) for span in spans)
 
 

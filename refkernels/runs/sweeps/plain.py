@@ -34,7 +34,7 @@ from refkernels.runs.sweeps.judging import (
 )
 
 SPAN = 1024
-"""Elements of one branch-free loop; a second look is taken only at loops with something to list."""
+"""Elements of one branch-free loop; they are gone through again only if some are to be listed."""
 _INFINITY, _MAGNITUDE, _FRACTION = np.int32(0x7F800000), np.int32(0x7FFFFFFF), np.int32(0x7FFFFF)
 _EXPONENT = np.int64(0x7FF << 52)
 _SUBNORMAL = np.int64((1023 - 126) << 52)
@@ -195,14 +195,14 @@ def judge_block(
     record, place = -1.0, 0  # the largest error beyond the binade's, and its span
     for start in range(0, hi.size, SPAN):
         end = min(start + SPAN, hi.size)
-        some, some_bits, some_hi = got[start:end], bits[start:end], hi[start:end]
+        part, part_bits, part_hi = got[start:end], bits[start:end], hi[start:end]
         others, compared, largest = np.int64(0), end - start, np.int64(0)
         known = np.int64(math.ldexp(max(record, worst[binade, 0]), 29))
-        correct, exceeds = _count_near(some, some_hi, margin, known)
+        correct, exceeds = _count_near(part, part_hi, margin, known)
         if correct >= 0 and exceeds:
-            largest = bits_of(math.ldexp(np.float64(_furthest(some, some_hi)), -29))
+            largest = bits_of(math.ldexp(np.float64(_furthest(part, part_hi)), -29))
         if correct < 0:
-            others, correct, compared, largest = _count(some, some_bits, some_hi, ends)
+            others, correct, compared, largest = _count(part, part_bits, part_hi, ends)
         row[INPUTS] += end - start - others
         row[CORRECT] += correct
         row[COMPARED] += compared
@@ -214,18 +214,18 @@ def judge_block(
         if compared and float_of(largest) > max(record, worst[binade, 0]):
             record, place = float_of(largest), start
         if others:
-            _list(some, some_bits, some_hi, ends, offset + start, listed, listed_hi, filled)
+            _list(part, part_bits, part_hi, ends, offset + start, listed, listed_hi, filled)
         # Correctly rounded answers are in the order of the exact values.
         if correct < end - start and _count_inversions(
-            some[1:], some[:-1], some_hi[1:], some_hi[:-1], widening
+            part[1:], part[:-1], part_hi[1:], part_hi[:-1], widening
         ):
-            for i in range(1, some.size):
-                _invert(some[i], some[i - 1], some_hi[i], some_hi[i - 1], widening,
+            for i in range(1, part.size):
+                _invert(part[i], part[i - 1], part_hi[i], part_hi[i - 1], widening,
                             first + start + i, offset + start + i, bits[start + i], row, firsts,
                             steps, filled)  # fmt: skip
         g, h = (previous[0], previous[1]) if start == 0 else (
             np.float64(got[start - 1]), hi[start - 1])  # fmt: skip
-        _invert(some[0], g, some_hi[0], h, widening, first + start, offset + start, bits[start],
+        _invert(part[0], g, part_hi[0], h, widening, first + start, offset + start, bits[start],
                 row, firsts, steps, filled)  # fmt: skip
     if record >= 0.0:
         end = min(place + SPAN, hi.size)
@@ -272,7 +272,7 @@ def _list(
     number = filled[0]
     for i in range(hi.size):
         right, neighbour, _, _ = _classify(hi[i], got[i], bits[i], ends)
-        listed[number] = offset + i  # overwritten by the next one where it is plain
+        listed[number] = offset + i  # overwritten by the next one if it is plain
         listed_hi[number] = hi[i]
         number += not (right | neighbour)
     filled[0] = number

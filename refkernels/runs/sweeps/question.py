@@ -1,11 +1,11 @@
-"""The question that a sweep puts to a framework: what every chunk needs."""
+"""The question that a sweep asks a framework; every chunk needs it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from refkernels.frameworks.catalog import Framework, Spec
 
-# Two workers on two cores must not fight: each framework computes on one thread.
+# Workers must not compete for the cores: each framework computes on one thread.
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",

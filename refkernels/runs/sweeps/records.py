@@ -1,4 +1,4 @@
-"""A sweep's record: the tally in a reader's words, the source of every view."""
+"""A sweep's record: the tally in a reader's words, from which every view is made."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -111,7 +111,7 @@ def _verdict(counts: Mapping[str, int], worst: Mapping[str, Any], limit: float |
 
 
 def _worst(question: SweepQuestion, tally: SweepTally) -> Json:
-    """The largest error with its input; empty where no error is defined anywhere."""
+    """The largest error with its input; empty if no error is defined anywhere."""
     binade = tally.worst_binade()
     if binade is None:
         return {}

@@ -84,8 +84,8 @@ def plan(
     settings: Mapping[str, str] | None = None,
     **others: Any,
 ) -> SweepPlan:
-    """A Plan whose names are all known. `frameworks` are names of seats (`seat_names`), whose own
-    settings and device take precedence over those given for all. Raises ValueError (unknown op,
+    """A SweepPlan, after a check of all names. `frameworks` are names of seats (`seat_names`),
+    whose own settings and device take precedence over those for all. Raises ValueError (unknown op,
     dtype or range, an op that no sweep can cover), FrameworkError (unknown framework or flag), and
     TypeError for an argument that is not a list of names, a mapping of settings or a number."""
     others = _others(others)
@@ -119,10 +119,10 @@ def sweep(
     """Sweep everything that the plan names; write `directory`/sweeps.jsonl and return its records.
 
     A sweep may be stopped at any moment; called again with `resume=True` it goes on, with the same
-    result. A sweep that has ended with failures tries the failed chunks again. `crew` are the
-    workers (by default one process for each core); it is closed at the end. Raises JournalError
-    where the directory holds another sweep, CrewError where no worker is available, TypeError or
-    ValueError for an argument that is not a plan, folder or crew.
+    result. If it ended with failures, the failed chunks are tried again. `crew` are the workers (by
+    default one process for each core); it is closed at the end. Raises JournalError if the
+    directory holds another sweep, CrewError if no worker is available, TypeError or ValueError for
+    an argument that is not a plan, folder or crew.
     """
     if not isinstance(plan, SweepPlan):
         raise TypeError(f"plan is of type {type(plan).__name__}: `plan` makes one.")
@@ -146,8 +146,8 @@ def sweep(
             progress(Progress(unit.label, done, total))
             description = _describe(unit, crew, journal)
             if description["environment"]:
-                known = records.environment(unit.question, description)
-                environments[unit.question.name] = known
+                record = records.environment(unit.question, description)
+                environments[unit.question.name] = record
             if description["status"] != "ok":
                 results.append(records.failure(unit.question, description))
             else:
@@ -234,9 +234,9 @@ def _sweep_unit(
     swept = sum(size for key, size in sizes.items() if key in journal.done)
     failures: dict[str, Json] = {}
     in_a_row = 0
-    left = [job for job, _ in unit.jobs if job.key not in journal.done]
+    remaining = [job for job, _ in unit.jobs if job.key not in journal.done]
     report(swept)
-    for job, result in crew.results(left):
+    for job, result in crew.results(remaining):
         if result["status"] == "ok" and result["version"] != description["version"]:
             result = _other_version(result, description)
         if result["status"] == "ok":
@@ -272,7 +272,7 @@ def _merged(
 def _other_version(result: Json, description: Json) -> Json:
     reason = (
         f"This worker has version {result['version']}, the sweep began with "
-        f"{description['version']}: give all workers one version."
+        f"{description['version']}: give all workers the same version."
     )
     return {"status": "error", "reason": reason}
 
@@ -298,8 +298,8 @@ def _label(question: SweepQuestion) -> str:
     return f"{question.op} {question.name} {question.device} {question.dtype}"
 
 
-def _others(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The other fields of a Plan, each checked."""
+def _others(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The other fields of a SweepPlan, each checked."""
     check: dict[str, Callable[[Any, str], Any]] = {
         "device": as_text,
         "chunk": as_count,
@@ -308,9 +308,9 @@ def _others(given: Mapping[str, Any]) -> dict[str, Any]:
         "seed": lambda value, name: as_count(value, name, least=0),
         "timeout": as_seconds,
     }
-    if unknown := [name for name in given if name not in check]:
+    if unknown := [name for name in fields if name not in check]:
         raise TypeError(f"A plan has no {quoted(unknown[0])}: {instead(unknown[0], check)}.")
-    return {name: check[name](value, name) for name, value in given.items()}
+    return {name: check[name](value, name) for name, value in fields.items()}
 
 
 def _check_op(op: Op, range: str | None) -> None:

@@ -92,7 +92,7 @@ def _try(
     where: npt.NDArray[np.uint64],
     tally: SweepTally,
 ) -> npt.NDArray[np.float64]:
-    """|error| of each input in ulp, -1 where none is defined."""
+    """|error| of each input in ulp; -1 where it is not defined."""
     x = patterns.values_of(where, tally.format)
     reply = session.run(op.name, "forward", {op.inputs[0]: x}, {}, question.device)
     if not reply.ok:

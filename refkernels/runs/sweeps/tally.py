@@ -1,4 +1,4 @@
-"""The counts of a sweep: one Tally for each chunk, merged in any order into the tally of the whole.
+"""The counts of a sweep: a `SweepTally` for each chunk, merged in any order into that of the whole.
 
 A tally consists of integers, maxima with a fixed rule for ties, and smallest patterns, so merging
 is associative and commutative: the same inputs give the same tally, however they are divided into
@@ -98,7 +98,8 @@ class SweepTally:
             self.tiers[name] = self.tiers.get(name, 0) + number
 
     def add_violations(self, name: str, number: int, pattern: int, got: int) -> None:
-        """Add `number` answers that violate an invariant; `pattern` is the smallest of theirs."""
+        """Add `number` answers that violate an invariant; `pattern` is the smallest of their
+        inputs."""
         kept = self.invariants.setdefault(name, [0, pattern, got])
         kept[0] += number
         if pattern < kept[1]:
@@ -157,7 +158,8 @@ class SweepTally:
 
     @staticmethod
     def from_json(content: Json) -> "SweepTally":
-        """The tally that `to_json` wrote. Raises KeyError, ValueError or TypeError for others."""
+        """The tally that `to_json` wrote. Raises KeyError, ValueError or TypeError for other
+        content."""
         from refkernels.arithmetic import formats
 
         tally = SweepTally(formats.get(content["format"]), content.get("takes", 1))

@@ -1,4 +1,4 @@
-"""Imports for the process that workers are forked from. Importing this module does all the work.
+"""Imports for the process from which workers are forked. Importing this module does all the work.
 
 Nothing imported here is garbage, and collection would take a fifth of the time. Frozen objects stay
 in memory that the forked workers share.
