@@ -6,10 +6,10 @@ value is off by less than they differ, or than the last half of its digits. Wher
 nothing, more digits are taken; the first are those that the inputs' magnitudes span.
 
 A gradient is a central difference of the definition, Σ dy (f(x + h) - f(x - h)) / 2h, whose two
-sides are rounded apart; it is uncertain by their last digits at least. Its step shrinks with the digits, so that the
-error of the second is 10^-24 of the first's. It shares nothing with a gradient's formula. Where the
-slopes on the two sides of x stay apart as the step shrinks there is none, and another element is
-drawn.
+sides are rounded apart; it is uncertain by their last digits at least. Its step shrinks with the
+digits, so that the error of the second is 10^-24 of the first's. It shares nothing with a
+gradient's formula. Where the slopes on the two sides of x stay apart as the step shrinks there is
+none, and another element is drawn.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -81,7 +81,7 @@ def holds(ends: Ends, value: Value) -> bool:
     (lower, upper), middle = ends, value.middle
     least = mp.fsub(middle, value.slack, dps=EXACT, rounding="f")
     most = mp.fadd(middle, value.slack, dps=EXACT, rounding="c")
-    return bool(lower < most and least < upper or lower == middle == upper)
+    return bool((lower < most and least < upper) or lower == middle == upper)
 
 
 def ends_of(enclosure: Enclosure, place: tuple[int, ...]) -> Ends | None:
