@@ -158,7 +158,11 @@ def _output(
     }
     fitting = [known for known in causes if _explains(known, name, printed)]
     if wrong.any():
-        named = [{"cause": known.cause, "details": dict(known.details)} for known in fitting]
+        named = []
+        for known in fitting:
+            cause = {"cause": known.cause, "details": dict(known.details)}
+            if cause not in named:  # one cause may have several formulas
+                named.append(cause)
         factor = None if named else _factor(printed, right)
         result["causes"] = [*named, *([factor] if factor else [])]
         return result
