@@ -36,7 +36,7 @@ def cross_entropy(
     label, counts, w = labels(x, target, weight, ignore_index)
     logs, e = log_softmax(x), number(label_smoothing)
     every = logs.sum(-1) if weight is None else (weight * logs).sum(-1)
-    losses = -(1 - e) * w * picked(logs, label) - e / x.shape[-1] * every
+    losses = -w * picked(logs, label) * (1 - e) - every * (e / x.shape[-1])
     return reduced(counts * losses, reduction, w.sum())
 
 
@@ -52,7 +52,7 @@ def soft_cross_entropy(
     label_smoothing: float = 0.0,
 ) -> Any:  # fmt: skip
     e = number(label_smoothing)
-    q = (1 - e) * target + e / x.shape[-1]
+    q = target * (1 - e) + e / x.shape[-1]
     q = q if weight is None else q * weight
     return reduced(-(q * log_softmax(x)).sum(-1), reduction)
 
@@ -66,7 +66,7 @@ def masked_lm_loss(
 
 def huber(x: Numbers, target: Numbers, reduction: str = "mean", delta: float = 1.0) -> Any:
     d, limit = abs(x - target), number(delta)
-    return reduced(np.where(d < limit, d * d / 2, limit * (d - limit / 2)), reduction)
+    return reduced(np.where(d < limit, d * d / 2, (d - limit / 2) * limit), reduction)
 
 
 def smooth_l1(x: Numbers, target: Numbers, reduction: str = "mean", beta: float = 1.0) -> Any:

@@ -1,6 +1,7 @@
 """Arrays of mpmath's numbers: exact from floats, with the functions that definitions need.
 
 Nothing of refkernels is imported here or by the definitions: they share no code with the oracles.
+In a product of an array and a number the array comes first: a number asked first prints it whole.
 """
 
 from collections.abc import Iterator

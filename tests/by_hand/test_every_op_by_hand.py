@@ -29,6 +29,7 @@ SEED = seed_of(14)
 DRAWS = 200  # until an element has a finite value
 ELEMENTS = {"forward": 6000, "backward": 1300}  # of the inputs, where an element takes them all
 EXACT = 6000  # digits, more than a value has, with which ends and slack are compared
+NOTHING = mp.mpf(10) ** -40  # digits cannot tell 0 from less, where an exact 0 is claimed
 LADDERS = {True: (120, 600, 5000), False: (120, 600)}  # digits; for a function, for other ops
 
 
@@ -61,7 +62,8 @@ def test_an_interval_beside_it_does_not_hold_the_element(
     assert element
     (lower, upper), value = element[1:]
     with mp.workdps(EXACT):
-        width = max(upper - lower, abs(lower) / 2**80, mp.ldexp(1, -2000))
+        least = mp.ldexp(1, -2000) if value.decided else 2 * NOTHING
+        width = max(upper - lower, abs(lower) / 2**80, least)
         assert not holds((lower + width, upper + width), value)
         assert not holds((lower - width, upper - width), value)
 
@@ -71,7 +73,8 @@ def decided(
 ) -> tuple[str, Ends, Value] | None:
     """The first random element whose value is known: what it is, its enclosure, its value."""
     for where, ends, value in drawn(op, direction, output, rng):
-        if value.decided or ends[0] == ends[1]:
+        nothing = ends[0] == ends[1] == 0 and abs(value.middle) + value.slack < NOTHING
+        if value.decided or nothing:
             return where, ends, value
     return None
 
