@@ -1,9 +1,17 @@
 """How far tests search: a run draws a few examples of each kind, and `make hunt` many more.
 
-REFKERNELS_HUNT=10 multiplies their number by 10.
+REFKERNELS_HUNT=10 multiplies their number by 10. REFKERNELS_FUZZ_SEED=new draws others than before;
+a failure names the seed that draws the same again.
 """
 
 import os
+import time
 
 HUNT = int(os.environ.get("REFKERNELS_HUNT", "1"))
 EXAMPLES = 30 * HUNT  # Hypothesis's, where a test does not say how many
+
+
+def seed_of(default: int) -> int:
+    """The seed that the environment asks for, or the default."""
+    chosen = os.environ.get("REFKERNELS_FUZZ_SEED")
+    return time.time_ns() % 2**32 if chosen == "new" else int(chosen or default)

@@ -17,11 +17,13 @@ from refkernels.arithmetic.arrays import to_float64
 from refkernels.diagnosis import models, narrow, overflow
 from refkernels.diagnosis.hypothesis import Candidate, Claim
 from refkernels.diagnosis.problem import Array, Arrays, Problem
+from refkernels.diagnosis.variants.precision import all_in, rounded
 from refkernels.diagnosis.wrong import FEW, pattern, wrong_elements
 from refkernels.metrology import UNUSUAL, error_over_plain
 
 _SHOWN = 8
 _PLACES = ("unwritten_elements", "corrupted_elements")
+_TELLING = 2  # distinct numbers of float32; by chance a float64 is one in 2^29
 _REASONS = (
     "early_overflow", "flush_to_zero", "erf_cancellation", "tanh_cancellation",
     "argument_reduction",
@@ -36,6 +38,7 @@ def find(problem: Problem, outputs: Arrays) -> Iterator[Claim]:
         if not number:
             continue
         claims = [_overflow(problem, output, got, wrong), flushed(problem, output, got, wrong)]
+        claims += [_computed_in_float32(problem, output, got, wrong)]
         if number < got.size:
             claims += [unwritten(output, got, wrong), corrupted(problem, output, got, wrong)]
         yield from (claim for claim in claims if claim is not None)
@@ -53,8 +56,31 @@ def _overflow(problem: Problem, output: str, got: Array, wrong: Array) -> Claim 
     return overflow.of_product(problem, output, wide, wrong)
 
 
+def _computed_in_float32(problem: Problem, output: str, got: Array, wrong: Array) -> Claim | None:
+    """Wrong float64 numbers that are all float32 numbers, which a right float64 kernel does not
+    give: the kernel computed in float32, perhaps less accurately than the op's forms do. Numbers of
+    few bits (0, 1, a limit) and inputs that are passed through say nothing. At least half of
+    float32's digits must be right, relative to the element or to 1, so that another op is not taken
+    for this one."""
+    if problem.format_of(output) is not formats.BINARY64:
+        return None
+    exact, wide = np.asarray(problem.truth.reference[output]), to_float64(got)
+    same = [to_float64(x) == wide for x in problem.inputs.values() if x.shape == got.shape]
+    computed = wrong & ~np.any(same, axis=0) if same else wrong
+    if not all_in(wide[computed], formats.BINARY32):
+        return None
+    telling = np.unique(wide[computed & np.isfinite(wide)])
+    telling = telling[rounded(telling, "tf32") != telling]
+    if telling.size < _TELLING:
+        return None
+    size = np.maximum(np.abs(exact), np.minimum(1.0, np.abs(exact[np.isfinite(exact)]).max()))
+    near = np.abs(wide - exact)[wrong] <= math.sqrt(formats.BINARY32.u) * size[wrong]
+    return pattern("float32_cast", output, wrong, {}, counted=True) if near.all() else None
+
+
 def reasoned(candidates: list[Candidate]) -> list[Candidate]:
-    """The candidates, without patterns that only locate an error which another one explains."""
+    """The candidates, without patterns that only locate an error, or that only name its format,
+    where another cause explains it."""
     explained = {
         candidate.output
         for candidate in candidates
@@ -65,7 +91,12 @@ def reasoned(candidates: list[Candidate]) -> list[Candidate]:
             or _is_an_answer(candidate)
         )
     }
-    return [c for c in candidates if c.cause not in _PLACES or c.output not in explained]
+    weaker = (*_PLACES, "float32_cast")
+    return [
+        c
+        for c in candidates
+        if c.cause not in weaker or c.output not in explained or _is_an_answer(c)
+    ]
 
 
 def _is_an_answer(candidate: Candidate) -> bool:

@@ -10,13 +10,15 @@ The normalised axes are joined into one, n.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from refkernels.layernorm_ref.arguments import normalized_axes
 from refkernels.op import Direction
-from refkernels.ops import Prepared, Staged, formulas_of
+from refkernels.ops import Fault, Prepared, Staged, formulas_of
+from refkernels.ops.formula import derived
 
 
 def _times(values: Any, weight: Any) -> Any:
@@ -71,6 +73,45 @@ def _subtract(
     return dx, dweight, None if bias is None else xp.sum(dy, axis=0)
 
 
+# --- faults -----------------------------------------------------------------------------------
+
+
+def _finished(
+    xp: Any, mean: Any, deviation: Any, x: Any, weight: Any = None, bias: Any = None
+) -> Any:
+    return _plus(_times((x - mean) / deviation, weight), bias), mean, 1 / deviation
+
+
+def _unbiased(xp: Any, x: Any, eps: Any, outside: bool = False, **affine: Any) -> Any:
+    mean = xp.mean(x)
+    variance = xp.sum(xp.square(x - mean)) / (x.shape[-1] - 1)
+    deviation = xp.sqrt(variance) + eps if outside else xp.sqrt(variance + eps)
+    return _finished(xp, mean, deviation, x, **affine)
+
+
+def _eps_outside(xp: Any, x: Any, eps: Any, **affine: Any) -> Any:
+    mean = xp.mean(x)
+    return _finished(xp, mean, xp.sqrt(xp.mean(xp.square(x - mean))) + eps, x, **affine)
+
+
+def _constant(xp: Any, dy: Any, x: Any, eps: Any, weight: Any = None, bias: Any = None) -> Any:
+    """Mean and variance as constants."""
+    return _subtract(xp, (*_moments(xp, x, eps), 0, 0), dy, x, weight, bias)
+
+
+_gradient = partial(derived, outputs=("y",), cotangents={"dy": "y"}, inputs=("x", "weight", "bias"))
+_std = partial(_unbiased, outside=True)
+FAULTS = (
+    Fault("unbiased_variance", _unbiased, _gradient(_unbiased)),
+    Fault("eps_outside_sqrt", _eps_outside, _gradient(_eps_outside)),
+    Fault("unbiased_variance", _std, _gradient(_std)),  # torch.std's, and eps outside the root
+    Fault("constant_statistics", backward=_constant),
+)
+
+
+# --- the op -----------------------------------------------------------------------------------
+
+
 def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
     """The normalised axes as one; a weight of ones and a bias of zeros where gradients need
     them."""
@@ -104,5 +145,6 @@ FORMULAS = formulas_of(
         "folded": Staged(_moments, _folded),
     },
     backward={"projected": Staged(_project, _subtract)},
+    faults=FAULTS,
     prepare=_prepare,
 )

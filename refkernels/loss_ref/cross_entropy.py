@@ -48,7 +48,8 @@ def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction
     label = target % n
     total, smoothed, e = None, None, params["label_smoothing"]
     if weight is not None:
-        total = Shared(lambda xp: xp.sum(xp.array(weight[label[kept]][None])))
+        own = np.where(valid, weight[label], np.nan)[kept]
+        total = Shared(lambda xp: xp.sum(xp.array(own[None])))
         smoothed = Shared(
             lambda xp: (
                 (1 - xp.number(e)) * total.of(xp)

@@ -160,7 +160,11 @@ def _output(
     }
     fitting = [cause for cause in causes if _explains(cause, name, printed)]
     if wrong.any():
-        named = [{"cause": cause.cause, "details": dict(cause.details)} for cause in fitting]
+        named = []
+        for fitted in fitting:
+            cause = {"cause": fitted.cause, "details": dict(fitted.details)}
+            if cause not in named:  # one cause may have several formulas
+                named.append(cause)
         factor = None if named else _factor(printed, right)
         result["causes"] = [*named, *([factor] if factor else [])]
         return result

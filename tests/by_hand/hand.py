@@ -1,12 +1,15 @@
 """One element of an op's output, recomputed from the op's definition with mpmath.
 
-A value is computed twice, with different precisions; it is off by less than the two differ, or than
-the last half of its digits. Both have more digits than the inputs' magnitudes span, so that no
-input is lost beside another or beside 1. A gradient is a central difference of the definition,
-Σ dy (f(x + h) - f(x - h)) / 2h, with steps so small and so many digits that it too is off by less
-than two of them differ: the error of the second is 10^-24 of the first's. It shares nothing with a
-gradient's formula. Where the sides of x have different slopes there is none, and another element is
-drawn.
+A value is computed twice: with some digits, everything rounded down, and with more, everything
+rounded up. So a number that is lost beside another moves the two apart, however few the digits. The
+value is off by less than they differ, or than the last half of its digits. Where that decides
+nothing, more digits are taken; the first are those that the inputs' magnitudes span.
+
+A gradient is a central difference of the definition, Σ dy (f(x + h) - f(x - h)) / 2h, whose two
+sides are rounded apart; it is uncertain by their last digits at least. Its step shrinks with the
+digits, so that the error of the second is 10^-24 of the first's. It shares nothing with a
+gradient's formula. Where the slopes on the two sides of x stay apart as the step shrinks there is
+none, and another element is drawn.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -16,7 +19,7 @@ from typing import Any
 import numpy as np
 from hand_functions import FUNCTIONS
 from hand_losses import LOSSES
-from hand_numbers import exact
+from hand_numbers import OPPOSITE, Numbers, Rounding, exact, rounded
 from hand_products import PRODUCTS
 from hand_rows import LOOKUPS, NORMS, REDUCTIONS, embedding_gradient
 from hand_steps import STEPS
@@ -26,8 +29,10 @@ DEFINITIONS: dict[str, Callable[..., Any]] = {
     **FUNCTIONS, **REDUCTIONS, **NORMS, **LOOKUPS, **PRODUCTS, **LOSSES, **STEPS,
 }  # fmt: skip
 GRADIENTS = {"embedding": embedding_gradient}  # where the definition is no derivative
+ABSENT = {"weight": 1, "bias": 0}  # what an input that is left out is in the definition
 MORE = 40  # digits of the second computation, beside the first's
 DECIDED = mp.mpf(10) ** -25  # the largest relative uncertainty of a value that decides
+SMOOTH = mp.mpf(10) ** -6  # of two slopes' difference, where the step is 10^-12 of the other
 
 Place = tuple[int, ...]
 
@@ -50,8 +55,8 @@ class Value:
 
 @dataclass(frozen=True)
 class Element:
-    """An element to recompute: of `output`, at `place`. `alone`: the op is elementwise, and the
-    inputs are those of this element. `cotangent` is the name of dy, None in forward."""
+    """An element to recompute: of `output`, at `place`. `cotangent` is the name of dy, None in
+    forward."""
 
     op: str
     output: str
@@ -59,73 +64,89 @@ class Element:
     inputs: Mapping[str, Any]
     params: Mapping[str, Any]
     cotangent: str | None = None
-    alone: bool = False
 
     def value(self, ladder: tuple[int, ...]) -> Value:
         """The element, with as many digits as it needs of those that the ladder offers. Raises
         NoValue."""
         span = digits_spanned(self.inputs.values())
         for digits in (span + digits for digits in ladder):
-            first, second = self._at(digits, check=True), self._at(digits + MORE)
+            first, lost, apart = self._at(digits, "f")
+            second, _, still_apart = self._at(digits + MORE, "c")
             last = abs(second) * mp.mpf(10) ** (-digits // 2)
-            value = Value(second, max(abs(first - second), last))
+            value = Value(second, max(abs(first - second), last, lost))
+            if still_apart > max(apart * SMOOTH, value.slack):
+                raise NoValue
             if value.decided:
-                return value
+                break
         return value
 
-    def _at(self, digits: int, check: bool = False) -> Any:
-        with mp.workdps(digits):
-            try:
-                if self.cotangent is None:
-                    return _real(self._defined(self.inputs, self.output)[self.place])
-                return self._slope(digits, check)
-            except (ZeroDivisionError, OverflowError) as error:
-                raise NoValue from error
+    def _at(self, digits: int, rounding: Rounding) -> tuple[Any, Any, Any]:
+        """The element; what a difference loses at least; how far its two slopes are apart."""
+        try:
+            if self.cotangent is None:
+                return self._defined(DEFINITIONS, digits, rounding), 0, 0
+            if self.op in GRADIENTS:
+                return self._defined(GRADIENTS, digits, rounding), 0, 0
+            return self._slope(digits, rounding)
+        except (ZeroDivisionError, OverflowError) as error:
+            raise NoValue from error
 
-    def _defined(self, inputs: Mapping[str, Any], output: str, of: Any = DEFINITIONS) -> Any:
-        """The output by the definition, as an array."""
-        arrays = {name: array[()] for name, array in inputs.items()}  # without axes: numbers
-        result = of[self.op](**arrays, **self.params)
-        return np.asarray(result[output] if isinstance(result, dict) else result, object)
+    def _defined(self, of: Any, digits: int, rounding: Rounding) -> Any:
+        with rounded(digits, rounding):
+            return _real(computed(of[self.op], self.inputs, self.params, self.output)[self.place])
 
-    def _slope(self, digits: int, check: bool) -> Any:
-        if self.op in GRADIENTS:
-            return _real(self._defined(self.inputs, self.output, GRADIENTS)[self.place])
-        name = self.output[1:]
-        at = self.inputs[name][self.place]
-        size = mp.mpf(1) if not at else min(mp.mpf(1), abs(at))
-        with mp.workdps(digits + max(int(-mp.log10(size)), 0)):
-            h = size * mp.mpf(10) ** (-3 * digits // 10)
-            above, below = self._loss(name, at + h), self._loss(name, at - h)
-            if check:
-                here = self._loss(name, at)
-                right, left = (above - here) / h, (here - below) / h
-                same = mp.mpf(10) ** (-digits // 7) * max(abs(right), abs(left))
-                if abs(right - left) > same + mp.mpf(10) ** (-digits // 4):
-                    raise NoValue
-            return _real((above - below) / (2 * h))
+    def _slope(self, digits: int, rounding: Rounding) -> tuple[Any, Any, Any]:
+        at = _real(self.inputs[self.output[1:]][self.place])
+        size = min(mp.mag(at), 0) if at else 0
+        h = mp.ldexp(1, size - digits)
+        digits += max(-size, 0) * 3 // 10
+        above = self._loss(mp.fadd(at, h, exact=True), digits, rounding)
+        below = self._loss(mp.fsub(at, h, exact=True), digits, OPPOSITE[rounding])
+        here = self._loss(at, digits, rounding)
+        with rounded(digits, rounding):
+            lost = abs(here) * mp.mpf(10) ** -digits / h
+            return (above - below) / (2 * h), lost, abs((above - here) - (here - below)) / h
 
-    def _loss(self, name: str, moved: Any) -> Any:
+    def _loss(self, moved: Any, digits: int, rounding: Rounding) -> Any:
         """Σ dy y, with the one input moved there."""
         assert self.cotangent is not None
+        name = self.output[1:]
         inputs = {key: array for key, array in self.inputs.items() if key != self.cotangent}
         array = inputs[name].copy()
         array[self.place] = moved
-        y = self._defined({**inputs, name: array}, self.cotangent[1:])
-        return _real(np.sum(self.inputs[self.cotangent] * y))
+        with rounded(digits, rounding):
+            y = computed(
+                DEFINITIONS[self.op], {**inputs, name: array}, self.params, self.cotangent[1:]
+            )
+            return _real(np.sum(self.inputs[self.cotangent] * y))
+
+
+def computed(
+    definition: Callable[..., Any], inputs: Mapping[str, Any], params: Mapping[str, Any],
+    output: str,
+) -> Numbers:  # fmt: skip
+    """The output by the definition, as an array."""
+    arrays = {name: array[()] for name, array in inputs.items()}  # without axes: numbers
+    result = definition(**arrays, **params)
+    return np.asarray(result[output] if isinstance(result, dict) else result, object)
 
 
 def element(
     op: str, output: str, place: Place, inputs: Mapping[str, Any], params: Mapping[str, Any],
-    cotangent: str | None, alone: bool,
+    cotangent: str | None = None, shape: tuple[int, ...] = (), alone: bool = False,
 ) -> Element:  # fmt: skip
-    """The element, with its inputs as exact numbers."""
+    """The element of an output of that shape, with its inputs as exact numbers. `alone`: the op is
+    elementwise, and only the inputs of this element are kept."""
+    inputs = dict(inputs)
+    if cotangent is not None:
+        name = output[1:]
+        inputs.setdefault(name, np.full(shape, float(ABSENT.get(name, 0))))
     if alone:
         names, arrays = list(inputs), np.broadcast_arrays(*inputs.values())
         inputs = {name: array[place] for name, array in zip(names, arrays, strict=True)}
         place = ()
     numbers = {name: exact(array) for name, array in inputs.items()}
-    return Element(op, output, place, numbers, params, cotangent, alone)
+    return Element(op, output, place, numbers, params, cotangent)
 
 
 def digits_spanned(arrays: Iterable[Any]) -> int:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hand_numbers import decimal, number
+from hand_numbers import MinusZero, decimal, number
 from mpmath import mp
 
 
@@ -32,8 +32,13 @@ def gelu(x: Any) -> Any:
     return x * mp.erfc(-x / mp.sqrt(2)) / 2
 
 
+def tanh(x: Any) -> Any:
+    """mpmath's own is -1 far below 0 in either rounding, and would hide what it loses."""
+    return mp.expm1(2 * x) / (mp.exp(2 * x) + 1)
+
+
 def gelu_tanh(x: Any) -> Any:
-    return x / 2 * (1 + mp.tanh(mp.sqrt(2 / mp.pi) * (x + decimal("0.044715") * x**3)))
+    return x / 2 * (1 + tanh(mp.sqrt(2 / mp.pi) * (x + decimal("0.044715") * x**3)))
 
 
 def dropout(x: Any, mask: Any = None, p: float = 0.5, mode: str = "upscale_in_train") -> Any:
@@ -45,9 +50,17 @@ def dropout(x: Any, mask: Any = None, p: float = 0.5, mode: str = "upscale_in_tr
     return x / keep if mode == "upscale_in_train" else x
 
 
+def atan2(a: Any, b: Any) -> Any:
+    """The angle of the point (b, a); the sign of a zero says from which side it comes."""
+    if a:
+        return mp.atan2(a, b)
+    angle = mp.pi * 1 if b < 0 or isinstance(b, MinusZero) else mp.mpf(0)
+    return -angle if isinstance(a, MinusZero) else angle
+
+
 FUNCTIONS = {
     "hardswish": hardswish,
-    "mish": lambda x: x * mp.tanh(softplus(x)),
+    "mish": lambda x: x * tanh(softplus(x)),
     "hardsigmoid": lambda x: min(max(x + 3, 0), 6) / 6,
     "elu": elu,
     "selu": selu,
@@ -55,7 +68,7 @@ FUNCTIONS = {
     "log_sigmoid": lambda x: -softplus(-x),
     "swiglu": lambda a, b: a * sigmoid(a) * b,
     "pow": lambda x, exponent: mp.power(x, exponent),
-    "atan2": lambda a, b: mp.atan2(a, b),
+    "atan2": atan2,
     "hypot": lambda a, b: mp.sqrt(a * a + b * b),
     "dropout": dropout,
     "exp": mp.exp,
@@ -67,7 +80,7 @@ FUNCTIONS = {
     "log1p": mp.log1p,
     "sinh": mp.sinh,
     "cosh": mp.cosh,
-    "tanh": mp.tanh,
+    "tanh": tanh,
     "sigmoid": sigmoid,
     "silu": lambda x: x * sigmoid(x),
     "softplus": softplus,

@@ -19,30 +19,32 @@ def picked(x: Numbers, target: Any) -> Any:
     return np.take_along_axis(x, target[..., None], -1)[..., 0]
 
 
-def labels(x: Numbers, target: Any, weight: Any, ignore_index: int) -> tuple[Any, Any, Any, Any]:
-    """Which rows count, their labels, the classes' weights, and the weights of the rows."""
-    kept = target != ignore_index
-    target = np.where(kept, target, 0)
-    weight = np.full(x.shape[-1], mp.mpf(1)) if weight is None else weight
-    return kept, target, weight, np.where(kept, weight[target], mp.mpf(0))
+def labels(x: Numbers, target: Any, weight: Any, ignore_index: int) -> tuple[Any, Any, Any]:
+    """Each row's label; 1, or 0 where it is ignored; the label's weight, or 0. A label that is no
+    class is NaN in the second: its row has no loss. It has none of the weights either."""
+    kept, is_class = target != ignore_index, (target >= 0) & (target < x.shape[-1])
+    label = np.where(is_class, target, 0)
+    counts = np.where(kept, np.where(is_class, mp.mpf(1), mp.nan), mp.mpf(0))
+    own = kept * mp.mpf(1) if weight is None else counts * weight[label]
+    return label, counts, own
 
 
 def cross_entropy(
     x: Numbers, target: Any, weight: Any = None, reduction: str = "mean", ignore_index: int = -100,
     label_smoothing: float = 0.0,
 ) -> Any:  # fmt: skip
-    kept, target, weight, w = labels(x, target, weight, ignore_index)
+    label, counts, w = labels(x, target, weight, ignore_index)
     logs, e = log_softmax(x), number(label_smoothing)
-    losses = -(1 - e) * w * picked(logs, target)
-    losses = losses - e / x.shape[-1] * np.where(kept, (weight * logs).sum(-1), mp.mpf(0))
-    return reduced(losses, reduction, w.sum())
+    every = logs.sum(-1) if weight is None else (weight * logs).sum(-1)
+    losses = -w * picked(logs, label) * (1 - e) - every * (e / x.shape[-1])
+    return reduced(counts * losses, reduction, w.sum())
 
 
 def nll(
     x: Numbers, target: Any, weight: Any = None, reduction: str = "mean", ignore_index: int = -100
 ) -> Any:  # fmt: skip
-    _, target, _, w = labels(x, target, weight, ignore_index)
-    return reduced(-w * picked(x, target), reduction, w.sum())
+    label, counts, w = labels(x, target, weight, ignore_index)
+    return reduced(-counts * w * picked(x, label), reduction, w.sum())
 
 
 def soft_cross_entropy(
@@ -50,7 +52,7 @@ def soft_cross_entropy(
     label_smoothing: float = 0.0,
 ) -> Any:  # fmt: skip
     e = number(label_smoothing)
-    q = (1 - e) * target + e / x.shape[-1]
+    q = target * (1 - e) + e / x.shape[-1]
     q = q if weight is None else q * weight
     return reduced(-(q * log_softmax(x)).sum(-1), reduction)
 
@@ -64,7 +66,7 @@ def masked_lm_loss(
 
 def huber(x: Numbers, target: Numbers, reduction: str = "mean", delta: float = 1.0) -> Any:
     d, limit = abs(x - target), number(delta)
-    return reduced(np.where(d < limit, d * d / 2, limit * (d - limit / 2)), reduction)
+    return reduced(np.where(d < limit, d * d / 2, (d - limit / 2) * limit), reduction)
 
 
 def smooth_l1(x: Numbers, target: Numbers, reduction: str = "mean", beta: float = 1.0) -> Any:

@@ -1,14 +1,35 @@
 """Arrays of mpmath's numbers: exact from floats, with the functions that definitions need.
 
 Nothing of refkernels is imported here or by the definitions: they share no code with the oracles.
+In a product of an array and a number the array comes first: a number asked first prints it whole.
 """
 
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
 
 import numpy as np
 from mpmath import mp
 
 Numbers = np.ndarray[Any, Any]
+Rounding = Literal["f", "c"]  # mpmath's names: to the floor, to the ceiling
+OPPOSITE: dict[Rounding, Rounding] = {"f": "c", "c": "f"}
+
+
+class MinusZero(mp.mpf):  # type: ignore[misc, name-defined]
+    """-0, of which an mpf keeps no sign; what is computed from it is an mpf."""
+
+
+@contextmanager
+def rounded(digits: int, rounding: Rounding) -> Iterator[None]:
+    """All of mpmath's results have so many digits, and are rounded that way."""
+    before = mp._prec_rounding[1]
+    with mp.workdps(digits):
+        mp._prec_rounding[1] = rounding
+        try:
+            yield
+        finally:
+            mp._prec_rounding[1] = before
 
 
 def exact(array: Any) -> Numbers:
@@ -17,9 +38,8 @@ def exact(array: Any) -> Numbers:
     if array.dtype.kind in "iub" and array.dtype != np.int8:
         return array
     wide = np.asarray(array, np.float64)
-    return np.array([mp.mpf(float(x)) for x in wide.ravel()] + [None], object)[:-1].reshape(
-        wide.shape
-    )
+    numbers = [MinusZero() if x == 0 and np.signbit(x) else mp.mpf(float(x)) for x in wide.ravel()]
+    return np.array([*numbers, None], object)[:-1].reshape(wide.shape)
 
 
 def number(param: Any) -> Any:

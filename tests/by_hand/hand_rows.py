@@ -100,8 +100,8 @@ def batch_norm(
         old_mean, old_var = mean, var
         mean = x.sum(axes, keepdims=True) / n
         var = ((x - mean) ** 2).sum(axes, keepdims=True) / n
-        new_mean = (1 - a) * old_mean + a * mean
-        new_var = (1 - a) * old_var + a * var * n / mp.mpf(n - 1)
+        new_mean = old_mean * (1 - a) + mean * a
+        new_var = old_var * (1 - a) + var * a * n / mp.mpf(n - 1)
     y = (x - mean) / sqrt(var + number(eps))
     y = y * over_channels(weight, x, 1) + over_channels(bias, x, 0)
     return {"y": y, "new_mean": new_mean.ravel(), "new_var": new_var.ravel()}
@@ -140,7 +140,7 @@ def attention(
     if group > 1:
         k, v = np.repeat(k, group, -3), np.repeat(v, group, -3)
     scale = 1 / mp.sqrt(q.shape[-1]) if scale is None else number(scale)
-    scores = scale * (q @ np.swapaxes(k, -1, -2))
+    scores = (q @ np.swapaxes(k, -1, -2)) * scale
     m, n = scores.shape[-2:]
     i, j = np.arange(m)[:, None], np.arange(n)
     sees = np.ones(scores.shape, bool)

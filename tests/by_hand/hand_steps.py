@@ -28,7 +28,7 @@ def momentum(
 
 def moments(m: Any, v: Any, g: Any, beta1: float, beta2: float) -> tuple[Any, Any]:
     b1, b2 = number(beta1), number(beta2)
-    return b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g * g
+    return m * b1 + g * (1 - b1), v * b2 + g * g * (1 - b2)
 
 
 def direction(m: Any, v: Any, beta1: float, beta2: float, eps: float, step: int) -> Any:
@@ -61,7 +61,7 @@ def lamb(
     u = direction(new_m, new_v, beta1, beta2, eps, step) + number(weight_decay) * param
     norm, own = mp.sqrt((param * param).sum()), mp.sqrt((u * u).sum())
     ratio = norm / own if norm and own else 1
-    return {"param": param - number(lr) * ratio * u, "m": new_m, "v": new_v}
+    return {"param": param - u * (number(lr) * ratio), "m": new_m, "v": new_v}
 
 
 def adagrad(

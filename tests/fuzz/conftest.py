@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hunting import HUNT
+from hunting import HUNT, seed_of
 
 SECONDS = 4.0 * HUNT
 
@@ -55,8 +55,6 @@ class Hunt:
 @pytest.fixture
 def hunt(request: pytest.FixtureRequest) -> Hunt:
     """The hunt of this test, as the environment asks for it."""
-    chosen = {name: os.environ.get(f"REFKERNELS_FUZZ_{name}") for name in ("SEED", "CASE")}
-    seed = time.time_ns() % 2**32 if chosen["SEED"] == "new" else int(chosen["SEED"] or 0)
-    only = None if chosen["CASE"] is None else int(chosen["CASE"])
+    case = os.environ.get("REFKERNELS_FUZZ_CASE")
     seconds = float(os.environ.get("REFKERNELS_FUZZ_SECONDS", SECONDS))
-    return Hunt(request.node.nodeid, seed, only, seconds)
+    return Hunt(request.node.nodeid, seed_of(0), None if case is None else int(case), seconds)

@@ -151,6 +151,20 @@ def test_what_does_not_fit_is_refused(call: Any, words: str) -> None:
         call()
 
 
+@pytest.mark.parametrize("loss", ["cross_entropy", "nll"])
+@pytest.mark.parametrize("label", [-1, 4])
+def test_a_label_that_is_no_class_has_no_weight_and_leaves_no_mean(loss: str, label: int) -> None:
+    """The denominator is a part of every gradient: it may not be that of another class's weight."""
+    x, target = np.zeros((3, 4), np.float32), np.array([0, label, 1])
+    w = np.arange(1, 5).astype(np.float32)
+    backward = getattr(loss_ref, f"{loss}_backward")
+    assert np.isnan(getattr(loss_ref, loss)(x, target, w).hi)
+    assert np.isnan(backward(np.float32(1), x, target, w).hi).all()
+    total = backward(np.float32(1), x, target, w, reduction="sum").hi
+    np.testing.assert_array_equal(np.isnan(total).all(1), target == label)
+    assert np.isfinite(total[target != label]).all()
+
+
 def test_a_mean_of_a_million_rows_is_sharp() -> None:
     rng = np.random.default_rng(3)
     x = rng.standard_normal((1_000_000, 2)).astype(np.float32)

@@ -259,3 +259,23 @@ def test_a_fault_that_only_rounds_badly_is_named_where_no_digit_hides_it() -> No
     right = rotated("angles_in_float32", 1000)
     assert (right["verdict"], right["causes"]) == ("within", [])
     assert "angles_in_float32" not in [entry["cause"] for entry in right["undecided"]]
+
+
+@pytest.mark.parametrize(("n", "decimals"), [(3, 4), (8, 4), (64, 4), (64, 7)])
+def test_the_unbiased_variance_of_a_layernorm_is_named_and_no_factor(n: int, decimals: int) -> None:
+    x = np.random.default_rng(n).standard_normal((2, n)).astype(np.float32)
+    centred = x - x.mean(-1, keepdims=True)
+    for y in (
+        centred / np.sqrt(x.var(-1, keepdims=True, ddof=1) + np.float32(1e-5)),
+        centred / (x.std(-1, keepdims=True, ddof=1) + np.float32(1e-5)),
+    ):
+        judgement = judged("layernorm", {"x": x}, y, decimals)
+        assert judgement["verdict"] == "wrong"
+        assert judgement["causes"] == [{"cause": "unbiased_variance", "details": {}}]
+
+
+def test_a_factor_of_a_layernorm_that_no_variance_gives_stays_one() -> None:
+    x = np.random.default_rng(3).standard_normal((2, 8)).astype(np.float32)
+    y = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + np.float32(1e-5))
+    judgement = judged("layernorm", {"x": x}, np.float32(0.75) * y, 4)
+    assert [entry["cause"] for entry in judgement["causes"]] == ["scale_factor"]
