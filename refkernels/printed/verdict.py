@@ -161,10 +161,10 @@ def _output(
     fitting = [cause for cause in causes if _explains(cause, name, printed)]
     if wrong.any():
         named = []
-        for fitted in fitting:
-            cause = {"cause": fitted.cause, "details": dict(fitted.details)}
-            if cause not in named:  # one cause may have several formulas
-                named.append(cause)
+        for fit in fitting:
+            answer = {"cause": fit.cause, "details": dict(fit.details)}
+            if answer not in named:  # one cause may have several formulas
+                named.append(answer)
         factor = None if named else _factor(printed, right)
         result["causes"] = [*named, *([factor] if factor else [])]
         return result
