@@ -85,7 +85,7 @@ $(READY): pyproject.toml
 	@touch $@
 
 $(DOCS_READY): $(READY)
-	$(if $(findstring docs,$(EXTRAS)),,$(PIP) --editable '.[docs]')
+	@$(if $(findstring docs,$(EXTRAS)),,$(PIP) --editable '.[docs]')
 	@touch $@
 
 clean:

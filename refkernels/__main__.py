@@ -44,9 +44,17 @@ def _interrupt_again(unraisable: sys.UnraisableHookArgs) -> None:
     """Raise KeyboardInterrupt again after a callback or a finaliser that Ctrl-C interrupted has
     returned. It cannot propagate from there: Python prints it and goes on."""
     if isinstance(unraisable.exc_value, KeyboardInterrupt):
-        threading.Timer(0.01, _thread.interrupt_main).start()
+        threading.Timer(0.01, _interrupt).start()
     else:
         sys.__unraisablehook__(unraisable)
+
+
+def _interrupt() -> None:
+    """Ctrl-C for the main thread, wherever it waits; on Windows when it no longer waits."""
+    if os.name == "posix":
+        os.kill(os.getpid(), signal.SIGINT)
+    else:
+        _thread.interrupt_main()
 
 
 def _stop(*_: Any) -> NoReturn:

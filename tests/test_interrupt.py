@@ -92,7 +92,7 @@ command.main()
 
 
 def test_ctrl_c_in_a_finaliser_is_one_line_and_not_lost() -> None:
-    done = subprocess.run([sys.executable, "-c", LOST], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", LOST], capture_output=True, text=True, timeout=20)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "refkernels: stopped.\n")
     program = LOST.replace("signal.raise_signal(signal.SIGINT)", "raise ValueError('left open')")
     program = program.replace("time.sleep(30)", "")

@@ -314,5 +314,5 @@ def test_the_command_refuses_what_it_does_not_know() -> None:
     ],
 )
 def test_a_file_that_is_not_an_entry_is_refused(told: dict[str, Any]) -> None:
-    with pytest.raises(EntryError, match=r"is not an entry|no case"):
+    with pytest.raises(EntryError, match=r"is not an entry|no longer a case"):
         parse("nameless", told)

@@ -167,7 +167,7 @@ def test_a_script_carries_the_rows_that_an_element_depends_on() -> None:
     ("call", "kind", "said"),
     [
         (lambda: SQUARED.forward(), ValueError, "needs 'x'"),
-        (lambda: SQUARED.forward(1.0, 2.0), TypeError, "takes x, and 2 arrays"),
+        (lambda: SQUARED.forward(1.0, 2.0), TypeError, "takes x, but 2 arrays"),
         (lambda: SQUARED.forward(np.ones(2), x=np.ones(2)), TypeError, "given twice"),
         (lambda: SQUARED.forward(np.ones(2), y=np.ones(2)), ValueError, "takes no 'y'"),
         (lambda: SQUARED.forward(np.ones(2, int)), TypeError, "int64"),
