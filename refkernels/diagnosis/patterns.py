@@ -73,7 +73,8 @@ def _computed_in_float32(problem: Problem, output: str, got: Array, wrong: Array
     telling = telling[rounded(telling, "tf32") != telling]
     if telling.size < _TELLING:
         return None
-    size = np.maximum(np.abs(exact), np.minimum(1.0, np.abs(exact[np.isfinite(exact)]).max()))
+    largest = np.abs(exact[np.isfinite(exact)]).max(initial=0.0)
+    size = np.maximum(np.abs(exact), np.minimum(1.0, largest))
     near = np.abs(wide - exact)[wrong] <= math.sqrt(formats.BINARY32.u) * size[wrong]
     return pattern("float32_cast", output, wrong, {}, counted=True) if near.all() else None
 

@@ -305,7 +305,7 @@ class Session:
     ) -> dict[str, Any]:
         others = (*flags, emulation.SETTING)
         applied = {
-            key: value for key, value in self.settings.items() if key in others or not _is_flag(key)
+            key: value for key, value in self.settings.items() if key in others or not is_flag(key)
         }
         environment = {
             "framework": self.spec.name,
@@ -336,11 +336,11 @@ def split_settings(
 
     A flag of another framework's adapter is left out, so that one list of settings serves all.
     """
-    environment = {key: value for key, value in settings.items() if not _is_flag(key)}
+    environment = {key: value for key, value in settings.items() if not is_flag(key)}
     own_flags = flags_of(framework.adapter)
     settings = {key: value for key, value in settings.items() if key != emulation.SETTING}
     flags = {key: value for key, value in settings.items() if key in own_flags}
-    stray = [key for key in settings if _is_flag(key) and key not in flags]
+    stray = [key for key in settings if is_flag(key) and key not in flags]
     if stray:
         known = {flag for other in catalog.frameworks() for flag in flags_of(other.adapter)}
         unknown = [key for key in stray if key not in known]
@@ -353,7 +353,8 @@ def split_settings(
     return environment, flags
 
 
-def _is_flag(key: str) -> bool:
+def is_flag(key: str) -> bool:
+    """Whether a setting is a flag of an adapter; an environment variable has upper-case letters."""
     return key == key.lower()
 
 

@@ -17,6 +17,7 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.frameworks import catalog, emulation, environments, kernels
 from refkernels.frameworks.cells import CellReply
+from refkernels.frameworks.gateway import is_flag
 from refkernels.judging import precision, timing
 from refkernels.judging.calls import Protocol
 from refkernels.judging.challenges import AXES, Drawer, first_axes
@@ -154,7 +155,7 @@ def judge(
             "machine= out, or measure it there"
         )
     settings = {key: value for key, value in seat.settings if key not in kernels.SETTINGS}
-    if flags := [key for key in settings if key == key.lower()]:
+    if flags := [key for key in settings if is_flag(key)]:
         raise catalog.FrameworkError(
             f"{kernel}: {flags[0]} is a flag of a framework's adapter, which a judged kernel runs "
             "without: leave it out, or set an environment variable, whose name is in upper case"

@@ -65,3 +65,12 @@ def test_another_op_in_float32_is_not_taken_for_a_coarse_one() -> None:
     x = x_of("softplus", 1.0)
     y = np.logaddexp(0, x.astype(np.float32) * np.float32(1.01)).astype(np.float64)
     assert explain("softplus", {"x": x}, {"y": y}).cause != "float32_cast"
+
+
+@pytest.mark.parametrize("op", ["log", "sqrt"])
+def test_where_no_exact_value_is_finite_no_number_says_so(op: str) -> None:
+    x = -1 - np.abs(x_of(op, 1.0))
+    y = np.log(-x).astype(np.float32).astype(np.float64)
+    explanation = explain(op, {"x": x}, {"y": y})
+    assert explanation.verdict == "special_value_mismatch"
+    assert explanation.cause is None
