@@ -88,6 +88,14 @@ def measure(
             "the large cases and most of bfloat16.",
         ),
     ] = False,
+    explain_all: Annotated[
+        bool,
+        typer.Option(
+            "--explain-all",
+            help="Explain every symptom; by default those that the report's cards show unfolded. "
+            "With --resume, of a finished run too.",
+        ),
+    ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a stopped run.")] = False,
     isa: Annotated[
         bool,
@@ -135,7 +143,9 @@ def measure(
         if isa:
             names = framework or measurement.FRAMEWORKS
             framework = list(measurement.with_instruction_sets(names, setting_values, timeout))
-        outcome = _measure(plan, out, framework, device, setting_values, resume, timeout, lang)
+        outcome = _measure(
+            plan, out, framework, device, setting_values, resume, timeout, lang, explain_all
+        )
     except (FrameworkError, JournalError) as error:
         refuse(str(error))
     except KeyboardInterrupt:
@@ -161,6 +171,7 @@ def _measure(
     resume: bool,
     timeout: float,
     lang: str,
+    explain_all: bool,
 ) -> Any:
     import numba
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
@@ -199,9 +210,10 @@ def _measure(
             judges=min(usable_cores(), _MOST_JUDGES),
             progress=show,
             glance=lambda records: _show_first(bar.console, records, lang),
-            afterwards=lambda records, seats, call: explaining.explain_cards(
-                records, seats, call, tell
+            afterwards=lambda records, seats, call: explaining.explain_symptoms(
+                records, seats, call, tell, explain_all
             ),
+            reopen=resume and explain_all,
         )
 
 

@@ -4,7 +4,8 @@ Each variance algorithm takes rows (rows, n) of float32 or float64 and gives (me
 entirely in that precision:
     naive             E[x^2] - E[x]^2 in one pass (cancels; not stable), clamped at 0 or not
     two_pass          the mean, then the mean of (x - mean)^2, both summed in order
-    welford           running mean and sum of squares (Welford 1962, doi:10.2307/1266577)
+    welford           running mean and sum of squares (Welford 1962,
+                      doi:10.1080/00401706.1962.10490022)
     chunked_welford   Welford in each of `lanes` interleaved lanes and each chunk of `chunk` steps,
                       chunks and then lanes merged in order by Chan's formula (Chan, Golub, LeVeque
                       1983, doi:10.1080/00031305.1983.10483115)

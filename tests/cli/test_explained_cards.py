@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from refkernels.cli.app import app
 from refkernels.cli.shared import explaining
+from refkernels.reporting.measure import symptoms
 from refkernels.runs.measurement import run
 
 CASE = "layernorm/row_length[n=17,seed=102]"
@@ -66,6 +67,20 @@ def test_the_cause_of_a_planted_fault_stands_on_its_card(
     assert "(proven)" in cards
     monkeypatch.setattr(explaining, "_explained", None)  # nothing is explained twice
     assert explanations(measured(tmp_path, "--resume")) == [explanation]
+
+
+def test_what_no_card_shows_unfolded_is_explained_on_request_even_when_all_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(symptoms, "MOST_EXPLAINED", 0)
+    records = measured(tmp_path)
+    assert explanations(records) == []
+    explained = measured(tmp_path, "--resume", "--explain-all")
+    assert [each["cause"] for each in explanations(explained)] == ["swapped_weight_bias_grad"]
+    assert [each for each in explained if each["kind"] != "explanation"] == records
+    # The gradient of the bias has the cause of the weight's, which was explained.
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert page.count("it returns the gradient of the bias as that of the weight") >= 2
 
 
 def test_a_judge_s_process_explains_as_this_one_does(

@@ -31,7 +31,13 @@ def test_a_unit_that_takes_long_is_named_while_nothing_else_happens() -> None:
     assert lines == []
     for clock.now in (21.0, 30.0, 42.0):
         log.beat()
-    assert lines == ["0 %, 0 of 1,000: first"] * 2
+    assert lines == ["0 %, 0 of 1,000: first, for 21 s", "0 %, 0 of 1,000: first, for 42 s"]
+    log.show(1, 1000, "second")
+    clock.now = 61.0
+    log.beat()
+    clock.now = 63.0
+    log.show(2, 1000, "third")
+    assert lines[2:] == ["0 %, 2 of 1,000: third"]
 
 
 def test_the_log_watches_by_itself(monkeypatch) -> None:
@@ -41,7 +47,7 @@ def test_the_log_watches_by_itself(monkeypatch) -> None:
         log.show(0, 10, "long")
         while not lines:
             log._ended.wait(0.1)
-    assert lines[0] == "0 %, 0 of 10: long"
+    assert lines[0] == "0 %, 0 of 10: long, for 1 s"
 
 
 def test_a_resumed_run_counts_its_own_time_only() -> None:

@@ -254,6 +254,31 @@ def test_what_is_on_cards_is_explained_until_the_seat_has_its_share():
     assert worth_explaining(Study.of([*records, *explained])) == []
 
 
+def test_every_symptom_is_explained_if_that_is_asked_for():
+    records, explained = [bad(f"op{number}") for number in range(20)], []
+    for _ in range(20):
+        wanted = worth_explaining(Study.of([*records, *explained]), every=True)
+        if not wanted:
+            break
+        causes = [f"cause{len(explained) + place}" for place in range(len(wanted))]
+        explained += [
+            found_on(measurement.record, cause)
+            for measurement, cause in zip(wanted, causes, strict=True)
+        ]
+    shown = symptoms_of(*records, *explained)
+    assert sorted(symptom.cause for symptom in shown) == sorted(each["cause"] for each in explained)
+    assert len(explained) == 20
+
+
+def test_a_symptom_knows_the_findings_that_it_stands_for():
+    worst, covered, other = bad(), bad(case="a", x="nan"), bad("exp")
+    found = {s.example.op: {m.case for m in s.covered} for s in symptoms_of(worst, covered, other)}
+    names = {each["op"]: set() for each in (worst, covered, other)}
+    for each in (worst, covered, other):
+        names[each["op"]].add(each["case"]["name"])
+    assert found == names
+
+
 def test_an_error_where_any_result_is_allowed_is_no_largest_error():
     record = bad(verdict="rounding")
     record["worst"].update(ulp_error=8e15, error_over_bound=0.0)

@@ -1,7 +1,8 @@
-"""Explains the symptoms on a report's cards while the frameworks and the judges still run."""
+"""Explains a report's symptoms while the frameworks and the judges still run."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,33 +13,47 @@ if TYPE_CHECKING:
     from refkernels.op import Direction, Op
 
 Record = dict[str, Any]
+_AHEAD = 8  # explanations that are started before the first one is awaited
 
 
-def explain_cards(
+def explain_symptoms(
     records: list[Record],
     seats: Sequence[Any],
     call: Callable[..., Callable[[], Record]] = partial,
     tell: Callable[[str], None] = lambda _: None,
+    every: bool = False,
 ) -> Iterator[Record]:
     """An explanation record for each symptom on a card: its seat runs the example again, and the
     answer is explained. Symptoms with one cause are then joined, others move up onto the cards, and
-    these are explained next.
+    these are explained next. With `every`, those that no card shows unfolded follow.
 
     `seats`: those of the run (`runs.measurement.seats.Seat`); `call(function, *arguments)` starts
     an explanation, perhaps in another process, and returns a function that waits for it; `tell` is
     called with a line that names the example whose explanation is awaited.
     """
     from refkernels.reporting.measure.study import Study
-    from refkernels.reporting.measure.symptoms import worth_explaining
 
     known = list(records)
-    while chosen := worth_explaining(Study.of(known)):
-        started = [(example, _start(example, seats, call)) for example in chosen]
-        for example, result in started:
-            tell(f"explaining {example.subject} {example.op} {example.direction} {example.dtype}")
-            record = {**_head(example), **_guarded(result)}
+    while chosen := _chosen(Study.of(known), every):
+        started: deque[tuple[Any, Callable[[], Record]]] = deque()
+        for i, example in enumerate(chosen + [None] * _AHEAD):
+            if example is not None:
+                started.append((example, _start(example, seats, call)))
+            if i < _AHEAD or not started:
+                continue
+            asked, result = started.popleft()
+            about = f"{asked.subject} {asked.op} {asked.direction} {asked.dtype}"
+            tell(f"explaining {i - _AHEAD + 1} of {len(chosen)}: {about}")
+            record = {**_head(asked), **_guarded(result)}
             known.append(record)
             yield record
+
+
+def _chosen(study: Any, every: bool) -> list[Any]:
+    """What to explain next: the symptoms on the cards before all others."""
+    from refkernels.reporting.measure.symptoms import worth_explaining
+
+    return worth_explaining(study) or (worth_explaining(study, every=True) if every else [])
 
 
 def _head(example: Any) -> Record:

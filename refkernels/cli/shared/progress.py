@@ -27,7 +27,7 @@ def progress_bar(*columns: Any, **options: Any) -> Iterator[Any]:
 class Log:
     """Progress as log lines, where no bar can be drawn: one every 10 % or 20 s, with the current
     unit and an estimate of the time left. Inside `with Log(...)`, lines also appear during a long
-    unit.
+    unit, and say how long it has taken.
 
     counted     formats a number of units
     """
@@ -47,6 +47,7 @@ class Log:
         self._reported = 0.0
         self._begin: tuple[float, int] | None = None  # time, and units that a resumed run has done
         self._state = (0, 0, "")
+        self._since = clock()  # when the current unit began
         self._lock, self._ended = threading.Lock(), threading.Event()
 
     def __enter__(self) -> Log:
@@ -62,7 +63,8 @@ class Log:
             if self._begin is None:
                 self._begin = (self._clock(), done)
                 self._reported = done / max(1, total)
-            self._state = (done, total, what)
+            if self._state != (done, total, what):
+                self._state, self._since = (done, total, what), self._clock()
         self.beat()
 
     def beat(self) -> None:
@@ -72,6 +74,8 @@ class Log:
             now, share = self._clock(), done / max(1, total)
             if share - self._reported < self.SHARE and now - self._last < self.SECONDS:
                 return
+            if what and now - self._since >= self.SECONDS:
+                what += f", for {_span(now - self._since)}"
             what = f": {what}" if what else ""
             of = f"{self._counted(done)} of {self._counted(total)}"
             self._write(f"{100.0 * share:.0f} %, {of}{self._left(now)}{what}")

@@ -27,7 +27,14 @@ from refkernels.reporting.measure.comparisons import (
     alike_by_case,
     invariances,
 )
-from refkernels.reporting.measure.findings import Finding, findings, point_text, row_cells, unrun
+from refkernels.reporting.measure.findings import (
+    Finding,
+    finding_id,
+    findings,
+    point_text,
+    row_cells,
+    unrun,
+)
 from refkernels.reporting.measure.headline import headline, scope
 from refkernels.reporting.measure.inputs import (
     Input,
@@ -43,7 +50,7 @@ from refkernels.reporting.measure.seeds import seeds, sentences
 from refkernels.reporting.measure.series import growth_plots, safe_name, spreads
 from refkernels.reporting.measure.signatures import float32_places
 from refkernels.reporting.measure.study import Measurement, Study, as_number, known_cause
-from refkernels.reporting.measure.symptoms import cards, cause_text
+from refkernels.reporting.measure.symptoms import Symptom, cards, cause_text, symptoms
 from refkernels.reporting.reading import Record
 from refkernels.reporting.rendered import inline
 from refkernels.reporting.words import escaping, numerals, vocabulary
@@ -212,7 +219,12 @@ class Report:
             "row_cells": partial(row_cells, words=words),
             "cases_text": _cases_text,
             "properties": _properties_of(invariances(study)),
-            "cause_of": partial(_cause_of, words=words, float32=_float32_outputs(findings)),
+            "cause_of": partial(
+                _cause_of,
+                words=words,
+                float32=_float32_outputs(findings),
+                beside=_explained_beside(study),
+            ),
             "advice_of": partial(_advice, lang=self.lang),
             "figures_of": partial(_figures, words=words),
             "misleads": partial(_misleads, words=words),
@@ -295,18 +307,36 @@ def _float32_outputs(findings: Iterable[Finding]) -> dict[tuple[str, ...], list[
     return outputs
 
 
+def _explained_beside(study: Study) -> dict[str, Symptom]:
+    """The symptom with a known cause that each finding belongs to, by the finding's id."""
+    return {
+        finding_id(m): symptom
+        for symptom in symptoms(study)
+        if known_cause(symptom.explanation)
+        for m in symptom.covered
+    }
+
+
 def _cause_of(
-    finding: Finding, words: Mapping[str, str], float32: Mapping[tuple[str, ...], Sequence[str]]
+    finding: Finding,
+    words: Mapping[str, str],
+    float32: Mapping[tuple[str, ...], Sequence[str]],
+    beside: Mapping[str, Symptom],
 ) -> str:
-    """What explains a finding: what was found, or that its answer or another output of the same
-    call is a float32 number; "" if nothing is known."""
+    """What explains a finding: what was found; that its answer or another output of the same call
+    is a float32 number; or the finding of its symptom that is explained. "" if nothing is known."""
     if because := cause_text(finding.explanation, words, words["lang"]):
         return because
     *place, output = finding.place
     outputs = float32.get(tuple(place), ())
     if output in outputs:
         return words["float32_answer"]
-    return words["float32_beside"].format(names=listed(words, list(outputs))) if outputs else ""
+    if outputs:
+        return words["float32_beside"].format(names=listed(words, list(outputs)))
+    if (symptom := beside.get(finding.id)) is None:
+        return ""
+    link = Markup('<a href="#{}">{}</a>').format(symptom.finding, symptom.cause)
+    return Markup("{}").format(words["explained_beside"]).format(cause=link)
 
 
 def _advice(explanation: Record | None, lang: str) -> str:

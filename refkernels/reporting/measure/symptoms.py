@@ -58,6 +58,7 @@ class Symptom:
     loss: float  # how wrong it is (`inputs.Measured`)
     explanation: Record | None  # the record of what was found on one of its cases
     float32: int = 0  # how many measurements have float64 answers that are float32 numbers
+    covered: tuple[Measurement, ...] = ()  # those of its op and format that it stands for too
 
     @cached_property
     def example(self) -> Measurement:
@@ -233,9 +234,11 @@ def cards(study: Study) -> list[Card]:
     return sorted(unsorted, key=lambda card: (card.formula, card.badness, card.subject))
 
 
-def worth_explaining(study: Study) -> list[Measurement]:
+def worth_explaining(study: Study, every: bool = False) -> list[Measurement]:
     """The examples of the lines on cards that are not explained yet, up to each seat's limit of
-    explanations."""
+    explanations; with `every`, the examples of all symptoms that are not explained yet."""
+    if every:
+        return [symptom.example for symptom in symptoms(study) if symptom.explanation is None]
     explained: dict[str, int] = defaultdict(int)
     for subject, _ in study.explanations:
         explained[subject] += 1
@@ -274,6 +277,7 @@ def symptoms(study: Study) -> list[Symptom]:
                 measurements=members,
                 loss=max(symptom.loss for symptom in alike),
                 float32=sum(symptom.float32 for symptom in alike),
+                covered=tuple(m for symptom in alike for m in symptom.covered),
             )
         )
     return sorted(joined, key=lambda symptom: symptom.badness)
@@ -306,7 +310,12 @@ def _of_one_op(
         explanations = (study.explanation_of(m) for m in part)
         explanation = next((record for record in explanations if record is not None), None)
         yield Symptom(
-            tuple(part), kind, measured.loss(alike), explanation, 0 if unsigned else len(part)
+            tuple(part),
+            kind,
+            measured.loss(alike),
+            explanation,
+            0 if unsigned else len(part),
+            tuple(covered),
         )
 
 

@@ -67,6 +67,7 @@ def measure(
     progress: Callable[[Progress], None] = lambda _: None,
     glance: Callable[[list[Record]], None] = lambda _: None,
     afterwards: Afterwards = lambda *_: (),
+    reopen: bool = False,
 ) -> RunOutcome:
     """Measure every unit of the plan on every framework; write `directory`/records.jsonl.
 
@@ -80,8 +81,9 @@ def measure(
     1 means this process. A script that asks for more must guard its `__main__`. `glance` gets the
     records of one case of each op as soon as they exist, if others will follow. `afterwards` gets
     all records, the seats, which still answer, and `Judges.call`, which runs a function in a
-    judge's process; it returns further records, the explanations. Raises JournalError if the
-    directory holds another run, FrameworkError for a name, flag or device that no framework has and
+    judge's process; it returns further records, the explanations. With `reopen` the frameworks of a
+    finished run are started for `afterwards` alone. Raises JournalError if the directory holds
+    another run, FrameworkError for a name, flag or device that no framework has and
     for a kernel that cannot be loaded, and TypeError or ValueError for an argument that is not a
     plan, folder, list of names, number of seconds or number of judges.
     """
@@ -97,12 +99,14 @@ def measure(
     )
     question = _question(plan, frameworks, devices, setting_values)
     journal = MeasurementJournal(directory, question, as_flag(resume, "resume"))
+    reopen = as_flag(reopen, "reopen")
     keys = (ENVIRONMENTS, *(unit.key for unit in plan.units))
-    if journal.complete and not any(map(journal.waiting, keys)):
+    if journal.complete and not reopen and not any(map(journal.waiting, keys)):
         return _outcome(journal.records(), stored(directory / "records.jsonl"))
     kept = sum(not journal.waiting(unit.key) for unit in plan.units)
     progress(Progress("starting the frameworks", kept, len(plan.units)))
-    with Judges(min(judges, max(1, (len(plan.units) - kept) // UNITS_EACH))) as pool:
+    worthwhile = judges if reopen else max(1, (len(plan.units) - kept) // UNITS_EACH)
+    with Judges(min(judges, worthwhile)) as pool:
         sessions = open_sessions(devices_of, setting_values, timeout)
         try:
             _refuse_broken_kernels(sessions.values())

@@ -14,9 +14,9 @@ Merging (n', m', s') into (n, m, s) (Chan): d = m' - m, c = n' / (n + n'), in th
 `fused` says whether products and sums that follow each other are one FMA, as in the build for
 AVX2; `fused_tail` whether the tail's are (only in the compiled code of float16).
 
-Source: aten/src/ATen/native/cpu/moments_utils.h; Welford (1962), doi:10.2307/1266577; Chan, Golub,
-LeVeque (1983), doi:10.1080/00031305.1983.10483115. Which operations are fused is the compiler's
-choice, found by comparing bits.
+Source: aten/src/ATen/native/cpu/moments_utils.h; Welford (1962),
+doi:10.1080/00401706.1962.10490022; Chan, Golub, LeVeque (1983), doi:10.1080/00031305.1983.10483115.
+Which operations are fused is the compiler's choice, found by comparing bits.
 """
 
 from __future__ import annotations
