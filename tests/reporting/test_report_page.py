@@ -4,6 +4,7 @@ a mouse or for JavaScript; in both languages."""
 import csv
 import html
 import io
+import json
 import re
 import string
 from html.parser import HTMLParser
@@ -263,8 +264,10 @@ def test_a_long_script_lies_beside_the_page_and_goes_with_its_finding(tmp_path):
     explained = found_on(record, "eps_rounded", details={"eps": 1e-5}, script=long)
     folder = synthetic.write(tmp_path, [record, explained])
     reporting.write_report(folder)
-    (script,) = (folder / "scripts").iterdir()
+    (script,) = (folder / "scripts").glob("*.py")
     assert script.read_text("utf-8") == long
+    every = (folder / "scripts" / "scripts.js").read_text("utf-8")
+    assert json.loads(every[every.index("{") : every.rindex(";")]) == {script.stem: long}
     (link,) = (x for x in Read((folder / "report.html").read_text("utf-8")).links if ".py" in x)
     assert folder / link == script
     synthetic.write(tmp_path, [{**record, "verdict": "rounding"}])

@@ -86,12 +86,14 @@ def draw_growth(plot: GrowthPlot, subjects: list[str]) -> Drawn | None:
     xs = _values(line.x for line in lines_)
     if not rows or not any(x > 0 for x in xs):
         return None
+    names = {_short(line.subject) for line in lines_}
+    across = 2.2 + max(0.75, 0.07 * max(map(len, names)))  # a panel and the names on its right
     with mpl.rc_context(drawing.STYLE):
-        width, height = 0.75 + 2.95 * len(plot.panels), 0.6 + 2.2 * len(rows)
+        width, height = 0.75 + across * len(plot.panels), 0.6 + 2.2 * len(rows)
         figure = Figure(figsize=(width, height))
         for column, ((direction, output, dtype), lines) in enumerate(plot.panels.items()):
             for row, (label, values) in enumerate(rows):
-                left = (0.75 + 2.95 * column) / width
+                left = (0.75 + across * column) / width
                 bottom = (0.5 + 2.2 * (len(rows) - 1 - row)) / height
                 axes = figure.add_axes((left, bottom, 2.0 / width, 1.85 / height))
                 _growth_panel(axes, lines, numbers, label, values, xs)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import json
 from pathlib import Path
 
 from refkernels.records.files import stored, write_whole
 from refkernels.records.words import LEVELS
 from refkernels.reporting.measure.pages import Report, Starmap
 from refkernels.reporting.reading import Record, read_records
+
+SCRIPTS = "scripts.js"  # all scripts, by the ids of their findings
 
 
 def write_report(
@@ -17,7 +20,7 @@ def write_report(
     starmap: Starmap = itertools.starmap,
     records: list[Record] | None = None,
 ) -> list[Path]:
-    """Write report.md, report.html, figures.csv, plots/*.{svg,png} and scripts/*.py, from
+    """Write report.md, report.html, figures.csv, plots/*.{svg,png} and scripts/*.{py,js}, from
     directory/records.jsonl. `starmap` draws the plots and may use several processes. `records`: the
     records of the file, if they have been read already.
 
@@ -42,6 +45,11 @@ def write_report(
     scripts = directory / "scripts"
     for name, text in report.scripts.items():
         written.append(write_whole(scripts / f"{name}.py", text))
+    if report.scripts:  # one file that the page loads for "copy as Markdown"
+        text = f"refkernelsScripts = {json.dumps(report.scripts)};\n"
+        written.append(write_whole(scripts / SCRIPTS, text))
+    else:
+        (scripts / SCRIPTS).unlink(missing_ok=True)
     for stale in sorted(scripts.glob("*.py")) if scripts.is_dir() else ():
         if stale.stem.endswith(LEVELS) and stale not in written:
             stale.unlink()

@@ -68,20 +68,34 @@ if (form) {
 }
 const text = element => element.textContent.trim().replace(/\s+/g, " ");
 const cell = value => value.replaceAll("|", "\\|").replaceAll("<", "&lt;");
+// A long script lies beside the page; the file that holds them all is read on the first use.
+let reading;
+const scriptOf = async element => {
+  const shown = element.querySelector("pre");
+  if (shown || !element.querySelector("a[download]")) return shown && shown.textContent.trim();
+  reading ||= new Promise(done => {
+    const file = document.createElement("script");
+    file.src = "scripts/scripts.js";
+    file.onload = file.onerror = done;
+    document.head.append(file);
+  });
+  await reading;
+  return (window.refkernelsScripts || {})[idOf(element)]?.trim();
+};
 const listed = (who, what, pill, how, rows, script) =>
   [`**${cell(who)}: ${cell(what)}** (${pill}): ${cell(how)}`, "", "| | |", "|---|---|",
     ...rows.map(row => `| ${row.map(cell).join(" | ")} |`),
-    ...(script ? ["", "```python", script.textContent.trim(), "```"] : []), ""].join("\n");
-const markdown = element => {
+    ...(script ? ["", "```python", script, "```"] : []), ""].join("\n");
+const markdown = async element => {
   if (element.cells) {
     const [glyph, what, who, ...shown] = [...element.cells].map(text);
     const heads = [...element.closest("table").tHead.rows[0].cells].map(text).slice(3);
     const how = (element.dataset.v || "").replaceAll("_", " ");
-    return listed(who, what, glyph, how, heads.map((head, place) => [head, shown[place]]));
+    return listed(who, what, glyph, how, heads.map((head, place) => [head, shown[place]]), await scriptOf(element));
   }
   const [pill, what, who, how] = [...element.firstElementChild.children].map(text);
   const rows = all("dl.kv > dt", element).map(name => [text(name), text(name.nextElementSibling)]);
-  return listed(who, what, pill, how, rows, element.querySelector("pre"));
+  return listed(who, what, pill, how, rows, await scriptOf(element));
 };
 for (const element of findings) {
   let link = element.querySelector(".link");
@@ -98,7 +112,7 @@ for (const element of findings) {
   const button = document.createElement("button");
   button.textContent = document.body.dataset.copy;
   button.addEventListener("click", async () => {
-    const written = markdown(element);
+    const written = await markdown(element);
     try { await navigator.clipboard.writeText(written); } catch {
       const area = document.createElement("textarea");
       area.value = written;

@@ -140,6 +140,7 @@ _WORDS: dict[str, tuple[str, str]] = {
         "其结果都是 float32 数（{measurements}中误差最大的结果均如此）",
     ),
     "float32_answer": ("a float32 number", "是 float32 数"),
+    "row:script": ("script", "脚本"),
     "explained_beside": ("perhaps as in {cause}", "或与 {cause} 相同"),
     "float32_beside": ("its {names}: float32 numbers", "其 {names} 是 float32 数"),
     "confidence:proven": ("proven", "已证明"),
