@@ -2,7 +2,7 @@
 
 An op that hangs costs the whole time limit at every question. It is asked again only if an input is
 smaller or narrower, or a param differs. Otherwise the record is a timeout too, and names the
-smaller question.
+smaller question. A question that is answered slowly is asked once: no repetition is made of it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,6 +12,8 @@ from typing import Any
 import numpy.typing as npt
 
 from refkernels.frameworks.gateway import Reply
+
+SLOW = 10.0  # seconds of the op itself
 
 Inputs = Mapping[str, npt.NDArray[Any]]
 
@@ -47,14 +49,24 @@ class SeatQuestion:
 
 @dataclass
 class Unanswered:
-    """The questions that a seat did not answer in time, with its replies."""
+    """The questions that a seat did not answer in time, with its replies, and those that it
+    answered slowly."""
 
     questions: list[tuple[SeatQuestion, Reply]] = field(default_factory=list)
+    slow: list[SeatQuestion] = field(default_factory=list)
 
     def add(self, question: SeatQuestion, reply: Reply) -> None:
-        """Remember the question if it ran out of time after the framework had started."""
+        """Remember the question if it ran out of time after the framework had started, or if its
+        answer took longer than SLOW."""
         if reply.status == "timeout" and reply.started:
             self.questions.append((question, reply))
+        elif reply.seconds > SLOW:
+            self.slow.append(question)
+
+    def takes_long(self, question: SeatQuestion) -> bool:
+        """Whether a question that is no larger and no wider was answered slowly or not at all."""
+        known = (*self.slow, *(smaller for smaller, _ in self.questions))
+        return any(smaller.covers(question) for smaller in known)
 
     def instead(self, question: SeatQuestion) -> Reply | None:
         """The reply to give instead of asking; None if the question is to be asked."""

@@ -16,6 +16,7 @@ from refkernels.runs.measurement.invariance import PROPERTIES, ThreadedSeats, as
 from refkernels.runs.measurement.lanes import Lanes
 from refkernels.runs.measurement.plan import Unit
 from refkernels.runs.measurement.seats import Seat
+from refkernels.runs.measurement.unanswered import SeatQuestion
 
 Array = npt.NDArray[Any]
 
@@ -169,3 +170,32 @@ def test_a_framework_without_an_answer_has_a_status_and_no_property(
     for name in ("run_to_run", "position", "batch"):
         assert records[name]["holds"] is None
         assert (records[name]["status"], records[name]["reason"]) == (status, "planted")
+
+
+class Slowly(Kernel):
+    """Needs 11 s for more than 500 elements, it says."""
+
+    largest = 0
+
+    def run(self, op: str, direction: str, inputs: Mapping[str, Array], *rest: Any,
+            **more: Any) -> Reply:  # fmt: skip
+        reply = super().run(op, direction, inputs, *rest, **more)
+        size = inputs["x"].size
+        self.largest = max(self.largest, size)
+        return replace(reply, seconds=11.0 if size > 500 else 0.1)
+
+
+def test_a_case_that_took_the_seat_long_is_not_asked_again() -> None:
+    unit = Unit(registry.get("sin"), None, "float32", "forward")
+    seat = seated(Slowly("nothing"))
+    with Lanes([seat]) as lanes:
+        seat.run("sin", "forward", {"x": np.ones(501, np.float32)}, {})
+        cast(Slowly, seat.session).largest = 0
+        records = ask_invariance(unit, lanes, Threaded(1.0)).records()
+        assert cast(Slowly, seat.session).largest <= 500
+        by_property = {record["property"]: record for record in records}
+        assert by_property["run_to_run"]["elements"] > 0
+
+        seat.unanswered.slow.append(SeatQuestion.of("sin", "forward", {"x": np.ones(0, "f4")}, {}))
+        records = ask_invariance(unit, lanes, Threaded(1.0)).records()
+    assert {record["status"] for record in records} == {"timeout"}
