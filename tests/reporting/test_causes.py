@@ -10,6 +10,7 @@ import pytest
 import refkernels.diagnosis
 from refkernels import registry
 from refkernels.diagnosis.models.layernorm import MODELS
+from refkernels.reporting.answer.facts import says
 from refkernels.reporting.words.causes import CAUSES, LANGUAGES
 
 ROOT = Path(__file__).parent.parent.parent
@@ -61,3 +62,16 @@ def test_the_causes_of_the_specification_are_there() -> None:
         "missing_bias", "doubled_bias", "transposed_weight", "wrong_axes", "constant_statistics",
         "scale_factor", "sign_error", "permuted", "unwritten_elements", "corrupted_elements",
     }  # fmt: skip
+
+
+def test_a_cause_that_needs_another_says_both() -> None:
+    about = {"constants": "0.9 as float32", "with": "exponential_minus_one"}
+    candidate = {"cause": "float32_constants", "details": about}
+    assert says(candidate, "en") == (
+        "holds its constants in float32 (0.9 as float32) although it computes in float64, and "
+        + says({"cause": "exponential_minus_one", "details": {}}, "en")
+    )
+    assert says(candidate, "zh").endswith(
+        "，而且" + says({"cause": "exponential_minus_one", "details": {}}, "zh")
+    )
+    assert "exponential_minus_one" not in says(candidate, "zh")

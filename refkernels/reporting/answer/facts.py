@@ -274,6 +274,9 @@ def says(candidate: Record, lang: str, among: bool = False) -> str:
         interval = WORDS[lang]["interval"].format(low=f"{low:g}", high=f"{high:g}")
         details = {**details, "eps": interval}
     text = _filled(CAUSES[cause].says[lang], details)
+    if details.get("with") in CAUSES:
+        other = _filled(CAUSES[details["with"]].says[lang], details)
+        text = WORDS[lang]["and_also"].format(says=text, other=other)
     if "computed_in" in details:
         text = WORDS[lang]["computed_in"].format(says=text, format=details["computed_in"])
     return text

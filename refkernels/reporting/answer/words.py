@@ -41,6 +41,7 @@ WORDS: dict[str, dict[str, str]] = {
         "order": "adds its terms in the order “{model}”",
         "run": "computes as the model “{model}” does",
         "run_among": "computes as the model “{model}” does, among others",
+        "and_also": "{says}, and {other}",
         "computed_in": "{says}, and computes in {format} although its input is float64",
         # several kernels
         "differ": "{a} and {b} have the same bits in {equal} of {elements} elements of {output} "
@@ -169,6 +170,7 @@ WORDS: dict[str, dict[str, str]] = {
         "order": "按“{model}”的顺序累加各项",
         "run": "采用与模型“{model}”相同的算法",
         "run_among": "采用与模型“{model}”等相同的算法",
+        "and_also": "{says}，而且{other}",
         "computed_in": "{says}，而且输入虽是 float64，却以 {format} 计算",
         "differ": "{a} 与 {b} 的 {output}：共 {elements} 个元素，其中 {equal} 个逐位相同，最大相差 "
         "{apart}",

@@ -65,9 +65,8 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
         "1.0507009873554805 和 1.6732632423543773。",
     ),
     "float32_constants": (
-        "holds its constants in float32 ({constants}) although it computes in float64 (with "
-        "{with})",
-        "以 float64 计算，常数却只有 float32 精度（{constants}）（同时为 {with}）",
+        "holds its constants in float32 ({constants}) although it computes in float64",
+        "以 float64 计算，常数却只有 float32 精度（{constants}）",
         "Write the constants as float64: 1.0 / 6.0, not 1.0f / 6.0f.",
         "常数应写成 float64：1.0 / 6.0，而不是 1.0f / 6.0f。",
     ),

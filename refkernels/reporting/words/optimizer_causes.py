@@ -49,17 +49,16 @@ OPTIMIZERS: dict[str, tuple[str, str, str, str]] = {
     ),
     "lazy_rows": (
         "leaves the weights and moments of rows without a gradient unchanged, as a sparse or lazy "
-        "Adam does (with {with})",
-        "对没有梯度的行，参数与动量都保持不变，即稀疏（惰性）Adam（同时为 {with}）",
+        "Adam does",
+        "对没有梯度的行，参数与动量都保持不变，即稀疏（惰性）Adam",
         "Both are in use: a dense Adam keeps moving such rows by their decaying moments. Choose "
         "one for both sides.",
         "两种都有人使用：稠密 Adam 会让这些行随衰减的动量继续更新。请在两边选用同一种。",
     ),
     "eps_hat_in_untouched_rows": (
         "rescales eps only in rows that have a gradient: in the others it is "
-        "1 / sqrt(1 - beta2**step) times larger (with {with})",
-        "只在有梯度的行中修正 eps；其余各行的 eps 是其 1 / sqrt(1 - beta2**step) 倍"
-        "（同时为 {with}）",
+        "1 / sqrt(1 - beta2**step) times larger",
+        "只在有梯度的行中修正 eps；其余各行的 eps 是其 1 / sqrt(1 - beta2**step) 倍",
         "Paddle's sparse Adam does so on a CPU without lazy_mode. Use a dense gradient.",
         "Paddle 的稀疏 Adam 在 CPU 上（未开启 lazy_mode 时）如此。请使用稠密梯度。",
     ),
@@ -83,8 +82,8 @@ OPTIMIZERS: dict[str, tuple[str, str, str, str]] = {
         *_SAME_DECAY,
     ),
     "decay_decoupled": (
-        "subtracts weight decay from the parameter, apart from the gradient's step (with {with})",
-        "权重衰减没有加到梯度上，而是直接作用于参数（同时为 {with}）",
+        "subtracts weight decay from the parameter, apart from the gradient's step",
+        "权重衰减没有加到梯度上，而是直接作用于参数",
         *_SAME_DECAY,
     ),
     "decay_after_step": (
