@@ -46,9 +46,7 @@ NULLS: dict[str, tuple[str, dict[str, str]]] = {  # roundings only: options, env
 SCHEDULED = "--steps 300 --warmup 30"
 CLIP = "--steps 150 --lr 1e-1 --clip 1"
 SETTINGS = {  # the thread's: options, frameworks ("graph": OneFlow's nn.Graph), null runs or not
-    "sgd": ("--steps 1000", "torch", True),
-    "sgd_600": ("--steps 600", "mindspore", False),
-    "sgd_300": ("--steps 300", "paddle graph", False),
+    "sgd": ("--steps 1000", "torch paddle graph mindspore", True),
     "sgd_100": ("--steps 100", "oneflow", False),
     "adam_schedule": (f"{SCHEDULED} --optimizer adam", "torch paddle oneflow graph", True),
     "sgd_schedule": (SCHEDULED, "torch paddle graph", True),

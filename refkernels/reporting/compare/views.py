@@ -81,11 +81,13 @@ def comparison_table(
     words = words_of(lang)
     parts: list[RenderableType] = [Text(summary(comparison, old, new, words))]
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    heads = (("compare:change", 8), ("seat", 12), ("compare:output", 22), ("compare:old", 16),
-             ("compare:now", 16))  # fmt: skip
+    shown = comparison.changes if most is None else comparison.changes[:most]
+    longest = max((len(change.shown.subject) for change in shown), default=0)
+    seat = min(max(12, longest), 16)  # of 34 columns, which it shares with the output
+    heads = (("compare:change", 8), ("seat", seat), ("compare:output", 34 - seat),
+             ("compare:old", 16), ("compare:now", 16))  # fmt: skip
     for name, width in heads:
         table.add_column(words[name], width=width, overflow="fold")
-    shown = comparison.changes if most is None else comparison.changes[:most]
     for change in shown:
         before, now = change.example
         style = "bold red" if change.kind in ("new", "broken", "worse") else "default"
