@@ -71,12 +71,14 @@ class Gradient(Context):
             )
         below = self.below
         gathered: dict[int, Value] = {id(output): cotangent}
-        for current in reversed(_in_order(node(output))):
+        order = _in_order(node(output))
+        wanted = _dependent(order, inputs)  # a constant's cotangent may be the sum of all elements
+        for current in reversed(order):
             g = gathered.get(id(current))
-            if g is None or current.pull is None:
+            if g is None or current.pull is None or id(current) not in wanted:
                 continue
             for argument, share in zip(current.arguments, current.pull(g), strict=True):
-                if share is None:
+                if share is None or id(argument) not in wanted:
                     continue
                 share = _unbroadcast(below, share, argument.shape)
                 sum_so_far = gathered.get(id(argument))
@@ -234,6 +236,15 @@ def _in_order(output: Node) -> list[Node]:
             waiting.append((current, True))
             waiting += [(argument, False) for argument in current.arguments]
     return list(done.values())
+
+
+def _dependent(order: Sequence[Node], inputs: Sequence[Value]) -> set[int]:
+    """The identities of the inputs and of the nodes that depend on them."""
+    found = {id(value) for value in inputs}
+    for current in order:
+        if any(id(argument) in found for argument in current.arguments):
+            found.add(id(current))
+    return found
 
 
 def _unbroadcast(xp: Context, g: Value, shape: tuple[int, ...]) -> Value:
