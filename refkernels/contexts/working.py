@@ -64,7 +64,7 @@ def _scalars_apart(primitive: Callable[..., Any]) -> Callable[..., Any]:
         values = [argument for argument in arguments if isinstance(argument, WorkingValue)]
         if not all(argument.loose for argument in values):
             entered = (
-                argument if not _loose(argument) else self.value(argument.data)
+                argument if not _loose(argument) else self.unstored(argument.data)
                 for argument in arguments
             )
             return primitive(self, *entered, **options)
@@ -103,11 +103,16 @@ class Working(Context):
         if self.format.dtype is None:
             raise ValueError(f"{self.format} is not a format to compute in: it has no arithmetic.")
 
-    def value(self, data: Any) -> WorkingValue:
-        array = np.asarray(data)
+    def value(self, array: Any) -> WorkingValue:
+        """An array of the format, from one of any."""
+        array = np.asarray(array)
         if array.dtype is not self.format.dtype:
             array = formats.cast(array, self.format)
         return WorkingValue(self, array)
+
+    def unstored(self, array: Any) -> WorkingValue:
+        """A scalar as it meets an array."""
+        return self.value(array)
 
     def array(self, values: Array) -> WorkingValue:
         return self.value(values)
@@ -124,7 +129,7 @@ class Working(Context):
         if self.scalars is not None:
             return self.scalar(self.scalars.number(value).data)
         if _is_double(value):
-            return self.value(value + 0.0)  # the number 0 has no sign
+            return self.unstored(value + 0.0)  # the number 0 has no sign
         exact = fraction(value)
         try:
             wide = float(exact)
@@ -133,12 +138,13 @@ class Working(Context):
         if np.isfinite(wide) and self.format.p < 53 and wide != exact:
             # where the float64 is a tie, the exact number is not
             towards = np.inf if exact > wide else -np.inf
-            if float(self.value(np.nextafter(wide, towards)).data) != float(self.value(wide).data):
-                wide = float(np.nextafter(wide, towards))
-        return self.value(wide)
+            beside = float(np.nextafter(wide, towards))
+            if float(self.unstored(beside).data) != float(self.unstored(wide).data):
+                wide = beside
+        return self.unstored(wide)
 
     def pi(self) -> WorkingValue:
-        return self.value(np.pi)
+        return self.unstored(np.pi)
 
     def _with(self, operation: Any, *values: Value) -> WorkingValue:
         with np.errstate(all="ignore"):

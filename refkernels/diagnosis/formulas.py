@@ -7,16 +7,22 @@ consistent where the kernel's answer lies beyond the bound of the op's forms but
 own, and errs as much as the fault's model. This is evidence only where the model's errors equal the
 kernel's: errors of one size have many causes. Where the model gives no number, or may give none in
 another order of summation, the kernel may give none.
+
+A kernel of 16-bit arrays is modelled in float32, with one rounding at the end. The forms are also
+computed with every intermediate result rounded to the 16 bits, partial sums too (NumPy's
+arithmetic) or not (that of ops composed of a library's other ops).
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from refkernels.arithmetic.arrays import to_float64
+from refkernels.arithmetic.formats import BFLOAT16, BINARY16
 from refkernels.diagnosis import evidence
 from refkernels.diagnosis.fit import LIKE, Fit, fit, sized
 from refkernels.diagnosis.hypothesis import ORDER, Claim, Outcome, Prediction
@@ -27,6 +33,7 @@ _SETTINGS: tuple[dict[str, Any], ...] = tuple(
     for order in ("sequential", "pairwise", "reversed")
     for fma in (False, True)
 )
+_LARGEST = 1 << 18  # elements of the inputs, for arithmetic in 16 bits
 
 
 def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Claim]:
@@ -40,6 +47,9 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Cla
         for settings, answer in _computed(problem, formula):
             harmless.append(answer)
             family += _tried(outputs, fits, answer, ORDER, _name(name, settings), [])
+    narrow = _in_narrow_arithmetic(problem, outputs, fits)
+    family += _narrow(problem, narrow, fits, harmless)
+    family += [evidence.Tried(claim, 0.0, True) for claim in _narrow_alike(problem, narrow)]
     alike_forms = list(_forms_alike(problem, outputs, fits))
     family += [evidence.Tried(claim, 0.0, True) for claim in alike_forms]
     explained = {claim.output for claim in alike_forms}
@@ -83,6 +93,69 @@ def _computed(problem: Problem, formula: Any) -> Iterator[tuple[dict[str, Any], 
         if bits not in seen:
             seen.add(bits)
             yield settings, answer
+
+
+def _in_narrow_arithmetic(
+    problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]
+) -> dict[str, Array]:
+    """The outputs that may come from 16-bit arithmetic: in that format, and not ordinary."""
+    if problem.format not in (BINARY16, BFLOAT16) or _size(problem) > _LARGEST:
+        return {}
+    return {
+        name: got
+        for name, got in outputs.items()
+        if not fits[name].ordinary and name in problem.truth.bound
+    }
+
+
+def _narrow(
+    problem: Problem, wrong: Arrays, fits: Mapping[str, Fit], harmless: list[dict[str, Array]]
+) -> Iterator[evidence.Tried]:
+    """The forms in 16-bit arithmetic."""
+    formulas, format = problem.op.formulas, problem.format
+    assert formulas is not None
+    for name, formula in formulas.way(problem.direction).forms.items() if wrong else ():
+        question = problem.direction, formula, problem.inputs, problem.params, format
+        for composed, settings in itertools.product((False, True), _SETTINGS):
+            answer = formulas.narrow(*question, composed, **settings)
+            wide = ", in float32 within an op" if composed else ""
+            model = _name(name, settings) + wide
+            cause, details = "narrow_intermediates", {"format": format.name}
+            yield from _tried(wrong, fits, answer, cause, model, harmless, details)
+
+
+def _narrow_alike(problem: Problem, wrong: Arrays) -> Iterator[Claim]:
+    """The first form in 16-bit arithmetic, where the errors are within its bound and as large as
+    its model's. In other steps or another order of summation it has other bits. An overflow has
+    causes of its own."""
+    if not wrong:
+        return
+    formulas, format = problem.op.formulas, problem.format
+    assert formulas is not None
+    form = next(iter(formulas.way(problem.direction).forms.values()))
+    question = problem.direction, form, problem.inputs, problem.params, format
+    models = formulas.narrow(*question, composed=True)
+    limits = formulas.bounded(*question, working=format)
+    for name, got in wrong.items():
+        exact, model = np.asarray(problem.truth.reference[name]), models[name]
+        with np.errstate(all="ignore"):
+            error = np.abs(to_float64(got) - exact)
+            inside = (error <= limits[name]) & np.isfinite(limits[name]) | ~np.isfinite(exact)
+        if got.dtype != model.dtype or not inside.all():
+            continue
+        like = sized(problem, name, got, model)
+        if 1.0 / LIKE <= like.over_plain <= LIKE:
+            equal = int(np.count_nonzero(evidence.same(got, model)))
+            outcome = Outcome(True, equal, got.size, None, like.over_plain)
+            details = {"format": format.name}
+            yield Claim("narrow_intermediates", name, Prediction(outcome=outcome), details)
+
+
+def _size(problem: Problem) -> int:
+    """The number of elements of all inputs."""
+    values = problem.inputs.values()
+    arrays = [a for v in values for a in (v if isinstance(v, list | tuple) else (v,))]
+    return sum(array.size for array in arrays)
 
 
 def _tried(

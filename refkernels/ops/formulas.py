@@ -242,6 +242,24 @@ class Formulas:
         return self._read(direction, formula, working, question)
 
     @in_default_mode
+    def narrow(
+        self,
+        direction: Direction,
+        formula: Formula,
+        inputs: Mapping[str, Any],
+        params: Mapping[str, Any],
+        format: Format,
+        composed: bool,
+        **options: Any,
+    ) -> dict[str, Array]:
+        """The answer of a kernel that rounds every intermediate result to a format of 16 bits;
+        `composed`: but computes within each op in binary32. `options` are those of
+        `contexts.Working`."""
+        question = self.question(direction, inputs, params)
+        reading = _evaluation().narrow(format, composed, self.scalars, **options)
+        return self._read(direction, formula, reading, question)
+
+    @in_default_mode
     def read_in(
         self,
         xp: Any,
@@ -277,10 +295,12 @@ class Formulas:
         inputs: Mapping[str, Any],
         params: Mapping[str, Any],
         format: Format | str,
+        working: Format | None = None,
     ) -> dict[str, Doubles]:
-        """The bound of one formula in that format."""
+        """The bound of one formula in that format, computed in `working`: by default in binary32
+        for 16 bits."""
         question = self.question(direction, inputs, params)
-        return self._read(direction, formula, self._bound(format), question)
+        return self._read(direction, formula, self._bound(format, working=working), question)
 
     @staticmethod
     def without(formula: Formula, part: tuple[int, int, int, bool]) -> Formula:
@@ -305,9 +325,12 @@ class Formulas:
     def _first(self, direction: Direction) -> Formula:
         return next(iter(self.way(direction).forms.values()))
 
-    def _bound(self, format: Format | str, remember: bool = False) -> Reading:
+    def _bound(
+        self, format: Format | str, remember: bool = False, working: Format | None = None
+    ) -> Reading:
         target = formats.get(format)
-        return _evaluation().bound(_working(target), target, self.scalars, remember)
+        within = working or _working(target)
+        return _evaluation().bound(within, target, self.scalars, remember)
 
     def _read(
         self, direction: Direction, formula: Formula, reading: Reading, question: Canonical

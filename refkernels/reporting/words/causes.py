@@ -195,6 +195,12 @@ CAUSES: dict[str, Cause] = {
         "Add the terms of the last, partial block too.",
         "应当处理不足一块的剩余项。",
     ),
+    "narrow_intermediates": _cause(
+        "rounds every intermediate result to {format}",
+        "把每个中间结果都舍入为 {format}",
+        "Compute in float32 and round once at the end: fuse the op, or convert its inputs first.",
+        "应当以 float32 计算，最后只舍入一次：融合该算子，或先转换输入的类型。",
+    ),
     "early_overflow": _cause(
         "overflows early: {intermediate} is infinite in {format} where the result is not",
         "中间结果提前溢出：{intermediate} 在 {format} 中已是无穷大，而最终结果仍是有限值",

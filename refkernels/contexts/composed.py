@@ -1,0 +1,37 @@
+"""Composed: an op made of a library's own ops in a 16-bit format.
+
+Each op computes in binary32, its scalars and sums too, and stores its result in the format, as
+libraries do. With `fma`, a product that is added belongs to the same op: a + alpha b.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.formats import BINARY32, Format
+from refkernels.contexts.value import Value
+from refkernels.contexts.working import Working, WorkingValue, data
+
+
+class Composed(Working):
+    """Arithmetic in binary32, every result rounded to `format`; `options` are those of
+    `Working`."""
+
+    def __init__(self, format: Format | str, **options: Any) -> None:
+        super().__init__(BINARY32, format, **options)
+        self.name = f"Composed({self.storage})"
+        self._op = Working(BINARY32, order=self.order)
+
+    def value(self, array: Any) -> WorkingValue:
+        stored = formats.cast(np.asarray(array), self.storage)
+        return WorkingValue(self, formats.cast(stored, self.format))
+
+    def unstored(self, array: Any) -> WorkingValue:
+        return super().value(array)
+
+    def mean(self, a: Value, axis: int = -1) -> WorkingValue:
+        """One op."""
+        return self.value(data(self._op.mean(self._op.value(data(a)), axis)))

@@ -1,0 +1,70 @@
+"""Kernels of 16-bit arrays that round every intermediate result are named, and no other ones."""
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from refkernels import explain, registry
+from refkernels.contexts.composed import Composed
+from refkernels.diagnosis.explanation import Explanation
+
+Array = npt.NDArray[np.generic]
+FORMATS = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
+
+
+def explained(op: str, inputs: dict[str, Array], got: Array, **params: object) -> Explanation:
+    """What is found about a kernel's first output."""
+    return explain(op, inputs, {registry.get(op).outputs[0]: got}, params)
+
+
+def drawn(shape: tuple[int, ...], dtype: str, seed: int = 0) -> Array:
+    return np.random.default_rng(seed).normal(1.0, 1.0, shape).astype(FORMATS[dtype])
+
+
+@pytest.mark.parametrize("dtype", FORMATS)
+def test_running_sums_that_are_stored_one_by_one_are_proven(dtype: str) -> None:
+    x = drawn((20, 200), dtype)
+    found = explained("cumsum", {"x": x}, np.add.accumulate(x, axis=-1, dtype=x.dtype), axis=-1)
+    assert (found.cause, found.confidence) == ("narrow_intermediates", "proven")
+    assert found.candidates[0].details["format"] == dtype
+
+
+@pytest.mark.parametrize("dtype", FORMATS)
+def test_an_op_composed_of_ops_that_store_their_results_is_proven(dtype: str) -> None:
+    x, dtype_ = drawn((60, 33), dtype), FORMATS[dtype]
+    square = (x * x).astype(dtype_)
+    mean = (square.astype(np.float32).sum(-1, keepdims=True) / np.float32(33)).astype(dtype_)
+    root = np.sqrt((mean.astype(np.float32) + np.float32(1e-5)).astype(dtype_))
+    weight = drawn((33,), dtype, seed=1)
+    y = ((x / root.astype(dtype_)).astype(dtype_) * weight).astype(dtype_)
+    found = explained("rms_norm", {"x": x, "weight": weight}, y, eps=1e-5)
+    assert (found.cause, found.confidence) == ("narrow_intermediates", "proven")
+
+
+@pytest.mark.parametrize("dtype", FORMATS)
+def test_a_kernel_that_computes_in_float32_is_not_blamed(dtype: str) -> None:
+    x = drawn((60, 33), dtype)
+    wide = x.astype(np.float32)
+    y = wide / np.sqrt((wide * wide).mean(-1, keepdims=True) + np.float32(1e-5))
+    found = explained("rms_norm", {"x": x}, y.astype(FORMATS[dtype]), eps=1e-5)
+    assert found.cause != "narrow_intermediates"
+
+
+@pytest.mark.parametrize("dtype", FORMATS)
+def test_another_fault_of_a_kernel_that_computes_in_float32_is_named_before(dtype: str) -> None:
+    x = drawn((60, 33), dtype)
+    y = x.astype(np.float32).var(-1, ddof=1).astype(FORMATS[dtype])
+    found = explained("var", {"x": x}, y, axis=-1, ddof=0)
+    assert found.cause == "unbiased_variance"
+
+
+@pytest.mark.parametrize("dtype", FORMATS)
+def test_composed_arithmetic_rounds_each_result_once(dtype: str) -> None:
+    a, b = drawn((50,), dtype), drawn((50,), dtype, seed=1)
+    xp = Composed(dtype)
+    total = xp.sum(xp.array(a) * xp.array(b) + xp.number(0.1))
+    products = (a.astype(np.float32) * b.astype(np.float32)).astype(a.dtype)
+    terms = (products.astype(np.float32) + np.float32(0.1)).astype(a.dtype)
+    exact = np.add.accumulate(terms.astype(np.float32), dtype=np.float32)[-1]
+    assert np.asarray(total.data).item() == exact.astype(a.dtype)
