@@ -1,11 +1,11 @@
 """Faults that any op may have: parts of reductions left out, quantised weights, intermediates that
-overflow, another norm, a negative variance; and clipping by groups."""
+overflow, another norm, a negative variance, 16-bit arithmetic; and clipping by groups."""
 
 from typing import Any
 
 import numpy as np
 from planted import Array, Arrays, Kernel, Planted, working
-from questions import FLOAT16, FLOAT32, Builder, linear_inputs, norm_inputs, normal
+from questions import BFLOAT16, FLOAT16, FLOAT32, Builder, linear_inputs, norm_inputs, normal
 
 
 def _softmax(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> Planted:
@@ -99,7 +99,29 @@ def _groups(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> Pla
     )
 
 
+def _narrow(cumulative: bool) -> Builder:
+    """Running sums that are stored one by one, or an RMS norm of ops that store their results."""
+
+    def build(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> Planted:
+        x = normal(rng, *shape, dtype=dtype)
+        if cumulative:
+            y = np.add.accumulate(x, axis=-1, dtype=x.dtype)
+            op, params, inputs = "cumsum", {"axis": -1}, {"x": x}
+        else:
+            inputs = {"x": x, "weight": normal(rng, shape[1], dtype=dtype)}
+            squares = np.square(x).astype(working(dtype))
+            mean = (Kernel(rng).sum(squares) / squares.dtype.type(shape[1])).astype(dtype)
+            root = np.sqrt((mean.astype(working(dtype)) + 1e-5).astype(dtype)).astype(dtype)
+            y = (x / root).astype(dtype) * inputs["weight"]
+            op, params = "rms_norm", {"eps": 1e-5}
+        outputs = {"y": y.astype(dtype)}
+        return Planted("narrow_intermediates", op, inputs, outputs, params, dtype=str(dtype))
+
+    return build
+
+
 BOTH = (FLOAT32, FLOAT16)
+NARROW = (FLOAT16, BFLOAT16)
 ONE = (FLOAT32,)
 FAULTS: dict[str, tuple[tuple[Builder, tuple[Any, ...]], ...]] = {
     "tail_of_a_formula": ((_softmax, BOTH),),
@@ -110,4 +132,5 @@ FAULTS: dict[str, tuple[tuple[Builder, tuple[Any, ...]], ...]] = {
     "weight_plus_one": ((_norm("weight_plus_one", True, 1.0), BOTH),),
     "negative_variance_of_a_formula": ((_negative, ONE),),
     "clipped_per_group": ((_groups, BOTH),),
+    "narrow_intermediates": ((_narrow(True), NARROW), (_narrow(False), NARROW)),
 }

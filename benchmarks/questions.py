@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from planted import Array, Arrays, Planted
 
 SHAPES = ((24, 64), (16, 129), (48, 200))  # rows, features
 Builder = Callable[[np.random.Generator, tuple[int, int], np.dtype[Any]], Planted]
 FLOAT16, FLOAT32, FLOAT64 = (np.dtype(name) for name in ("float16", "float32", "float64"))
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 
 def normal(rng: np.random.Generator, *shape: int, dtype: Any = FLOAT32) -> Array:
