@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 
-from refkernels.diagnosis.models import intermediates
+from refkernels.diagnosis.models import intermediates, slopes
 from refkernels.diagnosis.models.known import Known
 from refkernels.op import Op
 
@@ -48,6 +48,8 @@ def _of(name: str) -> Known:
         from refkernels.diagnosis.models import rms
 
         return Known((rms.narrow_factor,), intermediates=overflowing)
+    if name in slopes.GRADIENTS:
+        return Known((), (slopes.find,), intermediates=overflowing)
     if name == "swiglu":
         from refkernels.diagnosis.models import gated
 

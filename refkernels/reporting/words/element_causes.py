@@ -70,6 +70,26 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
         "Write the constants as float64: 1.0 / 6.0, not 1.0f / 6.0f.",
         "常数应写成 float64：1.0 / 6.0，而不是 1.0f / 6.0f。",
     ),
+    "slope_from_result": (
+        "computes the gradient from the rounded result, as {formula}, which cancels where y is "
+        "near 1 or -1",
+        "由舍入后的结果 y 计算梯度：{formula}，在 y 接近 1 或 -1 处发生灾难性抵消",
+        "Where such gradients matter, compute the slope from x: sigmoid(-x) for 1 - y, e^x for "
+        "y + 1.",
+        "若这些梯度重要，应当由 x 计算导数：以 sigmoid(-x) 代替 1 - y，以 e^x 代替 y + 1。",
+    ),
+    "one_minus_square": (
+        "rounds x² before it computes 1 - x², which cancels where |x| is near 1",
+        "先舍入 x² 再计算 1 - x²，在 |x| 接近 1 处发生灾难性抵消",
+        "Compute (1 - x)(1 + x).",
+        "应当计算 (1 - x)(1 + x)。",
+    ),
+    "rounded_exponent": (
+        "rounds x² before it computes e^(-x²), which magnifies the rounding by x²",
+        "先舍入 x² 再计算 e^(-x²)，使舍入误差放大 x² 倍",
+        "Split x² into h + l, for instance by an FMA, and compute e^(-h) (1 - l).",
+        "应当把 x² 拆成 h + l（例如用 FMA），再计算 e^(-h) (1 - l)。",
+    ),
     "quotient_rule": (
         "differentiates x / (1 + |x|) as a quotient, dy / d - dy |x| / d², which cancels where "
         "x is large",

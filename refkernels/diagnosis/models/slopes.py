@@ -1,0 +1,119 @@
+"""Gradients of functions of one variable by formulas that lose digits somewhere.
+
+    dy (1 - y) y              sigmoid, from the rounded y: 1 - y cancels near y = 1
+    dy (y + 1), dy y + dy     expm1, likewise near y = -1
+    dy (1 - y²)               tanh
+    dy / √(1 - x²)            asin and acos: x² is rounded, and the difference cancels near |x| = 1
+    dy 2 / √π e^(-x²)         erf and erfc: the rounding of x² is magnified by x²
+
+A formula is recognised by its bits where y and the functions are correctly rounded, or by its
+errors: these are the kernel's own, to a quarter of their size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import to_float64
+from refkernels.diagnosis import evidence
+from refkernels.diagnosis.fit import LIKE, Fit
+from refkernels.diagnosis.hypothesis import Claim, Outcome, Prediction
+from refkernels.diagnosis.problem import Array, Arrays, Problem
+
+Gradient = Callable[[Array, Array, Array], Array]  # of dy, x and y, in their format
+
+_FROM_RESULT, _SQUARE, _EXPONENT = "slope_from_result", "one_minus_square", "rounded_exponent"
+
+
+def _constant(x: Array, value: float) -> Array:
+    return np.asarray(value).astype(x.dtype)
+
+
+def _in_double(function: Callable[[Array], Array], x: Array) -> Array:
+    """A function, computed in float64 and rounded to the format of x."""
+    return function(to_float64(x)).astype(x.dtype)
+
+
+def _gaussian(sign: float) -> Gradient:
+    factor = sign * 2.0 / math.sqrt(math.pi)
+    return lambda dy, x, y: dy * (_constant(x, factor) * _in_double(np.exp, -(x * x)))
+
+
+def _rooted(sign: float) -> Gradient:
+    return lambda dy, x, y: dy * (_constant(x, sign) / np.sqrt(_constant(x, 1.0) - x * x))
+
+
+GRADIENTS: dict[str, tuple[str, dict[str, Gradient]]] = {
+    "sigmoid": (
+        _FROM_RESULT,
+        {"dy (1 - y) y": lambda dy, x, y: dy * ((_constant(y, 1.0) - y) * y)},
+    ),
+    "tanh": (_FROM_RESULT, {"dy (1 - y²)": lambda dy, x, y: dy * (_constant(y, 1.0) - y * y)}),
+    "expm1": (
+        _FROM_RESULT,
+        {
+            "dy (y + 1)": lambda dy, x, y: dy * (y + _constant(y, 1.0)),
+            "dy y + dy": lambda dy, x, y: dy * y + dy,
+        },
+    ),
+    "asin": (_SQUARE, {"dy / √(1 - x²)": _rooted(1.0)}),
+    "acos": (_SQUARE, {"-dy / √(1 - x²)": _rooted(-1.0)}),
+    "erf": (_EXPONENT, {"dy 2 / √π e^(-x²)": _gaussian(1.0)}),
+    "erfc": (_EXPONENT, {"-dy 2 / √π e^(-x²)": _gaussian(-1.0)}),
+}
+
+
+def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
+    """The op's formulas, for a gradient that is not ordinary."""
+    cause = GRADIENTS[problem.op.name][0]
+    for name, got in outputs.items():
+        if problem.direction != "backward" or fits[name].ordinary:
+            continue
+        family = list(_computed(problem, got))
+        for formula, model, gradient in family:
+            if evidence.reproduces(fits[name], got, gradient):
+                prediction = Prediction(bits=gradient)
+            else:
+                outcome = _by_errors(problem, name, got, gradient, fits[name])
+                prediction = Prediction(outcome=outcome)
+            details, trials = {"formula": formula}, len(family)
+            yield Claim(cause, name, prediction, details, f"{formula} {model}", trials=trials)
+
+
+def _computed(problem: Problem, got: Array) -> Iterator[tuple[str, str, Array]]:
+    """The gradient with every operation rounded to the problem's format or, where that has 16
+    bits, to binary32: from the correctly rounded y, and from the plain algorithm's."""
+    x, dy = problem.inputs["x"], problem.inputs[problem.op.cotangent]
+    narrow = problem.format.p < formats.BINARY32.p
+    for format in (formats.BINARY32, problem.format) if narrow else (problem.format,):
+        inputs = {"x": formats.cast(x, format)}
+        certify = "rounding", format
+        truth = problem.op.evaluate("forward", inputs, problem.params, certify)["y"]
+        plain = problem.op.plain("forward", inputs, problem.params, format)["y"]
+        for name, y in (("correctly rounded", truth.round(format)[0]), ("plain", plain)):
+            arrays = (formats.cast(dy, format), inputs["x"], formats.cast(y, format))
+            for formula, gradient in GRADIENTS[problem.op.name][1].items():
+                with np.errstate(all="ignore"):
+                    dx = formats.cast(gradient(*arrays), problem.format)
+                if dx.shape == got.shape and dx.dtype == got.dtype:
+                    yield formula, f"in {format.name}, y {name}", dx
+
+
+def _by_errors(problem: Problem, name: str, got: Array, model: Array, truth: Fit) -> Outcome:
+    """Whether the kernel's errors are the model's, where both are numbers."""
+    exact = np.asarray(problem.truth.reference[name])
+    wide, modelled = to_float64(got), to_float64(model)
+    usable = np.isfinite(exact) & np.isfinite(wide) & np.isfinite(modelled)
+    with np.errstate(all="ignore"):
+        unit = np.maximum(np.abs(exact), problem.format.min_normal)
+        errors = [np.where(usable, (v - exact) / unit, 0.0) for v in (wide, modelled)]
+    size, apart = (float(np.linalg.norm(v)) for v in (errors[0], errors[0] - errors[1]))
+    fits = bool(size > 0.0 and LIKE * apart <= size and np.array_equal(
+        np.isfinite(wide), np.isfinite(modelled)
+    ))  # fmt: skip
+    equal = int(np.count_nonzero(evidence.same(got, model)))
+    return Outcome(fits, equal, got.size, truth.over_bound)
