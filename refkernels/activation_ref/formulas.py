@@ -208,6 +208,12 @@ def selu_slope_of_output(xp: Any, dy: Any, x: Any) -> Any:
     return xp.where(x > 0, dy * scale, dy * (y + scale * alpha))
 
 
+def _elu_slope_of_output(xp: Any, dy: Any, x: Any) -> Any:
+    scale, _ = map(xp.number, SELU)
+    y = xp.store(selu(xp, xp.minimum(x, xp.number(0))))
+    return xp.where(x > 0, dy * scale, dy * (scale * (y + 1)))
+
+
 # --- softsign ----------------------------------------------------------------------------------
 
 
@@ -343,6 +349,7 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
         Fault("exponential_minus_one", partial(selu, exp="exp"), unstable=True),
         fault("scale_left_out", _selu_of(Fraction(1), SELU[1])),
         fault("alpha_left_out", _selu_of(SELU[0], Fraction(1))),
+        Fault("elu_slope_of_result", backward=_elu_slope_of_output),
         *(
             replace(
                 fault("rounded_constants", _selu_of(Fraction(scale), Fraction(alpha))),

@@ -101,6 +101,22 @@ def constant(xp: Any, g: Any, x: Any, m: Any, r: Any) -> Any:
     return g * r, (x - m) * r
 
 
+def constant_mean(xp: Any, g: Any, x: Any, m: Any, r: Any) -> Any:
+    xhat = (x - m) * r
+    return r * (g - xhat * xp.mean(g * xhat)), xhat
+
+
+def constant_variance(xp: Any, g: Any, x: Any, m: Any, r: Any) -> Any:
+    return r * (g - xp.mean(g)), (x - m) * r
+
+
+CONSTANT = {
+    "constant_statistics": constant,
+    "constant_mean": constant_mean,
+    "constant_variance": constant_variance,
+}
+
+
 # --- batch norm: rows are channels ------------------------------------------------------------
 
 
@@ -189,7 +205,7 @@ BATCH_FAULTS = (
     Fault("batch_statistics", batch(taken=True)),
     Fault("running_statistics", batch(taken=False)),
     Fault("naive_variance", batch(one_pass), unstable=True),
-    Fault("constant_statistics", backward=batch_backward(constant)),
+    *(Fault(cause, backward=batch_backward(way)) for cause, way in CONSTANT.items()),
 )
 
 
@@ -283,6 +299,6 @@ INSTANCE_FAULTS = (
     Fault("eps_outside_sqrt", group(outside=True)),
     Fault("weight_plus_one", group(way=_one_more)),
     Fault("naive_variance", group(one_pass), unstable=True),
-    Fault("constant_statistics", backward=group_backward(constant)),
+    *(Fault(cause, backward=group_backward(way)) for cause, way in CONSTANT.items()),
 )
 GROUP_FAULTS = (Fault("interleaved_groups", group(interleaved=True)), *INSTANCE_FAULTS)

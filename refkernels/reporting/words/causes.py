@@ -497,6 +497,18 @@ CAUSES: dict[str, Cause] = {
         "Let the gradient flow through mean and variance.",
         "让梯度也通过均值和方差传播。",
     ),
+    "constant_mean": _cause(
+        "treats the mean as a constant in the backward pass",
+        "在反向传播中把均值当作常数",
+        "Subtract the mean of dy weight, too.",
+        "还应减去 dy weight 的均值。",
+    ),
+    "constant_variance": _cause(
+        "treats the variance as a constant in the backward pass",
+        "在反向传播中把方差当作常数",
+        "Let the gradient flow through the variance, too.",
+        "让梯度也通过方差传播。",
+    ),
     "mean_subtracted": _cause(
         "subtracts the mean of x, as LayerNorm does and RMS norm does not",
         "减去了 x 的均值：LayerNorm 如此，RMS norm 则不减",

@@ -70,6 +70,12 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
         "Write the constants as float64: 1.0 / 6.0, not 1.0f / 6.0f.",
         "常数应写成 float64：1.0 / 6.0，而不是 1.0f / 6.0f。",
     ),
+    "elu_slope_of_result": (
+        "puts its result y into the slope of elu with alpha = 1: λ (y + 1) instead of y + λ α",
+        "把自身的结果 y 代入 alpha = 1 的 ELU 导数公式：λ (y + 1)，而正确的是 y + λ α",
+        "Use y + λ α where x is negative, λ = 1.0507 and λ α = 1.7581.",
+        "x 为负时应当使用 y + λ α，其中 λ = 1.0507，λ α = 1.7581。",
+    ),
     "slope_from_result": (
         "computes the gradient from the rounded result, as {formula}, which cancels where y is "
         "near 1 or -1",
