@@ -500,8 +500,10 @@ CAUSES: dict[str, Cause] = {
     "constant_mean": _cause(
         "treats the mean as a constant in the backward pass",
         "在反向传播中把均值当作常数",
-        "Subtract the mean of dy weight, too.",
-        "还应减去 dy weight 的均值。",
+        "Subtract the mean of dy weight, too. PaddlePaddle's group_norm without a weight leaves it "
+        "out on a CPU (3.3).",
+        "还应减去 dy weight 的均值。在 CPU 上没有 weight 时，PaddlePaddle 的 group_norm "
+        "漏掉了这一项（3.3）。",
     ),
     "constant_variance": _cause(
         "treats the variance as a constant in the backward pass",

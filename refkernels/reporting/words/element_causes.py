@@ -73,8 +73,10 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
     "elu_slope_of_result": (
         "puts its result y into the slope of elu with alpha = 1: λ (y + 1) instead of y + λ α",
         "把自身的结果 y 代入 alpha = 1 的 ELU 导数公式：λ (y + 1)，而正确的是 y + λ α",
-        "Use y + λ α where x is negative, λ = 1.0507 and λ α = 1.7581.",
-        "x 为负时应当使用 y + λ α，其中 λ = 1.0507，λ α = 1.7581。",
+        "Use y + λ α where x is negative; λ = 1.0507, λ α = 1.7581. MindSpore's ops.selu has the "
+        "other slope (2.10): λ times ops.elu with α = 1.6733 serves in its place.",
+        "x 为负时应当使用 y + λ α，其中 λ = 1.0507，λ α = 1.7581。MindSpore 2.10 的 ops.selu "
+        "使用了前者：可改用 λ 乘以 α = 1.6733 的 ops.elu。",
     ),
     "slope_from_result": (
         "computes the gradient from the rounded result, as {formula}, which cancels where y is "
