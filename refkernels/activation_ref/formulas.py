@@ -300,6 +300,19 @@ def _quotient_rule(xp: Any, dy: Any, x: Any) -> Any:
     return xp.store(dy / d) - through
 
 
+def _mish_by_square(xp: Any, x: Any) -> Any:
+    """x (w - 1) / (w + 1) with w = (1 + e^x)²."""
+    w = xp.square(1 + xp.exp(x))
+    return x * ((w - 1) / (w + 1))
+
+
+def _mish_by_exponentials(xp: Any, x: Any) -> Any:
+    """x tanh(s), s = log(1 + e^x), tanh from e^s and e^-s."""
+    s = xp.log(1 + xp.exp(x))
+    up, down = xp.exp(s), xp.exp(-s)
+    return x * ((up - down) / (up + down))
+
+
 def _selu_of(scale: Fraction, alpha: Fraction) -> Any:
     return lambda xp, x: xp.number(scale) * elu(xp, x, alpha=xp.number(alpha))
 
@@ -315,6 +328,17 @@ def _selu_by_exponential(scale: Fraction, alpha: Fraction) -> Any:
     return formula
 
 
+def _selu_by_float32(scale: Fraction, alpha: Fraction) -> Any:
+    """λ α expm1(x) with the function in float32."""
+
+    def formula(xp: Any, x: Any) -> Any:
+        low = xp.narrow(xp.minimum(x, xp.number(0)), "float32")
+        e = xp.narrow(xp.expm1(low), "float32")
+        return xp.where(x > 0, xp.number(scale) * x, xp.number(scale) * xp.number(alpha) * e)
+
+    return formula
+
+
 _NARROW_SELU = tuple(Fraction(float(np.float32(constant))) for constant in SELU)
 FAULTS: dict[str, tuple[Fault, ...]] = {
     "mish": (
@@ -325,6 +349,8 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
             lambda xp, x: x * xp.tanh(xp.log(1 + xp.exp(x))),
             unstable=True,
         ),
+        Fault("unguarded_square", _mish_by_square, unstable=True),
+        Fault("tanh_by_exponentials", _mish_by_exponentials, unstable=True),
         Fault("constant_gate", backward=lambda xp, dy, x: mish(xp, x) / x * dy),
     ),
     "hardsigmoid": (
@@ -334,6 +360,7 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
             )
             for cause, slope in (
                 ("rounded_sixth", Fraction("0.1666667")),
+                ("rounded_sixth", Fraction(float(np.float32(0.1666667)))),
                 ("float32_constants", Fraction(float(np.float32(1 / 6)))),
                 ("slope_of_a_fifth", Fraction(1, 5)),
             )
@@ -356,6 +383,11 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
                 details={"constants": f"{scale}, {alpha}"},
             )
             for scale, alpha in (("1.0507", "1.6733"), ("1.05070098", "1.67326324"))
+        ),
+        Fault(
+            "rounded_constants",
+            _selu_by_float32(Fraction("1.05070098"), Fraction("1.67326324")),
+            details={"constants": "1.05070098, 1.67326324", "with": "float32_functions"},
         ),
         fault("float32_constants", _selu_of(*_NARROW_SELU)),
         Fault(

@@ -1,7 +1,10 @@
-"""Composed: an op made of a library's own ops in a 16-bit format.
+"""Arithmetic of two formats.
 
-Each op computes in binary32, its scalars and sums too, and stores its result in the format, as
-libraries do. With `fma`, a product that is added belongs to the same op: a + alpha b.
+Composed: an op made of a library's own ops in a 16-bit format. Each op computes in binary32, its
+scalars and sums too, and stores its result in the format, as libraries do. With `fma`, a product
+that is added belongs to the same op: a + alpha b.
+
+NarrowFunctions: binary64 but for exp, log, tanh, erf, …, which are taken in binary32.
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import BINARY32, Format
 from refkernels.contexts.value import Value
 from refkernels.contexts.working import Working, WorkingValue, data
+
+_ROOTS = ("sqrt", "rsqrt")
 
 
 class Composed(Working):
@@ -35,3 +40,17 @@ class Composed(Working):
     def mean(self, a: Value, axis: int = -1) -> WorkingValue:
         """One op."""
         return self.value(data(self._op.mean(self._op.value(data(a)), axis)))
+
+
+class NarrowFunctions(Working):
+    """Arithmetic in `format`, the functions in binary32; `options` are those of `Working`."""
+
+    def __init__(self, format: Format | str, **options: Any) -> None:
+        super().__init__(format, **options)
+        self.name = f"NarrowFunctions({self.format})"
+        self._narrow = Working(BINARY32)
+
+    def function(self, name: str, a: Value) -> WorkingValue:
+        if name in _ROOTS:
+            return super().function(name, a)
+        return self.value(data(self._narrow.function(name, self._narrow.value(data(a)))))

@@ -21,9 +21,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import Format
 from refkernels.diagnosis import code_lengths, units
-from refkernels.diagnosis.fit import Fit
+from refkernels.diagnosis.fit import LIKE, Fit
 from refkernels.diagnosis.hypothesis import (
     HARMLESS,
     Candidate,
@@ -75,6 +76,25 @@ def agreement(shares: Sequence[float], count: int = 1) -> float:
 def reproduces(truth: Fit, got: Array, model: Array) -> bool:
     """Whether a model has all bits of an output that is not merely correctly rounded."""
     return got.size > 0 and not truth.exact and bool(same(got, model).all())
+
+
+def errors_alike(problem: Problem, output: str, got: Array, model: Array) -> bool:
+    """Whether a model's errors are the kernel's, to a quarter of their size: relative errors, in
+    the root mean square over what both give as numbers, which are the same elements."""
+    exact = np.asarray(problem.truth.reference[output])
+    if got.shape != model.shape or got.dtype != model.dtype:
+        return False
+    wide, modelled = to_float64(got), to_float64(model)
+    if not np.array_equal(np.isfinite(wide), np.isfinite(modelled)):
+        return False
+    usable = np.isfinite(exact) & np.isfinite(wide)
+    unit = np.maximum(np.abs(exact), problem.format_of(output).min_normal)
+    with np.errstate(all="ignore"):
+        error, apart = (
+            float(np.linalg.norm(np.where(usable, (wide - other) / unit, 0.0)))
+            for other in (exact, modelled)
+        )
+    return error > 0.0 and LIKE * apart <= error
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from refkernels.arithmetic.arrays import to_float64
-from refkernels.arithmetic.formats import BFLOAT16, BINARY16
+from refkernels.arithmetic.formats import BFLOAT16, BINARY16, BINARY64
 from refkernels.diagnosis import evidence
 from refkernels.diagnosis.fit import LIKE, Fit, fit, sized
 from refkernels.diagnosis.hypothesis import ORDER, Claim, Outcome, Prediction
@@ -50,6 +50,7 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Cla
     narrow = _in_narrow_arithmetic(problem, outputs, fits)
     family += _narrow(problem, narrow, fits, harmless)
     family += [evidence.Tried(claim, 0.0, True) for claim in _narrow_alike(problem, narrow)]
+    family += _narrow_functions(problem, outputs, fits, harmless)
     alike_forms = list(_forms_alike(problem, outputs, fits))
     family += [evidence.Tried(claim, 0.0, True) for claim in alike_forms]
     explained = {claim.output for claim in alike_forms}
@@ -116,9 +117,9 @@ def _narrow(
     assert formulas is not None
     for name, formula in formulas.way(problem.direction).forms.items() if wrong else ():
         question = problem.direction, formula, problem.inputs, problem.params, format
-        for composed, settings in itertools.product((False, True), _SETTINGS):
-            answer = formulas.narrow(*question, composed, **settings)
-            wide = ", in float32 within an op" if composed else ""
+        for arithmetic, settings in itertools.product(("narrow", "composed"), _SETTINGS):
+            answer = formulas.computed_otherwise(arithmetic, *question, **settings)
+            wide = ", in float32 within an op" if arithmetic == "composed" else ""
             model = _name(name, settings) + wide
             cause, details = "narrow_intermediates", {"format": format.name}
             yield from _tried(wrong, fits, answer, cause, model, harmless, details)
@@ -134,7 +135,7 @@ def _narrow_alike(problem: Problem, wrong: Arrays) -> Iterator[Claim]:
     assert formulas is not None
     form = next(iter(formulas.way(problem.direction).forms.values()))
     question = problem.direction, form, problem.inputs, problem.params, format
-    models = formulas.narrow(*question, composed=True)
+    models = formulas.computed_otherwise("composed", *question)
     limits = formulas.bounded(*question, working=format)
     for name, got in wrong.items():
         exact, model = np.asarray(problem.truth.reference[name]), models[name]
@@ -149,6 +150,35 @@ def _narrow_alike(problem: Problem, wrong: Arrays) -> Iterator[Claim]:
             outcome = Outcome(True, equal, got.size, None, like.over_plain)
             details = {"format": format.name}
             yield Claim("narrow_intermediates", name, Prediction(outcome=outcome), details)
+
+
+def _narrow_functions(
+    problem: Problem, outputs: Arrays, fits: Mapping[str, Fit], harmless: list[dict[str, Array]]
+) -> Iterator[evidence.Tried]:
+    """The forms in binary64 with functions in binary32, for outputs that are wrong: by their bits,
+    or by errors that are the kernel's own, to a quarter of their size."""
+    formulas = problem.op.formulas
+    assert formulas is not None
+    wrong = {
+        name: got
+        for name, got in outputs.items()
+        if not fits[name].fine and name in problem.truth.bound
+    }
+    if problem.format != BINARY64 or not wrong or _size(problem) > _LARGEST:
+        return
+    cause = "float32_functions"
+    for form, formula in formulas.way(problem.direction).forms.items():
+        question = problem.direction, formula, problem.inputs, problem.params, problem.format
+        answer = formulas.computed_otherwise("narrow functions", *question)
+        if all(evidence.same(bits, problem.plain[name]).all() for name, bits in answer.items()):
+            continue  # there are no functions
+        yield from _tried(wrong, fits, answer, cause, form, harmless)
+        for name, got in wrong.items():
+            if evidence.errors_alike(problem, name, got, answer[name]):
+                equal = int(np.count_nonzero(evidence.same(got, answer[name])))
+                outcome = Outcome(True, equal, got.size, fits[name].over_bound)
+                claim = Claim(cause, name, Prediction(outcome=outcome), {}, form)
+                yield evidence.Tried(claim, 0.0, True)
 
 
 def _size(problem: Problem) -> int:

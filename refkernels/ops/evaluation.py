@@ -9,14 +9,14 @@ from typing import Any
 from refkernels.arithmetic.formats import Format
 from refkernels.contexts.amplification import Amplification
 from refkernels.contexts.bound import Bound
-from refkernels.contexts.composed import Composed
+from refkernels.contexts.composed import Composed, NarrowFunctions
 from refkernels.contexts.remembering import Remembering
 from refkernels.contexts.working import Working
 from refkernels.ops import readings
 from refkernels.ops.readings import Reading, read
 from refkernels.ops.settle import settle
 
-__all__ = ["Reading", "amplification", "bound", "narrow", "read", "settle", "working"]
+__all__ = ["Reading", "amplification", "bound", "other_working", "read", "settle", "working"]
 
 
 def amplification() -> Reading:
@@ -37,7 +37,13 @@ def working(working: Format, target: Format, scalars: Any, **options: Any) -> Re
     return readings.working(Working(working, target, scalars=scalars, **options))
 
 
-def narrow(format: Format, composed: bool, scalars: Any, **options: Any) -> Reading:
-    """The reading that rounds every intermediate result to `format`."""
-    arithmetic = Composed if composed else Working
-    return readings.working(arithmetic(format, scalars=scalars, **options))
+def other_working(arithmetic: str, format: Format, scalars: Any, **options: Any) -> Reading:
+    """The reading that computes a kernel's answer in an arithmetic of `ARITHMETICS`."""
+    return readings.working(ARITHMETICS[arithmetic](format, scalars=scalars, **options))
+
+
+ARITHMETICS: dict[str, Any] = {
+    "narrow": Working,
+    "composed": Composed,
+    "narrow functions": NarrowFunctions,
+}

@@ -242,21 +242,21 @@ class Formulas:
         return self._read(direction, formula, working, question)
 
     @in_default_mode
-    def narrow(
+    def computed_otherwise(
         self,
+        arithmetic: str,
         direction: Direction,
         formula: Formula,
         inputs: Mapping[str, Any],
         params: Mapping[str, Any],
         format: Format,
-        composed: bool,
         **options: Any,
     ) -> dict[str, Array]:
-        """The answer of a kernel that rounds every intermediate result to a format of 16 bits;
-        `composed`: but computes within each op in binary32. `options` are those of
-        `contexts.Working`."""
+        """The answer of a kernel that rounds otherwise: "narrow", every intermediate result to a
+        format of 16 bits; "composed", likewise, but each op in binary32 within; "narrow functions",
+        functions in binary32. `options` are those of `contexts.Working`."""
         question = self.question(direction, inputs, params)
-        reading = _evaluation().narrow(format, composed, self.scalars, **options)
+        reading = _evaluation().other_working(arithmetic, format, self.scalars, **options)
         return self._read(direction, formula, reading, question)
 
     @in_default_mode

@@ -68,3 +68,15 @@ def test_composed_arithmetic_rounds_each_result_once(dtype: str) -> None:
     terms = (products.astype(np.float32) + np.float32(0.1)).astype(a.dtype)
     exact = np.add.accumulate(terms.astype(np.float32), dtype=np.float32)[-1]
     assert np.asarray(total.data).item() == exact.astype(a.dtype)
+
+
+def test_functions_in_float32_of_a_float64_op_are_proven() -> None:
+    rng = np.random.default_rng(0)
+    x, target = rng.normal(0, 1, 500), rng.uniform(0.01, 1, 500)
+    log = np.log(target.astype(np.float32).astype(np.float64)).astype(np.float32)
+    loss = target * (log.astype(np.float64) - x)
+    found = explain("kl_div", {"x": x, "target": target}, {"loss": loss}, {"reduction": "none"})
+    assert (found.cause, found.confidence) == ("float32_functions", "proven")
+    right = target * (np.log(target) - x)
+    found = explain("kl_div", {"x": x, "target": target}, {"loss": right}, {"reduction": "none"})
+    assert found.cause in (None, "summation_order")

@@ -20,7 +20,7 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.diagnosis import evidence
-from refkernels.diagnosis.fit import LIKE, Fit
+from refkernels.diagnosis.fit import Fit
 from refkernels.diagnosis.hypothesis import Claim, Outcome, Prediction
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 
@@ -78,7 +78,9 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator
             if evidence.reproduces(fits[name], got, gradient):
                 prediction = Prediction(bits=gradient)
             else:
-                outcome = _by_errors(problem, name, got, gradient, fits[name])
+                alike = evidence.errors_alike(problem, name, got, gradient)
+                equal = int(np.count_nonzero(evidence.same(got, gradient)))
+                outcome = Outcome(alike, equal, got.size, fits[name].over_bound)
                 prediction = Prediction(outcome=outcome)
             details, trials = {"formula": formula}, len(family)
             yield Claim(cause, name, prediction, details, f"{formula} {model}", trials=trials)
@@ -101,19 +103,3 @@ def _computed(problem: Problem, got: Array) -> Iterator[tuple[str, str, Array]]:
                     dx = formats.cast(gradient(*arrays), problem.format)
                 if dx.shape == got.shape and dx.dtype == got.dtype:
                     yield formula, f"in {format.name}, y {name}", dx
-
-
-def _by_errors(problem: Problem, name: str, got: Array, model: Array, truth: Fit) -> Outcome:
-    """Whether the kernel's errors are the model's, where both are numbers."""
-    exact = np.asarray(problem.truth.reference[name])
-    wide, modelled = to_float64(got), to_float64(model)
-    usable = np.isfinite(exact) & np.isfinite(wide) & np.isfinite(modelled)
-    with np.errstate(all="ignore"):
-        unit = np.maximum(np.abs(exact), problem.format.min_normal)
-        errors = [np.where(usable, (v - exact) / unit, 0.0) for v in (wide, modelled)]
-    size, apart = (float(np.linalg.norm(v)) for v in (errors[0], errors[0] - errors[1]))
-    fits = bool(size > 0.0 and LIKE * apart <= size and np.array_equal(
-        np.isfinite(wide), np.isfinite(modelled)
-    ))  # fmt: skip
-    equal = int(np.count_nonzero(evidence.same(got, model)))
-    return Outcome(fits, equal, got.size, truth.over_bound)

@@ -137,6 +137,11 @@ CAUSES: dict[str, Cause] = {
         "输入为 float64，却以 float32 计算",
         *_REPORT,
     ),
+    "float32_functions": _cause(
+        "computes exp, log and the like in float32 although its input is float64",
+        "输入为 float64，却以 float32 计算 exp、log 等函数",
+        *_REPORT,
+    ),
     "wrong_dtype": _cause(
         "returns the right result rounded to a narrower format ({format})",
         "结果是正确的，但被舍入为更窄的格式（{format}）",

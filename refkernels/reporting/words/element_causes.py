@@ -70,6 +70,20 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
         "Write the constants as float64: 1.0 / 6.0, not 1.0f / 6.0f.",
         "常数应写成 float64：1.0 / 6.0，而不是 1.0f / 6.0f。",
     ),
+    "unguarded_square": (
+        "computes x (w - 1) / (w + 1) with w = (1 + e^x)²: NaN where w overflows, 0 where 1 + e^x "
+        "is 1",
+        "计算 x (w - 1) / (w + 1)，其中 w = (1 + e^x)²：w 溢出之处得到 NaN，1 + e^x 等于 1 "
+        "之处得到 0",
+        "Compute x tanh(log1p(e^x)), or return x where e^x is large.",
+        "应当计算 x tanh(log1p(e^x))，或在 e^x 很大时直接返回 x。",
+    ),
+    "tanh_by_exponentials": (
+        "computes tanh(s) as (e^s - e^-s) / (e^s + e^-s), which is NaN where e^s overflows",
+        "以 (e^s - e^-s) / (e^s + e^-s) 计算 tanh(s)，e^s 溢出之处得到 NaN",
+        "Call tanh, which needs no e^s of large arguments.",
+        "请调用 tanh，它不需要对大自变量计算 e^s。",
+    ),
     "elu_slope_of_result": (
         "puts its result y into the slope of elu with alpha = 1: λ (y + 1) instead of y + λ α",
         "把自身的结果 y 代入 alpha = 1 的 ELU 导数公式：λ (y + 1)，而正确的是 y + λ α",
