@@ -305,3 +305,19 @@ def test_cases_of_a_line_are_not_named_in_two():
 def test_a_language_that_is_not_there_is_refused():
     with pytest.raises(ValueError, match="no language 'fr'"):
         Report.of([], "fr")
+
+
+def test_an_explained_row_names_its_cause_and_has_a_script(tmp_path, monkeypatch):
+    monkeypatch.setattr(pages, "_MOST_IN_FULL", 0)
+    monkeypatch.setattr(pages, "_MOST_EXPLAINED", 0)
+    ops = ("sin", "cos", "tan", "exp", "log", "erf", "tanh")
+    records = [bad(op, beyond=4096 - place) for place, op in enumerate(ops)]
+    causes = [found_on(each, f"cause_{each['op']}", script=SCRIPT) for each in records]
+    folder = synthetic.write(tmp_path, [*records, *causes])
+    reporting.write_report(folder)
+    page = (folder / "report.html").read_text("utf-8")
+    rows = re.findall(r"<tr id=\S+[^>]* data-p>.*?(?=<tr|</tbody)", page, re.S)
+    (card,) = cards(Study.of([*records, *causes]))
+    assert {re.search(r"cause_\w+ \(proven\)", row)[0] for row in rows} == {
+        f"cause_{symptom.ops[0]} (proven)" for symptom in card.further
+    }

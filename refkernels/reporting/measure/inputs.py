@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from refkernels.reporting.measure.study import Measurement, Study
 from refkernels.reporting.words.escaping import clipped
@@ -36,8 +37,17 @@ class Input(IntEnum):
     EDGE = 2
 
 
+_KINDS: WeakKeyDictionary[Measurement, Input] = WeakKeyDictionary()  # every view asks again
+
+
 def input_of(m: Measurement) -> Input:
     """The kind of input on which a measurement shows its finding."""
+    if (kind := _KINDS.get(m)) is None:
+        kind = _KINDS[m] = _kind_of(m)
+    return kind
+
+
+def _kind_of(m: Measurement) -> Input:
     if m.tally("expected_specials") or not all(
         _is_ordinary(value, m.dtype) for value in _values(m)
     ):

@@ -50,7 +50,14 @@ from refkernels.reporting.measure.seeds import seeds, sentences
 from refkernels.reporting.measure.series import growth_plots, safe_name, spreads
 from refkernels.reporting.measure.signatures import float32_places
 from refkernels.reporting.measure.study import Measurement, Study, as_number, known_cause
-from refkernels.reporting.measure.symptoms import Symptom, cards, cause_text, symptoms
+from refkernels.reporting.measure.symptoms import (
+    Card,
+    Symptom,
+    cards,
+    cause_text,
+    short_cause,
+    symptoms,
+)
 from refkernels.reporting.reading import Record
 from refkernels.reporting.rendered import inline
 from refkernels.reporting.words import escaping, numerals, vocabulary
@@ -59,6 +66,7 @@ from refkernels.reporting.words.report import counted, listed, words_of
 _LONGEST_SCRIPT = 1000  # characters in the page; a longer script is a file beside it
 Starmap = Callable[[Callable[..., Any], Sequence[tuple[Any, ...]]], Iterable[Any]]
 _MOST_IN_FULL = 150  # findings of a small run
+_MOST_EXPLAINED = 40  # explained findings of a larger run that get more than a row
 _MOST_OPS = 8  # that did not run, before they are folded
 TEMPLATES = Path(__file__).parent.parent / "templates"
 _CSV = (
@@ -147,14 +155,22 @@ class Report:
         return findings(self.study)
 
     @cached_property
+    def _symptoms(self) -> list[Symptom]:
+        return symptoms(self.study)
+
+    @cached_property
+    def _cards(self) -> list[Card]:
+        return cards(self.study, self._symptoms)
+
+    @cached_property
     def _in_full(self) -> set[str]:
         """The ids of the findings that get more than a row: all of a small run; of a large one,
-        those that are explained or that a card shows unfolded."""
+        those that a card shows unfolded, and the first of those that are explained."""
         if len(self._findings) <= _MOST_IN_FULL:
             return {finding.id for finding in self._findings}
-        symptoms = [symptom for card in cards(self.study) for symptom in card.first]
+        first = [symptom for card in self._cards for symptom in card.first]
         explained = [finding.id for finding in self._findings if finding.explanation is not None]
-        return {*explained, *(symptom.finding for symptom in symptoms)}
+        return {*explained[:_MOST_EXPLAINED], *(symptom.finding for symptom in first)}
 
     @cached_property
     def _blocks(self) -> Any:
@@ -173,7 +189,7 @@ class Report:
             "study": study,
             "headline": headline(study, words),
             "scope": scope(study, words),
-            "cards": cards(study),
+            "cards": self._cards,
             "matrix": matrix(study, findings),
             "blocks": self._blocks,
             "answered": {
@@ -223,7 +239,7 @@ class Report:
                 _cause_of,
                 words=words,
                 float32=_float32_outputs(findings),
-                beside=_explained_beside(study),
+                beside=_explained_beside(self._symptoms),
             ),
             "advice_of": partial(_advice, lang=self.lang),
             "figures_of": partial(_figures, words=words),
@@ -307,11 +323,11 @@ def _float32_outputs(findings: Iterable[Finding]) -> dict[tuple[str, ...], list[
     return outputs
 
 
-def _explained_beside(study: Study) -> dict[str, Symptom]:
+def _explained_beside(found: Iterable[Symptom]) -> dict[str, Symptom]:
     """The symptom with a known cause that each finding belongs to, by the finding's id."""
     return {
         finding_id(m): symptom
-        for symptom in symptoms(study)
+        for symptom in found
         if known_cause(symptom.explanation)
         for m in symptom.covered
     }
@@ -322,10 +338,13 @@ def _cause_of(
     words: Mapping[str, str],
     float32: Mapping[tuple[str, ...], Sequence[str]],
     beside: Mapping[str, Symptom],
+    short: bool = False,
 ) -> str:
-    """What explains a finding: what was found; that its answer or another output of the same call
-    is a float32 number; or the finding of its symptom that is explained. "" if nothing is known."""
-    if because := cause_text(finding.explanation, words, words["lang"]):
+    """What explains a finding: what was found (`short`: by its identifier); that its answer or
+    another output of the same call is a float32 number; or the finding of its symptom that is
+    explained. "" if nothing is known."""
+    text = short_cause if short else cause_text
+    if because := text(finding.explanation, words, words["lang"]):
         return because
     *place, output = finding.place
     outputs = float32.get(tuple(place), ())

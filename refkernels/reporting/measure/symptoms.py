@@ -131,11 +131,12 @@ class Symptom:
         ops = some_of(words, self.ops, most)
         return words["op_pass_format"].format(ops=ops, passes=passes, dtypes=dtypes)
 
-    def because(self, words: Mapping[str, str], lang: str) -> str:
-        """The cause in words with its confidence, or the statement that none was found; "" if none
-        was looked for."""
+    def because(self, words: Mapping[str, str], lang: str, short: bool = False) -> str:
+        """The cause in words, or with `short` by its identifier, with its confidence; or the
+        statement that none was found; "" if none was looked for."""
         says_cause = known_cause(self.explanation) or not self.float32
-        parts = [cause_text(self.explanation, words, lang)] if says_cause else []
+        text = short_cause if short else cause_text
+        parts = [text(self.explanation, words, lang)] if says_cause else []
         if self.float32:
             measurements = counted(words, "measurement", self.float32)
             parts.append(words["float32_answers"].format(measurements=measurements))
@@ -209,11 +210,11 @@ class Card:
         return self.lines[MOST_LINES:]
 
 
-def cards(study: Study) -> list[Card]:
+def cards(study: Study, found: list[Symptom] | None = None) -> list[Card]:
     """A card for each seat that answered: kernels before formulas of ours, and the seat with the
-    most important symptom first."""
+    most important symptom first. `found`: the study's symptoms, if they are known."""
     groups: dict[str, list[Symptom]] = defaultdict(list)
-    for symptom in symptoms(study):
+    for symptom in symptoms(study) if found is None else found:
         groups[symptom.subject].append(symptom)
     unsorted = []
     for subject in study.subjects:
@@ -338,6 +339,17 @@ def cause_text(record: Record | None, words: Mapping[str, str], lang: str) -> st
     key = "maybe" if confidence == "consistent" else "it"
     sure = words.get(f"confidence:{confidence}", confidence)
     return words[key].format(says=_sentence(record, cause, lang), confidence=sure)
+
+
+def short_cause(record: Record | None, words: Mapping[str, str], lang: str) -> str:
+    """The same by the cause's identifier."""
+    cause = known_cause(record) if record and record.get("status") == "ok" else None
+    if record is None or cause is None:
+        return cause_text(record, words, lang)
+    confidence = str(record.get("confidence") or "")
+    return words["short:it"].format(
+        cause=cause, confidence=words.get(f"confidence:{confidence}", confidence)
+    )
 
 
 def _sentence(record: Mapping[str, Any], cause: str, lang: str) -> str:

@@ -106,6 +106,13 @@ for (const element of findings) {
     link.textContent = document.body.dataset.link;
     const last = document.createElement("td");
     last.append(link);
+    if ("p" in element.dataset) {
+      const script = document.createElement("a");
+      script.href = `scripts/${element.id}.py`;
+      script.download = "";
+      script.textContent = document.body.dataset.script;
+      last.append(" ", script);
+    }
     while (element.cells.length < element.closest("table").tHead.rows[0].cells.length) element.insertCell();
     element.append(last);
   }

@@ -140,6 +140,7 @@ _WORDS: dict[str, tuple[str, str]] = {
         "其结果都是 float32 数（{measurements}中误差最大的结果均如此）",
     ),
     "float32_answer": ("a float32 number", "是 float32 数"),
+    "short:it": ("{cause} ({confidence})", "{cause}（{confidence}）"),
     "row:script": ("script", "脚本"),
     "explained_beside": ("perhaps as in {cause}", "或与 {cause} 相同"),
     "float32_beside": ("its {names}: float32 numbers", "其 {names} 是 float32 数"),
@@ -185,9 +186,11 @@ _WORDS: dict[str, tuple[str, str]] = {
     "rows_note": (
         "The largest error over all cases (or the number of wrong special values, or the ratio to "
         "the plain loop's error), and how many of the cases show it; then the worst element of one "
-        "of them. All figures are in the CSV.",
+        "of them. All figures are in the CSV; the scripts of explained rows are in the folder "
+        "scripts.",
         "先是所有用例中的最大误差（或错误特殊值的个数，或与朴素循环误差之比），以及有此现象的用例数/"
-        "用例总数；其后是其中一个用例里误差最大的元素。全部数值见 CSV。",
+        "用例总数；其后是其中一个用例里误差最大的元素。全部数值见 CSV；"
+        "已作解释的各行，其脚本在 scripts 文件夹中。",
     ),
     "rows_again": (
         "This measures the first row again, with its cause and a script; the others likewise: "
