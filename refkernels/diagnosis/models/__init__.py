@@ -50,6 +50,10 @@ def _of(name: str) -> Known:
         return Known((rms.narrow_factor,), intermediates=overflowing)
     if name in slopes.GRADIENTS:
         return Known((), (slopes.find,), intermediates=overflowing)
+    if name == "log_softmax":
+        from refkernels.diagnosis.models import log_sums
+
+        return Known((), (log_sums.off_by_rows,), intermediates=overflowing)
     if name == "swiglu":
         from refkernels.diagnosis.models import gated
 

@@ -587,6 +587,13 @@ CAUSES: dict[str, Cause] = {
         "Use log_softmax: x - max(x) - log(sum(exp(x - max(x)))).",
         "请使用 log_softmax：x - max(x) - log(sum(exp(x - max(x))))。",
     ),
+    "inexact_logarithm": _cause(
+        "takes the logarithm of each row's sum with an error of up to {error}, by which the whole "
+        "row is off",
+        "计算每行之和的对数时误差最大达 {error}，使整行偏移同样的量",
+        "Use a logarithm that is exact near 1, where the sum of a confident row lies.",
+        "应当使用在 1 附近精确的对数：置信度高的行，其指数之和就在 1 附近。",
+    ),
     "constant_normaliser": _cause(
         "treats the sum of exponentials as a constant in the backward pass",
         "在反向传播中把指数之和当作常数",
