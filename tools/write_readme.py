@@ -31,6 +31,7 @@ from refkernels.seat_names import parse
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "cpu-x86_64-linux"
 EMULATED = RESULTS.with_name("cpu-aarch64-emulated")
+EMULATED_MINDSPORE = RESULTS.with_name("cpu-aarch64-emulated-mindspore")
 FRAMEWORKS = ("torch", "paddle", "oneflow", "mindspore", "numpy", "libm")
 OPS = ("matmul", "linear", "layernorm", "sin", "cos", "tan", "exp", "tanh", "gelu")
 SWEPT = ("sin", "cos", "tan", "exp", "log", "tanh", "erf")
@@ -425,7 +426,10 @@ TABLES: dict[str, Makers] = {
     "docs/align.md": {"planted": planted_in_transformer},
     "docs/judging.md": {"allclose": allclose},
     "docs/cost.md": {"speed": speed},
-    "docs/devices.md": {"emulated": emulated},
+    "docs/devices.md": {
+        "torch": emulated,
+        "mindspore": lambda: emulated("mindspore", EMULATED_MINDSPORE),
+    },
     "docs/trust.md": {"enclosures": enclosures},
 }
 PAGES = tuple(dict.fromkeys((*TABLES, *FIGURES)))
