@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from refkernels.records import codec
 from refkernels.reporting.reading import read_records
 
 ROOT = Path(__file__).parent.parent
@@ -110,3 +111,40 @@ def test_the_readme_is_read_in_two_minutes() -> None:
 )  # fmt: skip
 def test_a_share_is_never_rounded_up(part: int, whole: int, told: str) -> None:
     assert write_readme._right(part, whole) == told
+
+
+def test_the_records_of_an_emulated_machine_say_so() -> None:
+    records = read_records(write_readme.EMULATED / "records.jsonl")
+    environments = {r["id"]: r for r in records if r["kind"] == "environment"}
+    measured = [r for r in records if r["kind"] == "measurement"]
+    emulated = [r for r in measured if r["settings"].get("machine") == "aarch64"]
+    assert len(emulated) == len(measured) / 2
+    for record in emulated:
+        environment = environments[record["environment"]]
+        assert environment["emulator"].startswith("qemu-aarch64")
+        assert environment["cpu"].startswith("emulated by")
+
+
+def test_a_pass_stands_below_the_table_of_two_machines_only_where_all_bits_are_the_same(
+    tmp_path: Path,
+) -> None:
+    records = [
+        record
+        for record in read_records(write_readme.EMULATED / "records.jsonl")
+        if record["kind"] == "environment"
+        or (record.get("op"), record.get("direction")) == ("sigmoid", "forward")
+    ]
+    page = write_readme.emulated("torch", written(tmp_path / "same", records))
+    assert "The same in all bits: sigmoid forward float32 and sigmoid forward float64." in page
+    pair = next(r for r in records if r["kind"] == "agreement" and r["dtype"] == "float32")
+    pair["equal_bits"] -= 1
+    page = write_readme.emulated("torch", written(tmp_path / "apart", records))
+    assert "| sigmoid forward float32 | " in page
+    assert "The same in all bits: sigmoid forward float64." in page
+
+
+def written(folder: Path, records: list[dict[str, object]]) -> Path:
+    folder.mkdir()
+    lines = "".join(f"{codec.dumps(record)}\n" for record in records)
+    (folder / "records.jsonl").write_text(lines, encoding="utf-8")
+    return folder

@@ -27,6 +27,7 @@ from refkernels.reporting.measure.scores import Score, score
 from refkernels.reporting.measure.study import Measurement, Study
 from refkernels.reporting.reading import read_records
 from refkernels.reporting.words.vocabulary import verdict
+from refkernels.seat_names import parse
 
 KEPT = Path(__file__).parent.parent / "benchmarks" / "history"
 
@@ -93,7 +94,8 @@ def _seat(measurement: Measurement) -> str:
     version = str(record.get("version") or "").partition("+")[0]
     settings = [f"{k}={v}" for k, v in sorted((record.get("settings") or {}).items())]
     device = [measurement.device] if measurement.device not in ("", "cpu") else []
-    return " ".join([str(record["framework"]), version, *device, *settings])
+    name = parse(record["framework"]).framework or str(record["framework"])  # a kernel's
+    return " ".join([name, version, *device, *settings])
 
 
 def _figure(seat: str, place: str, measurements: list[Measurement]) -> Figure:

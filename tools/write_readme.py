@@ -12,6 +12,7 @@ import itertools
 import json
 import math
 import re
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,14 +21,17 @@ import history
 
 from refkernels.records.files import write_whole
 from refkernels.reporting.measure import scores, seeds
-from refkernels.reporting.measure.study import Study
+from refkernels.reporting.measure.study import Measurement, Study
 from refkernels.reporting.reading import read_records
 from refkernels.reporting.sweep import rows as sweeps
 from refkernels.reporting.words.numerals import figure, joined, ratio
 from refkernels.reporting.words.vocabulary import verdict
+from refkernels.seat_names import parse
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "cpu-x86_64-linux"
+EMULATED = RESULTS.with_name("cpu-aarch64-emulated")
+EMULATED_MINDSPORE = RESULTS.with_name("cpu-aarch64-emulated-mindspore")
 FRAMEWORKS = ("torch", "paddle", "oneflow", "mindspore", "numpy", "libm")
 OPS = ("matmul", "linear", "layernorm", "sin", "cos", "tan", "exp", "tanh", "gelu")
 SWEPT = ("sin", "cos", "tan", "exp", "log", "tanh", "erf")
@@ -232,6 +236,42 @@ def _changes(runs: list[history.Run], old: history.Run, new: history.Run) -> str
     return f"{text}\n{_table(head, rows)}\n" if rows else text
 
 
+def emulated(framework: str = "torch", folder: Path = EMULATED) -> str:
+    """Each op, pass and format in which a framework gives other bits on the emulated machine than
+    on x86-64: both scores, and the share of results that have the same bits; below the table those
+    without a difference."""
+    study = _study(folder)
+    equal: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    seats = {env["framework"] for env in study.environments}
+    own = {seat for seat in seats if parse(seat).framework == framework}
+    for pair in study.agreements:
+        if {pair["a"], pair["b"]} <= own:
+            counts = equal[f"{pair['op']} {pair['direction']} {pair['dtype']}"]
+            counts[0] += pair["equal_bits"]
+            counts[1] += pair["elements"]
+    results: dict[str, dict[str, list[Measurement]]] = defaultdict(lambda: defaultdict(list))
+    for result in study.measurements:
+        if result.record["framework"] in own:
+            place = f"{result.op} {result.direction} {result.dtype}"
+            results[place][_machine(result)].append(result)
+    machines = sorted({machine for place in results.values() for machine in place}, reverse=True)
+    rows = []
+    for place in sorted(equal):
+        if equal[place][0] < equal[place][1]:
+            cells = [_score(scores.score(results[place][machine])) for machine in machines]
+            rows.append([place, *cells, _right(*equal[place])])
+    same = [place for place in sorted(equal) if equal[place][0] == equal[place][1]]
+    below = f"\n\nThe same in all bits: {joined(same)}." if same else ""
+    return f"{_table(['core cases', *machines, 'same bits'], rows)}{below}"
+
+
+def _machine(result: Measurement) -> str:
+    """Where a result was measured: "torch 2.10.0, aarch64"."""
+    machine = (result.record.get("settings") or {}).get("machine", "x86-64")
+    version = str(result.record["version"]).partition("+")[0]
+    return f"{parse(result.record['framework']).framework} {version}, {machine}"
+
+
 def linear_differences() -> str:
     """torch's Linear against Paddle's with a bias that is not zero, one initialisation each."""
     pairs = seeds.chief_pairs(_threads())
@@ -386,6 +426,10 @@ TABLES: dict[str, Makers] = {
     "docs/align.md": {"planted": planted_in_transformer},
     "docs/judging.md": {"allclose": allclose},
     "docs/cost.md": {"speed": speed},
+    "docs/devices.md": {
+        "torch": emulated,
+        "mindspore": lambda: emulated("mindspore", EMULATED_MINDSPORE),
+    },
     "docs/trust.md": {"enclosures": enclosures},
 }
 PAGES = tuple(dict.fromkeys((*TABLES, *FIGURES)))

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from refkernels.frameworks import signals
 from refkernels.frameworks.catalog import FrameworkError, Spec
 from refkernels.frameworks.locks import try_lock
 from refkernels.records.files import write_whole
@@ -130,6 +131,9 @@ def checked(
         for line in lines:
             progress(f"{spec}: {line.rstrip()}")
         words = step or f"{' '.join(command[1:5])} ..."
+        if completed.returncode < 0:
+            ended = signals.name(-completed.returncode)
+            raise CreationFailed(f"`{words}` for {spec} was ended by {ended}: try again")
         raise _failure(spec, words, place or command[0], lines)
     return completed.stdout
 

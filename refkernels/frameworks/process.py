@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import signal
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.frameworks import places, starting
+from refkernels.frameworks import places, signals, starting
 from refkernels.frameworks.environments import Interpreter
 from refkernels.frameworks.transport import Array, Inline, SharedFolder, bits_dtype, unpack
 
@@ -187,7 +186,7 @@ class WorkerProcess:
                 "oom", f"out of memory while {doing}, which ended the process ({last_line})"
             )
         if code is not None and code < 0:
-            name = _signal_name(-code)
+            name = signals.name(-code)
             hint = " (as the system does when memory runs out)" if name == "SIGKILL" else ""
             words = f"; its last words: {last_line}" if last_line and name != "SIGKILL" else ""
             return NoReply("killed", f"the process was ended by {name}{hint} while {doing}{words}")
@@ -240,13 +239,6 @@ class WorkerProcess:
             self._log = self._arrays.path / "stderr.log"
             words = ["/bin/sh", "-c", 'log=$0; exec "$@" 2>>"$log"', str(self._log), *words]
         return spec, words
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:  # a real-time signal
-        return f"signal {number}"
 
 
 def _activity(message: Mapping[str, Any]) -> str:

@@ -1,9 +1,10 @@
 """Questions to a kernel, drawn by Hypothesis according to an op's signature.
 
-    from hypothesis import given
+    from hypothesis import given, settings
     from refkernels.testing import strategies
 
     @given(strategies.cases("softmax", dtype="float32"))
+    @settings(deadline=None)  # the first example loads the compiled kernels
     def test_my_softmax(case):
         case.check(my_softmax(**case.inputs, **case.params))
 
@@ -20,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels import registry
+from refkernels.arguments import as_mapping
 from refkernels.arithmetic import formats
 from refkernels.op import Case, Direction, Op
 from refkernels.ops.letters import Argument, Signature
@@ -61,19 +63,24 @@ def cases(
     max_length  of the other axes, which have at least one element
 
     What the op refuses (an odd length where it takes pairs) is not drawn. Raises ValueError for an
-    unknown op, dtype, direction, param, input or letter.
+    unknown op, dtype, direction, param, input or letter, and for a `max_length` below 1; TypeError
+    for `elements` or `lengths` of another type.
     """
     record, format = registry.get(op), formats.get(dtype).name
     if direction not in record.directions:
         raise ValueError(f"{record.name} has no direction {quoted(str(direction))}.")
+    if max_length < 1:
+        raise ValueError(f"max_length is {max_length}: an axis has at least one element.")
     signature = _signature(record)
-    by_name = dict(elements) if isinstance(elements, Mapping) else {}
+    common = elements if isinstance(elements, st.SearchStrategy) else None
+    by_name = {} if common is not None else as_mapping(elements, "elements")
     _check_names(by_name, record.takes(direction), "input")
     _check_names(params or {}, record.params, "param")
     letters = {letter for argument in signature.takes.values() for letter in argument.own}
-    _check_names(lengths or {}, letters, "letter")
-    default = elements if isinstance(elements, st.SearchStrategy) else _numbers(format)
-    sizes = {letter: _length((lengths or {}).get(letter), max_length) for letter in sorted(letters)}
+    fixed = as_mapping(lengths, "lengths")
+    _check_names(fixed, letters, "letter")
+    default = common if common is not None else _numbers(format)
+    sizes = {letter: _length(fixed.get(letter), max_length) for letter in sorted(letters)}
     settings = {**record.params, **(params or {})}
 
     @st.composite

@@ -40,6 +40,11 @@ def test_the_samples_of_a_page_run_one_after_the_other(
     for sample in samples(page):
         with contextlib.redirect_stdout(io.StringIO()):
             exec(compile(sample, page.name, "exec"), names)
+    for function in [value for name, value in names.items() if name.startswith("test_")]:
+        for mark in getattr(function, "pytestmark", []):
+            argument, values = mark.args
+            for value in values:
+                function(**{argument: value})  # type: ignore[operator]
 
 
 def test_samples_were_run() -> None:

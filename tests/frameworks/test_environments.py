@@ -208,6 +208,14 @@ def test_the_last_error_of_pip_is_quoted() -> None:
     )
 
 
+def test_a_step_that_a_signal_ended_is_not_blamed_on_its_last_line() -> None:
+    killed = ["/bin/sh", "-c", "echo Processing pygments; kill -TERM $$"]
+    with pytest.raises(
+        creation.CreationFailed, match=r"`pip install` for torch was ended by SIGTERM"
+    ):
+        creation.checked(killed, catalog.get("torch"), lambda line: None, step="pip install")
+
+
 def test_a_marker_without_its_python_is_not_complete(tmp_path: Path) -> None:
     (tmp_path / creation.MARKER).write_text(json.dumps({"version": "1"}), encoding="utf-8")
     assert creation.marker(tmp_path) is None

@@ -73,10 +73,13 @@ def test_a_failure_is_shrunk_to_few_simple_numbers_that_are_printed() -> None:
         ({"op": "softmax", "params": {"axes": 1}}, "no param 'axes': choose one of axis"),
         ({"op": "softmax", "elements": {"y": st.just(1.0)}}, "no input 'y'"),
         ({"op": "softmax", "lengths": {"m": 3}}, "no letter 'm'"),
+        ({"op": "softmax", "max_length": 0}, "at least one element"),
+        ({"op": "softmax", "elements": 2.0}, "elements must map .* type float"),
+        ({"op": "softmax", "lengths": 3}, "lengths must map .* type int"),
     ],
 )
 def test_a_call_that_makes_no_sense_is_refused(arguments: dict[str, object], reason: str) -> None:
-    with pytest.raises(ValueError, match=reason):
+    with pytest.raises((ValueError, TypeError), match=reason):
         strategies.cases(**arguments)  # type: ignore[arg-type]
 
 
