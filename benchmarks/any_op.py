@@ -73,6 +73,9 @@ def _named(
         return
     also = every_op.rivals(op, question, outputs, direction, "float32", 0)
     also |= set(_same(op, question, outputs, direction))
+    also |= (
+        {"tf32_inputs"} if cause == "fp16_inputs" else set()
+    )  # as many bits, where none is small
     inputs, params = question
     yield (
         f"any-{op.name}-{cause}-{direction}",
