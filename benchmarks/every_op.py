@@ -5,6 +5,7 @@ random order: no model of the package adds in that order. Its inputs are those o
 """
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import ml_dtypes
@@ -12,6 +13,8 @@ import numpy as np
 from planted import Planted
 
 from refkernels import registry
+from refkernels.arithmetic import formats
+from refkernels.truth import Truth
 
 LARGEST = 1 << 12  # elements of all inputs
 MOST = 2  # cases for a fault
@@ -19,13 +22,16 @@ DTYPES = ("float32", "float16", "bfloat16", "float64")
 NARROW = {"fp16_inputs": np.dtype(np.float16), "bf16_inputs": np.dtype(ml_dtypes.bfloat16)}
 
 
-def _questions(op: Any, direction: Any, dtype: str) -> Iterator[tuple[str, Any, Any]]:
+def _questions(
+    op: Any, direction: Any, dtype: str, most: int = LARGEST
+) -> Iterator[tuple[str, Any, Any]]:
+    """The op's cases with at most so many elements."""
     for case in op.cases():
         if dtype not in case.dtypes or direction not in case.directions:
             continue
         inputs, params = case.build(dtype)
         arrays = {name: inputs[name] for name in op.takes(direction) if name in inputs}
-        if sum(np.size(array) for array in arrays.values()) <= LARGEST:
+        if sum(np.size(array) for array in arrays.values()) <= most:
             yield case.name, arrays, params
 
 
@@ -49,43 +55,101 @@ def _beyond(op: Any, outputs: Any, question: Any, direction: Any, dtype: str) ->
 
 
 def planted(seeds: int) -> Iterator[tuple[str, Planted]]:
-    """Every fault of every op, in each direction, on `seeds` cases that show it, in float32."""
-    for name, op in registry.ops().items():
-        if op.formulas is None:
-            continue
-        for number, fault in enumerate(op.formulas.faults):
-            for direction in op.directions:
-                if getattr(fault, direction) is None:
-                    continue
-                for k, kernel in enumerate(_of_fault(op, fault, direction, number)):
-                    if k < min(seeds, MOST):
-                        yield f"{name}-{fault.cause}-{direction}-{number}-{k}", kernel
+    """Every fault of every op, in each direction: on `seeds` cases that show it plainly in float32,
+    else once."""
+    for op in registry.ops().values():
+        if op.formulas is not None:
+            yield from planted_in(op, seeds)
+
+
+def planted_in(op: Any, seeds: int) -> Iterator[tuple[str, Planted]]:
+    """Every fault of one op."""
+    for number, fault in enumerate(op.formulas.faults):
+        for direction in op.directions:
+            if getattr(fault, direction) is not None:
+                kernels = islice(_of_fault(op, fault, direction, number), min(seeds, MOST))
+                for k, kernel in enumerate(kernels):
+                    yield f"{op.name}-{fault.cause}-{direction}-{number}-{k}", kernel
 
 
 def _of_fault(op: Any, fault: Any, direction: Any, seed: int) -> Iterator[Planted]:
-    others = [other_fault for other_fault in op.formulas.faults if other_fault is not fault]
+    """Kernels with a fault: in float32 on the cases where some number has fewer than half of its
+    digits right. A fault that no such case shows is planted once: in the first format in which its
+    error is beyond the bound, where it is largest against it."""
+    none = True
     for _, inputs, params in _questions(op, direction, "float32"):
-        question = inputs, params
-        formula = getattr(fault, direction)
-        computed = _computed(op, formula, question, direction, "float32", seed)
-        outputs = op.plain(direction, *question, "float32") | fault.changed(computed)
-        if not _beyond(op, outputs, question, direction, "float32"):
-            continue
-        also = {
-            other_fault.cause for other_fault in others if fault.unstable and other_fault.unstable
-        }
-        for other_fault in others:
-            if (formula_ := getattr(other_fault, direction)) is not None:
-                same = _computed(op, formula_, question, direction, "float32", seed)
-                if all(np.array_equal(same[n], computed[n], equal_nan=True) for n in computed):
-                    also.add(other_fault.cause)
-        factors = _multiplied(outputs, op.plain(direction, *question, "float32"))
-        also |= {"scale_factor"} if factors else set()
-        also |= {"sign_error"} if any(abs(factor + 1) < 2.0**-16 for factor in factors) else set()
+        outputs = _faulty(op, fault, (inputs, params), direction, "float32", seed)
+        if _beyond(op, outputs, (inputs, params), direction, "float32"):
+            none = False
+            yield _planted(op, fault, (inputs, params), outputs, direction, "float32", seed)
+    if none:
+        yield _largest(op, fault, direction, seed)
+
+
+def _faulty(op: Any, fault: Any, question: Any, direction: Any, dtype: str, seed: int) -> Any:
+    """The answer of a kernel with the fault."""
+    computed = _computed(op, getattr(fault, direction), question, direction, dtype, seed)
+    return op.plain(direction, *question, dtype) | fault.changed(computed)
+
+
+def _largest(op: Any, fault: Any, direction: Any, seed: int) -> Planted:
+    """The kernel whose error is largest against the bound."""
+    best, largest = None, -1.0
+    for dtype in DTYPES:
+        for _, *question in _questions(op, direction, dtype, 4 * LARGEST):
+            outputs = _faulty(op, fault, question, direction, dtype, seed)
+            ratio = _over_bound(op, outputs, question, direction, dtype)
+            if ratio > largest:
+                best, largest = (question, outputs, direction, dtype, seed), ratio
+        if largest > 1.0:
+            break
+    assert best is not None
+    return _planted(op, fault, *best)
+
+
+def _over_bound(op: Any, outputs: Any, question: Any, direction: Any, dtype: str) -> float:
+    """The largest error / bound."""
+    truth = Truth(op, direction, *question, formats.get(dtype))
+    ratios = [0.0]
+    with np.errstate(all="ignore"):
+        for name, got in outputs.items():
+            off = np.abs(got.astype(np.float64) - np.asarray(truth.reference[name]))
+            ratio = off / truth.bound()[name]
+            ratios.append(float(np.max(ratio, where=np.isfinite(ratio), initial=0.0)))
+    return max(ratios)
+
+
+def _planted(
+    op: Any, fault: Any, question: Any, outputs: Any, direction: Any, dtype: str, seed: int
+) -> Planted:
+    """With the other causes that have the same bits, or that nothing tells apart from it."""
+    also = rivals(op, question, outputs, direction, dtype, seed, fault)
+    inputs, params = question
+    return Planted(
+        fault.cause, op.name, inputs, outputs, params, direction, dtype, tuple(sorted(also))
+    )
+
+
+def rivals(
+    op: Any, question: Any, outputs: Any, direction: Any, dtype: str, seed: int, fault: Any = None
+) -> set[str]:
+    """The causes that have the same bits, or that nothing tells apart."""
+    plain = op.plain(direction, *question, dtype)
+    others = [other_fault for other_fault in op.formulas.faults if other_fault is not fault]
+    unstable = fault is not None and fault.unstable
+    also = {other_fault.cause for other_fault in others if unstable and other_fault.unstable}
+    for other_fault in others:
+        if (formula := getattr(other_fault, direction)) is not None:
+            computed = _computed(op, formula, question, direction, dtype, seed)
+            same = plain | other_fault.changed(computed)
+            if all(np.array_equal(same[n], outputs[n], equal_nan=True) for n in outputs):
+                also.add(other_fault.cause)
+    factors = _multiplied(outputs, plain)
+    also |= {"scale_factor"} if any(abs(factor - 1) > 2.0**-16 for factor in factors) else set()
+    also |= {"sign_error"} if any(abs(factor + 1) < 2.0**-16 for factor in factors) else set()
+    if dtype == "float32":
         also |= set(_of_narrow_inputs(op, outputs, question, direction))
-        yield Planted(
-            fault.cause, op.name, inputs, outputs, params, direction, also=tuple(sorted(also))
-        )
+    return also
 
 
 def _of_narrow_inputs(op: Any, outputs: Any, question: Any, direction: Any) -> Iterator[str]:
@@ -94,7 +158,8 @@ def _of_narrow_inputs(op: Any, outputs: Any, question: Any, direction: Any) -> I
     inputs, params = question
     for cause, dtype in NARROW.items():
         if "x" in inputs:
-            x = inputs["x"].astype(dtype).astype(inputs["x"].dtype)
+            with np.errstate(over="ignore"):
+                x = inputs["x"].astype(dtype).astype(inputs["x"].dtype)
             narrow = op.plain(direction, {**inputs, "x": x}, params, "float32")
             if all(np.array_equal(narrow[n], outputs[n], equal_nan=True) for n in outputs):
                 yield cause

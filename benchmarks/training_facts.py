@@ -1,6 +1,6 @@
 """What a survey of training ops says of four frameworks, asked again with the tool.
 
-    python benchmarks/training_facts.py [--only START] [--resume] [--out FOLDER]
+    python benchmarks/training_facts.py [--only START] [--resume [--again]] [--out FOLDER]
 
 The survey was made by hand, before the oracles. Each of its claims that can be checked on a CPU is
 a `Fact` in `facts/`: the frameworks are asked anew, the oracles judge, `explain` names the cause.
@@ -44,23 +44,25 @@ def record_of(fact: Fact, seats: Seats) -> dict[str, Any]:
     }
 
 
-def answered(path: Path, facts: list[Fact]) -> dict[str, dict[str, Any]]:
-    """The kept records of these facts that are not open, by name."""
+def answered(path: Path, facts: list[Fact], again: bool = False) -> dict[str, dict[str, Any]]:
+    """The kept records of these facts that are not open, by name; `again`: nor different."""
     if not path.exists():
         return {}
-    kept = {}
+    kept, asked = {}, {"open", "differs"} if again else {"open"}
     figures = {fact.name: fact.figure for fact in facts}
     for record in json.loads(path.read_text())["records"]:
         name = f"{record['section']} {record['framework']}: {record['claim']}"
-        if record["verdict"] != "open" and figures.get(name) == record["figure"]:
+        if record["verdict"] not in asked and figures.get(name) == record["figure"]:
             kept[name] = record
     return kept
 
 
-def ask(facts: list[Fact], path: Path | None, resume: bool) -> list[dict[str, Any]]:
+def ask(
+    facts: list[Fact], path: Path | None, resume: bool, again: bool = False
+) -> list[dict[str, Any]]:
     """A record for each fact, in their order, each written when it is there."""
     seats = Seats()
-    records = answered(path, facts) if path is not None and resume else {}
+    records = answered(path, facts, again) if path is not None and resume else {}
     try:
         for fact in facts:
             if fact.name in records:
@@ -86,11 +88,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", help="facts whose names begin so; nothing is written")
     parser.add_argument("--resume", action="store_true", help="keep the answers that are not open")
+    parser.add_argument("--again", action="store_true", help="nor those that are different")
     parser.add_argument("--out", type=Path, default=RESULTS / name)
     arguments = parser.parse_args()
     facts = [fact for fact in FACTS if fact.name.startswith(arguments.only or "")]
     path = arguments.out / "training_facts.json" if arguments.only is None else None
-    records = ask(facts, path, arguments.resume)
+    records = ask(facts, path, arguments.resume, arguments.again)
     return int(any(record["verdict"] == "open" for record in records))
 
 

@@ -259,6 +259,7 @@ def _cases(op: str, settings: tuple[tuple[str, dict[str, Any]], ...]) -> list[Ca
         ("norm_is_max", "exact", 5.0, 5.0), ("zero", "zero", 1.0, 1.0),
         ("large", "large", 1.0, 1.0), ("tiny", "tiny", 1.0, 2.0**-20),
         ("infinite", "infinite", 5.0, 1.0), ("nan", "nan", 5.0, 1.0), ("invariance", "", 5.0, 1.0),
+        ("max_is_zero", "", 5.0, 0.0),
     )  # fmt: skip
     cases = []
     for label, params_of_setting in settings:
@@ -325,7 +326,11 @@ OPS = (
         },
         faults=_EACH,
         prepare=_prepare,
-        cases=partial(_cases, "clip_by_norm", (("", {}), ("eps", {"way": "eps"}))),
+        cases=partial(
+            _cases,
+            "clip_by_norm",
+            (("", {}), ("eps", {"way": "eps"}), ("inf", {"way": "eps", "norm_type": math.inf})),
+        ),
     ),
     formula_op(
         "clip_by_value",

@@ -128,6 +128,7 @@ OPS = (
         "weight[v d], indices[...]:int -> y[... d]",
         forms={"lookup": _lookup},
         backward={"scatter_add": _scatter},
+        scatter=("weight", "indices"),
         params={"padding_idx": None},
         prepare=_prepare,
         faults=_FAULTS,

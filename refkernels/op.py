@@ -123,9 +123,10 @@ class Op:
 
     `sums`: the outputs that are sums of products, by name, for both directions. `means`: the
     outputs that are plain means of the first input over its last axis. `factors`: the inputs that
-    are multiplied in sums of products without such letters. `total`: whether the op is the sum, or
-    the mean, of x along its axes. `real_function`: the function of one number that the op computes,
-    if the op is not a formula.
+    are multiplied in sums of products without such letters. `scatter`: the table and its indices,
+    if the table's gradient is the sum of the cotangent's rows with one index. `total`: whether the
+    op is the sum, or the mean, of x along its axes. `real_function`: the function of one number
+    that the op computes, if the op is not a formula.
     """
 
     name: str
@@ -153,6 +154,7 @@ class Op:
     sums: Mapping[str, Sum] = field(default_factory=dict)
     factors: tuple[str, ...] = ()
     means: tuple[str, ...] = ()
+    scatter: tuple[str, str] | None = None
     total: Literal["", "sum", "mean"] = ""
     limit: float | None = None
     limit_source: str = ""

@@ -50,23 +50,26 @@ def attention_cases() -> list[Case]:
             "causal", {"keys": 9, "size": 1e4}, _drawn((2, 2), 9, 9, 8, 1e4), {"causal": "top_left"}
         ),
         make("invariance", {"rows": 37, "keys": 11}, _drawn((37, 2), 5, 11, 8)),
+        make("masked", {"of": "-10000"}, _finite),
+        make("values", {"width": 5}, _drawn((2, 3), 5, 7, 8, width=5)),
+        make("combined", {}, _combined, {"causal": "bottom_right", "scale": 0.3}),
     ]  # fmt: skip
 
 
 def _drawn(
     leading: tuple[int, ...], m: int, n: int, d: int, size: float = 1.0, *,
-    key_heads: int | None = None,
+    key_heads: int | None = None, width: int | None = None,
 ) -> Build:  # fmt: skip
-    """Scores of about `size`."""
+    """Scores of about `size`; values of `width` numbers, d by default."""
 
     def build(rng: Generator, dtype: str) -> Arrays:
         heads = leading if key_heads is None else (*leading[:-1], key_heads)
-        root = size**0.5
+        root, e = size**0.5, d if width is None else width
         return {
-            "dy": rng.standard_normal((*leading, m, d)),
+            "dy": rng.standard_normal((*leading, m, e)),
             "q": root * rng.standard_normal((*leading, m, d)),
             "k": root * rng.standard_normal((*heads, n, d)),
-            "v": rng.standard_normal((*heads, n, d)),
+            "v": rng.standard_normal((*heads, n, e)),
         }
 
     return build
@@ -103,6 +106,22 @@ def _infinite(rng: Generator, dtype: str) -> Arrays:
     mask = np.full((2, 3, 5, 12), -np.inf)
     np.put_along_axis(mask, rng.integers(0, 12, (2, 3, 5, 1)), 0.0, -1)
     return {**_few(rng, dtype), "mask": mask}
+
+
+def _finite(rng: Generator, dtype: str) -> Arrays:
+    """Half of the keys at -10000, as in BERT; for one query all of them, which hides nothing."""
+    mask = np.where(rng.random((2, 1, 5, 12)) < 0.5, 0.0, -1e4)
+    mask[..., 0], mask[:, :, 2] = 0.0, -1e4
+    return {**_few(rng, dtype), "mask": mask}
+
+
+def _combined(rng: Generator, dtype: str) -> Arrays:
+    """Grouped heads, two kinds of mask, lengths and a causal mask; key 0 always takes part."""
+    arrays = _drawn((2, 4), 5, 7, 8, key_heads=2, width=3)(rng, dtype)
+    keep = rng.random((2, 4, 5, 7)) < 0.7
+    keep[..., 0] = True
+    mask = rng.standard_normal((5, 7))
+    return {**arrays, "mask": mask, "keep": keep, "lengths": np.array([[4], [7]])}
 
 
 def _whole_row(rng: Generator, dtype: str) -> Arrays:

@@ -19,7 +19,12 @@ _LEAVES = 2**14  # terms of a sum: a sequential sum takes as many questions
 
 
 def reveal(
-    op: Annotated[str, typer.Argument(help="sum, matmul, linear or layernorm (its mean).")],
+    op: Annotated[
+        str,
+        typer.Argument(
+            help="sum, matmul, linear, layernorm (its mean) or embedding (its gradient)."
+        ),
+    ],
     framework: Annotated[
         str,
         typer.Option(
@@ -59,15 +64,15 @@ def reveal(
     import json
 
     from refkernels.diagnosis.summation import RevealError
-    from refkernels.diagnosis.summation.boxes import product_of
+    from refkernels.diagnosis.summation.boxes import product_of, scatter_of
     from refkernels.frameworks import catalog
     from refkernels.frameworks.gateway import Session, split_settings
     from refkernels.seat_names import merged
 
-    if product_of(op) is None:  # one value for each row
+    if product_of(op) is None and scatter_of(op) is None:  # one value for each row
         n, column = 1, 0
     try:
-        _check_size(m, n, k)
+        _check_size(m, n, k, m * n * k if scatter_of(op) else 0)
         setting_values = parse_settings(settings or [])
         spec, name = catalog.seat(framework)
         split_settings(
@@ -89,9 +94,10 @@ def reveal(
         _print(tree, svg)
 
 
-def _check_size(m: int, n: int, k: int) -> None:
-    """Raises ValueError if an array of the question has more than MOST_ELEMENTS elements."""
-    largest = max(m * k, k * n, m * n)
+def _check_size(m: int, n: int, k: int, whole: int) -> None:
+    """Raises ValueError if an array of the question has more than MOST_ELEMENTS elements. `whole`:
+    the elements of an array with all three axes, if there is one."""
+    largest = max(m * k, k * n, m * n, whole)
     if largest > MOST_ELEMENTS:
         raise ValueError(
             f"--m {m}, --n {n} and --k {k} make an array of {largest:,} elements, more than "
@@ -105,6 +111,7 @@ class _FrameworkFault(Exception):
 
 def _revealed(session: Any, op: str, device: str, dtype: str, **element: Any) -> dict[str, Any]:
     """The tree of an element with its properties, as strict JSON."""
+    from refkernels import registry
     from refkernels.arithmetic import formats
     from refkernels.diagnosis.summation import RevealError
     from refkernels.diagnosis.summation.boxes import OpBox
@@ -116,7 +123,8 @@ def _revealed(session: Any, op: str, device: str, dtype: str, **element: Any) ->
         raise ValueError(f"There is no dtype {dtype!r}: {instead(dtype, DTYPES)}.")
 
     def run(inputs: dict[str, Any]) -> dict[str, Any]:
-        reply = session.run(op, "forward", inputs, {}, device)
+        leaves = registry.get(op).differentiated
+        reply = session.run(op, box.direction, inputs, {}, device, leaves=leaves)
         if not reply.ok:
             raise _FrameworkFault(reply.reason)
         return dict(reply.outputs)
@@ -145,7 +153,8 @@ def _revealed(session: Any, op: str, device: str, dtype: str, **element: Any) ->
         "device": device,
         "dtype": dtype,
         **element,
-        "output": box.mean,
+        "direction": box.direction,
+        "output": box.output,
         "inputs": box.shapes,
         "products": box.product is not None,
         "leaves": tree.leaves,

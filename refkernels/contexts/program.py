@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.contexts.ball import Ball
 from refkernels.contexts.context import Context
 from refkernels.contexts.trace import Shape, Term, Untraceable, in_order
 from refkernels.contexts.value import Mask, Value
@@ -55,7 +56,7 @@ class Program:
     def _level(self, term: Term) -> int:
         if term.op == "opaque":
             raise Untraceable(f"{term.option} has no kernel over rows.")
-        if term.op in ("number", "pi"):
+        if term.op in ("number", "pi", "known"):
             return NUMBER
         if term.op in READ:
             level = self._level_of(term.shape)
@@ -197,6 +198,9 @@ def _read(term: Term, xp: Context, operands: list[Any]) -> Any:
     match term.op:
         case "number":
             return xp.number(term.option)
+        case "known":
+            assert isinstance(xp, Ball)
+            return xp.value(*term.option)
         case "function":
             return xp.function(term.option, *operands)
         case "less":

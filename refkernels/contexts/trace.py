@@ -134,6 +134,10 @@ class Trace(Context):
     def pi(self) -> Expression:
         return self._apply("pi", shape=())
 
+    def known(self, mid: float, radius: float) -> Expression:
+        """A number whose ball is known before the kernel runs."""
+        return self._apply("known", option=(mid, radius), shape=())
+
     def unknown(self, what: str) -> Expression:
         """A number that no kernel over rows knows; a result that needs it has no graph."""
         return self._opaque(what, shape=())

@@ -1,4 +1,4 @@
-"""The rates of the frameworks' own cosine schedules at every step, from their interpreters."""
+"""The rates of the frameworks' own schedules at every step, from their interpreters."""
 
 from __future__ import annotations
 
@@ -34,6 +34,26 @@ def rates(
     Schedulers that are stepped in Python give float64, those made of ops float32.
     Raises SchedulersError if the framework is not one of the four, is not installed, or fails.
     """
+    numbers = float(min_lr), float(max_lr), decay_steps
+    if warmup_steps:
+        return _asked(framework, "warmed", (*numbers, warmup_steps), timeout)
+    return _asked(framework, "cosine", numbers, timeout)
+
+
+def decays(
+    framework: str, *, max_lr: float, decay_steps: int, step_size: int, gamma: float, power: float,
+    timeout: float = 120.0,
+) -> dict[str, npt.NDArray[Any]]:  # fmt: skip
+    """The rates of steps 0 to decay_steps by the framework's step, exponential and polynomial
+    decays, in this order, by the name of the scheduler. Otherwise as `rates`."""
+    numbers = float(max_lr), decay_steps, step_size, float(gamma), float(power)
+    return _asked(framework, "decays", numbers, timeout)
+
+
+def _asked(
+    framework: str, kind: str, numbers: tuple[float, ...], timeout: float
+) -> dict[str, npt.NDArray[Any]]:
+    """The rates of one kind of schedules."""
     if framework not in FRAMEWORKS:
         known = ", ".join(FRAMEWORKS)
         raise SchedulersError(f"{framework!r} has no schedulers known here: choose from {known}.")
@@ -45,8 +65,7 @@ def rates(
         raise SchedulersError(f"{framework} is on another machine: schedules run only on this one.")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "rates.npz"
-        question = [framework, repr(min_lr), repr(max_lr), str(decay_steps)]
-        question += [str(warmup_steps), str(file)]
+        question = [framework, str(file), kind, *map(repr, numbers)]
         _run([python.python, str(_SOURCE), *question], framework, timeout)
         with np.load(file, allow_pickle=False) as held:
             return dict(held)

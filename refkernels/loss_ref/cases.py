@@ -49,7 +49,7 @@ def cross_entropy() -> list[Case]:
         make("rows", {"rows": 100_000, "n": 3}, logits((100_000,), 3), dtypes=("float32",)),
         make("classes", {"n": 30522}, logits((4,), 30522)),
         make("offset", {"offset": 1e4}, rows(change=_offset), NONE),
-        make("spread", {"spread": 1e4}, rows(change=_spread), NONE),
+        make("spread", {"spread": 1e4}, rows(change=partial(_spread, 1e4)), NONE),
         make("confident", {"gap": 20}, rows(change=_confident), NONE),
         make("masked", {"n": 50}, rows(change=_masked), NONE),
         make("ignored", {"ignore_index": IGNORED}, logits((4, 8), 7, _ignore)),
@@ -61,7 +61,19 @@ def cross_entropy() -> list[Case]:
         make("invalid", {"label": "n"}, rows((8,), 7, partial(_invalid, 7)), NONE),
         make("invalid", {"label": -1}, rows((8,), 7, partial(_invalid, -1)), NONE),
         make("invariance", {"rows": 37, "n": 257}, rows((37,), 257), NONE),
-    ]
+        *(
+            make("rows", {"rows": n, "n": 3}, logits((n,), 3), dtypes=("float32",))
+            for n in (10, 1000)
+        ),
+        *(
+            make("spread", {"spread": spread}, rows(change=partial(_spread, spread)), NONE)
+            for spread in (1.0, 10.0, 100.0)
+        ),
+        make(
+            "smoothing", {"of": "weighted and ignored"}, logits((4, 8), 7, _ignore, weighted=True),
+            smoothed,
+        ),
+    ]  # fmt: skip
 
 
 def nll() -> list[Case]:
@@ -72,6 +84,12 @@ def nll() -> list[Case]:
         make("ignored", {"ignore_index": IGNORED}, logits((4, 8), 7, _ignore)),
         make("weighted", {"n": 7}, logits((4, 8), 7, _ignore, weighted=True)),
         make("invariance", {"rows": 37, "n": 257}, log((37,), 257, reduction="none"), NONE),
+        *(
+            make(
+                "invalid", {"label": label}, logits((8,), 7, partial(_invalid, label), "none"), NONE
+            )
+            for label in (7, -1)
+        ),
     ]
 
 
@@ -118,6 +136,7 @@ def pairs(
         *more,
         make("specials", {}, _specials, NONE),
         make("invariance", {"n": 259}, build((259,), reduction="none"), NONE),
+        *(make("rows", {"rows": n}, build((n,)), dtypes=("float32",)) for n in (10, 1000)),
     ]
 
 
@@ -234,8 +253,8 @@ def _offset(rng: Generator, arrays: Arrays) -> None:
     arrays["x"] = 1e4 + arrays["x"] / 3.0
 
 
-def _spread(rng: Generator, arrays: Arrays) -> None:
-    arrays["x"] = rng.uniform(-1e4, 1e4, arrays["x"].shape)
+def _spread(spread: float, rng: Generator, arrays: Arrays) -> None:
+    arrays["x"] = rng.uniform(-spread, spread, arrays["x"].shape)
 
 
 def _confident(rng: Generator, arrays: Arrays) -> None:
@@ -278,7 +297,7 @@ def _soften(rng: Generator, arrays: Arrays) -> None:
 
 
 def _spread_soft(rng: Generator, arrays: Arrays) -> None:
-    _spread(rng, arrays)
+    _spread(1e4, rng, arrays)
     _soften(rng, arrays)
 
 

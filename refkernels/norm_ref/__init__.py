@@ -44,7 +44,7 @@ BATCH_NORM = formula_op(
     "x[b c s], weight[c]?, bias[c]?, running_mean[c]?, running_var[c]? "
     "-> y[b c s], new_mean[c], new_var[c]",
     coupled="b s",
-    params={"training": True, "momentum": 0.1, "eps": 1e-5},
+    params={"training": True, "momentum": 0.1, "eps": 1e-5, "biased": False},
     domains={"momentum": PROBABILITY},
     prepare=layouts.batch,
     forms=normalised.BATCH,
@@ -153,7 +153,7 @@ def _backward(op: Any, inputs: dict[str, Any], certify: Certify, **params: Any) 
 def batch_norm(
     x: Any, weight: Any = None, bias: Any = None, running_mean: Any = None,
     running_var: Any = None, *, training: bool = True, momentum: float = 0.1, eps: float = 1e-5,
-    certify: Certify = "enclosure",
+    biased: bool = False, certify: Certify = "enclosure",
 ) -> BatchNorm:  # fmt: skip
     """y = (x - m) / sqrt(v + eps) weight + bias, m and v the mean and the biased variance of each
     channel; new_mean = (1 - a) running_mean + a m, new_var = (1 - a) running_var + a v n / (n - 1).
@@ -162,6 +162,7 @@ def batch_norm(
     weight, bias  (C,); running_mean, running_var (C,) too, 0 and 1 by default
     training      False: m and v are the running statistics, which stay unchanged
     momentum      a, PyTorch's; 1 - a is PaddlePaddle's, MindSpore's and Keras'
+    biased        True: new_var takes v without n / (n - 1), as PaddlePaddle and Keras do
 
     The bound is proven for (x - m) r w + b, (x - m) / sqrt(v + eps) w + b and x (r w) +
     (b - m r w), with m and v by two passes or in one (Welford, Chan), sums in any order. Raises
@@ -172,7 +173,7 @@ def batch_norm(
         "x": x, "weight": weight, "bias": bias, "running_mean": running_mean,
         "running_var": running_var,
     }  # fmt: skip
-    params = {"training": training, "momentum": momentum, "eps": eps}
+    params = {"training": training, "momentum": momentum, "eps": eps, "biased": biased}
     return BatchNorm(**_forward(BATCH_NORM, inputs, certify, **params))
 
 

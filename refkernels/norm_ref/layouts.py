@@ -37,8 +37,9 @@ def _checked(inputs: dict[str, Any]) -> Any:
 def batch(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
     """One row for each channel. Absent running statistics are 0 and 1."""
     x = _checked(inputs)
-    if params["training"] not in (True, False):
-        raise TypeError(f"training is {params['training']!r}, but it must be True or False.")
+    for name in ("training", "biased"):
+        if params[name] not in (True, False):
+            raise TypeError(f"{name} is {params[name]!r}, but it must be True or False.")
     channels, shape = x.shape[1], (x.shape[1], x.shape[0], *x.shape[2:])
     arrays = dict(inputs)
     for name in {"x", "dy"} & set(inputs):

@@ -5,8 +5,8 @@
     dweight, dbias = sums of dy xhat and of dy
 
 A row is a channel (batch norm: over all images and positions) or a group of channels of one image.
-Batch norm's new statistics are (1 - a) old + a (m or n / (n - 1) v), a the momentum; in inference
-m and v are inputs, and constant.
+Batch norm's new statistics are (1 - a) old + a (m or n / (n - 1) v), a the momentum, or with v
+itself where it is `biased`; in inference m and v are inputs, and constant.
 
 Sources: Ioffe and Szegedy (2015), arXiv:1502.03167; Ulyanov, Vedaldi and Lempitsky (2016),
 arXiv:1607.08022; Wu and He (2018), arXiv:1803.08494.
@@ -126,7 +126,7 @@ def _updated(xp: Any, old: Any, new: Any, a: Any) -> Any:
 
 def batch_statistics(
     xp: Any, x: Any, running_mean: Any, running_var: Any, training: bool, momentum: Any, eps: Any,
-    moments: Any = two_pass, bias_corrected: bool = True, taken: bool | None = None, **_: Any,
+    moments: Any = two_pass, biased: bool = False, taken: bool | None = None, **_: Any,
 ) -> Any:  # fmt: skip
     """The m and v + eps in use, and the new running statistics; `taken`: whether the batch's
     are used."""
@@ -135,7 +135,7 @@ def batch_statistics(
     new = (running_mean, running_var)
     if training:
         n = x.shape[-1]
-        kept = v * n / xp.number(n - 1) if bias_corrected else v
+        kept = v if biased else v * n / xp.number(n - 1)
         new = _updated(xp, running_mean, m, momentum), _updated(xp, running_var, kept, momentum)
     return used[0], used[1] + eps, *new
 
@@ -180,6 +180,15 @@ BATCH_BACKWARD = {
 }
 
 
+def _with_variance(kept: bool) -> Staged:
+    """With the biased variance in the running one, or the unbiased."""
+
+    def statistics(xp: Any, biased: bool, **arguments: Any) -> Any:
+        return batch_statistics(xp, biased=kept, **arguments)
+
+    return Staged(statistics, batch().finish)
+
+
 def _swapped(xp: Any, momentum: Any, **arguments: Any) -> Any:
     return batch()(xp, momentum=1 - momentum, **arguments)
 
@@ -197,9 +206,10 @@ def _one_more(xp: Any, x: Any, m: Any, v: Any, w: Any, b: Any) -> Any:
 
 
 BATCH_FAULTS = (
-    Fault("biased_running_variance", batch(bias_corrected=False)),
+    Fault("biased_running_variance", _with_variance(True)),
+    Fault("unbiased_running_variance", _with_variance(False)),
     Fault("swapped_momentum", _swapped),
-    Fault("unbiased_variance", batch(unbiased)),
+    Fault("unbiased_variance", batch(unbiased), outputs=("y",)),
     Fault("eps_outside_sqrt", _eps_outside),
     Fault("weight_plus_one", batch(way=_one_more)),
     Fault("batch_statistics", batch(taken=True)),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.op import Case
+from refkernels.op import DTYPES, Case
 from refkernels.ops.cases import Arrays, case
 
 Generator = np.random.Generator
@@ -23,6 +23,7 @@ def batch_cases() -> list[Case]:
         make("batch", {"n": 2}, (2, 16), params={"momentum": 0.1}),
         make("inference", {}, (4, 6, 5, 5), params={"training": False}),
         make("inference", {"mean": 100}, (8, 6, 7), mean=100.0, params={"training": False}),
+        make("running_variance", {"of": "biased"}, (2, 3, 5), params={"biased": True}),
     ]
 
 
@@ -50,13 +51,14 @@ def _common(op: str, params: dict[str, Any], running: bool = False) -> list[Case
         make("no_weight", {}, (4, 6, 5), affine=False),
         _case(op, "eps", {"eps": 0.1}, (4, 6, 25), params={**params, "eps": 0.1}, running=running),
         make("specials", {}, (3, 6, 5), specials=True, directions=("forward",)),
+        make("offset", {"mean": 1e5}, (4, 6, 5, 5), mean=1e5, dtypes=("float32", "float64")),
     ]
 
 
 def _case(
     op: str, regime: str, parameters: Any, shape: Shape, *, mean: float = 0.0, scale: float = 1.0,
     affine: bool = True, running: bool = False, specials: bool = False, params: Any = None,
-    directions: Any = ("forward", "backward"),
+    directions: Any = ("forward", "backward"), dtypes: Any = DTYPES,
 ) -> Case:  # fmt: skip
     def arrays(rng: Generator, dtype: str) -> Arrays:
         channels = shape[1]
@@ -72,4 +74,4 @@ def _case(
             drawn["running_var"] = rng.uniform(0.5, 2.0, channels)
         return drawn
 
-    return case(op, regime, parameters, arrays, params, directions=directions)
+    return case(op, regime, parameters, arrays, params, directions=directions, dtypes=dtypes)

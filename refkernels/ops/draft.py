@@ -65,14 +65,12 @@ def _generated(
     formula: Formula, question: Canonical, names: tuple[str, ...], goal: Question
 ) -> tuple[Enclosures, Open]:
     """The draft by a fused kernel. Raises Untraceable if there is none."""
-    if any(isinstance(param, Shared) for param in question.params.values()):
-        raise Untraceable("A row's kernel cannot compute a value that all rows share.")
 
     def chosen_outputs(xp: Context, **arguments: Any) -> list[Value]:
         outputs = by_output(question.shapes, formula(xp, **arguments))
         return [outputs[name] for name in names]
 
-    kernel = _kernel(chosen_outputs, question)
+    kernel = _kernel(chosen_outputs, question, readings.ball())
     shapes = [part.shape for part, _ in kernel.empty()]
     if shapes != [question.shapes[name] for name in names]:
         raise Untraceable("An output has another shape than the rows that it is computed from.")
@@ -112,16 +110,29 @@ def _statistics(formula: Staged, question: Canonical, xp: Context) -> Values:
     return tuple(xp.value(mid, radius) for mid, radius in balls)
 
 
-def _kernel(wanted: Callable[..., list[Value]], question: Canonical) -> generated.Generated:
-    """The fused kernel of wanted(xp, ...), which gives values of each row. Raises Untraceable."""
+def _kernel(
+    wanted: Callable[..., list[Value]], question: Canonical, beforehand: Reading | None = None
+) -> generated.Generated:
+    """The fused kernel of wanted(xp, ...), which gives values of each row. `beforehand` computes
+    what all rows share; without it such a value is unknown. Raises Untraceable."""
     present = {name: array for name, array in question.arrays.items() if array is not None}
     absent = dict.fromkeys(name for name in question.arrays if name not in present)
 
     def rows(xp: Trace, *values: Any) -> list[Value]:
         arrays = dict(zip(present, values, strict=True))
-        row_params = {k: v for k, v in question.params.items() if not isinstance(v, Shared)}
-        params = dict.fromkeys(question.params, xp.unknown("A value of all rows"))
-        params |= Reading(xp, lambda value: ()).arguments({}, row_params)
+        params = {
+            name: _shared(xp, param, beforehand) if isinstance(param, Shared) else param
+            for name, param in question.params.items()
+        }
+        params = Reading(xp, lambda value: ()).arguments({}, params)
         return wanted(xp, **arrays, **absent, **params)
 
     return generated.of(rows, *present.values())
+
+
+def _shared(xp: Trace, param: Shared, beforehand: Reading | None) -> Value:
+    """A value that all rows share, which a row's kernel cannot compute."""
+    if beforehand is None:
+        return xp.unknown("A value of all rows")
+    mid, radius = (float(part.reshape(())) for part in beforehand.parts(param.of(beforehand.xp)))
+    return xp.known(mid, radius)

@@ -23,10 +23,10 @@ def formula_op(
     cases: Callable[[], list[Case]] = list,
     total: Any = "",
     factors: tuple[str, ...] = (),
+    scatter: tuple[str, str] | None = None,
     **described: Any,
 ) -> Op:
-    """The op of these formulas. `described`: as for `formulas_of`; `total` and `factors`: as for
-    `Op`."""
+    """The op of these formulas. `described`: as for `formulas_of`; the rest: as for `Op`."""
     formulas = formulas_of(name, signature, coupled, **described)
     takes, gives = formulas.forward.signature.takes, formulas.forward.signature.gives
     reverse = formulas.backward
@@ -52,6 +52,7 @@ def formula_op(
         invariants=invariants,
         total=total,
         factors=factors,
+        scatter=scatter,
         elementwise=not any(argument.own for argument in takes.values())
         and all(argument.rows for argument in gives.values()),
         kinds={

@@ -208,7 +208,11 @@ OPS = (
         "rmsprop", "accum mean? buf?", formulas.rmsprop, faults.RMSPROP,
         {"lr": 0.01, "rho": 0.99, "eps": 1e-8, "momentum": 0.9, "weight_decay": 0.0},
         {"weight_decay": 0.1},
-        (("momentum", "accum buf", {}), ("centred", "accum mean", {})), prepare=_with_tail,
+        (
+            ("momentum", "accum buf", {}), ("centred", "accum mean", {}),
+            ("centred_momentum", "accum mean buf", {}),
+        ),
+        prepare=_with_tail,
     ),
     _optimizer(
         "lion", "m", formulas.lion, faults.LION,

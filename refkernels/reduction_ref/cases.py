@@ -72,6 +72,12 @@ def _cases(op: str) -> list[Case]:
         listed.append(make("small", {"scale": 1e-9, "n": 17}, _normal(32, 17, 0.0, 1e-9)))
     if op == "prod":
         listed.append(make("zeros", {"n": 7}, _zeros))
+    if op not in ("prod", "max"):
+        most = 6 if op == "cumsum" else 7  # neither first nor last: not of the core
+        listed += [
+            make("elements", {"n": n}, _uniform(n), {"axis": None}, ("float32",), ("forward",))
+            for n in (10**3, 10**4, 10**most, 10**5)
+        ]
     if op == "max":
         listed.append(make("ties", {"n": 7}, lambda rng: np.round(rng.uniform(-2, 2, (64, 7)))))
     return listed
@@ -107,6 +113,11 @@ def _rows(n: int) -> int:
 
 def _normal(rows: int, n: int, mean: float, spread: float) -> Draw:
     return lambda rng: mean + spread * rng.standard_normal((rows, n))
+
+
+def _uniform(n: int) -> Draw:
+    """Numbers of one sign, whose sums only grow."""
+    return lambda rng: rng.random((1, n))
 
 
 def _cube(mean: float, spread: float) -> Draw:

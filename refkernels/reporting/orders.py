@@ -24,13 +24,18 @@ def title(order: Record) -> str:
     """torch 2.13.0 on cpu: matmul of (32, 64) by (64, 32), float32, element (0, 0)."""
     framework = " ".join(filter(None, (framework_of(order["framework"]), order["version"])))
     (_, rows), *columns = order["inputs"].items()
-    if columns:
+    if order["direction"] == "backward":
+        subject = (
+            f"{order['op']}'s {order['output']}, {order['k']} equal indices, of {_shape(rows)}"
+        )
+    elif columns:
         subject = f"{order['op']} of {_shape(rows)}" + "".join(_with(*column) for column in columns)
     else:
         of_op = f"{order['op']}'s {order['output']}" if order["output"] else order["op"]
         subject = f"{of_op} over the last axis of {_shape(rows)}"
     subject += " and a bias" if order["bias"] else ""
-    place = f"({order['row']}, {order['column']})" if order["products"] else order["row"]
+    matrix = order["products"] or order["direction"] == "backward"
+    place = f"({order['row']}, {order['column']})" if matrix else order["row"]
     return f"{framework} on {order['device']}: {subject}, {order['dtype']}, element {place}"
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from refkernels.op import Case
+from refkernels.ops.axes import axes_of
 from refkernels.ops.cases import Arrays, case
 
 Generator = np.random.Generator
@@ -41,6 +42,12 @@ def cases_of(op: str) -> list[Case]:
         make("axis", {"axis": 1}, _cube, {"axis": 1}),
         make("specials", {}, _specials),
         make("invariance", {"rows": 37, "n": 257}, partial(_normal, 257, 0.0, 3.0, rows=37)),
+        make("axis", {"axis": 0}, _cube, {"axis": 0}),
+        *(
+            make("axis", {"axis": name}, _cube, {"axis": axis})
+            for name, axis in (("0,2", [0, 2]), ("all", None))
+            if op == "logsumexp"
+        ),
         # Last, because after it MindSpore 2.10 leaves the sum out of every gradient of softmax.
         make("row_length", {"n": 1}, partial(_normal, 1, 0.0, 3.0)),
     ]
@@ -53,8 +60,10 @@ def _reduced(
 
     def made(rng: Generator, dtype: str) -> Arrays:
         arrays_of_case = arrays(rng, dtype)
-        dy = np.take(arrays_of_case["dy"], 0, axis=(params or {}).get("axis", -1))
-        return {"dy": dy, "x": arrays_of_case["x"]}
+        dy, x = arrays_of_case["dy"], arrays_of_case["x"]
+        for axis in sorted(axes_of((params or {}).get("axis", -1), x.shape), reverse=True):
+            dy = np.take(dy, 0, axis)
+        return {"dy": np.asarray(dy), "x": x}
 
     return case(op, regime, parameters, made, params, **options)
 

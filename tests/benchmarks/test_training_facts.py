@@ -25,6 +25,12 @@ def test_every_claim_has_an_answer_and_none_is_open() -> None:
     assert len(kept) == len(records()) > 300
 
 
+def test_what_is_different_may_be_asked_again() -> None:
+    kept = training_facts.answered(KEPT, training_facts.FACTS, again=True)
+    assert {record["verdict"] for record in kept.values()} == {"reproduced"}
+    assert len(kept) == sum(record["verdict"] == "reproduced" for record in records())
+
+
 def test_a_difference_has_a_reason_and_a_cause_a_script() -> None:
     causes = 0
     for record in records():
@@ -56,6 +62,22 @@ def test_numbers_agree_to_the_last_printed_digit(
     got: list[float], expected: list[float], digits: int, holds: bool
 ) -> None:
     assert asked.compared(got, expected, digits).holds is holds
+
+
+@pytest.mark.parametrize(
+    ("figure", "text", "holds"),
+    [
+        (4.0, "3 ulp", True),
+        (60.0, "3 to 70 ulp in 4 draws", True),
+        (800.0, "3 to 70 ulp in 39 draws", False),
+    ],
+)
+def test_a_figure_may_lie_between_further_draws(figure: float, text: str, holds: bool) -> None:
+    """As soon as it does, and within a factor of two after one."""
+    drawn = [3.0, 9.0, 20.0, 70.0, *[5.0] * (asked.DRAWS - 4)]
+    see = asked.ulps(lambda *_: drawn[0], figure, lambda k: lambda *_: drawn[k])
+    seen = see(asked.Seats(), asked.Fact("4", "torch", "claim", "4", see))
+    assert (seen.ours, seen.holds) == (text, holds)
 
 
 def test_a_fact_that_does_not_hold_is_open_without_a_reason() -> None:

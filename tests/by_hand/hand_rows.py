@@ -91,6 +91,7 @@ def over_channels(array: Any, x: Numbers, default: int) -> Any:
 def batch_norm(
     x: Numbers, weight: Any = None, bias: Any = None, running_mean: Any = None,
     running_var: Any = None, training: bool = True, momentum: float = 0.1, eps: float = 1e-5,
+    biased: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
     axes = (0, *range(2, x.ndim))
     n, a = x.size // x.shape[1], number(momentum)
@@ -101,7 +102,7 @@ def batch_norm(
         mean = x.sum(axes, keepdims=True) / n
         var = ((x - mean) ** 2).sum(axes, keepdims=True) / n
         new_mean = old_mean * (1 - a) + mean * a
-        new_var = old_var * (1 - a) + var * a * n / mp.mpf(n - 1)
+        new_var = old_var * (1 - a) + var * a * n / mp.mpf(n if biased else n - 1)
     y = (x - mean) / sqrt(var + number(eps))
     y = y * over_channels(weight, x, 1) + over_channels(bias, x, 0)
     return {"y": y, "new_mean": new_mean.ravel(), "new_var": new_var.ravel()}

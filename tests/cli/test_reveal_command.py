@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from refkernels.cli.app import app
 from refkernels.diagnosis.summation import SummationTree, known
+from refkernels.reporting import orders
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -63,7 +64,11 @@ def test_a_product_s_tree_its_depth_its_bound_and_its_proof_are_printed(tmp_path
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["exp", "--framework", "numpy"], "reveal knows sum, matmul, linear, layernorm, not 'exp'"),
+        (
+            ["exp", "--framework", "numpy"],
+            "reveal knows sum, matmul, linear, embedding, layernorm, not 'exp'",
+        ),
+        (["embedding", "--framework", "numpy", "--m", "9999", "--n", "9999"], "--m 9999, --n 9999"),
         (["sum", "--framework", "nunpy"], "no framework is named 'nunpy'"),
         (["sum", "--framework", "numpy", "--dtype", "float8"], "There is no dtype 'float8'"),
         (["sum", "--framework", "numpy", "--row", "99"], "There is no element (99, 0)"),
@@ -77,6 +82,32 @@ def test_a_question_without_an_answer_is_one_sentence(arguments: list[str], said
     (sentence,) = result.stderr.splitlines()
     assert sentence.startswith(f"refkernels: {said}")
     assert result.stdout == ""
+
+
+def test_a_table_s_gradient_is_told_with_its_element() -> None:
+    order = {
+        "op": "embedding", "framework": "torch", "version": "2.13.0", "device": "cpu",
+        "dtype": "float32", "k": 3, "row": 1, "column": 2, "bias": False, "direction": "backward",
+        "output": "dweight", "inputs": {"dy": [12, 5], "weight": [4, 5]}, "products": False,
+        "leaves": 3, "nodes": [[0, 1], [3, 2]], "fused": [], "name": "in sequence", "questions": 7,
+        "depth": 2, "roundings": 2, "bound": 1.2e-7,
+        "replay": {"equal": 20, "outputs": 20, "accumulator": "float32"},
+    }  # fmt: skip
+    first, *lines = orders.order_lines(order)
+    assert first == (
+        "torch 2.13.0 on cpu: embedding's dweight, 3 equal indices, of (12, 5), float32, "
+        "element (1, 2)"
+    )
+    assert any("in sequence" in line for line in lines)
+
+
+@pytest.mark.framework("torch")
+def test_the_order_of_torch_s_embedding_gradient_is_revealed_and_proven() -> None:
+    record = revealed("embedding", "--framework", "torch", "--k", "40", "--m", "5", "--n", "3",
+                      "--row", "4", "--column", "1")  # fmt: skip
+    assert (record["output"], record["direction"]) == ("dweight", "backward")
+    assert record["name"] == "in sequence"
+    assert record["replay"] == {"equal": 15, "outputs": 15, "accumulator": "float32"}
 
 
 @pytest.mark.parametrize("framework", ["libm", "fake_import_error"])

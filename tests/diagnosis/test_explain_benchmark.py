@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import any_op
 import diagnosis
 import every_op
 import faults
@@ -52,12 +53,41 @@ def of_every_op(name: str, cause: str) -> Iterator[Planted]:
         ("hardsigmoid", "slope_of_a_fifth"),  # all 0 beside the bend, as of x in float16
         ("atan2", "sign_of_abscissa_gradient"),  # the sign of one of two outputs
         ("soft_cross_entropy", "sum_instead_of_mean"),  # 32 times everything
+        ("adamw", "decay_ignored"),  # 1e-4 of a parameter
+        ("sgd", "float32_hyperparameters"),  # seen in float64 alone
     ],
 )
 def test_a_fault_of_an_op_is_named_first(op: str, cause: str) -> None:
     records = [diagnosis.examine(op, planted) for planted in of_every_op(op, cause)]
     assert any(record["shows"] for record in records)
     assert not [record for record in records if diagnosis.missed(record)]
+
+
+def test_no_fault_is_left_out_without_a_word() -> None:
+    """Also one that is rounding wherever it is planted, which the page lists."""
+    op = registry.get("softsign")
+    kernels = [kernel for _, kernel in every_op.planted_in(op, 1)]
+    assert {kernel.cause for kernel in kernels} == {fault.cause for fault in op.formulas.faults}
+    records = [
+        {"op": kernel.op, "direction": kernel.direction, "planted": kernel.cause, "shows": shows}
+        for kernel in kernels
+        for shows in ((False,) if kernel.cause == "tanh_instead" else (False, True))
+    ]
+    hidden = ["softsign forward tanh_instead", "softsign backward tanh_instead"]
+    assert diagnosis.hidden(records) == hidden
+
+
+def test_what_any_op_may_have_is_planted_and_named() -> None:
+    """A sign, and a tail that the sums of a gradient leave out."""
+    kernels = dict(any_op.planted_in(registry.get("log_softmax")))
+    names = ["any-log_softmax-sign_error-backward", "any-log_softmax-dropped_tail-backward"]
+    for name in names:
+        record = diagnosis.examine(name, kernels[name])
+        assert record["shows"]
+        assert not diagnosis.missed(record), record
+    for direction in ("forward", "backward"):
+        causes = {kernel.cause for kernel in kernels.values() if kernel.direction == direction}
+        assert causes == {*any_op.CHANGES, *any_op.NARROW, "dropped_tail"}
 
 
 def test_right_kernels_are_not_blamed() -> None:

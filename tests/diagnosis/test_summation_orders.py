@@ -91,6 +91,21 @@ def test_a_mean_with_a_wide_accumulator_is_named() -> None:
     assert order.proven
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_the_order_of_equal_indices_in_a_table_s_gradient_is_revealed(dtype: str) -> None:
+    m, k, n = 3, 19, 4
+
+    def run(inputs: Arrays) -> Arrays:
+        dy, indices = inputs["dy"].astype(np.float32), inputs["indices"]
+        values = np.stack([dy[indices == r].T for r in range(m)])  # (m, n, k)
+        total = replay(known.lanes(k, 4), values.reshape(m * n, k))
+        return {"dweight": total.reshape(m, n).astype(inputs["dy"].dtype)}
+
+    order = reveal_order(OpBox(run, "embedding", k, m=m, n=n, row=2, column=1, dtype=dtype))
+    assert order.name == "4 lanes, combined neighbours first"
+    assert (order.equal, order.outputs) == ((m * n, m * n) if dtype == "float32" else (0, 0))
+
+
 def test_a_sum_of_16_bit_values_has_an_order_and_no_replay() -> None:
     def run(inputs: Arrays) -> Arrays:
         return {"y": replay(known.pairwise(11), inputs["x"].astype(np.float32)).astype("float16")}

@@ -7,6 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 
+import refkernels
 from refkernels import norm_ref
 
 RNG = np.random.default_rng(8)
@@ -43,6 +44,32 @@ def test_batch_norm_is_what_mpmath_says_and_keeps_the_unbiased_variance() -> Non
             new_var = Fraction(3, 4) * Fraction(float(VAR[c])) + var * Fraction(15, 14) / 4
             assert near(answer.new_mean, (c,), mp(new_mean))
             assert near(answer.new_var, (c,), mp(new_var))
+
+
+def test_the_running_variance_may_be_the_biased_one() -> None:
+    answer = norm_ref.batch_norm(
+        X, None, None, MEAN, VAR, momentum=0.25, biased=True, certify=SHARP
+    )
+    usual = norm_ref.batch_norm(X, None, None, MEAN, VAR, momentum=0.25, certify=SHARP)
+    with mpmath.workdps(40):
+        for c in range(4):
+            new_var = Fraction(3, 4) * Fraction(float(VAR[c])) + moments(X[:, c])[1] / 4
+            assert near(answer.new_var, (c,), mp(new_var))
+    np.testing.assert_array_equal(answer.y.hi, usual.y.hi)
+    np.testing.assert_array_equal(answer.new_mean.hi, usual.new_mean.hi)
+
+
+def test_a_kernel_that_keeps_the_other_variance_is_named() -> None:
+    rng = np.random.default_rng(9)
+    inputs = {
+        "x": rng.standard_normal((2, 60, 3)).astype(np.float32),
+        "running_mean": np.zeros(60, np.float32),
+        "running_var": np.ones(60, np.float32),
+    }
+    for asked, cause in ((True, "unbiased_running_variance"), (False, "biased_running_variance")):
+        other = norm_ref.BATCH_NORM.plain("forward", inputs, {"biased": not asked}, "float32")
+        explanation = refkernels.explain("batch_norm", inputs, other, {"biased": asked})
+        assert (explanation.cause, explanation.confidence) == (cause, "proven")
 
 
 def test_inference_takes_the_given_statistics_and_leaves_them() -> None:

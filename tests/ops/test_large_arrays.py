@@ -29,10 +29,8 @@ COMPILED = (  # some seconds each: all in a hunt
     WAYS if HUNT > 1 else [("softmax", "backward"), ("rms_norm", "forward"), ("mse", "forward")]
 )
 
-BY_NUMPY = {  # sums along a row, products of the others, labels that are looked up, shared sums,
-    # pairs of a row
+BY_NUMPY = {  # sums along a row, products of the others, pairs of a row
     *(("rotary", direction) for direction in ("forward", "backward")),
-    *((name, "backward") for name in ("nll", "soft_cross_entropy", "masked_lm_loss")),
     *((name, "backward") for name in ("sum", "mean", "max", "prod", "cumsum")),
     *((name, "forward") for name in ("prod", "cumsum")),
 }
@@ -77,6 +75,27 @@ def test_every_output_that_has_rows_or_sums_them_is_a_graph_over_rows(
         return
     assert not watched.refused
     assert len(watched.made) == expected
+
+
+@pytest.mark.parametrize("name", ["cross_entropy", "nll", "soft_cross_entropy", "masked_lm_loss"])
+def test_a_mean_over_weights_enters_the_kernel_of_a_gradient(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The denominator, which all rows share, is a ball that NumPy computes beforehand."""
+    op, watched = OPS[name], Watched()
+    rng = np.random.default_rng([14, *name.encode()])
+    inputs = draw(op, "backward", rng, "float32", "normal", sizes=((5,), 7))
+    weights = op.inputs[-1]
+    inputs[weights] = rng.uniform(0.5, 2.0, (5,) if weights == "weights" else 7).astype(np.float32)
+    question = ("backward", inputs, op.params, ("ulp", "float32", 2.0**-6))
+    by_numpy = op.evaluate(*question)["dx"]
+    monkeypatch.setattr(draft, "GENERATED", 1)
+    compiled = op.evaluate(*question)["dx"]
+    np.testing.assert_array_equal(compiled.hi, by_numpy.hi)
+    assert np.isfinite(compiled.radius).all()
+    monkeypatch.setattr(draft, "generated", watched)
+    op.evaluate(*question)
+    assert (len(watched.made), watched.refused) == (1, [])
 
 
 @pytest.mark.parametrize("masked", [False, True])

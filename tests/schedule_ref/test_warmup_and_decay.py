@@ -119,20 +119,43 @@ OWN: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize(
+each_framework = pytest.mark.parametrize(
     "framework",
     [
         pytest.param(framework, marks=pytest.mark.framework(framework))
         for framework in schedulers.FRAMEWORKS
     ],
 )
-def test_the_frameworks_have_the_stated_conventions(framework: str) -> None:
+
+
+def check_installed(framework: str) -> None:
     try:
         environments.find(framework)
     except environments.NotInstalled as error:
         if framework in environments.required():
             pytest.fail(str(error))
         pytest.skip(str(error))
+
+
+@each_framework
+def test_step_exponential_and_polynomial_decays_start_at_step_0(framework: str) -> None:
+    """In every framework: rate(step 0) is the highest, and the first drop is at step_size."""
+    check_installed(framework)
+    numbers = {"gamma": 0.75, "power": 2.0}
+    rates = schedulers.decays(framework, max_lr=2.0**-10, decay_steps=100, step_size=30, **numbers)
+    steps = np.arange(101)
+    settings = ({"decay": "step", "decay_steps": 30}, {"decay": "exponential"},
+                {"decay": "polynomial", "decay_steps": 100})  # fmt: skip
+    for lr, change in zip(rates.values(), settings, strict=True):
+        asked = replace(BASE, max_lr=2.0**-10, warmup_steps=0, **numbers, **change)
+        first, second, *_ = conventions(lr, steps, asked)
+        assert first.name == "as_asked"
+        assert first.error < 1e-6 < 1e-3 < second.error
+
+
+@each_framework
+def test_the_frameworks_have_the_stated_conventions(framework: str) -> None:
+    check_installed(framework)
     rates = schedulers.rates(
         framework, min_lr=0.0, max_lr=2.0**-10, decay_steps=100, warmup_steps=10
     )

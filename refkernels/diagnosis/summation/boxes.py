@@ -1,6 +1,7 @@
-"""Frameworks' ops as black boxes: one output element as the sum of its products.
+"""Frameworks' ops as black boxes: one output element as the sum of its products or values.
 
-All other rows and columns hold ones. So the framework chooses its kernel by M, N and K, as it does
+All other rows and columns hold ones. A table's gradient is a sum of K rows with one index; each of
+its M rows has as many, by turns. So the framework chooses its kernel by M, N and K, as it does
 for a user's data of that shape.
 """
 
@@ -16,7 +17,7 @@ import numpy.typing as npt
 
 from refkernels import registry
 from refkernels.arithmetic import formats
-from refkernels.op import Op, Sum
+from refkernels.op import Direction, Op, Sum
 
 Run = Callable[[dict[str, npt.NDArray[Any]]], dict[str, npt.NDArray[Any]]]
 SUM = "sum"  # over the last axis of x: a plain sum, which frameworks have
@@ -41,7 +42,7 @@ class OpBox:
     bias: bool = False
 
     def __post_init__(self) -> None:
-        if self.op != SUM and self.product is None and self.mean is None:
+        if self.op != SUM and not (self.product or self.mean or self.scatter):
             raise ValueError(f"reveal knows {', '.join(known())}, not {self.op!r}.")
         if not (0 <= self.row < self.m and 0 <= self.column < self.n and self.k >= 1):
             raise ValueError(
@@ -63,10 +64,30 @@ class OpBox:
         return op.means[0] if op is not None and op.means else None
 
     @property
+    def scatter(self) -> tuple[str, str] | None:
+        """The table and its indices, where the sum is of rows with one index."""
+        return scatter_of(self.op)
+
+    @property
+    def direction(self) -> Direction:
+        """In which the framework is asked."""
+        return "backward" if self.scatter else "forward"
+
+    @property
+    def output(self) -> str | None:
+        """The output's name, unless it is the op's first."""
+        return f"d{self.scatter[0]}" if self.scatter else self.mean
+
+    @property
+    def rows(self) -> int:
+        """How many sums the question has, for sums of values; their rows for products."""
+        return self.m * self.n if self.scatter else self.m
+
+    @property
     def shapes(self) -> dict[str, list[int]]:
         """The shapes of the inputs that hold rows or columns, by name."""
-        m, k, n = self.m, self.k, self.n
-        arrays = self.named(np.empty((m, k)), np.empty((k, n)), np.empty(n))
+        k, n = self.k, self.n
+        arrays = self.named(np.empty((self.rows, k)), np.empty((k, n)), np.empty(n))
         return {name: list(array.shape) for name, array in arrays.items() if array.ndim > 1}
 
     @property
@@ -105,7 +126,10 @@ class OpBox:
 
     def _element(self, a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float:
         storage = formats.get(self.dtype).storage
-        inputs = {name: array.astype(storage) for name, array in self._inputs(a, b).items()}
+        inputs = {
+            name: array if array.dtype.kind == "i" else array.astype(storage)
+            for name, array in self._inputs(a, b).items()
+        }
         outputs = self.run(inputs)
         if self.mean is not None:
             return self._from_mean(self.mean, outputs)
@@ -114,9 +138,13 @@ class OpBox:
 
     def _inputs(
         self, a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]
-    ) -> dict[str, npt.NDArray[np.float64]]:
-        rows, columns, bias = np.ones((self.m, self.k)), np.ones((self.k, self.n)), np.ones(self.n)
-        rows[self.row] = a[: self.k]
+    ) -> dict[str, npt.NDArray[Any]]:
+        rows, columns, bias = (
+            np.ones((self.rows, self.k)),
+            np.ones((self.k, self.n)),
+            np.ones(self.n),
+        )
+        rows[self.row * self.n + self.column if self.scatter else self.row] = a[: self.k]
         columns[:, self.column] = b[: self.k]
         if self.bias:
             bias[self.column] = a[self.k] * b[self.k]
@@ -125,7 +153,10 @@ class OpBox:
     def named(
         self, rows: npt.NDArray[Any], columns: npt.NDArray[Any], bias: npt.NDArray[Any]
     ) -> dict[str, npt.NDArray[Any]]:
-        """The op's inputs by name: rows (M, K); for a product columns (K, N), perhaps a bias."""
+        """The op's inputs by name: rows (M, K); for a product columns (K, N), perhaps a bias; for
+        the gradient of a table (M, N) rows (M N, K)."""
+        if self.scatter:
+            return self._scattered(rows, *self.scatter)
         if self.product is None:
             return {"x": rows}
         row, column = tuple(self.product.letters)
@@ -138,6 +169,18 @@ class OpBox:
             elif self.bias:
                 inputs[name] = bias
         return inputs
+
+    def _scattered(
+        self, rows: npt.NDArray[Any], table: str, indices: str
+    ) -> dict[str, npt.NDArray[Any]]:
+        """Index j M + r is r: the j-th value of the sums of the table's row r."""
+        values = np.moveaxis(rows.reshape(self.m, self.n, self.k), -1, 0)
+        op = registry.get(self.op)
+        return {
+            op.cotangent: np.ascontiguousarray(values.reshape(self.k * self.m, self.n)),
+            table: np.zeros((self.m, self.n), rows.dtype),
+            indices: np.tile(np.arange(self.m), self.k),
+        }
 
     def _from_mean(self, mean: str, outputs: dict[str, npt.NDArray[Any]]) -> float:
         """K times the mean: a whole number of units where the mean is a sum divided by K."""
@@ -155,11 +198,17 @@ def product_of(op: str) -> Sum | None:
     return None if record is None else record.sums.get(record.outputs[0])
 
 
+def scatter_of(op: str) -> tuple[str, str] | None:
+    """The op's table and its indices, if the table's gradient is a sum of rows."""
+    record = _op(op)
+    return None if record is None else record.scatter
+
+
 def known() -> list[str]:
     """The ops that have a sum to reveal."""
     ops = registry.ops().values()
     products = [op.name for op in ops if op.outputs[0] in op.sums]
-    return [SUM, *products, *(op.name for op in ops if op.means)]
+    return [SUM, *products, *(op.name for op in ops if op.means or op.scatter)]
 
 
 @functools.cache

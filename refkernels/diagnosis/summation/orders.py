@@ -86,7 +86,7 @@ def reproduced(box: OpBox, tree: SummationTree) -> tuple[int, int, str]:
         return 0, 0, box.dtype
     rng = np.random.default_rng(_SEED)
     kind = np.dtype(box.dtype)
-    a = rng.standard_normal((box.m, box.k)).astype(kind)
+    a = rng.standard_normal((box.rows, box.k)).astype(kind)
     b = rng.standard_normal((box.k, box.n)).astype(kind)
     bias = rng.standard_normal(box.n).astype(kind)
     outputs = box.run(box.named(a, b, bias))

@@ -42,9 +42,9 @@ def left_out(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     op_formulas = problem.op.formulas
     if op_formulas is None or problem.op.total or problem.op.elementwise:
         return
-    if problem.direction == "backward" or not _wrong(problem, outputs):
+    if not _wrong(problem, outputs):
         return
-    definition = next(iter(op_formulas.way("forward").forms.values()))
+    definition = next(iter(op_formulas.way(problem.direction).forms.values()))
     parts = _parts(problem)
     question = problem.inputs, problem.params, problem.format
     distances: list[tuple[float, Part]] = []
@@ -67,7 +67,7 @@ def left_out(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 def _parts(problem: Problem) -> list[Part]:
     """The parts that may be left out of the inputs' axes, in the formula's shapes."""
     assert problem.op.formulas is not None
-    question = problem.op.formulas.question("forward", problem.inputs, problem.params)
+    question = problem.op.formulas.question(problem.direction, problem.inputs, problem.params)
     arrays = [array for array in question.arrays.values() if isinstance(array, np.ndarray)]
     if sum(array.size for array in arrays) > _LARGEST:
         return []

@@ -162,9 +162,11 @@ def axes(x, axis):
 
 def batch_norm(
     x, weight=None, bias=None, running_mean=None, running_var=None, training=True, momentum=0.1,
-    eps=1e-5,
+    eps=1e-5, biased=False,
 ):  # fmt: skip
     """ops.BatchNorm changes its parameters in place; they are then the new statistics."""
+    if biased:
+        raise NotImplementedError("MindSpore's BatchNorm keeps the unbiased variance")
     ones = ops.ones(x.shape[1:2], x.dtype)
     weight = ones if weight is None else weight
     bias = 0 * ones if bias is None else bias

@@ -163,9 +163,11 @@ def prod(x, axis=-1):
 
 def batch_norm(
     x, weight=None, bias=None, running_mean=None, running_var=None, training=True, momentum=0.1,
-    eps=1e-5,
+    eps=1e-5, biased=False,
 ):  # fmt: skip
     """flow changes the running statistics in place, so it gets copies."""
+    if biased:
+        raise NotImplementedError("OneFlow's normalization keeps the unbiased variance")
     ones = flow.ones(x.shape[1], dtype=x.dtype, device=x.device)
     new_mean = 0 * ones if running_mean is None else running_mean.clone()
     new_var = ones.clone() if running_var is None else running_var.clone()

@@ -121,7 +121,7 @@ def channels(kind, x, weight, bias, eps, **attributes):
 
 def batch_norm(
     x, weight=None, bias=None, running_mean=None, running_var=None, training=True, momentum=0.1,
-    eps=1e-5,
+    eps=1e-5, biased=False,
 ):  # fmt: skip
     if training or running_mean is None or running_var is None:
         raise NotImplementedError("ONNX Runtime's BatchNormalization is for inference")

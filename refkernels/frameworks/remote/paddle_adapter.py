@@ -71,10 +71,10 @@ def spread(x, axis, ddof, root):
 
 def batch_norm(
     x, weight=None, bias=None, running_mean=None, running_var=None, training=True, momentum=0.1,
-    eps=1e-5,
+    eps=1e-5, biased=False,
 ):  # fmt: skip
     """F.batch_norm changes the running statistics in place, so it gets copies. Paddle's momentum is
-    the weight of the old statistics."""
+    the weight of the old statistics, and the variance that it keeps is always the biased one."""
     channels = [x.shape[1]]
     new_mean = paddle.zeros(channels, x.dtype) if running_mean is None else running_mean.clone()
     new_var = paddle.ones(channels, x.dtype) if running_var is None else running_var.clone()

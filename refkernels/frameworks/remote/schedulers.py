@@ -1,10 +1,12 @@
-"""The rates of the frameworks' cosine schedules, and of the formula in their ops, at every step.
+"""The rates of the frameworks' schedules at every step.
 
-    python schedulers.py FRAMEWORK MIN_LR MAX_LR DECAY_STEPS WARMUP_STEPS FILE.npz
+    python schedulers.py FRAMEWORK FILE.npz cosine MIN_LR MAX_LR DECAY_STEPS
+    python schedulers.py FRAMEWORK FILE.npz warmed MIN_LR MAX_LR DECAY_STEPS WARMUP_STEPS
+    python schedulers.py FRAMEWORK FILE.npz decays MAX_LR DECAY_STEPS STEP_SIZE GAMMA POWER
 
-Runs in the framework's interpreter; writes one array of decay_steps + 1 rates by scheduler name.
-With warm-up steps it writes the framework's linear warm-ups instead, each followed, if it can be,
-by a linear decay to the last step.
+Runs in the framework's interpreter; writes one array of decay_steps + 1 rates by scheduler name:
+of its cosine schedules, and of the formula in its ops; of its linear warm-ups, each followed, if it
+can be, by a linear decay to the last step; of its step, exponential and polynomial decays.
 """
 
 import math
@@ -120,26 +122,89 @@ def mindspore_warmed(low, high, last, warm):
     return {"WarmUpLR": np.array(rates)}
 
 
-WARMED = {
-    "torch": torch_warmed,
-    "paddle": paddle_warmed,
-    "oneflow": oneflow_warmed,
-    "mindspore": mindspore_warmed,
-}
+def torch_decays(high, last, size, gamma, power):
+    import torch
+
+    schedulers = torch.optim.lr_scheduler
+    settings = {"StepLR": (size, gamma), "ExponentialLR": (gamma,), "PolynomialLR": (last, power)}
+    rates = {}
+    for name, numbers in settings.items():
+        optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=high)
+        scheduler = getattr(schedulers, name)(optimizer, *numbers)
+        optimizer.step()
+        rates[name] = stepped(scheduler, lambda o=optimizer: o.param_groups[0]["lr"], last)
+    return rates
+
+
+def paddle_decays(high, last, size, gamma, power):
+    from paddle.optimizer import lr
+
+    made = {
+        "StepDecay": lr.StepDecay(high, size, gamma),
+        "ExponentialDecay": lr.ExponentialDecay(high, gamma),
+        "PolynomialDecay": lr.PolynomialDecay(high, last, 0.0, power),
+    }
+    return {name: stepped(scheduler, scheduler, last) for name, scheduler in made.items()}
+
+
+def oneflow_decays(high, last, size, gamma, power):
+    import oneflow as flow
+
+    schedulers = flow.optim.lr_scheduler
+    settings = {
+        "StepLR": (size, gamma),
+        "ExponentialLR": (gamma,),
+        "PolynomialLR": (last, 0.0, power),
+    }
+    rates = {}
+    for name, numbers in settings.items():
+        optimizer = flow.optim.SGD([flow.nn.Parameter(flow.zeros(1))], lr=high)
+        scheduler = getattr(schedulers, name)(optimizer, *numbers)
+        rates[name] = stepped(scheduler, lambda o=optimizer: o.param_groups[0]["lr"], last)
+    return rates
+
+
+def mindspore_decays(high, last, size, gamma, power):
+    import mindspore
+    from mindspore import Tensor, nn
+
+    made = {
+        "ExponentialDecayLR, is_stair": nn.ExponentialDecayLR(high, gamma, size, is_stair=True),
+        "ExponentialDecayLR": nn.ExponentialDecayLR(high, gamma, 1),
+        "PolynomialDecayLR": nn.PolynomialDecayLR(high, 0.0, last, power),
+    }
+    steps = [Tensor(step, mindspore.int32) for step in range(last + 1)]
+    return {
+        name: np.array([schedule(step).asnumpy() for step in steps])
+        for name, schedule in made.items()
+    }
+
+
 RATES = {
-    "torch": torch_rates,
-    "paddle": paddle_rates,
-    "oneflow": oneflow_rates,
-    "mindspore": mindspore_rates,
+    "cosine": {
+        "torch": torch_rates,
+        "paddle": paddle_rates,
+        "oneflow": oneflow_rates,
+        "mindspore": mindspore_rates,
+    },
+    "warmed": {
+        "torch": torch_warmed,
+        "paddle": paddle_warmed,
+        "oneflow": oneflow_warmed,
+        "mindspore": mindspore_warmed,
+    },
+    "decays": {
+        "torch": torch_decays,
+        "paddle": paddle_decays,
+        "oneflow": oneflow_decays,
+        "mindspore": mindspore_decays,
+    },
 }
 
 
-def main(framework, low, high, last, warm, path):
-    question = float(low), float(high), int(last)
-    if int(warm):
-        np.savez(path, **WARMED[framework](*question, int(warm)))
-    else:
-        np.savez(path, **RATES[framework](*question))
+def main(framework, path, kind, *numbers):
+    question = [float(n) if "." in n or "e" in n else int(n) for n in numbers]
+    np.savez(path, **RATES[kind][framework](*question))
 
 
 if __name__ == "__main__":

@@ -90,9 +90,9 @@ def layer(kind, x, trained, held=(), training=False, **options):
 
 def batch_norm(
     x, weight=None, bias=None, running_mean=None, running_var=None, training=True, momentum=0.1,
-    eps=1e-5,
+    eps=1e-5, biased=False,
 ):  # fmt: skip
-    """Keras's momentum is the share of the old statistics."""
+    """Keras's momentum is the share of the old statistics, and it keeps the biased variance."""
     if x.ndim < 2:
         raise NotImplementedError("Keras's BatchNormalization takes two axes or more")
     old_mean = tf.zeros(x.shape[1], x.dtype) if running_mean is None else running_mean

@@ -165,9 +165,11 @@ def flat(x, axis):
 
 def batch_norm(
     x, weight=None, bias=None, running_mean=None, running_var=None, training=True, momentum=0.1,
-    eps=1e-5,
+    eps=1e-5, biased=False,
 ):  # fmt: skip
     """F.batch_norm changes the running statistics in place, so it gets copies."""
+    if biased:
+        raise NotImplementedError("torch's batch_norm keeps the unbiased variance")
     new_mean = x.new_zeros(x.shape[1]) if running_mean is None else running_mean.clone()
     new_var = x.new_ones(x.shape[1]) if running_var is None else running_var.clone()
     y = F.batch_norm(x, new_mean, new_var, weight, bias, training, momentum, eps)

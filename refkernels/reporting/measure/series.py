@@ -34,11 +34,15 @@ PLOTS = (
     Growth("spread", "spread", "half the range of the logits"),
     Growth("length", "keys", "number of keys"),
     Growth("logits", "size", "size of queries and keys"),
+    Growth("rows", "rows", "number of rows in a loss"),
+    Growth("elements", "n", "n, number of elements"),
+    Growth("products", "products", "number of products in each sum"),
+    Growth("positions", "from", "first position"),
 )
 FEWEST_POINTS = 3
 MANY_CASES = 10  # an op with fewer cases gets no plot of its errors' spread
-MOST_PLOTS = 16
-MOST_OPS = 3  # of one regime: those whose errors grow most
+MOST_PLOTS = 20
+MOST_OPS = 2  # of one regime: those whose errors grow most
 LEAST_GROWTH = 100.0  # a regime that PLOTS does not name is drawn if errors grow more than this
 
 
@@ -122,7 +126,7 @@ def _grown(panels: dict[tuple[str, str, str], list[SeriesLine]]) -> float:
 
 def _axis(regime: str, measurements: list[Measurement]) -> Growth | None:
     for growth in PLOTS:
-        if growth.regime == regime:
+        if growth.regime == regime and any(growth.parameter in m.parameters for m in measurements):
             return growth
     values: dict[str, set[float]] = defaultdict(set)
     for m in measurements:

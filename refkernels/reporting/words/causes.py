@@ -267,6 +267,15 @@ CAUSES: dict[str, Cause] = {
         "https://numpy.org/doc/stable/reference/generated/numpy.var.html",
         "https://docs.pytorch.org/docs/stable/generated/torch.var.html",
     ),
+    "unbiased_running_variance": _cause(
+        "updates the running variance with the unbiased variance of the batch",
+        "用批次的无偏方差更新滑动方差",
+        "Multiply the stored variance by (n - 1) / n when weights move between frameworks; it "
+        "matters only for small batches.",
+        "在框架之间迁移权重时，把保存的方差乘以 (n - 1) / n；仅对小批次有影响。",
+        "https://docs.pytorch.org/docs/stable/generated/torch.nn.BatchNorm2d.html",
+        "https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/nn/BatchNorm2D_en.html",
+    ),
     "biased_running_variance": _cause(
         "updates the running variance with the biased variance of the batch",
         "用批次的有偏方差更新滑动方差",
@@ -1147,6 +1156,7 @@ _IN_USE = frozenset((
     "decay_after_step", "decay_without_lr", "weight_norm_clamped", "trust_ratio_clamped",
     "trust_ratio_needs_decay", "averaged_momentum", "lr_in_momentum", "dampened_first_step",
     "eps_inside_sqrt", "gradient_to_first", "gradient_to_all", "biased_running_variance",
+    "unbiased_running_variance",
     "swapped_momentum", "tanh_gelu", "erf_gelu", "weight_plus_one", "row_weights",
     "smoothing_by_label_weight", "row_count_denominator",
 ))  # fmt: skip
