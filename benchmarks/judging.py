@@ -191,7 +191,7 @@ def run(seeds: range, folders: tuple[str, ...], ops: Collection[str]) -> None:
                             continue
                         judgement = judge(
                             f"{path}:{function}", op, level="quick", seed=seed, causes=False,
-                            examinations=shared,
+                            mutants=False, examinations=shared,
                         )  # fmt: skip
                         line = {"kernel": label(path, function), "op": op, "seed": seed}
                         line |= {"verdict": judgement.verdict, "judge": version()}

@@ -16,7 +16,7 @@ of fewer than 24 bits keep their bound: the rounding of the result outweighs eve
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -77,11 +77,16 @@ class Challenge:
 
     @cached_property
     def has_answer(self) -> bool:
-        """Whether the op has an answer; a mean of no elements has none. This computes the truth."""
+        """Whether the op has an answer; a mean of no elements has none, nor has an attention whose
+        queries have no elements: 0 / 0. This computes the truth."""
         try:
-            return bool(self.standard().reference)
+            reference = self.standard().reference
         except (ValueError, TypeError):
             return False
+        if any(array.size == 0 for array in self.floats.values()):
+            undefined = [bool(np.isnan(exact.hi).all()) for exact in _with_elements(reference)]
+            return bool(reference) and not (undefined and all(undefined))
+        return bool(reference)
 
     @property
     def format(self) -> Format:
@@ -337,6 +342,14 @@ class Standard:
         return AnswerFault(
             kind, name, wrong, got.size, index, _text(got[index]), _text(right), ratio
         )
+
+
+def _with_elements(reference: Mapping[str, Any]) -> Iterator[Enclosure]:
+    """The enclosures that have elements, those of lists one by one."""
+    for exact in reference.values():
+        for part in exact if type(exact) is tuple else (exact,):
+            if part.hi.size:
+                yield part
 
 
 def _same_special(got: Array, other: Array, right: Array) -> npt.NDArray[np.bool_]:

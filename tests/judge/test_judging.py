@@ -396,6 +396,19 @@ def test_every_reply_of_a_process_can_be_stored_in_a_file(
     reply.reason.encode()
 
 
+def test_an_answer_to_empty_arrays_that_is_0_over_0_is_not_asked_for() -> None:
+    attention, f32 = registry.get("attention"), np.float32
+
+    def asked(m: int, d: int) -> Challenge:
+        sizes = {"q": (2, m, d), "k": (2, 4, d), "v": (2, 4, 5)}
+        inputs = {name: np.zeros(shape, f32) for name, shape in sizes.items()}
+        return Challenge("shapes", "", attention, "forward", inputs, attention.params)
+
+    assert not asked(3, 0).has_answer  # 0 / sqrt(0)
+    assert asked(3, 1).has_answer
+    assert asked(0, 1).has_answer  # an empty array
+
+
 def test_a_kernel_that_gives_text_is_wrong(odd: Path) -> None:
     assert verdict_on(f"{odd}:text_gelu", level="quick", seed=1).verdict == "wrong"
 
