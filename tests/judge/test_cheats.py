@@ -70,7 +70,7 @@ CHEATS = {
     "edges_repeated": (WRONG, "wrong_bound"),
     "dilation_ignored": (WRONG, "wrong_bound"),
     "last_channel_missed": (WRONG, "wrong_bound"),
-    "filters_kept": (UNFAIR, "stale_answer"),
+    "filters_kept": (WRONG, "wrong_bound"),
     "running_statistics": (WRONG, "wrong_bound"),
     "first_image_only": (WRONG, "wrong_bound"),
     "running_variance_biased": (WRONG, "wrong_bound"),
@@ -140,7 +140,7 @@ def test_no_right_kernel_is_refused(path: Path, function: str) -> None:
     first = function == functions(path)[0]
     judgement = judged(path, function, path.stem, mutants=first)
     assert judgement.verdict == RIGHT, judgement.reasons
-    assert not first or MUTANTS <= set(judgement.killed)
+    assert not first or set(judgement.killed) >= MUTANTS
 
 
 def test_at_least_twelve_kernels_of_each_op_are_right() -> None:
