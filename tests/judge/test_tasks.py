@@ -93,7 +93,6 @@ VERDICTS = {
     "batched_matmul": ("right", ""),
     "transposed_matmul": (None, "is not this op"),
     "gelu": ("wrong", ""),
-    "attention": ("right", ""),
     "running_sum": ("lower_precision", ""),
     "sum_of_columns": (None, "is not this op"),
 }
