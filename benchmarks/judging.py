@@ -1,6 +1,6 @@
 """What `judge` and the usual rules say about the same kernels: cheats, and right ones.
 
-    python benchmarks/judging.py [--seeds 1] [--first 0]    adds runs to judging.jsonl
+    python benchmarks/judging.py [--seeds 1] [--first 0] [--op OP]   adds runs to judging.jsonl
     python benchmarks/judging.py --tables                   writes judging.json and judging.md
 
 A run is a line. Runs that are kept are not repeated: the benchmark can be stopped at any time. Each
@@ -25,7 +25,7 @@ import ast
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,15 @@ SHAPES = {
     "layernorm": {"x": (64, 768), "weight": (768,), "bias": (768,)},
     "gelu": {"x": (64, 768)},
     "cross_entropy": {"x": (64, 768)},
-}
+    "rms_norm": {"x": (64, 768), "weight": (768,)},
+    "attention": dict.fromkeys(("q", "k", "v"), (2, 4, 64, 64)),
+    "conv2d": {"x": (2, 8, 28, 28), "weight": (8, 8, 3, 3), "bias": (8,)},
+    "sum": {"x": (64, 768)},
+    "batch_norm": {
+        "x": (16, 8, 48), "weight": (8,), "bias": (8,), "running_mean": (8,), "running_var": (8,),
+    },
+    "adamw": dict.fromkeys(("param", "grad", "m", "v"), (64, 768)),
+}  # fmt: skip
 RULES = ("1e-2", "1e-4", "1e-5", "2 x", "benchdnn")
 BENCHDNN = {"matmul": 0.0, "softmax": 10 * 2.0**-23, "layernorm": 5e-7, "gelu": 4e-6}
 Arrays = dict[str, Any]
@@ -170,12 +178,12 @@ def runs() -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
-def run(seeds: range, folders: tuple[str, ...]) -> None:
+def run(seeds: range, folders: tuple[str, ...], ops: Collection[str]) -> None:
     """Every kernel on every seed; the kernels of an op share the truths of a seed."""
     judged = {(kept["kernel"], kept["seed"]) for kept in runs() if kept["judge"] == version()}
     with RUNS.open("a", encoding="utf-8") as file:
         for seed in seeds:
-            for judged_op in SHAPES:
+            for judged_op in ops:
                 shared = Examinations()
                 for folder in folders:
                     for path, function, op in kernels(folder):
@@ -183,7 +191,7 @@ def run(seeds: range, folders: tuple[str, ...]) -> None:
                             continue
                         judgement = judge(
                             f"{path}:{function}", op, level="quick", seed=seed, causes=False,
-                            examinations=shared,
+                            mutants=False, examinations=shared,
                         )  # fmt: skip
                         line = {"kernel": label(path, function), "op": op, "seed": seed}
                         line |= {"verdict": judgement.verdict, "judge": version()}
@@ -242,13 +250,14 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1, help="how many draws of each kernel")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--right", action="store_true", help="right kernels only")
+    parser.add_argument("--op", action="append", choices=SHAPES, help="its kernels only")
     parser.add_argument("--tables", action="store_true", help="write the tables")
     arguments = parser.parse_args()
     if arguments.tables:
         tables()
     else:
         seeds = range(arguments.first, arguments.first + arguments.seeds)
-        run(seeds, ("right",) if arguments.right else FOLDERS)
+        run(seeds, ("right",) if arguments.right else FOLDERS, arguments.op or SHAPES)
 
 
 if __name__ == "__main__":

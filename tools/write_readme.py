@@ -389,7 +389,7 @@ def judged() -> str:
     judge_passes = sum("right" in verdicts[name] for name in cheats)
     right = sum(name.startswith("right/") for name in verdicts)
     return (
-        f"of the {len(cheats)} cheats that the tests keep (each a small file, with its reason) "
+        f"of {len(cheats)} cheats that the tests keep (each a small file, with its reason) "
         f"`allclose` passes {passed['1e-2']} at 1e-2, {passed['1e-4']} at 1e-4 and "
         f"{passed['1e-5']} at `torch.testing.assert_close`'s defaults; FlashAttention's rule, at "
         f"most twice the framework's error, passes {passed['2 x']}; benchdnn's thresholds, on "

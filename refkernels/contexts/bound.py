@@ -11,7 +11,7 @@ compute has |ẑ - z| <= r. With M = |mid| + rho >= |z| and M + r >= |ẑ|, and 
     a²           r (2 M + r)
     a^n          n r (M + r)^(n-1), then n - 1 roundings, `accumulation.power`
     f(a)         sup |f(ẑ) - f(z)|, `functions.spread`, then the library's limit
-    sum of n     Σ r + (n - 1) u Σ (M + r)                  in any order; no condition on n
+    sum          Σ r + (m - 1) u Σ (M + r), m terms that are not 0; in any order, for any m
     prod         `accumulation.products`; welford      `accumulation.moments`
     matmul       M_A R_B + R_A M_B + R_A R_B, then `accumulation.product`
     library      the library's limit, of exact arguments
@@ -65,6 +65,7 @@ class Bound(Unrounded):
     `exp2` allows exp(x) to be taken as exp2(x log2 e), the product and the constant rounded.
     scalars="binary64": params are held and combined in binary64, and may be rounded where they meet
     arrays; else a kernel may hold them in the working format.
+    `extra`: by how many terms more a product of matrices may err, as products of split floats do.
     """
 
     def __init__(
@@ -75,11 +76,13 @@ class Bound(Unrounded):
         limit: float = 4.0,
         exp2: bool = False,
         scalars: Literal["working", "binary64"] = "working",
+        extra: float = 0.0,
     ) -> None:
         self.working = Rounding(formats.get(working))
         self.storage = self.working if storage is None else Rounding(formats.get(storage))
         self.limit = limit
         self.exp2 = exp2
+        self.extra = extra
         self.scalars = Rounding(formats.BINARY64) if scalars == "binary64" else None
         self.ball = Ball()
         self.name = f"Bound({self.working.format})"
@@ -253,8 +256,10 @@ class Bound(Unrounded):
         x = self.enter(a)
         n = x.shape[axis]
         with np.errstate(all="ignore"):
-            errors, sizes = (part.sum(axis, keepdims=True) for part in (x.error, x.reach))
-            return self._summed(self.ball.sum(x.exact, axis), errors, sizes, n, n)
+            reach = x.reach
+            errors, sizes = (part.sum(axis, keepdims=True) for part in (x.error, reach))
+            terms = np.count_nonzero(reach, axis, keepdims=True)  # to add a 0 rounds nothing
+            return self._summed(self.ball.sum(x.exact, axis), errors, sizes, terms, n)
 
     def _summed(
         self, exact: BallValue, errors: Doubles, sizes: Doubles, terms: Any, most: int
@@ -274,13 +279,11 @@ class Bound(Unrounded):
 
     def cumsum(self, a: Value, axis: int = -1) -> BoundValue:
         x = self.enter(a)
-        n = x.shape[axis]
-        shape = [1] * len(x.shape)
-        shape[axis] = n
-        counts = np.arange(1, n + 1).reshape(shape)
         with np.errstate(all="ignore"):
-            errors, sizes = (np.cumsum(part, axis) for part in (x.error, x.reach))
-            return self._summed(self.ball.cumsum(x.exact, axis), errors, sizes, counts, n)
+            parts_of_sum = x.error, x.reach, x.reach != 0.0
+            errors, sizes, terms = (np.cumsum(part, axis) for part in parts_of_sum)
+            exact = self.ball.cumsum(x.exact, axis)
+            return self._summed(exact, errors, sizes, terms, x.shape[axis])
 
     def prod(self, a: Value, axis: int = -1) -> BoundValue:
         return self._multiplied("prod", a, axis)
@@ -324,14 +327,13 @@ class Bound(Unrounded):
 
     def scatter_add(self, a: Value, index: Index, length: int) -> BoundValue:
         x = self.enter(a)
-        errors, sizes = (np.zeros((length, *x.shape[1:])) for _ in range(2))
-        counts = np.bincount(index.reshape(-1), minlength=length)
+        errors, sizes, terms = (np.zeros((length, *x.shape[1:])) for _ in range(3))
         with np.errstate(all="ignore"):
             np.add.at(errors, index, x.error)
             np.add.at(sizes, index, x.reach)
+            np.add.at(terms, index, x.reach != 0.0)
             exact = self.ball.scatter_add(x.exact, index, length)
-            terms = counts.reshape(-1, *[1] * (len(x.shape) - 1))
-            return self._summed(exact, errors, sizes, terms, int(counts.max(initial=1)))
+            return self._summed(exact, errors, sizes, terms, index.size)
 
     def matmul(self, a: Value, b: Value) -> BoundValue:
         x, y = self.enter(a), self.enter(b)
@@ -341,7 +343,8 @@ class Bound(Unrounded):
             sizes = blas.product(x.reach, y.reach) * (1.0 + 4.0 * terms * U)
             # By structure: a product by 0 is 0, and to add it rounds nothing.
             counts = blas.product(*((part.reach > 0.0).astype(float) for part in (x, y)))
-            lost = accumulation.product(self.working, counts, sizes)
+            erring = counts + np.where(counts > 0.0, self.extra, 0.0)
+            lost = accumulation.product(self.working, erring, sizes)
             error = np.where(np.isnan(error), np.inf, error) * (1.0 + 4.0 * terms * U)
             error = error + lost + 4 * terms * ETA
             zero = (counts == 0.0) & (error < np.inf)  # a product may underflow here too

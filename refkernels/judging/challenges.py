@@ -250,11 +250,8 @@ class Drawer:
         if self.roles.first is None and leading is None:
             rows = (*rows, int(rng.choice(LENGTHS[size])))
         rows = self._leading(rows)
-        lengths: dict[str, int] = {}
-        for _ in range(_TRIES):
-            lengths = {x: self._length(x, rng, size, longest) for x in letters}
-            if math.prod(lengths.values()) * math.prod(rows) <= _WORK[size]:
-                break
+        most = _WORK[size] // max(math.prod(rows), 1)
+        lengths = _within(most, lambda: {x: self._length(x, rng, size, longest) for x in letters})
         return self._of_lengths(lengths, rows)
 
     def _leading(self, rows: tuple[int, ...]) -> tuple[int, ...]:
@@ -279,7 +276,10 @@ class Drawer:
     def _odd_shapes(self, rng: np.random.Generator, size: int) -> Iterator[Shapes]:
         """The length of each letter in turn 1, 0 and a large prime; no rows; a row without axis."""
         letters = list(dict.fromkeys(x for argument in self._needed.values() for x in argument.own))
-        others = self._lengths({x: int(rng.choice(LENGTHS[0])) for x in letters}, rng)
+        others = _within(
+            _WORK[0],
+            lambda: self._lengths({x: int(rng.choice(LENGTHS[0])) for x in letters}, rng),
+        )
         free = [x for x in letters if x not in (self.lengths or {})]
         two_rows = self._leading((2,))
         for letter in free:
@@ -415,6 +415,17 @@ class Drawer:
         shapes = {n: a.shape for n, a in inputs.items() if _floats(a)}
         drawn = self._rounded(draw(rng, shapes, self.roles, self._format))
         return self._challenge(family, {**inputs, **drawn}, params)
+
+
+def _within(most: int, draw: Callable[[], dict[str, int]]) -> dict[str, int]:
+    """The first of some draws whose product is at most `most`; if none is, that of the least. So a
+    convolution of six letters, which has no product as small, is not drawn at its largest."""
+    drawn = []
+    for _ in range(_TRIES):
+        drawn.append(draw())
+        if math.prod(drawn[-1].values()) <= most:
+            return drawn[-1]
+    return min(drawn, key=lambda lengths: math.prod(lengths.values()))
 
 
 def _transposed(array: Array) -> Array | None:

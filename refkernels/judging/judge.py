@@ -117,6 +117,7 @@ def judge(
     device: str = "cpu",
     causes: bool = True,
     times: bool = False,
+    mutants: bool = True,
     examinations: Examinations | None = None,
 ) -> Judgement:
     """Judge a kernel: FILE.py:FUNCTION, or FILE.so:SYMBOL with its abi.
@@ -129,6 +130,8 @@ def judge(
                 judgement names them
     causes      whether `explain` is asked about a wrong answer
     times       whether a kernel that is right so far is timed, on calls that are judged too
+    mutants     whether it is counted how many wrong kernels these inputs refuse; no verdict depends
+                on it
     examinations  those of other kernels, whose truths are reused for the same seed
 
     Raises ValueError for an unknown op, dtype, level or letter, TypeError for a dtype or level that
@@ -183,7 +186,7 @@ def judge(
         if running.outside:
             findings.unfair.clear()
     verdict, reasons = _verdict(findings, record, direction, running)
-    shown = examination.shown(findings.answered) if verdict == RIGHT else None
+    shown = examination.shown(findings.answered) if mutants and verdict == RIGHT else None
     axes = (
         examination.drawer.axes
         if examination.drawer.ranked and examination.drawer.axes != AXES

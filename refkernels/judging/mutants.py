@@ -47,8 +47,9 @@ def shown(challenges: Sequence[Challenge], roles: InputRoles) -> Shown:
     if not challenges:
         return Shown()
     killed: dict[str, bool] = {}
+    right = functools.cache(_right_answers)
     for answers in _mutants(challenges[0], roles):
-        for name, refused in _tried(answers, challenges).items():
+        for name, refused in _tried(answers, challenges, right).items():
             killed[name] = killed.get(name, False) or refused
     return Shown(
         tuple(name for name, refused in killed.items() if refused),
@@ -57,7 +58,11 @@ def shown(challenges: Sequence[Challenge], roles: InputRoles) -> Shown:
     )
 
 
-def _tried(answers: Answers, challenges: Sequence[Challenge]) -> dict[str, bool]:
+def _tried(
+    answers: Answers,
+    challenges: Sequence[Challenge],
+    right: Callable[[Challenge], list[Outputs]],
+) -> dict[str, bool]:
     """By name, whether some challenge refuses each mutant of one kind. Mutants that never differ
     from a right kernel are left out. Stops as soon as every mutant seen so far is refused."""
     refused: dict[str, bool] = {}
@@ -66,18 +71,22 @@ def _tried(answers: Answers, challenges: Sequence[Challenge]) -> dict[str, bool]
             for name, outputs in answers(challenge).items():
                 if not refused.get(name, False) and challenge.fault(outputs) is not None:
                     refused[name] = True
-                elif name not in refused and not _right_bits(challenge, outputs):
+                elif name not in refused and not _same_bits(right(challenge), outputs):
                     refused[name] = False
         if refused and all(refused.values()):
             break
     return refused
 
 
-def _right_bits(challenge: Challenge, outputs: Outputs) -> bool:
-    """Whether these are the bits of the plain algorithm, of the definition, or of the truth."""
+def _right_answers(challenge: Challenge) -> list[Outputs]:
+    """The truth, the plain algorithm's answer, and the definition's, where that is another."""
     right: list[Outputs] = [challenge.standard().rounded, _plain(challenge)]
-    if challenge.op.definition is not None:
+    if challenge.op.definition is not None and challenge.op.formulas is None:
         right.append(_computed(challenge, None))
+    return right
+
+
+def _same_bits(right: Sequence[Outputs], outputs: Outputs) -> bool:
     return any(
         all(np.array_equal(got, expected[name], equal_nan=True) for name, got in outputs.items())
         for expected in right

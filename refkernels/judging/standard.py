@@ -9,13 +9,14 @@ K terms is multiplied by (m + 12) / K, where m of its products are not zero. The
 K u P + K h (1 + K u) (`matmul_ref.bounds`), and grows with K alone; with m + 12 terms it holds for
 a kernel that takes a product by the three largest of the four products of split floats (3xTF32),
 which errs by 3 2^-22 |a b| = 12 u |a b| more, also where K is small. The op itself computes m, from
-inputs with ones in place of numbers that are not zero. Outputs of fewer than 24 bits keep their
-bound: the rounding of the result outweighs everything else.
+inputs with ones in place of numbers that are not zero. A formula's bound counts the terms of each
+of its sums that are not zero (`contexts.bound`); its products of matrices get the same 12. Outputs
+of fewer than 24 bits keep their bound: the rounding of the result outweighs everything else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -31,6 +32,7 @@ from refkernels.contexts.working import Working
 from refkernels.metrology import outputs as answered
 from refkernels.metrology.judgement import Weighed, weigh
 from refkernels.op import Direction, Op
+from refkernels.truth import with_underflow
 
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
@@ -75,11 +77,16 @@ class Challenge:
 
     @cached_property
     def has_answer(self) -> bool:
-        """Whether the op has an answer; a mean of no elements has none. This computes the truth."""
+        """Whether the op has an answer; a mean of no elements has none, nor has an attention whose
+        queries have no elements: 0 / 0. This computes the truth."""
         try:
-            return bool(self.standard().reference)
+            reference = self.standard().reference
         except (ValueError, TypeError):
             return False
+        if any(array.size == 0 for array in self.floats.values()):
+            undefined = [bool(np.isnan(exact.hi).all()) for exact in _with_elements(reference)]
+            return bool(reference) and not (undefined and all(undefined))
+        return bool(reference)
 
     @property
     def format(self) -> Format:
@@ -160,7 +167,7 @@ class Standard:
         """The allowed errors."""
         challenge, shares = self.challenge, self._shares()
         bounds = {}
-        for name, bound in self._asked.bound.items():
+        for name, bound in self._bound.items():
             bounds[name] = np.broadcast_to(bound, self.reference[name].shape)
             if self.formats[name].p >= BINARY32.p and name in challenge.op.sums:
                 bounds[name] = np.asarray(bounds[name] * shares.get(name, 1.0))
@@ -170,6 +177,20 @@ class Standard:
     def rounded(self) -> dict[str, Array]:
         """The answers of a kernel that rounds the exact value once."""
         return {n: exact.round(self.formats[n])[0] for n, exact in self.reference.items()}
+
+    @property
+    def _bound(self) -> Mapping[str, Doubles]:
+        """The bounds of the op's forms, with products of matrices by split floats."""
+        challenge = self.challenge
+        if challenge.op.formulas is None:
+            return self._asked.bound
+        question = challenge.direction, challenge.inputs, challenge.params
+        by_format = {}
+        for format in set(self.formats.values()):
+            extra = SPLIT if format.p >= BINARY32.p else 0.0
+            bounds = challenge.op.formulas.bound(*question, format, extra)
+            by_format[format] = with_underflow(bounds, format, challenge.inputs)
+        return {name: by_format[self.formats[name]][name] for name in self.reference}
 
     def _shares(self) -> dict[str, Any]:
         """(m + 12) / K of each output: see the module's header."""
@@ -321,6 +342,14 @@ class Standard:
         return AnswerFault(
             kind, name, wrong, got.size, index, _text(got[index]), _text(right), ratio
         )
+
+
+def _with_elements(reference: Mapping[str, Any]) -> Iterator[Enclosure]:
+    """The enclosures that have elements, those of lists one by one."""
+    for exact in reference.values():
+        for part in exact if type(exact) is tuple else (exact,):
+            if part.hi.size:
+                yield part
 
 
 def _same_special(got: Array, other: Array, right: Array) -> npt.NDArray[np.bool_]:

@@ -25,11 +25,14 @@ def amplification() -> Reading:
     return Reading(xp, lambda value: (xp.amplification(value),))
 
 
-def bound(working: Format, target: Format, scalars: Any, remember: bool = False) -> Reading:
+def bound(
+    working: Format, target: Format, scalars: Any, remember: bool = False, extra: float = 0.0
+) -> Reading:
     """The reading that bounds the error of a right kernel, which works in one format and stores in
-    another. `remember`: several formulas are read, and compute their common steps once."""
+    another. `remember`: several formulas are read, and compute their common steps once; `extra`: as
+    for `Bound`."""
     context = Remembering if remember else Bound
-    return readings.bound(context(working, target, scalars=scalars))
+    return readings.bound(context(working, target, scalars=scalars, extra=extra))
 
 
 def working(working: Format, target: Format, scalars: Any, **options: Any) -> Reading:

@@ -176,10 +176,12 @@ class Formulas:
         inputs: Mapping[str, Any],
         params: Mapping[str, Any],
         format: Format | str,
+        extra: float = 0.0,
     ) -> dict[str, dict[str, Doubles]]:
-        """The bound on a right kernel's error for each form in that format: by form, by output."""
+        """The bound on a right kernel's error for each form in that format: by form, by output.
+        `extra`: as for `contexts.Bound`."""
         question = self.question(direction, inputs, params)
-        reading = self._bound(format, remember=question.elements <= _REMEMBERED)
+        reading = self._bound(format, question.elements <= _REMEMBERED, extra)
         return {
             form: self._read(direction, formula, reading, question)
             for form, formula in self.way(direction).forms.items()
@@ -191,13 +193,14 @@ class Formulas:
         inputs: Mapping[str, Any],
         params: Mapping[str, Any],
         format: Format | str,
+        extra: float = 0.0,
     ) -> dict[str, Doubles]:
         """The largest of the forms' bounds, elementwise; that of the widest form alone, where one
-        covers the others."""
+        covers the others. `extra`: as for `contexts.Bound`."""
         if self.widest:
             widest = self.way(direction).forms[self.widest]
-            return self.bounded(direction, widest, inputs, params, format)
-        bounds_of_forms = self.form_bounds(direction, inputs, params, format).values()
+            return self.bounded(direction, widest, inputs, params, format, extra)
+        bounds_of_forms = self.form_bounds(direction, inputs, params, format, extra).values()
         names = next(iter(bounds_of_forms))
         return {
             n: functools.reduce(np.maximum, (bounds[n] for bounds in bounds_of_forms))
@@ -296,11 +299,13 @@ class Formulas:
         params: Mapping[str, Any],
         format: Format | str,
         working: Format | None = None,
+        extra: float = 0.0,
     ) -> dict[str, Doubles]:
         """The bound of one formula in that format, computed in `working`: by default in binary32
         for 16 bits."""
         question = self.question(direction, inputs, params)
-        return self._read(direction, formula, self._bound(format, working=working), question)
+        reading = self._bound(format, working=working, extra=extra)
+        return self._read(direction, formula, reading, question)
 
     @staticmethod
     def without(formula: Formula, part: tuple[int, int, int, bool]) -> Formula:
@@ -326,11 +331,15 @@ class Formulas:
         return next(iter(self.way(direction).forms.values()))
 
     def _bound(
-        self, format: Format | str, remember: bool = False, working: Format | None = None
+        self,
+        format: Format | str,
+        remember: bool = False,
+        working: Format | None = None,
+        extra: float = 0.0,
     ) -> Reading:
         target = formats.get(format)
         within = working or _working(target)
-        return _evaluation().bound(within, target, self.scalars, remember)
+        return _evaluation().bound(within, target, self.scalars, remember, extra)
 
     def _read(
         self, direction: Direction, formula: Formula, reading: Reading, question: Canonical

@@ -3,6 +3,7 @@
 REFKERNELS_HUNT multiplies the number of attacks.
 """
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -347,5 +348,33 @@ def test_products_by_zero_round_nothing(format: str) -> None:
             got = data(working.matmul(working.array(a), working.array(b))).astype(float)
             slack = 60 * 2.0**-53 * (np.abs(a).astype(float) @ np.abs(b).astype(float))
             assert np.all(np.abs(got - exact) <= whole + slack)
+            compared += got.size
+    assert compared == 54
+
+
+@pytest.mark.parametrize("format", ["float16", "bfloat16", "float32", "float64"])
+def test_zeros_in_a_sum_round_nothing(format: str) -> None:
+    """Of k terms and zeros the bound is that of the k; kernels keep to it, and are exact for 1."""
+    rng, xp, compared = np.random.default_rng(13), Bound(format), 0
+    one_sum = np.zeros(40, np.intp)
+    for k in (1, 2, 5):
+        kept = np.sort(rng.permutation(40)[:k])
+        a = np.zeros((6, 40), dtype_of(format))
+        a[:, kept] = formats.round_to(rng.standard_normal((6, k)), format)
+        sparse, dense = xp.array(a), xp.array(np.ascontiguousarray(a[:, kept]))
+        part = xp.bound(xp.sum(dense))[:, 0]
+        columns = xp.transpose(sparse, (1, 0))
+        for whole in (
+            xp.bound(xp.sum(sparse))[:, 0],
+            xp.bound(xp.cumsum(sparse))[:, -1],
+            xp.bound(xp.scatter_add(columns, one_sum, 1))[0],
+        ):
+            assert np.allclose(whole, part, rtol=2.0**-20, atol=0.0)
+        assert np.all((part == 0.0) == (k == 1))
+        exact = np.array([math.fsum(row) for row in a.astype(float)])
+        for order in ("sequential", "pairwise", "random"):
+            working = Working(format, order=order)
+            got = data(working.sum(working.array(a)))[:, 0].astype(float)
+            assert np.all(np.abs(got - exact) <= part + 2.0**-53 * np.abs(exact))
             compared += got.size
     assert compared == 54

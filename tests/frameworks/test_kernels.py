@@ -131,6 +131,17 @@ def test_inputs_go_by_name_or_place_and_params_are_the_ops(mine: Path) -> None:
         assert "takes weight where this case has bias" in str(refused.reason)
 
 
+def test_none_is_passed_where_it_is_not_the_default(tmp_path: Path) -> None:
+    """axis=None is the sum of all elements, and the op's default is the last axis."""
+    file = tmp_path / "sums.py"
+    file.write_text("def fast_sum(x, axis=-1):\n    return x.sum(axis)\n", encoding="utf-8")
+    with Session(f"{file}:fast_sum") as session:
+        for axis, shape in ((None, ()), (0, (7,)), (-1, (3,))):
+            reply = session.run("sum", "forward", {"x": X}, {"axis": axis})
+            assert reply.outputs["y"].shape == shape
+        assert session.run("sum", "forward", {"x": X}, {}).outputs["y"].shape == (3,)
+
+
 def test_a_backward_kernel_beside_the_function_is_its_backward(mine: Path) -> None:
     with Session(f"{mine}:softmax") as both, Session(f"{mine}:softmax_backward") as alone:
         first = both.run("softmax", "backward", {"dy": X, "x": X}, {})

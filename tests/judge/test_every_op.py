@@ -18,7 +18,17 @@ from refkernels.judging.judge import FAMILIES_NEEDED
 from refkernels.judging.standard import Challenge
 
 SEED = 7
-FAMILIES = ("typical", "exact", "powers", "scales", "mixed", "special", "positive", "two_valued")
+FAMILIES = (
+    "typical",
+    "exact",
+    "one_hot",
+    "powers",
+    "scales",
+    "mixed",
+    "special",
+    "positive",
+    "two_valued",
+)
 QUESTIONS = [(name, way) for name, op in registry.ops().items() for way in op.directions]
 
 

@@ -74,6 +74,30 @@ def test_a_model_with_parameters_is_not_judged() -> None:
     assert task(["layer_norm"], (2, 3), parameters=("weight",)).obstacle == "task:parameters"
 
 
+TASKS = Path(__file__).parent / "tasks"
+OBSTACLES = {
+    "batched_matmul": (("matmul",), None),
+    "transposed_matmul": (("matmul",), None),
+    "gelu": (("gelu",), None),
+    "attention": (("attention",), None),
+    "running_sum": (("cumsum",), None),
+    "sum_of_columns": (("sum",), None),
+    "swish": (("sigmoid",), "task:unknown"),
+    "relu": ((), "task:none"),
+    "max_pool": ((), "task:none"),
+    "layer_norm": (("layernorm",), "task:parameters"),
+    "convolution": (("conv2d",), "task:parameters"),
+    "triplet_margin_loss": ((), "task:unknown"),
+}
+VERDICTS = {
+    "batched_matmul": ("right", ""),
+    "transposed_matmul": (None, "is not this op"),
+    "gelu": ("wrong", ""),
+    "running_sum": ("lower_precision", ""),
+    "sum_of_columns": (None, "is not this op"),
+}
+
+
 def has_torch() -> bool:
     try:
         return environments.find("torch").local
@@ -136,3 +160,27 @@ def test_a_model_that_is_another_op_here_is_not_judged(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, [*command, "--level", "quick"])
     assert result.exit_code == 1
     assert "is not this op" in result.output
+
+
+@needs_torch
+@pytest.mark.parametrize("name", OBSTACLES)
+def test_each_function_of_a_task_is_said_to_be_covered_or_not(name: str) -> None:
+    ops, obstacle = OBSTACLES[name]
+    example = read(TASKS / f"{name}.py")
+    assert (tuple(example.ops), example.obstacle) == (ops, obstacle)
+    told = coverage(example.to_dict())
+    assert len(told) == len(example.calls) + (obstacle is not None)
+    assert all(any(name in line for line in told) for name, _ in example.calls)
+
+
+@needs_torch
+@pytest.mark.parametrize("name", VERDICTS)
+def test_a_new_model_is_judged_as_the_op_of_its_task(name: str) -> None:
+    verdict, told = VERDICTS[name]
+    task = str(TASKS / f"{name}.py")
+    command = ["judge", task, "--task", task, "--level", "quick", "--seed", "3"]
+    result = CliRunner().invoke(app, command if told else [*command, "--json"])
+    assert result.exit_code == (verdict != "right")
+    assert told in result.output
+    if verdict:
+        assert json.loads(result.output)["verdict"] == verdict

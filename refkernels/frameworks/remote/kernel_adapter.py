@@ -3,8 +3,9 @@
 The host adds a last line, `begin({...})`, with what `frameworks.kernels` knows about the function.
 Arguments are passed by keyword if the function's parameters have the op's names, otherwise by
 position in the op's order, unless an array would then take the place of another. A param that the
-function takes and the case does not give has the op's default. A param that the function does not
-take is left out if its value is the op's default; otherwise the case is unsupported.
+function takes and the case does not give has the op's default, and is left out where this is None.
+A param that the function does not take is left out if its value is the op's default; otherwise the
+case is unsupported.
 """
 
 import ctypes
@@ -209,11 +210,13 @@ def call_of(function, arrays, params):
                 ", ".join("%s=%r" % p for p in unlike.items()),
             )
         )
-    settings = {**KERNEL["params"], **params}  # the function's own defaults may be others
+    defaults = KERNEL["params"]
+    settings = {**defaults, **params}  # the function's own defaults may be others
+    absent = {name for name, value in settings.items() if value is None is defaults.get(name)}
     named = {
         name: value
         for name, value in settings.items()
-        if (name in parameters and value is not None) or (anything and name in params)
+        if (name in parameters and name not in absent) or (anything and name in params)
     }
     if set(arrays) <= set(parameters):
         return (), {**arrays, **named}
