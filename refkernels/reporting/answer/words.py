@@ -42,6 +42,7 @@ WORDS: dict[str, dict[str, str]] = {
         "run": "computes as the model “{model}” does",
         "run_among": "computes as the model “{model}” does, among others",
         "computed_in": "{says}, and computes in {format} although its input is float64",
+        "with_eps": "{says}, and uses eps = {eps}",
         # several kernels
         "differ": "{a} and {b} have the same bits in {equal} of {elements} elements of {output} "
         "and differ by at most {apart}",
@@ -170,6 +171,7 @@ WORDS: dict[str, dict[str, str]] = {
         "run": "采用与模型“{model}”相同的算法",
         "run_among": "采用与模型“{model}”等相同的算法",
         "computed_in": "{says}，而且输入虽是 float64，却以 {format} 计算",
+        "with_eps": "{says}，而且使用的是 eps = {eps}",
         "differ": "{a} 与 {b} 的 {output}：共 {elements} 个元素，其中 {equal} 个逐位相同，最大相差 "
         "{apart}",
         "equal": "{a} 与 {b} 逐位相同",

@@ -203,8 +203,9 @@ CAUSES: dict[str, Cause] = {
         "改写公式，使中间结果不先于最终结果溢出；或改用范围更大的格式计算。",
     ),
     "float32_factor": _cause(
-        "rounds x to float32 in its last product, although its input is float64 (eps: {eps!r})",
-        "输入为 float64，最后一次相乘时却把 x 舍入为 float32（eps 为 {eps!r}）",
+        "rounds x to float32 in its last product, and the gradient that passes through it there, "
+        "although its input is float64 (eps: {eps!r})",
+        "输入为 float64，最后一次相乘时却把 x（以及经由它的梯度）舍入为 float32（eps 为 {eps!r}）",
         *_REPORT,
     ),
     "float32_statistics": _cause(
@@ -241,8 +242,8 @@ CAUSES: dict[str, Cause] = {
         "应当除以 sqrt(var + eps)。",
     ),
     "unbiased_variance": _cause(
-        "divides the sum of squares by n - 1 instead of n",
-        "平方和除以 n - 1，而不是 n",
+        "divides the sum of squares by n - 1 instead of n (with {with})",
+        "平方和除以 n - 1，而不是 n（同时为 {with}）",
         "Use the biased variance (NumPy: ddof=0, PyTorch: correction=0).",
         "使用有偏方差（NumPy：ddof=0，PyTorch：correction=0）。",
         "https://numpy.org/doc/stable/reference/generated/numpy.var.html",
