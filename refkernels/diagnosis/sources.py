@@ -61,7 +61,7 @@ def variants(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
 
 def pairs(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
     """The op's own other definitions, with another usual eps too: a port of a norm often differs in
-    both."""
+    both. Another eps alone, in a form that is less accurate than the stable ones."""
     eps = problem.params.get("eps")
     if not isinstance(eps, float) or not problem.op.gradients or not outputs:
         return
@@ -73,6 +73,9 @@ def pairs(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
         for hypothesis in (h for source in own for h in source(asked, outputs)):
             if isinstance(hypothesis, Variant) and "eps" not in hypothesis.details:
                 yield replace(hypothesis, details={**hypothesis.details, "with_eps": used})
+        cause = "eps_rounded" if used == float(np.float32(eps)) else "eps_differs"
+        for fault, answer in other.unstable_forms(asked):
+            yield Variant(cause, {"eps": used, "with": fault}, answer)
 
 
 def questions(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:

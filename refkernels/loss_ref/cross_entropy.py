@@ -12,6 +12,7 @@ which is log_softmax's gradient for the cotangent -g q.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -179,6 +180,12 @@ def log_fault(cause: str, of: Any = terms) -> Fault:
     )
 
 
+def through_maximum(slope: Any) -> Fault:
+    """log_softmax's fault, in a loss whose slope takes log_softmax's gradient."""
+    (base,) = [fault for fault in LOG_SOFTMAX if fault.cause == "maximum_differentiated"]
+    return replace(base, backward=scaled(partial(slope, gradient=base.backward)))
+
+
 def _twice(xp: Any, x: Any, **arguments: Any) -> Any:
     p = formulas.divided(xp, x=x, present=arguments.pop("present", None))
     return _shifted(xp, x=p, **arguments)
@@ -248,6 +255,7 @@ _FAULTS = (
     reduction.fault("no_softmax", partial(terms, log=lambda xp, x, **_: x), None),
     log_fault("log_of_softmax"),
     Fault("clipped_exponent", log_fault("clipped_exponent").forward, scaled(_clipped)),
+    through_maximum(by_log_softmax),
     reduction.fault("row_weights", *_weighted_by(_row_weights), reduction.by("label_weights")),
     reduction.fault("smoothing_by_label_weight", *_weighted_by(_label_weights)),
 )
