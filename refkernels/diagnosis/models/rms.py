@@ -23,12 +23,10 @@ from refkernels.arithmetic import formats
 from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.variants.formulas import answer
-from refkernels.norm_ref.formulas import FAULTS
 from refkernels.op import Op
 from refkernels.ops import formula_op
 
-# With constant statistics, dx is the part that passes through the factor.
-(_CONSTANT,) = (fault.backward for fault in FAULTS if fault.cause == "constant_statistics")
+_CONSTANT = "constant_statistics"
 
 
 def narrow_factor(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
@@ -43,9 +41,16 @@ def narrow_factor(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         arrays = {"factor": factor}
         if problem.direction == "backward":
             asked = replace(problem, params={**problem.params, "eps": used})
-            arrays["through"] = _in_float32(answer(asked, _CONSTANT).reference["dx"].hi)
+            arrays["through"] = _in_float32(_through_factor(asked))
         details = {} if used == eps else {"eps": used}
         yield Variant("float32_factor", details, problem.ask(arrays, {"eps": used}, _op()))
+
+
+def _through_factor(problem: Problem) -> Array:
+    """dx with constant statistics."""
+    assert problem.op.formulas is not None
+    (formula,) = (f.backward for f in problem.op.formulas.faults if f.cause == _CONSTANT)
+    return answer(problem, formula).reference["dx"].hi
 
 
 def _in_float32(x: Array) -> Array:
