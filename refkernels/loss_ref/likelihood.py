@@ -135,7 +135,6 @@ SOFT_CROSS_ENTROPY: dict[str, Any] = {
         ),
         fault("row_weights", _row_weighted, _row_weighted_slope, by("label_weights")),
         cross_entropy.log_fault("clipped_exponent", _soft_terms),
-        cross_entropy.through_maximum(_soft_slope),
     ),
     "params": {"reduction": "mean", "label_smoothing": 0.0},
     "domains": {"label_smoothing": PROBABILITY},
@@ -215,7 +214,7 @@ MASKED_LM_LOSS: dict[str, Any] = {
         *reduction.wrong_totals(
             _masked, _masked_slope, "sum_instead_of_mean", "all_rows_denominator"
         ),
-        cross_entropy.through_maximum(_weighted_from_log_softmax),
+        cross_entropy.differentiated_maximum(_weighted_from_log_softmax),
     ),
     "params": {"reduction": "mean", "eps": 1e-5},
     "prepare": prepare_masked,

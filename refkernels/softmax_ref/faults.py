@@ -93,7 +93,7 @@ def _unit_cotangent(xp: Any, dy: Any, x: Any, **arguments: Any) -> Any:
     return dy - xp.exp(xp.store(shifted(xp, x=x, **arguments)))
 
 
-def _through_maximum(xp: Any, dy: Any, x: Any, top: Any, present: Any = None, **_: Any) -> Any:
+def through_maximum(xp: Any, dy: Any, x: Any, top: Any, present: Any = None, **_: Any) -> Any:
     """x - logsumexp(x) differentiated op by op: what passes through m cancels, but for rounding."""
     e, total = exponential(xp, x - pivot(xp, x, present), present), xp.sum(dy)
     shares = e / xp.sum(e) * total
@@ -152,6 +152,5 @@ LOG_SOFTMAX = (
     Fault("zero_padding", _padded_log),
     Fault("constant_normaliser", backward=lambda xp, dy, **_: dy),
     Fault("unit_cotangent", backward=_unit_cotangent),
-    Fault("maximum_differentiated", backward=_through_maximum, unstable=True),
     Fault("low_precision_statistics", _narrow_sum, _narrow_sum_gradient, unstable=True),
 )

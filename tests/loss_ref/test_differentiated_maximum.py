@@ -46,6 +46,10 @@ def test_a_gradient_through_the_maximum_is_named() -> None:
             assert (explanation.verdict, explanation.cause) == ("rounding", None)
 
 
+def test_it_is_named_in_berts_loss() -> None:
+    assert masked(EPS, True).cause == CAUSE
+
+
 def test_it_does_not_hide_an_eps_in_float32() -> None:
     """MindSpore's float64 BERT loss: its eps is a Python number, which becomes float32."""
     narrow = float(np.float32(EPS))
