@@ -270,7 +270,8 @@ def says(candidate: Record, lang: str, among: bool = False) -> str:
         return WORDS[lang]["run"].format(model=model_name(model or cause, lang))
     details = candidate["details"]
     if cause == "eps_differs" and "interval" in details:
-        details = {**details, "eps": _number_or_interval(*details["interval"], lang)}
+        low, high = details["interval"]
+        details = {**details, "eps": _number_or_interval(low, high, lang)}
     text = _filled(CAUSES[cause].says[lang], details)
     if "with_eps" in details:
         low, high = details.get("interval", (details["with_eps"],) * 2)
