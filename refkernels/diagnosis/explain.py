@@ -119,6 +119,10 @@ def _candidates(
     algorithms = sources.algorithms(problem, outputs, fits)
     variants = list(scoring.candidates(problem, outputs, fits, questions))
     models = list(scoring.candidates(problem, outputs, fits, algorithms))
+    explained = {c.output for c in (*variants, *models) if not c.ruled_out}
+    explained |= {name for name, fit in fits.items() if fit.ordinary}
+    others = {name: got for name, got in outputs.items() if name not in explained}
+    variants += scoring.candidates(problem, others, fits, sources.pairs(problem, others))
     kept = patterns.reasoned(_merged(variants, models))
     return kept, sum(candidate.trials for candidate in (*variants, *models))
 

@@ -32,7 +32,7 @@ def common(low: float, high: float) -> float | None:
     whole, parts = math.ceil(low), math.ceil((1.0 - _ROUNDED) / high)
     if whole <= min(high, _LARGEST):
         return float(whole)
-    if parts <= min((1.0 + _ROUNDED) / low, _LARGEST):
+    if 1 < parts <= min((1.0 + _ROUNDED) / low, _LARGEST):
         return 1.0 / parts
     exponent = round(math.log2(low) / 2.0 + math.log2(high) / 2.0)
     known = abs(exponent) <= _FARTHEST and low <= 2.0**exponent <= high

@@ -14,7 +14,7 @@ import numpy as np
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
-from refkernels.diagnosis import models, narrow, overflow
+from refkernels.diagnosis import models, narrow, overflow, thresholds
 from refkernels.diagnosis.hypothesis import Candidate, Claim
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.variants.precision import all_in, rounded
@@ -26,7 +26,7 @@ _PLACES = ("unwritten_elements", "corrupted_elements")
 _TELLING = 2  # distinct numbers of float32; by chance a float64 is one in 2^29
 _REASONS = (
     "early_overflow", "flush_to_zero", "erf_cancellation", "tanh_cancellation",
-    "argument_reduction",
+    "argument_reduction", "maximum_differentiated",
 )  # fmt: skip
 
 
@@ -39,8 +39,12 @@ def find(problem: Problem, outputs: Arrays) -> Iterator[Claim]:
             continue
         claims = [_overflow(problem, output, got, wrong), flushed(problem, output, got, wrong)]
         claims += [_computed_in_float32(problem, output, got, wrong)]
+        if all(claim is None for claim in claims):
+            claims += [thresholds.shortcut(problem, output, got, wrong)]
         if number < got.size:
-            claims += [unwritten(output, got, wrong), corrupted(problem, output, got, wrong)]
+            claims += [unwritten(output, got, wrong)]
+            if not any(claim is not None and claim.cause == thresholds.CAUSE for claim in claims):
+                claims += [corrupted(problem, output, got, wrong)]
         yield from (claim for claim in claims if claim is not None)
 
 
@@ -80,8 +84,8 @@ def _computed_in_float32(problem: Problem, output: str, got: Array, wrong: Array
 
 
 def reasoned(candidates: list[Candidate]) -> list[Candidate]:
-    """The candidates, without patterns that only locate an error, or that only name its format,
-    where another cause explains it."""
+    """The candidates, without patterns that only locate an error, or that only name its format or
+    its value, where another cause explains it."""
     explained = {
         candidate.output
         for candidate in candidates
@@ -92,7 +96,7 @@ def reasoned(candidates: list[Candidate]) -> list[Candidate]:
             or _is_an_answer(candidate)
         )
     }
-    weaker = (*_PLACES, "float32_cast")
+    weaker = (*_PLACES, thresholds.CAUSE, "float32_cast")
     return [
         c
         for c in candidates

@@ -1,16 +1,19 @@
 """Every source of hypotheses, in the order in which they are tried.
 
 Questions need only the outputs; algorithms also need their fit to the truth. Hypotheses of equal
-rank are listed in this order.
+rank are listed in this order. Two faults at once are tried only where no single one fits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
 
 from refkernels.diagnosis import accumulators, formulas, functions, models, patterns, sums
 from refkernels.diagnosis.fit import Fit
-from refkernels.diagnosis.hypothesis import Algorithms, Hypothesis, Questions
+from refkernels.diagnosis.hypothesis import Algorithms, Hypothesis, Questions, Variant
 from refkernels.diagnosis.problem import Arrays, Problem
 from refkernels.diagnosis.variants import (
     affine,
@@ -54,6 +57,25 @@ def variants(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
     """Other questions that the kernel may have answered: general ones, then the op's own."""
     for source in (*VARIANTS, *models.of(problem.op).questions):
         yield from source(problem, outputs)
+
+
+def pairs(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
+    """The op's own other definitions, with another usual eps too: a port of a norm often differs in
+    both. Another eps alone, in a form that is less accurate than the stable ones."""
+    eps = problem.params.get("eps")
+    if not isinstance(eps, float) or not problem.op.gradients or not outputs:
+        return
+    own: tuple[Questions, ...] = (other.other_formulas, *models.of(problem.op).questions)
+    for used in dict.fromkeys((*other.USUAL_EPS, float(np.float32(eps)))):
+        if used == eps:
+            continue
+        asked = replace(problem, params={**problem.params, "eps": used})
+        for hypothesis in (h for source in own for h in source(asked, outputs)):
+            if isinstance(hypothesis, Variant) and "eps" not in hypothesis.details:
+                yield replace(hypothesis, details={**hypothesis.details, "with_eps": used})
+        cause = "eps_rounded" if used == float(np.float32(eps)) else "eps_differs"
+        for fault, answer in other.unstable_forms(asked):
+            yield Variant(cause, {"eps": used, "with": fault}, answer)
 
 
 def questions(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:

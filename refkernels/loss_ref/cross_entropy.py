@@ -24,7 +24,7 @@ from refkernels.op import Direction
 from refkernels.ops import Fault, Prepared, Shared
 from refkernels.ops.domains import PROBABILITY
 from refkernels.softmax_ref import formulas, mixtures
-from refkernels.softmax_ref.faults import LOG_SOFTMAX, SOFTMAX
+from refkernels.softmax_ref.faults import LOG_SOFTMAX, SOFTMAX, through_maximum
 
 TAKES = "x[... n], target[...]:int, weight[n]?"
 MARKS = (
@@ -179,6 +179,12 @@ def log_fault(cause: str, of: Any = terms) -> Fault:
     )
 
 
+def differentiated_maximum(slope: Any) -> Fault:
+    """In a loss whose slope takes log_softmax's gradient. It shows in rows of many classes."""
+    gradient = partial(slope, gradient=through_maximum)
+    return Fault("maximum_differentiated", backward=scaled(gradient), unstable=True)
+
+
 def _twice(xp: Any, x: Any, **arguments: Any) -> Any:
     p = formulas.divided(xp, x=x, present=arguments.pop("present", None))
     return _shifted(xp, x=p, **arguments)
@@ -248,6 +254,7 @@ _FAULTS = (
     reduction.fault("no_softmax", partial(terms, log=lambda xp, x, **_: x), None),
     log_fault("log_of_softmax"),
     Fault("clipped_exponent", log_fault("clipped_exponent").forward, scaled(_clipped)),
+    differentiated_maximum(by_log_softmax),
     reduction.fault("row_weights", *_weighted_by(_row_weights), reduction.by("label_weights")),
     reduction.fault("smoothing_by_label_weight", *_weighted_by(_label_weights)),
 )

@@ -181,7 +181,7 @@ class Formulas:
         """The bound on a right kernel's error for each form in that format: by form, by output.
         `extra`: as for `contexts.Bound`."""
         question = self.question(direction, inputs, params)
-        reading = self._bound(format, question.elements <= _REMEMBERED, extra)
+        reading = self._bound(format, question.elements <= _REMEMBERED, extra=extra)
         return {
             form: self._read(direction, formula, reading, question)
             for form, formula in self.way(direction).forms.items()
@@ -199,7 +199,7 @@ class Formulas:
         covers the others. `extra`: as for `contexts.Bound`."""
         if self.widest:
             widest = self.way(direction).forms[self.widest]
-            return self.bounded(direction, widest, inputs, params, format, extra)
+            return self.bounded(direction, widest, inputs, params, format, extra=extra)
         bounds_of_forms = self.form_bounds(direction, inputs, params, format, extra).values()
         names = next(iter(bounds_of_forms))
         return {

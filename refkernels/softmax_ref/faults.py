@@ -93,6 +93,13 @@ def _unit_cotangent(xp: Any, dy: Any, x: Any, **arguments: Any) -> Any:
     return dy - xp.exp(xp.store(shifted(xp, x=x, **arguments)))
 
 
+def through_maximum(xp: Any, dy: Any, x: Any, top: Any, present: Any = None, **_: Any) -> Any:
+    """x - logsumexp(x) differentiated op by op: what passes through m cancels, but for rounding."""
+    e, total = exponential(xp, x - pivot(xp, x, present), present), xp.sum(dy)
+    shares = e / xp.sum(e) * total
+    return dy - shares + xp.where(top, xp.sum(shares) - total, xp.number(0))
+
+
 def _narrow(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
     e = exponential(xp, x - pivot(xp, x, present), present)
     return xp.store(e) / xp.sum(e)

@@ -66,6 +66,29 @@ def test_an_rms_norm_that_rounds_its_last_factor_is_proven(eps: float) -> None:
     assert explanation.cause in (None, "summation_order")
 
 
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("eps", [1e-5, float(np.float32(1e-5))])
+def test_the_gradient_of_such_an_rms_norm_is_proven(eps: float, weighted: bool) -> None:
+    """OneFlow's: the gradient of the cast is a cast."""
+    rng = np.random.default_rng(13)
+    x, dy = rng.standard_normal((2, 6, 32))
+    inputs = {"dy": dy, "x": x} | ({"weight": rng.uniform(0.5, 2.0, 32)} if weighted else {})
+    g, narrow = dy * inputs.get("weight", 1.0), x.astype(np.float32).astype(np.float64)
+    r = 1.0 / np.sqrt(np.square(x).mean(-1, keepdims=True) + eps)
+    outputs = {
+        "dx": (g * r).astype(np.float32) - x * (r**3 * (g * narrow).mean(-1, keepdims=True)),
+        "dweight": (dy * narrow * r).sum(0),
+    }
+    outputs = {name: array for name, array in outputs.items() if weighted or name == "dx"}
+    explanation = refkernels.explain("rms_norm", inputs, outputs, {"eps": 1e-5}, "backward")
+    assert (explanation.cause, explanation.confidence) == ("float32_factor", "proven")
+    assert explanation.candidates[0].details == ({} if eps == 1e-5 else {"eps": eps})
+    right = {"dx": g * r - x * (r**3 * (g * x).mean(-1, keepdims=True))}
+    explanation = refkernels.explain("rms_norm", inputs, right, {"eps": eps}, "backward")
+    assert explanation.verdict == "rounding"
+    assert explanation.cause in (None, "summation_order")
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("scale", [1.0, 0.01])
 def test_a_lamb_that_clips_the_gradient_first_is_named(dtype: type, scale: float) -> None:
@@ -106,3 +129,26 @@ def test_an_adam_that_clips_the_gradient_first_is_proven(dtype: type) -> None:
     explanation = refkernels.explain("adam", inputs, outputs, params)
     assert (explanation.cause, explanation.confidence) == ("gradient_clipped", "proven")
     assert explanation.candidates[0].details == {"max_norm": 0.5}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("factor", "cause"), [(0.0, "gradient_normalised"), (0.371845903, "gradient_multiplied")]
+)
+def test_an_adam_that_divides_by_a_norm_first_is_proven(
+    dtype: type, factor: float, cause: str
+) -> None:
+    """By the gradient's own norm, below 1, as NVLAMB does, or by that of all tensors together."""
+    rng = np.random.default_rng(14)
+    param, grad, m, v = (rng.standard_normal(64).astype(dtype) for _ in range(4))
+    grad, v = grad if factor else dtype(0.01) * grad, np.square(v)
+    g = grad * dtype(factor or 1.0 / np.linalg.norm(grad.astype(np.float64)))
+    new_m, new_v = m * dtype(0.875) + dtype(0.125) * g, v * dtype(0.75) + dtype(0.25) * g * g
+    taken = new_m / dtype(1 - 0.875) / (np.sqrt(new_v / dtype(0.25)) + dtype(2.0**-20))
+    outputs = {"param": param - dtype(2.0**-7) * taken, "m": new_m, "v": new_v}
+    inputs = {"param": param, "grad": grad, "m": m, "v": v}
+    params = {"lr": 2.0**-7, "beta1": 0.875, "beta2": 0.75, "eps": 2.0**-20}
+    explanation = refkernels.explain("adam", inputs, outputs, params)
+    assert (explanation.cause, explanation.confidence) == (cause, "proven")
+    details = explanation.candidates[0].details
+    assert details.get("factor") == (f"{factor:.6g}" if factor else None)

@@ -43,6 +43,14 @@ def other_formulas(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             yield Variant(fault.cause, dict(fault.details or {}), changed)
 
 
+def unstable_forms(problem: Problem) -> Iterator[tuple[str, Answer]]:
+    """The op's right answer with the bounds of its less accurate forms, by cause."""
+    for fault in problem.op.formulas.faults if problem.op.formulas else ():
+        formula = getattr(fault, problem.direction)
+        if formula is not None and fault.unstable:
+            yield fault.cause, answer(problem, formula)
+
+
 def other_formulas_in_float32(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """The faults' answers to the inputs in float32, where all of a float64 kernel's outputs are
     numbers of float32: it is a float32 kernel, with another definition."""

@@ -1,5 +1,8 @@
 """An optimizer's step from a multiple of the gradient: a loss scale that was left in, a sum over
-ranks or parts in place of their mean, a gradient that the optimizer clips first.
+ranks or parts in place of their mean, a gradient that the optimizer clips or divides by its norm.
+
+Where the norm is that of all tensors, as in apex's LAMB, one tensor shows a factor of many digits:
+it is fitted, and named by them.
 
 The first moment and the momentum buffer are linear in the gradient: a + f b from the gradient times
 f, where a belongs to no gradient. Every element leaves an interval for f.
@@ -10,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -20,10 +24,13 @@ from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
 
 _LINEAR = ("m", "buf")  # the first of these that an op has
+_MULTIPLIED, _CLIPPED = "gradient_multiplied", "gradient_clipped"
 _NEVER_SURE = 1e9  # bits
 _ROUNDINGS = 4  # of a multiplied gradient, and of the output
 _MAX_NORMS = (1.0, 0.5, 0.25, 0.1, 2.0, 5.0, 10.0, 100.0)  # usual thresholds of clipping
 _CHANCE = 2.0**-10  # the largest probability that a meaningless factor clips to one of these
+_SHORT = 5  # a factor of fewer digits may be a rate, or 1 minus one
+_NEAR = 2.0**-10  # of 1: a factor as near may be a rounded rate
 
 
 def multiplied(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
@@ -36,8 +43,8 @@ def multiplied(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         return
     low, high = _factors(problem, name, outputs[name], grad)
     number = multiples.common(low, high)
-    if number is None and (most := _clipped_to(grad, low, high)) is not None:
-        yield from _clipped(problem, outputs, grad, most)
+    if number is None:
+        yield from _by_norm(problem, outputs, grad, low, high)
     if number is None or number == 1.0:
         return
     price = _NEVER_SURE if _is_of_question(problem, number) else 0.0
@@ -47,30 +54,52 @@ def multiplied(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             times = (to_float64(grad) * held).astype(grad.dtype)
         answer = problem.ask({"grad": times})
         if all(_within(answer, output, got) for output, got in outputs.items()):
-            yield Variant(
-                "gradient_multiplied", details, answer, trials=2, parameters=1, price=price
-            )
+            yield Variant(_MULTIPLIED, details, answer, trials=2, parameters=1, price=price)
 
 
-def _clipped_to(grad: Array, low: float, high: float) -> float | None:
+def _by_norm(
+    problem: Problem, outputs: Arrays, grad: Array, low: float, high: float
+) -> Iterator[Variant]:
+    """The gradient clipped to a norm, over its norm, or times a factor of many digits, where all
+    outputs fit."""
+    wide = to_float64(grad)
+    norm = float(np.linalg.norm(wide))
+    room = math.sqrt(grad.size) * formats.of(grad).u  # of the kernel's norm
+    if not 0.0 < low <= high < math.inf or not 0.0 < norm < math.inf:
+        return
+    details: dict[str, Any]
+    most = _clipped_to(norm, room, low, high)
+    if most is not None:
+        cause, details, factor, tried = _CLIPPED, {"max_norm": most}, most / norm, len(_MAX_NORMS)
+    elif norm < 1.0 and low * (1.0 - room) <= 1.0 / norm <= high * (1.0 + room):
+        cause, details, factor, tried = "gradient_normalised", {}, 1.0 / norm, 1
+    elif len(outputs) > 1 and not _is_short(low, high):
+        factor = (low + high) / 2.0
+        cause, details, tried = _MULTIPLIED, {"factor": f"{factor:.6g}", "fitted": True}, 1
+    else:
+        return
+    answer = problem.ask({"grad": (wide * factor).astype(grad.dtype)})
+    if all(_within(answer, output, got) for output, got in outputs.items()):
+        fitted = int(cause == _MULTIPLIED)
+        yield Variant(cause, details, answer, trials=tried, parameters=fitted)
+
+
+def _clipped_to(norm: float, room: float, low: float, high: float) -> float | None:
     """The usual threshold to which a factor below 1 clips the gradient's norm, if there is one.
     LAMB, as apex has it, clips before its step."""
-    if not 0.0 < low <= high < 1.0:
+    if high >= 1.0:
         return None
-    norm = float(np.linalg.norm(to_float64(grad)))
-    room = math.sqrt(grad.size) * formats.of(grad).u  # of the kernel's norm
     fitting = [m for m in _MAX_NORMS if low * (1 - room) <= m / norm <= high * (1 + room)]
     width = len(_MAX_NORMS) * (high / low - 1.0 + 2.0 * room)
     return fitting[0] if len(fitting) == 1 and width <= _CHANCE else None
 
 
-def _clipped(problem: Problem, outputs: Arrays, grad: Array, most: float) -> Iterator[Variant]:
-    """The step from the clipped gradient, where all outputs fit."""
-    wide = to_float64(grad)
-    answer = problem.ask({"grad": (wide * (most / np.linalg.norm(wide))).astype(grad.dtype)})
-    if all(_within(answer, output, got) for output, got in outputs.items()):
-        details = {"max_norm": most}
-        yield Variant("gradient_clipped", details, answer, trials=len(_MAX_NORMS))
+def _is_short(low: float, high: float) -> bool:
+    """Whether a factor, or its inverse, may have few digits or be 1."""
+    near = low * (1.0 - _NEAR) < 1.0 < high * (1.0 + _NEAR)
+    ends = ((low, high), (1.0 / high, 1.0 / low))
+    short = (float(f"{(a + b) / 2.0:.{_SHORT - 1}g}") for a, b in ends)
+    return near or any(a <= number <= b for (a, b), number in zip(ends, short, strict=True))
 
 
 def _is_of_question(problem: Problem, number: float) -> bool:
@@ -99,6 +128,8 @@ def _factors(problem: Problem, name: str, got: Array, grad: Array) -> tuple[floa
         size = np.abs(wide) + np.abs(without)
         spread = _ROUNDINGS * formats.of(got).u * size
         ends = np.sort(np.stack([(wide - without + side) / slope for side in (-spread, spread)]), 0)
+        room = formats.BINARY64.u * (np.abs(right) + np.abs(without)) / np.abs(slope)
+        ends = ends + np.stack([-room, room]) * np.abs(ends)  # both are rounded
     usable = np.isfinite(ends).all(axis=0) & (slope != 0.0)
     if not usable.any():
         return math.nan, math.nan

@@ -271,15 +271,23 @@ def says(candidate: Record, lang: str, among: bool = False) -> str:
     details = candidate["details"]
     if cause == "eps_differs" and "interval" in details:
         low, high = details["interval"]
-        interval = WORDS[lang]["interval"].format(low=f"{low:g}", high=f"{high:g}")
-        details = {**details, "eps": interval}
+        details = {**details, "eps": _number_or_interval(low, high, lang)}
     text = _filled(CAUSES[cause].says[lang], details)
     if details.get("with") in CAUSES:
         other = _filled(CAUSES[details["with"]].says[lang], details)
         text = WORDS[lang]["and_also"].format(says=text, other=other)
+    if "with_eps" in details:
+        low, high = details.get("interval", (details["with_eps"],) * 2)
+        text = WORDS[lang]["with_eps"].format(says=text, eps=_number_or_interval(low, high, lang))
     if "computed_in" in details:
         text = WORDS[lang]["computed_in"].format(says=text, format=details["computed_in"])
     return text
+
+
+def _number_or_interval(low: float, high: float, lang: str) -> str:
+    if low == high:
+        return f"{low:g}"
+    return WORDS[lang]["interval"].format(low=f"{low:g}", high=f"{high:g}")
 
 
 def advice(cause: str, lang: str) -> str:

@@ -214,8 +214,9 @@ CAUSES: dict[str, Cause] = {
         "改写公式，使中间结果不先于最终结果溢出；或改用范围更大的格式计算。",
     ),
     "float32_factor": _cause(
-        "rounds x to float32 in its last product, although its input is float64 (eps: {eps!r})",
-        "输入为 float64，最后一次相乘时却把 x 舍入为 float32（eps 为 {eps!r}）",
+        "rounds x to float32 in its last product, and the gradient that passes through it there, "
+        "although its input is float64 (eps: {eps!r})",
+        "输入为 float64，最后一次相乘时却把 x（以及经由它的梯度）舍入为 float32（eps 为 {eps!r}）",
         *_REPORT,
     ),
     "float32_statistics": _cause(
@@ -224,8 +225,8 @@ CAUSES: dict[str, Cause] = {
         *_REPORT,
     ),
     "eps_rounded": _cause(
-        "rounds eps to float32 ({eps!r}) although its input is float64",
-        "输入为 float64，eps 却被舍入为 float32（{eps!r}）",
+        "rounds eps to float32 ({eps!r}) although its input is float64 (with {with})",
+        "输入为 float64，eps 却被舍入为 float32（{eps!r}）（同时为 {with}）",
         "Choose an eps that float32 holds exactly, such as 2**-17, or report it.",
         "选用 float32 能精确表示的 eps（例如 2**-17），或上报该问题。",
     ),
@@ -236,8 +237,8 @@ CAUSES: dict[str, Cause] = {
         "选用 float32 能精确表示的数（例如 2**-17 和 0.125），或上报该问题。",
     ),
     "eps_differs": _cause(
-        "uses eps = {eps}",
-        "使用的是 eps = {eps}",
+        "uses eps = {eps} (with {with})",
+        "使用的是 eps = {eps}（同时为 {with}）",
         "Pass eps explicitly on both sides: defaults differ (PyTorch's LayerNorm has 1e-5, "
         "MindSpore's 1e-7).",
         "请在两边都显式传入 eps：默认值并不相同（PyTorch 的 LayerNorm 为 1e-5，"
@@ -252,8 +253,8 @@ CAUSES: dict[str, Cause] = {
         "应当除以 sqrt(var + eps)。",
     ),
     "unbiased_variance": _cause(
-        "divides the sum of squares by n - 1 instead of n",
-        "平方和除以 n - 1，而不是 n",
+        "divides the sum of squares by n - 1 instead of n (with {with})",
+        "平方和除以 n - 1，而不是 n（同时为 {with}）",
         "Use the biased variance (NumPy: ddof=0, PyTorch: correction=0).",
         "使用有偏方差（NumPy：ddof=0，PyTorch：correction=0）。",
         "https://numpy.org/doc/stable/reference/generated/numpy.var.html",
@@ -622,6 +623,13 @@ CAUSES: dict[str, Cause] = {
         "减去 softmax(x) 时漏了因子 sum(dy)，等于假定 dy 之和为 1",
         "dx = dy - softmax(x) sum(dy).",
         "应当计算 dx = dy - softmax(x) sum(dy)。",
+    ),
+    "maximum_differentiated": _cause(
+        "differentiates through the row's maximum too, where the terms cancel but for rounding, an "
+        "error that the largest logit's gradient keeps",
+        "对行最大值也求了导：那里各项本应相消，舍入误差却留在最大 logit 的梯度里",
+        "Take the maximum for a constant (detach it, stop its gradient), or use softmax(x).",
+        "应当把最大值视为常数（detach 或 stop_gradient），或直接使用 softmax(x)。",
     ),
     "sum_instead_of_mean": _cause(
         "adds the rows' losses without dividing by their number",

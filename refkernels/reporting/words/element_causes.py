@@ -2,6 +2,13 @@
 what to do, each in English and Chinese."""
 
 ELEMENTS: dict[str, tuple[str, str, str, str]] = {
+    "beyond_threshold": (
+        "returns {returns} where {where}, although the exact result still differs from it there",
+        "当 {where} 时直接返回 {returns}，而精确结果在那里仍与之不同",
+        "Move the threshold to where the result rounds to this value: for softplus in float64, to "
+        "37.",
+        "应当把阈值移到结果恰好舍入为该值之处：对 float64 的 softplus，即 37。",
+    ),
     "tanh_of_exponential": (
         "computes x tanh(e^x), without the logarithm of softplus",
         "计算的是 x tanh(e^x)，漏掉了 softplus 中的对数",

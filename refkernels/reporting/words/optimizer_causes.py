@@ -219,8 +219,18 @@ OPTIMIZERS: dict[str, tuple[str, str, str, str]] = {
         "takes its step from the gradient times {factor}",
         "用梯度的 {factor} 倍更新参数",
         "Remove the loss scale before the step, and look for a sum over ranks, rows or parts in "
-        "place of their mean.",
-        "请在更新之前除去损失缩放，并检查对进程、行或部分是否用了求和而不是均值。",
+        "place of their mean. A factor of many digits may come from the norm of all gradients "
+        "together, to which apex's LAMB clips first (max_grad_norm).",
+        "请在更新之前除去损失缩放，并检查对进程、行或部分是否用了求和而不是均值。"
+        "位数很多的倍数可能来自全部梯度的总范数：apex 的 LAMB 会先按它裁剪（max_grad_norm）。",
+    ),
+    "gradient_normalised": (
+        "divides the gradient by its norm before its step, although that is less than 1",
+        "更新之前先把梯度除以其范数，尽管该范数小于 1",
+        "Normalise on both sides, or on neither: NVIDIA's NVLAMB always divides by the norm, where "
+        "apex's LAMB divides only by norms above max_grad_norm.",
+        "请在两边都归一化，或都不归一化：NVIDIA 的 NVLAMB 总是除以范数，"
+        "而 apex 的 LAMB 只在范数超过 max_grad_norm 时才除。",
     ),
     "betas_exchanged": (
         "swaps the two betas",

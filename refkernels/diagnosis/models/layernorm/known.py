@@ -7,8 +7,7 @@ KNOWN = Known(
     questions=(
         questions.other_eps,
         questions.fitted_eps,
-        questions.unbiased_variance,
-        questions.eps_outside_sqrt,
+        questions.other_deviations,
         questions.constant_statistics,
         questions.wrong_axes,
         questions.other_norm,

@@ -94,22 +94,27 @@ def _visible(problem: Problem, rows: Rows, eps: float) -> bool:
     return bool(np.nanmax(change, initial=0.0) > 4.0 * problem.format.u)
 
 
-def unbiased_variance(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """The sum of squares divided by n - 1."""
+def other_deviations(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """The sum of squares divided by n - 1, eps added to the deviation, or both. Each with the
+    gradient of its own forward pass, and with LayerNorm's, which a kernel may keep."""
     rows = rowwise.of(problem, outputs)
-    if rows.n < 2:
-        return
-    with np.errstate(all="ignore"):
-        rstd = 1.0 / np.sqrt(rows.variance * (rows.n / (rows.n - 1)) + rows.eps)
-    yield from rowwise.variants("unbiased_variance", {"divisor": rows.n - 1}, problem, rows, rstd)
-
-
-def eps_outside_sqrt(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """eps added to the standard deviation: 1 / (sqrt(v) + eps)."""
-    rows = rowwise.of(problem, outputs)
-    with np.errstate(divide="ignore"):
-        rstd = 1.0 / (np.sqrt(rows.variance) + rows.eps)
-    yield from rowwise.variants("eps_outside_sqrt", {}, problem, rows, rstd)
+    for unbiased, outside in ((True, False), (False, True), (True, True)):
+        divisor = rows.n - unbiased
+        if divisor < 1:
+            continue
+        with np.errstate(all="ignore"):
+            deviation = np.sqrt(rows.variance * (rows.n / divisor))
+            root = deviation + rows.eps if outside else np.sqrt(np.square(deviation) + rows.eps)
+            rstd, factor = 1.0 / root, rows.n / divisor * (root / deviation if outside else 1.0)
+        cause = "unbiased_variance" if unbiased else "eps_outside_sqrt"
+        details: dict[str, object] = {"divisor": divisor} if unbiased else {}
+        if unbiased and outside:
+            details["with"] = "eps_outside_sqrt"
+        yield from rowwise.variants(cause, details, problem, rows, rstd)
+        if problem.direction == "backward" and "dx" in rows.asked:
+            with np.errstate(all="ignore"):
+                values, sizes = rowwise.backward(rows, rows.mean, rstd, through_root=factor)["dx"]
+            yield rowwise.variant(cause, details, problem, "dx", values, sizes)
 
 
 def constant_statistics(problem: Problem, outputs: Arrays) -> Iterator[Variant]:

@@ -138,15 +138,16 @@ def backward(
     kept: int | None = None,
     divisor: int | None = None,
     through_mean: int = 1,
+    through_root: Doubles | float = 1.0,
 ) -> dict[str, tuple[Doubles, Doubles]]:
     """The gradients, with the sizes of their terms. kept: the number of lanes in the sums over a
     row; divisor: what these are divided by; through_mean: 0 where no gradient passes through the
-    mean."""
+    mean; through_root: what the gradient through the deviation is multiplied by."""
     assert rows.dy is not None
     n = rows.n if divisor is None else divisor
     t, xhat = rows.dy * rows.weight, (rows.x - mean) * rstd
     of_t = t[:, :kept].sum(axis=1, keepdims=True) / n * through_mean
-    projection = (t * xhat)[:, :kept].sum(axis=1, keepdims=True) / n
+    projection = (t * xhat)[:, :kept].sum(axis=1, keepdims=True) / n * through_root
     products = rows.dy * xhat
     sizes = rstd * (np.abs(t) + np.abs(of_t) + np.abs(xhat * projection))
     return {

@@ -1,0 +1,112 @@
+"""A function that returns x itself, or a constant, beyond a threshold that is too near.
+
+    softplus(x) = x for x > 20: log1p(e^-x) is 2e-9 there, and float64 holds it
+
+Beyond the threshold every element has that value; before it, some have another one; and the wrong
+elements lie beyond, but for one in a hundred, where the function's library errs. Backward, the
+value is the cotangent (a slope of 1) or 0. If the wrong elements were any k of the m + k in which
+that value is wrong, they would all lie beyond a threshold with the probability 1 / C(m + k, k):
+there is no claim unless this is below 2^-20, and it counts as evidence only where it is below
+2^-40.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import to_float64
+from refkernels.diagnosis.hypothesis import Claim, Evidence, Prediction
+from refkernels.diagnosis.problem import Array, Doubles, Problem
+from refkernels.diagnosis.wrong import FEW, wrong_elements
+
+CAUSE = "beyond_threshold"
+_REGIONS = {"x > {}": np.positive, "x < -{}": np.negative, "|x| > {}": np.abs}
+_MOST_DIGITS = 3  # of a threshold that was chosen by hand
+_CHANCE = 2.0**-4  # the largest probability that an interval has such a number by chance
+
+
+def shortcut(problem: Problem, output: str, got: Array, wrong: Array) -> Claim | None:
+    """The first value and region that account for the wrong elements."""
+    if not problem.op.function:
+        return None
+    x, wide = to_float64(problem.inputs["x"]), to_float64(got)
+    finite, tried = np.isfinite(x), 0
+    for where, key in _REGIONS.items():
+        places: Doubles = key(x)
+        for returned, values in _values(problem, wide, x, wrong & finite, places):
+            tried += 1
+            other = finite & (wide != values)
+            if not other.any():
+                continue
+            low = float(places[other].max())
+            beyond = finite & (places > low)
+            if np.count_nonzero(wrong & ~beyond) > FEW * np.count_nonzero(wrong):
+                continue
+            high = float(places[beyond].min())
+            unlike = wrong_elements(problem, output, formats.cast(values, formats.of(got)))
+            sides = np.unique(x[unlike & other]).size, np.unique(x[wrong & beyond]).size
+            return _claim(output, wrong & beyond, returned, where, (low, high), sides, tried)
+    return None
+
+
+def _values(
+    problem: Problem, wide: Doubles, x: Doubles, wrong: Array, places: Doubles
+) -> Iterator[tuple[str, Doubles]]:
+    """What the elements beyond a threshold may be, each with its name: x or the cotangent, 0, a
+    constant on each side."""
+    if not wrong.any():
+        return
+    if problem.direction == "backward":
+        yield problem.op.cotangent, to_float64(problem.inputs[problem.op.cotangent])
+        yield "0", np.zeros_like(wide)
+        return
+    yield "x", x
+    last = np.where(wrong, places, -math.inf)
+    ends = [side & wrong for side in (x < 0, x > 0) if np.any(side & wrong)]
+    constants = [float(wide[np.unravel_index(np.argmax(np.where(end, last, -math.inf)), x.shape)])
+                 for end in ends]  # fmt: skip
+    yield " / ".join(f"{c:.9g}" for c in constants), np.where(x < 0, constants[0], constants[-1])
+
+
+def _claim(
+    output: str,
+    wrong: Array,
+    returned: str,
+    where: str,
+    interval: tuple[float, float],
+    sides: tuple[int, int],
+    tried: int,
+) -> Claim | None:
+    """`sides`: the number of arguments before the threshold at which the value would be wrong, and
+    of those beyond it at which it is."""
+    before, beyond = sides
+    bits = math.log2(math.comb(before + beyond, beyond))
+    if bits < Evidence.MATCHED:
+        return None
+    chosen = _chosen(*interval)
+    low, high = interval
+    number = f"t ({low:.9g} <= t < {high:.9g})" if chosen is None else f"{chosen:g}"
+    details = {
+        "returns": returned, "where": where.format(number), "interval": list(interval),
+        "wrong": int(np.count_nonzero(wrong)), "before": before,
+        **({} if chosen is None else {"threshold": chosen}),
+    }  # fmt: skip
+    prediction = Prediction(wrong=wrong, counted=bits >= Evidence.PROVEN)
+    return Claim(CAUSE, output, prediction, details, trials=tried, price=math.log2(wrong.size))
+
+
+def _chosen(low: float, high: float) -> float | None:
+    """The number of fewest digits between low and high, None where intervals as wide often have
+    one."""
+    if not 0.0 < low <= high < math.inf:
+        return None
+    for digits in range(1, _MOST_DIGITS + 1):
+        spacing = 10.0 ** (math.floor(math.log10(high)) - digits + 1)
+        number = float(f"{math.floor(high / spacing) * spacing:.{digits}g}")
+        if low <= number <= high:
+            return number if high - low <= _CHANCE * spacing else None
+    return None
