@@ -279,7 +279,7 @@ def test_every_plot_is_written_as_svg_and_png(written):
     svg = {path.stem for path in written if path.suffix == ".svg"}
     assert svg == {path.stem for path in written if path.suffix == ".png"}
     wanted = {"error-over-bound", "growth-matmul-k_sweep", "growth-layernorm-mean_over_std"}
-    assert wanted | {"spread-sin", "growth-sin-range"} <= svg
+    assert wanted | {"spread-sin", "growth-tan-range"} <= svg
 
 
 def test_a_plot_that_is_no_longer_made_is_removed(tmp_path):

@@ -627,7 +627,7 @@ CAUSES: dict[str, Cause] = {
     "maximum_differentiated": _cause(
         "differentiates through the row's maximum too, where the terms cancel but for rounding, an "
         "error that the largest logit's gradient keeps",
-        "对行最大值也求了导：那里各项本应相消，舍入误差却留在最大 logit 的梯度里",
+        "对行最大值也求了导：那里各项本应抵消，舍入误差却留在最大 logit 的梯度里",
         "Take the maximum for a constant (detach it, stop its gradient), or use softmax(x).",
         "应当把最大值视为常数（detach 或 stop_gradient），或直接使用 softmax(x)。",
     ),
