@@ -66,7 +66,7 @@ from refkernels.reporting.words.report import counted, listed, words_of
 _LONGEST_SCRIPT = 1000  # characters in the page; a longer script is a file beside it
 Starmap = Callable[[Callable[..., Any], Sequence[tuple[Any, ...]]], Iterable[Any]]
 _MOST_IN_FULL = 150  # findings of a small run
-_MOST_EXPLAINED = 40  # explained findings of a larger run that get more than a row
+_MOST_EXPLAINED = 20  # explained findings of a larger run that get more than a row
 _MOST_OPS = 8  # that did not run, before they are folded
 TEMPLATES = Path(__file__).parent.parent / "templates"
 _CSV = (
