@@ -48,8 +48,9 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Cla
             harmless.append(answer)
             family += _tried(outputs, fits, answer, ORDER, _name(name, settings), [])
     narrow = _in_narrow_arithmetic(problem, outputs, fits)
-    family += _narrow(problem, narrow, fits, harmless)
-    family += [evidence.Tried(claim, 0.0, True) for claim in _narrow_alike(problem, narrow)]
+    if narrow:
+        family += _narrow(problem, narrow, fits, harmless)
+        family += [evidence.Tried(claim, 0.0, True) for claim in _narrow_alike(problem, narrow)]
     family += _narrow_functions(problem, outputs, fits, harmless)
     alike_forms = list(_forms_alike(problem, outputs, fits))
     family += [evidence.Tried(claim, 0.0, True) for claim in alike_forms]
@@ -115,7 +116,7 @@ def _narrow(
     """The forms in 16-bit arithmetic."""
     formulas, format = problem.op.formulas, problem.format
     assert formulas is not None
-    for name, formula in formulas.way(problem.direction).forms.items() if wrong else ():
+    for name, formula in formulas.way(problem.direction).forms.items():
         question = problem.direction, formula, problem.inputs, problem.params, format
         for arithmetic, settings in itertools.product(("narrow", "composed"), _SETTINGS):
             answer = formulas.computed_otherwise(arithmetic, *question, **settings)
@@ -129,8 +130,6 @@ def _narrow_alike(problem: Problem, wrong: Arrays) -> Iterator[Claim]:
     """The first form in 16-bit arithmetic, where the errors are within its bound and as large as
     its model's. In other steps or another order of summation it has other bits. An overflow has
     causes of its own."""
-    if not wrong:
-        return
     formulas, format = problem.op.formulas, problem.format
     assert formulas is not None
     form = next(iter(formulas.way(problem.direction).forms.values()))
@@ -172,13 +171,9 @@ def _narrow_functions(
         answer = formulas.computed_otherwise("narrow functions", *question)
         if all(evidence.same(bits, problem.plain[name]).all() for name, bits in answer.items()):
             continue  # there are no functions
-        yield from _tried(wrong, fits, answer, cause, form, harmless)
-        for name, got in wrong.items():
-            if evidence.errors_alike(problem, name, got, answer[name]):
-                equal = int(np.count_nonzero(evidence.same(got, answer[name])))
-                outcome = Outcome(True, equal, got.size, fits[name].over_bound)
-                claim = Claim(cause, name, Prediction(outcome=outcome), {}, form)
-                yield evidence.Tried(claim, 0.0, True)
+        for trial in _tried(wrong, fits, answer, cause, form, harmless):
+            name = trial.claim.output
+            yield evidence.by_bits_or_errors(problem, trial, fits[name], wrong[name])
 
 
 def _size(problem: Problem) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from refkernels.seat_names import framework_of
@@ -36,15 +37,15 @@ def explain_symptoms(
     known = list(records)
     while chosen := _chosen(Study.of(known), every):
         started: deque[tuple[Any, Callable[[], Record]]] = deque()
-        for i, example in enumerate(chosen + [None] * _AHEAD):
-            if example is not None:
-                started.append((example, _start(example, seats, call)))
-            if i < _AHEAD or not started:
-                continue
-            asked, result = started.popleft()
-            about = f"{asked.subject} {asked.op} {asked.direction} {asked.dtype}"
-            tell(f"explaining {i - _AHEAD + 1} of {len(chosen)}: {about}")
-            record = {**_head(asked), **_guarded(result)}
+        ahead = iter(chosen)
+        for number in range(1, len(chosen) + 1):
+            started += [
+                (each, _start(each, seats, call)) for each in islice(ahead, _AHEAD - len(started))
+            ]
+            example, result = started.popleft()
+            about = f"{example.subject} {example.op} {example.direction} {example.dtype}"
+            tell(f"explaining {number} of {len(chosen)}: {about}")
+            record = {**_head(example), **_guarded(result)}
             known.append(record)
             yield record
 

@@ -21,7 +21,7 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.diagnosis import evidence
 from refkernels.diagnosis.fit import Fit
-from refkernels.diagnosis.hypothesis import Claim, Outcome, Prediction
+from refkernels.diagnosis.hypothesis import Claim, Prediction
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 
 Gradient = Callable[[Array, Array, Array], Array]  # of dy, x and y, in their format
@@ -67,23 +67,19 @@ GRADIENTS: dict[str, tuple[str, dict[str, Gradient]]] = {
 }
 
 
-def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
+def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Claim]:
     """The op's formulas, for a gradient that is not ordinary."""
     cause = GRADIENTS[problem.op.name][0]
+    family = []
     for name, got in outputs.items():
         if problem.direction != "backward" or fits[name].ordinary:
             continue
-        family = list(_computed(problem, got))
-        for formula, model, gradient in family:
-            if evidence.reproduces(fits[name], got, gradient):
-                prediction = Prediction(bits=gradient)
-            else:
-                alike = evidence.errors_alike(problem, name, got, gradient)
-                equal = int(np.count_nonzero(evidence.same(got, gradient)))
-                outcome = Outcome(alike, equal, got.size, fits[name].over_bound)
-                prediction = Prediction(outcome=outcome)
-            details, trials = {"formula": formula}, len(family)
-            yield Claim(cause, name, prediction, details, f"{formula} {model}", trials=trials)
+        for formula, model, gradient in _computed(problem, got):
+            prediction, details = Prediction(bits=gradient), {"formula": formula}
+            claim = Claim(cause, name, prediction, details, f"{formula} {model}")
+            trial = evidence.tried(claim, fits[name], got)
+            family.append(evidence.by_bits_or_errors(problem, trial, fits[name], got))
+    return evidence.nearest(family, beside_fits=False)
 
 
 def _computed(problem: Problem, got: Array) -> Iterator[tuple[str, str, Array]]:
