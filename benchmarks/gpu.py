@@ -1,4 +1,4 @@
-"""torch on a GPU against the oracles: TF32 off and on, all ops and dtypes; then the sweeps.
+"""torch on a GPU, beside its CPU, against the oracles: TF32 off and on, all ops; then the sweeps.
 
     make gpu                                 where `refkernels env list` shows a torch with CUDA
     make gpu TORCH=/path/to/its/python       (remembered, as `refkernels env add torch` does)
@@ -50,7 +50,8 @@ def main() -> int:
         return 2
     out = arguments.out or RESULTS / slug(name)
     ops = [word for op in chosen for word in ("--op", op)]
-    seats = [word for tf32 in TF32 for word in ("--framework", f"torch@{tf32}:{device}")]
+    names = [f"torch@{tf32}:{device}" for tf32 in TF32] + ["torch:cpu"] * (device != "cpu")
+    seats = [word for name in names for word in ("--framework", name)]
     status = refkernels(
         "measure", "--full", *seats, *ops, "--out", str(out), "--resume", *passed_on
     )

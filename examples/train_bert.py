@@ -157,7 +157,7 @@ def like_torch(asked, api, turned_linear):
         turn, parameter, nn.GELU, nn.functional.cross_entropy,
     )  # fmt: skip
     if not turned_linear:
-        model = model.to(getattr(api, asked.dtype))
+        model = model.to(getattr(api, asked.dtype)).to(asked.device)
     weights, _ = data()
     for name, p in model.named_parameters():
         array = weights[key_of(name)].astype(asked.dtype)
@@ -167,7 +167,7 @@ def like_torch(asked, api, turned_linear):
             p.set_value(array)
         else:
             with api.no_grad():
-                p.copy_(api.tensor(array))
+                p.copy_(api.tensor(array).to(asked.device))
     return model
 
 
@@ -230,11 +230,15 @@ def with_torch(asked, api):
     if asked.graph:
         return model, optimizer, as_graph(api, model, optimizer, scheduler), api.tensor
 
+    kind = asked.device.partition(":")[0]
+    if asked.tf32:
+        api.set_float32_matmul_precision("high")
+
     def step(parts):
         optimizer.zero_grad()
         losses = []
         for batch, shares in parts:
-            with api.autocast("cpu", api.bfloat16) if asked.amp else contextlib.nullcontext():
+            with api.autocast(kind, api.bfloat16) if asked.amp else contextlib.nullcontext():
                 loss = weighed(model(*batch), shares)
             loss.backward()
             losses.append(loss.detach())
@@ -244,7 +248,7 @@ def with_torch(asked, api):
             scheduler.step()
         return losses, {} if norm is None else {"clip_norm": norm}
 
-    return model, optimizer, step, api.tensor
+    return model, optimizer, step, lambda array: api.tensor(array).to(asked.device)
 
 
 def as_graph(api, model, optimizer, scheduler):
@@ -422,6 +426,8 @@ OPTIONS = """
 --dtype         float32 or float64
 --threads       torch: of an operation
 --amp           torch: autocast to bfloat16
+--device        torch: cpu or cuda
+--tf32          torch: products of float32 matrices may use TF32
 --graph         oneflow: nn.Graph
 --planted       torch: what is wrong, by its name in planted_bert.py
 """
@@ -429,7 +435,8 @@ DEFAULTS = {
     "optimizer": "sgd", "lr": 1e-3, "momentum": 0.9, "steps": 100, "captured": [0, 1, 2],
     "warmup": 0, "total": 0, "clip": 0.0, "clip_scope": "model", "rows": 8, "micro": 0,
     "mean_over": "micro", "same_shard": False, "permute": None, "perturb": None,
-    "dtype": "float32", "threads": 0, "amp": False, "graph": False, "planted": "",
+    "dtype": "float32", "threads": 0, "amp": False, "device": "cpu", "tf32": False,
+    "graph": False, "planted": "",
 }  # fmt: skip
 CHOICES = {
     "optimizer": ("sgd", "adam", "adamw", "lamb"), "clip_scope": ("model", "parameter"),
@@ -456,7 +463,8 @@ def options(words):
     asked.total = asked.total or asked.steps
     is_torch, is_oneflow = asked.framework == "torch", asked.framework == "oneflow"
     for wrong, why in (
-        ((asked.planted or asked.amp or asked.threads) and not is_torch, "an option is torch's"),
+        ((asked.planted or asked.amp or asked.threads or asked.tf32 or asked.device != "cpu")
+         and not is_torch, "an option is torch's"),
         (asked.graph and not is_oneflow, "--graph is oneflow's"),
         (asked.graph and asked.micro, "--graph takes the rows of a step at once"),
         (asked.optimizer == "lamb" and asked.framework in ("torch", "mindspore"),
@@ -488,10 +496,10 @@ def main(words=None):
                 for name, at in (("ids", 0), ("labels", 5))
             }
             if len(losses) > 1:
-                told.update({f"loss_{i}": float(one.numpy()) for i, one in enumerate(losses)})
+                told.update({f"loss_{i}": float(one) for i, one in enumerate(losses)})
             loss = losses[0] if len(losses) == 1 else sum(losses[1:], losses[0])
             capture.step(loss=loss, batch=batch, **told)
-            printed.append(float(loss.numpy()))
+            printed.append(float(loss))
     print(json.dumps(printed))
 
 

@@ -19,7 +19,7 @@ from refkernels.cli.shared.options import (
 )
 from refkernels.cli.shared.progress import log_of, progress_bar
 
-_MOST_JUDGES = 4  # more would wait for the frameworks, and each takes a quarter of a gigabyte
+_MOST_JUDGES = 8  # more would wait for the frameworks, and each takes a quarter of a gigabyte
 
 
 def measure(

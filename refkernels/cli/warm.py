@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from refkernels.op import Case, Direction, Op
 
 LARGEST = 1 << 16  # elements of an input: enough to need every kernel
+_MOST_PROCESSES = 8  # more would compile the kernels that ops share at the same time
 
 
 def warm(
@@ -59,15 +60,16 @@ def warm(
 
 def _spread(names: list[str]) -> Iterator[tuple[str, int]]:
     """Each op's name with the number of kernels compiled for it, in order of completion. This
-    process warms the first op, so that the two processes that warm the others find the shared
-    kernels."""
+    process warms the first op, so that the processes that warm the others find the shared kernels."""
     import multiprocessing
+
+    from refkernels.runs.sweeps.crew import usable_cores
 
     yield names[0], use(names[0])
     if len(names) == 1:
         return
     context = multiprocessing.get_context("spawn")
-    with context.Pool(2, initializer=_begin) as pool:
+    with context.Pool(min(max(2, usable_cores()), _MOST_PROCESSES), initializer=_begin) as pool:
         # One family's ops share kernels: a process that takes several in a row compiles them once.
         yield from pool.imap_unordered(_named, names[1:], chunksize=1)
 

@@ -7,8 +7,8 @@
 
 Nothing that the framework does raises an exception here.  A missing framework, a failing import, an
 exception, a crash, a hang and running out of memory each give a `Reply` with a status and a reason
-of one sentence.  After a crash, a hang or running out of memory the next run starts a new
-interpreter.
+of one sentence.  After a crash, a hang, running out of memory or an error that leaves CUDA unusable
+the next run starts a new interpreter.
 """
 
 from __future__ import annotations
@@ -256,7 +256,7 @@ class Session:
         return self._reply_of(reply, reply.get("outputs", {}))
 
     def _reply_of(self, reply: Mapping[str, Any], outputs: dict[str, Any]) -> Reply:
-        if reply["status"] in ENDED:
+        if reply["status"] in ENDED or reply.get("final"):
             self._end()
         if reply["status"] != "ok":
             return Reply(reply["status"], f"{self.name}: {reply['reason']}")

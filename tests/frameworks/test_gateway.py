@@ -98,7 +98,7 @@ def test_wrong_numbers_come_back_as_they_are(fake: Fake, fault: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "fault", ["crash", "abort", "exit", "hang", "exception", "oom", "device_oom"]
+    "fault", ["crash", "abort", "exit", "hang", "exception", "oom", "device_oom", "device_lost"]
 )
 def test_a_fault_in_an_op_is_named_and_the_rest_goes_on(fake: Fake, fault: str) -> None:
     with Session(fake(fault)) as session:
@@ -116,6 +116,7 @@ def test_a_fault_in_an_op_is_named_and_the_rest_goes_on(fake: Fake, fault: str) 
             "exception": "sin forward on cpu raised RuntimeError: planted: the first line$",
             "oom": "out of memory .*unable to allocate 16.0 TiB",
             "device_oom": "out of memory .*CUDA out of memory",
+            "device_lost": "raised RuntimeError: CUDA error: device-side assert triggered",
         }
         assert __import__("re").search(reasons[fault], str(reply.reason)), reply.reason
         after = session.run("cos", "forward", {"x": X})

@@ -56,6 +56,12 @@ UNSUPPORTED = re.compile(
     r"|must be (a type|one) of .*but got (Ref\[)?(Tensor\[)?(BF|F)loat\d+"
 )
 
+# After one of these every later call fails: CUDA refuses the process all further work.
+DEVICE_LOST = re.compile(
+    r"device-side assert|illegal (memory access|address)|misaligned address"
+    r"|unspecified launch failure|illegal instruction"
+)
+
 
 CONTRACT = {  # what an adapter must have, and what it is or returns
     "OPS": "{op: (main output, function)}",
@@ -73,12 +79,13 @@ CONTRACT = {  # what an adapter must have, and what it is or returns
 
 
 class Failure(Exception):
-    """A reply that is not ok."""
+    """A reply that is not ok. `final`: this process can give no further answer."""
 
-    def __init__(self, status, reason):
+    def __init__(self, status, reason, final=False):
         super().__init__(reason)
         self.status = status
         self.reason = reason
+        self.final = final
 
 
 def one_line(error):
@@ -96,7 +103,8 @@ def classify(error, doing):
         return Failure("oom", "out of memory while %s (%s)" % (doing, one_line(error)))
     if isinstance(error, NotImplementedError) or UNSUPPORTED.search(str(error)):
         return Failure("unsupported", "%s is not supported (%s)" % (doing, one_line(error)))
-    return Failure("error", "%s raised %s" % (doing, one_line(error)))
+    lost = bool(DEVICE_LOST.search(str(error)))
+    return Failure("error", "%s raised %s" % (doing, one_line(error)), lost)
 
 
 def why_not_loaded(error, kernel):
@@ -513,7 +521,7 @@ class Worker:
             reply = requests[message["do"]](message)
             reply.update(status="ok", reason=None)
         except Failure as fault:
-            reply = {"status": fault.status, "reason": fault.reason}
+            reply = {"status": fault.status, "reason": fault.reason, "final": fault.final}
         except Exception as error:
             traceback.print_exc()
             reply = {"status": "error", "reason": "the worker raised " + one_line(error)}

@@ -36,6 +36,7 @@ STATUS_OF = {
     "exception": "error",
     "oom": "oom",
     "device_oom": "oom",
+    "device_lost": "error",
     "import_error": "import_error",
     "crash_at_import": "killed",
 }
