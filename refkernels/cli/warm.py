@@ -60,7 +60,7 @@ def warm(
 
 def _spread(names: list[str]) -> Iterator[tuple[str, int]]:
     """Each op's name with the number of kernels compiled for it, in order of completion. This
-    process warms the first op, so that the processes that warm the others find the shared kernels."""
+    process warms the first op, so that those that warm the others find the shared kernels."""
     import multiprocessing
 
     from refkernels.runs.sweeps.crew import usable_cores

@@ -161,7 +161,7 @@ def naive_variance(x, weight=None, bias=None, eps=1e-5, normalized_shape=None):
 
 def strike(op):
     """The faults of processes and of exceptions."""
-    if STATE.get("lost") or FAULT == "device_lost" and op == STRIKES:
+    if STATE.get("lost") or (FAULT == "device_lost" and op == STRIKES):
         STATE["lost"] = True  # as CUDA does, refuse every later call too
         raise RuntimeError("CUDA error: device-side assert triggered")
     if op != STRIKES:
