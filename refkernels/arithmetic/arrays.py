@@ -153,6 +153,9 @@ def _to_numpy(value: Any, name: str, depth: int) -> npt.NDArray[Any]:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, getattr(torch, "Tensor", ())):
         return _from_torch(value, name)
+    cupy = sys.modules.get("cupy")
+    if cupy is not None and isinstance(value, getattr(cupy, "ndarray", ())):
+        return np.asarray(value.get())  # CuPy copies nothing off a GPU unasked
     array = read(value)
     if array is None:
         raise TypeError(

@@ -25,7 +25,7 @@ from refkernels.diagnosis import accumulators, evidence, models, orders, product
 from refkernels.diagnosis.explain import explain_kernel, one_kernel
 from refkernels.diagnosis.hypothesis import Candidate, Hypothesis, scaled
 from refkernels.diagnosis.problem import Array, Problem
-from refkernels.diagnosis.variants.precision import CAUSES, rounded
+from refkernels.diagnosis.variants import precision
 from refkernels.metrology import ulp_distance
 from refkernels.metrology.worst import text
 from refkernels.op import Direction, Op
@@ -292,9 +292,12 @@ def _runner(
     problem: Problem, candidate: Candidate, product: products.Product
 ) -> Callable[[], Array] | None:
     like = np.zeros(0, problem.format.storage)
-    if candidate.cause in CAUSES:
-        narrow = CAUSES[candidate.cause]
-        product = replace(product, a=rounded(product.a, narrow), b=rounded(product.b, narrow))
+    ties = candidate.details.get("ties", "even")
+    for format in precision.NARROW:
+        factors = {"a": product.a, "b": product.b}
+        for cause, told, narrow in precision.narrowings(factors, format, truncated=False):
+            if cause == candidate.cause and told.get("ties", ties) == ties:
+                product = replace(product, a=narrow["a"], b=narrow["b"])
     for order in orders.candidates(product.terms, product.bias is not None):
         if order.name == candidate.model:
             return lambda: sums.run(order, product, like)

@@ -27,7 +27,9 @@ from refkernels.records.words import CONFIDENCES, VERDICTS
 
 _INTERVAL = "interval"
 # Details that are not known where they differ.
-_OWN_DETAILS = ("statement", "threads", "with", "constants", "names", "computed_in")
+_OWN_DETAILS = ("statement", "threads", "with", "constants", "names", "computed_in", "ties")
+# The first says what the second says, and more: a class of both is sure of the second.
+_STRONGER = {"fp16_inputs": "tf32_inputs"}  # 11 significant bits, and a narrow range
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,6 +206,7 @@ def _known(survivors: list[Candidate], shown: Callable[[Candidate], frozenset[st
     if not reasons:
         return {*HARMLESS, multiples.FACTOR}
     reasons -= {cause for cause in reasons if _goes_beyond(cause, survivors, reasons)}
+    reasons -= {cause for cause in reasons if _STRONGER.get(cause) in reasons}
     factors = [candidate for candidate in survivors if candidate.cause == multiples.FACTOR]
     shared = len(reasons) == 1 and all(reasons <= shown(factor) for factor in factors)
     return reasons if shared else {multiples.FACTOR}

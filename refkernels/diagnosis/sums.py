@@ -21,7 +21,7 @@ from refkernels.diagnosis.orders import Order
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.products import Product
 from refkernels.diagnosis.summation import replay
-from refkernels.diagnosis.variants.precision import CAUSES, rounded
+from refkernels.diagnosis.variants import precision
 
 _SIDE = 8  # rows and columns of the sample
 _NAMED = 8  # reported orders that reproduce all bits
@@ -73,13 +73,17 @@ def _claims_of(problem: Problem, product: Product, got: Array, truth: Fit) -> It
     yield from ordered
     if problem.format.name != "float32" or any(_exact(claim, got) for claim in ordered):
         return
-    for cause, format in CAUSES.items():
-        narrow = replace(product, a=rounded(product.a, format), b=rounded(product.b, format))
-        if np.array_equal(narrow.a, product.a) and np.array_equal(narrow.b, product.b):
-            continue
-        most = _SHORT if truth.ordinary else None
-        narrowed = _PossibleProduct(cause, narrow, product, {"format": format})
-        yield from _ordered(narrowed, got, truth, most)
+    factors = {"a": product.a, "b": product.b}
+    for format in precision.NARROW:
+        for cause, told, narrow in precision.narrowings(factors, format, truncated=False):
+            if np.array_equal(narrow["a"], product.a) and np.array_equal(narrow["b"], product.b):
+                continue
+            most = _SHORT if truth.ordinary else None
+            details: dict[str, object] = {"format": format.name, **told}
+            narrowed = _PossibleProduct(
+                cause, replace(product, a=narrow["a"], b=narrow["b"]), product, details
+            )
+            yield from _ordered(narrowed, got, truth, most)
 
 
 def _exact(claim: Claim, got: Array) -> bool:

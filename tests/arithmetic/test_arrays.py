@@ -237,6 +237,20 @@ def test_bits_that_their_tensor_calls_bfloat16_are_bfloat16() -> None:
         as_float_array(whole, "x")
 
 
+def test_arrays_of_cupy_are_copied_off_their_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    class CupyArray:
+        def __array__(self, *_: Any, **__: Any) -> Any:
+            raise TypeError("Implicit conversion to a NumPy array is not allowed")
+
+        def get(self) -> Any:
+            return np.float32([1.5, 2.5])
+
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(ndarray=CupyArray))
+    read = as_float_array(CupyArray(), "x")
+    assert read.dtype == np.float32
+    assert read.tolist() == [1.5, 2.5]
+
+
 @given(st.lists(st.integers(0, 40) | st.integers(-(2**62), 2**62), max_size=60))
 def test_distinct_indices_are_those_of_unique(drawn: list[int]) -> None:
     indices = np.array(drawn, np.intp)

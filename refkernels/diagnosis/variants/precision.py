@@ -1,13 +1,14 @@
 """Variants with inputs in a narrower format, to which hardware may round float32 unasked.
 
-TF32 keeps 11 significant bits and rounds ties away from zero; bfloat16 and float16 round to nearest
-even; a conversion that cuts bits off rounds toward zero. Products of such inputs are exact in
-float32 and wider formats, so only the rounding of the sums remains.
+TF32 keeps 11 significant bits. PTX rounds to it with ties away from zero (`cvt.rna.tf32.f32`); the
+products of cuBLAS 13.0 on an H100 fit ties to even, and only those. bfloat16 and float16 round to
+nearest even; a conversion that cuts bits off rounds toward zero. Products of such inputs are exact
+in float32 and wider formats, so only the rounding of the sums remains.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -19,8 +20,8 @@ from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
 from refkernels.metrology.ulp_errors import ulp
 
-CAUSES = {"tf32_inputs": "tf32", "bf16_inputs": "bfloat16", "fp16_inputs": "float16"}
-_NEAREST = {**{format: cause for cause, format in CAUSES.items()}, "float32": "float32_cast"}
+NARROW = (formats.TF32, formats.BFLOAT16, formats.BINARY16)  # what multipliers take for float32
+_NEAREST = {"bfloat16": "bf16_inputs", "float16": "fp16_inputs", "float32": "float32_cast"}
 
 
 def narrowed_inputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
@@ -33,11 +34,37 @@ def narrowed_inputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             arrays = {name: problem.inputs[name] for name in names}
             if not any(_narrower(array, format) for array in arrays.values()):
                 continue
-            details = {"format": format.name, "inputs": ", ".join(names)}
-            for cause, cut in ((_NEAREST[format.name], False), ("truncated_inputs", True)):
-                narrow = {name: _narrowed(array, format, cut) for name, array in arrays.items()}
+            for cause, told, narrow in narrowings(arrays, format):
+                details = {"format": format.name, "inputs": ", ".join(names), **told}
                 # Invariants hold for the narrowed inputs, not for the given ones.
                 yield Variant(cause, details, replace(problem.ask(narrow), invariant=False))
+
+
+def narrowings(
+    arrays: Arrays, format: Format, truncated: bool = True
+) -> Iterator[tuple[str, dict[str, str], Arrays]]:
+    """The arrays in a narrower format, with the cause and how ties were rounded to TF32: where no
+    element is a tie, both ways are one, and it is not told."""
+    if format is not formats.TF32:
+        yield _NEAREST[format.name], {}, _narrowed(arrays, format, formats.round_to)
+    else:
+        even = _narrowed(arrays, format, formats.round_to)
+        away = _narrowed(arrays, format, formats.round_ties_away)
+        tied = any(not np.array_equal(even[n], away[n], equal_nan=True) for n in arrays)
+        yield "tf32_inputs", {"ties": "even"} if tied else {}, even
+        if tied:
+            yield "tf32_inputs", {"ties": "away"}, away
+    if truncated:
+        yield "truncated_inputs", {}, _narrowed(arrays, format, formats.truncate_to)
+
+
+def _narrowed(arrays: Arrays, format: Format, convert: Callable[[Array, Format], Array]) -> Arrays:
+    return {
+        name: array
+        if format.p >= formats.of(array).p
+        else convert(to_float64(array), format).astype(array.dtype)
+        for name, array in arrays.items()
+    }
 
 
 def _choices(problem: Problem) -> list[list[str]]:
@@ -64,14 +91,6 @@ def _narrower(array: Array, format: Format) -> bool:
         return False
     normal = array[np.abs(to_float64(array)) >= formats.of(array).min_normal]
     return not all_in(normal, format)
-
-
-def _narrowed(array: Array, format: Format, truncates: bool) -> Array:
-    if format.p >= formats.of(array).p:
-        return array
-    if truncates:
-        return formats.truncate_to(to_float64(array), format).astype(array.dtype)
-    return rounded(array, format.name)
 
 
 def wrong_dtype(problem: Problem, outputs: Arrays) -> Iterator[Variant]:

@@ -281,6 +281,8 @@ def says(candidate: Record, lang: str, among: bool = False) -> str:
         text = WORDS[lang]["with_eps"].format(says=text, eps=_number_or_interval(low, high, lang))
     if "computed_in" in details:
         text = WORDS[lang]["computed_in"].format(says=text, format=details["computed_in"])
+    if "ties" in details:
+        text = WORDS[lang]["ties_" + details["ties"]].format(says=text)
     return text
 
 

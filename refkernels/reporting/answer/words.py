@@ -43,6 +43,8 @@ WORDS: dict[str, dict[str, str]] = {
         "run_among": "computes as the model “{model}” does, among others",
         "and_also": "{says}, and {other}",
         "computed_in": "{says}, and computes in {format} although its input is float64",
+        "ties_even": "{says} (ties to even)",
+        "ties_away": "{says} (ties away from zero)",
         "with_eps": "{says}, and uses eps = {eps}",
         # several kernels
         "differ": "{a} and {b} have the same bits in {equal} of {elements} elements of {output} "
@@ -173,6 +175,8 @@ WORDS: dict[str, dict[str, str]] = {
         "run_among": "采用与模型“{model}”等相同的算法",
         "and_also": "{says}，而且{other}",
         "computed_in": "{says}，而且输入虽是 float64，却以 {format} 计算",
+        "ties_even": "{says}（平局取偶）",
+        "ties_away": "{says}（平局远离零）",
         "with_eps": "{says}，而且使用的是 eps = {eps}",
         "differ": "{a} 与 {b} 的 {output}：共 {elements} 个元素，其中 {equal} 个逐位相同，最大相差 "
         "{apart}",

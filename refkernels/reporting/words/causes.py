@@ -68,8 +68,8 @@ CAUSES: dict[str, Cause] = {
         *_NO_BUG,
     ),
     "tf32_inputs": _cause(
-        "rounds its float32 inputs to TF32 (11 significant bits) before multiplying",
-        "在相乘之前把 float32 输入舍入为 TF32（11 位有效数字）",
+        "rounds its float32 inputs to 11 significant bits, as TF32 has, before multiplying",
+        "在相乘之前把 float32 输入舍入到 11 位有效数字（即 TF32 的精度）",
         "Ask for full float32 products: torch.backends.cuda.matmul.allow_tf32 = False, or "
         "NVIDIA_TF32_OVERRIDE=0 for any framework on CUDA.",
         "要求完整的 float32 乘法：torch.backends.cuda.matmul.allow_tf32 = False；"

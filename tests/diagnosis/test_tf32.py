@@ -1,0 +1,58 @@
+"""Products of inputs with 11 significant bits: TF32 by either rule for ties, and float16."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from refkernels import explain
+from refkernels.arithmetic import formats
+from refkernels.reporting.answer.facts import says
+
+DATA = Path(__file__).parents[1] / "data"
+ROUND = {"even": formats.round_to, "away": formats.round_ties_away}
+
+
+@pytest.mark.parametrize("ties", ROUND)
+def test_the_rule_for_ties_is_named_where_an_element_is_one(ties: str) -> None:
+    rng = np.random.default_rng(3)
+    a, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((16, 200), (200, 16)))
+    a.view(np.uint32)[:, ::20] &= np.uint32(0xFFFFC000)
+    a.view(np.uint32)[:, ::20] |= np.uint32(0x1000)  # ties, below which lies an even number
+    c = np.matmul(*(ROUND[ties](array, "tf32").astype(np.float64) for array in (a, b)))
+    found = explain("matmul", {"a": a, "b": b}, {"c": c.astype(np.float32)})
+    assert (found.cause, found.confidence) == ("tf32_inputs", "proven")
+    assert found.candidates[0].details["ties"] == ties
+    rule = {"even": "(ties to even)", "away": "(ties away from zero)"}[ties]
+    candidate = {"cause": "tf32_inputs", "details": found.candidates[0].details}
+    assert says(candidate, "en").endswith(rule)
+
+
+def test_without_a_tie_no_rule_is_named() -> None:
+    rng = np.random.default_rng(4)
+    a, b = (rng.standard_normal((16, 16)).astype(np.float32) for _ in range(2))
+    c = np.matmul(*(formats.round_to(array, "tf32").astype(np.float64) for array in (a, b)))
+    found = explain("matmul", {"a": a, "b": b}, {"c": c.astype(np.float32)})
+    assert (found.cause, found.confidence) == ("tf32_inputs", "proven")
+    assert "ties" not in found.candidates[0].details
+
+
+def test_float16_is_named_only_where_its_range_shows() -> None:
+    """Numbers of ordinary size are the same in both: what is proven is 11 significant bits."""
+    rng = np.random.default_rng(5)
+    a, b = (rng.standard_normal((16, 64)).astype(np.float32) for _ in range(2))
+    for scale, cause in ((1.0, "tf32_inputs"), (2.0**-18, "fp16_inputs")):
+        narrow = [(array * np.float32(scale)).astype(np.float16) for array in (a, b)]
+        c = narrow[0].astype(np.float64) @ narrow[1].astype(np.float64).T
+        inputs = {"a": a * np.float32(scale), "b": b.T * np.float32(scale)}
+        found = explain("matmul", inputs, {"c": c.astype(np.float32)})
+        assert (found.cause, found.confidence) == (cause, "proven"), scale
+
+
+def test_a_product_of_an_h100_rounds_ties_to_even() -> None:
+    """A layer of examples/train_bert.py on an H100, torch 2.11 with CUDA 13.0, --tf32."""
+    with np.load(DATA / "h100-linear-tf32.npz", allow_pickle=False) as file:
+        inputs = {name: file[name] for name in ("x", "weight", "bias")}
+        found = explain("linear", inputs, {"y": file["y"]})
+    assert (found.cause, found.confidence) == ("tf32_inputs", "proven")
+    assert found.candidates[0].details["ties"] == "even"
