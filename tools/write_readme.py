@@ -32,6 +32,7 @@ ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "cpu-x86_64-linux"
 EMULATED = RESULTS.with_name("cpu-aarch64-emulated")
 EMULATED_MINDSPORE = RESULTS.with_name("cpu-aarch64-emulated-mindspore")
+GPU = RESULTS.with_name("nvidia-h100-80gb-hbm3")
 FRAMEWORKS = ("torch", "paddle", "oneflow", "mindspore", "numpy", "libm")
 OPS = ("matmul", "linear", "layernorm", "sin", "cos", "tan", "exp", "tanh", "gelu")
 SWEPT = ("sin", "cos", "tan", "exp", "log", "tanh", "erf")
@@ -49,8 +50,8 @@ def _threads() -> seeds.Seeds:
 
 
 @functools.cache
-def _swept_records() -> list[dict[str, Any]]:
-    return read_records(RESULTS / "sweeps.jsonl")
+def _swept_records(folder: Path = RESULTS) -> list[dict[str, Any]]:
+    return read_records(folder / "sweeps.jsonl")
 
 
 @functools.cache
@@ -272,6 +273,41 @@ def _machine(result: Measurement) -> str:
     return f"{parse(result.record['framework']).framework} {version}, {machine}"
 
 
+_ON_THE_GPU = {"0": "GPU", "1": "GPU, TF32"}
+
+
+def gpu() -> str:
+    """Each op, pass and format of which torch's verdict on the GPU, with TF32 or without, is not
+    that on the CPU."""
+    results: dict[str, dict[str, list[Measurement]]] = defaultdict(lambda: defaultdict(list))
+    for result in _study(GPU).measurements:
+        if not result.record.get("formula"):
+            tf32 = (result.record.get("settings") or {}).get("allow_tf32")
+            place = f"{result.op} {result.direction} {result.dtype}"
+            results[place][_ON_THE_GPU.get(tf32, "CPU")].append(result)
+    seats = ("CPU", *_ON_THE_GPU.values())
+    rows = []
+    for place, of_seats in sorted(results.items()):
+        answered = {seat: [m for m in of_seats[seat] if m.status == "ok"] for seat in seats}
+        all_scores = [scores.score(some) if some else None for some in answered.values()]
+        if len({score.verdict.rank < _ROUNDING for score in all_scores if score}) > 1:
+            rows.append([place, *map(_score, all_scores)])
+    return _table(["all cases", *seats], rows)
+
+
+def gpu_sweep() -> str:
+    """The largest error and the share not correctly rounded over all float32 inputs, on the GPU."""
+    swept: dict[str, dict[str, sweeps.SweepRow]] = {}
+    for place, folder in (("CPU", RESULTS), ("GPU", GPU)):
+        for row in sweeps.rows(_swept_records(folder)):
+            if row.dtype == "float32" and row.subject.split()[0] == "torch":
+                name = f"{row.subject.partition('+')[0]}, {place}"
+                swept.setdefault(name, {})[row.op] = row
+    on_gpu = list(swept.values())[-1]
+    rows = [[op, *(_swept(of_seat.get(op)) for of_seat in swept.values())] for op in on_gpu]
+    return _table(["float32", *swept], rows)
+
+
 def linear_differences() -> str:
     """torch's Linear against Paddle's with a bias that is not zero, one initialisation each."""
     pairs = seeds.chief_pairs(_threads())
@@ -429,6 +465,8 @@ TABLES: dict[str, Makers] = {
     "docs/devices.md": {
         "torch": emulated,
         "mindspore": lambda: emulated("mindspore", EMULATED_MINDSPORE),
+        "gpu": gpu,
+        "gpu sweep": gpu_sweep,
     },
     "docs/trust.md": {"enclosures": enclosures},
 }
