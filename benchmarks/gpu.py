@@ -91,4 +91,7 @@ def refkernels(*words: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:  # the command that it interrupted says what is kept
+        sys.exit(130)

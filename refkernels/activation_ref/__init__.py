@@ -17,6 +17,7 @@ from refkernels.activation_ref.cases import cases_of, gated
 from refkernels.activation_ref.hardswish import HARDSWISH
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.question import Certify
+from refkernels.kernels.elementary.activations import FAST
 from refkernels.op import Direction, Op
 from refkernels.ops import Prepared, formula_op
 from refkernels.ops.tree import tree
@@ -60,6 +61,7 @@ def _activation(name: str, forms: str, backward: str, **described: Any) -> Op:
             "backward": ways[1],
             "faults": formulas.FAULTS[name],
             "cases": partial(cases_of, name),
+            "fast": FAST.get(name),
             **described,
         },
     )

@@ -22,6 +22,7 @@ import numpy as np
 from refkernels.activation_ref.cases import SPECIALS, around, binades, with_dy
 from refkernels.activation_ref.formulas import fault
 from refkernels.arithmetic import formats
+from refkernels.kernels.elementary.activations import FAST
 from refkernels.op import Case, Invariant
 from refkernels.ops import Fault, Mask, formula_op
 from refkernels.ops.cases import Arrays, case
@@ -106,4 +107,5 @@ HARDSWISH = formula_op(
     faults=_FAULTS,
     invariants=(Invariant("bounded_below", "y >= -3/8", "forward", "y", _below_least),),
     cases=cases,
+    fast=FAST["hardswish"],
 )

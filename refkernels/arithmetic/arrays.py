@@ -155,7 +155,7 @@ def _to_numpy(value: Any, name: str, depth: int) -> npt.NDArray[Any]:
         return _from_torch(value, name)
     cupy = sys.modules.get("cupy")
     if cupy is not None and isinstance(value, getattr(cupy, "ndarray", ())):
-        return np.asarray(value.get())  # CuPy copies nothing off a GPU unasked
+        return _from_cupy(value)
     array = read(value)
     if array is None:
         raise TypeError(
@@ -219,6 +219,11 @@ def _from_torch(tensor: Any, name: str) -> npt.NDArray[Any]:
             f"no dense array of numbers: {str(failure).partition(chr(10))[0][:100]}"
         ) from failure
     return array
+
+
+def _from_cupy(array: Any) -> npt.NDArray[Any]:
+    """CuPy copies nothing off a GPU unasked."""
+    return np.asarray(array.get())
 
 
 _AS_ARRAY: dict[str, Callable[[Any, str], npt.NDArray[Any]]] = {

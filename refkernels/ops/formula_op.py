@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from refkernels.arithmetic.fast import Fast
 from refkernels.op import DIRECTIONS, Case, Invariant, Op
 from refkernels.ops.domains import Domain
 from refkernels.ops.formula import Fault, Formula, derived
@@ -24,6 +25,7 @@ def formula_op(
     total: Any = "",
     factors: tuple[str, ...] = (),
     scatter: tuple[str, str] | None = None,
+    fast: Fast | None = None,
     **described: Any,
 ) -> Op:
     """The op of these formulas. `described`: as for `formulas_of`; the rest: as for `Op`."""
@@ -53,6 +55,7 @@ def formula_op(
         total=total,
         factors=factors,
         scatter=scatter,
+        fast=fast,
         elementwise=not any(argument.own for argument in takes.values())
         and all(argument.rows for argument in gives.values()),
         kinds={
