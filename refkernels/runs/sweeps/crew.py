@@ -7,6 +7,7 @@ status, and the others continue. Each chunk's result is taken once.
 
 import contextlib
 import multiprocessing
+import multiprocessing.util
 import os
 import signal
 import threading
@@ -267,6 +268,8 @@ def _begin(lifeline: Any) -> None:
     def watch() -> None:
         try:
             lifeline.poll(None)
+            # Numba's lock is a named semaphore, of whose loss Python's tracker would warn.
+            multiprocessing.util._run_finalizers(0)  # type: ignore[attr-defined]
         finally:
             os._exit(1)
 

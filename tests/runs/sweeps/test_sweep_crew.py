@@ -107,14 +107,15 @@ def test_a_scheduler_that_is_not_there_is_one_sentence(monkeypatch: pytest.Monke
         Dask("tcp://127.0.0.1:9")
 
 
-def test_workers_that_are_let_go_leave_no_semaphore() -> None:
+@pytest.mark.parametrize("at_once", [False, True])
+def test_workers_that_are_let_go_leave_no_semaphore(at_once: bool) -> None:
     """Numba makes one with its threads, and Python would tell the user that it was leaked."""
     work = (
         "import numba\n"
         "from refkernels.runs.sweeps.crew import Processes\n"
         "crew = Processes(1)\n"
         "assert crew.executor().submit(numba.get_num_threads).result() > 0\n"
-        "crew.close()\n"
+        f"crew.close(at_once={at_once})\n"
     )
     ended = subprocess.run([sys.executable, "-c", work], capture_output=True, text=True, timeout=60)
     assert (ended.returncode, ended.stderr) == (0, "")
