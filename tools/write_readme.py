@@ -295,6 +295,29 @@ def gpu() -> str:
     return _table(["all cases", *seats], rows)
 
 
+_BITS_DEPEND_ON = {
+    "run_to_run": "the run",
+    "position": "a row's place",
+    "batch": "the batch",
+    "threads": "the CPU's threads, or the run",
+}
+
+
+def gpu_bits() -> str:
+    """The ops and passes whose bits depend on what they must not, on the CPU and on the GPU."""
+    found: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
+    for _, record in _study(GPU).invariances:
+        on_gpu = str(record["device"]).startswith("cuda")
+        if record.get("different") and "allow_tf32=1" not in record["framework"]:
+            place = f"{record['op']} {record['direction']}".removesuffix(" forward")
+            found[record["property"], "GPU" if on_gpu else "CPU"][place] = None
+    rows = [
+        [what, *(joined(sorted(found[name, place])) or "–" for place in ("CPU", "GPU"))]
+        for name, what in _BITS_DEPEND_ON.items()
+    ]
+    return _table(["bits depend on", "CPU", "GPU"], rows)
+
+
 def gpu_sweep() -> str:
     """The largest error and the share not correctly rounded over all float32 inputs, on the GPU."""
     swept: dict[str, dict[str, sweeps.SweepRow]] = {}
@@ -467,6 +490,7 @@ TABLES: dict[str, Makers] = {
         "mindspore": lambda: emulated("mindspore", EMULATED_MINDSPORE),
         "gpu": gpu,
         "gpu sweep": gpu_sweep,
+        "gpu bits": gpu_bits,
     },
     "docs/trust.md": {"enclosures": enclosures},
 }
