@@ -400,6 +400,8 @@ def test_two_versions_devices_and_settings_are_distinguished():
     more = {**record, "settings": {"MKL_CBWR": "AVX2", "OMP_NUM_THREADS": "1"}}
     assert Study.of([all_of_them, more]).subjects == ["torch", "torch@OMP_NUM_THREADS=1"]
     assert Study.of([record]).subjects == ["torch"]
+    seat = {"framework": "torch@A=1", "settings": {"A": "1"}, "device": "cuda:0"}
+    assert Study.of([record, {**record, **seat}]).subjects == ["torch:cpu", "torch@A=1:cuda:0"]
 
 
 def test_every_subject_is_a_name_that_can_be_typed_back():

@@ -181,8 +181,15 @@ def _identity(record: Record) -> Identity:
 def _labels(identities: set[Identity]) -> dict[Identity, str]:
     """The shortest label that distinguishes each identity from the others of its framework: a name
     that `--framework` takes, or words if there is none (a formula)."""
+    devices_of: dict[str, set[str]] = defaultdict(set)
+    for name, _, device, _ in identities:
+        devices_of[_framework(name)].add(device)
     distinguishing = {
-        key: _distinguishing(key, [other for other in identities if other[0] == key[0]])
+        key: _distinguishing(
+            key,
+            [other for other in identities if other[0] == key[0]],
+            devices_of[_framework(key[0])] - {""},
+        )
         for key in identities
     }
     names = {key: _name(*parts) for key, parts in distinguishing.items()}
@@ -193,11 +200,19 @@ def _labels(identities: set[Identity]) -> dict[Identity, str]:
     }
 
 
-def _distinguishing(identity: Identity, kin: list[Identity]) -> Identity:
-    """The parts of an identity that distinguish it from its kin; "" for the others."""
+def _framework(name: str) -> str:
+    """The framework of a seat, which may have settings; a formula is its own."""
+    try:
+        return parse(name).framework
+    except SeatNameError:
+        return name
+
+
+def _distinguishing(identity: Identity, kin: list[Identity], devices: set[str]) -> Identity:
+    """The parts of an identity that distinguish it from its kin; "" for the others. `devices`:
+    those of its framework, whatever the settings of the seats."""
     # A framework that is not installed has no version, which does not count as a second version.
     versions = {other[1] for other in kin if other[1]}
-    devices = {other[2] for other in kin if other[2]}
     shared = set.intersection(*(set(other[3]) for other in kin))
     return (
         identity[0],

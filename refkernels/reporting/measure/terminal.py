@@ -19,6 +19,7 @@ from refkernels.reporting.words.report import some_of, words_of
 from refkernels.reporting.words.vocabulary import short_of
 
 WIDTH = 80
+_LONGEST = 60  # characters of the name of a seat
 _INDENT = "   "
 _AROUND = 3  # lines: where to look, and the prompt
 
@@ -63,7 +64,7 @@ def _formulas(all_cards: list[Card], words: Any) -> list[Text]:
     """The seats that are formulas of ours, in one line."""
     if not all_cards:
         return []
-    names = [clipped(card.subject, 40) for card in all_cards]
+    names = [clipped(card.subject, _LONGEST) for card in all_cards]
     line = Text(words["formula_seats"].format(names=words["list"].join(names)), style="dim")
     return [line]
 
@@ -110,7 +111,7 @@ def _card(card: Card, words: Any, lang: str, room: int) -> list[RenderableType]:
 
 
 def _head(card: Card, words: Any) -> Text:
-    line = Text(clipped(card.subject, 40), style="bold")
+    line = Text(clipped(card.subject, _LONGEST), style="bold")
     fine = words["seat_line"].format(share=share(card.fine, card.measurements))
     return line.append(f"{words['colon']}{fine}", style="default")
 
