@@ -1,4 +1,4 @@
-"""Products of inputs with 11 significant bits: TF32 by either rule for ties, and float16."""
+"""Products of inputs with 11 significant bits (TF32 by either rule for ties, float16), and an H100's."""
 
 from pathlib import Path
 
@@ -56,3 +56,19 @@ def test_a_product_of_an_h100_rounds_ties_to_even() -> None:
         found = explain("linear", inputs, {"y": file["y"]})
     assert (found.cause, found.confidence) == ("tf32_inputs", "proven")
     assert found.candidates[0].details["ties"] == "even"
+
+
+@pytest.mark.parametrize(
+    ("layer", "order"),
+    [
+        ("q", "blocks of 16 in sequence, FMA, the bias added last"),
+        ("pool", "16 lanes, combined one after the other, FMA, the bias added last"),
+    ],
+)
+def test_the_order_of_an_h100_s_float32_sums_is_found(layer: str, order: str) -> None:
+    """Two layers of that training without TF32: 64 products are split into parts."""
+    with np.load(DATA / "h100-linear.npz", allow_pickle=False) as file:
+        inputs = {name: file[f"{layer}_{name}"] for name in ("x", "weight", "bias")}
+        found = explain("linear", inputs, {"y": file[f"{layer}_y"]})
+    best = found.candidates[0]
+    assert (found.cause, best.model, best.confidence) == ("summation_order", order, "proven")
