@@ -1,4 +1,4 @@
-"""Products of inputs with 11 significant bits (TF32 by either rule for ties, float16), and an H100's."""
+"""Products of inputs with 11 significant bits: TF32 by either rule for ties, float16, an H100."""
 
 from pathlib import Path
 
