@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import secrets
+import signal
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -49,6 +50,7 @@ FAMILIES_NEEDED = 4  # that reject every decoy of an output
 FAMILIES_LOWER = 3  # in which a kernel of lower precision is refused: one may have another cause
 _ACTS = ("writes_inputs", "no_plain_array")  # unfair, whatever the answers are
 _VALUES = ("special", "bits", "bound", "invariant")  # faults of numbers, not of arrays
+_KILL = int(getattr(signal, "SIGKILL", 9))  # what a machine without memory sends
 _KEPT = 40  # refused answers, for the cause
 _SMALLEST, _LARGEST = 16, 1 << 14  # elements of an answer whose cause is looked for
 
@@ -58,15 +60,17 @@ class _Findings:
     """The findings so far. `asked`: by family, the number of challenges that were not declined;
     `by_family`, `by_output`: of these, the number that reject every decoy of some output, and of
     this output; `answered`: the challenges with an answer, right or wrong; `refused`: those
-    answered wrongly, with answer and fault; `failed`: those without an answer; `declined`: the
-    families of challenges that the kernel declined and may decline; `owed`: challenges that it
-    declined and must take; `outputs`: the names of the outputs seen."""
+    answered wrongly, with answer and fault; `failed`: those without an answer; `stopped`: those
+    whose answer the machine may have stopped, for lack of time or memory; `declined`: the families
+    of challenges that the kernel declined and may decline; `owed`: challenges that it declined and
+    must take; `outputs`: the names of the outputs seen."""
 
     asked: Counter[str] = field(default_factory=Counter)
     by_family: Counter[str] = field(default_factory=Counter)
     by_output: Counter[str] = field(default_factory=Counter)
     refused: list[tuple[Challenge, CellReply, AnswerFault]] = field(default_factory=list)
     failed: list[tuple[Challenge, CellReply]] = field(default_factory=list)
+    stopped: list[tuple[Challenge, CellReply]] = field(default_factory=list)
     answered: list[Challenge] = field(default_factory=list)
     declined: list[str] = field(default_factory=list)
     owed: list[tuple[Challenge, CellReply]] = field(default_factory=list)
@@ -76,17 +80,19 @@ class _Findings:
 
     @property
     def wrong(self) -> bool:
-        return bool(self.refused or self.failed or self.unfair or self.owed)
+        return bool(self.refused or self.failed or self.stopped or self.unfair or self.owed)
 
     def without_answer(self, challenge: Challenge, reply: CellReply) -> None:
-        """Count a reply without arrays: a challenge that was declined, or one that failed."""
+        """Count a reply without arrays: a challenge that was declined, or one that failed or was
+        stopped."""
         if reply.status == "unsupported" and challenge.owed:
             self.owed.append((challenge, reply))
         elif reply.status in ("error", "unsupported") and not challenge.owed:
             self.declined.append(challenge.family)
         else:
             self.asked[challenge.family] += 1
-            self.failed.append((challenge, reply))
+            by_machine = reply.status in ("timeout", "oom") or reply.signal == _KILL
+            (self.stopped if by_machine else self.failed).append((challenge, reply))
 
     def fault(
         self, challenge: Challenge, reply: CellReply, decisive: Sequence[str]
@@ -377,8 +383,8 @@ def _verdict(
         return UNFAIR, [*findings.unfair[:1], *_faults(findings)]
     if refused or findings.failed:
         return WRONG, _faults(findings)
-    if findings.owed:
-        return NOT_ENOUGH, _declines(findings)
+    if findings.stopped or findings.owed:
+        return NOT_ENOUGH, [*_without_answer(findings.stopped), *_declines(findings)]
     first = op.names(direction)[0]
     number = sum(1 for decisive in findings.by_family.values() if decisive)
     if findings.by_output[first] < FAMILIES_NEEDED or number < FAMILIES_NEEDED:
@@ -402,11 +408,6 @@ def _first_failed(findings: _Findings) -> str:
 def _faults(findings: _Findings) -> list[Reason]:
     """One reason for each family and kind of fault, failures first."""
     reasons: dict[tuple[str, str], Reason] = {}
-    for challenge, reply in findings.failed:
-        details = {"status": reply.status, "reason": reply.reason}
-        reasons.setdefault(
-            (challenge.family, reply.status), Reason("no_answer", challenge.name, details)
-        )
     for challenge, reply, fault in findings.refused:
         if count := sum(map(unwritten, _arrays(reply.outputs))):
             written = Reason("unwritten", challenge.name, {"output": fault.output, "wrong": count})
@@ -416,6 +417,18 @@ def _faults(findings: _Findings) -> list[Reason]:
         del figures["kind"]
         reasons.setdefault(
             (challenge.family, fault.kind), Reason(f"wrong_{fault.kind}", challenge.name, figures)
+        )
+    unanswered = [*findings.failed, *findings.stopped]
+    return [*_without_answer(unanswered), *reasons.values()]
+
+
+def _without_answer(replies: Sequence[tuple[Challenge, CellReply]]) -> list[Reason]:
+    """One reason for each family and status."""
+    reasons: dict[tuple[str, str], Reason] = {}
+    for challenge, reply in replies:
+        details = {"status": reply.status, "reason": reply.reason}
+        reasons.setdefault(
+            (challenge.family, reply.status), Reason("no_answer", challenge.name, details)
         )
     return list(reasons.values())
 

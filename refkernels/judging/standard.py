@@ -290,33 +290,23 @@ class Standard:
 
     @cached_property
     def others(self) -> dict[str, list[Array]]:
-        """The answers of the plain algorithm and of the named forms to infinite inputs, for which
-        IEEE 754 arithmetic may lead each to a different special value: x Phi(x) at minus infinity
-        is -0, but -inf times 0 is NaN. All are right."""
+        """Other right special values: those of the op's conventions and, for infinite inputs, of
+        the plain algorithm and of the named forms. There IEEE 754 arithmetic may lead each form to
+        another: x Phi(x) at minus infinity is -0, but -inf times 0 is NaN."""
         challenge, answers_of = self.challenge, dict[str, list[Array]]()
-        if all(np.isfinite(to_float64(array)).all() for array in challenge.floats.values()):
-            return answers_of
-        answers = [
-            challenge.op.plain(
-                challenge.direction, challenge.inputs, challenge.params, challenge.format
-            )
-        ]
-        definition = challenge.op.definition
-        for form in (
-            () if definition is None else definition.way(challenge.direction).forms.values()
-        ):
-            assert definition is not None
-            question = (
-                challenge.direction,
-                form,
-                challenge.inputs,
-                challenge.params,
-                challenge.format,
-            )
-            answers.append(definition.computed(*question))
+        definition, direction = challenge.op.definition, challenge.direction
+        question = challenge.inputs, challenge.params, challenge.format
+        finite = all(np.isfinite(to_float64(array)).all() for array in challenge.floats.values())
+        formulas = [getattr(c, direction) for c in definition.conventions] if definition else []
+        if definition and not finite:
+            formulas += definition.way(direction).forms.values()
+        answers = [] if finite else [challenge.op.plain(direction, *question)]
+        answers += [definition.computed(direction, f, *question) for f in formulas if definition]
         for answer in answers:
             for name, array in answer.items():
                 answers_of.setdefault(name, []).append(to_float64(array))
+        if finite:
+            return answers_of
         if challenge.op.real_function is not None and challenge.direction == "forward":
             x, (name,) = to_float64(challenge.inputs["x"]), challenge.op.outputs
             xp, right = Working(BINARY64), to_float64(self.rounded[name])
