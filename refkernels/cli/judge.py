@@ -106,7 +106,8 @@ def judge(
             names = [kernel]
             covered, judgement = _of_task(kernel, task, settings, lang, as_json)
         else:
-            names, _ = named_kernels([kernel], [op] if op else [], abi, python)
+            folder = f"{kernel} is no folder either"
+            names, _ = named_kernels([kernel], [op] if op else [], abi, python, folder)
             covered, judgement = None, verdict_on(names[0], **settings)
     except (ValueError, FrameworkError) as error:
         refuse(f"{str(error).rstrip('.')}.")
