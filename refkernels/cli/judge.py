@@ -148,8 +148,9 @@ def _of_task(
     candidate = Path(file if file.endswith(".py") else f"{file}.py")
     judgement = None
     if task.obstacle is None:
-        _, judgement = tasks.judge_candidate(task, candidate, cls or "ModelNew", **settings)
-        covered["obstacle"] = None if judgement else "task:other"
+        model, judgement = tasks.judge_candidate(task, candidate, cls or "ModelNew", **settings)
+        if judgement is None:
+            covered |= {"obstacle": "task:other", "reasons": model.to_dict()["reasons"]}
     if not as_json:
         typer.echo("\n".join(views.coverage(covered, lang)))
     elif judgement is None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import itertools
 import secrets
 import signal
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -63,7 +65,8 @@ class _Findings:
     answered wrongly, with answer and fault; `failed`: those without an answer; `stopped`: those
     whose answer the machine may have stopped, for lack of time or memory; `declined`: the families
     of challenges that the kernel declined and may decline; `owed`: challenges that it declined and
-    must take; `outputs`: the names of the outputs seen."""
+    must take; `outputs`: the names of the outputs seen; `definition`: gives answers whose special
+    values are right as well."""
 
     asked: Counter[str] = field(default_factory=Counter)
     by_family: Counter[str] = field(default_factory=Counter)
@@ -75,6 +78,7 @@ class _Findings:
     declined: list[str] = field(default_factory=list)
     owed: list[tuple[Challenge, CellReply]] = field(default_factory=list)
     outputs: frozenset[str] = frozenset()
+    definition: Callable[[Challenge], Mapping[str, Any]] | None = None
     unfair: list[Reason] = field(default_factory=list)
     flags: list[str] = field(default_factory=list)
 
@@ -104,6 +108,9 @@ class _Findings:
         self.by_output.update({name for name in decisive if name in reply.outputs})
         self.answered.append(challenge)
         fault = challenge.fault(reply.outputs, self.outputs)
+        if fault is not None and fault.kind == "special" and self.definition is not None:
+            fault = challenge.fault(reply.outputs, self.outputs, self.definition(challenge))
+            self.flags += [] if fault else ["special_as_defined"]
         self.outputs = self.outputs.union(reply.outputs)
         if fault and len(self.refused) < _KEPT:
             self.refused.append((challenge, reply, fault))
@@ -125,6 +132,7 @@ def judge(
     times: bool = False,
     mutants: bool = True,
     examinations: Examinations | None = None,
+    definition: str | None = None,
 ) -> Judgement:
     """Judge a kernel: FILE.py:FUNCTION, or FILE.so:SYMBOL with its abi.
 
@@ -139,6 +147,8 @@ def judge(
     mutants     whether it is counted how many wrong kernels these inputs refuse; no verdict depends
                 on it
     examinations  those of other kernels, whose truths are reused for the same seed
+    definition  the name of another kernel: what it gives for NaN and infinities is right besides
+                what the op gives
 
     Raises ValueError for an unknown op, dtype, level or letter, TypeError for a dtype or level that
     is not a string, FrameworkError for a kernel that cannot be run at all; each is one sentence.
@@ -174,12 +184,15 @@ def judge(
     drawn_seed = secrets.randbits(48) if seed is None else seed
     time_taken: Mapping[str, Any] | None = None
     interpreter = environments.find(spec)
-    with JudgedKernel(
-        spec.framework, interpreter, seat.device or device, environment=settings
-    ) as running:
+    with (
+        JudgedKernel(
+            spec.framework, interpreter, seat.device or device, environment=settings
+        ) as running,
+        contextlib.ExitStack() as stack,
+    ):
         shared = examinations or Examinations()
         examination = _examination(running, shared, record, direction, dtype, drawn_seed, lengths)
-        findings = _Findings()
+        findings = _Findings(definition=_answers(definition, stack) if definition else None)
         _protocol(running, examination, findings)
         rounds, limit = LEVELS[level]
         for number in range(rounds):
@@ -214,6 +227,18 @@ def judge(
     if causes and verdict in (WRONG, UNFAIR):
         result = replace(result, cause=_cause(findings))
     return replace(result, seconds=round(time.monotonic() - start, 2))
+
+
+def _answers(kernel: str, stack: contextlib.ExitStack) -> Callable[[Challenge], Mapping[str, Any]]:
+    """Asks another kernel, whose process is started by the first question."""
+
+    @functools.cache
+    def running() -> JudgedKernel:
+        spec, seat = catalog.seat(kernel)
+        started = JudgedKernel(spec.framework, environments.find(spec), seat.device or "cpu")
+        return stack.enter_context(started)
+
+    return lambda challenge: running().answer(challenge).outputs
 
 
 def _examination(

@@ -133,8 +133,8 @@ def assert_kernel(
             None if max_over_plain is None else limits.ratio_of(max_over_plain, "max_over_plain"),
             factor,
         )
-    except (TypeError, ValueError) as refusal:
-        raise refusal.with_traceback(None) from refusal.__cause__  # pytest shows the caller alone
+    except (TypeError, ValueError) as refusal:  # pytest shows the caller alone
+        raise refusal.with_traceback(None) from refusal.__cause__
     limits.check_dtype(record, direction, arrays, by_name, dtype)
     arguments = (record, direction, arrays, settings)
     for answer, other in judged(*arguments, by_name, baseline, demands.max_ulp):

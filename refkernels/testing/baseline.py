@@ -70,10 +70,8 @@ class Baselines:
             limit = limits.ratio_of(factor, "factor")
             record, arrays, settings = question.read(op, inputs, params, direction)
             by_name = answered.named(record, direction, outputs)
-        except (TypeError, ValueError) as refusal:
-            raise refusal.with_traceback(
-                None
-            ) from refusal.__cause__  # pytest shows the caller alone
+        except (TypeError, ValueError) as refusal:  # pytest shows the caller alone
+            raise refusal.with_traceback(None) from refusal.__cause__
         limits.check_dtype(record, direction, arrays, by_name, None)
         answer = self._answer(than, record, direction, arrays, {**record.params, **settings})
         baseline = {name: array for name, array in answer.items() if name in by_name}

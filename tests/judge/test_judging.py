@@ -271,6 +271,21 @@ def test_no_truth_is_computed_before_the_answer(monkeypatch: pytest.MonkeyPatch)
     assert all(answers[name] < truths[name] for name in common)
 
 
+def test_a_special_value_may_be_that_of_the_kernel_which_defines_them() -> None:
+    kernel, other = (
+        f"{RIGHT.parent}/{name}" for name in ("cheats/nan_ignored.py", "right/softmax.py")
+    )
+    settings = {"level": "quick", "seed": 3, "causes": False, "mutants": False}
+    settings["examinations"] = Examinations()
+    own = verdict_on(f"{kernel}:softmax", definition=f"{kernel}:softmax", **settings)
+    of_other = verdict_on(
+        f"{kernel}:softmax", definition=f"{other}:float64_softmax@op=softmax", **settings
+    )
+    assert own.verdict == "right", own.reasons
+    assert "special_as_defined" in own.flags
+    assert {reason.kind for reason in of_other.reasons} == {"wrong_special"}
+
+
 FORKED = """
 import os, time
 os.register_at_fork(after_in_child=lambda: time.sleep(60))
@@ -554,7 +569,7 @@ def test_the_command_prints_the_verdict_and_its_seed(tmp_path: Path) -> None:
     command = ["judge", kernel, "--level", "quick", "--seed", "7", "--times", "--out", str(page)]
     result = CliRunner().invoke(app, [*command, "--json"])
     assert result.exit_code == 1
-    record = json.loads(result.output)
+    record = json.loads(result.stdout)
     assert record["verdict"] == "wrong"
     assert record["cause"]["cause"] == "tanh_gelu"
     assert record["replay"].endswith("--seed 7 --level quick --times")
