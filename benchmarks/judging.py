@@ -60,6 +60,11 @@ SHAPES = {
         "x": (16, 8, 48), "weight": (8,), "bias": (8,), "running_mean": (8,), "running_var": (8,),
     },
     "adamw": dict.fromkeys(("param", "grad", "m", "v"), (64, 768)),
+    "linear": {"x": (48, 256), "weight": (48, 256), "bias": (48,)},
+    "mean": {"x": (64, 768)},
+    "var": {"x": (64, 768)},
+    "log_softmax": {"x": (64, 768)},
+    "group_norm": {"x": (16, 8, 48), "weight": (8,), "bias": (8,)},
 }  # fmt: skip
 ASKING = ("folder", "tasks")
 RULES = ("1e-2", "1e-4", "1e-5", "2 x", "benchdnn")
