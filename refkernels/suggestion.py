@@ -32,6 +32,8 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 def instead(word: str, known: Iterable[str], choose: str = "choose one of") -> str:
     """The end of a sentence that refuses `word`: ``did you mean 'sin'? Choose one of sin, cos``."""
     names = list(known)
+    if not names:
+        return "there is none"
     length = itertools.accumulate(len(name) + 2 for name in names)
     shown = names[: min(_LISTED, max(1, sum(letters <= _LETTERS for letters in length)))]
     more = len(names) - len(shown)

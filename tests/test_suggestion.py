@@ -43,3 +43,7 @@ def test_what_is_near_is_suggested_and_nothing_else(word: str, meant: str | None
 def test_the_end_of_a_refusal_has_the_suggestion_first() -> None:
     assert instead("b", ["a", "c"]) == "choose one of a, c"
     assert instead("epsilon", ["eps"], "it has") == "did you mean 'eps'? It has eps"
+
+
+def test_where_no_name_is_known_the_sentence_says_so() -> None:
+    assert instead("k", []) == "there is none"

@@ -19,7 +19,7 @@ from refkernels.arithmetic.question import Certify
 from refkernels.attention_ref import formulas, layout, mixtures
 from refkernels.attention_ref import rotary as rotation
 from refkernels.attention_ref.cases import attention_cases, rotary_cases
-from refkernels.attention_ref.faults import FAULTS
+from refkernels.attention_ref.faults import CONVENTIONS, FAULTS
 from refkernels.ops import Sliced, formula_op
 from refkernels.ops.domains import POSITIVE
 
@@ -51,6 +51,7 @@ ATTENTION = formula_op(
     backward_truth=Sliced(formulas.certified_gradients),
     gradients=("q", "k", "v"),
     faults=FAULTS,
+    conventions=CONVENTIONS,
     cases=attention_cases,
 )
 ROTARY = formula_op(

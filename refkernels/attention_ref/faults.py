@@ -136,6 +136,14 @@ def _unguarded(xp: Any, s: Any, lanes: Any) -> Any:
     return e / xp.sum(e)
 
 
+def _guarded(xp: Any, s: Any, lanes: Any) -> Any:
+    """0 also where every score is -inf: with a finite m all e are 0, and S is at least 1 anywhere
+    else."""
+    least = xp.number(-np.finfo(np.float32).max)
+    e = exponential(xp, s - xp.maximum(pivot(xp, s, lanes), least), lanes)
+    return e / xp.maximum(xp.sum(e), xp.number(1))
+
+
 def _unshifted(xp: Any, s: Any, lanes: Any) -> Any:
     e = exponential(xp, s, lanes)
     return e / formulas.total(xp, e, lanes)
@@ -201,4 +209,8 @@ FAULTS = (
     _softmax("no_shift", _unshifted, unstable=True),
     Fault("constant_normaliser", backward=_constant),
     Fault("gradient_unscaled", backward=_without_scale, outputs=("dq", "dk")),
+)
+CONVENTIONS = (
+    _softmax("masked_rows_nan", _unguarded),
+    _softmax("infinite_rows_zero", _guarded),  # PyTorch's, FlashAttention's
 )

@@ -106,7 +106,8 @@ def judge(
             names = [kernel]
             covered, judgement = _of_task(kernel, task, settings, lang, as_json)
         else:
-            names, _ = named_kernels([kernel], [op] if op else [], abi, python)
+            folder = f"{kernel} is no folder either"
+            names, _ = named_kernels([kernel], [op] if op else [], abi, python, folder)
             covered, judgement = None, verdict_on(names[0], **settings)
     except (ValueError, FrameworkError) as error:
         refuse(f"{str(error).rstrip('.')}.")
@@ -147,8 +148,9 @@ def _of_task(
     candidate = Path(file if file.endswith(".py") else f"{file}.py")
     judgement = None
     if task.obstacle is None:
-        _, judgement = tasks.judge_candidate(task, candidate, cls or "ModelNew", **settings)
-        covered["obstacle"] = None if judgement else "task:other"
+        model, judgement = tasks.judge_candidate(task, candidate, cls or "ModelNew", **settings)
+        if judgement is None:
+            covered |= {"obstacle": "task:other", "reasons": model.to_dict()["reasons"]}
     if not as_json:
         typer.echo("\n".join(views.coverage(covered, lang)))
     elif judgement is None:

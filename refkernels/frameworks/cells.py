@@ -258,8 +258,10 @@ class CellSession:
                 return self._ended(-int(reply["ended"]))
             self._seconds = cell._seconds
             return self._received(reply, path, layout, begin)
-        except _NO_ARRAYS:
-            self._gone()
+        except _NO_ARRAYS as error:
+            gone = self._gone()
+            if isinstance(error, EOFError) and gone.status == "timeout":
+                return gone
             return CellReply("error", "its process sent something other than arrays")
 
     def _ended(self, number: int) -> CellReply:

@@ -64,13 +64,15 @@ class KernelExamination:
         return self._decisive[id(challenge)]
 
     def shown(self, answered: Sequence[Challenge]) -> mutants.Shown:
-        """The mutants and errors that these challenges, answered by a kernel, would have caught."""
+        """The mutants and errors that these challenges, answered by a kernel, would have caught. A
+        case of the op counts as well: a wrong param may be seen only where the param is large."""
         key = tuple(id(challenge) for challenge in answered)
         if key not in self._shown:
             decisive = [
                 challenge
                 for challenge in answered
-                if challenge.plain and self.decisive_outputs(challenge)
+                if (challenge.plain or challenge.family == "hard")
+                and self.decisive_outputs(challenge)
             ]
             self._shown[key] = mutants.shown(decisive, self.drawer.roles)
         return self._shown[key]

@@ -70,7 +70,8 @@ class FolderQuestion:
 
 
 def kernels_in(folder: Path, op: str | None = None) -> tuple[list[tuple[Path, str]], list[Json]]:
-    """The kernels of a folder's Python files, and a record for every file without a kernel."""
+    """The kernels of a folder's Python files, and a record for every file that cannot be read. A
+    file without kernels, such as one of helpers, has neither."""
     accepted, refused = [], []
     for path in sorted(folder.glob("*.py")):
         if showable(path.name) != path.name:
@@ -124,7 +125,7 @@ def judge_all(
             continue
         if seat.op not in shared:
             shared = {seat.op: Examinations()}  # drops the truths of the previous op
-        result = _judged(seat.name, question, seed, shared[seat.op])
+        result = _judged(seat.name, seat.op, question, seed, shared[seat.op])
         journal.add(seat.name, {**result, "file": seat.digest})
     progress(len(seats), len(seats), "")
     records = [*refused, *(journal.done[seat.name] for seat in seats)]
@@ -154,17 +155,17 @@ def _seats(accepted: Sequence[tuple[Path, str]], question: FolderQuestion) -> li
     return seats
 
 
-def _judged(seat: str, question: FolderQuestion, seed: int, shared: Examinations) -> Json:
+def _judged(seat: str, op: str, question: FolderQuestion, seed: int, shared: Examinations) -> Json:
     try:
         return judge(
             seat, dtype=question.dtype, level=question.level, seed=seed, times=True,
             lengths=question.lengths, device=question.device, examinations=shared,
         ).to_dict()  # fmt: skip
     except (ValueError, catalog.FrameworkError) as error:
-        return _refusal(seat, question.op, showable(f"{str(error).rstrip('.')}."))
+        return _refusal(seat, op, showable(f"{str(error).rstrip('.')}."))
     except Exception as error:  # one kernel that breaks the judge does not stop the folder
         reason = f"The judge failed on it ({type(error).__name__}: {error})."
-        return _refusal(seat, question.op, showable(reason))
+        return _refusal(seat, op, showable(reason))
 
 
 def _refusal(kernel: str, op: str | None, reason: str) -> Json:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import itertools
 import secrets
+import signal
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -49,6 +52,7 @@ FAMILIES_NEEDED = 4  # that reject every decoy of an output
 FAMILIES_LOWER = 3  # in which a kernel of lower precision is refused: one may have another cause
 _ACTS = ("writes_inputs", "no_plain_array")  # unfair, whatever the answers are
 _VALUES = ("special", "bits", "bound", "invariant")  # faults of numbers, not of arrays
+_KILL = int(getattr(signal, "SIGKILL", 9))  # what a machine without memory sends
 _KEPT = 40  # refused answers, for the cause
 _SMALLEST, _LARGEST = 16, 1 << 14  # elements of an answer whose cause is looked for
 
@@ -58,35 +62,41 @@ class _Findings:
     """The findings so far. `asked`: by family, the number of challenges that were not declined;
     `by_family`, `by_output`: of these, the number that reject every decoy of some output, and of
     this output; `answered`: the challenges with an answer, right or wrong; `refused`: those
-    answered wrongly, with answer and fault; `failed`: those without an answer; `declined`: the
-    families of challenges that the kernel declined and may decline; `owed`: challenges that it
-    declined and must take; `outputs`: the names of the outputs seen."""
+    answered wrongly, with answer and fault; `failed`: those without an answer; `stopped`: those
+    whose answer the machine may have stopped, for lack of time or memory; `declined`: the families
+    of challenges that the kernel declined and may decline; `owed`: challenges that it declined and
+    must take; `outputs`: the names of the outputs seen; `definition`: gives answers whose special
+    values are right as well."""
 
     asked: Counter[str] = field(default_factory=Counter)
     by_family: Counter[str] = field(default_factory=Counter)
     by_output: Counter[str] = field(default_factory=Counter)
     refused: list[tuple[Challenge, CellReply, AnswerFault]] = field(default_factory=list)
     failed: list[tuple[Challenge, CellReply]] = field(default_factory=list)
+    stopped: list[tuple[Challenge, CellReply]] = field(default_factory=list)
     answered: list[Challenge] = field(default_factory=list)
     declined: list[str] = field(default_factory=list)
     owed: list[tuple[Challenge, CellReply]] = field(default_factory=list)
     outputs: frozenset[str] = frozenset()
+    definition: Callable[[Challenge], Mapping[str, Any]] | None = None
     unfair: list[Reason] = field(default_factory=list)
     flags: list[str] = field(default_factory=list)
 
     @property
     def wrong(self) -> bool:
-        return bool(self.refused or self.failed or self.unfair or self.owed)
+        return bool(self.refused or self.failed or self.stopped or self.unfair or self.owed)
 
     def without_answer(self, challenge: Challenge, reply: CellReply) -> None:
-        """Count a reply without arrays: a challenge that was declined, or one that failed."""
+        """Count a reply without arrays: a challenge that was declined, or one that failed or was
+        stopped."""
         if reply.status == "unsupported" and challenge.owed:
             self.owed.append((challenge, reply))
         elif reply.status in ("error", "unsupported") and not challenge.owed:
             self.declined.append(challenge.family)
         else:
             self.asked[challenge.family] += 1
-            self.failed.append((challenge, reply))
+            by_machine = reply.status in ("timeout", "oom") or reply.signal == _KILL
+            (self.stopped if by_machine else self.failed).append((challenge, reply))
 
     def fault(
         self, challenge: Challenge, reply: CellReply, decisive: Sequence[str]
@@ -98,6 +108,9 @@ class _Findings:
         self.by_output.update({name for name in decisive if name in reply.outputs})
         self.answered.append(challenge)
         fault = challenge.fault(reply.outputs, self.outputs)
+        if fault is not None and fault.kind == "special" and self.definition is not None:
+            fault = challenge.fault(reply.outputs, self.outputs, self.definition(challenge))
+            self.flags += [] if fault else ["special_as_defined"]
         self.outputs = self.outputs.union(reply.outputs)
         if fault and len(self.refused) < _KEPT:
             self.refused.append((challenge, reply, fault))
@@ -119,6 +132,7 @@ def judge(
     times: bool = False,
     mutants: bool = True,
     examinations: Examinations | None = None,
+    definition: str | None = None,
 ) -> Judgement:
     """Judge a kernel: FILE.py:FUNCTION, or FILE.so:SYMBOL with its abi.
 
@@ -133,6 +147,8 @@ def judge(
     mutants     whether it is counted how many wrong kernels these inputs refuse; no verdict depends
                 on it
     examinations  those of other kernels, whose truths are reused for the same seed
+    definition  the name of another kernel: what it gives for NaN and infinities is right besides
+                what the op gives
 
     Raises ValueError for an unknown op, dtype, level or letter, TypeError for a dtype or level that
     is not a string, FrameworkError for a kernel that cannot be run at all; each is one sentence.
@@ -168,12 +184,15 @@ def judge(
     drawn_seed = secrets.randbits(48) if seed is None else seed
     time_taken: Mapping[str, Any] | None = None
     interpreter = environments.find(spec)
-    with JudgedKernel(
-        spec.framework, interpreter, seat.device or device, environment=settings
-    ) as running:
+    with (
+        JudgedKernel(
+            spec.framework, interpreter, seat.device or device, environment=settings
+        ) as running,
+        contextlib.ExitStack() as stack,
+    ):
         shared = examinations or Examinations()
         examination = _examination(running, shared, record, direction, dtype, drawn_seed, lengths)
-        findings = _Findings()
+        findings = _Findings(definition=_answers(definition, stack) if definition else None)
         _protocol(running, examination, findings)
         rounds, limit = LEVELS[level]
         for number in range(rounds):
@@ -208,6 +227,18 @@ def judge(
     if causes and verdict in (WRONG, UNFAIR):
         result = replace(result, cause=_cause(findings))
     return replace(result, seconds=round(time.monotonic() - start, 2))
+
+
+def _answers(kernel: str, stack: contextlib.ExitStack) -> Callable[[Challenge], Mapping[str, Any]]:
+    """Asks another kernel, whose process is started by the first question."""
+
+    @functools.cache
+    def running() -> JudgedKernel:
+        spec, seat = catalog.seat(kernel)
+        started = JudgedKernel(spec.framework, environments.find(spec), seat.device or "cpu")
+        return stack.enter_context(started)
+
+    return lambda challenge: running().answer(challenge).outputs
 
 
 def _examination(
@@ -377,8 +408,8 @@ def _verdict(
         return UNFAIR, [*findings.unfair[:1], *_faults(findings)]
     if refused or findings.failed:
         return WRONG, _faults(findings)
-    if findings.owed:
-        return NOT_ENOUGH, _declines(findings)
+    if findings.stopped or findings.owed:
+        return NOT_ENOUGH, [*_without_answer(findings.stopped), *_declines(findings)]
     first = op.names(direction)[0]
     number = sum(1 for decisive in findings.by_family.values() if decisive)
     if findings.by_output[first] < FAMILIES_NEEDED or number < FAMILIES_NEEDED:
@@ -402,11 +433,6 @@ def _first_failed(findings: _Findings) -> str:
 def _faults(findings: _Findings) -> list[Reason]:
     """One reason for each family and kind of fault, failures first."""
     reasons: dict[tuple[str, str], Reason] = {}
-    for challenge, reply in findings.failed:
-        details = {"status": reply.status, "reason": reply.reason}
-        reasons.setdefault(
-            (challenge.family, reply.status), Reason("no_answer", challenge.name, details)
-        )
     for challenge, reply, fault in findings.refused:
         if count := sum(map(unwritten, _arrays(reply.outputs))):
             written = Reason("unwritten", challenge.name, {"output": fault.output, "wrong": count})
@@ -416,6 +442,18 @@ def _faults(findings: _Findings) -> list[Reason]:
         del figures["kind"]
         reasons.setdefault(
             (challenge.family, fault.kind), Reason(f"wrong_{fault.kind}", challenge.name, figures)
+        )
+    unanswered = [*findings.failed, *findings.stopped]
+    return [*_without_answer(unanswered), *reasons.values()]
+
+
+def _without_answer(replies: Sequence[tuple[Challenge, CellReply]]) -> list[Reason]:
+    """One reason for each family and status."""
+    reasons: dict[tuple[str, str], Reason] = {}
+    for challenge, reply in replies:
+        details = {"status": reply.status, "reason": reply.reason}
+        reasons.setdefault(
+            (challenge.family, reply.status), Reason("no_answer", challenge.name, details)
         )
     return list(reasons.values())
 

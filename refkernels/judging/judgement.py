@@ -44,7 +44,8 @@ class Judgement:
     lengths     the only lengths that it takes, by letter, as declared
     left_out    the optional inputs that it does not take
     axes        the only numbers of leading axes that it takes; empty for all
-    flags       "not_deterministic", "returns_input", "unguarded", "not_timed"
+    flags       "not_deterministic", "returns_input", "unguarded", "not_timed",
+                "special_as_defined"
     cause       what `explain` found about a wrong answer, as its record
     time        the median and the least time of some calls, in seconds, and their inputs
     """

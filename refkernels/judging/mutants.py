@@ -122,7 +122,7 @@ def _mutants(first: Challenge, roles: InputRoles) -> Iterator[Answers]:
     yield _unwritten
     for name, value in first.params.items():
         if isinstance(value, float) and value != 0.0:
-            yield functools.partial(_other_param, name, value)
+            yield functools.partial(_other_param, name)
     definition = first.op.definition
     if definition is not None:
         if roles.first is not None:
@@ -179,8 +179,9 @@ def _replaced(right: Array, place: int, offset: int) -> Array:
     return changed
 
 
-def _other_param(name: str, value: float, challenge: Challenge) -> dict[str, Outputs]:
+def _other_param(name: str, challenge: Challenge) -> dict[str, Outputs]:
     """A float param a little off; an eps of 0, and one ten times larger."""
+    value = challenge.params[name]
     others = {f"{name}_differs": value * _FACTOR}
     if name == "eps":
         others = {"eps_missing": 0.0, "eps_differs": 10.0 * value}

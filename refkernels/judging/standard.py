@@ -112,10 +112,14 @@ class Challenge:
         return self._standards[key]
 
     def fault(
-        self, outputs: Mapping[str, Any], before: frozenset[str] = frozenset()
+        self,
+        outputs: Mapping[str, Any],
+        before: frozenset[str] = frozenset(),
+        conventions: Mapping[str, Any] | None = None,
     ) -> AnswerFault | None:
         """The first fault of a kernel's outputs, None if they are right. `before`: the names of the
-        outputs that it gave for other inputs."""
+        outputs that it gave for other inputs; `conventions`: outputs whose special values are right
+        as well."""
         names = self.op.names(self.direction)
         arrays = {
             name: np.asarray(outputs[name])
@@ -133,7 +137,7 @@ class Challenge:
         missing = [n for n in names if n in before.difference(arrays) and n in standard.reference]
         if missing:
             return AnswerFault("missing", missing[0])
-        return standard.fault(arrays)
+        return standard.fault(arrays, conventions or {})
 
     def _fits(self, name: str, got: Format) -> bool:
         """Whether a format fits an output: the first one has the inputs' format, or binary32 if
@@ -208,7 +212,9 @@ class Standard:
                 n: np.where(terms[n] > 0, (counted[n] + SPLIT) / terms[n], 1.0) for n in counted
             }
 
-    def fault(self, outputs: Mapping[str, Array]) -> AnswerFault | None:
+    def fault(
+        self, outputs: Mapping[str, Array], conventions: Mapping[str, Any]
+    ) -> AnswerFault | None:
         """The first fault of outputs in the standard's formats."""
         challenge = self.challenge
         shapes = {name: exact.shape for name, exact in self.reference.items()}
@@ -218,17 +224,21 @@ class Standard:
                 continue
             if array.shape != shapes[name]:
                 return AnswerFault("shape", name, got=str(array.shape), right=str(shapes[name]))
-            if fault := self.fault_of(name, array):
+            if fault := self.fault_of(name, array, conventions.get(name)):
                 return fault
         return None
 
-    def fault_of(self, name: str, got: Array) -> AnswerFault | None:
-        """The fault of one output of the right shape."""
+    def fault_of(self, name: str, got: Array, convention: Any = None) -> AnswerFault | None:
+        """The fault of one output of the right shape; `convention`: another array whose special
+        values are right as well."""
         if not got.size:
             return None
         weighed = self._weighed(name, got)
         counts = weighed.summary.counts
-        if counts["special_value_mismatches"] and (others := self.others.get(name)):
+        others = self.others.get(name, []) if counts["special_value_mismatches"] else []
+        if isinstance(convention, np.ndarray) and formats.is_one(convention.dtype):
+            others = [*others, to_float64(convention)]
+        if counts["special_value_mismatches"] and others:
             right = self.rounded[name]
             for other in others:
                 got = np.where(_same_special(got, other, right), right, got).astype(right.dtype)
@@ -290,33 +300,23 @@ class Standard:
 
     @cached_property
     def others(self) -> dict[str, list[Array]]:
-        """The answers of the plain algorithm and of the named forms to infinite inputs, for which
-        IEEE 754 arithmetic may lead each to a different special value: x Phi(x) at minus infinity
-        is -0, but -inf times 0 is NaN. All are right."""
+        """Other right special values: those of the op's conventions and, for infinite inputs, of
+        the plain algorithm and of the named forms. There IEEE 754 arithmetic may lead each form to
+        another: x Phi(x) at minus infinity is -0, but -inf times 0 is NaN."""
         challenge, answers_of = self.challenge, dict[str, list[Array]]()
-        if all(np.isfinite(to_float64(array)).all() for array in challenge.floats.values()):
-            return answers_of
-        answers = [
-            challenge.op.plain(
-                challenge.direction, challenge.inputs, challenge.params, challenge.format
-            )
-        ]
-        definition = challenge.op.definition
-        for form in (
-            () if definition is None else definition.way(challenge.direction).forms.values()
-        ):
-            assert definition is not None
-            question = (
-                challenge.direction,
-                form,
-                challenge.inputs,
-                challenge.params,
-                challenge.format,
-            )
-            answers.append(definition.computed(*question))
+        definition, direction = challenge.op.definition, challenge.direction
+        question = challenge.inputs, challenge.params, challenge.format
+        finite = all(np.isfinite(to_float64(array)).all() for array in challenge.floats.values())
+        formulas = [getattr(c, direction) for c in definition.conventions] if definition else []
+        if definition and not finite:
+            formulas += definition.way(direction).forms.values()
+        answers = [] if finite else [challenge.op.plain(direction, *question)]
+        answers += [definition.computed(direction, f, *question) for f in formulas if definition]
         for answer in answers:
             for name, array in answer.items():
                 answers_of.setdefault(name, []).append(to_float64(array))
+        if finite:
+            return answers_of
         if challenge.op.real_function is not None and challenge.direction == "forward":
             x, (name,) = to_float64(challenge.inputs["x"]), challenge.op.outputs
             xp, right = Working(BINARY64), to_float64(self.rounded[name])

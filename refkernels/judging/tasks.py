@@ -141,17 +141,18 @@ def covered(calls: Sequence[str]) -> Iterator[tuple[str, str | None]]:
 def judge_candidate(
     task: Task, candidate: Path, cls: str = "ModelNew", **settings: Any
 ) -> tuple[Judgement, Judgement | None]:
-    """The Model's judgement, and the candidate's if the Model is right; `settings` are those of
-    `judge`. Raises as `judge` does."""
+    """The Model's judgement, and the candidate's if the Model is this op; `settings` are those of
+    `judge`. Where the Model differs from the op in special values alone, as torch's attention does
+    for a NaN in q on a CPU, the candidate may give either's. Raises as `judge` does."""
     (op,) = task.ops
     with tempfile.TemporaryDirectory() as folder:
-        model = judge(
-            _seat(Path(folder), task, task.path, "Model", op),
-            **{**settings, "level": "quick", "causes": False, "times": False},
-        )
-        if not model.right:
+        definition = _seat(Path(folder), task, task.path, "Model", op)
+        model = judge(definition, **{**settings, "level": "quick", "causes": False, "times": False})
+        if any(reason.kind != "wrong_special" for reason in model.reasons):
             return model, None
-        return model, judge(_seat(Path(folder), task, candidate, cls, op), **settings)
+        other = None if model.right else definition
+        seat = _seat(Path(folder), task, candidate, cls, op)
+        return model, judge(seat, definition=other, **settings)
 
 
 def _seat(folder: Path, task: Task, file: Path, cls: str, op: str) -> str:

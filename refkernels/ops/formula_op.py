@@ -86,6 +86,7 @@ def formulas_of(
     everywhere: str = "",
     widest: str = "",
     domains: Mapping[str, Domain] | None = None,
+    conventions: tuple[Fault, ...] = (),
 ) -> Formulas:
     """An op's formulas, with its backward pass.
 
@@ -105,6 +106,8 @@ def formulas_of(
     everywhere      the inputs whose every row matters to all rows: `letters.Signature`
     scalars         "binary64" where kernels hold params in it and combine them there
     widest          the form, if any, that covers the others: its bound holds for all
+    conventions     formulas that differ in special values alone, where libraries disagree: `judge`
+                    accepts theirs too
     """
     read_signature = Signature.parse(signature, coupled, everywhere)
     above = {f"d{output}": output for output in cotangents or list(read_signature.gives)[:1]}
@@ -126,8 +129,9 @@ def formulas_of(
         reverse = Way(read_signature.backward(above, below), backward_forms, exact)
     forward = Way(read_signature, forms, definition)
     return Formulas(
-        name, params or {}, forward, reverse, faults, prepare, scalars, widest, domains or {}
-    )
+        name, params or {}, forward, reverse, faults, prepare, scalars, widest, domains or {},
+        conventions,
+    )  # fmt: skip
 
 
 _READINGS = {

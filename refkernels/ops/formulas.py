@@ -49,7 +49,8 @@ class Way(NamedTuple):
 class Formulas:
     """The formulas of an op, and how they are read. `backward` is None where the op has no backward
     pass. `widest`: a form whose bound holds for all forms; "": the bound is their maximum.
-    `domains`: the values that restricted params may take."""
+    `domains`: the values that restricted params may take. `conventions`: formulas that differ in
+    special values alone, which a right kernel may give as well."""
 
     name: str
     params: Mapping[str, Any]
@@ -60,6 +61,7 @@ class Formulas:
     scalars: str = "working"
     widest: str = ""
     domains: Mapping[str, Domain] = field(default_factory=dict)
+    conventions: tuple[Fault, ...] = ()
 
     def domain(self, param: str) -> Domain:
         """The values that a param, which is a float or None, may take."""

@@ -123,15 +123,18 @@ def assert_kernel(
     if not isinstance(verdict, str) or verdict not in VERDICTS[-2:]:
         quoted = limits.quoted(verdict)
         raise ValueError(f"verdict is {quoted}: ask for 'rounding' or 'correctly_rounded'.")
-    record, arrays, settings = question.read(op, inputs, params, direction)
-    by_name = answered.named(record, direction, outputs)
-    baseline, factor = _baseline(record, direction, max_over_baseline, by_name)
-    demands = Demands(
-        verdict,
-        None if max_ulp is None else limits.limit_of(max_ulp, "max_ulp"),
-        None if max_over_plain is None else limits.limit_of(max_over_plain, "max_over_plain"),
-        factor,
-    )
+    try:
+        record, arrays, settings = question.read(op, inputs, params, direction)
+        by_name = answered.named(record, direction, outputs)
+        baseline, factor = _baseline(record, direction, max_over_baseline, by_name)
+        demands = Demands(
+            verdict,
+            None if max_ulp is None else limits.limit_of(max_ulp, "max_ulp"),
+            None if max_over_plain is None else limits.ratio_of(max_over_plain, "max_over_plain"),
+            factor,
+        )
+    except (TypeError, ValueError) as refusal:  # pytest shows the caller alone
+        raise refusal.with_traceback(None) from refusal.__cause__
     limits.check_dtype(record, direction, arrays, by_name, dtype)
     arguments = (record, direction, arrays, settings)
     for answer, other in judged(*arguments, by_name, baseline, demands.max_ulp):
@@ -218,7 +221,7 @@ def _baseline(
         return {}, None
     if not isinstance(demand, tuple | list) or len(demand) != 2:
         raise TypeError("max_over_baseline is (outputs, factor): the baseline's outputs, a number.")
-    factor = limits.limit_of(demand[1], "max_over_baseline's factor")
+    factor = limits.ratio_of(demand[1], "max_over_baseline's factor")
     baseline = answered.named(op, direction, demand[0])
     shared = {name: array for name, array in baseline.items() if name in outputs}
     if not shared:

@@ -24,6 +24,15 @@ def limit_of(value: Any, name: str) -> float:
     return number
 
 
+def ratio_of(value: Any, name: str) -> float:
+    """The value as a number > 0, which a ratio of errors may reach; only exact answers have a
+    ratio of 0. Raises TypeError or ValueError."""
+    number = limit_of(value, name)
+    if not number > 0.0:
+        raise ValueError(f"{name} is 0: it must be a number > 0.")
+    return number
+
+
 def check_dtype(
     op: Op, direction: Direction, inputs: Mapping[str, Array], outputs: Mapping[str, Array],
     dtype: Any,

@@ -146,10 +146,14 @@ def test_no_right_kernel_is_refused(path: Path, function: str) -> None:
 def test_at_least_twelve_kernels_of_each_op_are_right() -> None:
     counts = {path.stem: len(functions(path)) for path in (HERE / "right").glob("*.py")}
     assert min(counts.values()) >= 12, counts
-    assert len(counts) >= 11
+    assert len(counts) >= 16
 
 
-@pytest.mark.parametrize("op", ["matmul", "softmax", "layernorm", "gelu", "sum", "rms_norm"])
+IN_FLOAT32 = ["matmul", "softmax", "layernorm", "gelu", "sum", "rms_norm"]
+IN_FLOAT32 += ["linear", "mean", "var", "log_softmax", "group_norm"]
+
+
+@pytest.mark.parametrize("op", IN_FLOAT32)
 def test_16_bits_in_float32_are_right(op: str) -> None:
     path = HERE / "right" / f"{op}.py"
     for function in functions(path):

@@ -168,7 +168,7 @@ def test_a_kernel_that_breaks_the_judge_does_not_stop_the_folder(
     for name in ("odd.py", "right.py"):
         kernel_in(tmp_path / "mine", name)
     odd, right = judge_all(tmp_path / "mine", tmp_path / "out", FolderQuestion())
-    assert odd["verdict"] == NOT_JUDGED
+    assert (odd["verdict"], odd["op"]) == (NOT_JUDGED, "gelu")
     assert odd["why"] == "The judge failed on it (RuntimeError: half a \ufffd)."
     assert right["verdict"] == "right"
 
@@ -204,6 +204,13 @@ def test_the_line_that_shows_progress_reads_no_markup(
         command._folder(tmp_path, tmp_path / "out", {}, False, "en", False)
     name = "/[/x]/a.py:gelu"
     assert drawn[-1].render(SimpleNamespace(description=name)).plain == name
+
+
+def test_a_name_that_is_neither_a_kernel_nor_a_folder_is_refused() -> None:
+    result = CliRunner().invoke(app, ["judge", "nowhere"])
+    assert result.exit_code == 2
+    assert "nowhere is not a kernel" in result.output
+    assert "nowhere is no folder either" in " ".join(result.output.split())
 
 
 def test_a_folder_with_a_task_is_refused(tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,7 @@ from refkernels.reporting.words import judgement as words
 from refkernels.testing import judge
 
 RIGHT = Path(__file__).parent / "right"
+judging = import_module("refkernels.judging.judge")  # the module, not the function
 
 
 def drawn(op: str, dtype: str = "float32") -> list[Challenge]:
@@ -268,6 +271,21 @@ def test_no_truth_is_computed_before_the_answer(monkeypatch: pytest.MonkeyPatch)
     assert all(answers[name] < truths[name] for name in common)
 
 
+def test_a_special_value_may_be_that_of_the_kernel_which_defines_them() -> None:
+    kernel, other = (
+        f"{RIGHT.parent}/{name}" for name in ("cheats/nan_ignored.py", "right/softmax.py")
+    )
+    settings = {"level": "quick", "seed": 3, "causes": False, "mutants": False}
+    settings["examinations"] = Examinations()
+    own = verdict_on(f"{kernel}:softmax", definition=f"{kernel}:softmax", **settings)
+    of_other = verdict_on(
+        f"{kernel}:softmax", definition=f"{other}:float64_softmax@op=softmax", **settings
+    )
+    assert own.verdict == "right", own.reasons
+    assert "special_as_defined" in own.flags
+    assert {reason.kind for reason in of_other.reasons} == {"wrong_special"}
+
+
 FORKED = """
 import os, time
 os.register_at_fork(after_in_child=lambda: time.sleep(60))
@@ -289,6 +307,37 @@ def test_a_kernel_whose_threads_die_in_a_fork_answers_without_one(
         )
         assert running.answer(challenge).status == "ok"
         assert running.hung is None
+
+
+STOPPED = """
+import os
+import signal
+import time
+
+def slow_gelu(x):
+    time.sleep(60)
+
+def large_gelu(x):
+    raise MemoryError("no room for the scores")
+
+def killed_gelu(x):
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "status"), [("slow", "timeout"), ("large", "oom"), ("killed", "killed")]
+)
+def test_what_a_loaded_machine_may_have_stopped_is_not_wrong(
+    function: str, status: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cells, "COMPILING", 0.5)
+    monkeypatch.setattr(judging, "JudgedKernel", partial(JudgedKernel, seconds=0.5))
+    (tmp_path / "stopped.py").write_text(STOPPED, encoding="utf-8")
+    judgement = verdict_on(f"{tmp_path}/stopped.py:{function}_gelu", level="quick", seed=1)
+    assert judgement.verdict == "not_enough_shown"
+    assert {reason.kind for reason in judgement.reasons} == {"no_answer"}
+    assert {reason.details["status"] for reason in judgement.reasons} == {status}
 
 
 UNDER_SETTINGS = """
@@ -409,6 +458,52 @@ def test_an_answer_to_empty_arrays_that_is_0_over_0_is_not_asked_for() -> None:
     assert asked(0, 1).has_answer  # an empty array
 
 
+@pytest.mark.parametrize("way", ["forward", "backward"])
+def test_a_query_without_keys_may_give_0_or_nan_and_no_other_query_may(way: Any) -> None:
+    attention = registry.get("attention")
+    (masked,) = [case for case in attention.cases() if case.parameters.get("of") == "row"]
+    inputs, params = masked.build("float32")
+    challenge = Challenge(
+        "hard", "", attention, way, {n: inputs[n] for n in attention.takes(way) if n in inputs},
+        {**attention.params, **params},
+    )  # fmt: skip
+    right = challenge.standard().rounded
+    empty = ~inputs["keep"].any(-1)
+    rows = {"y": empty, "dq": empty}
+    rows |= dict.fromkeys(("dk", "dv"), np.ones(inputs["k"].shape[:-1], bool))  # of every key
+    assert 0 < empty.sum() < empty.size
+    nan = {name: np.where(rows[name][..., None], np.nan, a) for name, a in right.items()}
+    assert challenge.fault(right) is None
+    assert challenge.fault({n: a.astype(np.float32) for n, a in nan.items()}) is None
+    first = attention.names(way)[0]
+    everywhere = {**right, first: np.full_like(right[first], np.nan)}
+    assert challenge.fault(everywhere) is not None
+
+
+@pytest.mark.parametrize("row", [0.0, np.nan])
+def test_a_query_whose_scores_are_all_infinite_gives_nan_or_0(row: float) -> None:
+    attention, f32 = registry.get("attention"), np.float32
+    q, k, v = (np.ones((2, 3, 4), f32) for _ in range(3))
+    q[0, 1], v[..., 1] = -np.inf, 5.0
+    challenge = Challenge(
+        "special", "", attention, "forward", {"q": q, "k": k, "v": v}, attention.params
+    )
+    right = challenge.standard().rounded["y"]
+    assert np.isnan(right[0, 1]).all()
+    answer = right.copy()
+    answer[0, 1] = row
+    assert challenge.fault({"y": answer}) is None
+    answer[1, 1] = row
+    assert challenge.fault({"y": answer}) is not None
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_a_param_that_shows_in_a_case_alone_is_asked_there(seed: int) -> None:
+    examination = KernelExamination(registry.get("adamw"), "forward", "float32", seed)
+    shown = examination.shown(examination.round(0))
+    assert "weight_decay_differs" in shown.killed
+
+
 def test_a_kernel_that_gives_text_is_wrong(odd: Path) -> None:
     assert verdict_on(f"{odd}:text_gelu", level="quick", seed=1).verdict == "wrong"
 
@@ -474,7 +569,7 @@ def test_the_command_prints_the_verdict_and_its_seed(tmp_path: Path) -> None:
     command = ["judge", kernel, "--level", "quick", "--seed", "7", "--times", "--out", str(page)]
     result = CliRunner().invoke(app, [*command, "--json"])
     assert result.exit_code == 1
-    record = json.loads(result.output)
+    record = json.loads(result.stdout)
     assert record["verdict"] == "wrong"
     assert record["cause"]["cause"] == "tanh_gelu"
     assert record["replay"].endswith("--seed 7 --level quick --times")

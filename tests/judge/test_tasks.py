@@ -92,10 +92,11 @@ OBSTACLES = {
 }
 VERDICTS = {
     "batched_matmul": ("right", ""),
-    "transposed_matmul": (None, "is not this op"),
+    "transposed_matmul": (None, "the Model itself is not right"),
     "gelu": ("wrong", ""),
+    "attention": ("right", ""),
     "running_sum": ("lower_precision", ""),
-    "sum_of_columns": (None, "is not this op"),
+    "sum_of_columns": (None, "the Model itself is not right"),
 }
 
 
@@ -153,10 +154,10 @@ def test_a_candidate_is_judged_as_the_op_of_its_model(tmp_path: Path) -> None:
         CliRunner().invoke(app, ["judge", str(tmp_path / name), *settings])
         for name in ("new.py", "bad.py")
     )
-    record = json.loads(good.output)
+    record = json.loads(good.stdout)
     assert (good.exit_code, record["verdict"], record["leading_axes"]) == (0, "right", [1])
     assert record["task"]["calls"][0]["covered"] == "op"
-    assert (bad.exit_code, json.loads(bad.output)["verdict"]) == (1, "wrong")
+    assert (bad.exit_code, json.loads(bad.stdout)["verdict"]) == (1, "wrong")
 
 
 @needs_torch
@@ -166,7 +167,8 @@ def test_a_model_that_is_another_op_here_is_not_judged(tmp_path: Path) -> None:
     command = ["judge", str(tmp_path / "new.py"), "--task", str(tmp_path / "task.py")]
     result = CliRunner().invoke(app, [*command, "--level", "quick"])
     assert result.exit_code == 1
-    assert "is not this op" in result.output
+    assert "as softmax, the Model itself is not right" in " ".join(result.output.split())
+    assert "times the bound (call 1 of 12" in " ".join(result.output.split())
 
 
 @needs_torch
@@ -190,4 +192,4 @@ def test_a_new_model_is_judged_as_the_op_of_its_task(name: str) -> None:
     assert result.exit_code == (verdict != "right")
     assert told in result.output
     if verdict:
-        assert json.loads(result.output)["verdict"] == verdict
+        assert json.loads(result.stdout)["verdict"] == verdict

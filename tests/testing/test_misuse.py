@@ -107,6 +107,8 @@ def test_each_odd_value_in_each_place_alone_is_one_sentence(odd: int) -> None:
         ({"max_ulp": "4"}, TypeError, "max_ulp is of type str: it must be a number >= 0"),
         ({"max_ulp": -1}, ValueError, "max_ulp is -1: it must be a number >= 0"),
         ({"max_over_plain": math.nan}, ValueError, "max_over_plain is nan"),
+        ({"max_over_plain": 0.0}, ValueError, "max_over_plain is 0: it must be a number > 0"),
+        ({"max_over_baseline": (Y, 0)}, ValueError, "factor is 0: it must be a number > 0"),
         ({"max_over_baseline": Y}, TypeError, r"max_over_baseline is \(outputs, factor\)"),
         ({"max_over_baseline": (Y, True)}, TypeError, "max_over_baseline's factor is of type bool"),
         ({"max_over_baseline": (Y[:1], 2)}, ValueError, r"baseline's y has shape \(1, 3\)"),

@@ -3,12 +3,14 @@
 import functools
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from plugin_runs import run_pytest
 
 from refkernels import reporting
+from refkernels.testing import assert_kernel
 from refkernels.testing.baseline import Baselines, NoBaseline
 
 ASSERTED = """
@@ -116,6 +118,26 @@ def test_a_baseline_that_is_not_installed_is_missing(
     with pytest.raises(NoBaseline, match=r"env create torch==1\.0\.1") as absent:
         baselines.assert_not_worse("softmax", {"x": X}, X, than="torch==1.0.1")
     assert absent.value.missing
+
+
+@pytest.mark.parametrize(
+    ("named", "error", "words"),
+    [
+        ({"factor": 0}, ValueError, "factor is 0: it must be a number > 0."),
+        ({"factor": "2"}, TypeError, "factor is of type str: it must be a number >= 0."),
+        ({"params": {"axes": 3}}, ValueError, "softmax has no parameter 'axes'"),
+    ],
+)
+def test_a_call_that_makes_no_sense_shows_the_callers_line_alone(
+    named: dict[str, Any], error: type[Exception], words: str, baselines: Baselines
+) -> None:
+    with pytest.raises(error, match=words) as refused:
+        baselines.assert_not_worse("softmax", {"x": X}, X, **named)
+    stated = {"max_over_plain" if name == "factor" else name: v for name, v in named.items()}
+    with pytest.raises(error, match=words.replace("factor is", "max_over_plain is")) as other:
+        assert_kernel("softmax", {"x": X}, X, **stated)
+    for caught in (refused, other):
+        assert all("__tracebackhide__" in entry.frame.f_locals for entry in caught.traceback[1:])
 
 
 MISSING = """

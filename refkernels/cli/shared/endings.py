@@ -44,10 +44,12 @@ class Commands(TyperGroup):
 
 
 def _suggest_option(error: Any) -> None:
-    """Name the option that an unexpected argument lacks: `measure softmax` means `--op softmax`."""
+    """Name the option that an unexpected argument lacks: `measure softmax` means `--op softmax`. A
+    path means something else."""
     unexpected = re.match(r"Got unexpected extra argument[()s]* \((.*)\)", error.message)
     command: Any = getattr(error.ctx, "command", None)
-    if unexpected and any("--op" in option.opts for option in getattr(command, "params", ())):
+    takes_op = any("--op" in option.opts for option in getattr(command, "params", ()))
+    if unexpected and takes_op and not set("./:") & set(unexpected[1]):
         options = " ".join(f"--op {name}" for name in unexpected[1].split())
         error.message += f": write refkernels {command.name} {options}."
 

@@ -12,10 +12,15 @@ if TYPE_CHECKING:
 
 
 def named_kernels(
-    kernels: Sequence[str], ops: Sequence[str], abi: str | None, python: str | None
+    kernels: Sequence[str],
+    ops: Sequence[str],
+    abi: str | None,
+    python: str | None,
+    otherwise: str = "a framework is --framework",
 ) -> tuple[list[str], list[str]]:
     """The seats of the kernels, and the ops that they compute: the given op, or the one in the
-    function's name. Refuses anything but a kernel, in a sentence."""
+    function's name. Refuses anything but a kernel, in a sentence; `otherwise`: what the command
+    takes besides kernels."""
     from refkernels.frameworks import catalog
     from refkernels.seat_names import SeatNameError, parse, with_setting
 
@@ -24,9 +29,7 @@ def named_kernels(
         try:
             name = with_setting(parse(text), "abi", abi)
             if name.kernel is None:
-                refuse(
-                    f"{text} is not a kernel: write FILE.py:FUNCTION; a framework is --framework."
-                )
+                refuse(f"{text} is not a kernel: write FILE.py:FUNCTION; {otherwise}.")
             name = with_setting(name, "python", python)
             if len(ops) == 1 and not _names_op(name, ops[0]):
                 name = with_setting(name, "op", ops[0])

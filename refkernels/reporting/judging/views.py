@@ -31,7 +31,10 @@ def coverage(task: Mapping[str, Any], lang: str = "en") -> list[str]:
     """What of a task is covered, a line for each function; if the task is not judged, why."""
     words = WORDS[lang]
     covered = [words[f"covered:{call['covered']}"].format(**call) for call in task["calls"]]
-    return [*covered, *([words[task["obstacle"]]] if task["obstacle"] else [])]
+    ops = words["join"].join(call["op"] for call in task["calls"] if call["op"])
+    obstacle = [words[task["obstacle"]].format(op=ops)] if task["obstacle"] else []
+    reasons = because(task.get("reasons", ()), lang, "refused")[:_SHOWN]
+    return [*covered, *obstacle, *(f"  {reason}" for reason in reasons)]
 
 
 def markdown(record: Mapping[str, Any], replay: str, lang: str = "en") -> str:

@@ -109,6 +109,8 @@ WORDS: dict[str, dict[str, str]] = {
         "returns_input": "an output shares memory with an input",
         "unguarded": "no guard pages on this device",
         "not_timed": "it was not timed: the timed calls gave no answer",
+        "special_as_defined": "for some NaN or infinite inputs it gives what the Model gives, and "
+        "the op's formula something else",
         "timed": "{seconds} a call, the median of {calls} judged calls on {inputs}",
         "replay": "replay",
         "families": "family | asked | reject every decoy",
@@ -125,8 +127,8 @@ WORDS: dict[str, dict[str, str]] = {
         "task:parameters": "A candidate is not judged: its Model has parameters of its own, and "
         "judge supplies all inputs.",
         "task:inputs": "A candidate is not judged: its Model takes other inputs than the op.",
-        "task:other": "The candidate is not judged: the Model itself is not this op, whose "
-        "definition differs.",
+        "task:other": "The candidate is not judged: as {op}, the Model itself is not right, so it "
+        "means something else, or has a fault of its own:",
         "board": "Which of these kernels are right, and how fast they are",
         "lead": "Right kernels: {right} of {all}.",
         "right_ones": "Right, by time",
@@ -172,6 +174,7 @@ WORDS: dict[str, dict[str, str]] = {
         "returns_input": "输出与输入共用内存",
         "unguarded": "该设备上没有保护页",
         "not_timed": "未能计时：计时调用没有返回结果",
+        "special_as_defined": "对某些 NaN 或无穷输入，结果与 Model 相同，与该算子的公式不同",
         "timed": "每次调用 {seconds}（{calls} 次调用的中位数，结果均经检验，输入 {inputs}）",
         "replay": "重现",
         "families": "类别 | 题数 | 能拒绝所有诱饵",
@@ -186,7 +189,7 @@ WORDS: dict[str, dict[str, str]] = {
         "task:several": "候选实现未经检验：其 Model 由多个函数组合而成，没有对应的参考算子。",
         "task:parameters": "候选实现未经检验：其 Model 自带参数，而 judge 自行给出全部输入。",
         "task:inputs": "候选实现未经检验：其 Model 的输入与该算子不同。",
-        "task:other": "候选实现未经检验：Model 本身就不符合该算子，两者定义不同。",
+        "task:other": "候选实现未经检验：Model 本身按 {op} 检验就不正确，要么定义不同，要么有误：",
         "board": "这些实现哪些正确，速度如何",
         "lead": "正确的实现：{right} / {all}。",
         "right_ones": "正确的实现，按时间排序",

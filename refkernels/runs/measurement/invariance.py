@@ -75,7 +75,10 @@ class ThreadedSeats:
         self._abandoned = False
 
     def pair(self, seat: Seat) -> tuple[Seat, Seat]:
-        """The seat with 1 and with 2 threads."""
+        """The seat with 1 and with 2 threads. Raises NoAnswer if the seat itself failed to start:
+        another interpreter would only be waited for as long."""
+        if seat.session.status != "ok":
+            raise NoAnswer(seat.session.status, seat.session.reason, False)
         single, double = (self._seat(seat, threads) for threads in (1, 2))
         return single, double
 

@@ -63,6 +63,23 @@ def _deferred(given, product=np.matmul, add=lambda e: e.sum(-1), exp=np.exp):
     return product(e, v) / _total(add(e), part)
 
 
+def _unguarded(given):
+    """0 / 0 for a query of which no key takes part."""
+    q, k, v, mask, part, scale = _problem(*given.values())
+    e = _weights(_scores(q, k, mask, scale), part)
+    return np.matmul(e / e.sum(-1, keepdims=True), v)
+
+
+def _guarded(given):
+    """0 also for a query of which every score is -inf."""
+    q, k, v, mask, part, scale = _problem(*given.values())
+    s = np.where(part, _scores(q, k, mask, scale), -np.inf).astype(q.dtype)
+    top = s.max(-1, keepdims=True, initial=-np.inf)
+    e = np.exp(s - np.where(top == -np.inf, 0, top).astype(q.dtype))
+    total = e.sum(-1, keepdims=True)
+    return np.matmul(e, v) / np.where(total == 0, 1, total).astype(q.dtype)
+
+
 def _in_order(a, b, order):
     shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
     total = np.zeros(shape, a.dtype)
@@ -164,6 +181,18 @@ def deferred_attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, 
 
 def exp2_attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
     return _plain(locals(), exp=_exp2)
+
+
+def nan_where_no_key_attention(
+    q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"
+):
+    return _unguarded(locals())
+
+
+def zero_where_all_scores_infinite_attention(
+    q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"
+):
+    return _guarded(locals())
 
 
 def sequential_attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):

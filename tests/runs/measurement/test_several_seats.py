@@ -7,11 +7,14 @@ from unittest import mock
 import numpy as np
 import pytest
 
+from refkernels import registry
 from refkernels.frameworks.catalog import FrameworkError
 from refkernels.frameworks.gateway import Session
 from refkernels.runs import measurement
 from refkernels.runs.measurement import unit
-from refkernels.runs.measurement.invariance import ThreadedSeats
+from refkernels.runs.measurement.invariance import PROPERTIES, ThreadedSeats, ask_invariance
+from refkernels.runs.measurement.lanes import Lanes
+from refkernels.runs.measurement.plan import Unit
 from refkernels.runs.measurement.seats import Seat
 from refkernels.seat_names import SeatName, parse
 
@@ -86,6 +89,18 @@ def test_a_seats_own_number_of_threads_does_not_hide_what_threads_change() -> No
     seat = Seat(session, "numpy@OMP_NUM_THREADS=1", None, "cpu", session.settings, "id")
     pair = ThreadedSeats(1.0).pair(seat)
     assert [seat.session.settings["OMP_NUM_THREADS"] for seat in pair] == ["1", "2"]
+
+
+def test_a_seat_that_does_not_start_is_not_started_again_for_invariance() -> None:
+    session, threaded = Session("numpy", start_timeout=0.001), ThreadedSeats(1.0)
+    seat = Seat(session, "numpy", None, "cpu", session.settings, "id")
+    question = Unit(registry.get("sin"), None, "float32", "forward")
+    with Lanes([seat]) as lanes:
+        records = ask_invariance(question, lanes, threaded).records()
+    assert {record["property"] for record in records} == set(PROPERTIES)
+    assert {(record["status"], record["started"]) for record in records} == {("timeout", False)}
+    assert session.starts == 1
+    assert not threaded._sessions
 
 
 def test_a_session_has_the_settings_and_the_device_of_its_name() -> None:
