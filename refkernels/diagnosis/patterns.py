@@ -14,7 +14,7 @@ import numpy as np
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
-from refkernels.diagnosis import models, narrow, overflow, thresholds
+from refkernels.diagnosis import models, narrow, overflow, products, specials, thresholds
 from refkernels.diagnosis.corruption import corrupted
 from refkernels.diagnosis.hypothesis import Candidate, Claim
 from refkernels.diagnosis.problem import Array, Arrays, Problem
@@ -41,7 +41,9 @@ def find(problem: Problem, outputs: Arrays) -> Iterator[Claim]:
         claims += [_computed_in_float32(problem, output, got, wrong)]
         if all(claim is None for claim in claims):
             claims += [thresholds.shortcut(problem, output, got, wrong)]
-        if number < got.size:
+        special = list(specials.find(problem, output, got, wrong))
+        claims += special
+        if number < got.size and not special:
             block = unwritten(problem, output, got, wrong)
             claims += [block]
             if not any(claim is not None and claim.cause == thresholds.CAUSE for claim in claims):
@@ -97,7 +99,7 @@ def reasoned(candidates: list[Candidate]) -> list[Candidate]:
             or _is_an_answer(candidate)
         )
     }
-    weaker = (*_PLACES, thresholds.CAUSE, "float32_cast")
+    weaker = (*_PLACES, *specials.CAUSES, thresholds.CAUSE, "float32_cast")
     return [
         c
         for c in candidates
@@ -112,10 +114,11 @@ def _is_an_answer(candidate: Candidate) -> bool:
 
 def flushed(problem: Problem, output: str, got: Array, wrong: Array) -> Claim | None:
     """Flushed subnormals: every wrong element is a zero whose right value, or one of whose inputs,
-    is subnormal. Where the output holds subnormals, only inputs are flushed."""
+    is subnormal. Where the output holds subnormals, only inputs are flushed. Of a sum of products,
+    also terms and partial sums may be, which leaves other errors."""
     size = np.abs(to_float64(got))
     if np.any(size[wrong] != 0.0):
-        return None
+        return _flushed_terms(problem, output, got, wrong)
     exact = np.abs(np.asarray(problem.truth.reference[output]))
     tiny = formats.of(got).min_normal
     holds_subnormals = bool(np.any((size > 0.0) & (size < tiny)))
@@ -127,6 +130,22 @@ def flushed(problem: Problem, output: str, got: Array, wrong: Array) -> Claim | 
     if not affected[wrong].all():
         return None
     return located("flush_to_zero", output, wrong)
+
+
+def _flushed_terms(problem: Problem, output: str, got: Array, wrong: Array) -> Claim | None:
+    """Subnormal products and partial sums flushed: no element is subnormal where some exact values
+    are, and each has lost at most the smallest normal number for each product and each addition."""
+    product, tiny = products.of(problem, output), formats.of(got).min_normal
+    if product is None:
+        return None
+    exact, wide = np.asarray(problem.truth.reference[output]), to_float64(got)
+    subnormal = [(np.abs(x) > 0.0) & (np.abs(x) < tiny) for x in (exact, wide)]
+    most = problem.truth.bound[output] + 2.0 * product.terms * tiny
+    with np.errstate(invalid="ignore"):
+        near = np.abs(wide - exact) <= most
+    if subnormal[1].any() or not subnormal[0].any() or not near[wrong].all():
+        return None
+    return located("flush_to_zero", output, wrong, counted=False)
 
 
 def unwritten(problem: Problem, output: str, got: Array, wrong: Array) -> Claim | None:
