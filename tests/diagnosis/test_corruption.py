@@ -136,3 +136,19 @@ def test_a_tail_of_smallest_values_that_are_zero_is_no_unwritten_block() -> None
     assert explanation.verdict == "exceeds_bound"
     sure = {c.cause for c in explanation.candidates if c.confidence in ("proven", "matched")}
     assert "unwritten_elements" not in sure
+
+
+def test_a_form_whose_model_gives_infinity_does_not_explain_a_wrong_number_there() -> None:
+    """log(softmax) may be log 0, whose bound is infinite: any number would be inside."""
+    rng = np.random.default_rng(8)
+    x = (40.0 * rng.standard_normal((32, 50))).astype(np.float32)
+    target = rng.integers(0, 50, 32)
+    shifted = x.astype(np.float64) - x.max(1, keepdims=True)
+    loss = np.log(np.exp(shifted).sum(1)) - shifted[np.arange(32), target]
+    loss = loss.astype(np.float32)
+    loss[int(np.argmax(loss > 104.0))] += 3 * loss.max()
+    inputs = {"x": x, "target": target}
+    explanation = refkernels.explain("cross_entropy", inputs, {"loss": loss}, {"reduction": "none"})
+    assert explanation.verdict == "exceeds_bound"
+    fitting = {c.cause for c in explanation.candidates if not c.ruled_out}
+    assert "log_of_softmax" not in fitting
