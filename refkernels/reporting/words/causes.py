@@ -287,6 +287,13 @@ CAUSES: dict[str, Cause] = {
         "https://docs.pytorch.org/docs/stable/generated/torch.nn.BatchNorm2d.html",
         "https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/nn/BatchNorm2D_en.html",
     ),
+    "running_statistics_kept": _cause(
+        "leaves the running statistics as they were",
+        "没有更新滑动统计量",
+        "Look for a mode or a format in which they are not updated: inference would go on with "
+        "those that the layer was made with.",
+        "请检查是否处于不更新它们的模式或格式：否则推理会一直使用该层创建时的统计量。",
+    ),
     "swapped_momentum": _cause(
         "weights the running statistics by momentum and the batch by 1 - momentum, instead of the "
         "reverse",
