@@ -144,6 +144,15 @@ def _narrowed(op: Any, inputs: Any, dtype: Any) -> Any:
 
 def _same(op: Any, question: Any, outputs: Any, direction: Any) -> Iterator[str]:
     """Other faults of this module that give the same bits."""
-    for cause, others in _answers(op, question, direction):
+    right, (inputs, params) = _right(op, question, direction), question
+    answers = list(_answers(op, question, direction))
+    for cause, dtype in NARROW.items():  # nothing tells them apart where numbers are copied
+        floats = {n: x for n, x in inputs.items() if x.dtype == np.float32}
+        cut = {n: x.astype(dtype).astype(x.dtype) for n, x in floats.items()}
+        answers.append((cause, _right(op, ({**inputs, **cut}, params), direction)))
+        answers.append(
+            ("wrong_dtype", {n: y.astype(dtype).astype(y.dtype) for n, y in right.items()})
+        )
+    for cause, others in answers:
         if all(np.array_equal(others[n], outputs[n]) for n in outputs):
             yield cause

@@ -21,8 +21,6 @@ from refkernels.runs.measurement.invariance import REGIME
 OPS = registry.ops()
 NO_ROWS = (
     "batch_norm",
-    "group_norm",
-    "instance_norm",
     "lamb",
     "clip_by_global_norm",
     "clip_by_norm",

@@ -263,6 +263,8 @@ def _unstable(
         if not wrong.any() or not within.all():
             continue
         numbers = np.isfinite(wide) & np.isfinite(modelled)
+        if not np.any(wrong & (numbers | ~np.isfinite(wide))):
+            continue  # the model gives no wrong number there, so any would do
         # Elsewhere the order of sums decides whether it is a number: a cancelling variance may be
         # negative.
         settled = np.isfinite(exact) & (limit < np.inf)

@@ -49,7 +49,8 @@ class Prediction:
     `bits`: every bit of the output, in its format. `answer`: the right answer to another question,
     as an Enclosure with the bound of right kernels; `bits` are then its correct rounding. `wrong`:
     a mask of the elements that a pattern marks as wrong, without their values; `counted`: whether
-    they count as evidence. `outcome`: the finished result, where bits cannot decide.
+    they count as evidence; `earns`: the bits of each element, if these are not its code length.
+    `outcome`: the finished result, where bits cannot decide.
     `against`: the bits of the nearest harmless model. `alike`: how often other right models have
     the kernel's bits of a unit.
     """
@@ -61,6 +62,7 @@ class Prediction:
     against: Array | None = None
     alike: float = 0.0
     counted: bool = True
+    earns: Doubles | None = None
 
 
 class Hypothesis(Protocol):

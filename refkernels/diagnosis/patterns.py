@@ -14,14 +14,14 @@ import numpy as np
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
-from refkernels.diagnosis import models, narrow, overflow, thresholds
+from refkernels.diagnosis import models, narrow, overflow, products, specials, thresholds
+from refkernels.diagnosis.corruption import corrupted
 from refkernels.diagnosis.hypothesis import Candidate, Claim
 from refkernels.diagnosis.problem import Array, Arrays, Problem
+from refkernels.diagnosis.set_apart import separated
 from refkernels.diagnosis.variants.precision import all_in, rounded
-from refkernels.diagnosis.wrong import FEW, pattern, wrong_elements
-from refkernels.metrology import UNUSUAL, error_over_plain
+from refkernels.diagnosis.wrong import located, pattern, wrong_elements
 
-_SHOWN = 8
 _PLACES = ("unwritten_elements", "corrupted_elements")
 _TELLING = 2  # distinct numbers of float32; by chance a float64 is one in 2^29
 _REASONS = (
@@ -41,10 +41,13 @@ def find(problem: Problem, outputs: Arrays) -> Iterator[Claim]:
         claims += [_computed_in_float32(problem, output, got, wrong)]
         if all(claim is None for claim in claims):
             claims += [thresholds.shortcut(problem, output, got, wrong)]
-        if number < got.size:
-            claims += [unwritten(output, got, wrong)]
+        special = list(specials.find(problem, output, got, wrong))
+        claims += special
+        if number < got.size and not special:
+            block = unwritten(problem, output, got, wrong)
+            claims += [block]
             if not any(claim is not None and claim.cause == thresholds.CAUSE for claim in claims):
-                claims += [corrupted(problem, output, got, wrong)]
+                claims += [corrupted(problem, output, got, wrong, block is not None)]
         yield from (claim for claim in claims if claim is not None)
 
 
@@ -96,7 +99,7 @@ def reasoned(candidates: list[Candidate]) -> list[Candidate]:
             or _is_an_answer(candidate)
         )
     }
-    weaker = (*_PLACES, thresholds.CAUSE, "float32_cast")
+    weaker = (*_PLACES, *specials.CAUSES, thresholds.CAUSE, "float32_cast")
     return [
         c
         for c in candidates
@@ -111,10 +114,11 @@ def _is_an_answer(candidate: Candidate) -> bool:
 
 def flushed(problem: Problem, output: str, got: Array, wrong: Array) -> Claim | None:
     """Flushed subnormals: every wrong element is a zero whose right value, or one of whose inputs,
-    is subnormal. Where the output holds subnormals, only inputs are flushed."""
+    is subnormal. Where the output holds subnormals, only inputs are flushed. Of a sum of products,
+    also terms and partial sums may be, which leaves other errors."""
     size = np.abs(to_float64(got))
     if np.any(size[wrong] != 0.0):
-        return None
+        return _flushed_terms(problem, output, got, wrong)
     exact = np.abs(np.asarray(problem.truth.reference[output]))
     tiny = formats.of(got).min_normal
     holds_subnormals = bool(np.any((size > 0.0) & (size < tiny)))
@@ -125,43 +129,34 @@ def flushed(problem: Problem, output: str, got: Array, wrong: Array) -> Claim | 
             affected = affected | ((wide > 0) & (wide < tiny))
     if not affected[wrong].all():
         return None
-    return _pattern("flush_to_zero", output, wrong)
+    return located("flush_to_zero", output, wrong)
 
 
-def unwritten(output: str, got: Array, wrong: Array) -> Claim | None:
+def _flushed_terms(problem: Problem, output: str, got: Array, wrong: Array) -> Claim | None:
+    """Subnormal products and partial sums flushed: no element is subnormal where some exact values
+    are, and each has lost at most the smallest normal number for each product and each addition."""
+    product, tiny = products.of(problem, output), formats.of(got).min_normal
+    if product is None:
+        return None
+    exact, wide = np.asarray(problem.truth.reference[output]), to_float64(got)
+    subnormal = [(np.abs(x) > 0.0) & (np.abs(x) < tiny) for x in (exact, wide)]
+    most = problem.truth.bound[output] + 2.0 * product.terms * tiny
+    with np.errstate(invalid="ignore"):
+        near = np.abs(wide - exact) <= most
+    if subnormal[1].any() or not subnormal[0].any() or not near[wrong].all():
+        return None
+    return located("flush_to_zero", output, wrong, counted=False)
+
+
+def unwritten(problem: Problem, output: str, got: Array, wrong: Array) -> Claim | None:
     """Memory that was never written: from the first wrong element to the last, all have one value.
-    (An element in between may be right by chance.)"""
+    (An element in between may be right by chance.) It counts as evidence unless some size separates
+    the wrong elements from the right ones: the smallest may have underflowed."""
     places = np.flatnonzero(wrong)
     values = got.reshape(-1)[places[0] : places[-1] + 1]
     constant = bool(np.all(values == values[0]) or np.all(np.isnan(values)))
     if not constant or places.size < 2:
         return None
-    claim = _pattern("unwritten_elements", output, wrong, value=str(values[0]))
+    counted = not separated(problem, output, got, wrong)
+    claim = located("unwritten_elements", output, wrong, counted, value=str(values[0]))
     return replace(claim, parameters=1, price=2.0 * math.log2(got.size))
-
-
-def corrupted(problem: Problem, output: str, got: Array, wrong: Array) -> Claim | None:
-    """Corruption: a few elements are wrong, and all others are as near to the truth as usual."""
-    number = int(np.count_nonzero(wrong))
-    if number > max(1, int(FEW * got.size)):
-        return None
-    if not _ordinary_but_for(problem, output, got, wrong):
-        return None
-    claim = _pattern("corrupted_elements", output, wrong)
-    return replace(claim, price=math.log2(math.comb(got.size, number)))
-
-
-def _ordinary_but_for(problem: Problem, output: str, got: Array, wrong: Array) -> bool:
-    """Whether the other elements' errors are usual by judge's criterion."""
-    truth, others = problem.truth, ~wrong
-    plain = truth.plain.get(output)
-    if plain is None:
-        return True
-    reference, format = truth.reference[output][others], formats.of(got)
-    ratio = error_over_plain(got[others], plain[others], reference, format, problem.op.elementwise)
-    return ratio is None or ratio <= UNUSUAL
-
-
-def _pattern(cause: str, output: str, wrong: Array, **more: object) -> Claim:
-    places = [list(map(int, place)) for place in np.argwhere(wrong)[:_SHOWN]]
-    return pattern(cause, output, wrong, {"first": places, **more}, counted=True)

@@ -37,6 +37,7 @@ VARIANTS: tuple[Questions, ...] = (
     affine.wrong_bias,
     affine.transposed,
     precision.narrowed_inputs,
+    precision.flushed_inputs,
     precision.wrong_dtype,
     truncation.truncated_output,
     axes.other_axis,

@@ -11,6 +11,7 @@ from refkernels.arithmetic.arrays import to_float64
 from refkernels.diagnosis.hypothesis import Claim, Prediction
 from refkernels.diagnosis.problem import Array, Problem
 
+_SHOWN = 8  # places that a claim lists
 FEW = 0.01  # of all elements: a larger share of wrong ones is no accident of single elements
 
 
@@ -35,3 +36,9 @@ def pattern(
     number = int(np.count_nonzero(wrong))
     prediction = Prediction(wrong=wrong, counted=counted)
     return Claim(cause, output, prediction, {"wrong": number, **details})
+
+
+def located(cause: str, output: str, wrong: Array, counted: bool = True, **more: object) -> Claim:
+    """The claim of a pattern, with the first places of its wrong elements."""
+    places = [list(map(int, place)) for place in np.argwhere(wrong)[:_SHOWN]]
+    return pattern(cause, output, wrong, {"first": places, **more}, counted)

@@ -45,6 +45,19 @@ def _chosen(xp: Any, g: Any, chosen: Any, **arguments: Any) -> Any:
     return xp.where(chosen, dx, xp.number(0)) if arguments["valid"] is None else dx
 
 
+def _wrapped(terms: Any, xp: Any, *g: Any, **arguments: Any) -> Any:
+    return terms(xp, *g, **{**arguments, "valid": None})
+
+
+def _ignored(terms: Any, xp: Any, *g: Any, valid: Any = None, **arguments: Any) -> Any:
+    """0 where the label is no class."""
+    rows = terms(xp, *g, valid=None, **arguments)
+    if valid is None:
+        return rows
+    zero = xp.number(0)
+    return tuple(xp.where(valid, x, zero) for x in rows) if not g else xp.where(valid, rows, zero)
+
+
 NLL: dict[str, Any] = {
     "forms": {"chosen": reduced(joined(_as_it_is))},
     "backward": {"chosen": scaled(_chosen)},
@@ -52,6 +65,10 @@ NLL: dict[str, Any] = {
     "faults": (
         *reduction.wrong_totals(_as_it_is, _chosen, *OTHER_TOTALS),
         fault("softmax_twice", partial(terms, log=formulas.shifted), None),
+        *(
+            fault(cause, partial(way, _as_it_is), partial(way, _chosen))
+            for cause, way in (("label_wrapped", _wrapped), ("invalid_label_ignored", _ignored))
+        ),
     ),
     "params": {"reduction": "mean", "ignore_index": -100},
     "prepare": prepare_nll,

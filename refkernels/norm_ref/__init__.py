@@ -12,6 +12,7 @@ defines their rows, `OPS` lists the ops.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from refkernels.arithmetic.enclosure import Enclosure
@@ -74,6 +75,10 @@ INSTANCE_NORM = formula_op(
     backward=normalised.GROUP_BACKWARD,
     faults=normalised.INSTANCE_FAULTS,
     cases=instance_cases,
+)
+# A sample shares nothing with the others but the weights.
+GROUP_NORM, INSTANCE_NORM = (
+    replace(op, row_inputs=("x",), row_gradients=("dx",)) for op in (GROUP_NORM, INSTANCE_NORM)
 )
 OPS = (RMS_NORM, BATCH_NORM, GROUP_NORM, INSTANCE_NORM)
 

@@ -193,6 +193,18 @@ def _swapped(xp: Any, momentum: Any, **arguments: Any) -> Any:
     return batch()(xp, momentum=1 - momentum, **arguments)
 
 
+def _kept(xp: Any, running_mean: Any = None, running_var: Any = None, **arguments: Any) -> Any:
+    """With the running statistics as they were."""
+    y, new_mean, new_var = batch()(
+        xp, running_mean=running_mean, running_var=running_var, **arguments
+    )
+    return (
+        y,
+        new_mean if running_mean is None else running_mean,
+        (new_var if running_var is None else running_var),
+    )
+
+
 def _outside(xp: Any, x: Any, m: Any, v: Any, w: Any, b: Any, eps: Any) -> Any:
     return plus(times((x - m) / (xp.sqrt(v - eps) + eps), w), b)
 
@@ -209,6 +221,7 @@ BATCH_FAULTS = (
     Fault("biased_running_variance", _with_variance(True)),
     Fault("unbiased_running_variance", _with_variance(False)),
     Fault("swapped_momentum", _swapped),
+    Fault("running_statistics_kept", _kept, outputs=("new_mean", "new_var")),
     Fault("unbiased_variance", batch(unbiased), outputs=("y",)),
     Fault("eps_outside_sqrt", _eps_outside),
     Fault("weight_plus_one", batch(way=_one_more)),

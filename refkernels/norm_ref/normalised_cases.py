@@ -33,12 +33,14 @@ def group_cases() -> list[Case]:
         *_common("group_norm", {"num_groups": 3}),
         _case("group_norm", "groups", {"num_groups": 1}, (4, 6, 5, 5), params={"num_groups": 1}),
         _case("group_norm", "groups", {"num_groups": 6}, (4, 6, 5, 5), params={"num_groups": 6}),
+        _case("group_norm", "invariance", {"rows": 37}, (37, 6, 5, 5), params={"num_groups": 3}),
     ]
 
 
 def instance_cases() -> list[Case]:
     """All cases. Appended, never changed."""
-    return _common("instance_norm", {})
+    alone = _case("instance_norm", "invariance", {"rows": 37}, (37, 6, 5, 5))
+    return [*_common("instance_norm", {}), alone]
 
 
 def _common(op: str, params: dict[str, Any], running: bool = False) -> list[Case]:

@@ -198,3 +198,17 @@ def smallest(record: Any, dtype: str) -> Any:
             sized.append((sum(array.size for array in inputs.values()), case.name, inputs, params))
     _, _, inputs, params = min(row for row in sized if row[0] >= 100)
     return inputs, params
+
+
+def test_a_factor_of_copies_and_sums_is_found() -> None:
+    """Copied rows leave so narrow an interval that its end is outside by rounding."""
+    rng = np.random.default_rng(0)
+    dy = rng.standard_normal((4, 8, 17)).astype(np.float32)
+    weight, indices = np.zeros((50, 17), np.float32), rng.integers(0, 50, (4, 8))
+    dweight = np.zeros((50, 17), np.float32)
+    np.add.at(dweight, indices.reshape(-1), dy.reshape(-1, 17))
+    inputs = {"dy": dy, "weight": weight, "indices": indices}
+    for factor in (1.37, 0.83, 2.71):
+        outputs = {"dweight": dweight * np.float32(factor)}
+        explanation = refkernels.explain("embedding", inputs, outputs, {}, "backward")
+        assert (explanation.cause, explanation.confidence) == ("scale_factor", "proven")

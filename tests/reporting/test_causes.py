@@ -11,7 +11,7 @@ import refkernels.diagnosis
 from refkernels import registry
 from refkernels.diagnosis.models.layernorm import MODELS
 from refkernels.reporting.answer.facts import says
-from refkernels.reporting.words.causes import CAUSES, LANGUAGES
+from refkernels.reporting.words.causes import CAUSES, LANGUAGES, by_design
 
 ROOT = Path(__file__).parent.parent.parent
 TOOL: dict[str, Any] = runpy.run_path(str(ROOT / "tools" / "write_causes.py"))
@@ -75,3 +75,16 @@ def test_a_cause_that_needs_another_says_both() -> None:
         "，而且" + says({"cause": "exponential_minus_one", "details": {}}, "zh")
     )
     assert "exponential_minus_one" not in says(candidate, "zh")
+
+
+def test_what_is_told_to_be_in_use_is_no_fault() -> None:
+    in_use = {name for name, cause in CAUSES.items() if "in use" in cause.todo["en"]}
+    assert len(in_use) >= 10
+    assert {name for name in in_use if by_design(name, "torch", ("lamb",))} == in_use
+
+
+@pytest.mark.parametrize("cause", ["gradient_clipped", "gradient_normalised"])
+def test_a_normalised_gradient_is_lambs_definition_and_no_other_optimizers(cause: str) -> None:
+    assert by_design(cause, "paddle", ("lamb",))
+    assert not by_design(cause, "paddle", ("adamw",))
+    assert not by_design(cause, "paddle", ("adamw", "lamb"))

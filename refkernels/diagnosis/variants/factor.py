@@ -122,7 +122,8 @@ def interval(problem: Problem, output: str, got: Array) -> Interval | None:
     high = min(high, abs(best) + half_width) * (1.0 + _FLOAT64)
     if not 0.0 < low <= high:
         return None
-    best = min(max(abs(best), low), high)
+    # An end of the interval is inside only up to rounding.
+    best = abs(best) if low < abs(best) < high else (low + high) / 2.0
     return Interval(low, best, high) if sign > 0 else Interval(-high, -best, -low)
 
 

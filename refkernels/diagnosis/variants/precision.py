@@ -93,6 +93,20 @@ def _narrower(array: Array, format: Format) -> bool:
     return not all_in(normal, format)
 
 
+def flushed_inputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """Subnormal inputs read as zeros: log(1e-45) is then -inf."""
+    flushed = {}
+    for name, array in problem.inputs.items():
+        if name in problem.op.kinds:
+            continue
+        size, tiny = np.abs(to_float64(array)), formats.of(array).min_normal
+        if np.any((size > 0.0) & (size < tiny)):
+            flushed[name] = np.where(size < tiny, np.copysign(np.zeros_like(array), array), array)
+    if flushed:
+        answer = replace(problem.ask(flushed), invariant=False)
+        yield Variant("flush_to_zero", {"inputs": ", ".join(flushed)}, answer)
+
+
 def wrong_dtype(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """The right answer, computed in a narrower format or rounded to it: every element is a number
     of that format, though the right ones are not. float64 that was computed in float32, not only

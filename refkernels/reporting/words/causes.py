@@ -5,6 +5,7 @@ The identifiers are stable: records, scripts and threads may rely on them.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from refkernels.reporting.words.element_causes import ELEMENTS
@@ -285,6 +286,13 @@ CAUSES: dict[str, Cause] = {
         "在框架之间迁移权重时，把保存的方差乘以 n / (n - 1)；仅对小批次有影响。",
         "https://docs.pytorch.org/docs/stable/generated/torch.nn.BatchNorm2d.html",
         "https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/nn/BatchNorm2D_en.html",
+    ),
+    "running_statistics_kept": _cause(
+        "leaves the running statistics as they were",
+        "没有更新滑动统计量",
+        "Look for a mode or a format in which they are not updated: inference would go on with "
+        "those that the layer was made with.",
+        "请检查是否处于不更新它们的模式或格式：否则推理会一直使用该层创建时的统计量。",
     ),
     "swapped_momentum": _cause(
         "weights the running statistics by momentum and the batch by 1 - momentum, instead of the "
@@ -1105,6 +1113,34 @@ CAUSES: dict[str, Cause] = {
         "Run it again: if different elements are wrong, suspect a data race or faulty memory.",
         "请再运行一次：如果出错的元素变了，可能是数据竞争或内存故障。",
     ),
+    "nan_lost": _cause(
+        "gives a number where an input is NaN",
+        "输入为 NaN 时给出了数值",
+        "Look for NaN in the inputs yourself: comparisons such as max, clip and sign drop it, and "
+        "training goes on with a plausible number.",
+        "请自行检查输入中的 NaN：max、clip、sign 这类基于比较的运算会丢掉它，"
+        "训练会带着看似正常的数值继续。",
+    ),
+    "nan_of_infinity": _cause(
+        "gives NaN where an input is infinite and the result is not NaN",
+        "输入为无穷大而结果本不是 NaN 时给出了 NaN",
+        "Report it as a bug, with the script of this answer; as a workaround, replace infinities "
+        "by the largest numbers.",
+        "请附上本答复中的脚本，作为缺陷上报；临时规避：将无穷大替换为最大的有限数。",
+    ),
+    "limit_at_infinity": _cause(
+        "gives a number where infinite inputs leave the result undefined (inf - inf, 0 * inf)",
+        "无穷大输入使结果无定义（inf - inf、0 * inf）时给出了某个数值",
+        "Either answer is in use, and a NaN shows the mistake earlier: keep infinities out of the "
+        "inputs.",
+        "两种结果都有人采用，而 NaN 能更早暴露问题：请勿让输入出现无穷大。",
+    ),
+    "zero_where_undefined": _cause(
+        "gives 0 where the result is not defined or infinite, as a gradient at 0 / 0",
+        "结果无定义或为无穷大（例如 0 / 0 处的梯度）时给出了 0",
+        "Many frameworks do so on purpose, to keep NaN out of gradients: compare other points.",
+        "许多框架有意如此，以免梯度中出现 NaN：请在其他点上比较。",
+    ),
     "flush_to_zero": _cause(
         "flushes subnormal numbers to zero",
         "将次正规数刷新为零（FTZ）",
@@ -1166,8 +1202,11 @@ _IN_USE = frozenset((
     "eps_inside_sqrt", "gradient_to_first", "gradient_to_all", "biased_running_variance",
     "unbiased_running_variance",
     "swapped_momentum", "tanh_gelu", "erf_gelu", "weight_plus_one", "row_weights",
-    "smoothing_by_label_weight", "row_count_denominator",
+    "smoothing_by_label_weight", "row_count_denominator", "lazy_rows", "limit_at_infinity",
+    "zero_where_undefined",
 ))  # fmt: skip
+# The same for one op: LAMB has both definitions, and no other optimizer does either unasked.
+_IN_USE_OF = {"gradient_clipped": "lamb", "gradient_normalised": "lamb"}
 # Switches, by the framework whose documentation names them (`Cause.sources`).
 _DOCUMENTED = {
     "torch": frozenset((
@@ -1177,6 +1216,9 @@ _DOCUMENTED = {
 }  # fmt: skip
 
 
-def by_design(cause: str, framework: str) -> bool:
-    """Whether a cause is a definition that is in use, or a switch that this framework documents."""
+def by_design(cause: str, framework: str, ops: Collection[str] = ()) -> bool:
+    """Whether a cause is a definition that is in use, for all of these ops, or a switch that this
+    framework documents."""
+    if cause in _IN_USE_OF:
+        return set(ops) == {_IN_USE_OF[cause]}
     return cause in _IN_USE or cause in _DOCUMENTED.get(framework, ())

@@ -1,0 +1,126 @@
+"""Corruption: a few elements are wrong by accident, and all others are as near as usual.
+
+A kernel of another algorithm is less accurate in some elements than in others, and its worst
+element may exceed the bound alone. So may an element whose inputs are special. Neither is
+corrupted, and four rules keep them from being called so:
+
+- *Nothing sets the element apart* (`set_apart`). Otherwise its inputs are the nearer cause: the
+  claim is no evidence, and it is not made where they are NaN or infinite.
+- *Half of the digits are lost.* In a format of p bits, each wrong element errs by 2^(p/2) bounds at
+  least. One that keeps more is inaccurate: another branch, or another algorithm, may be so.
+- *Rounding is excluded by size.* At a distance d from a place where results cancel, errors grow as
+  1 / d: if no size shows that place, an error of R bounds has a chance of about s / R. The largest
+  error of n right elements, r bounds, puts s at r / n, where r is taken as 1 / n at least. So a
+  wrong element earns log2(n R / r) bits, but at most 2 log2 R, however small the others' errors
+  are. NaN and infinities, which no rounding gives, count as R = 2^64.
+- *Chance is excluded by what accidents leave behind.* With one bit flipped back, a value is within
+  the bound of the right one by a chance of 1 / R: log2 R bits more, less the choice of the bit. A
+  value that stands in another element, or in an input in the same place, is one float in t, where t
+  is its distance from the right one: log2 t bits more, less the choice of the element. Values of
+  few digits stand in many places, and earn nothing by that.
+
+The description costs log2 C(n, k) bits for the places of k wrong elements among n.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import to_float64
+from refkernels.diagnosis.hypothesis import Claim
+from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
+from refkernels.diagnosis.set_apart import apart, has_few_bits, special
+from refkernels.diagnosis.wrong import FEW, located
+from refkernels.metrology import UNUSUAL, error_over_plain, ulp, ulp_distance
+
+CAUSE = "corrupted_elements"
+_MOST = 64.0  # log2 R, that of a NaN or an infinity
+
+
+def corrupted(
+    problem: Problem, output: str, got: Array, wrong: Array, block: bool = False
+) -> Claim | None:
+    """The claim that the wrong elements are corrupted, if they are few and the others usual. Where
+    they are a `block` of one value, this claim is the rival of that they were never written, and is
+    weighed as such."""
+    number = int(np.count_nonzero(wrong))
+    if number > max(1, int(FEW * got.size)) or not _ordinary_but_for(problem, output, got, wrong):
+        return None
+    if special(problem, output, wrong):
+        return None
+    beyond = _beyond(problem, output, got)
+    lost = beyond[wrong].min() >= formats.of(got).p / 2.0
+    counted = block or bool(lost and not apart(problem, output, got, wrong))
+    claim = located(CAUSE, output, wrong, counted)
+    prediction = replace(claim.prediction, earns=_earned(problem, output, got, wrong, beyond))
+    return replace(claim, prediction=prediction, price=math.log2(math.comb(got.size, number)))
+
+
+def _ordinary_but_for(problem: Problem, output: str, got: Array, wrong: Array) -> bool:
+    """Whether the other elements' errors are usual by judge's criterion."""
+    truth, others = problem.truth, ~wrong
+    plain = truth.plain.get(output)
+    if plain is None:
+        return True
+    reference, format = truth.reference[output][others], formats.of(got)
+    ratio = error_over_plain(got[others], plain[others], reference, format, problem.op.elementwise)
+    return ratio is None or ratio <= UNUSUAL
+
+
+def _room(problem: Problem, output: str, got: Array) -> Doubles:
+    """The bound of each element, at least one rounding."""
+    exact = np.asarray(problem.truth.reference[output])
+    room: Doubles = np.maximum(problem.truth.bound[output], ulp(exact, formats.of(got)) / 2.0)
+    return room
+
+
+def _beyond(problem: Problem, output: str, got: Array) -> Doubles:
+    """log2 R of each element."""
+    exact, wide = np.asarray(problem.truth.reference[output]), to_float64(got)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        beyond = np.log2(np.abs(wide - exact) / _room(problem, output, got))
+    return np.where(np.isfinite(wide), np.minimum(beyond, _MOST), _MOST)
+
+
+def _earned(problem: Problem, output: str, got: Array, wrong: Array, beyond: Doubles) -> Doubles:
+    """The bits of each wrong element, 0 elsewhere."""
+    reference = problem.truth.reference[output]
+    rounded, exact = reference.round(formats.of(got))[0], np.asarray(reference)[wrong]
+    sizes, usual = np.maximum(beyond[wrong], 0.0), beyond[~wrong]
+    count = math.log2(max(usual.size, 1))
+    largest = min(max(float(np.nanmax(usual, initial=-count)), -count), 0.0)
+    left_behind = np.maximum(
+        _flipped(got[wrong], exact, _room(problem, output, got)[wrong], sizes),
+        _copied(problem.inputs, got, rounded, wrong),
+    )
+    earned = np.zeros(got.shape)
+    earned[wrong] = sizes + np.minimum(sizes, count - largest) + left_behind
+    return earned
+
+
+def _flipped(values: Array, exact: Doubles, room: Doubles, beyond: Doubles) -> Doubles:
+    """The bits by which each value is the right one with one bit flipped."""
+    unsigned = values.view(formats.of(values).bits_dtype)
+    width = 8 * values.dtype.itemsize
+    right = np.zeros(values.shape, bool)
+    for bit in range(width):
+        back = (unsigned ^ unsigned.dtype.type(1 << bit)).view(values.dtype)
+        with np.errstate(invalid="ignore", over="ignore"):
+            right |= np.abs(to_float64(back) - exact) <= room
+    finite = np.isfinite(to_float64(values))
+    return np.where(right & finite, np.maximum(beyond - 1.0 - math.log2(width), 0.0), 0.0)
+
+
+def _copied(inputs: Arrays, got: Array, rounded: Array, wrong: Array) -> Doubles:
+    """The bits by which each wrong value is another element's, or that of an input in its place."""
+    values = got[wrong]
+    beside = [x[wrong] for x in inputs.values() if x.shape == got.shape and x.dtype == got.dtype]
+    elsewhere = np.isin(to_float64(values), to_float64(got[~wrong]))
+    same = np.any([elsewhere, *(to_float64(x) == to_float64(values) for x in beside)], axis=0)
+    far = np.log2(np.maximum(ulp_distance(values, rounded[wrong]).astype(np.float64), 1.0))
+    telling = same & ~has_few_bits(to_float64(values), formats.of(got))
+    return np.where(telling, np.maximum(far - math.log2(got.size + len(beside)), 0.0), 0.0)

@@ -1,0 +1,59 @@
+"""Special values that a kernel loses or invents: numbers in place of NaN, NaN in place of numbers.
+
+    max of 1, NaN        2: a NaN compares with nothing
+    sign(NaN) = 0        a gradient that is a number
+    mish(-inf) = NaN     -inf tanh(0)
+    inf - inf = inf      the limit of a loss
+
+Which inputs account for a NaN is asked of the oracle: the exact value is none where NaN, or the
+infinities, are replaced by 1. A claim is made only where such reasons account for every wrong
+element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from refkernels.arithmetic.arrays import to_float64
+from refkernels.diagnosis.hypothesis import Claim
+from refkernels.diagnosis.problem import Array, Doubles, Problem
+from refkernels.diagnosis.wrong import located
+
+CAUSES = ("nan_lost", "limit_at_infinity", "zero_where_undefined", "nan_of_infinity")
+
+
+def find(problem: Problem, output: str, got: Array, wrong: Array) -> Iterator[Claim]:
+    """The reasons of the wrong special values, if they account for all wrong elements."""
+    exact, wide = np.asarray(problem.truth.reference[output]), to_float64(got)
+    number, invented = wrong & ~np.isnan(wide), wrong & np.isnan(wide) & ~np.isnan(exact)
+    if np.any(wrong & np.isfinite(exact) & np.isfinite(wide)) or not wrong.any():
+        return
+    of_nan = number & np.isnan(exact) & _changes(problem, output, exact, np.isnan)
+    infinite = _changes(problem, output, exact, np.isinf)
+    limits = number & np.isnan(exact) & ~of_nan & infinite
+    zeros = number & ~np.isfinite(exact) & ~of_nan & ~limits & (wide == 0)
+    masks = dict(zip(CAUSES, (of_nan, limits, zeros, invented & infinite), strict=True))
+    if not np.array_equal(np.any(list(masks.values()), axis=0), wrong):
+        return
+    for cause, mask in masks.items():
+        if mask.any():
+            yield located(cause, output, mask)
+
+
+def _changes(
+    problem: Problem, output: str, exact: Doubles, chosen: Callable[[Doubles], Array]
+) -> Array:
+    """Mask of the elements whose exact value changes where the chosen inputs are replaced by 1."""
+    replaced = {}
+    for name, x in problem.inputs.items():
+        if x.dtype.kind in "biu":
+            continue
+        mask = chosen(to_float64(x))
+        if mask.any():
+            replaced[name] = np.where(mask, np.ones((), x.dtype), x)
+    if not replaced:
+        return np.zeros(exact.shape, bool)
+    healed = np.asarray(problem.ask(replaced).reference[output])
+    return np.asarray(~((healed == exact) | (np.isnan(healed) & np.isnan(exact))))

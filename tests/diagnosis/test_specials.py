@@ -1,0 +1,113 @@
+"""Special values that are lost or invented are named, with the inputs that account for them."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import refkernels
+from refkernels.diagnosis.explanation import Explanation
+from refkernels.diagnosis.specials import CAUSES
+
+Array = npt.NDArray[Any]
+RNG = np.random.default_rng(11)
+
+
+def named(explanation: Explanation) -> tuple[str | None, str | None]:
+    return explanation.cause, explanation.confidence
+
+
+def with_one(value: float, size: int = 300) -> Array:
+    x = RNG.standard_normal(size)
+    x[7] = value
+    return x
+
+
+def test_a_slope_by_comparison_loses_nan() -> None:
+    x, dy = with_one(np.nan), RNG.standard_normal(300)
+    with np.errstate(invalid="ignore"):
+        dx = dy * np.where(x < 0, np.exp(np.minimum(x, 0)), 1.0)
+    explanation = refkernels.explain("elu", {"x": x, "dy": dy}, {"dx": dx}, {}, "backward")
+    assert named(explanation) == ("nan_lost", "proven")
+    assert explanation.candidates[0].details["first"] == [[7]]
+
+
+def test_a_maximum_by_comparison_loses_the_nan_of_its_row() -> None:
+    x = RNG.standard_normal((40, 6))
+    x[3, 2] = np.nan
+    y = np.fmax.reduce(x, axis=-1)
+    explanation = refkernels.explain("max", {"x": x}, {"y": y}, {"axis": -1})
+    assert named(explanation) == ("nan_lost", "proven")
+
+
+def test_minus_infinity_times_zero_is_nan() -> None:
+    x = with_one(-np.inf)
+    with np.errstate(invalid="ignore"):
+        y = x * np.tanh(np.logaddexp(0.0, x))
+    explanation = refkernels.explain("mish", {"x": x}, {"y": y})
+    assert named(explanation) == ("nan_of_infinity", "proven")
+
+
+def test_the_limit_of_an_undefined_result_is_told() -> None:
+    x, target = with_one(np.inf), np.zeros(300)
+    loss = np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))
+    inputs = {"x": x, "target": target}
+    explanation = refkernels.explain(
+        "bce_with_logits", inputs, {"loss": loss}, {"reduction": "none"}
+    )
+    assert explanation.verdict == "special_value_mismatch"
+    assert named(explanation) == ("limit_at_infinity", "proven")
+
+
+def test_a_gradient_of_zero_where_none_is_defined_is_told() -> None:
+    a, b, dy = (RNG.standard_normal(300) for _ in range(3))
+    a[7], b[7] = 0.0, 0.0
+    square = a * a + b * b
+    square[7] = 1.0
+    inputs, outputs = {"a": a, "b": b, "dy": dy}, {"da": dy * b / square, "db": -dy * a / square}
+    explanation = refkernels.explain("atan2", inputs, outputs, {}, "backward")
+    assert named(explanation) == ("zero_where_undefined", "proven")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_wrong_number_elsewhere_refutes_it(value: float) -> None:
+    """A claim accounts for every wrong element."""
+    x = with_one(value)
+    y = np.arctan(x)
+    y[7], y[9] = 0.25, 0.25
+    explanation = refkernels.explain("atan", {"x": x}, {"y": y})
+    assert not {candidate.cause for candidate in explanation.candidates} & set(CAUSES)
+
+
+def test_a_nan_of_ordinary_numbers_is_not_put_down_to_an_infinity_elsewhere() -> None:
+    x = with_one(-np.inf)
+    y = np.arctan(x)
+    y[100] = np.nan
+    explanation = refkernels.explain("atan", {"x": x}, {"y": y})
+    assert not {candidate.cause for candidate in explanation.candidates} & set(CAUSES)
+
+
+def test_subnormal_inputs_that_are_read_as_zero_are_named() -> None:
+    tiny = np.float32(1e-40) * RNG.uniform(0.1, 1.0, 50).astype(np.float32)
+    x = np.concatenate([tiny, RNG.uniform(0.1, 9.0, 200).astype(np.float32)])
+    with np.errstate(divide="ignore"):
+        y = np.log(np.where(x < np.finfo(np.float32).tiny, 0.0, x).astype(np.float64))
+    explanation = refkernels.explain("log", {"x": x}, {"y": y.astype(np.float32)})
+    assert named(explanation) == ("flush_to_zero", "proven")
+    assert explanation.candidates[0].details["inputs"] == "x"
+
+
+def test_a_product_whose_terms_are_flushed_is_named() -> None:
+    tiny = float(np.finfo(np.float64).tiny)
+    a = RNG.standard_normal((7, 6)) * np.sqrt(tiny)
+    b = RNG.standard_normal((6, 5)) * np.sqrt(tiny)
+    c = np.zeros((7, 5))
+    for k in range(6):
+        term = a[:, k : k + 1] * b[k]
+        c = c + np.where(np.abs(term) < tiny, 0.0, term)
+        c = np.where(np.abs(c) < tiny, 0.0, c)
+    assert np.any(c != 0.0)
+    explanation = refkernels.explain("matmul", {"a": a, "b": b}, {"c": c})
+    assert explanation.verdict == "exceeds_bound"
+    assert named(explanation) == ("flush_to_zero", "consistent")
