@@ -6,9 +6,18 @@ a failure names the seed that draws the same again.
 
 import os
 import time
+from collections.abc import Iterable
+from typing import TypeVar
+
+T = TypeVar("T")
 
 HUNT = int(os.environ.get("REFKERNELS_HUNT", "1"))
 EXAMPLES = 30 * HUNT  # Hypothesis's, where a test does not say how many
+
+
+def one_in(count: int, examples: Iterable[T]) -> list[T]:
+    """The first example of every so many of one kind; all of them in a hunt."""
+    return list(examples)[:: 1 if HUNT > 1 else count]
 
 
 def seed_of(default: int) -> int:

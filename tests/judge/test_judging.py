@@ -474,7 +474,7 @@ def test_the_command_prints_the_verdict_and_its_seed(tmp_path: Path) -> None:
     command = ["judge", kernel, "--level", "quick", "--seed", "7", "--times", "--out", str(page)]
     result = CliRunner().invoke(app, [*command, "--json"])
     assert result.exit_code == 1
-    record = json.loads(result.output)
+    record = json.loads(result.stdout)
     assert record["verdict"] == "wrong"
     assert record["cause"]["cause"] == "tanh_gelu"
     assert record["replay"].endswith("--seed 7 --level quick --times")
