@@ -6,9 +6,26 @@ a failure names the seed that draws the same again.
 
 import os
 import time
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable
+from typing import TypeVar
+
+T = TypeVar("T")
 
 HUNT = int(os.environ.get("REFKERNELS_HUNT", "1"))
 EXAMPLES = 30 * HUNT  # Hypothesis's, where a test does not say how many
+
+
+def one_in(
+    count: int, examples: Iterable[T], kind: Callable[[T], Hashable] = lambda example: None
+) -> list[T]:
+    """Of each kind of examples, the first of every so many; in a hunt, all of them."""
+    chosen, seen = [], Counter[Hashable]()
+    for example in examples:
+        if HUNT > 1 or seen[kind(example)] % count == 0:
+            chosen.append(example)
+        seen[kind(example)] += 1
+    return chosen
 
 
 def seed_of(default: int) -> int:

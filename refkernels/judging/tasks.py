@@ -124,6 +124,11 @@ def read(path: Path) -> Task:
         answer = {"error": "no answer"}
     if "error" in answer:
         raise catalog.FrameworkError(f"{path} is not a task that runs ({answer['error']})")
+    return task_of(path, answer)
+
+
+def task_of(path: Path, answer: Mapping[str, Any]) -> Task:
+    """A task from the script's answer."""
     return Task(
         path, tuple(covered(answer["calls"])), tuple(map(tuple, answer["inputs"])),
         answer["others"], tuple(answer["parameters"]),

@@ -102,7 +102,7 @@ def test_the_command_compares_em_and_f1_question_by_question(tmp_path: Path) -> 
         (tmp_path / name).write_text(json.dumps(content))
     words = ["align", "--dataset", str(tmp_path / "dataset")]
     words += [word for name in "ab" for word in ("--answers", str(tmp_path / name))]
-    figures = json.loads(CliRunner().invoke(app, [*words, "--json"]).output)
+    figures = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
     assert figures["em"]["difference"] == pytest.approx(-100 * 20 / 60)
     assert figures["em"]["p"] == metric.mcnemar(20, 0)
     assert figures["f1"]["difference"] == pytest.approx(-100 * 20 / 60 / 3)

@@ -1,37 +1,30 @@
-"""The frameworks' own cosine schedules, at every step, against the certified decay."""
+"""Schedules from the frameworks' interpreters: what starts there, and what does not."""
 
 import sys
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
-from refkernels import schedule_ref
 from refkernels.frameworks import environments
 from refkernels.gallery import schedulers
-from refkernels.gallery.schedulers import FRAMEWORKS, SchedulersError
+from refkernels.gallery.schedulers import SchedulersError
 
 QUESTION: dict[str, Any] = {"min_lr": 0.0, "max_lr": 1e-5, "decay_steps": 2000}
-STEPS = np.arange(2001)
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_no_schedule_leaves_its_range_on_a_cpu(framework: str) -> None:
+@pytest.mark.framework("oneflow")
+def test_a_process_of_the_framework_gives_its_rates() -> None:
+    """tests/schedule_ref/test_schedules_of_frameworks.py examines those of all four."""
     try:
-        environments.find(framework)
+        environments.find("oneflow")
     except environments.NotInstalled as error:
-        if framework in environments.required():
+        if "oneflow" in environments.required():
             pytest.fail(str(error))
         pytest.skip(str(error))
-    schedules = schedulers.rates(framework, **QUESTION)
+    schedules = schedulers.rates("oneflow", **QUESTION)
     assert len(schedules) >= 2
-    for name, rates in schedules.items():
-        examined = schedule_ref.examine(rates, STEPS, **QUESTION)
-        assert (examined.below, examined.above, examined.negative) == (0, 0, 0), name
-        # A step too early or too late would be an error of pi / 2 / 2000.
-        assert examined.max_error < (1e-12 if rates.dtype == np.float64 else 1e-6), name
-        assert rates.dtype in (np.float32, np.float64)
+    assert all(rates[0] == pytest.approx(QUESTION["max_lr"]) for rates in schedules.values())
 
 
 def test_an_unknown_framework_is_refused() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hunting import HUNT
+from hunting import one_in
 from once import once
 from typer.testing import CliRunner
 
@@ -17,7 +19,7 @@ from refkernels.frameworks.catalog import FrameworkError
 from refkernels.frameworks.torch_names import NO_ROUNDING, SAME
 from refkernels.judging import tasks
 from refkernels.judging.judgement import Judgement
-from refkernels.judging.tasks import Task, covered, read
+from refkernels.judging.tasks import SCRIPT, Task, covered, read, task_of
 from refkernels.registry import get
 from refkernels.reporting.judging.views import coverage
 
@@ -100,12 +102,6 @@ VERDICTS = {
 }
 
 
-def some_of(names: dict[str, Any], count: int) -> list[str]:
-    """The first and the last of the tasks, each of which starts torch; all of them in a hunt."""
-    every = list(names)
-    return every if HUNT > 1 else every[: count // 2] + every[-(count // 2) :]
-
-
 def has_torch() -> bool:
     try:
         return environments.find("torch").local
@@ -114,6 +110,26 @@ def has_torch() -> bool:
 
 
 needs_torch = pytest.mark.skipif(not has_torch(), reason="no torch here")
+
+
+READ_ALL = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import task
+print(json.dumps({path: task.main(path) for path in sys.argv[2:]}))
+"""
+
+
+@pytest.fixture(scope="module")
+def readings(tmp_path_factory: pytest.TempPathFactory) -> Mapping[Path, Task]:
+    """The tasks as `read` reads them, all in one process: its first use of torch takes seconds."""
+    softmax = tmp_path_factory.mktemp("task") / "softmax_of_columns.py"
+    softmax.write_text(ONE.format(function="softmax", dim=0), encoding="utf-8")
+    paths = [softmax, *(TASKS / f"{name}.py" for name in OBSTACLES)]
+    torch = environments.find("torch").python
+    command = [torch, "-c", READ_ALL, str(SCRIPT.parent), *map(str, paths)]
+    answers = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+    return {path: task_of(path, answers[str(path)]) for path in paths}
 
 
 @needs_torch
@@ -161,10 +177,12 @@ def test_a_candidate_is_judged_as_the_op_of_its_model(tmp_path: Path) -> None:
 
 
 @needs_torch
-def test_a_model_that_is_another_op_here_is_not_judged(tmp_path: Path) -> None:
-    (tmp_path / "task.py").write_text(ONE.format(function="softmax", dim=0), encoding="utf-8")
+def test_a_model_that_is_another_op_here_is_not_judged(
+    readings: Mapping[Path, Task], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tasks, "read", readings.__getitem__)
     (tmp_path / "new.py").write_text(NEW.format(change=""), encoding="utf-8")
-    command = ["judge", str(tmp_path / "new.py"), "--task", str(tmp_path / "task.py")]
+    command = ["judge", str(tmp_path / "new.py"), "--task", str(next(iter(readings)))]
     result = CliRunner().invoke(app, [*command, "--level", "quick"])
     assert result.exit_code == 1
     assert "as softmax, the Model itself is not right" in " ".join(result.output.split())
@@ -172,10 +190,12 @@ def test_a_model_that_is_another_op_here_is_not_judged(tmp_path: Path) -> None:
 
 
 @needs_torch
-@pytest.mark.parametrize("name", some_of(OBSTACLES, 4))
-def test_each_function_of_a_task_is_said_to_be_covered_or_not(name: str) -> None:
+@pytest.mark.parametrize("name", OBSTACLES)
+def test_each_function_of_a_task_is_said_to_be_covered_or_not(
+    name: str, readings: Mapping[Path, Task]
+) -> None:
     ops, obstacle = OBSTACLES[name]
-    example = read(TASKS / f"{name}.py")
+    example = readings[TASKS / f"{name}.py"]
     assert (tuple(example.ops), example.obstacle) == (ops, obstacle)
     told = coverage(example.to_dict())
     assert len(told) == len(example.calls) + (obstacle is not None)
@@ -183,8 +203,11 @@ def test_each_function_of_a_task_is_said_to_be_covered_or_not(name: str) -> None
 
 
 @needs_torch
-@pytest.mark.parametrize("name", some_of(VERDICTS, 2))
-def test_a_new_model_is_judged_as_the_op_of_its_task(name: str) -> None:
+@pytest.mark.parametrize("name", one_in(4, VERDICTS))
+def test_a_new_model_is_judged_as_the_op_of_its_task(
+    name: str, readings: Mapping[Path, Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "read", readings.__getitem__)
     verdict, told = VERDICTS[name]
     task = str(TASKS / f"{name}.py")
     command = ["judge", task, "--task", task, "--level", "quick", "--seed", "3"]

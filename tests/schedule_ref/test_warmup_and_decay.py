@@ -1,4 +1,4 @@
-"""Schedules with warm-up compared with mpmath; conventions distinguished; the frameworks' own."""
+"""Schedules with warm-up compared with mpmath; conventions distinguished."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import mpmath
 import numpy as np
 import pytest
 
-from refkernels.frameworks import environments
-from refkernels.gallery import schedulers
 from refkernels.schedule_ref import Schedule, conventions, cosine_decay, rate
 
 STEPS = np.arange(121)
@@ -109,66 +107,3 @@ def test_wrong_schedules_are_refused() -> None:
         rate([-1], BASE)
     with pytest.raises(ValueError, match="one finite rate each"):
         conventions(np.array([np.nan]), [0], BASE)
-
-
-OWN: dict[str, dict[str, Any]] = {
-    "torch SequentialLR": {"warmup_factor": 0.125},
-    "paddle LinearWarmup": {},
-    "oneflow WarmUpLR, prefix": {},
-    "mindspore WarmUpLR": {"decay": "constant"},
-}
-
-
-each_framework = pytest.mark.parametrize(
-    "framework",
-    [
-        pytest.param(framework, marks=pytest.mark.framework(framework))
-        for framework in schedulers.FRAMEWORKS
-    ],
-)
-
-
-def check_installed(framework: str) -> None:
-    try:
-        environments.find(framework)
-    except environments.NotInstalled as error:
-        if framework in environments.required():
-            pytest.fail(str(error))
-        pytest.skip(str(error))
-
-
-@each_framework
-def test_step_exponential_and_polynomial_decays_start_at_step_0(framework: str) -> None:
-    """In every framework: rate(step 0) is the highest, and the first drop is at step_size."""
-    check_installed(framework)
-    numbers = {"gamma": 0.75, "power": 2.0}
-    rates = schedulers.decays(framework, max_lr=2.0**-10, decay_steps=100, step_size=30, **numbers)
-    steps = np.arange(101)
-    settings = ({"decay": "step", "decay_steps": 30}, {"decay": "exponential"},
-                {"decay": "polynomial", "decay_steps": 100})  # fmt: skip
-    for lr, change in zip(rates.values(), settings, strict=True):
-        asked = replace(BASE, max_lr=2.0**-10, warmup_steps=0, **numbers, **change)
-        first, second, *_ = conventions(lr, steps, asked)
-        assert first.name == "as_asked"
-        assert first.error < 1e-6 < 1e-3 < second.error
-
-
-@each_framework
-def test_the_frameworks_have_the_stated_conventions(framework: str) -> None:
-    check_installed(framework)
-    rates = schedulers.rates(
-        framework, min_lr=0.0, max_lr=2.0**-10, decay_steps=100, warmup_steps=10
-    )
-    steps, compared = np.arange(101), 0
-    for name, lr in rates.items():
-        change = OWN.get(f"{framework} {name}")
-        if change is None:
-            assert name == "WarmUpLR"  # OneFlow's, which rises to the rate of the decay
-            assert lr[10] == pytest.approx(0.9 * 2.0**-10, rel=1e-12)
-            assert lr[1] == pytest.approx(0.09 * 2.0**-10, rel=1e-12)
-            continue
-        first, second, *_ = conventions(lr, steps, replace(BASE, max_lr=2.0**-10, **change))
-        assert first.name == "as_asked"
-        assert first.error < 1e-6 < 1e-3 < second.error
-        compared += 1
-    assert compared == 1

@@ -224,6 +224,20 @@ def test_the_plugin_sums_up_what_several_processes_did(tmp_path: Path) -> None:
     assert re.search(r"oracle assertions: 2; largest error / bound 0", text), text
 
 
+REWRITTEN_TEST = """
+import sys, refkernels.op, refkernels.testing.assertions
+def test_it():
+    names = ("refkernels.op", "refkernels.testing.assertions")
+    loaders = [type(sys.modules[name].__loader__).__name__ for name in names]
+    assert [name == "AssertionRewritingHook" for name in loaders] == [False, True]
+"""
+
+
+def test_pytest_rewrites_the_assertions_and_not_the_whole_package(tmp_path: Path) -> None:
+    text = run_pytest(tmp_path, REWRITTEN_TEST)
+    assert "1 passed" in text, text
+
+
 UNUSUAL_TEST = """
 import numpy as np
 from refkernels import layernorm_ref
