@@ -29,7 +29,7 @@ def test_a_link_to_a_row_opens_its_table_and_ends_at_the_row(tmp_path):
     assert CHROMIUM is not None
     page = tmp_path / "page.html"
     page.write_text(PAGE.format(js=(TEMPLATES / "report.js").read_text("utf-8")), "utf-8")
-    options = "--headless --no-sandbox --disable-gpu --window-size=1000,600".split()
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--window-size=1000,600"]
     options += ["--virtual-time-budget=3000", f"--user-data-dir={tmp_path / 'profile'}"]
     run = subprocess.run(
         [CHROMIUM, *options, "--dump-dom", page.as_uri()],
