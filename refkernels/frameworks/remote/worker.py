@@ -296,6 +296,7 @@ class Worker:
 
     def __init__(self):
         self.adapter = None
+        self.devices = []  # asked for once: MindSpore writes log lines each time
         self.arrays = None
         self.patterns = Patterns()
         self.swept = None
@@ -342,7 +343,7 @@ class Worker:
     def describe(self, dtypes):
         adapter = self.adapter
         devices = adapter.devices()
-        names = [name for name, _ in devices]
+        self.devices = names = [name for name, _ in devices]
         libraries = loaded_libraries()
         information = dict(adapter.information())
         blas = information.pop("blas", None) or ", ".join(sorted(libraries))
@@ -401,6 +402,10 @@ class Worker:
         reason = self.adapter.unsupported(op, direction, dtype, device)
         return None if reason is None else str(reason)
 
+    def check_device(self, device):
+        if device not in self.devices:
+            raise Failure("unsupported", "the framework reports no device named %s here" % device)
+
     def run(self, message):
         adapter, op, direction = self.adapter, message["op"], message["direction"]
         device, params = message["device"], dict(message["params"])
@@ -412,8 +417,7 @@ class Worker:
             reason = self.why_not(op, direction, dtype, device)
             if reason is not None:
                 raise Failure("unsupported", reason)
-        if device not in [name for name, _ in adapter.devices()]:
-            raise Failure("unsupported", "the framework reports no device named %s here" % device)
+        self.check_device(device)
         doing = "%s %s on %s" % (op, direction, device)
         try:
             inputs = {n: adapter.tensor(a, dtype, device) for n, (dtype, a) in received.items()}
@@ -442,10 +446,7 @@ class Worker:
             reason = self.why_not(op, "forward", dtype, device)
             if reason is not None:
                 raise Failure("unsupported", reason)
-            if device not in [name for name, _ in adapter.devices()]:
-                raise Failure(
-                    "unsupported", "the framework reports no device named %s here" % device
-                )
+            self.check_device(device)
             self.swept = (op, dtype, device)
         doing = "sweeping %s on %s" % (op, device)
         try:

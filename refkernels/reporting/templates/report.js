@@ -4,8 +4,10 @@ const openTarget = () => {
   let place = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (!place) return;
   for (let up = place; up; up = up.parentElement) if (up.tagName === "DETAILS") up.open = true;
-  const own = place.closest("details");
-  (own && own.contains(place) ? own : place).scrollIntoView();
+  const own = place.closest("details:not(.rows)");  // its line is above the place; a row is its own
+  const land = () => (own || place).scrollIntoView();
+  land();
+  requestAnimationFrame(() => requestAnimationFrame(land));  // sections that came near have been laid out
 };
 addEventListener("hashchange", openTarget);
 const form = document.getElementById("filter");
@@ -97,25 +99,25 @@ const markdown = async element => {
   const rows = all("dl.kv > dt", element).map(name => [text(name), text(name.nextElementSibling)]);
   return listed(who, what, pill, how, rows, await scriptOf(element));
 };
-for (const element of findings) {
-  let link = element.querySelector(".link");
-  if (!link) {  // a row, which has its id only
-    link = document.createElement("a");
-    link.className = "link";
-    link.href = "#" + element.id;
-    link.textContent = document.body.dataset.link;
-    const last = document.createElement("td");
-    last.append(link);
-    if ("p" in element.dataset) {
-      const script = document.createElement("a");
-      script.href = `scripts/${element.id}.py`;
-      script.download = "";
-      script.textContent = document.body.dataset.script;
-      last.append(" ", script);
-    }
-    while (element.cells.length < element.closest("table").tHead.rows[0].cells.length) element.insertCell();
-    element.append(last);
+const linkInRow = row => {  // a row has its id only
+  const link = document.createElement("a");
+  link.className = "link";
+  link.href = "#" + row.id;
+  link.textContent = document.body.dataset.link;
+  const last = document.createElement("td");
+  last.append(link);
+  if ("p" in row.dataset) {
+    const script = document.createElement("a");
+    script.href = `scripts/${row.id}.py`;
+    script.download = "";
+    script.textContent = document.body.dataset.script;
+    last.append(" ", script);
   }
+  while (row.cells.length < row.closest("table").tHead.rows[0].cells.length) row.insertCell();
+  row.append(last);
+  return link;
+};
+const addButton = element => {
   const button = document.createElement("button");
   button.textContent = document.body.dataset.copy;
   button.addEventListener("click", async () => {
@@ -130,7 +132,10 @@ for (const element of findings) {
     }
     button.textContent = document.body.dataset.copied;
   });
-  link.after(button);
-}
+  (element.cells ? linkInRow(element) : element.querySelector(".link")).after(button);
+};
+all(".f").forEach(addButton);
+for (const rows of all(".rows"))
+  rows.addEventListener("toggle", () => all("tbody tr", rows).forEach(addButton), { once: true });
 openTarget();
 })();

@@ -79,7 +79,8 @@ def measure(
     variables and framework flags for all, and part of every record. `timeout` limits the seconds
     that a framework may take for one answer. `judges`: the largest number of processes that judge;
     1 means this process. A script that asks for more must guard its `__main__`. `glance` gets the
-    records of one case of each op as soon as they exist, if others will follow. `afterwards` gets
+    records of one case of each op, or, after a while, of as many ops as have been answered, if
+    others will follow. `afterwards` gets
     all records, the seats, which still answer, and `Judges.call`, which runs a function in a
     judge's process; it returns further records, the explanations. With `reopen` the frameworks of a
     finished run are started for `afterwards` alone. Raises JournalError if the directory holds
@@ -172,9 +173,11 @@ def _measure_units(
                 questions = (_ask(unit, lanes, judges, threaded) for unit in open_units)
                 for asked in in_advance(questions):
                     if not shown and (asked.unit.key not in first or time.monotonic() > end):
-                        shown = True
                         keys = (ENVIRONMENTS, *(key for key in journal.done if key in first))
-                        glance([record for key in keys for record in journal.done[key]])
+                        records = [record for key in keys for record in journal.done[key]]
+                        shown = any(map(_has_answer, records))
+                        if shown:
+                            glance(records)
                     progress(Progress(asked.unit.key, done, len(plan.units)))
                     journal.add(asked.unit.key, asked.records())
                     done += 1
@@ -186,6 +189,10 @@ def _measure_units(
     finally:
         threaded.close()
     progress(Progress("", len(plan.units), len(plan.units)))
+
+
+def _has_answer(record: Record) -> bool:
+    return record["kind"] == "measurement" and record["status"] == "ok"
 
 
 def _ask(unit: Unit, lanes: Lanes, judges: Judges, threaded: ThreadedSeats) -> AskedUnit:

@@ -121,6 +121,19 @@ def test_one_case_of_each_op_is_measured_and_shown_first(tmp_path: Path) -> None
     assert len(outcome.records) > len(first)
 
 
+def test_the_first_table_waits_for_an_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long the first unit takes, and whatever cannot answer: NumPy has no hardswish."""
+    monkeypatch.setattr("refkernels.runs.measurement.run.FIRST_TABLE_SECONDS", -1.0)
+    plan = measurement.select(["sin", "hardswish"], ["float32"], ["sin/specials*", "hardswish/*"])
+    shown: list[list[dict[str, object]]] = []
+    measurement.measure(plan, tmp_path, frameworks=["numpy"], glance=shown.append)
+    (first,) = shown
+    answered = [record["op"] for record in first if record.get("status") == "ok"]
+    assert answered == ["sin"]
+
+
 def test_a_run_of_one_case_has_no_first_table(tmp_path: Path) -> None:
     plan = measurement.select(["sin"], ["float32"], ["sin/specials*"])
     plan = measurement.Plan(plan.ops, plan.dtypes, plan.units[:1])
