@@ -83,8 +83,9 @@ def _named(
     )
 
 
-def _telling(op: Any, direction: Any) -> Iterator[tuple[int, tuple[Any, Any]]]:
-    """The questions whose first output has many different numbers, all finite; and how many."""
+def _telling(op: Any, direction: Any) -> Iterator[tuple[tuple[int, float], tuple[Any, Any]]]:
+    """The questions whose first output has many different numbers, all finite; how many, and how
+    little of them float32 loses: an error tells nothing where rounding may be as large."""
     for _, inputs, params in every_op._questions(op, direction, "float32"):
         floats = (array for array in inputs.values() if array.dtype.kind == "f")
         if not all(np.isfinite(array).all() for array in floats):
@@ -95,7 +96,9 @@ def _telling(op: Any, direction: Any) -> Iterator[tuple[int, tuple[Any, Any]]]:
             continue
         different = np.unique(first[first != 0]).size
         if first.ndim and len(first) > 1 and different >= FEWEST:
-            yield different, (inputs, params)
+            wide = op.plain(direction, inputs, params, "float64")[op.names(direction)[0]]
+            lost = np.max(np.abs(first - wide)) / np.max(np.abs(wide))
+            yield (different, -float(lost)), (inputs, params)
 
 
 def _right(op: Any, question: Any, direction: Any, formula: Any = None) -> Any:
