@@ -1,7 +1,7 @@
 # make report   from nothing to a written report (report/report.html)
 # make test     from nothing to passed tests
 # make check    style, types and the quick tests, without frameworks: for every edit, in a minute
-# make hunt     the tests with ten times the random examples, and others than before; HUNT=100
+# make hunt     the tests on all examples and ten times the random ones, new ones; HUNT=100
 # make lint     style and types          make bench   accuracy and speed, results kept
 # make gpu      torch on a GPU: all ops, TF32 off and on, and the sweeps; TORCH=/path/to/its/python
 # make docs     the site, from docs/ and the code, into site/; its links are checked
@@ -40,7 +40,7 @@ report: environments
 	$(BIN)/refkernels measure --out $(REPORT) --resume || [ $$? -eq 1 ]  # 1: the report shows a fault
 
 test: environments
-	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal $(NOTEBOOKS) tests
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal --durations=30 $(NOTEBOOKS) tests
 
 hunt: $(READY)
 	REFKERNELS_HUNT=$(HUNT) REFKERNELS_FUZZ_SEED=new $(BIN)/python -m pytest -q --numprocesses 2 \

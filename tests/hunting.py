@@ -1,4 +1,5 @@
-"""How far tests search: a run draws a few examples of each kind, and `make hunt` many more.
+"""How far tests search: a run draws a few examples of each kind, and `make hunt` many more. Where
+a claim is made of many alike, a run tries some of each kind, and `make hunt` all (`one_in`).
 
 REFKERNELS_HUNT=10 multiplies their number by 10. REFKERNELS_FUZZ_SEED=new draws others than before;
 a failure names the seed that draws the same again.

@@ -41,7 +41,7 @@ def test_a_cheat_that_the_judge_passes_is_counted(
 
 
 def test_the_kept_records_are_a_run_of_the_history() -> None:
-    records = read_records(write_readme.RESULTS / "records.jsonl")
+    records = write_readme._records()
     (kept,) = (run for run in history.kept() if run.date == "2026-11-23")
     assert history.summary(records, kept.machine, kept.date) == kept
 

@@ -40,8 +40,13 @@ _ROUNDING = verdict("rounding").rank
 
 
 @functools.cache
+def _records(folder: Path = RESULTS) -> list[dict[str, Any]]:
+    return read_records(folder / "records.jsonl")
+
+
+@functools.cache
 def _study(folder: Path = RESULTS) -> Study:
-    return Study.of(read_records(folder / "records.jsonl"))
+    return Study.of(_records(folder))
 
 
 @functools.cache

@@ -20,6 +20,7 @@ def multiples() -> Iterator[tuple[str, str, Any, Any, Any, Any, float]]:
     params, cause, the wrong outputs, and the factor."""
     made: Counter[tuple[str, str, str]] = Counter()
     for name, op in registry.ops().items():
+        asked: dict[tuple[str, str], Any] = {}  # what all faults of the op are compared with
         for fault in op.formulas.faults if op.formulas else ():
             for direction in op.directions:
                 formula = getattr(fault, direction)
@@ -29,24 +30,33 @@ def multiples() -> Iterator[tuple[str, str, Any, Any, Any, Any, float]]:
                     key = (name, direction, fault.cause)
                     if direction not in case.directions or made[key] == MOST:
                         continue
-                    built, params = case.build("float32")
-                    inputs = {n: built[n] for n in op.takes(direction) if n in built}
-                    if sum(np.size(array) for array in inputs.values()) > LARGEST:
+                    if (direction, case.name) not in asked:
+                        asked[direction, case.name] = question(op, direction, case)
+                    if asked[direction, case.name] is None:
                         continue
-                    outputs, factor = changed(op, direction, formula, fault, inputs, params)
+                    inputs, params, right = asked[direction, case.name]
+                    outputs, factor = changed(op, direction, formula, fault, inputs, params, right)
                     if factor is not None:
                         made[key] += 1
                         yield name, direction, inputs, params, fault.cause, outputs, factor
 
 
+def question(op: Any, direction: Any, case: Any) -> tuple[Any, Any, Any] | None:
+    """A small case's inputs, its params and right outputs."""
+    built, params = case.build("float32")
+    inputs = {name: built[name] for name in op.takes(direction) if name in built}
+    if sum(np.size(array) for array in inputs.values()) > LARGEST:
+        return None
+    with np.errstate(all="ignore"):
+        return inputs, params, op.plain(direction, inputs, params, "float64")
+
+
 def changed(
-    op: Any, direction: Any, formula: Any, fault: Any, inputs: Any, params: Any
+    op: Any, direction: Any, formula: Any, fault: Any, inputs: Any, params: Any, right: Any
 ) -> tuple[Any, float | None]:
     """The outputs of a fault, and its factor if the fault is one with many reasons."""
-    question = direction, inputs, params, "float64"
     with np.errstate(all="ignore"):
-        right = op.plain(*question)
-        computed = op.formulas.computed(direction, formula, *question[1:])
+        computed = op.formulas.computed(direction, formula, inputs, params, "float64")
         wrong = right | fault.changed(computed)
         factors = set()
         for name, got in wrong.items():
