@@ -35,8 +35,10 @@ def as_float_array(value: Any, name: str) -> npt.NDArray[Any]:
 
 
 def spread(array: npt.NDArray[Any], shape: tuple[int, ...], name: str) -> npt.NDArray[Any]:
-    """A view of the array, broadcast to the shape. Raises ValueError, naming `name`, where it does
-    not broadcast."""
+    """The array, if need be as a view that is broadcast to the shape. Raises ValueError, naming
+    `name`, where it does not broadcast."""
+    if array.shape == shape:  # `np.broadcast_to` costs as much as an operation on a few thousand
+        return array
     try:
         return np.broadcast_to(array, shape)
     except ValueError:

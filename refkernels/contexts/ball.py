@@ -22,6 +22,8 @@ arithmetic", doi:10.1023/A:1022374804152; for sums Jeannerod and Rump (2013), do
 
 from __future__ import annotations
 
+import functools
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -83,12 +85,7 @@ class Ball(Context):
         return self.value(to_float64(values), 0.0)
 
     def number(self, value: Any) -> BallValue:
-        exact = fraction(value)
-        try:
-            mid = float(exact)
-        except OverflowError:
-            return self.value(0.0, np.inf)
-        return self.value(mid, 0.0 if Fraction(mid) == exact else U * abs(mid) + ETA)
+        return self.value(*_ball_of_number(value))
 
     def pi(self) -> BallValue:
         return self.value(np.pi, 2.0**-52)  # pi - fl(pi) = 1.22e-16
@@ -277,6 +274,17 @@ class Ball(Context):
         """The largest error of one rounding to nearest of a result in the normal range."""
         size: Doubles = np.abs(mid) * self.unit
         return size
+
+
+@functools.lru_cache(maxsize=1024, typed=True)  # True is no number, though it equals 1
+def _ball_of_number(value: Any) -> tuple[float, float]:
+    """Mid and radius of a param."""
+    exact = fraction(value)
+    try:
+        mid = float(exact)
+    except OverflowError:
+        return 0.0, math.inf
+    return mid, 0.0 if Fraction(mid) == exact else U * abs(mid) + ETA
 
 
 def spread(array: Doubles, shape: tuple[int, ...]) -> Doubles:

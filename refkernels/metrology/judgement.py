@@ -19,6 +19,7 @@ from refkernels.metrology import verdict as verdicts
 from refkernels.metrology.summary import Summary, summarise
 from refkernels.metrology.ulp_errors import (
     as_enclosure,
+    check_alike,
     check_shapes,
     is_nan,
     ulp_distance,
@@ -290,22 +291,26 @@ def agreement(a: Any, b: Any) -> dict[str, Any]:
     or shapes differ.
     """
     first, second = as_float_array(a, "a"), as_float_array(b, "b")
-    distance = ulp_distance(first, second)
+    check_alike(first, second)
     nan_a, nan_b = is_nan(first), is_nan(second)
     bits = formats.of(first).bits_dtype
     same = np.ascontiguousarray(first).view(bits) == np.ascontiguousarray(second).view(bits)
-    equal = (same.reshape(first.shape) | (nan_a & nan_b)).sum()
+    same = same.reshape(first.shape) | (nan_a & nan_b)
     numbers = ~(nan_a | nan_b)
-    result: dict[str, Any] = {"elements": int(first.size), "equal_bits": int(equal)}
+    result = {"elements": int(first.size), "equal_bits": int(np.count_nonzero(same))}
     if not numbers.any():
         return {**result, "max_abs_difference": None, "max_ulp_distance": None}
-    left, right = first[numbers].astype(np.float64), second[numbers].astype(np.float64)
+    apart = numbers & ~same
+    if not apart.any():
+        return {**result, "max_abs_difference": 0.0, "max_ulp_distance": 0}
+    first, second = first[apart], second[apart]
+    left, right = to_float64(first), to_float64(second)
     with np.errstate(invalid="ignore", over="ignore"):
         differences = np.where(left == right, 0.0, np.abs(left - right))
     return {
         **result,
         "max_abs_difference": figure(differences.max()),
-        "max_ulp_distance": int(distance[numbers].max()),
+        "max_ulp_distance": int(ulp_distance(first, second).max()),
     }
 
 

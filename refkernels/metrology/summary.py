@@ -103,8 +103,8 @@ def summarise(
         np.zeros((blocks, NO_BIN + 1), np.int32),
     )
     each_block(_tally, reference.size, *columns, limit, limits, kept, block=TALLIED)
-    errors = Errors(columns, limits, kept[0], kept[-1])
-    return _combine(errors, *kept[1:-1], distribution=distribution)
+    errors = Errors(columns, limits, kept[0], kept[-1]) if distribution else None
+    return _combine(reference.size, errors, *kept[1:-1])
 
 
 def _shaped(bound: npt.ArrayLike, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
@@ -330,19 +330,19 @@ def _judge_absolute(
 
 
 def _combine(
-    errors: Errors,
+    elements: int,
+    errors: Errors | None,
     counts: npt.NDArray[np.int64],
     maxima: npt.NDArray[np.float64],
     places: npt.NDArray[np.int64],
     sums: npt.NDArray[np.float64],
     distances: npt.NDArray[np.int64],
-    distribution: bool,
 ) -> Summary:
     totals = counts.sum(axis=0)
     named = {name: int(totals[bit.bit_length() - 1]) for name, bit in flag.COUNTED.items()}
     named["compared"] += int(totals[_PLAIN])
     named["faithful"] += int(totals[_PLAIN_FAITHFUL])
-    named["elements"] = errors.bins.size
+    named["elements"] = elements
     named["not_correctly_rounded"] = int(totals[_NOT_CORRECT])
     named["beyond_bound"] = int(totals[_BEYOND])
     compared = named["compared"]
@@ -352,9 +352,9 @@ def _combine(
         max=float(tops[_ERROR]),
         max_uncertainty=float(tops[_UNCERTAINTY]),
         mean=math.fsum(sums) / compared if compared else math.nan,
-        percentiles=errors.percentiles() if distribution else {},
+        percentiles=errors.percentiles() if errors else {},
         max_distance=int(distances.view(np.uint64).max(initial=np.uint64(0))),
-        histogram=errors.histogram() if distribution else [],
+        histogram=errors.histogram() if errors else [],
         max_abs=float(tops[_ABSOLUTE]),
         max_abs_at_zero=float(tops[_AT_ZERO]),
         max_ratio=float(tops[_RATIO]),

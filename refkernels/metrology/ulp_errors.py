@@ -92,11 +92,7 @@ def ulp_distance(a: Any, b: Any) -> npt.NDArray[np.uint64]:
     """
     first = as_float_array(a, "a")
     second = b.round(formats.of(first))[0] if isinstance(b, Enclosure) else as_float_array(b, "b")
-    if first.dtype != second.dtype or first.shape != second.shape:
-        raise ValueError(
-            f"ulp_distance counts floats of one format: a is {first.dtype}{list(first.shape)}, "
-            f"b is {second.dtype}{list(second.shape)}."
-        )
+    check_alike(first, second)
     ordinals = formats.ordinals(first), formats.ordinals(second)
     low, high = np.minimum(*ordinals), np.maximum(*ordinals)
     # Two's complement: the difference modulo 2^64 is the distance, which is below 2^64.
@@ -105,6 +101,15 @@ def ulp_distance(a: Any, b: Any) -> npt.NDArray[np.uint64]:
     nan_a, nan_b = is_nan(first), is_nan(second)
     distance = np.where(nan_a != nan_b, np.uint64(NO_DISTANCE), distance)
     return np.where(nan_a & nan_b, np.uint64(0), distance)
+
+
+def check_alike(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> None:
+    """Raise ValueError where dtypes or shapes differ."""
+    if a.dtype != b.dtype or a.shape != b.shape:
+        raise ValueError(
+            f"ulp_distance counts floats of one format: a is {a.dtype}{list(a.shape)}, "
+            f"b is {b.dtype}{list(b.shape)}."
+        )
 
 
 def as_enclosure(reference: Any) -> Enclosure:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from refkernels.records import codec
+from refkernels.records.collector import without_collector
 from refkernels.records.files import compressed, exists, read_whole, write_whole
 
 Json = dict[str, Any]
@@ -97,14 +98,16 @@ class Journal:
         """The records of finished work."""
         path = self.directory / self.words.records
         records = []
-        for number, line in enumerate(self._content(path).splitlines(), start=1):
-            try:
-                record = codec.loads(line.decode())
-            except ValueError:
-                record = None
-            if not isinstance(record, dict):
-                raise self._damaged(path, number)
-            records.append(record)
+        lines = self._content(path).splitlines()
+        with without_collector(len(lines)):
+            for number, line in enumerate(lines, start=1):
+                try:
+                    record = codec.loads(line.decode())
+                except ValueError:
+                    record = None
+                if not isinstance(record, dict):
+                    raise self._damaged(path, number)
+                records.append(record)
         return records
 
     @contextlib.contextmanager

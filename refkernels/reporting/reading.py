@@ -6,14 +6,12 @@ definition.
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from refkernels.records import codec, schema
+from refkernels.records.collector import without_collector
 from refkernels.records.files import read_whole
 from refkernels.records.texts import showable
 from refkernels.records.words import SCHEMA
@@ -21,7 +19,6 @@ from refkernels.records.words import SCHEMA
 Record = dict[str, Any]
 
 _CHUNK = 256  # records checked at a time, while the processor's caches still hold them
-_MANY = 2000  # records through which a search for garbage takes long
 _ESCAPES = re.compile(r"\\[ubfr]")  # may encode a character that no page can show
 
 
@@ -57,7 +54,7 @@ def read_records(path: Path) -> list[Record]:
     # One search of the whole text costs less than one search per line.
     harmless, plain = not codec.suspicious(text), _is_plain(text.replace("\n", " "))
     records: list[Record] = []
-    with _no_collector(many=len(numbered) > _MANY):
+    with without_collector(len(numbered)):
         for begin in range(0, len(numbered), _CHUNK):
             chunk: list[Record] = []
             try:
@@ -70,23 +67,6 @@ def read_records(path: Path) -> list[Record]:
                         _check(record, f"{path}, line {number}")
             records += chunk
     return records
-
-
-@contextlib.contextmanager
-def _no_collector(many: bool) -> Iterator[None]:
-    """Pauses the garbage collector. Its searches for cycles take as long as reading: they walk all
-    records again and again, although a record has no cycles. At the end, if there are `many`
-    records, every object moves to the oldest generation, so that the next search skips them too."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if many and not gc.get_freeze_count():  # what a caller has frozen stays frozen
-            gc.freeze()
-            gc.unfreeze()
-        if enabled:
-            gc.enable()
 
 
 def _is_plain(text: str) -> bool:
