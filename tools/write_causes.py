@@ -35,9 +35,11 @@ causes that fit.
 
 If two causes fit equally, both are named. A factor of 8, 1/8 or 2^16 has many reasons, most of
 them outside the kernel: a sum over ranks, rows or parts, a loss scale. It is then all that is
-proven, and a cause that would give it is named as a possible one. If none fits, the explanation
-says so, and shows what was ruled out. Advice is tested, on the framework or on a kernel with the
-fault, or comes from the pages linked beside it. The Chinese list is
+proven, and a cause that would give it is named as a possible one. Elements are surely corrupted, or
+unwritten, only where nothing sets them apart from right ones: no special input, no largest or
+smallest size, no shared row or column; corrupted ones must have lost half of their digits. If none
+fits, the explanation says so, and shows what was ruled out. Advice is tested, on the framework or
+on a kernel with the fault, or comes from the pages linked beside it. The Chinese list is
 [causes.zh.md](causes.zh.md).
 
 | identifier | the kernel ... | what to do |
@@ -60,7 +62,9 @@ fault, or comes from the pages linked beside it. The Chinese list is
 重复的输入只算一次。`refkernels probe` 生成能区分这些解释的输入。
 
 若有两个原因同样符合，则一并指出。8、1/8 或 2^16 这样的倍数有许多来由，且多在算子之外：对进程、行或
-部分求和，或损失缩放；此时只能证明这个倍数，会给出同样倍数的原因只作为可能的原因列出。若都不符合，
+部分求和，或损失缩放；此时只能证明这个倍数，会给出同样倍数的原因只作为可能的原因列出。
+只有当出错的元素与正确的元素没有任何区别时（输入不特殊，大小不是最大或最小，不在同一行或同一列），
+才能确定它们被破坏或没有写入；被破坏的元素还须丢失一半以上的有效位。若都不符合，
 则说明原因未明，并列出已排除的原因。
 所给的建议都经过测试（在框架上，或在带有该缺陷的实现上），或出自旁边链接的官方页面。
 英文版见 [causes.md](causes.md)。

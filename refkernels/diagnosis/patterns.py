@@ -44,9 +44,12 @@ def find(problem: Problem, outputs: Arrays) -> Iterator[Claim]:
         special = list(specials.find(problem, output, got, wrong))
         claims += special
         if number < got.size and not special:
-            block = unwritten(problem, output, got, wrong)
+            shortcut = any(
+                claim is not None and claim.cause == thresholds.CAUSE for claim in claims
+            )
+            block = unwritten(problem, output, got, wrong, shortcut)
             claims += [block]
-            if not any(claim is not None and claim.cause == thresholds.CAUSE for claim in claims):
+            if not shortcut:
                 claims += [corrupted(problem, output, got, wrong, block is not None)]
         yield from (claim for claim in claims if claim is not None)
 
@@ -148,15 +151,19 @@ def _flushed_terms(problem: Problem, output: str, got: Array, wrong: Array) -> C
     return located("flush_to_zero", output, wrong, counted=False)
 
 
-def unwritten(problem: Problem, output: str, got: Array, wrong: Array) -> Claim | None:
+def unwritten(
+    problem: Problem, output: str, got: Array, wrong: Array, rival: bool = False
+) -> Claim | None:
     """Memory that was never written: from the first wrong element to the last, all have one value.
     (An element in between may be right by chance.) It counts as evidence unless some size separates
-    the wrong elements from the right ones: the smallest may have underflowed."""
+    the wrong elements from the right ones: the smallest may have underflowed. As the `rival` of a
+    threshold, beyond which a function has one value, it always counts: in sorted arguments, either
+    may be true."""
     places = np.flatnonzero(wrong)
     values = got.reshape(-1)[places[0] : places[-1] + 1]
     constant = bool(np.all(values == values[0]) or np.all(np.isnan(values)))
     if not constant or places.size < 2:
         return None
-    counted = not separated(problem, output, got, wrong)
+    counted = rival or not separated(problem, output, got, wrong)
     claim = located("unwritten_elements", output, wrong, counted, value=str(values[0]))
     return replace(claim, parameters=1, price=2.0 * math.log2(got.size))

@@ -108,7 +108,7 @@ class Symptom:
             return "edge"
         if self.example.record.get("formula"):
             return "formula"
-        if self.cause is not None and by_design(self.cause, framework_of(self.subject), self.ops):
+        if self.cause is not None and by_design(self.cause, framework_of(self.subject)):
             return "design"
         return "inside" if self.verdict == UNUSUAL else "report"
 

@@ -5,7 +5,6 @@ The identifiers are stable: records, scripts and threads may rely on them.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
 from refkernels.reporting.words.element_causes import ELEMENTS
@@ -1203,10 +1202,8 @@ _IN_USE = frozenset((
     "unbiased_running_variance",
     "swapped_momentum", "tanh_gelu", "erf_gelu", "weight_plus_one", "row_weights",
     "smoothing_by_label_weight", "row_count_denominator", "lazy_rows", "limit_at_infinity",
-    "zero_where_undefined",
+    "zero_where_undefined", "gradient_clipped", "gradient_normalised",  # LAMB's, apex and NVIDIA
 ))  # fmt: skip
-# The same for one op: LAMB has both definitions, and no other optimizer does either unasked.
-_IN_USE_OF = {"gradient_clipped": "lamb", "gradient_normalised": "lamb"}
 # Switches, by the framework whose documentation names them (`Cause.sources`).
 _DOCUMENTED = {
     "torch": frozenset((
@@ -1216,9 +1213,6 @@ _DOCUMENTED = {
 }  # fmt: skip
 
 
-def by_design(cause: str, framework: str, ops: Collection[str] = ()) -> bool:
-    """Whether a cause is a definition that is in use, for all of these ops, or a switch that this
-    framework documents."""
-    if cause in _IN_USE_OF:
-        return set(ops) == {_IN_USE_OF[cause]}
+def by_design(cause: str, framework: str) -> bool:
+    """Whether a cause is a definition that is in use, or a switch that this framework documents."""
     return cause in _IN_USE or cause in _DOCUMENTED.get(framework, ())

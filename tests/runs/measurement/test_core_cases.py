@@ -145,7 +145,7 @@ def test_a_run_of_one_case_has_no_first_table(tmp_path: Path) -> None:
 def test_an_op_without_rows_has_no_position_and_no_batch() -> None:
     """Of every op whose elements take whole arrays; LAMB's trust ratio is of all of them."""
     whole = [op for op in registry.ops().values() if not op.row_inputs]
-    assert {op.name for op in whole} >= {"batch_norm", "group_norm", "lamb"}
+    assert {op.name for op in whole} >= {"batch_norm", "clip_by_norm", "lamb"}
     for op in whole:
         unit = Unit(op, None, "float32", "forward")
         questions = list(invariance._questions(unit))
