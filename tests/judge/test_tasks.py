@@ -184,11 +184,11 @@ def one_model(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: dict[Any, Any] = {}
     judge = tasks.judge
 
-    def judged(kernel: str, **settings: Any) -> Judgement:
+    def judged(kernel: str, op: Any, **settings: Any) -> Judgement:
         if not Path(kernel).name.startswith("Model_"):
-            return judge(kernel, **settings)
+            return judge(kernel, op, **settings)
         if "Model" not in kept:
-            kept["Model"] = judge(kernel, **settings)
+            kept["Model"] = judge(kernel, op, **settings)
         return kept["Model"]
 
     monkeypatch.setattr(tasks, "read", once(tasks.read, kept))
