@@ -1,4 +1,5 @@
-"""torch's names of ops, where they differ from ours, and its functions that round nothing."""
+"""torch's names of ops and of their arguments, where they differ from ours, and its functions that
+round nothing."""
 
 SAME = {
     "mm": "matmul", "bmm": "matmul", "scaled_dot_product_attention": "attention",
@@ -7,6 +8,16 @@ SAME = {
     "log_sigmoid",
 }  # fmt: skip
 """The functions of torch whose name differs from their op's."""
+_CONVOLUTION = ("x", "weight", "bias", "stride", "padding", "dilation", "groups")
+ARGUMENTS = {
+    "linear": ("x", "weight", "bias"),
+    "conv1d": _CONVOLUTION,
+    "conv2d": _CONVOLUTION,
+    "layer_norm": ("x", "normalized_shape", "weight", "bias", "eps"),
+    "rms_norm": ("x", "normalized_shape", "weight", "eps"),
+    "group_norm": ("x", "num_groups", "weight", "bias", "eps"),
+}
+"""What the arguments of a function are in its op, in torch's order; "input" is x."""
 NO_ROUNDING = frozenset((
     "view", "reshape", "flatten", "transpose", "permute", "contiguous", "squeeze", "unsqueeze",
     "expand", "t", "chunk", "split", "cat", "stack", "relu", "max_pool1d", "max_pool2d",

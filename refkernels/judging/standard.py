@@ -17,7 +17,7 @@ of fewer than 24 bits keep their bound: the rounding of the result outweighs eve
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -236,10 +236,11 @@ class Standard:
         weighed = self._weighed(name, got)
         counts = weighed.summary.counts
         others = self.others.get(name, []) if counts["special_value_mismatches"] else []
-        if isinstance(convention, np.ndarray) and formats.is_one(convention.dtype):
+        right = self.rounded[name]
+        if counts["special_value_mismatches"] and _like(convention, right):
             others = [*others, to_float64(convention)]
-        if counts["special_value_mismatches"] and others:
-            right = self.rounded[name]
+            got = np.where(self._without_part(name, got, convention), right, got)
+        if others:
             for other in others:
                 got = np.where(_same_special(got, other, right), right, got).astype(right.dtype)
             weighed = self._weighed(name, got)
@@ -325,6 +326,20 @@ class Standard:
                 answers_of[name].append(np.where(np.isnan(y), y, right))
         return answers_of
 
+    def _without_part(self, name: str, got: Array, convention: Array) -> npt.NDArray[np.bool_]:
+        """Where the op gives NaN, but the convention and the answer are right for zeros in place of
+        NaN and infinities, which take no part there: a weight that meets the padding."""
+        challenge = self.challenge
+        zeroed = {
+            name: np.where(np.isfinite(to_float64(array)), array, array.dtype.type(0))
+            for name, array in challenge.floats.items()
+        }
+        inputs = {**challenge.inputs, **zeroed}
+        standard = Standard(replace(challenge, inputs=inputs, _standards={}), self.formats)
+        exact, bound = np.asarray(standard.reference[name]), standard.bound[name]
+        near = [np.abs(to_float64(array) - exact) <= bound for array in (got, convention)]
+        return np.asarray(near[0] & near[1] & np.isnan(to_float64(self.rounded[name])))
+
     def _weighed(self, name: str, got: Array) -> Weighed:
         challenge = self.challenge
         return weigh(
@@ -350,6 +365,13 @@ def _with_elements(reference: Mapping[str, Any]) -> Iterator[Enclosure]:
         for part in exact if type(exact) is tuple else (exact,):
             if part.hi.size:
                 yield part
+
+
+def _like(array: Any, right: Array) -> bool:
+    """Whether an output is an array of numbers of the right shape."""
+    return (
+        isinstance(array, np.ndarray) and formats.is_one(array.dtype) and array.shape == right.shape
+    )
 
 
 def _same_special(got: Array, other: Array, right: Array) -> npt.NDArray[np.bool_]:

@@ -4,10 +4,12 @@
     CANDIDATE.py    class ModelNew, which should compute the same
 
 For each torch function that the Model calls, the coverage says whether it is an op with an oracle,
-rounds nothing, or is not covered. A candidate is judged if its Model is one op without parameters:
-a verdict on several ops in a row would need the truth of their composition. Whether the task means
-the same op (which axis, which eps) is not guessed: the Model itself is judged first, and must be
-right.
+rounds nothing, or is not covered. A candidate is judged if its Model is one op: a verdict on
+several ops in a row would need the truth of their composition. Whether the task means the same op
+(which axis, which eps) is not guessed: the Model itself is judged first, and must be right.
+
+A Model's parameters are inputs of the op (`bindings`, `remote/bound_model.py`). The candidate's
+have the same names, or the same shapes in the same order.
 """
 
 from __future__ import annotations
@@ -16,22 +18,24 @@ import json
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from refkernels import registry
 from refkernels.frameworks import catalog, environments
 from refkernels.frameworks.torch_names import NO_ROUNDING, SAME
+from refkernels.judging.bindings import Binding, bound
 from refkernels.judging.judge import judge
 from refkernels.judging.judgement import Judgement
 from refkernels.seat_names import KernelPath, SeatName
 
-SCRIPT = Path(catalog.__file__).parent / "remote" / "task.py"
+REMOTE = Path(catalog.__file__).parent / "remote"
+SCRIPT, BOUND_MODEL = REMOTE / "task.py", REMOTE / "bound_model.py"
 READING = 300.0  # seconds, in which torch is imported and a model made
 UNSEEN = frozenset(("get", "size", "dim", "numel", "len"))  # these compute nothing
 
-WRAPPER = '''\
+LOADED = '''\
 """{op} as the {cls} of a task: made by refkernels."""
 import importlib.util
 import sys
@@ -49,26 +53,35 @@ def _loaded(name, path):
 
 _task = _loaded("task", {task!r})
 _model = getattr(_loaded("candidate", {file!r}), {cls!r})(*_task.get_init_inputs()).eval()
-
+'''
+WITHOUT_STATE = """
 
 def {op}(*arrays):
     if [array.dim() for array in arrays] != {axes!r}:
         raise NotImplementedError("the task has other numbers of axes")
     with torch.no_grad():
         return _model(*arrays)
-'''
+"""
+WITH_STATE = """
+{op} = _loaded("bound_model", {bound_model!r}).kernel(
+    _model, {binding!r}, {shapes!r}, {axes!r}, _task.get_inputs()
+)
+"""
 
 
 @dataclass(frozen=True)
 class Task:
     """What a Model calls. `calls`: each function once, with its op if it has one; `inputs`: the
-    shapes of its tensors; `others`: how many of its inputs are not tensors."""
+    shapes of its tensors; `others`: how many of its inputs are not tensors; `binding`: how its
+    parameters are inputs of its op; `state`: the shapes of its parameters and buffers."""
 
     path: Path
     calls: tuple[tuple[str, str | None], ...]
     inputs: tuple[tuple[int, ...], ...]
     others: int = 0
     parameters: tuple[str, ...] = ()
+    binding: Binding | None = None
+    state: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def ops(self) -> list[str]:
@@ -87,7 +100,8 @@ class Task:
         if len(self.ops) != 1 or len(self.calls) > 1:
             return "task:several" if self.ops else "task:none"
         if self.parameters:
-            return "task:parameters"
+            taken = set() if self.binding is None else {*self.binding.state.values()}
+            return None if taken >= {*self.parameters} and not self.others else "task:parameters"
         op = registry.get(self.ops[0])
         needed = len([name for name in op.takes("forward") if name not in op.optional])
         return None if needed == len(self.inputs) and not self.others else "task:inputs"
@@ -129,10 +143,24 @@ def read(path: Path) -> Task:
 
 def task_of(path: Path, answer: Mapping[str, Any]) -> Task:
     """A task from the script's answer."""
+    calls = tuple(covered(answer["calls"]))
+    state = {name: tuple(shape) for name, shape in answer["state"].items()}
     return Task(
-        path, tuple(covered(answer["calls"])), tuple(map(tuple, answer["inputs"])),
-        answer["others"], tuple(answer["parameters"]),
+        path, calls, tuple(map(tuple, answer["inputs"])), answer["others"],
+        tuple(answer["parameters"]), _binding(calls, answer, state), state,
     )  # fmt: skip
+
+
+def _binding(
+    calls: Sequence[tuple[str, str | None]], answer: Mapping[str, Any], state: Mapping[str, Any]
+) -> Binding | None:
+    """The binding of the Model's call, if it has parameters and makes one call, of an op."""
+    names = [call.strip("_") for call in answer["calls"]]
+    places = [i for i, name in enumerate(names) if name not in UNSEEN]
+    if len(places) != 1 or calls[0][1] is None or not answer["parameters"]:
+        return None
+    (place,) = places
+    return bound(registry.get(calls[0][1]), names[place], answer["arguments"][place], state)
 
 
 def covered(calls: Sequence[str]) -> Iterator[tuple[str, str | None]]:
@@ -149,22 +177,38 @@ def judge_candidate(
     """The Model's judgement, and the candidate's if the Model is this op; `settings` are those of
     `judge`. Where the Model differs from the op in special values alone, as torch's attention does
     for a NaN in q on a CPU, the candidate may give either's. Raises as `judge` does."""
-    (op,) = task.ops
+    (name,) = task.ops
+    op = registry.get(name)
+    if task.binding is not None:
+        op = replace(op, params=task.binding.params)
+        settings = {**settings, "lengths": task.binding.lengths}
     with tempfile.TemporaryDirectory() as folder:
-        definition = _seat(Path(folder), task, task.path, "Model", op)
-        model = judge(definition, **{**settings, "level": "quick", "causes": False, "times": False})
+        definition = _seat(Path(folder), task, task.path, "Model", name)
+        model = judge(
+            definition, op, **{**settings, "level": "quick", "causes": False, "times": False}
+        )
         if any(reason.kind != "wrong_special" for reason in model.reasons):
             return model, None
         other = None if model.right else definition
-        seat = _seat(Path(folder), task, candidate, cls, op)
-        return model, judge(seat, definition=other, **settings)
+        seat = _seat(Path(folder), task, candidate, cls, name)
+        return model, judge(seat, op, definition=other, **settings)
 
 
 def _seat(folder: Path, task: Task, file: Path, cls: str, op: str) -> str:
     """Write a kernel that calls a class of a file; return its seat."""
     wrapper = folder / f"{cls}_{op}.py"
     axes = [len(shape) for shape in task.inputs]
-    names: Mapping[str, Any] = {"op": op, "cls": cls, "axes": axes}
-    paths = {"task": str(task.path.absolute()), "file": str(file.absolute())}
-    wrapper.write_text(WRAPPER.format(**names, **paths), encoding="utf-8")
+    named: dict[str, Any] = {"op": op, "cls": cls, "axes": axes, "shapes": dict(task.state)}
+    named |= {"task": str(task.path.absolute()), "file": str(file.absolute())}
+    text = LOADED + WITHOUT_STATE
+    if task.binding is not None:
+        text = LOADED + WITH_STATE
+        takes = registry.get(op).takes("forward")
+        named["binding"] = {
+            "inputs": dict(task.binding.inputs), "state": dict(task.binding.state),
+            "params": {n: v for n, v in task.binding.params.items() if v is not None},
+            "takes": list(takes),
+        }  # fmt: skip
+        named["bound_model"] = str(BOUND_MODEL)
+    wrapper.write_text(text.format(**named), encoding="utf-8")
     return str(SeatName(kernel=KernelPath(str(wrapper), op), settings=(("python", "torch"),)))

@@ -497,6 +497,33 @@ def test_a_query_whose_scores_are_all_infinite_gives_nan_or_0(row: float) -> Non
     assert challenge.fault({"y": answer}) is not None
 
 
+def test_a_weight_that_meets_the_padding_may_take_no_part_if_a_model_says_so() -> None:
+    op, f32 = registry.get("conv2d"), np.float32
+    rng = np.random.default_rng(3)
+    inputs = {
+        "x": rng.standard_normal((1, 2, 5, 5)).astype(f32),
+        "weight": rng.standard_normal((3, 2, 3, 3)).astype(f32),
+    }
+    params = {**op.params, "padding": 1}
+    whole = Challenge("special", "", op, "forward", inputs, params).standard().rounded["y"]
+    weight = inputs["weight"].copy()
+    weight[:, :, 0] = np.nan
+    challenge = Challenge("special", "", op, "forward", {**inputs, "weight": weight}, params)
+    right = challenge.standard().rounded["y"]
+    assert np.isnan(right).all()  # NaN times the zeros of the padding
+    zeroed = {**inputs, "weight": np.where(np.isnan(weight), f32(0), weight)}
+    skipped = right.copy()
+    edge = Challenge("special", "", op, "forward", zeroed, params).standard().rounded["y"]
+    skipped[:, :, 0] = edge[:, :, 0]
+    beside, wrong = skipped.copy(), skipped.copy()
+    beside[:, :, 0] = np.nextafter(edge[:, :, 0], f32(9))
+    wrong[:, :, 0] = whole[:, :, 0] + f32(1)
+    assert challenge.fault({"y": skipped}) is not None
+    assert challenge.fault({"y": right}, conventions={"y": skipped}) is None
+    assert challenge.fault({"y": beside}, conventions={"y": skipped}) is None
+    assert challenge.fault({"y": wrong}, conventions={"y": skipped}) is not None
+
+
 @pytest.mark.parametrize("seed", [0, 2])
 def test_a_param_that_shows_in_a_case_alone_is_asked_there(seed: int) -> None:
     examination = KernelExamination(registry.get("adamw"), "forward", "float32", seed)

@@ -18,6 +18,7 @@ from refkernels.frameworks import environments
 from refkernels.frameworks.catalog import FrameworkError
 from refkernels.frameworks.torch_names import NO_ROUNDING, SAME
 from refkernels.judging import tasks
+from refkernels.judging.bindings import Binding, bound
 from refkernels.judging.judgement import Judgement
 from refkernels.judging.tasks import SCRIPT, Task, covered, read, task_of
 from refkernels.registry import get
@@ -73,8 +74,57 @@ def test_a_candidate_is_judged_where_its_model_is_one_op(
     assert len(coverage(example.to_dict(), "zh")) == len(coverage(example.to_dict()))
 
 
-def test_a_model_with_parameters_is_not_judged() -> None:
+def test_a_model_whose_parameters_its_call_does_not_take_is_not_judged() -> None:
     assert task(["layer_norm"], (2, 3), parameters=("weight",)).obstacle == "task:parameters"
+
+
+X, OWN = {"input": 0}, [{"state": "w"}, {"state": "b"}]
+
+
+def of(*values: Any) -> list[dict[str, Any]]:
+    return [{"value": value} for value in values]
+
+
+@pytest.mark.parametrize(
+    ("function", "positional", "named", "shapes", "params", "lengths"),
+    [
+        ("linear", [X, *OWN], {}, [(5, 3), (5,)], {}, {"o": (5,), "k": (3,)}),
+        ("linear", [X, OWN[0], *of(None)], {}, [(5, 3)], {}, {"o": (5,), "k": (3,)}),
+        (
+            "layer_norm", [X, *of([7]), *OWN, *of(1e-3)], {}, [(7,), (7,)],
+            {"eps": 1e-3, "normalized_shape": None}, {"n": (7,)},
+        ),
+        (
+            "conv2d", [X, *OWN, *of([2, 2], [1, 1], [1, 1], 1)], {}, [(4, 3, 5, 5), (4,)],
+            {"stride": 2, "padding": 1, "dilation": 1, "groups": 1},
+            {"o": (4,), "c": (3,), "k": (5,), "l": (5,)},
+        ),
+        (
+            "group_norm", of(), {"input": X, "num_groups": {"value": 2}, "weight": OWN[0],
+            "bias": OWN[1], "eps": {"value": 1e-5}}, [(6,), (6,)], {"num_groups": 2, "eps": 1e-5},
+            {"c": (6,)},
+        ),
+        ("layer_norm", [X, *of([7, 5]), *OWN, *of(1e-3)], {}, [(7, 5), (7, 5)], None, {}),
+        ("conv2d", [X, *OWN, *of(1, [1, 2], 1, 1)], {}, [(4, 3, 5, 5), (4,)], None, {}),
+        ("conv2d", [X, *OWN, *of(1, 0, 1, 3)], {}, [(4, 1, 5, 5), (4,)], None, {}),
+        ("linear", [X, {}, OWN[1]], {}, [(5, 3), (5,)], None, {}),
+        ("linear", [X, *OWN], {}, [(2048, 2048), (2048,)], None, {}),
+        ("linear", [X, *OWN], {}, [(5, 3), (4,)], None, {}),
+        ("softmax", [X], {}, [], None, {}),
+    ],
+)  # fmt: skip
+def test_the_arguments_of_a_call_are_inputs_parameters_and_params_of_its_op(
+    function: str, positional: Any, named: Any, shapes: Any, params: Any, lengths: Any
+) -> None:
+    op = get({"layer_norm": "layernorm"}.get(function, function))
+    binding = bound(op, function, (positional, named), dict(zip("wb", shapes, strict=False)))
+    if params is None:
+        assert binding is None
+        return
+    assert binding is not None
+    assert (dict(binding.params), dict(binding.lengths)) == (params, lengths)
+    assert binding.inputs == {"x": 0}
+    assert list(binding.state.values()) == ["w", "b"][: len(shapes)]
 
 
 TASKS = Path(__file__).parent / "tasks"
@@ -89,10 +139,12 @@ OBSTACLES = {
     "relu": ((), "task:none"),
     "max_pool": ((), "task:none"),
     "layer_norm": (("layernorm",), "task:parameters"),
-    "convolution": (("conv2d",), "task:parameters"),
+    "convolution": (("conv2d",), None),
+    "linear": (("linear",), None),
     "triplet_margin_loss": ((), "task:unknown"),
 }
 VERDICTS = {
+    "linear": ("right", ""),
     "batched_matmul": ("right", ""),
     "transposed_matmul": (None, "the Model itself is not right"),
     "gelu": ("wrong", ""),
@@ -148,11 +200,11 @@ def one_model(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: dict[Any, Any] = {}
     judge = tasks.judge
 
-    def judged(kernel: str, **settings: Any) -> Judgement:
+    def judged(kernel: str, op: Any, **settings: Any) -> Judgement:
         if not Path(kernel).name.startswith("Model_"):
-            return judge(kernel, **settings)
+            return judge(kernel, op, **settings)
         if "Model" not in kept:
-            kept["Model"] = judge(kernel, **settings)
+            kept["Model"] = judge(kernel, op, **settings)
         return kept["Model"]
 
     monkeypatch.setattr(tasks, "read", once(tasks.read, kept))
@@ -187,6 +239,19 @@ def test_a_model_that_is_another_op_here_is_not_judged(
     assert result.exit_code == 1
     assert "as softmax, the Model itself is not right" in " ".join(result.output.split())
     assert "times the bound (call 1 of 12" in " ".join(result.output.split())
+
+
+@needs_torch
+def test_a_candidate_that_keeps_what_its_constructor_computed_is_refused(tmp_path: Path) -> None:
+    names = {"weight": "layer.weight", "bias": "layer.bias"}
+    example = Task(
+        TASKS / "linear.py", (("linear", "linear"),), ((64, 96),), parameters=tuple(names.values()),
+        binding=Binding({"x": 0}, names, {}, {"o": (80,), "k": (96,)}),
+        state={"layer.weight": (80, 96), "layer.bias": (80,)},
+    )  # fmt: skip
+    seat = tasks._seat(tmp_path, example, example.path, "PackedOnce", "linear")
+    with pytest.raises(FrameworkError, match=r"does not change with its parameter layer\.weight"):
+        tasks.judge(seat, "linear", level="quick")
 
 
 @needs_torch

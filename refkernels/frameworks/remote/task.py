@@ -4,7 +4,8 @@
 
 A task is a file with a class Model, `get_inputs()` and `get_init_inputs()`, in KernelBench's form.
 It runs on torch's meta device, where tensors have shapes and no values; a task that needs values
-runs on the CPU. The calls are those of torch's functions, before torch decomposes them.
+runs on the CPU. The calls are those of torch's functions, before torch decomposes them, each with
+where its arguments come from: an input, the Model's state (parameters and buffers), or a value.
 
 It needs torch only (Python 3.8).
 """
@@ -25,28 +26,48 @@ def loaded(path):
     return module
 
 
+def source(value, inputs, state):
+    """Where an argument comes from: {"input": its number}, {"state": its name} or {"value": ...};
+    {} for anything else."""
+    for number, given in enumerate(inputs):
+        if value is given:
+            return {"input": number}
+    for name, own in state.items():
+        if value is own:
+            return {"state": name}
+    if isinstance(value, (tuple, list)) and all(isinstance(part, int) for part in value):
+        return {"value": list(value)}
+    return {"value": value} if isinstance(value, (int, float, str, type(None))) else {}
+
+
 def called(module, device):
-    """The names of the functions that a forward pass calls, in order, and the tensors that it is
-    given."""
+    """The names of the functions that a forward pass calls, in order, with their arguments, and
+    the tensors that it is given."""
     import torch
     from torch.overrides import TorchFunctionMode
 
-    names = []
+    names, arguments = [], []
 
     class Recording(TorchFunctionMode):
         def __torch_function__(self, function, types, args=(), kwargs=None):
             names.append(getattr(function, "__name__", str(function)))
+            named = {key: source(value, inputs, state) for key, value in (kwargs or {}).items()}
+            arguments.append([[source(value, inputs, state) for value in args], named])
             return function(*args, **(kwargs or {}))
 
     with torch.device(device), torch.no_grad():
         model = module.Model(*module.get_init_inputs()).eval()
         inputs = module.get_inputs()
         parameters = [name for name, _ in model.named_parameters()]
+        state = dict([*model.named_parameters(), *model.named_buffers()])
         with Recording():
             model(*inputs)
     shapes = [list(value.shape) for value in inputs if isinstance(value, torch.Tensor)]
     others = len(inputs) - len(shapes)
-    return {"calls": names, "inputs": shapes, "others": others, "parameters": parameters}
+    return {
+        "calls": names, "arguments": arguments, "inputs": shapes, "others": others,
+        "parameters": parameters, "state": {key: list(value.shape) for key, value in state.items()},
+    }  # fmt: skip
 
 
 def main(path):

@@ -124,8 +124,9 @@ WORDS: dict[str, dict[str, str]] = {
         "task:none": "A candidate is not judged: its Model calls nothing that rounds.",
         "task:several": "A candidate is not judged: its Model calls several functions, and there "
         "is no oracle for their composition.",
-        "task:parameters": "A candidate is not judged: its Model has parameters of its own, and "
-        "judge supplies all inputs.",
+        "task:parameters": "A candidate is not judged: its Model has parameters of its own. judge "
+        "supplies them if one call takes them all as they are, in a form that its op has, and they "
+        "have at most 2^20 elements.",
         "task:inputs": "A candidate is not judged: its Model takes other inputs than the op.",
         "task:other": "The candidate is not judged: as {op}, the Model itself is not right, so it "
         "means something else, or has a fault of its own:",
@@ -187,7 +188,8 @@ WORDS: dict[str, dict[str, str]] = {
         "task:unknown": "候选实现未经检验：其 Model 调用了不在检验范围内的函数。",
         "task:none": "候选实现未经检验：其 Model 没有产生舍入的调用。",
         "task:several": "候选实现未经检验：其 Model 由多个函数组合而成，没有对应的参考算子。",
-        "task:parameters": "候选实现未经检验：其 Model 自带参数，而 judge 自行给出全部输入。",
+        "task:parameters": "候选实现未经检验：其 Model 自带参数。只有当一次调用直接用到全部参数、"
+        "其形式为该算子所支持、且总数不超过 2^20 个元素时，judge 才能代为给出。",
         "task:inputs": "候选实现未经检验：其 Model 的输入与该算子不同。",
         "task:other": "候选实现未经检验：Model 本身按 {op} 检验就不正确，要么定义不同，要么有误：",
         "board": "这些实现哪些正确，速度如何",

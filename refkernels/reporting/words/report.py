@@ -81,10 +81,10 @@ _WORDS: dict[str, tuple[str, str]] = {
         "{seat} 在所测版本之间没有变化：{versions}。",
     ),
     "settings_change": (
-        "{who} changes the bits of {base} in {share} of the outputs: {ops}.",
+        "With {who}, the bits of {base} change in {share} of the outputs: {ops}.",
         "{who} 使 {base} 的 {share} 输出的位发生变化：{ops}。",
     ),
-    "settings_keep": ("{who} changes no bit.", "{who} 不改变结果的任何一位。"),
+    "settings_keep": ("With {who}, no bit changes.", "{who} 不改变结果的任何一位。"),
     "depend:run_to_run": ("the run ({who})", "每次运行（{who}）"),
     "depend:position": ("the position in the array ({who})", "在数组中的位置（{who}）"),
     "depend:batch": ("the batch around an element ({who})", "所在的批（{who}）"),

@@ -1,0 +1,46 @@
+"""A linear layer, whose weight and bias belong to the model; the new model names them otherwise."""
+
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self, features, outputs):
+        super().__init__()
+        self.layer = nn.Linear(features, outputs)
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+class ModelNew(nn.Module):
+    def __init__(self, features, outputs):
+        super().__init__()
+        layer = nn.Linear(features, outputs)
+        self.w, self.b = layer.weight, layer.bias
+
+    def forward(self, x):
+        return torch.addmm(self.b, x, self.w.t())
+
+
+class WithoutBias(ModelNew):
+    def forward(self, x):
+        return x @ self.w.t() + 0 * self.b
+
+
+class PackedOnce(nn.Module):
+    def __init__(self, features, outputs):
+        super().__init__()
+        self.layer = nn.Linear(features, outputs)
+        self.packed = self.layer.weight.detach().t().contiguous()
+
+    def forward(self, x):
+        return x @ self.packed + self.layer.bias
+
+
+def get_inputs():
+    return [torch.rand(64, 96)]
+
+
+def get_init_inputs():
+    return [96, 80]
