@@ -222,7 +222,6 @@ OTHER_WORDS = {  # strings that are an op's name and mean something else
     ("reporting", "cos"),  # the op of the seeds' page
     ("reporting", "sin"),
     ("reporting", "rsqrt"),  # a word in models' names
-    ("reporting", "lamb"),  # of whose definitions two causes are: a report has records alone
 }
 
 
