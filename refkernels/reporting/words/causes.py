@@ -71,9 +71,11 @@ CAUSES: dict[str, Cause] = {
         "rounds its float32 inputs to 11 significant bits, as TF32 has, before multiplying",
         "在相乘之前把 float32 输入舍入到 11 位有效数字（即 TF32 的精度）",
         "Ask for full float32 products: torch.backends.cuda.matmul.allow_tf32 = False, or "
-        "NVIDIA_TF32_OVERRIDE=0 for any framework on CUDA.",
+        "NVIDIA_TF32_OVERRIDE=0 for any framework on CUDA. float16 keeps as many bits: turn "
+        "automatic mixed precision off.",
         "要求完整的 float32 乘法：torch.backends.cuda.matmul.allow_tf32 = False；"
-        "在 CUDA 上，任何框架都可设置 NVIDIA_TF32_OVERRIDE=0。",
+        "在 CUDA 上，任何框架都可设置 NVIDIA_TF32_OVERRIDE=0。"
+        "float16 的有效位数相同：请关闭自动混合精度。",
         _TORCH_CUDA,
         "https://developer.nvidia.com/blog/accelerating-ai-training-with-tf32-tensor-cores/",
     ),
