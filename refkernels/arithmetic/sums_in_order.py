@@ -10,6 +10,16 @@ from refkernels.arithmetic.jit import njit
 
 
 @njit(nogil=True)
+def plain(terms: Any, total: Any) -> None:
+    """total = fl(total + terms_k) for k = 0, 1, ..."""
+    for row in range(terms.shape[0]):
+        partial = total[row]
+        for k in range(terms.shape[1]):
+            partial += terms[row, k]
+        total[row] = partial
+
+
+@njit(nogil=True)
 def fused(a: Any, b: Any, total: Any) -> None:
     """total = fl(a_k b_k + total) for k = 0, 1, ..."""
     for row in range(a.shape[0]):

@@ -24,6 +24,8 @@ from refkernels.contexts.value import Mask, Value, not_a_value
 
 Array = npt.NDArray[Any]
 _BLOCK = 1 << 20  # terms whose partial sums are kept at once
+_MANY = 1 << 15  # terms for which a kernel is worth its first call
+_WITH_KERNELS = (np.float32, np.float64)
 _STEPS = 1 << 12  # multiplications of a power
 Order = Literal["sequential", "pairwise", "reversed", "random"]
 
@@ -269,8 +271,17 @@ class Working(Context):
             if factors:
                 total = self._fused(factors[0][..., block], factors[1][..., block], total)
             else:
-                total = self.running(total, terms[..., block])[..., -1]
+                total = self._last(total, terms[..., block])
         return total
+
+    def _last(self, total: Array, terms: Array) -> Array:
+        """The last of the partial sums; of many terms by a kernel, which keeps no others."""
+        rounds_so = type(self).running is Working.running and terms.dtype.type in _WITH_KERNELS
+        if not rounds_so or terms.size < _MANY:
+            return self.running(total, terms)[..., -1]
+        flat = total.reshape(-1).copy()
+        sums_in_order.plain(np.ascontiguousarray(terms).reshape(flat.size, -1), flat)
+        return flat.reshape(total.shape)
 
     def _places(self, n: int) -> Any:
         """The order of n terms."""
@@ -285,7 +296,7 @@ class Working(Context):
             return np.add.accumulate(whole, axis=-1, dtype=terms.dtype)[..., 1:]
 
     def _fused(self, a: Array, b: Array, total: Array) -> Array:
-        if a.dtype.type not in (np.float32, np.float64):
+        if a.dtype.type not in _WITH_KERNELS:
             for k in range(a.shape[-1]):
                 total = multiply_add(a[..., k], b[..., k], total)
             return total
@@ -330,7 +341,7 @@ class Working(Context):
 
     def welford(self, a: Value, axis: int = -1) -> tuple[Value, Value]:
         """Streaming."""
-        if data(a).dtype.type not in (np.float32, np.float64):
+        if data(a).dtype.type not in _WITH_KERNELS:
             return super().welford(a, axis)
         terms = np.moveaxis(data(a), axis, -1)
         rows = np.ascontiguousarray(terms[..., self._places(terms.shape[-1])])
