@@ -11,6 +11,7 @@ import multiprocessing.util
 import os
 import signal
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
@@ -20,6 +21,7 @@ from typing import Any
 Json = dict[str, Any]
 RETRIED = ("killed", "oom")  # statuses after which another try may succeed
 TRIES = 3
+_GRACE = 0.2  # seconds
 CONNECT_SECONDS = 10.0  # that a Dask scheduler has to answer
 
 
@@ -268,8 +270,10 @@ def _begin(lifeline: Any) -> None:
     def watch() -> None:
         try:
             lifeline.poll(None)
-            # Numba's lock is a named semaphore, of whose loss Python's tracker would warn.
+            # Numba's lock is a named semaphore, of whose loss Python's tracker would warn. The main
+            # thread may be ending too, and be about to unlink it: it is given time to.
             multiprocessing.util._run_finalizers(0)  # type: ignore[attr-defined]
+            time.sleep(_GRACE)
         finally:
             os._exit(1)
 
