@@ -292,12 +292,13 @@ def _runner(
     problem: Problem, candidate: Candidate, product: products.Product
 ) -> Callable[[], Array] | None:
     like = np.zeros(0, problem.format.storage)
-    ties = candidate.details.get("ties", "even")
-    for format in precision.NARROW:
+    if candidate.cause in precision.CAUSES:
+        ties = candidate.details.get("ties", "even")
+        format = formats.get(candidate.details["format"])
         factors = {"a": product.a, "b": product.b}
-        for cause, told, narrow in precision.narrowings(factors, format, truncated=False):
-            if cause == candidate.cause and told.get("ties", ties) == ties:
-                product = replace(product, a=narrow["a"], b=narrow["b"])
+        ways = precision.narrowings(factors, format, truncated=False)
+        narrow = next(arrays for _, told, arrays in ways if told.get("ties", ties) == ties)
+        product = replace(product, a=narrow["a"], b=narrow["b"])
     for order in orders.candidates(product.terms, product.bias is not None):
         if order.name == candidate.model:
             return lambda: sums.run(order, product, like)

@@ -8,14 +8,13 @@ import numpy.typing as npt
 import pytest
 
 import refkernels
-from refkernels.diagnosis.variants.precision import NARROW, narrowings, rounded
+from refkernels.diagnosis.variants.precision import CAUSES, NARROW, narrowings, rounded
 from refkernels.testing import assert_kernel
 
 Array = npt.NDArray[Any]
 
 
 P = {"tf32 even": 11, "tf32 away": 11, "tf32": 11, "float16": 11, "bfloat16": 8}
-CAUSES = {"tf32_inputs", "fp16_inputs", "bf16_inputs"}
 
 
 def narrowed(a: Array, b: Array) -> dict[str, tuple[str, list[Array]]]:

@@ -21,6 +21,7 @@ from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
 from refkernels.metrology.ulp_errors import ulp
 
 NARROW = (formats.TF32, formats.BFLOAT16, formats.BINARY16)  # what multipliers take for float32
+CAUSES = frozenset(("tf32_inputs", "bf16_inputs", "fp16_inputs"))
 _NEAREST = {"bfloat16": "bf16_inputs", "float16": "fp16_inputs", "float32": "float32_cast"}
 
 
