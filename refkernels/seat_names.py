@@ -22,6 +22,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from urllib.parse import quote, unquote
 
 EXAMPLES = "torch, torch==2.6.0, torch@OMP_NUM_THREADS=1, paddle:gpu:0 or ./kernels.py:layernorm"
@@ -122,6 +123,17 @@ def framework_of(text: str) -> str:
         return parse(text).framework or text
     except SeatNameError:
         return text
+
+
+@lru_cache(maxsize=1 << 10)
+def short(text: str) -> str:
+    """A name as tables show it: a kernel's without its abi, which says only how to call it."""
+    try:
+        name = parse(text)
+    except SeatNameError:
+        return text
+    others = tuple(setting for setting in name.settings if setting[0] != "abi")
+    return text if name.kernel is None else str(replace(name, settings=others))
 
 
 def _framework(text: str) -> SeatName:

@@ -4,7 +4,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from refkernels.seat_names import KernelPath, SeatName, SeatNameError, framework_of, merged, parse
+from refkernels.seat_names import (
+    KernelPath,
+    SeatName,
+    SeatNameError,
+    framework_of,
+    merged,
+    parse,
+    short,
+)
 
 NAMES = {
     "torch": SeatName("torch"),
@@ -198,3 +206,16 @@ def test_a_seats_own_settings_go_before_those_of_all() -> None:
 )
 def test_the_framework_of_a_label(text: str, framework: str) -> None:
     assert framework_of(text) == framework
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("./libmine.so:f@abi=float32* x%2C int64 n,op=gelu", "./libmine.so:f@op=gelu"),
+        ("./libmine.so:f@abi=float32* x:cpu", "./libmine.so:f:cpu"),
+        ("torch@abi=1", "torch@abi=1"),
+        ("NumPy formula", "NumPy formula"),
+    ],
+)
+def test_tables_leave_out_how_a_c_function_is_called(text: str, shown: str) -> None:
+    assert short(text) == shown

@@ -13,6 +13,7 @@ import typer
 from refkernels.cli.shared import completion, pages, severity
 from refkernels.cli.shared.case import read_case, tensors_of
 from refkernels.cli.shared.endings import refuse
+from refkernels.cli.shared.kernels import Abi, Interpreter, Kernels, asked_seats
 from refkernels.cli.shared.options import (
     AsJson,
     CaseOrOp,
@@ -52,6 +53,9 @@ def explain(
             autocompletion=completion.frameworks,
         ),
     ] = None,
+    kernel: Kernels = None,
+    abi: Abi = None,
+    python: Interpreter = None,
     param: Params = None,
     direction: DirectionName = None,
     device: Annotated[
@@ -92,8 +96,11 @@ def explain(
     faults: list[str] = []
     severity.check(fail_on)
     if pasted is not None:
-        if framework or save is not None or settings:
-            refuse("--pasted explains printed numbers: leave out --framework, --set and --save.")
+        if framework or kernel or save is not None or settings:
+            refuse(
+                "--pasted explains printed numbers: leave out --framework, --kernel, --set and "
+                "--save."
+            )
         _explain_pasted(
             what, pasted, inputs or [], outputs or [], param or [], direction, lang, as_json,
             fail_on, out,
@@ -101,9 +108,11 @@ def explain(
         return
     try:
         answers.words_of(lang)
-        with tensors_of(framework or [], timeout) as tensors:
+        ops = [] if what.endswith(".npz") else [what]
+        names, _ = asked_seats(framework, kernel, ops, abi, python)
+        with tensors_of(names, timeout) as tensors:
             case = read_case(what, inputs or [], outputs or [], param or [], direction, tensors)
-        case, faults = _run(case, framework or [], parse_settings(settings or []), device, timeout)
+        case, faults = _run(case, names, parse_settings(settings or []), device, timeout)
         for fault in faults:
             typer.echo(f"refkernels: {fault}", err=True)
         if not case.outputs and faults:
@@ -228,9 +237,11 @@ def _run(
 
 def _kernel(session: Any, op: str) -> str:
     """The kernel's name in the answer: the framework, or the formula that its adapter composes."""
+    from refkernels.seat_names import short
+
     formula = session.info["formulas"].get(op)
     details = str(session.name).removeprefix(session.spec.name).removeprefix("==")
-    return f"{formula} {details}".strip() if formula else str(session.name)
+    return f"{formula} {details}".strip() if formula else short(str(session.name))
 
 
 def _print(answer: dict[str, Any], lang: str, as_json: bool, written: Sequence[Path]) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from refkernels.cli.shared import completion, explaining, pages, severity
 from refkernels.cli.shared.endings import refuse, stop
-from refkernels.cli.shared.kernels import named_kernels
+from refkernels.cli.shared.kernels import Abi, Interpreter, Kernels, asked_seats
 from refkernels.cli.shared.options import (
     Language,
     Settings,
@@ -31,25 +31,9 @@ def measure(
             autocompletion=completion.frameworks,
         ),
     ] = None,
-    kernel: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Your own function, FILE.py:FUNCTION or LIBRARY.so:FUNCTION with --abi, alone or "
-            "beside the frameworks of --framework. Repeatable."
-        ),
-    ] = None,
-    abi: Annotated[
-        str | None,
-        typer.Option(
-            help='What the C function of --kernel takes: "float32* x, float32* y, int64 n".'
-        ),
-    ] = None,
-    python: Annotated[
-        str | None,
-        typer.Option(
-            help="The interpreter for --kernel: a path, or the framework whose Python to use."
-        ),
-    ] = None,
+    kernel: Kernels = None,
+    abi: Abi = None,
+    python: Interpreter = None,
     op: Annotated[
         list[str] | None,
         typer.Option(
@@ -126,11 +110,8 @@ def measure(
 
     severity.check(fail_on)
     check_language(lang)
-    if kernel:
-        kernels, kernel_ops = named_kernels(kernel, op or [], abi, python)
-        framework, op = [*kernels, *(framework or ())], op or kernel_ops
-    elif abi or python:
-        refuse("--abi and --python describe a --kernel: give one.")
+    framework, computed = asked_seats(framework, kernel, op or (), abi, python)
+    op = op or computed
     try:
         plan = measurement.select(op or (), dtype or (), case or (), full=full or show_list)
     except ValueError as error:

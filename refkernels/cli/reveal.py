@@ -11,6 +11,7 @@ import typer
 
 from refkernels.cli.shared import completion
 from refkernels.cli.shared.endings import refuse
+from refkernels.cli.shared.kernels import Abi, Interpreter, asked_seats
 from refkernels.cli.shared.options import MOST_ELEMENTS, AsJson, Settings, parse_settings, seconds
 from refkernels.cli.shared.progress import progress_bar
 from refkernels.records.words import SCHEMA
@@ -26,12 +27,20 @@ def reveal(
         ),
     ],
     framework: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="torch, paddle==2.6.2, torch@OMP_NUM_THREADS=1, paddle:gpu:0, ...",
             autocompletion=completion.frameworks,
         ),
-    ],
+    ] = None,
+    kernel: Annotated[
+        str | None,
+        typer.Option(
+            help="Your own function instead, FILE.py:FUNCTION or LIBRARY.so:FUNCTION with --abi."
+        ),
+    ] = None,
+    abi: Abi = None,
+    python: Interpreter = None,
     k: Annotated[int, typer.Option(min=1, max=_LEAVES, help="The number of terms of a sum.")] = 64,
     m: Annotated[int, typer.Option(min=1, help="Rows of the output.")] = 32,
     n: Annotated[int, typer.Option(min=1, help="Columns of the output, if it has any.")] = 32,
@@ -69,16 +78,20 @@ def reveal(
     from refkernels.frameworks.gateway import Session, split_settings
     from refkernels.seat_names import merged
 
+    names, _ = asked_seats(framework and [framework], kernel and [kernel], [op], abi, python)
+    if len(names) != 1:
+        refuse("One kernel's order is revealed: name a --framework or a --kernel.")
+    seat = names[0]
     if product_of(op) is None and scatter_of(op) is None:  # one value for each row
         n, column = 1, 0
     try:
         _check_size(m, n, k, m * n * k if scatter_of(op) else 0)
         setting_values = parse_settings(settings or [])
-        spec, name = catalog.seat(framework)
+        spec, name = catalog.seat(seat)
         split_settings(
             spec.framework, merged(setting_values, name)
         )  # refused before anything starts
-        with Session(framework, setting_values, timeout) as session:
+        with Session(seat, setting_values, timeout) as session:
             tree = _revealed(session, op, name.device or device or "cpu", dtype, k=k, m=m, n=n,
                               row=row, column=column, bias=bias)  # fmt: skip
     except (ValueError, RevealError, catalog.FrameworkError) as error:

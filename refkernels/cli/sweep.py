@@ -11,6 +11,7 @@ import typer
 
 from refkernels.cli.shared import completion, pages
 from refkernels.cli.shared.endings import refuse, stop
+from refkernels.cli.shared.kernels import Abi, Interpreter, Kernels, asked_seats
 from refkernels.cli.shared.options import (
     MOST_SEED,
     MOST_TRIES,
@@ -29,13 +30,16 @@ def sweep(
         typer.Argument(metavar="OP...", help="sin, cos, exp, ...", autocompletion=completion.ops),
     ],
     framework: Annotated[
-        Names,
+        Names | None,
         typer.Option(
             help="torch, paddle==2.6.2, torch@ATEN_CPU_CAPABILITY=avx2, paddle:gpu:0, libm, ... "
             "Repeatable.",
             autocompletion=completion.frameworks,
         ),
-    ],
+    ] = None,
+    kernel: Kernels = None,
+    abi: Abi = None,
+    python: Interpreter = None,
     dtype: Annotated[
         Names | None,
         typer.Option(
@@ -89,14 +93,17 @@ def sweep(
     from refkernels.runs import sweeps
 
     setting_values = parse_settings(settings or [])
+    names, _ = asked_seats(framework, kernel, op, abi, python)
+    if not names:
+        refuse("Nothing is to be swept: name a --framework or a --kernel.")
     crew = None
     try:
         if scheduler is None:
             crew = sweeps.Processes(workers)
-            _start(crew, framework[0], setting_values, timeout)  # while the plan is made
+            _start(crew, names[0], setting_values, timeout)  # while the plan is made
         try:
             plan = sweeps.plan(
-                op, framework, dtype or ("float32",), range=range, device=device,
+                op, names, dtype or ("float32",), range=range, device=device,
                 settings=setting_values, tries=tries, seed=seed, timeout=timeout,
             )  # fmt: skip
         except ValueError as error:

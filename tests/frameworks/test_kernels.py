@@ -51,6 +51,9 @@ def scaled_layernorm(x, weight):
 def two_matmuls(a, b):
     return a @ b, b @ a
 
+def my_sum(x, axis=-1, keepdims=False):
+    return x[..., ::2].cumsum(-1)[..., -1] + x[..., 1::2].cumsum(-1)[..., -1]
+
 def secret(x):
     return np.sin(x)
 
@@ -191,12 +194,18 @@ void outer(const double *a, const double *b, double *c, int rows, int columns) {
 """
 
 
-@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler (cc) here")
-def test_a_c_function_takes_pointers_lengths_and_params(tmp_path: Path) -> None:
+@pytest.fixture
+def library(tmp_path: Path) -> Path:
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler (cc) here")
     (tmp_path / "mine.c").write_text(LIBRARY)
-    library = tmp_path / "libmine.so"
-    command = ["cc", "-O1", "-shared", "-fPIC", "-o", str(library), str(tmp_path / "mine.c")]
+    built = tmp_path / "libmine.so"
+    command = ["cc", "-O1", "-shared", "-fPIC", "-o", str(built), str(tmp_path / "mine.c")]
     subprocess.run(command, check=True)
+    return built
+
+
+def test_a_c_function_takes_pointers_lengths_and_params(library: Path) -> None:
     abi = "float32* x%2C float32* y%2C int64 n"
     with Session(f"{library}:my_reciprocal@abi={abi}") as session:
         reply = session.run("reciprocal", "forward", {"x": X}, {})
@@ -262,6 +271,34 @@ def test_the_command_takes_the_op_from_the_name(mine: Path, tmp_path: Path) -> N
         )
         assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1), refused.stderr
         assert reason in refused.stderr
+
+
+def test_a_c_function_is_swept_explained_and_revealed_by_its_short_name(library: Path) -> None:
+    folder = library.parent
+    np.save(folder / "x.npy", X)
+    np.save(folder / "y.npy", 1 / X)
+    of_c = ["--kernel", "libmine.so:my_reciprocal", "--abi", "float32* x, float32* y, int64 n"]
+    swept = says("sweep", "reciprocal", *of_c, "--range", "1:1.001", cwd=folder)
+    assert "1 of 1 are correctly rounded throughout" in " ".join(swept.split())
+    explained = says(
+        "explain", "reciprocal", "--input", "x=x.npy", "--output", "mine:y=y.npy", *of_c, cwd=folder
+    )
+    assert "bit for bit" in explained or "the same bits" in explained
+    for text in (swept, explained):
+        assert "libmine.so:my_" in text
+        assert "float32*" not in text
+
+
+def test_the_order_of_a_python_function_is_revealed(mine: Path) -> None:
+    text = says("reveal", "sum", "--kernel", f"{mine.name}:my_sum", "--k", "8", cwd=mine.parent)
+    assert "1 + 3 + 5 + 7" in text
+
+
+def says(*words: str, cwd: Path) -> str:
+    command = [sys.executable, "-m", "refkernels", *words]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_a_file_that_fails_ends_the_command_with_its_reason_and_line(tmp_path: Path) -> None:

@@ -3,12 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from refkernels.cli.shared.endings import refuse
 
 if TYPE_CHECKING:
     from refkernels.seat_names import SeatName
+
+Kernels = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Your own function, FILE.py:FUNCTION or LIBRARY.so:FUNCTION with --abi, alone or "
+        "beside the frameworks of --framework. Repeatable."
+    ),
+]
+Abi = Annotated[
+    str | None,
+    typer.Option(help='What the C function of --kernel takes: "float32* x, float32* y, int64 n".'),
+]
+Interpreter = Annotated[
+    str | None,
+    typer.Option(
+        help="The interpreter for --kernel: a path, or the framework whose Python to use."
+    ),
+]
+
+
+def asked_seats(
+    frameworks: Sequence[str] | None,
+    kernels: Sequence[str] | None,
+    ops: Sequence[str],
+    abi: str | None,
+    python: str | None,
+) -> tuple[list[str], list[str]]:
+    """The seats of --kernel and --framework, in this order, and the ops that the kernels compute.
+    Refuses --abi and --python without a kernel."""
+    if not kernels and (abi or python):
+        refuse("--abi and --python describe a --kernel: give one.")
+    names, computed = named_kernels(kernels or (), ops, abi, python)
+    return [*names, *(frameworks or ())], computed
 
 
 def named_kernels(

@@ -17,6 +17,7 @@ from refkernels.reporting.words.vocabulary import (
     rank_of_status,
     verdict,
 )
+from refkernels.seat_names import short
 
 _ROUNDING = verdict("rounding").rank
 _MOST_OPS = 6  # named in a sentence
@@ -66,7 +67,7 @@ def _what(study: Study, words: Mapping[str, str]) -> str:
 
 
 def _named(m: Measurement) -> str:
-    return " ".join(filter(None, (m.record["framework"], str(m.record.get("version") or ""))))
+    return f"{short(m.record['framework'])} {m.record.get('version') or ''}".strip()
 
 
 def _verdicts(study: Study, words: Mapping[str, str]) -> Iterator[str]:

@@ -8,7 +8,8 @@ other subjects ("torch", or "torch==2.6.0:cuda:0"), in the form of the command l
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 from refkernels.reporting.reading import Record
 from refkernels.reporting.words.numerals import lost
 from refkernels.reporting.words.vocabulary import Verdict, verdict
-from refkernels.seat_names import SeatName, SeatNameError, merged, parse
+from refkernels.seat_names import SeatName, SeatNameError, merged, parse, short
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +116,10 @@ class Study:
         return cls(
             measurements=[m for m in results if m.status == "ok"],
             failures=[m for m in results if m.status != "ok"],
-            agreements=by_kind["agreement"],
+            agreements=[
+                {**record, "a": short(record["a"]), "b": short(record["b"])}
+                for record in by_kind["agreement"]
+            ],
             invariances=[(_label_of(record, labels), record) for record in by_kind["invariance"]],
             environments=by_kind["environment"],
             explanations=[(_label_of(record, labels), record) for record in by_kind["explanation"]],
@@ -180,7 +184,7 @@ def _identity(record: Record) -> Identity:
 
 def _labels(identities: set[Identity]) -> dict[Identity, str]:
     """The shortest label that distinguishes each identity from the others of its framework: a name
-    that `--framework` takes, or words if there is none (a formula)."""
+    that `--framework` takes (but for a kernel's abi), or words if there is none (a formula)."""
     devices_of: dict[str, set[str]] = defaultdict(set)
     for name, _, device, _ in identities:
         devices_of[_framework(name)].add(device)
@@ -193,11 +197,17 @@ def _labels(identities: set[Identity]) -> dict[Identity, str]:
         for key in identities
     }
     names = {key: _name(*parts) for key, parts in distinguishing.items()}
-    ambiguous = {name for name in names.values() if list(names.values()).count(name) > 1}
-    return {
-        key: name if name and name not in ambiguous else _words(*distinguishing[key])
+    once = _occurring_once(names.values())
+    labels = {
+        key: name if name and name in once else _words(*distinguishing[key])
         for key, name in names.items()
     }
+    once = _occurring_once(map(short, labels.values()))
+    return {key: short(label) if short(label) in once else label for key, label in labels.items()}
+
+
+def _occurring_once(names: Iterable[str]) -> set[str]:
+    return {name for name, number in Counter(names).items() if number == 1}
 
 
 def _framework(name: str) -> str:

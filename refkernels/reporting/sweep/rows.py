@@ -10,7 +10,7 @@ from refkernels.reporting.reading import Record
 from refkernels.reporting.words import vocabulary
 from refkernels.reporting.words.numerals import share, ulp_figure
 from refkernels.reporting.words.vocabulary import Verdict, rank_of_dtype
-from refkernels.seat_names import framework_of
+from refkernels.seat_names import framework_of, short
 
 # The name of each fault and its meaning, the worst first.
 FAULTS = {
@@ -56,9 +56,11 @@ class SweepRow:
         """`torch 2.13.0+cpu`, with the settings in the seat's name, and the device unless it is a
         CPU."""
         device = str(self.record.get("device") or "cpu")
-        framework = framework_of(self.record["framework"])
-        _, sign, settings = self.record["framework"].partition("@")
-        name = f"{framework}{sign}{settings} {self.record.get('version') or ''}"
+        seat = short(self.record["framework"])
+        _, sign, settings = seat.partition("@")
+        framework = framework_of(seat)
+        name = seat if framework == seat else f"{framework}{sign}{settings}"
+        name = f"{name} {self.record.get('version') or ''}"
         return name.strip() + (f" on {device}" if device != "cpu" else "")
 
     @property

@@ -33,7 +33,7 @@ from refkernels.runs.sweeps.patterns import Span
 from refkernels.runs.sweeps.question import ONE_THREAD, SweepQuestion
 from refkernels.runs.sweeps.search import run_island
 from refkernels.runs.sweeps.tally import SweepTally
-from refkernels.seat_names import SeatName, merged
+from refkernels.seat_names import SeatName, merged, short
 from refkernels.suggestion import instead, quoted
 
 CHUNK = 1 << 24
@@ -72,7 +72,8 @@ class SweepUnit:
 
     @property
     def label(self) -> str:
-        return _label(self.question)
+        """Its name in progress lines."""
+        return _label(self.question, short(str(self.question.name)))
 
 
 def plan(
@@ -189,7 +190,7 @@ def _unit(question: SweepQuestion, plan: SweepPlan) -> SweepUnit:
     spans = patterns.everything(format)
     if plan.range is not None:
         spans = patterns.parse_range(plan.range, format)
-    label = _label(question)
+    label = _label(question, str(question.name))
     jobs = []
     takes = len(registry.get(question.op).inputs)
     if takes == 1 and patterns.width(format) <= _NARROW:
@@ -294,8 +295,8 @@ def _question(plan: SweepPlan) -> Json:
     }
 
 
-def _label(question: SweepQuestion) -> str:
-    return f"{question.op} {question.name} {question.device} {question.dtype}"
+def _label(question: SweepQuestion, seat: str) -> str:
+    return f"{question.op} {seat} {question.device} {question.dtype}"
 
 
 def _others(fields: Mapping[str, Any]) -> dict[str, Any]:
