@@ -7,7 +7,8 @@ A form of the op is read in float64, once for each of its primitives that somewh
 format, with that primitive's results infinite there. An intermediate is named where every element
 that this makes wrong is wrong in the kernel's answer too, with the same value (NaN, an infinity, 0,
 or another), and where no other element is wrongly NaN, infinite or 0. If further elements are
-wrong, perhaps by the narrow format's rounding, the claim is only consistent.
+wrong, perhaps by the narrow format's rounding, the claim is only consistent. The evidence is in the
+places of the wrong elements (`places`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import BINARY16, BINARY32, BINARY64, Format
+from refkernels.diagnosis import places
 from refkernels.diagnosis.hypothesis import Claim, Prediction
 from refkernels.diagnosis.problem import Array, Doubles, Problem
 from refkernels.diagnosis.wrong import wrong_elements
@@ -47,7 +49,9 @@ def of_formula(problem: Problem, output: str, wide: Doubles, wrong: Array) -> Cl
                         "overflows": int(np.count_nonzero(lost)),
                     }  # fmt: skip
                     decisive = bool(np.array_equal(lost, wrong) and not lost.all())
-                    prediction = Prediction(wrong=wrong, counted=decisive)
+                    bits = places.by_unit(problem, output, lost)
+                    earns = places.shared(problem, output, wrong, bits)
+                    prediction = Prediction(wrong=wrong, counted=decisive, earns=earns)
                     claim = "early_overflow", output, prediction, details
                     return Claim(*claim, trials=tried)
     return None

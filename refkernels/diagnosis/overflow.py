@@ -6,7 +6,8 @@
 
 An intermediate is named where it exceeds its format in every element that is wrongly NaN or
 infinite (or, without such elements, in every wrong element), and where every element in which it
-exceeds the format shows this: as an infinity, NaN or zero.
+exceeds the format shows this: as an infinity, NaN or zero. The evidence is in the places alone
+(`places`): elements with the same size of the intermediate are one.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import Format
-from refkernels.diagnosis import products
+from refkernels.diagnosis import places, products
 from refkernels.diagnosis.hypothesis import Claim, Prediction
 from refkernels.diagnosis.problem import Array, Doubles, Problem
 
@@ -59,15 +60,18 @@ def first(
 ) -> Claim | None:
     """The first intermediate that overflows wherever `explained` is set, and whose every overflow
     shows. All masks but `wrong` are of elements or of rows. The claim counts as evidence only where
-    it explains all bad elements and does not overflow everywhere."""
+    it overflows in all bad elements, though not everywhere."""
     if not explained.any() or not shows[explained].all():
         return None
     for name, size in sizes.items():
         for format in _formats(problem):
             end = format.emax + 1
             if np.all(size[explained] > end - _BORDER) and np.all(shows[size > end + _BORDER]):
-                decisive = bool(np.any(size < end - _BORDER) and not np.any(bad & ~explained))
-                return _claim(output, wrong, size, format, name, decisive, 2 * len(sizes))
+                others = bad & ~explained & ~(size > end + _BORDER)
+                decisive = bool(np.any(size < end - _BORDER) and not np.any(others))
+                return _claim(
+                    problem, output, wrong, bad, size, format, name, decisive, 2 * len(sizes)
+                )
     return None
 
 
@@ -83,13 +87,15 @@ def of_product(problem: Problem, output: str, wide: Doubles, wrong: Array) -> Cl
         size = np.log2(size).reshape(wide.shape)
     for format in dict.fromkeys((problem.format, formats.BINARY16)):
         if np.all(size[wrong] > format.emax + 1 - _BORDER):
-            return _claim(output, wrong, size, format, "a partial sum")
+            return _claim(problem, output, wrong, wrong, size, format, "a partial sum")
     return None
 
 
 def _claim(
+    problem: Problem,
     output: str,
     wrong: Array,
+    bad: Array,
     size: Doubles,
     format: Format,
     intermediate: str,
@@ -102,5 +108,7 @@ def _claim(
         "wrong": int(np.count_nonzero(wrong)),
         "overflows": int(np.count_nonzero(size > format.emax + 1)),
     }
-    prediction = Prediction(wrong=wrong, counted=decisive)
+    beyond = size > format.emax + 1 - _BORDER
+    earns = places.shared(problem, output, wrong, places.by_key(size, beyond, bad & beyond))
+    prediction = Prediction(wrong=wrong, counted=decisive, earns=earns)
     return Claim("early_overflow", output, prediction, details, trials=trials)

@@ -19,6 +19,7 @@ import numpy as np
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
+from refkernels.diagnosis import places
 from refkernels.diagnosis.hypothesis import Claim, Evidence, Prediction
 from refkernels.diagnosis.problem import Array, Doubles, Problem
 from refkernels.diagnosis.wrong import FEW, wrong_elements
@@ -36,17 +37,17 @@ def shortcut(problem: Problem, output: str, got: Array, wrong: Array) -> Claim |
     x, wide = to_float64(problem.inputs["x"]), to_float64(got)
     finite, tried = np.isfinite(x), 0
     for where, key in _REGIONS.items():
-        places: Doubles = key(x)
-        for returned, values in _values(problem, wide, x, wrong & finite, places):
+        distances: Doubles = key(x)
+        for returned, values in _values(problem, wide, x, wrong & finite, distances):
             tried += 1
             other = finite & (wide != values)
             if not other.any():
                 continue
-            low = float(places[other].max())
-            beyond = finite & (places > low)
+            low = float(distances[other].max())
+            beyond = finite & (distances > low)
             if np.count_nonzero(wrong & ~beyond) > FEW * np.count_nonzero(wrong):
                 continue
-            high = float(places[beyond].min())
+            high = float(distances[beyond].min())
             unlike = wrong_elements(problem, output, formats.cast(values, formats.of(got)))
             sides = np.unique(x[unlike & other]).size, np.unique(x[wrong & beyond]).size
             return _claim(output, wrong & beyond, returned, where, (low, high), sides, tried)
@@ -54,7 +55,7 @@ def shortcut(problem: Problem, output: str, got: Array, wrong: Array) -> Claim |
 
 
 def _values(
-    problem: Problem, wide: Doubles, x: Doubles, wrong: Array, places: Doubles
+    problem: Problem, wide: Doubles, x: Doubles, wrong: Array, distances: Doubles
 ) -> Iterator[tuple[str, Doubles]]:
     """What the elements beyond a threshold may be, each with its name: x or the cotangent, 0, a
     constant on each side."""
@@ -65,7 +66,7 @@ def _values(
         yield "0", np.zeros_like(wide)
         return
     yield "x", x
-    last = np.where(wrong, places, -math.inf)
+    last = np.where(wrong, distances, -math.inf)
     ends = [side & wrong for side in (x < 0, x > 0) if np.any(side & wrong)]
     constants = [float(wide[np.unravel_index(np.argmax(np.where(end, last, -math.inf)), x.shape)])
                  for end in ends]  # fmt: skip
@@ -84,7 +85,7 @@ def _claim(
     """`sides`: the number of arguments before the threshold at which the value would be wrong, and
     of those beyond it at which it is."""
     before, beyond = sides
-    bits = math.log2(math.comb(before + beyond, beyond))
+    bits = places.bits(before + beyond, beyond, beyond)
     if bits < Evidence.MATCHED:
         return None
     chosen = _chosen(*interval)

@@ -33,7 +33,8 @@ def test_a_gate_whose_exponential_is_infinite_is_named(dtype: Any) -> None:
     inputs = question(dtype)
     explanation = refkernels.explain("swiglu", inputs, {"y": swiglu(inputs, False)})
     assert explanation.verdict == "special_value_mismatch"
-    assert (explanation.cause, explanation.confidence) == ("early_overflow", "proven")
+    # -inf is one place, however often: NaN there may have another reason.
+    assert (explanation.cause, explanation.confidence) == ("early_overflow", "consistent")
     assert explanation.candidates[0].details["intermediate"] == "exp(-a)"
     assert explanation.candidates[0].details["wrong"] == 8
 

@@ -78,3 +78,26 @@ def test_a_detail_on_which_hypotheses_differ_is_not_reported(n: int) -> None:
         explanation = refkernels.explain("selu", {"x": x}, {"y": y})
         assert (explanation.cause, explanation.confidence) == ("float32_constants", "proven")
         assert "with" not in explanation.candidates[0].details
+
+
+def atan_slope_in_float16(beyond: list[float]) -> Explanation:
+    """dy / (x² + 1), each operation in float16: x² is infinite from 256 on."""
+    x = np.array([*np.linspace(-4, 4, 61), *beyond], np.float16)
+    dy = np.where(np.abs(x) > 200, np.float16(np.inf), np.float16(1.5))
+    with np.errstate(all="ignore"):
+        dx = dy / (x * x + np.float16(1))
+    return refkernels.explain("atan", {"dy": dy, "x": x}, {"dx": dx}, direction="backward")
+
+
+def test_the_largest_number_alone_proves_neither_narrow_inputs_nor_an_overflow() -> None:
+    """65504 is 65536 in bfloat16, and infinite only back in float16, where no kernel puts it."""
+    explanation = atan_slope_in_float16([65504.0, -65504.0] * 4)
+    assert explanation.verdict == "special_value_mismatch"
+    assert sure(explanation) == set()
+    assert explanation.cause == "early_overflow"
+
+
+def test_an_overflow_is_proven_by_its_place_among_many_arguments() -> None:
+    explanation = atan_slope_in_float16([*np.linspace(210, 250, 20), *np.linspace(300, 6e4, 40)])
+    assert sure(explanation) == {"early_overflow"}
+    assert explanation.candidates[0].details["intermediate"] == "x²"

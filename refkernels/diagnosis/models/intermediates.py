@@ -33,6 +33,7 @@ OF: dict[str, Logarithms] = {
         "exp(2z)": lambda x: 2 * _z(x) * LOG2_E,
         "exp(-2z)": lambda x: -2 * _z(x) * LOG2_E,
     },
+    "atan": {"x²": _SQUARE["x²"]},  # the gradient's
     "rsqrt": {"1/x": lambda x: -np.log2(np.abs(x))},
     "sinpi": {"pi x": lambda x: math.log2(math.pi) + np.log2(np.abs(x))},
     "cospi": {"pi x": lambda x: math.log2(math.pi) + np.log2(np.abs(x))},

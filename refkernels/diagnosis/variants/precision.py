@@ -60,10 +60,17 @@ def narrowings(
 
 
 def _narrowed(arrays: Arrays, format: Format, convert: Callable[[Array, Format], Array]) -> Arrays:
+    """The arrays with fewer significant bits, in their own dtype. A number that is finite in the
+    format, but too large for the dtype (65504 in bfloat16 is 65536), stays as it is."""
+
+    def narrowed(array: Array) -> Array:
+        wide = convert(to_float64(array), format)
+        with np.errstate(over="ignore"):
+            stored = wide.astype(array.dtype)
+        return np.where(np.isfinite(wide) & ~np.isfinite(stored), array, stored)
+
     return {
-        name: array
-        if format.p >= formats.of(array).p
-        else convert(to_float64(array), format).astype(array.dtype)
+        name: array if format.p >= formats.of(array).p else narrowed(array)
         for name, array in arrays.items()
     }
 
