@@ -1,9 +1,9 @@
 """Faults that any op may have, planted in every op that is a formula and each of its directions.
 
 The first output of a right kernel with another sign, another scale, exchanged, unwritten or
-corrupted rows, or in a narrower format; a right kernel's answer to narrower inputs; one whose sums
-leave out their tail. Each where it can be told: on the case whose numbers are finite and of which
-the most are different.
+corrupted rows, or in a narrower format; a right kernel's answer to narrower inputs, or with another
+value of a param; one whose sums leave out their tail. Each where it can be told: on the case whose
+numbers are finite and of which the most are different.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,6 +16,7 @@ import numpy as np
 from planted import Array, Planted
 
 from refkernels import registry
+from refkernels.diagnosis.variants.formulas import UNASKED
 from refkernels.ops import altered
 
 FEWEST = 24  # different numbers of the first output
@@ -59,6 +60,9 @@ def planted_in(op: Any) -> Iterator[tuple[str, Planted]]:
         for question in questions[-1:]:
             for cause, outputs in _answers(op, question, direction):
                 yield from _named(op, cause, question, outputs, direction)
+            for param, cause, outputs in _with_other_params(op, question, direction):
+                for name, kernel in _named(op, cause, question, outputs, direction):
+                    yield f"{name}-{param}", kernel
         for question in [asked for asked in questions if _tail(asked)][-1:]:
             outputs = _without_tail(op, question, direction)
             yield from _named(op, "dropped_tail", question, outputs, direction)
@@ -119,6 +123,21 @@ def _answers(op: Any, question: Any, direction: Any) -> Iterator[tuple[str, Any]
             yield cause, {**right, first: changed}
     for cause, dtype in NARROW.items():
         yield cause, _right(op, (_narrowed(op, question[0], dtype), question[1]), direction)
+
+
+def _with_other_params(op: Any, question: Any, direction: Any) -> Iterator[tuple[str, str, Any]]:
+    """Each float param but eps at 3/4 of its value, or 1/4 for 0, with the cause and the answer."""
+    inputs, params = question
+    for name, asked in {**op.params, **params}.items():
+        if name == "eps" or not isinstance(asked, float):
+            continue
+        value = float(f"{0.75 * asked:.3g}") if asked else 0.25
+        unasked = UNASKED.get(name, ("",))[0] if not asked else ""
+        try:
+            outputs = _right(op, (inputs, {**params, name: value}), direction)
+        except ValueError:  # no value of this param
+            continue
+        yield name, unasked or "param_differs", outputs
 
 
 def _tail(question: Any) -> int:

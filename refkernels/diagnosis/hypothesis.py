@@ -28,6 +28,7 @@ from refkernels.records.words import Confidence
 
 ORDER = "summation_order"  # the cause that any correct kernel may have
 HARMLESS = (ORDER, "bias_first")
+VALUE = "param_differs"  # another value of a param
 Details = Mapping[str, Any]
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from refkernels.diagnosis import evidence, multiples
 from refkernels.diagnosis.fit import Fit
-from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, Candidate, Details, Evidence
+from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, VALUE, Candidate, Details, Evidence
 from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
 from refkernels.records.words import CONFIDENCES, VERDICTS
 
@@ -136,7 +136,7 @@ def _of_output(
     if not weighable:
         return candidates
     observed = evidence.observe(problem, got, truth)
-    weighable = _without_blame(weighable)
+    weighable = _without_twins(_without_blame(weighable))
     weighed = [_weighed(observed, candidate, tried) for candidate in weighable]
     patterns = [w.candidate for w in weighed if w.bits is None]
     survivors, beaten = _survivors(observed, [w for w in weighed if w.bits is not None])
@@ -159,6 +159,24 @@ def _without_blame(candidates: list[Candidate]) -> list[Candidate]:
     assert harmless.prediction is not None
     bits = harmless.prediction.bits
     return [c if c.cause in HARMLESS else c.against(bits) for c in candidates]
+
+
+def _without_twins(candidates: list[Candidate]) -> list[Candidate]:
+    """The candidates, without another value of a param where that is a definition with a name of
+    its own: a momentum of 0.9 for 0.1 is the other convention, ord = 1 for 2 the other norm."""
+
+    def bits(candidate: Candidate) -> Array | None:
+        return None if candidate.prediction is None else candidate.prediction.bits
+
+    named = [bits(c) for c in candidates if c.cause not in (VALUE, multiples.FACTOR, *HARMLESS)]
+
+    def has_a_name(candidate: Candidate) -> bool:
+        own = bits(candidate)
+        return own is not None and any(
+            other is not None and bool(evidence.same(other, own).all()) for other in named
+        )
+
+    return [c for c in candidates if c.cause != VALUE or not has_a_name(c)]
 
 
 def _weighed(observed: evidence.Observed, candidate: Candidate, tried: int) -> _WeighedCandidate:

@@ -238,6 +238,12 @@ CAUSES: dict[str, Cause] = {
         "Choose numbers that float32 holds exactly, such as 2**-17 and 0.125, or report it.",
         "选用 float32 能精确表示的数（例如 2**-17 和 0.125），或上报该问题。",
     ),
+    "param_differs": _cause(
+        "uses {param} = {value} instead of {asked}",
+        "使用的是 {param} = {value}，而不是 {asked}",
+        "Print the value that the kernel receives: a default, a schedule or a group may set it.",
+        "请打印内核实际收到的值：它可能由默认值、学习率调度或参数组设定。",
+    ),
     "eps_differs": _cause(
         "uses eps = {eps} (with {with})",
         "使用的是 eps = {eps}（同时为 {with}）",

@@ -1,0 +1,161 @@
+"""Another value of a param than the requested one: lr = 0.002, beta2 = 0.99, delta = 2.
+
+The value is solved for, not taken from a list. An output is a smooth function f(p) of a float param
+p. Newton's method in float64, with errors in ulp, finds the p of weighted least squares:
+
+    p' = p + <g - f(p), f'(p)> / <f'(p), f'(p)>
+
+Its uncertainty follows from the plain algorithm's errors, or half an ulp if these are smaller. A
+value that somebody chose has few digits: the shortest number in the interval is named if it has at
+most three digits, and an interval as narrow would rarely have one by chance. The certified answer
+with that value is then weighed like any other question. (eps has causes of its own.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from refkernels.arithmetic.arrays import to_float64
+from refkernels.arithmetic.formats import BINARY32, BINARY64
+from refkernels.diagnosis.hypothesis import VALUE, Variant
+from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
+from refkernels.diagnosis.variants.formulas import UNASKED
+from refkernels.metrology import UNUSUAL
+from refkernels.metrology.ulp_errors import ulp
+
+_LARGEST = 1 << 18  # elements of an output
+_STEPS = 12
+_PERIODIC = ("base",)  # of a rotary embedding's angles
+_OCTAVES = 8  # between the requested value and the furthest start
+_CONVERGED = 0.125  # of the uncertainty
+_WIDE = 16.0  # half an interval, in standard deviations: errors of a kernel are not independent
+_ROUNDED = 2.0 * BINARY32.u  # relative: kernels hold params, and compute with them, in float32
+_MOST_DIGITS = 3
+_CHANCE = 2.0**-4  # the largest probability that an interval has such a number by chance
+_PRICE = math.log2(10.0)  # bits of a digit; the exponent is worth two more
+
+
+def other_values(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """For each float param but eps, the values of few digits that explain an output."""
+    if problem.op.formulas is None:
+        return
+    for name, asked in {**problem.op.params, **problem.params}.items():
+        if name == "eps" or not isinstance(asked, float) or not math.isfinite(asked):
+            continue
+        values: dict[float, int] = {}
+        for output, got in outputs.items():
+            if got.size <= _LARGEST and got.shape == problem.truth.reference[output].shape:
+                values |= _Fitted(problem, output, got, name, asked).chosen()
+        # A decay or a dampening that was not requested has a name, and usual values (`unasked`).
+        unasked, usual = UNASKED.get(name, ("", ())) if asked == 0.0 else ("", ())
+        for value, digits in values.items():
+            if value in usual:
+                continue
+            try:
+                answer = problem.ask(params={name: value})
+            except ValueError:  # no value of this param
+                continue
+            details = {"param": name, "value": value, "asked": asked}
+            yield Variant(
+                unasked or VALUE,
+                {name: value} if unasked else details,
+                answer,
+                price=_PRICE * (digits + 2),
+            )
+
+
+class _Fitted:
+    """One output as a function of one param."""
+
+    def __init__(self, problem: Problem, output: str, got: Array, name: str, asked: float) -> None:
+        self.problem, self.output, self.name, self.asked = problem, output, name, asked
+        exact = np.asarray(problem.truth.reference[output])
+        self.got, plain = to_float64(got), to_float64(problem.truth.plain[output])
+        self.ulp = ulp(exact, problem.format_of(output))
+        self.usable = np.isfinite(exact) & np.isfinite(self.got) & np.isfinite(plain)
+        self.noise = max(0.5, self._rms(plain - exact))
+
+    def chosen(self) -> dict[float, int]:
+        """The value of few digits that makes the output ordinary, with the number of its digits;
+        empty if there is none, or if the requested value does so too."""
+        found = self._solved()
+        if found is None:
+            return {}
+        best, deviation = found
+        half = max(_WIDE * deviation, _ROUNDED * abs(best))
+        if abs(best - self.asked) <= half:
+            return {}
+        value, digits = _short(best, half)
+        if not digits:
+            return {}
+        values = self._values(value)
+        if values is None:
+            return {}
+        self.ulp = np.maximum(self.ulp, ulp(values, self.problem.format_of(self.output)))
+        return {value: digits} if self._rms(self.got - values) <= UNUSUAL * self.noise else {}
+
+    def _solved(self) -> tuple[float, float] | None:
+        """The param of least squares and its standard deviation, None if no step leads there."""
+        value, deviation = self._start(), math.inf
+        for _ in range(_STEPS):
+            here = self._values(value)
+            step = math.ldexp(abs(value) or 1.0, -26)
+            there = None if here is None else self._values(value + step)
+            if here is None or there is None:
+                return None
+            slope = self._in_ulps((there - here) / step)
+            squares = float(slope @ slope)
+            if not 0.0 < squares < math.inf:
+                return None
+            deviation = self.noise / math.sqrt(squares)
+            change = float(slope @ self._in_ulps(self.got - here)) / squares
+            value += change
+            if not math.isfinite(value):
+                return None
+            if abs(change) <= _CONVERGED * deviation:
+                return value, deviation
+        return None
+
+    def _start(self) -> float:
+        """Where to begin: at the requested value, or among many where angles wrap around."""
+        if self.name not in _PERIODIC:
+            return self.asked
+        starts = [self.asked * 2.0 ** (k / 8) for k in range(-8 * _OCTAVES, 8 * _OCTAVES + 1)]
+        values = ((start, self._values(start)) for start in starts)
+        left = {start: self._rms(self.got - array) for start, array in values if array is not None}
+        return min(left, key=lambda start: left[start], default=self.asked)
+
+    def _values(self, value: float) -> Doubles | None:
+        """The output with this value, in float64; None if it is no value of the param."""
+        formulas = self.problem.op.formulas
+        assert formulas is not None
+        form = next(iter(formulas.way(self.problem.direction).forms.values()))
+        params = {**self.problem.params, self.name: value}
+        question = self.problem.direction, form, self.problem.inputs, params
+        try:
+            return to_float64(formulas.computed(*question, BINARY64)[self.output])
+        except ValueError:
+            return None
+
+    def _in_ulps(self, errors: Doubles) -> Doubles:
+        with np.errstate(all="ignore"):
+            scaled = np.where(self.usable, errors / self.ulp, 0.0).reshape(-1)
+        return np.where(np.isfinite(scaled), scaled, 0.0)
+
+    def _rms(self, errors: Doubles) -> float:
+        scaled = self._in_ulps(errors)
+        return float(np.linalg.norm(scaled)) / math.sqrt(max(int(np.sum(self.usable)), 1))
+
+
+def _short(best: float, half: float) -> tuple[float, int]:
+    """The shortest number within `half` of the best, and its digits: 0 if it has more than three,
+    or if intervals as wide often have one as short."""
+    for digits in range(1, _MOST_DIGITS + 1):
+        value = float(f"{best:.{digits - 1}e}")
+        if abs(value - best) <= half:
+            spacing = 10.0 ** (math.floor(math.log10(abs(value or best or 1.0))) - digits + 1)
+            return value, digits if 2.0 * half <= _CHANCE * spacing else 0
+    return best, 0

@@ -1,0 +1,79 @@
+"""Another value of a param is found from an output alone, where it has few digits."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import refkernels
+from refkernels import registry
+
+RNG = np.random.default_rng(11)
+F = np.float32
+
+
+def numbers(*shape: int, scale: float = 1.0) -> Any:
+    return (scale * RNG.standard_normal(shape)).astype(F)
+
+
+STEP = {
+    "param": numbers(200), "grad": numbers(200), "m": numbers(200, scale=0.1),
+    "v": np.abs(numbers(200, scale=0.1)),
+}  # fmt: skip
+ADAM = {"lr": 1e-3, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "step": 3}
+X, TARGET = numbers(40, 7), numbers(40, 7)
+LABELS = RNG.integers(0, 7, 40)
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "params", "name", "value"),
+    [
+        ("adam", STEP, ADAM, "lr", 2e-3),
+        ("adam", STEP, ADAM, "lr", 9.5e-4),
+        ("adam", STEP, ADAM, "beta1", 0.95),
+        ("adam", STEP, ADAM, "beta2", 0.99),
+        ("huber", {"x": X, "target": TARGET}, {"delta": 1.0}, "delta", 1.5),
+        ("elu", {"x": X}, {}, "alpha", 1.67),
+        ("cross_entropy", {"x": X, "target": LABELS}, {}, "label_smoothing", 0.1),
+    ],
+)
+def test_a_param_s_other_value_is_proven(
+    op: str, inputs: Any, params: Any, name: str, value: float
+) -> None:
+    params = params if op in ("adam", "elu") else {**params, "reduction": "none"}
+    outputs = registry.get(op).plain("forward", inputs, {**params, name: value}, "float32")
+    explanation = refkernels.explain(op, inputs, outputs, params)
+    assert (explanation.cause, explanation.confidence) == ("param_differs", "proven")
+    details = explanation.candidates[0].details
+    assert (details["param"], details["value"]) == (name, value)
+    assert f" = {value} instead of " in explanation.to_markdown()
+
+
+def test_a_decay_that_was_not_requested_is_named_with_any_value() -> None:
+    outputs = registry.get("adam").plain("forward", STEP, {**ADAM, "weight_decay": 3e-3}, "float32")
+    explanation = refkernels.explain("adam", STEP, outputs, ADAM)
+    assert (explanation.cause, explanation.confidence) == ("decay_unasked", "proven")
+    assert explanation.candidates[0].details["weight_decay"] == 3e-3
+
+
+def test_a_value_that_nobody_would_choose_is_not_named() -> None:
+    params = {**ADAM, "lr": 1.2345678e-3}
+    outputs = registry.get("adam").plain("forward", STEP, params, "float32")
+    explanation = refkernels.explain("adam", STEP, {"param": outputs["param"]}, ADAM)
+    assert explanation.cause != "param_differs"
+
+
+def test_a_definition_with_a_name_of_its_own_goes_before_a_value() -> None:
+    x = numbers(30, 40)
+    explanation = refkernels.explain("norm", {"x": x}, {"y": np.abs(x).sum(-1)})
+    assert (explanation.cause, explanation.confidence) == ("other_norm", "proven")
+    assert "param_differs" not in {c.cause for c in explanation.candidates}
+
+
+def test_a_right_kernel_and_a_few_elements_are_not_blamed() -> None:
+    outputs = registry.get("adam").plain("forward", STEP, ADAM, "float32")
+    assert refkernels.explain("adam", STEP, outputs, ADAM).cause in (None, "summation_order")
+    two = {name: array[:2] for name, array in STEP.items()}
+    near = registry.get("adam").plain("forward", two, {**ADAM, "lr": 1.001e-3}, "float32")
+    explanation = refkernels.explain("adam", two, {"param": near["param"]}, ADAM)
+    assert explanation.confidence != "proven"
