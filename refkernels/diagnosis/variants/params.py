@@ -34,7 +34,7 @@ _CONVERGED = 0.125  # of the uncertainty
 _WIDE = 16.0  # half an interval, in standard deviations: errors of a kernel are not independent
 _ROUNDED = 2.0 * BINARY32.u  # relative: kernels hold params, and compute with them, in float32
 _MOST_DIGITS = 3
-_CHANCE = 2.0**-4  # the largest probability that an interval has such a number by chance
+_CHANCE = 2.0**-7  # the largest probability that an interval has such a number by chance
 _PRICE = math.log2(10.0)  # bits of a digit; the exponent is worth two more
 
 
