@@ -336,6 +336,8 @@ def right(op: str, dtype: Any, rng: np.random.Generator) -> tuple[dict[str, Arra
         (-0.037, "-0.037", ""),
         (24.0, "24", "x.shape[0]"),
         (1 / 23, "1/23", "x.shape[0] - 1"),
+        (24 / 23, "24/23", "x.shape[0] / (x.shape[0] - 1)"),
+        (1 / np.log(2), "1/ln(2)", "a logarithm to base 2"),
         (1 / np.sqrt(65), "1/sqrt(65)", "x.shape[1]"),
         (0.25, "1/4", ""),
     ],

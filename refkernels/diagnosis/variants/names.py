@@ -1,5 +1,6 @@
-"""Names factors: a number of the problem (a batch size n, 1 / n, 1 / (n - 1), 1 / sqrt n, a norm
-that gradients are clipped to), or a ratio of small integers.
+"""Names factors: a number of the problem (a batch size n, 1 / n, 1 / (n - 1), n / (n - 1),
+1 / sqrt n, a norm that gradients are clipped to), another base of a logarithm, or a ratio of small
+integers.
 
 A factor is named where its interval contains only one such number, and is so narrow that this is no
 accident.
@@ -23,7 +24,15 @@ _SMALL = 8  # a smaller integer is more likely a world size than some n - 1
 _FARTHEST = 2.0**64  # no loss scale is a power of two beyond
 _DIGITS = 2  # of a norm's numerator: 1, 5, 0.25
 _NUMBERS = 90  # numbers of two digits in a decade
-_KINDS = 8  # norms, ratios, powers of two, numbers of narrower formats
+_KINDS = 12  # norms, bases of logarithms, ratios, powers of two, numbers of narrower formats
+_LOGARITHMS: tuple[Name, ...] = tuple(
+    name
+    for base in (2, 10)
+    for name in (
+        (f"1/ln({base})", 1.0 / math.log(base), f"a logarithm to base {base}"),
+        (f"ln({base})", math.log(base), f"a logarithm to base {base}"),
+    )
+)
 _DATA = ("dx",)  # gradients that no optimizer sees
 
 
@@ -35,6 +44,7 @@ def of(problem: Problem, low: float, high: float) -> Name | None:
         _lengths(problem),
         _derived(problem),
         _norms(problem, low, high),
+        _LOGARITHMS,
         _ratios(low, high),
     ):
         matching = [name for name in names if low <= name[1] <= high]
@@ -64,12 +74,14 @@ def _lengths(problem: Problem) -> Iterator[Name]:
 
 
 def _derived(problem: Problem) -> Iterator[Name]:
-    """n - 1, 1 / (n - 1), sqrt n and 1 / sqrt n, unless they are small."""
+    """n - 1, n / (n - 1), sqrt n, and their inverses, unless they are small."""
     for n, axis in _axes(problem).items():
         root = math.isqrt(n)
         if n - 1 >= _SMALL:
             yield str(n - 1), float(n - 1), f"{axis} - 1"
             yield f"1/{n - 1}", 1.0 / (n - 1), f"{axis} - 1"
+            yield f"{n}/{n - 1}", n / (n - 1), f"{axis} / ({axis} - 1)"
+            yield f"{n - 1}/{n}", (n - 1) / n, f"({axis} - 1) / {axis}"
         if root**2 != n:
             yield f"sqrt({n})", math.sqrt(n), axis
             yield f"1/sqrt({n})", 1.0 / math.sqrt(n), axis
