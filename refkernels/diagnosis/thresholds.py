@@ -25,7 +25,8 @@ from refkernels.diagnosis.problem import Array, Doubles, Problem
 from refkernels.diagnosis.wrong import FEW, wrong_elements
 
 CAUSE = "beyond_threshold"
-_REGIONS = {"x > {}": np.positive, "x < -{}": np.negative, "|x| > {}": np.abs}
+_BELOW = "x < -{}"
+_REGIONS = {"x > {}": np.positive, _BELOW: np.negative, "|x| > {}": np.abs}
 _MOST_DIGITS = 3  # of a threshold that was chosen by hand
 _CHANCE = 2.0**-4  # the largest probability that an interval has such a number by chance
 
@@ -47,11 +48,21 @@ def shortcut(problem: Problem, output: str, got: Array, wrong: Array) -> Claim |
             beyond = finite & (distances > low)
             if np.count_nonzero(wrong & ~beyond) > FEW * np.count_nonzero(wrong):
                 continue
+            if _saturates(problem, output, wrong & beyond):
+                continue
             high = float(distances[beyond].min())
             unlike = wrong_elements(problem, output, formats.cast(values, formats.of(got)))
             sides = np.unique(x[unlike & other]).size, np.unique(x[wrong & beyond]).size
             return _claim(output, wrong & beyond, returned, where, (low, high), sides, tried)
     return None
+
+
+def _saturates(problem: Problem, output: str, beyond: Array) -> bool:
+    """Whether the exact result is one number on each side too: another constant there is an error
+    of its own."""
+    exact, x = np.asarray(problem.truth.reference[output]), to_float64(problem.inputs["x"])
+    sides = (exact[beyond & (x < 0)], exact[beyond & (x >= 0)])
+    return bool(beyond.any()) and all(np.unique(side).size <= 1 for side in sides)
 
 
 def _values(
@@ -91,6 +102,8 @@ def _claim(
     chosen = _chosen(*interval)
     low, high = interval
     number = f"t ({low:.9g} <= t < {high:.9g})" if chosen is None else f"{chosen:g}"
+    if low < 0.0 and where == _BELOW:  # x < -t with a negative t
+        where, number = "x < {}", f"t ({-high:.9g} < t <= {-low:.9g})"
     details = {
         "returns": returned, "where": where.format(number), "interval": list(interval),
         "wrong": int(np.count_nonzero(wrong)), "before": before,

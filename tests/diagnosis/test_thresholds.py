@@ -103,3 +103,21 @@ def test_an_overflow_or_a_flushed_result_is_no_threshold() -> None:
     for op, output in (("sigmoid", y), ("exp", flushed)):
         causes = {c.cause for c in explain(op, {"x": x}, {"y": output}).candidates}
         assert CAUSE not in causes
+
+
+def test_another_constant_where_the_exact_result_is_constant_too_is_no_threshold() -> None:
+    """hardsigmoid is 0 and 1 beyond 3: with 0.001 added it is off everywhere."""
+    x = np.linspace(-1000, 1000, 3001).astype(np.float32)
+    y = np.clip(x / np.float32(6) + np.float32(0.5), 0, 1) + np.float32(1e-3)
+    assert explain("hardsigmoid", {"x": x}, {"y": y}).cause != "beyond_threshold"
+
+
+def test_a_threshold_among_positive_arguments_is_said_without_two_signs() -> None:
+    x = np.geomspace(1e-8, 1.0, 400).astype(np.float32)
+    y = np.where(x < 1.5e-4, np.float32(0), np.sqrt(x))
+    explanation = explain("sqrt", {"x": x}, {"y": y})
+    assert explanation.cause == "beyond_threshold"
+    where = explanation.candidates[0].details["where"]
+    assert where.startswith("x < t (0.0001")
+    assert "--" not in where
+    assert "-0" not in where
