@@ -11,7 +11,7 @@ from hunting import HUNT
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 
-EXAMPLES = 6 * HUNT
+EXAMPLES = 4 * HUNT
 
 
 def exponent(rng, format):

@@ -57,7 +57,7 @@ def run_script(
     return subprocess.run(
         [python_of(framework), *command, *arguments],
         cwd=folder, env={**environ, "OMP_NUM_THREADS": "1", **environment},
-        capture_output=True, text=True, timeout=300,
+        capture_output=True, text=True, timeout=900,
     )  # fmt: skip
 
 

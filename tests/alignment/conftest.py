@@ -4,22 +4,55 @@ import functools
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
-from captured import answer, run_script
+from captured import run_script
+
+SCRIPTS = {  # by what is left of each framework's compiled trainings
+    "torch": "tiny_training.py optimizer_words.py quiet_training.py",
+    "paddle": "tiny_training.py optimizer_words.py quiet_training.py graph_training.py",
+    "oneflow": "tiny_training.py optimizer_words.py quiet_training.py graph_training.py",
+    "mindspore": "tiny_training.py optimizer_words.py quiet_training.py closed_over.py",
+}
+OPTIMIZERS = ("sgd", "adamw")  # of the tiny training, without the probe and with it
+STEPS = 4
+MOVED = {
+    "plain": "{}",
+    "moved": '{"perturb": 7}',
+    "again": '{"perturb": 7}',
+    "square": '{"perturb": 3}',
+}
+RANKS = (  # of two
+    ("rank_1_alone", '{"rank": 1, "perturb": 1}'),
+    ("both_ranks", '{"rank": 1, "perturb": 1}'),
+    ("both_ranks", '{"rank": 0, "perturb": 0}'),
+)
+
+
+class SmallRuns(NamedTuple):
+    """The folder of a framework's runs, what each script printed, and the probe's log."""
+
+    folder: Path
+    printed: dict[str, Any]
+    log: str
 
 
 @pytest.fixture(scope="session")
-def small_runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Any]:
-    """small_runs(framework): the folder with the runs of optimizer_words.py and quiet_training.py,
-    and the names of the former."""
+def small_runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], SmallRuns]:
+    """small_runs(framework): the runs of its small trainings, all of one process, as an import
+    takes seconds. Those without the probe come first: it is not loaded yet."""
 
     @functools.cache
-    def get(framework: str) -> tuple[Path, list[str]]:
-        folder = tmp_path_factory.mktemp(f"small_{framework}")
-        ran = run_script(framework, folder, "optimizer_words.py quiet_training.py", framework)
-        assert answer(ran) == {}
-        return folder, json.loads(ran.stdout.splitlines()[-2])
+    def get(framework: str) -> SmallRuns:
+        folder, scripts = tmp_path_factory.mktemp(f"small_{framework}"), SCRIPTS[framework]
+        probed = [f"{name}:{name}" for name in OPTIMIZERS]
+        options = MOVED.items() if framework != "torch" else (*MOVED.items(), *RANKS)
+        probed += [f"sgd:{name}:{given}" for name, given in options]
+        ran = run_script(framework, folder, scripts, framework, str(STEPS), *OPTIMIZERS, *probed)
+        assert ran.returncode == 0, ran.stderr[-3000:]
+        names = scripts.split()
+        lines = ran.stdout.strip().splitlines()[-len(names) :]
+        return SmallRuns(folder, dict(zip(names, map(json.loads, lines), strict=True)), ran.stderr)
 
     return get

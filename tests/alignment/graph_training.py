@@ -50,7 +50,7 @@ def paddle_graph():
 if __name__ == "__main__":
     model, optimizer, step = globals()[sys.argv[1] + "_graph"]()
     losses = []
-    with Capture("run", model, optimizer, steps=[0]) as capture:
+    with Capture("graph", model, optimizer, steps=[0]) as capture:
         for _ in range(3):
             loss = step()
             capture.step(loss)

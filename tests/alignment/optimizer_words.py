@@ -1,4 +1,4 @@
-"""Each optimizer of a framework, two captured steps on a layer: optimizer_words.py NAME."""
+"""Each optimizer of a framework, two captured steps on a layer: words/SGD, ... of FRAMEWORK."""
 
 import json
 import sys
@@ -134,7 +134,7 @@ def mindspore_optimizers():
 if __name__ == "__main__":
     names = []
     for name, model, optimizer, step in globals()[sys.argv[1] + "_optimizers"]():
-        with Capture(name, model, optimizer, steps=[0, 1]) as capture:
+        with Capture(f"words/{name}", model, optimizer, steps=[0, 1]) as capture:
             for _ in range(2):
                 capture.step(step(optimizer))
         names.append(name)

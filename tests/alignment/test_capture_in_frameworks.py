@@ -9,47 +9,28 @@ from typing import Any
 
 import numpy as np
 import pytest
-from captured import answer, run_script
 
 from refkernels.alignment.run import Run, StepTensors
 
 FRAMEWORKS = ("torch", "paddle", "oneflow", "mindspore")
 NAMES = [pytest.param(name, marks=pytest.mark.framework(name)) for name in FRAMEWORKS]
-OPTIMIZERS = ("sgd", "adamw")
+OPTIMIZERS = ("sgd", "adamw")  # as small_runs trains
 STEPS = 4
 CHOSEN = (0, 1, 2)
-MOVED = {"plain": "{}", "moved": '{"perturb": 7}', "again": '{"perturb": 7}'}
+SmallRuns = Callable[[str], Any]
 Trained = Callable[[str, str], Any]
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Any]:
-    """folders(framework): where its runs are, and what the script printed of each, with and without
-    the probe; once for all tests, in one process, because an import takes seconds. The trainings
-    without the probe come first: it is not loaded yet."""
-
-    @functools.cache
-    def get(framework: str) -> Any:
-        folder = tmp_path_factory.mktemp(framework)
-        probed = [f"{name}:{name}" for name in OPTIMIZERS]
-        probed += [f"sgd:{name}:{options}" for name, options in MOVED.items()]
-        arguments = ("tiny_training.py", framework, str(STEPS), *OPTIMIZERS, *probed)
-        ran = run_script(framework, folder, *arguments)
-        answers = answer(ran)
-        return folder, answers[len(OPTIMIZERS) :], answers[: len(OPTIMIZERS)], ran.stderr
-
-    return get
-
-
-@pytest.fixture(scope="module")
-def trained(folders: Callable[[str], Any]) -> Trained:
+def trained(small_runs: SmallRuns) -> Trained:
     """trained(framework, optimizer): what was printed with and without the probe, and the run."""
 
     @functools.cache
     def get(framework: str, optimizer: str) -> Any:
-        folder, on, off, log = folders(framework)
-        run, at = Run.read(folder / optimizer), OPTIMIZERS.index(optimizer)
-        return SimpleNamespace(on=on[at], off=off[at], run=run, rank=run.first, log=log)
+        folder, printed, log = small_runs(framework)
+        off, on = printed["tiny_training.py"][OPTIMIZERS.index(optimizer) :: len(OPTIMIZERS)][:2]
+        run = Run.read(folder / optimizer)
+        return SimpleNamespace(on=on, off=off, run=run, rank=run.first, log=log)
 
     return get
 
@@ -291,9 +272,9 @@ def test_optimizers_are_described_by_the_oracles_names(framework: str, trained: 
 
 
 @pytest.mark.parametrize("framework", NAMES)
-def test_perturb_moves_one_weight_by_one_ulp(framework: str, folders: Callable[[str], Any]) -> None:
-    folder = folders(framework)[0]
-    plain, moved, again = (Run.read(folder / name).first for name in MOVED)
+def test_perturb_moves_one_weight_by_one_ulp(framework: str, small_runs: SmallRuns) -> None:
+    folder = small_runs(framework).folder
+    plain, moved, again = (Run.read(folder / name).first for name in ("plain", "moved", "again"))
     assert plain.perturbed is None
     assert moved.perturbed is not None
     assert moved.perturbed == again.perturbed
@@ -316,10 +297,11 @@ def test_perturb_moves_one_weight_by_one_ulp(framework: str, folders: Callable[[
 
 
 @pytest.mark.parametrize("framework", [NAMES[1], NAMES[2]])
-def test_a_compiled_model_trains_on_and_is_named(framework: str, tmp_path: Path) -> None:
-    losses = answer(run_script(framework, tmp_path, "graph_training.py", framework))
+def test_a_compiled_model_trains_on_and_is_named(framework: str, small_runs: SmallRuns) -> None:
+    folder, printed, _ = small_runs(framework)
+    losses = printed["graph_training.py"]
     assert losses[0] > losses[1] > losses[2]
-    rank = Run.read(tmp_path / "run").first
+    rank = Run.read(folder / "graph").first
     assert [line.loss for line in rank.lines] == losses
     assert len({line.parameters_hash for line in rank.lines}) == 3
     assert rank.tensors(0).layers == ()
@@ -342,9 +324,10 @@ def test_the_file_is_python_3_8() -> None:
 
 
 @pytest.mark.framework("mindspore")
-def test_an_input_that_needs_no_gradient_has_none(tmp_path: Path) -> None:
-    losses = answer(run_script("mindspore", tmp_path, "closed_over.py", str(tmp_path / "run")))
-    rank = Run.read(tmp_path / "run").first
+def test_an_input_that_needs_no_gradient_has_none(small_runs: SmallRuns) -> None:
+    folder, printed, _ = small_runs("mindspore")
+    losses = printed["closed_over.py"]
+    rank = Run.read(folder / "closed").first
     assert [line.loss for line in rank.lines] == [float.fromhex(loss) for loss in losses]
     (call,) = rank.tensors(1).calls("(root)")
     assert set(call.inputs) == set(call.cotangents) == {"0"}

@@ -1,11 +1,12 @@
 """Trainings accumulate, skip, nest, share, clip and stop: the probe changes no bit of any."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from captured import answer, python_of, run_script
+from captured import answer, run_script
 
 from refkernels.alignment.run import CaptureError, Rank, Run
 
@@ -278,16 +279,12 @@ def test_bad_arguments_are_refused_in_a_sentence(returned: dict[str, Any]) -> No
         assert sentence in returned["refused"][name]
 
 
-def test_ranks_write_side_by_side(tmp_path: Path) -> None:
-    assert python_of("torch")
-    for rank in (1, 0):
-        environment = {"RANK": str(rank), "WORLD_SIZE": "2"}
-        arguments = ("tiny_training.py", "torch", "2", f'sgd:run:{{"perturb": {rank}}}')
-        answer(run_script("torch", tmp_path, *arguments, **environment))
-        run = Run.read(tmp_path / "run")
-        assert len(run.remarks) == rank
-        if rank:
-            assert "lacks these ranks of 2: 0." in run.remarks[0]
+def test_ranks_write_side_by_side(small_runs: Callable[[str], Any]) -> None:
+    folder = small_runs("torch").folder
+    (remark,) = Run.read(folder / "rank_1_alone").remarks
+    assert "lacks these ranks of 2: 0." in remark
+    run = Run.read(folder / "both_ranks")
+    assert run.remarks == ()
     assert [(rank.rank, rank.world_size) for rank in run.ranks] == [(0, 2), (1, 2)]
     first, second = run.ranks
     assert first.lines[0].rows == second.lines[0].rows

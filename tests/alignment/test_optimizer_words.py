@@ -63,7 +63,8 @@ SHARED = {
     [pytest.param(framework, marks=pytest.mark.framework(framework)) for framework in STATES],
 )
 def test_names_are_those_of_the_oracles(framework: str, small_runs: SmallRuns) -> None:
-    folder, names = small_runs(framework)
+    folder, printed, _ = small_runs(framework)
+    folder, names = folder / "words", printed["optimizer_words.py"]
     assert set(names) == set(STATES[framework])
     for name in names:
         rank = Run.read(folder / name).first

@@ -20,7 +20,7 @@ FRAMEWORKS = ("torch", "paddle", "oneflow", "mindspore")
 def test_class_weights_and_functional_dropout_are_not_another_definition(
     framework: str, small_runs: Callable[[str], Any]
 ) -> None:
-    folder, _ = small_runs(framework)
+    folder = small_runs(framework).folder
     weighted = align(folder / "weighted")
     assert weighted.verdict.word != "different", page.headline(weighted.to_dict())
     judged = {(judgement.op, judgement.verdict) for judgement in weighted.local[0].judgements}

@@ -98,6 +98,8 @@ if __name__ == "__main__":
     alone = [name for name in sys.argv[1:] if name.startswith("one")]
     shared = [name for name in sys.argv[1:] if name not in alone]
     start = torch.multiprocessing.start_processes
+    import torch._dynamo  # seconds, once: each process would at its first step
+
     start(process, (WORLD, shared), WORLD, start_method="fork")
     process(0, 1, alone)
     print("{}")

@@ -1,7 +1,7 @@
 """The options of examples/train_bert.py change what they say, and nothing else."""
 
 import json
-import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,51 +9,16 @@ import numpy as np
 import pytest
 
 from refkernels.alignment import align
-from refkernels.frameworks import environments
-
-HERE = Path(__file__).parent
-EXAMPLES = HERE.parent.parent / "examples"
-PLAIN = "--steps 2 --captured"
-ADAMW = "--steps 2 --captured 0 --optimizer adamw --warmup 1 --total 3"
-CLIPPED = " --lr 1e-1 --clip 1"
-TRAININGS = {  # by torch, one step after the other
-    "whole": f"{PLAIN} --rows 32 --dtype float64",
-    "by_micro": f"{PLAIN} --rows 32 --dtype float64 --micro 8",
-    "by_tokens": f"{PLAIN} --rows 32 --dtype float64 --micro 8 --mean-over tokens",
-    "same_shard": f"{PLAIN} --rows 32 --dtype float64 --micro 8 --same-shard",
-    "first_shard": f"{PLAIN} --rows 8 --dtype float64",
-    "one_group": PLAIN + CLIPPED,
-    "each_parameter": f"{PLAIN}{CLIPPED} --clip-scope parameter",
-    "bfloat16": f"{PLAIN} --amp",
-    "adamw": ADAMW,
-    "by_hand": f"{ADAMW} --planted nothing",
-    "loss_without_eps": f"{ADAMW} --planted loss_without_eps",
-}  # fmt: skip
 
 
-def trained(name: str, folder: Path, options: list[str]) -> list[Any]:
-    command = [environments.find(name).python, str(HERE / "several_trainings.py")]
-    done = subprocess.run(
-        [*command, str(EXAMPLES), name, str(folder), *options], capture_output=True, text=True,
-        timeout=300, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
+@pytest.fixture
+def losses(trained: Callable[[str], Any]) -> dict[str, list[float]]:
+    return dict(trained("torch").losses)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("options")
-
-
-@pytest.fixture(scope="module")
-def losses(folder: Path) -> dict[str, list[float]]:
-    curves = trained("torch", folder, list(TRAININGS.values()))
-    return dict(zip(TRAININGS, curves, strict=True))
-
-
-def captured(folder: Path, name: str) -> Path:
-    return folder / str(list(TRAININGS).index(name))
+@pytest.fixture
+def captured(trained: Callable[[str], Any]) -> dict[str, Path]:
+    return dict(trained("torch").folders)
 
 
 def lines(run: Path) -> list[dict[str, Any]]:
@@ -71,11 +36,11 @@ def test_a_mean_over_tokens_is_that_of_the_whole_batch(losses: dict[str, list[fl
 
 @pytest.mark.framework("torch")
 def test_ranks_on_one_shard_train_on_that_shard(
-    losses: dict[str, list[float]], folder: Path
+    losses: dict[str, list[float]], captured: dict[str, Path]
 ) -> None:
     """Four means of one shard are its mean, and each is recorded."""
     assert losses["same_shard"][0] == pytest.approx(losses["first_shard"][0], rel=1e-14)
-    values = lines(captured(folder, "same_shard"))[0]["values"]
+    values = lines(captured["same_shard"])[0]["values"]
     assert len(values) == 4
     assert len(set(values.values())) == 1
 
@@ -96,19 +61,21 @@ def test_bfloat16_is_used(losses: dict[str, list[float]]) -> None:
 
 @pytest.mark.framework("torch")
 def test_the_schedule_is_a_warm_up_and_a_decay(
-    losses: dict[str, list[float]], folder: Path
+    losses: dict[str, list[float]], captured: dict[str, Path]
 ) -> None:
     assert len(losses["adamw"]) == 2
-    rates = [line["lr"][0] for line in lines(captured(folder, "adamw"))]
+    rates = [line["lr"][0] for line in lines(captured["adamw"])]
     assert rates == pytest.approx([1e-4, 1e-3], rel=1e-15)
 
 
 @pytest.mark.framework("torch")
-@pytest.mark.usefixtures("losses", "judged_once")
-def test_a_loss_without_its_eps_is_named_and_a_hand_written_update_is_not(folder: Path) -> None:
+@pytest.mark.usefixtures("judged_once")
+def test_a_loss_without_its_eps_is_named_and_a_hand_written_update_is_not(
+    captured: dict[str, Path],
+) -> None:
     """1e-5 beside 19 words moves the loss by three floats; no curve of 200 steps shows it."""
-    right = captured(folder, "adamw")
-    verdict = align(right, captured(folder, "loss_without_eps"), steps=[0]).verdict
+    right = captured["adamw"]
+    verdict = align(right, captured["loss_without_eps"], steps=[0]).verdict
     assert verdict.first is not None
     assert (verdict.first.step, verdict.first.topic, verdict.first.where) == (
         0,
@@ -117,14 +84,15 @@ def test_a_loss_without_its_eps_is_named_and_a_hand_written_update_is_not(folder
     )
     assert verdict.first.run == "B"
     assert verdict.first.source.cause == "eps_differs"  # type: ignore[union-attr]
-    assert align(right, captured(folder, "by_hand"), steps=[0]).verdict.suspects == ()
+    assert align(right, captured["by_hand"], steps=[0]).verdict.suspects == ()
 
 
 @pytest.mark.framework("oneflow")
-def test_a_graph_clips_and_trains_as_eager_does(tmp_path: Path) -> None:
+def test_a_graph_clips_and_trains_as_eager_does(trained: Callable[[str], Any]) -> None:
     """In one group both clip by one norm. OneFlow's log_softmax, and so each loss, is off by 4.1e-6
     at most (measured on 50 classes); clipping by parameter would move the loss by 2e-2."""
-    eager, graph = trained("oneflow", tmp_path, [PLAIN + CLIPPED, PLAIN + CLIPPED + " --graph"])
+    losses = trained("oneflow").losses
+    eager, graph = losses["eager"], losses["graph"]
     assert eager[0] == graph[0]
     assert eager[1] != eager[0]
     assert abs(eager[1] - graph[1]) <= 2 * 4.1e-6

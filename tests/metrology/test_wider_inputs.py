@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hunting import HUNT
 
 import refkernels
 from refkernels import registry
@@ -53,9 +54,10 @@ def off(got: Any, exact: Enclosure) -> Any:
 
 @pytest.mark.parametrize(("own", "format"), PAIRS, ids=lambda pair: str(pair))
 def test_results_rounded_twice_keep_to_the_bound(own: Format, format: Format) -> None:
+    """A run tries every second op in each pair of formats, so each op in three; a hunt all."""
     assert not format.holds(own)
-    tried = 0
-    for name, op in OPS.items():
+    tried, odd = 0, PAIRS.index((own, format)) % 2
+    for name, op in list(OPS.items())[odd if HUNT == 1 else 0 :: 2 if HUNT == 1 else 1]:
         if op.params:
             continue
         rng = np.random.default_rng([3, *name.encode(), own.p, format.p])
@@ -70,7 +72,7 @@ def test_results_rounded_twice_keep_to_the_bound(own: Format, format: Format) ->
             kept = off(twice, exact) <= truth.bound()["y"] + (slack if own is not BINARY64 else 0)
             assert kept[usable].all(), (name, inputs["x"][usable & ~kept])
             tried += int(usable.sum())
-    assert tried > 10_000
+    assert tried > 5_000
 
 
 def test_a_bound_of_an_op_that_rounds_nothing_is_the_rounding_of_its_input() -> None:

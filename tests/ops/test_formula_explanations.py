@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from operator import itemgetter
 from typing import Any
 
 import pytest
@@ -82,7 +83,12 @@ def cause(planted: tuple[str, Direction, int]) -> str:
     return OPS[name].definition.faults[number].cause
 
 
-FAULTS = one_in(2, PLANTED, cause)  # of the ops that one cause is planted in
+FAULTS = one_in(4, PLANTED, cause)  # of the ops that one cause is planted in, and one of each op
+FAULTS += one_in(
+    len(PLANTED),
+    [planted for planted in PLANTED if planted[0] not in {name for name, *_ in FAULTS}],
+    itemgetter(0),
+)
 
 
 @pytest.mark.parametrize(

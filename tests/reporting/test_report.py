@@ -159,24 +159,28 @@ def test_every_verdict_has_its_own_class_word_and_glyph(page):
         assert f"{verdict.glyph} {verdict.short}" in page
 
 
-def test_the_same_records_give_the_same_bytes(records, tmp_path):
-    subset = [record for record in records if record.get("op") == "cos"]
-    written = write_report(synthetic.write(tmp_path, subset[::4]))
-    first = {path: path.read_bytes() for path in written}
-    assert any(path.suffix == ".svg" for path in written)
-    assert write_report(tmp_path) == written
-    assert {path: path.read_bytes() for path in written} == first
-    assert not list(tmp_path.glob("**/*.part"))
-
-
-def test_plots_drawn_in_several_processes_have_the_same_bytes(records, tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def small(records, tmp_path_factory):
+    """A folder with few records, and the bytes of its report's files."""
     subset = [record for record in records if record.get("op") == "cos"][::4]
-    written = write_report(synthetic.write(tmp_path, subset))
-    here = {path: path.read_bytes() for path in written}
+    folder = synthetic.write(tmp_path_factory.mktemp("small"), subset)
+    return folder, {path: path.read_bytes() for path in write_report(folder)}
+
+
+def test_the_same_records_give_the_same_bytes(small):
+    folder, first = small
+    assert any(path.suffix == ".svg" for path in first)
+    again = {path: path.read_bytes() for path in write_report(folder)}
+    assert list(again.items()) == list(first.items())
+    assert not list(folder.glob("**/*.part"))
+
+
+def test_plots_drawn_in_several_processes_have_the_same_bytes(small, monkeypatch):
+    folder, here = small
     monkeypatch.setattr(pages, "_CALLS_EACH", 1)
     monkeypatch.setattr(crew, "usable_cores", lambda: 2)
     assert os.getpid() not in pages.starmap(os.getpid, [(), ()])
-    assert write_report(tmp_path, starmap=pages.starmap) == written
+    written = write_report(folder, starmap=pages.starmap)
     assert {path: path.read_bytes() for path in written} == here
 
 

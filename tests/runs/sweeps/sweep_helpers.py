@@ -1,6 +1,7 @@
 """What the sweep tests share; a module, so that workers in processes of their own can import it."""
 
 import os
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from refkernels.arithmetic import formats
+from refkernels.frameworks import catalog
+from refkernels.frameworks.catalog import Framework
 from refkernels.op import Op
 from refkernels.runs import sweeps
 from refkernels.runs.sweeps import chunk, patterns
@@ -109,17 +112,21 @@ def fail(status: str) -> Json:
     return {"status": status, "reason": "planted"}
 
 
-def main() -> None:
-    """A sweep in a process of its own, for tests that kill it: DIRECTORY and the adapter."""
-    import sys
+def fake_of(adapter: Path) -> Framework:
+    return Framework("fake", adapter, module="numpy", python=sys.executable)
 
-    from refkernels.frameworks import catalog
-    from refkernels.frameworks.catalog import Framework
 
-    directory, adapter, resume = sys.argv[1:]
-    catalog.register(Framework("fake", Path(adapter), module="numpy", python=sys.executable))
+def sweep_of_fake(directory: Path, crew: sweeps.Crew, resume: bool = False) -> list[Json]:
+    """In 32 chunks; the fake is in the catalog."""
     plan = sweeps.plan(["cos"], ["fake"], range="0x3f000000:0x3f03ffff", chunk=1 << 13)
-    sweeps.sweep(plan, Path(directory), resume=resume == "resume", crew=sweeps.Processes(2))
+    return sweeps.sweep(plan, directory, resume=resume, crew=crew)
+
+
+def main() -> None:
+    """A sweep in a process of its own, for tests that kill it: DIRECTORY, the adapter and mode."""
+    directory, adapter, mode = sys.argv[1:]
+    catalog.register(fake_of(Path(adapter)))
+    sweep_of_fake(Path(directory), sweeps.Processes(2), mode == "resume")
 
 
 if __name__ == "__main__":

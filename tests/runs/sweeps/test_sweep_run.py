@@ -170,8 +170,8 @@ def start(directory: Path, folder: Path, resume: bool) -> subprocess.Popen[bytes
     return subprocess.Popen(arguments, stderr=subprocess.PIPE)
 
 
-def finished(directory: Path, folder: Path, resume: bool) -> list[dict]:
-    process = start(directory, folder, resume)
+def resumed(directory: Path, folder: Path) -> list[dict]:
+    process = start(directory, folder, resume=True)
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors.decode()
     lines = (directory / "sweeps.jsonl").read_text().splitlines()
@@ -194,7 +194,11 @@ def children_of(pid: int) -> list[int]:
 def test_killed_at_any_moment_a_sweep_goes_on_to_the_same_answer(
     tmp_path: Path, fakes: Path
 ) -> None:
-    whole = finished(tmp_path / "whole", fakes, False)
+    with (
+        planted_faults.registered(helpers.fake_of(fakes / "fake_one_ulp_off_adapter.py")),
+        in_this_process() as crew,
+    ):
+        whole = comparable(helpers.sweep_of_fake(tmp_path / "whole", crew))
     assert whole[0]["counts"]["inputs"] == 1 << 18
     directory = tmp_path / "killed"
     journal = directory / "sweep-journal.jsonl"
@@ -213,7 +217,7 @@ def test_killed_at_any_moment_a_sweep_goes_on_to_the_same_answer(
         while time.monotonic() < deadline and any(Path(f"/proc/{w}").exists() for w in workers):
             time.sleep(0.05)
         assert not [worker for worker in workers if Path(f"/proc/{worker}").exists()]
-    assert finished(directory, fakes, True) == whole
+    assert resumed(directory, fakes) == whole
 
 
 def test_the_rounding_of_a_range_is_counted_as_numpy_counts_it(swept: Sweep) -> None:

@@ -1,0 +1,68 @@
+"""Trainings of examples/train_bert.py that tests of several files use."""
+
+import functools
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hunting import HUNT
+
+from refkernels.frameworks import environments
+
+HERE = Path(__file__).parent
+EXAMPLES = HERE.parent.parent / "examples"
+PLAIN = "--steps 2 --captured"
+ONE = "--steps 1 --captured 0"
+ADAMW = "--steps 2 --captured 0 --optimizer adamw --warmup 1 --total 3"
+CLIPPED = " --lr 1e-1 --clip 1"
+BOTH = {"float32": ONE, "float64": f"{ONE} --dtype float64"}
+TRAININGS: dict[str, dict[str, str]] = {
+    "torch": {
+        **BOTH,
+        "whole": f"{PLAIN} --rows 32 --dtype float64",
+        "by_micro": f"{PLAIN} --rows 32 --dtype float64 --micro 8",
+        "by_tokens": f"{PLAIN} --rows 32 --dtype float64 --micro 8 --mean-over tokens",
+        "same_shard": f"{PLAIN} --rows 32 --dtype float64 --micro 8 --same-shard",
+        "first_shard": f"{PLAIN} --rows 8 --dtype float64",
+        "one_group": PLAIN + CLIPPED,
+        "each_parameter": f"{PLAIN}{CLIPPED} --clip-scope parameter",
+        "bfloat16": f"{PLAIN} --amp",
+        "adamw": ADAMW,
+        "by_hand": f"{ADAMW} --planted nothing",
+        "loss_without_eps": f"{ADAMW} --planted loss_without_eps",
+    },
+    "paddle": BOTH if HUNT > 1 else {"float32": ONE},
+    "oneflow": {**BOTH, "eager": PLAIN + CLIPPED, "graph": f"{PLAIN}{CLIPPED} --graph"},
+    "mindspore": BOTH,
+}
+
+
+class Trained(NamedTuple):
+    """By the name of a training: its losses, and the folder that it was captured in."""
+
+    losses: dict[str, list[Any]]
+    folders: dict[str, Path]
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Trained]:
+    """trained(framework): its TRAININGS, one after the other in one process, as an import takes
+    seconds. Raises environments.NotInstalled."""
+
+    @functools.cache
+    def get(framework: str) -> Trained:
+        folder, options = tmp_path_factory.mktemp(f"bert_{framework}"), TRAININGS[framework]
+        command = [environments.find(framework).python, str(HERE / "several_trainings.py")]
+        done = subprocess.run(
+            [*command, str(EXAMPLES), framework, str(folder), *options.values()],
+            capture_output=True, text=True, timeout=900, check=False, cwd=folder,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr[-2000:]
+        curves = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
+        folders = {name: folder / str(number) for number, name in enumerate(options)}
+        return Trained(dict(zip(options, curves, strict=True)), folders)
+
+    return get
