@@ -24,9 +24,9 @@ from refkernels.judging import decoys, precision
 from refkernels.judging.challenges import FAMILIES, Drawer
 from refkernels.judging.examination import Examinations, KernelExamination
 from refkernels.judging.folder import NOT_JUDGED
-from refkernels.judging.judge import decoy_of
 from refkernels.judging.judge import judge as verdict_on
 from refkernels.judging.judgement import VERDICTS
+from refkernels.judging.resemblance import decoy_of
 from refkernels.judging.running import JudgedKernel
 from refkernels.judging.standard import Challenge
 from refkernels.reporting.judging.views import because, lines
