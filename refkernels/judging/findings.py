@@ -77,13 +77,16 @@ class Findings:
 
     def declined_parts(self) -> tuple[str, ...]:
         """What of the declined challenges no answered one had: inputs, and params with their
-        values; else their family."""
+        values; where that is nothing, the first challenge of a family."""
         answered = {part for challenge in self.answered for part in _parts(challenge)}
         parts: dict[str, None] = {}
+        names: dict[str, str] = {}
         for challenge in self.declined:
             own = [part for part in _parts(challenge) if part not in answered]
-            parts |= dict.fromkeys(own or [challenge.family])
-        return tuple(parts)
+            parts |= dict.fromkeys(own)
+            if not own:
+                names.setdefault(challenge.family, challenge.name)
+        return (*parts, *names.values())
 
 
 def _parts(challenge: Challenge) -> list[str]:

@@ -40,7 +40,7 @@ class Judgement:
     killed      the mutants that these challenges refuse; `alive`: those that they do not refuse
     smallest    by output, the smallest error that would have been seen in some element, in ulp
     longest     the longest axis of an input that it answered
-    declined    what it declined and need not take: inputs, params with values, or families
+    declined    what it declined and need not take: inputs, params with values, challenges
     lengths     the only lengths that it takes, by letter, as declared
     left_out    the optional inputs that it does not take
     axes        the only numbers of leading axes that it takes; empty for all

@@ -68,6 +68,8 @@ CHEATS = {
     "tail_unwritten": (WRONG, ""),
     "padding_leaks": (WRONG, "wrong_bound"),
     "nan_ignored": (WRONG, "wrong_special"),
+    "minus_zero_ignored": (WRONG, "wrong_special"),
+    "infinities_ignored": (WRONG, "wrong_special"),
     "nan_in_weights_ignored": (WRONG, "wrong_special"),
     "zeros_skipped": (WRONG, "wrong_special"),
     "subnormals_flushed": (LOWER, "lower_precision"),
