@@ -39,6 +39,7 @@ from refkernels import registry
 from refkernels.arithmetic.formats import BINARY32
 from refkernels.frameworks import catalog, environments
 from refkernels.frameworks.cells import Cell, CellCall, CellReply
+from refkernels.frameworks.remote import kernel_adapter
 from refkernels.judging.examination import Examinations
 from refkernels.judging.judge import judge
 from refkernels.records.files import write_whole
@@ -64,6 +65,10 @@ SHAPES = {
         "x": (16, 8, 48), "weight": (8,), "bias": (8,), "running_mean": (8,), "running_var": (8,),
     },
     "adamw": dict.fromkeys(("param", "grad", "m", "v"), (64, 768)),
+    "adam": dict.fromkeys(("param", "grad", "m", "v"), (64, 768)),
+    "lamb": dict.fromkeys(("param", "grad", "m", "v"), (64, 768)),
+    "adagrad": dict.fromkeys(("param", "grad", "accum"), (64, 768)),
+    "sgd": dict.fromkeys(("param", "grad", "buf"), (64, 768)),
     "linear": {"x": (48, 256), "weight": (48, 256), "bias": (48,)},
     "mean": {"x": (64, 768)},
     "var": {"x": (64, 768)},
@@ -137,7 +142,11 @@ def like_benchdnn(op: str) -> Arrays:
 
 
 def answered(path: Path, function: str, op: str, inputs: Arrays) -> CellReply:
+    """A cheat's answer from a process of its own; a right kernel's from this one."""
     spec, _ = catalog.seat(f"{path}:{function}@op={op}")
+    if path.parent.name == "right":
+        kernel_adapter.begin(spec.framework.kernel)
+        return CellReply("ok", outputs=kernel_adapter.called("forward", inputs, {}))
     with Cell(spec.framework, environments.find(spec)) as cell:
         cell.writable = True
         with cell.session() as session:
