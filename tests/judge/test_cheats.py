@@ -1,7 +1,7 @@
 """Every cheat is refused for the right reason; no right kernel is refused.
 
 Each starts a process. A run tries one cheat of two with the same reason, one right kernel of four
-of each op with a file, and one of eighty of the others; a hunt tries all of them.
+of each op with a file, and one of 160 of the others; a hunt tries all of them.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def tried_kernels() -> list[tuple[Path, str, str]]:
     own = [kernel for kernel in listing.right() if kernel[0].stem in registry.ops()]
     others = [kernel for kernel in listing.right() if kernel[0].stem not in registry.ops()]
     drawn = np.random.default_rng(seed_of(SEED)).permutation(len(others))
-    return one_in(4, own, lambda kernel: kernel[2]) + one_in(80, [others[i] for i in drawn])
+    return one_in(4, own, lambda kernel: kernel[2]) + one_in(160, [others[i] for i in drawn])
 
 
 def test_the_cheats_are_those_of_the_folder() -> None:
