@@ -34,13 +34,13 @@ from refkernels.seat_names import SeatNameError, parse, with_setting
 from refkernels.suggestion import instead, quoted
 
 LEVELS: Mapping[str, tuple[int, float]] = {
-    "quick": (1, 40.0),
-    "default": (3, 40.0),
-    "full": (6, 400.0),
+    "quick": (1, 36.0),
+    "default": (3, 36.0),
+    "full": (6, 360.0),
 }
 """For each level: the most rounds of challenges, and the seconds after which no challenge of the
-second round or a later one is asked. Wrong kernels are tried for half as long, by the clock of this
-process: default takes a minute, full ten."""
+second round or a later one is asked. Wrong kernels are tried for a third as long, by the clock of
+this process. What has begun is finished: that leaves a fifth of a minute, and of ten for full."""
 
 
 @in_default_mode
@@ -132,7 +132,7 @@ def judge(
             findings.unfair.clear()
     verdict, reasons = verdict_of(findings, record, direction, running.outside)
     tried = mutants and verdict == RIGHT
-    shown = examination.shown(findings.answered, limit / 2.0) if tried else None
+    shown = examination.shown(findings.answered, limit / 3.0) if tried else None
     if shown is not None and shown.cut:
         flags.append("not_all_tried")
     axes = (
