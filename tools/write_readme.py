@@ -436,7 +436,11 @@ def allclose() -> str:
     return _table(["", *names, "benchdnn"], rows)
 
 
-ANSWER_RIGHT = ("falls_back", "patches_the_clock", "stops_the_clock")  # cheats whose answers are right
+ANSWER_RIGHT = (
+    "falls_back",
+    "patches_the_clock",
+    "stops_the_clock",
+)  # cheats whose answers are right
 RULES = ("1e-2", "1e-4", "1e-5", "2 x", "benchdnn")
 
 
