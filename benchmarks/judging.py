@@ -1,6 +1,7 @@
 """What `judge` and the usual rules say about the same kernels: cheats, and right ones.
 
-    python benchmarks/judging.py [--seeds 1] [--first 0] [--op OP]   adds runs to judging.jsonl
+    python benchmarks/judging.py [--seeds 1] [--first 0] [--op OP] [--sample N]   adds runs to
+                                                                                  judging.jsonl
     python benchmarks/judging.py --tables                   writes judging.json and judging.md
 
 A run is a line. Runs that are kept are not repeated: the benchmark can be stopped at any time. Each
@@ -12,7 +13,8 @@ names its judge, by a digest of the sources.
     benchdnn        oneDNN's: an error relative to |y|, or to 1 where |y| is at most 1e-5
 
 The first four use the inputs of public harnesses: uniform numbers of [0, 1) in one shape, and
-NumPy's answer in float32. benchdnn's thresholds belong to its own inputs and are tried on similar
+NumPy's answer in float32; where an op has integers too, they and the shape are those of its largest
+usual case. benchdnn's thresholds belong to its own inputs and are tried on similar
 ones: small integers for a product, whose bits must be right; numbers whose exact sums make the
 statistics exact for LayerNorm; few large values for softmax; several ranges for gelu. `judge` draws
 its own inputs, new ones for each seed.
@@ -21,11 +23,11 @@ its own inputs, new ones for each seed.
 from __future__ import annotations
 
 import argparse
-import ast
 import hashlib
 import json
+import sys
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -37,12 +39,15 @@ from refkernels import registry
 from refkernels.arithmetic.formats import BINARY32
 from refkernels.frameworks import catalog, environments
 from refkernels.frameworks.cells import Cell, CellCall, CellReply
+from refkernels.frameworks.remote import kernel_adapter
 from refkernels.judging.examination import Examinations
 from refkernels.judging.judge import judge
 from refkernels.records.files import write_whole
 from refkernels.truth import Truth
 
-KERNELS = Path(__file__).parent.parent / "tests" / "judge"
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "judge"))
+import listing
+
 RESULTS = Path(__file__).parent / "results" / "cpu-x86_64-linux"
 RUNS, RULED, PAGE = (RESULTS / f"judging.{end}" for end in ("jsonl", "json", "md"))
 FOLDERS = ("cheats", "right")
@@ -60,6 +65,10 @@ SHAPES = {
         "x": (16, 8, 48), "weight": (8,), "bias": (8,), "running_mean": (8,), "running_var": (8,),
     },
     "adamw": dict.fromkeys(("param", "grad", "m", "v"), (64, 768)),
+    "adam": dict.fromkeys(("param", "grad", "m", "v"), (64, 768)),
+    "lamb": dict.fromkeys(("param", "grad", "m", "v"), (64, 768)),
+    "adagrad": dict.fromkeys(("param", "grad", "accum"), (64, 768)),
+    "sgd": dict.fromkeys(("param", "grad", "buf"), (64, 768)),
     "linear": {"x": (48, 256), "weight": (48, 256), "bias": (48,)},
     "mean": {"x": (64, 768)},
     "var": {"x": (64, 768)},
@@ -72,12 +81,9 @@ BENCHDNN = {"matmul": 0.0, "softmax": 10 * 2.0**-23, "layernorm": 5e-7, "gelu": 
 Arrays = dict[str, Any]
 
 
-def kernels(folder: str) -> Iterator[tuple[Path, str, str]]:
+def kernels(folder: str) -> Iterable[tuple[Path, str, str]]:
     """File, function and op."""
-    for path in sorted((KERNELS / folder).glob("*.py")):
-        for part in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(part, ast.FunctionDef) and part.name[0] != "_":
-                yield path, part.name, path.stem if folder == "right" else part.name
+    return listing.right() if folder == "right" else listing.cheats()
 
 
 def label(path: Path, function: str) -> str:
@@ -86,8 +92,31 @@ def label(path: Path, function: str) -> str:
 
 def uniform(op: str) -> Arrays:
     rng = np.random.default_rng(42)
+    if op not in SHAPES:
+        usual = _usual_case(op)
+        return {
+            name: rng.random(array.shape).astype(array.dtype) if _is_float32(array) else array
+            for name, array in usual.items()
+        }
     drawn: Arrays = {n: rng.random(shape).astype(np.float32) for n, shape in SHAPES[op].items()}
     return {**drawn, "target": rng.integers(0, 768, 64)} if op == "cross_entropy" else drawn
+
+
+def _is_float32(array: Any) -> bool:
+    return isinstance(array, np.ndarray) and array.dtype == np.float32
+
+
+def _usual_case(op: str) -> Arrays:
+    """The largest case of the op with its usual params and at most 2^16 elements."""
+    known = registry.get(op)
+    cases = [case.build("float32") for case in known.cases() if "float32" in case.dtypes]
+    usual = [
+        {name: arrays[name] for name in known.takes("forward") if name in arrays}
+        for arrays, params in cases
+        if {**known.params, **params} == dict(known.params)
+    ]
+    sizes = {i: sum(np.size(a) for a in arrays.values()) for i, arrays in enumerate(usual)}
+    return usual[max((i for i in sizes if sizes[i] <= 1 << 16), key=lambda i: sizes[i])]
 
 
 def like_benchdnn(op: str) -> Arrays:
@@ -113,7 +142,11 @@ def like_benchdnn(op: str) -> Arrays:
 
 
 def answered(path: Path, function: str, op: str, inputs: Arrays) -> CellReply:
+    """A cheat's answer from a process of its own; a right kernel's from this one."""
     spec, _ = catalog.seat(f"{path}:{function}@op={op}")
+    if path.parent.name == "right":
+        kernel_adapter.begin(spec.framework.kernel)
+        return CellReply("ok", outputs=kernel_adapter.called("forward", inputs, {}))
     with Cell(spec.framework, environments.find(spec)) as cell:
         cell.writable = True
         with cell.session() as session:
@@ -185,16 +218,19 @@ def runs() -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
-def run(seeds: range, folders: tuple[str, ...], ops: Collection[str]) -> None:
-    """Every kernel on every seed; the kernels of an op share the truths of a seed."""
+def run(seeds: range, folders: tuple[str, ...], ops: Collection[str], sample: int | None) -> None:
+    """Every kernel on every seed, or only so many of each op and folder, drawn by the seed; the
+    kernels of an op share the truths of a seed."""
     judged = {(kept["kernel"], kept["seed"]) for kept in runs() if kept["judge"] == version()}
     with RUNS.open("a", encoding="utf-8") as file:
         for seed in seeds:
             for judged_op in ops:
                 shared = Examinations()
                 for folder in folders:
-                    for path, function, op in kernels(folder):
-                        if op != judged_op or (label(path, function), seed) in judged:
+                    own = [kernel for kernel in kernels(folder) if kernel[2] == judged_op]
+                    drawn = np.random.default_rng(seed).permutation(len(own))[:sample]
+                    for path, function, op in (own[i] for i in sorted(drawn)):
+                        if (label(path, function), seed) in judged:
                             continue
                         judgement = judge(
                             f"{path}:{function}", op, level="quick", seed=seed, causes=False,
@@ -219,10 +255,16 @@ def tables() -> None:
         for path, function, op in kernels(folder)
     }
     right = [run for run in of_last if run["kernel"].startswith("right/")]
+    by_kernel = {
+        name: (len(own), sum(run["verdict"] != "right" for run in own))
+        for name in {run["kernel"] for run in right}
+        if (own := [run for run in right if run["kernel"] == name])
+    }
     record = {
         "rules": rules,
         "verdicts": {name: sorted(verdicts[name]) for name in rules},
         "runs": {"right": len(right), "cheats": len(of_last) - len(right)},
+        "by_kernel": dict(sorted(by_kernel.items())),
         "refused": sum(run["verdict"] != "right" for run in right),
         "seeds": len({run["seed"] for run in right}),
         "judges": sorted({run["judge"] for run in of_last}),
@@ -237,19 +279,36 @@ def _page(
     yield "# What `judge` and the usual rules say of the same kernels\n"
     yield "By `python benchmarks/judging.py`; the rules are in its header. The kernels are those of"
     yield "`tests/judge`."
-    for folder in FOLDERS:
-        yield f"\n| {folder} | op | judge | {' | '.join(RULES)} |"
-        yield f"|---|---|---|{'---|' * len(RULES)}"
-        for path, function, op in kernels(folder):
-            name = label(path, function)
-            passes = {True: "passes", False: "fails", None: "–"}
-            marks = " | ".join(passes[rules[name].get(rule)] for rule in RULES)
-            verdict = ", ".join(sorted(verdicts[name])) or "not run"
-            kernel = path.stem if folder == "cheats" else function
-            yield f"| {kernel} | {op} | {verdict} | {marks} |"
+    yield f"\n| cheats | op | judge | {' | '.join(RULES)} |"
+    yield f"|---|---|---|{'---|' * len(RULES)}"
+    for path, function, op in kernels("cheats"):
+        name = label(path, function)
+        passes = {True: "passes", False: "fails", None: "–"}
+        marks = " | ".join(passes[rules[name].get(rule)] for rule in RULES)
+        yield f"| {path.stem} | {op} | {_joined(verdicts[name])} | {marks} |"
+    yield "\nOf the right kernels of an op: how many, how often they were judged and refused, and"
+    yield "how many pass each rule.\n"
+    yield f"| op | kernels | runs | refused | {' | '.join(RULES)} |"
+    yield f"|---|---|---|---|{'---|' * len(RULES)}"
+    by_op: dict[str, list[str]] = defaultdict(list)
+    for path, function, op in kernels("right"):
+        by_op[op].append(label(path, function))
+    for op, names in by_op.items():
+        known = [rules[name] for name in names]
+        marks = " | ".join(
+            str(sum(rule_passed[rule] for rule_passed in known)) if rule in known[0] else "–"
+            for rule in RULES
+        )
+        counted = [record["by_kernel"].get(name, (0, 0)) for name in names]
+        runs_of_op, refused = (sum(column) for column in zip(*counted, strict=True))
+        yield f"| {op} | {len(names)} | {runs_of_op} | {refused} | {marks} |"
     yield f"\n{record['refused']} of {record['runs']['right']} runs of right kernels, on"
     yield f"{record['seeds']} seeds, are not right. Judges, by the digest of their sources:"
     yield f"{', '.join(record['judges'])}."
+
+
+def _joined(verdicts: Collection[str]) -> str:
+    return ", ".join(sorted(verdicts)) or "not run"
 
 
 def main() -> None:
@@ -257,14 +316,16 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1, help="how many draws of each kernel")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--right", action="store_true", help="right kernels only")
-    parser.add_argument("--op", action="append", choices=SHAPES, help="its kernels only")
+    parser.add_argument("--op", action="append", choices=registry.ops(), help="its kernels only")
+    parser.add_argument("--sample", type=int, help="at most so many kernels of each op")
     parser.add_argument("--tables", action="store_true", help="write the tables")
     arguments = parser.parse_args()
     if arguments.tables:
         tables()
     else:
         seeds = range(arguments.first, arguments.first + arguments.seeds)
-        run(seeds, ("right",) if arguments.right else FOLDERS, arguments.op or SHAPES)
+        folders = ("right",) if arguments.right else FOLDERS
+        run(seeds, folders, arguments.op or registry.ops(), arguments.sample)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ def test_a_cheat_that_the_judge_passes_is_counted(
     kept["verdicts"]["cheats/zeros.py:softmax"] = ["right", "unfair"]
     (tmp_path / "judging.json").write_text(json.dumps(kept), encoding="utf-8")
     monkeypatch.setattr(write_readme, "RESULTS", tmp_path)
-    assert "of 70 cheats" in write_readme.judged()
+    assert "of 79 cheats" in write_readme.judged()
     assert "`judge` passes 1," in write_readme.judged()
 
 

@@ -436,7 +436,11 @@ def allclose() -> str:
     return _table(["", *names, "benchdnn"], rows)
 
 
-ANSWER_RIGHT = ("falls_back", "stops_the_clock")  # cheats whose answers are right
+ANSWER_RIGHT = (
+    "falls_back",
+    "patches_the_clock",
+    "stops_the_clock",
+)  # cheats whose answers are right
 RULES = ("1e-2", "1e-4", "1e-5", "2 x", "benchdnn")
 
 
@@ -451,7 +455,7 @@ def judged() -> str:
     }
     passed = {rule: sum(rules.get(rule, False) for rules in cheats.values()) for rule in RULES}
     judge_passes = sum("right" in verdicts[name] for name in cheats)
-    right = sum(name.startswith("right/") for name in verdicts)
+    right = sum(bool(found) for name, found in verdicts.items() if name.startswith("right/"))
     return (
         f"of {len(cheats)} cheats that the tests keep (each a small file, with its reason) "
         f"`allclose` passes {passed['1e-2']} at 1e-2, {passed['1e-4']} at 1e-4 and "

@@ -62,6 +62,7 @@ def _activation(name: str, forms: str, backward: str, **described: Any) -> Op:
             "faults": formulas.FAULTS[name],
             "cases": partial(cases_of, name),
             "fast": FAST.get(name),
+            "limited": "prepare" in described,
             **described,
         },
     )

@@ -6,6 +6,7 @@ examinations share their truths.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -63,9 +64,10 @@ class KernelExamination:
             self._decisive[id(challenge)] = decoys.decisive_outputs(challenge)
         return self._decisive[id(challenge)]
 
-    def shown(self, answered: Sequence[Challenge]) -> mutants.Shown:
-        """The mutants and errors that these challenges, answered by a kernel, would have caught. A
-        case of the op counts as well: a wrong param may be seen only where the param is large."""
+    def shown(self, answered: Sequence[Challenge], seconds: float = math.inf) -> mutants.Shown:
+        """The mutants and errors that these challenges, answered by a kernel, would have caught, as
+        far as they can be tried in so many seconds. A case of the op counts as well: a wrong param
+        may be seen only where the param is large."""
         key = tuple(id(challenge) for challenge in answered)
         if key not in self._shown:
             decisive = [
@@ -74,7 +76,7 @@ class KernelExamination:
                 if (challenge.plain or challenge.family == "hard")
                 and self.decisive_outputs(challenge)
             ]
-            self._shown[key] = mutants.shown(decisive, self.drawer.roles)
+            self._shown[key] = mutants.shown(decisive, self.drawer.roles, seconds)
         return self._shown[key]
 
 

@@ -40,12 +40,12 @@ class Judgement:
     killed      the mutants that these challenges refuse; `alive`: those that they do not refuse
     smallest    by output, the smallest error that would have been seen in some element, in ulp
     longest     the longest axis of an input that it answered
-    declined    families of which it refused a challenge that it need not take
+    declined    what it declined and need not take: inputs, params with values, challenges
     lengths     the only lengths that it takes, by letter, as declared
     left_out    the optional inputs that it does not take
     axes        the only numbers of leading axes that it takes; empty for all
     flags       "not_deterministic", "returns_input", "unguarded", "not_timed",
-                "special_as_defined"
+                "special_as_defined", "not_all_tried"
     cause       what `explain` found about a wrong answer, as its record
     time        the median and the least time of some calls, in seconds, and their inputs
     """

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,26 +37,31 @@ _FACTOR = 1.0 + 2.0**-7  # by which a param is changed
 @dataclass(frozen=True)
 class Shown:
     """What the challenges would have caught. `killed`, `alive`: names of mutants; `smallest`: by
-    output, the smallest error that would have been caught in an element, in ulp."""
+    output, the smallest error that would have been caught in an element, in ulp; `cut`: whether
+    time was up before every mutant had been tried."""
 
     killed: tuple[str, ...] = ()
     alive: tuple[str, ...] = ()
     smallest: Mapping[str, float] = field(default_factory=dict)
+    cut: bool = False
 
 
-def shown(challenges: Sequence[Challenge], roles: InputRoles) -> Shown:
-    """Every mutant against the challenges, which are those that reject all decoys."""
+def shown(challenges: Sequence[Challenge], roles: InputRoles, seconds: float = math.inf) -> Shown:
+    """Every mutant against the challenges, which are those that reject all decoys, for so many
+    seconds of this process. A mutant whose trial is cut short does not count."""
     if not challenges:
         return Shown()
     killed: dict[str, bool] = {}
     right = functools.cache(_right_answers)
+    deadline = time.process_time() + seconds
     for answers in _mutants(challenges[0], roles):
-        for name, refused in _tried(answers, challenges, right).items():
+        for name, refused in _tried(answers, challenges, right, deadline).items():
             killed[name] = killed.get(name, False) or refused
     return Shown(
         tuple(name for name, refused in killed.items() if refused),
         tuple(name for name, refused in killed.items() if not refused),
         _smallest(challenges),
+        time.process_time() > deadline,
     )
 
 
@@ -62,11 +69,15 @@ def _tried(
     answers: Answers,
     challenges: Sequence[Challenge],
     right: Callable[[Challenge], list[Outputs]],
+    deadline: float,
 ) -> dict[str, bool]:
     """By name, whether some challenge refuses each mutant of one kind. Mutants that never differ
-    from a right kernel are left out. Stops as soon as every mutant seen so far is refused."""
+    from a right kernel are left out. Stops as soon as every mutant seen so far is refused; past the
+    deadline, only those that are refused count."""
     refused: dict[str, bool] = {}
     for challenge in challenges:
+        if time.process_time() > deadline:
+            return {name: True for name, seen in refused.items() if seen}
         with contextlib.suppress(ValueError, IndexError, TypeError), np.errstate(all="ignore"):
             for name, outputs in answers(challenge).items():
                 if not refused.get(name, False) and challenge.fault(outputs) is not None:
@@ -132,7 +143,8 @@ def _mutants(first: Challenge, roles: InputRoles) -> Iterator[Answers]:
             if getattr(fault, first.direction) is not None:
                 yield functools.partial(_faulty, fault)
     for source in models.of(first.op).questions:
-        yield functools.partial(_variants, source)
+        yield functools.partial(_variants, source, _as_right)
+        yield functools.partial(_variants, source, _as_zeros)
 
 
 def _plain(challenge: Challenge, params: Mapping[str, Any] | None = None) -> Outputs:
@@ -218,8 +230,11 @@ def _faulty(fault: WrongFormula, challenge: Challenge) -> dict[str, Outputs]:
     return {fault.cause: {**kept, **fault.changed(outputs)}}
 
 
-def _variants(source: Any, challenge: Challenge) -> dict[str, Outputs]:
-    """The answers to the other questions that `diagnosis` has for this op."""
+def _variants(
+    source: Any, of: Callable[[Outputs], Outputs], challenge: Challenge
+) -> dict[str, Outputs]:
+    """The answers to the other questions that `diagnosis` has for this op, those nearest to a right
+    answer or to zeros: the padding of a row may be too short to show in any right answer."""
     right, format = dict(challenge.standard().rounded), challenge.format
     inputs, params = dict(challenge.inputs), dict(challenge.params)
     problem = Problem(challenge.op, challenge.direction, inputs, params, format)
@@ -228,5 +243,13 @@ def _variants(source: Any, challenge: Challenge) -> dict[str, Outputs]:
             **right,
             **{n: e.round(format)[0] for n, e in variant.answer.reference.items()},
         }
-        for variant in source(problem, right)
+        for variant in source(problem, of(right))
     }
+
+
+def _as_right(right: Outputs) -> Outputs:
+    return right
+
+
+def _as_zeros(right: Outputs) -> Outputs:
+    return {name: np.zeros_like(array) for name, array in right.items()}

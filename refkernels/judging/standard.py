@@ -313,6 +313,9 @@ class Standard:
             formulas += definition.way(direction).forms.values()
         answers = [] if finite else [challenge.op.plain(direction, *question)]
         answers += [definition.computed(direction, f, *question) for f in formulas if definition]
+        if definition and definition.limited and not finite:
+            bare = replace(definition, prepare=None)  # -inf times 0 is NaN
+            answers += [bare.computed(direction, f, *question) for f in formulas]
         for answer in answers:
             for name, array in answer.items():
                 answers_of.setdefault(name, []).append(to_float64(array))

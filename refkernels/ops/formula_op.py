@@ -87,6 +87,7 @@ def formulas_of(
     widest: str = "",
     domains: Mapping[str, Domain] | None = None,
     conventions: tuple[Fault, ...] = (),
+    limited: bool = False,
 ) -> Formulas:
     """An op's formulas, with its backward pass.
 
@@ -108,6 +109,7 @@ def formulas_of(
     widest          the form, if any, that covers the others: its bound holds for all
     conventions     formulas that differ in special values alone, where libraries disagree: `judge`
                     accepts theirs too
+    limited         whether `prepare` only puts limits in the place of infinities
     """
     read_signature = Signature.parse(signature, coupled, everywhere)
     above = {f"d{output}": output for output in cotangents or list(read_signature.gives)[:1]}
@@ -130,7 +132,7 @@ def formulas_of(
     forward = Way(read_signature, forms, definition)
     return Formulas(
         name, params or {}, forward, reverse, faults, prepare, scalars, widest, domains or {},
-        conventions,
+        conventions, limited,
     )  # fmt: skip
 
 

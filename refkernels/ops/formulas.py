@@ -50,7 +50,8 @@ class Formulas:
     """The formulas of an op, and how they are read. `backward` is None where the op has no backward
     pass. `widest`: a form whose bound holds for all forms; "": the bound is their maximum.
     `domains`: the values that restricted params may take. `conventions`: formulas that differ in
-    special values alone, which a right kernel may give as well."""
+    special values alone, which a right kernel may give as well. `limited`: whether `prepare`
+    only puts limits in the place of infinities; the forms themselves may be NaN there."""
 
     name: str
     params: Mapping[str, Any]
@@ -62,6 +63,7 @@ class Formulas:
     widest: str = ""
     domains: Mapping[str, Domain] = field(default_factory=dict)
     conventions: tuple[Fault, ...] = ()
+    limited: bool = False
 
     def domain(self, param: str) -> Domain:
         """The values that a param, which is a float or None, may take."""

@@ -1,18 +1,21 @@
 """Every cheat is refused for the right reason; no right kernel is refused.
 
-Each starts a process. A run tries one cheat of three with the same reason, and one right kernel of
-six of each op; a hunt tries all of them.
+Each starts a process. A run tries one cheat of three with the same reason, one right kernel of six
+of each op with a file, and one of 160 of the others; a hunt tries all of them.
 """
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
+from collections import Counter
 from pathlib import Path
 
+import listing
+import numpy as np
 import pytest
-from hunting import one_in
+from hunting import one_in, seed_of
+from listing import functions
 
+from refkernels import registry
 from refkernels.judging.examination import Examinations
 from refkernels.judging.judge import judge
 from refkernels.judging.judgement import LOWER, NOT_ENOUGH, RIGHT, UNFAIR, WRONG, Judgement
@@ -65,6 +68,8 @@ CHEATS = {
     "tail_unwritten": (WRONG, ""),
     "padding_leaks": (WRONG, "wrong_bound"),
     "nan_ignored": (WRONG, "wrong_special"),
+    "minus_zero_ignored": (WRONG, "wrong_special"),
+    "infinities_ignored": (WRONG, "wrong_special"),
     "nan_in_weights_ignored": (WRONG, "wrong_special"),
     "zeros_skipped": (WRONG, "wrong_special"),
     "subnormals_flushed": (LOWER, "lower_precision"),
@@ -92,7 +97,15 @@ CHEATS = {
     "statistics_of_a_sample": (WRONG, "wrong_bound"),
     "half_statistics": (WRONG, "wrong_bound"),
     "eps_outside_the_root": (WRONG, "wrong_bound"),
+    "knows_the_families": (LOWER, "lower_precision"),
+    "cache_by_sum": (UNFAIR, "stale_answer"),
+    "answers_kept_in_a_file": (UNFAIR, "stale_answer"),
+    "zeroes_the_files": (UNFAIR, "writes_inputs"),
+    "reads_the_judge": (WRONG, "wrong_bound"),
+    "feigns_a_lack_of_memory": (NOT_ENOUGH, "no_answer"),
+    "one_element_in_a_thousand": (WRONG, "wrong_bound"),
     "falls_back": (RIGHT, ""),
+    "patches_the_clock": (RIGHT, ""),  # and timed truly, see below
     "stops_the_clock": (RIGHT, ""),  # and timed truly, see below
 }
 
@@ -106,15 +119,11 @@ def judged(
     )  # fmt: skip
 
 
-def functions(path: Path) -> list[str]:
-    statements = ast.parse(path.read_text(encoding="utf-8")).body
-    return [f.name for f in statements if isinstance(f, ast.FunctionDef) and f.name[0] != "_"]
-
-
-def tried_kernels() -> Iterator[tuple[Path, str]]:
-    for path in sorted((HERE / "right").glob("*.py")):
-        for function in one_in(6, functions(path)):
-            yield path, function
+def tried_kernels() -> list[tuple[Path, str, str]]:
+    own = [kernel for kernel in listing.right() if kernel[0].stem in registry.ops()]
+    others = [kernel for kernel in listing.right() if kernel[0].stem not in registry.ops()]
+    drawn = np.random.default_rng(seed_of(SEED)).permutation(len(others))
+    return one_in(6, own, lambda kernel: kernel[2]) + one_in(160, [others[i] for i in drawn])
 
 
 def test_the_cheats_are_those_of_the_folder() -> None:
@@ -132,26 +141,27 @@ def test_a_cheat_is_refused_with_its_reason(name: str) -> None:
     assert not reason or reason in kinds, kinds
 
 
-def test_the_clock_stops_at_the_last_byte() -> None:
-    kernel = f"{HERE}/cheats/stops_the_clock.py:softmax"
+@pytest.mark.parametrize("name", ["stops_the_clock", "patches_the_clock"])
+def test_the_judges_own_clock_stops_at_the_last_byte(name: str) -> None:
+    kernel = f"{HERE}/cheats/{name}.py:softmax"
     judgement = judge(kernel, level="quick", seed=SEED, times=True, examinations=SHARED)
     assert judgement.verdict == RIGHT, judgement.reasons
     assert judgement.time is not None
     assert judgement.time["least"] >= 0.1
 
 
-@pytest.mark.parametrize(("path", "function"), [*tried_kernels()], ids=lambda part: str(part)[-40:])
-def test_no_right_kernel_is_refused(path: Path, function: str) -> None:
-    first = function == functions(path)[0]
-    judgement = judged(path, function, path.stem, mutants=first)
+@pytest.mark.parametrize(("path", "function", "op"), tried_kernels(), ids=lambda x: str(x)[-40:])
+def test_no_right_kernel_is_refused(path: Path, function: str, op: str) -> None:
+    first = path.stem == op and function == functions(path)[0]
+    judgement = judged(path, function, op, mutants=first)
     assert judgement.verdict == RIGHT, judgement.reasons
     assert not first or set(judgement.killed) >= MUTANTS
 
 
-def test_at_least_twelve_kernels_of_each_op_are_right() -> None:
-    counts = {path.stem: len(functions(path)) for path in (HERE / "right").glob("*.py")}
+def test_at_least_twelve_kernels_of_every_op_are_right() -> None:
+    counts = Counter(op for _, _, op in listing.right())
+    assert counts.keys() == registry.ops().keys()
     assert min(counts.values()) >= 12, counts
-    assert len(counts) >= 16
 
 
 IN_FLOAT32 = ["matmul", "softmax", "layernorm", "gelu", "sum", "rms_norm"]

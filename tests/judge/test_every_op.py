@@ -16,8 +16,8 @@ from refkernels.arithmetic.mode import in_default_mode
 from refkernels.judging import data
 from refkernels.judging.challenges import Drawer
 from refkernels.judging.decoys import decisive_outputs
-from refkernels.judging.judge import FAMILIES_NEEDED
 from refkernels.judging.standard import Challenge
+from refkernels.judging.verdicts import FAMILIES_NEEDED
 
 SEED = 7
 FAMILIES = (

@@ -11,6 +11,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -24,9 +25,9 @@ from refkernels.judging import decoys, precision
 from refkernels.judging.challenges import FAMILIES, Drawer
 from refkernels.judging.examination import Examinations, KernelExamination
 from refkernels.judging.folder import NOT_JUDGED
-from refkernels.judging.judge import decoy_of
 from refkernels.judging.judge import judge as verdict_on
 from refkernels.judging.judgement import VERDICTS
+from refkernels.judging.resemblance import decoy_of
 from refkernels.judging.running import JudgedKernel
 from refkernels.judging.standard import Challenge
 from refkernels.reporting.judging.views import because, lines
@@ -66,6 +67,25 @@ def test_a_product_of_one_term_is_held_to_a_few_roundings() -> None:
     u = formats.BINARY32.u
     assert np.all(standard.bound["c"] <= 14 * u * exact + 2.0**-140)
     assert np.all(standard.bound["c"] >= 12.9 * u * exact)  # what a product of split floats needs
+
+
+def test_channels_of_zeros_do_not_widen_the_bound_of_winograds_filtering() -> None:
+    op, rng = registry.get("conv2d"), np.random.default_rng(3)
+    assert op.formulas is not None
+    x, weight = rng.standard_normal((1, 64, 6, 6)), rng.standard_normal((2, 64, 3, 3))
+    x[:, 1:] = 0.0
+    whole, one = (
+        op.formulas.form_bounds(
+            "forward",
+            {"x": x[:, :n].astype(np.float32), "weight": weight[:, :n].astype(np.float32)},
+            op.params,
+            "float32",
+        )
+        for n in (64, 1)
+    )
+    assert {"winograd_2", "winograd_4"} <= whole.keys()
+    for form in whole:  # but for roundings of float64, in which the bound is computed
+        assert np.all(whole[form]["y"] <= one[form]["y"] * (1.0 + 2.0**-20)), form
 
 
 def test_a_broken_property_is_shown_where_it_is_broken() -> None:
@@ -495,6 +515,54 @@ def test_a_query_whose_scores_are_all_infinite_gives_nan_or_0(row: float) -> Non
     assert challenge.fault({"y": answer}) is None
     answer[1, 1] = row
     assert challenge.fault({"y": answer}) is not None
+
+
+@pytest.mark.parametrize(
+    ("op", "place"), [("mish", -np.inf), ("swiglu", -np.inf), ("softsign", np.inf)]
+)
+def test_a_product_with_an_infinity_may_be_nan_there_and_nowhere_else(
+    op: str, place: float
+) -> None:
+    known = registry.get(op)
+    first, *others = known.takes("forward")
+    inputs = {name: np.ones(3, np.float32) for name in others}
+    inputs = {first: np.array([place, 1.0, -2.0], np.float32), **inputs}
+    challenge = Challenge("special", "", known, "forward", inputs, known.params)
+    right = challenge.standard().rounded["y"]
+    assert not np.isnan(right).any()
+    assert challenge.fault({"y": right}) is None
+    for i, wrong in enumerate((False, True, True)):
+        answer = np.where(np.arange(3) == i, np.float32(np.nan), right)
+        assert (challenge.fault({"y": answer}) is not None) == wrong
+
+
+def test_wrong_kernels_are_tried_as_long_as_time_allows() -> None:
+    examination = KernelExamination(registry.get("gelu"), "forward", "float32", 5)
+    challenges = examination.round(0)[:6]
+    cut = examination.shown(challenges, seconds=-1.0)
+    assert (cut.cut, cut.killed, cut.alive) == (True, (), ())
+    assert cut.smallest["y"] > 0
+    whole = KernelExamination(registry.get("gelu"), "forward", "float32", 5).shown(challenges)
+    assert not whole.cut
+    assert len(whole.killed) > 3
+
+
+def test_later_rounds_end_when_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(judging.LEVELS, "default", (3, 0.0))
+    monkeypatch.setattr(judging, "_ask", asked := Mock(wraps=judging._ask))
+    kernel = f"{RIGHT}/softmax.py:float64_softmax"
+    judgement = verdict_on(kernel, seed=3, causes=False, examinations=Examinations())
+    assert judgement.verdict == "right"
+    assert asked.call_count == 1
+    assert "not_all_tried" in judgement.flags
+
+
+def test_a_verdict_names_what_of_its_inputs_a_kernel_declined() -> None:
+    kernel = f"{RIGHT}/softmax.py:float64_softmax"
+    judgement = verdict_on(kernel, level="quick", seed=3, causes=False, mutants=False)
+    assert "axis=0" in judgement.declined
+    assert any(part.startswith("shapes: x (") and ", 0)" in part for part in judgement.declined)
+    assert not set(judgement.declined) & set(judgement.families)
 
 
 def test_a_weight_that_meets_the_padding_may_take_no_part_if_a_model_says_so() -> None:

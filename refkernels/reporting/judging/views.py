@@ -118,7 +118,7 @@ def _shown(record: Mapping[str, Any], lang: str) -> Iterator[str]:
             seconds=time_of(timed["seconds"]), calls=timed["calls"], inputs=timed["inputs"]
         )
     if record["declined"]:
-        yield words["declined"].format(families=words["join"].join(record["declined"]))
+        yield words["declined"].format(parts=words["join"].join(record["declined"]))
     if record["lengths"]:
         lengths = (f"{axis}={','.join(map(str, n))}" for axis, n in record["lengths"].items())
         yield words["lengths"].format(lengths=words["join"].join(lengths))

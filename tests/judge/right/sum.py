@@ -127,3 +127,11 @@ def float64_sum(x, axis=-1):
 
 def float32_inside_sum(x, axis=-1):
     return _rows(x, axis).astype(np.float32).sum(-1).astype(x.dtype)
+
+
+TOTALS = {
+    name.removesuffix("_sum"): function
+    for name, function in list(globals().items())
+    if name.endswith("_sum")
+}
+"""By name, every way of adding along the last axis."""

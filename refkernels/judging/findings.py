@@ -1,0 +1,94 @@
+"""What is found about a kernel while it is asked: the challenges that it answered, and how."""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from refkernels.frameworks.cells import CellReply
+from refkernels.judging.judgement import Reason
+from refkernels.judging.standard import AnswerFault, Challenge
+
+_KILL = int(getattr(signal, "SIGKILL", 9))  # what a machine without memory sends
+_KEPT = 40  # refused answers, for the cause
+
+
+@dataclass
+class Findings:
+    """The findings so far. `asked`: by family, the number of challenges that were not declined;
+    `by_family`, `by_output`: of these, the number that reject every decoy of some output, and of
+    this output; `answered`: the challenges with an answer, right or wrong; `refused`: those
+    answered wrongly, with answer and fault; `failed`: those without an answer; `stopped`: those
+    whose answer the machine may have stopped, for lack of time or memory; `declined`: the
+    challenges that the kernel declined and may decline; `owed`: challenges that it declined and
+    must take; `outputs`: the names of the outputs seen; `definition`: gives answers whose special
+    values are right as well."""
+
+    asked: Counter[str] = field(default_factory=Counter)
+    by_family: Counter[str] = field(default_factory=Counter)
+    by_output: Counter[str] = field(default_factory=Counter)
+    refused: list[tuple[Challenge, CellReply, AnswerFault]] = field(default_factory=list)
+    failed: list[tuple[Challenge, CellReply]] = field(default_factory=list)
+    stopped: list[tuple[Challenge, CellReply]] = field(default_factory=list)
+    answered: list[Challenge] = field(default_factory=list)
+    declined: list[Challenge] = field(default_factory=list)
+    owed: list[tuple[Challenge, CellReply]] = field(default_factory=list)
+    outputs: frozenset[str] = frozenset()
+    definition: Callable[[Challenge], Mapping[str, Any]] | None = None
+    unfair: list[Reason] = field(default_factory=list)
+    flags: list[str] = field(default_factory=list)
+
+    @property
+    def wrong(self) -> bool:
+        return bool(self.refused or self.failed or self.stopped or self.unfair or self.owed)
+
+    def without_answer(self, challenge: Challenge, reply: CellReply) -> None:
+        """Count a reply without arrays: a challenge that was declined, or one that failed or was
+        stopped."""
+        if reply.status == "unsupported" and challenge.owed:
+            self.owed.append((challenge, reply))
+        elif reply.status in ("error", "unsupported") and not challenge.owed:
+            self.declined.append(challenge)
+        else:
+            self.asked[challenge.family] += 1
+            by_machine = reply.status in ("timeout", "oom") or reply.signal == _KILL
+            (self.stopped if by_machine else self.failed).append((challenge, reply))
+
+    def fault(
+        self, challenge: Challenge, reply: CellReply, decisive: Sequence[str]
+    ) -> AnswerFault | None:
+        """Count an answer; return its fault. `decisive`: the outputs for which its challenge
+        rejects every decoy."""
+        self.asked[challenge.family] += 1
+        self.by_family[challenge.family] += bool(decisive)
+        self.by_output.update({name for name in decisive if name in reply.outputs})
+        self.answered.append(challenge)
+        fault = challenge.fault(reply.outputs, self.outputs)
+        if fault is not None and fault.kind == "special" and self.definition is not None:
+            fault = challenge.fault(reply.outputs, self.outputs, self.definition(challenge))
+            self.flags += [] if fault else ["special_as_defined"]
+        self.outputs = self.outputs.union(reply.outputs)
+        if fault and len(self.refused) < _KEPT:
+            self.refused.append((challenge, reply, fault))
+        return fault
+
+    def declined_parts(self) -> tuple[str, ...]:
+        """What of the declined challenges no answered one had: inputs, and params with their
+        values; where that is nothing, the first challenge of a family."""
+        answered = {part for challenge in self.answered for part in _parts(challenge)}
+        parts: dict[str, None] = {}
+        names: dict[str, str] = {}
+        for challenge in self.declined:
+            own = [part for part in _parts(challenge) if part not in answered]
+            parts |= dict.fromkeys(own)
+            if not own:
+                names.setdefault(challenge.family, challenge.name)
+        return (*parts, *names.values())
+
+
+def _parts(challenge: Challenge) -> list[str]:
+    """The names of a challenge's inputs, and its params."""
+    return [*challenge.inputs, *(f"{name}={value}" for name, value in challenge.params.items())]

@@ -1,0 +1,116 @@
+"""The verdict that findings lead to, with its reasons, and the cause that `explain` gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from refkernels.frameworks.cells import CellReply
+from refkernels.judging import precision
+from refkernels.judging.findings import Findings
+from refkernels.judging.judgement import LOWER, NOT_ENOUGH, RIGHT, UNFAIR, WRONG, Reason
+from refkernels.judging.resemblance import arrays_of, decoy_of, unwritten
+from refkernels.judging.standard import Challenge
+from refkernels.op import Direction, Op
+
+FAMILIES_NEEDED = 4  # that reject every decoy of an output
+FAMILIES_LOWER = 3  # in which a kernel of lower precision is refused: one may have another cause
+_ACTS = ("writes_inputs", "no_plain_array")  # unfair, whatever the answers are
+_VALUES = ("special", "bits", "bound", "invariant")  # faults of numbers, not of arrays
+_SMALLEST, _LARGEST = 16, 1 << 14  # elements of an answer whose cause is looked for
+
+
+def verdict_of(
+    findings: Findings, op: Op, direction: Direction, outside: bool
+) -> tuple[str, list[Reason]]:
+    """The verdict, and its reasons."""
+    if outside:
+        return WRONG, [Reason("outside_memory", _first_failed(findings))]
+    refused = [(challenge, reply.outputs) for challenge, reply, _ in findings.refused]
+    acts = [reason for reason in findings.unfair if reason.kind in _ACTS]
+    if acts:
+        return UNFAIR, [acts[0], *_faults(findings)]
+    mostly = 2 * len(refused) > len(findings.answered) + len(findings.failed)
+    if mostly and (decoy := decoy_of(refused)):
+        return UNFAIR, [Reason(decoy, refused[0][0].name), *_faults(findings)]
+    values = all(fault.kind in _VALUES for _, _, fault in findings.refused)
+    families = {challenge.family for challenge, _, _ in findings.refused}
+    model = None
+    if values and not (findings.failed or findings.unfair):
+        model = precision.explaining_model(refused)
+    if model is not None and (len(families) >= FAMILIES_LOWER or model.way == "flushed"):
+        details = {"format": model.format.name, "way": model.way, "refused": len(refused)}
+        return LOWER, [Reason("lower_precision", refused[0][0].name, details)]
+    if findings.unfair:
+        return UNFAIR, [*findings.unfair[:1], *_faults(findings)]
+    if refused or findings.failed:
+        return WRONG, _faults(findings)
+    if findings.stopped or findings.owed:
+        return NOT_ENOUGH, [*_without_answer(findings.stopped), *_declines(findings)]
+    first = op.names(direction)[0]
+    number = sum(1 for decisive in findings.by_family.values() if decisive)
+    if findings.by_output[first] < FAMILIES_NEEDED or number < FAMILIES_NEEDED:
+        return NOT_ENOUGH, [Reason("too_few_families", "", {"families": number})]
+    return RIGHT, []
+
+
+def _declines(findings: Findings) -> list[Reason]:
+    """One reason for each family with a declined challenge that a kernel must take."""
+    reasons = {
+        challenge.family: Reason("declines", challenge.name, {"reason": reply.reason})
+        for challenge, reply in reversed(findings.owed)
+    }
+    return list(reasons.values())[::-1]
+
+
+def _first_failed(findings: Findings) -> str:
+    return next((challenge.name for challenge, _ in findings.failed), "")
+
+
+def _faults(findings: Findings) -> list[Reason]:
+    """One reason for each family and kind of fault, failures first."""
+    reasons: dict[tuple[str, str], Reason] = {}
+    for challenge, reply, fault in findings.refused:
+        if count := sum(map(unwritten, arrays_of(reply.outputs))):
+            written = Reason("unwritten", challenge.name, {"output": fault.output, "wrong": count})
+            reasons.setdefault((challenge.family, "unwritten"), written)
+            continue
+        figures = {**asdict(fault), "index": list(fault.index)}
+        del figures["kind"]
+        reasons.setdefault(
+            (challenge.family, fault.kind), Reason(f"wrong_{fault.kind}", challenge.name, figures)
+        )
+    unanswered = [*findings.failed, *findings.stopped]
+    return [*_without_answer(unanswered), *reasons.values()]
+
+
+def _without_answer(replies: Sequence[tuple[Challenge, CellReply]]) -> list[Reason]:
+    """One reason for each family and status."""
+    reasons: dict[tuple[str, str], Reason] = {}
+    for challenge, reply in replies:
+        details = {"status": reply.status, "reason": reply.reason}
+        reasons.setdefault(
+            (challenge.family, reply.status), Reason("no_answer", challenge.name, details)
+        )
+    return list(reasons.values())
+
+
+def cause_of(findings: Findings) -> Mapping[str, Any] | None:
+    """What `explain` finds about the smallest wrong answer of a suitable size."""
+    from refkernels.diagnosis.explain import explain
+
+    sizes = {
+        i: sum(array.size for array in arrays_of(reply.outputs))
+        for i, (challenge, reply, fault) in enumerate(findings.refused)
+        if fault.kind in ("bound", "bits", "special") and challenge.family != "special"
+    }
+    eligible = {i: size for i, size in sizes.items() if _SMALLEST <= size <= _LARGEST}
+    if not eligible:
+        return None
+    smallest, reply, _ = findings.refused[min(eligible, key=lambda i: eligible[i])]
+    try:
+        question = smallest.op, smallest.inputs, reply.outputs, smallest.params, smallest.direction
+        return explain(*question).to_dict()
+    except (ValueError, TypeError):
+        return None

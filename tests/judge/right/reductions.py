@@ -1,0 +1,169 @@
+"""Right reductions: deviations of every variance of `var`, norms and logarithms of sums by every
+way of `sum`, products, maxima and running sums in orders, blocks and trees."""
+
+import functools
+
+import numpy as np
+import sum as sums
+import var as variances
+from _ways import with_totals
+
+
+def _root(variance):
+    return lambda x, axis=-1, ddof=0: np.sqrt(variance(x, axis, ddof))
+
+
+def _norm(total, x, axis=-1):
+    """Of numbers scaled by a power of two, so that no square overflows or vanishes."""
+    rows = sums._rows(x, axis)
+    largest = np.abs(rows).max(-1, keepdims=True, initial=0)
+    _, exponent = np.frexp(np.where(np.isfinite(largest), largest, 1))
+    scaled = np.ldexp(rows, -exponent)
+    return np.ldexp(np.sqrt(total(scaled * scaled)), exponent[..., 0])
+
+
+def _logsumexp(total, x, axis=-1):
+    rows = sums._rows(x, axis)
+    m = rows.max(-1, keepdims=True)
+    shifted = np.where(rows == m, 0, rows - m).astype(x.dtype)
+    return (m[..., 0] + np.log(total(np.exp(shifted)))).astype(x.dtype)
+
+
+# --- products and maxima ------------------------------------------------------------------------
+
+
+def _folded(step, start):
+    """Ways of folding a row by a step whose order is free."""
+
+    def in_order(order):
+        def fold(rows):
+            total = np.full(rows.shape[:-1], start, rows.dtype)
+            for i in order(rows.shape[-1]):
+                total = step(total, rows[..., i])
+            return total
+
+        return fold
+
+    forwards = in_order(range)
+
+    def lanes(count):
+        parts = lambda rows: [forwards(rows[..., i::count]) for i in range(count)]  # noqa: E731
+        return lambda rows: functools.reduce(step, parts(rows))
+
+    def blocks(size, back=False):
+        def fold(rows):
+            parts = [
+                forwards(rows[..., i : i + size]) for i in range(0, max(rows.shape[-1], 1), size)
+            ]
+            return functools.reduce(step, parts[::-1] if back else parts)
+
+        return fold
+
+    def tree(rows):
+        while rows.shape[-1] > 1:
+            odd = rows[..., rows.shape[-1] // 2 * 2 :]
+            even = rows[..., : rows.shape[-1] // 2 * 2]
+            rows = np.concatenate([step(even[..., ::2], even[..., 1::2]), odd], -1)
+        return rows[..., 0] if rows.shape[-1] else forwards(rows)
+
+    ways = {
+        "library": lambda rows: step.reduce(rows, axis=-1, initial=start), "forwards": forwards,
+        "backwards": in_order(lambda n: range(n - 1, -1, -1)),
+        "shuffled": in_order(lambda n: np.random.default_rng(0).permutation(n)),
+        "inwards": in_order(lambda n: [i // 2 if i % 2 == 0 else n - 1 - i // 2 for i in range(n)]),
+        "lanes_of_2": lanes(2), "lanes_of_8": lanes(8), "blocks_of_7": blocks(7),
+        "blocks_of_64": blocks(64), "blocks_back": blocks(16, back=True), "tree": tree,
+        "float64": lambda rows: step.reduce(
+            rows.astype(np.float64), axis=-1, initial=start
+        ).astype(rows.dtype),
+    }  # fmt: skip
+    return {name: _of_rows(fold) for name, fold in ways.items()}
+
+
+def _of_rows(fold):
+    return lambda x, axis=-1: fold(sums._rows(x, axis))
+
+
+# --- running sums -------------------------------------------------------------------------------
+
+
+def _in_pieces(size, inner=lambda part: np.add.accumulate(part, axis=-1)):
+    """Running sums of blocks, with the sum of the blocks before them."""
+
+    def scan(rows):
+        y, before = np.empty_like(rows), np.zeros(rows.shape[:-1], rows.dtype)
+        for i in range(0, rows.shape[-1], size):
+            y[..., i : i + size] = inner(rows[..., i : i + size]) + before[..., None]
+            before = y[..., min(i + size, rows.shape[-1]) - 1]
+        return y
+
+    return scan
+
+
+def _doubling(rows):
+    """Hillis and Steele's scan."""
+    y, step = rows.copy(), 1
+    while step < rows.shape[-1]:
+        y = np.concatenate([y[..., :step], y[..., step:] + y[..., :-step]], axis=-1)
+        step *= 2
+    return y
+
+
+def _halving(rows):
+    """Blelloch's scan, of pairs."""
+    n = rows.shape[-1]
+    if n < 2:
+        return rows.copy()
+    odd = _halving(rows[..., : n // 2 * 2 : 2] + rows[..., 1 : n // 2 * 2 : 2])
+    y = np.empty_like(rows)
+    y[..., 1::2] = odd
+    y[..., 0] = rows[..., 0]
+    y[..., 2::2] = odd[..., : (n - 1) // 2] + rows[..., 2::2]
+    return y
+
+
+def _compensated(rows):
+    y, total = np.empty_like(rows), np.zeros(rows.shape[:-1], rows.dtype)
+    lost = total
+    for i in range(rows.shape[-1]):
+        term = rows[..., i] - lost
+        larger = total + term
+        error = (larger - total) - term
+        total, lost = larger, np.where(np.isfinite(error), error, 0).astype(rows.dtype)
+        y[..., i] = total
+    return y
+
+
+def _loop(rows):
+    y, total = np.empty_like(rows), np.zeros(rows.shape[:-1], rows.dtype)
+    for i in range(rows.shape[-1]):
+        total = total + rows[..., i]
+        y[..., i] = total
+    return y
+
+
+_SCANS = {
+    "library": lambda rows: np.cumsum(rows, axis=-1), "loop": _loop, "doubling": _doubling,
+    "halving": _halving, "blocks_of_7": _in_pieces(7), "blocks_of_64": _in_pieces(64),
+    "doubling_in_blocks": _in_pieces(32, _doubling), "halving_in_blocks": _in_pieces(16, _halving),
+    "blocks_of_500": _in_pieces(500), "compensated": _compensated,
+    "compensated_in_blocks": _in_pieces(128, _compensated),
+    "float64": lambda rows: np.cumsum(rows, axis=-1, dtype=np.float64).astype(rows.dtype),
+}  # fmt: skip
+
+
+def _along(scan):
+    return lambda x, axis=-1: np.moveaxis(scan(np.moveaxis(x, axis, -1)), -1, axis)
+
+
+globals().update(
+    {f"{name}_prod": fold for name, fold in _folded(np.multiply, 1).items()}
+    | {f"{name}_max": fold for name, fold in _folded(np.maximum, -np.inf).items()}
+    | {f"{name}_cumsum": _along(scan) for name, scan in _SCANS.items()}
+    | {
+        name.replace("_var", "_std"): _root(function)
+        for name, function in vars(variances).items()
+        if name.endswith("_var")
+    }
+    | with_totals({"norm": _norm, "logsumexp": _logsumexp}, sums.TOTALS)
+)
