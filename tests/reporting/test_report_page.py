@@ -295,7 +295,7 @@ def test_cases_of_a_line_are_not_named_in_two():
     alone = line("backward float32", "a[n=1]")
     rows = [most, few, alone]
     assert [pages._cases_text(row, rows, words.words_of("en")) for row in rows] == [
-        "all but those below",
+        "all others",
         "c",
         "all",
     ]
