@@ -329,6 +329,10 @@ class _Framework:
         """Whether a tensor has values: one in a graph that is being built has none."""
         return True
 
+    def shared(self, model):
+        """Whether several processes hold one model together; `numpy` then gathers each tensor."""
+        return False
+
     def numpy(self, tensor):
         return tensor.detach().numpy()
 
@@ -689,17 +693,22 @@ class _OneFlow(_Framework):
     limits = (
         *_Framework.limits,
         "Inside an nn.Graph nothing is recorded: values there are symbolic.",
-        "Of a global tensor the part of this rank is recorded.",
     )
 
     def has_values(self, tensor):
         return not tensor.is_lazy
 
+    def shared(self, model):
+        return any(parameter.is_global for parameter in model.parameters())
+
     def numpy(self, tensor):
-        tensor = tensor.detach()
-        if tensor.is_global:
-            tensor = tensor.to_local()
-        return tensor.numpy()
+        return tensor.detach().numpy()  # of a global tensor the whole, on every process
+
+    def device_of(self, tensor):
+        if not tensor.is_global:
+            return str(tensor.device)
+        split = ", ".join(str(part).replace("oneflow.sbp.", "") for part in tensor.sbp)
+        return "%s %s %s" % (tensor.placement.type, tensor.placement.ranks.tolist(), split)
 
     def identity(self, tensor):
         return self.api._C.identity(tensor)
@@ -730,7 +739,13 @@ class _OneFlow(_Framework):
 
     def assign(self, parameter, bits):
         with self.api.no_grad():
-            parameter.copy_(self.api.tensor(bits, device=parameter.device))
+            if not parameter.is_global:
+                parameter.copy_(self.api.tensor(bits, device=parameter.device))
+                return
+            whole = self.api.tensor(bits).to_global(
+                placement=parameter.placement, sbp=[self.api.sbp.broadcast] * len(parameter.sbp)
+            )
+            parameter.copy_(whole.to_global(sbp=parameter.sbp))
 
     def seed(self):
         return self.api.initial_seed() if hasattr(self.api, "initial_seed") else None
@@ -1064,6 +1079,11 @@ class Capture:
                 "rank %d is not among %d processes: give rank= and world_size= together"
                 % (self._rank, self._world_size)
             )
+        # Processes that hold one model together are one run, which the first of them writes.
+        self._processes = self._world_size if self._framework.shared(model) else 1
+        self._writes = self._processes == 1 or self._rank == 0
+        if self._processes > 1:
+            self._rank, self._world_size = 0, 1
         self._perturb = perturb
         self._notes = _plain(notes if notes is not None else {})
         if self._framework.name == "mindspore" and self._framework.flags().get("mode") == 0:
@@ -1077,7 +1097,7 @@ class Capture:
     # ------------------------------------------------------------------ entry and exit
 
     def __enter__(self) -> Capture:
-        if os.path.exists(os.path.join(self._folder, "run.json")):
+        if self._writes and os.path.exists(os.path.join(self._folder, "run.json")):
             raise FileExistsError(
                 "%s already holds a run: choose another folder, or remove it" % self._folder
             )
@@ -1098,9 +1118,12 @@ class Capture:
         self._lasting = False
         self._state_words = {}
         self._optimizer_record = self._describe_optimizer()
-        os.makedirs(self._folder, exist_ok=True)
+        lines = os.devnull
+        if self._writes:
+            os.makedirs(self._folder, exist_ok=True)
+            lines = os.path.join(self._folder, "steps.jsonl")
         self._check_room()
-        self._lines = open(os.path.join(self._folder, "steps.jsonl"), "w", encoding="utf-8")
+        self._lines = open(lines, "w", encoding="utf-8")
         if self._optimizer is not None:
             self._undo.append(framework.on_update(self._optimizer, self._before, self._after))
         self._undo.append(framework.listen())
@@ -1279,6 +1302,8 @@ class Capture:
     def _array(self, leaf):
         """A NumPy array of a tensor or an array of numbers, None for anything else."""
         if self._framework.is_tensor(leaf):
+            if self._processes > 1 and not leaf.is_global:
+                self._miss("The batch has local tensors: those of the first process.")
             return self._framework.host(leaf, copy=False)[1]
         if isinstance(leaf, np.ndarray) and leaf.dtype.kind in "biuf":
             return leaf
@@ -1358,6 +1383,8 @@ class Capture:
         # Parameters and two words of state, before and after; gradients, twice.
         least = size * (8 if self._optimizer is not None else 2)
         count = len([step for step in self._steps if step >= self._first_step])
+        if not self._writes:
+            return
         free = shutil.disk_usage(self._folder).free
         self._tell(
             "parameters %s; a chosen step takes about %s and its activations; "
@@ -1720,6 +1747,8 @@ class Capture:
         self._last_calls = dict(self._calls)
         self._order += [name for name in self._calls if name not in self._order]
         self._never_called = [name for name in self._recorded if name not in self._order]
+        if not self._writes:
+            return None
         size = sum(array.nbytes for _, array in self._tensors.values())
         free = shutil.disk_usage(self._folder).free
         if self._size is None:
@@ -1759,6 +1788,12 @@ class Capture:
 
     def _not_captured(self):
         sentences = list(self._framework.limits)
+        if self._processes > 1:
+            sentences.append(
+                "The model is global: its %d processes are recorded as one, with whole tensors. "
+                "Whether the processes' copies of a broadcast tensor agree is not."
+                % self._processes
+            )
         excluded = [name for name in self._layers if name not in self._recorded]
         for name in excluded:
             key = "" if name == _ROOT else name
@@ -1854,6 +1889,8 @@ class Capture:
         return {"name": name, "shape": [int(axis) for axis in tensor.shape], "dtype": dtype}
 
     def _write_run(self, complete):
+        if not self._writes:
+            return
         framework = self._framework
         group_of = {}
         groups = self._optimizer_record["groups"] if self._optimizer_record else ()

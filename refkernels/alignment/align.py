@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -98,7 +98,7 @@ def conclude(
     scaled = tuple(scalings(run, chosen) for run in runs)
     clips = tuple(clipping(run_scalings) for run_scalings in scaled)
     null = tuple(_null_directions(run) for run in runs)
-    remarks = tuple(remark for run in runs for remark in run.remarks)
+    remarks = (*(remark for run in runs for remark in run.remarks), *_unequal(runs))
     if len(runs) == 1:
         return Alignment(
             runs, decide_alone(local[0]), shards(runs[0]), local, clips, null_directions=null,
@@ -117,6 +117,14 @@ def conclude(
         runs, verdict, differing, local, clips, pairs, curve, null, remarks, _band(nulls), noise,
         least,
     )  # fmt: skip
+
+
+def _unequal(runs: tuple[Run, ...]) -> Iterator[str]:
+    """A remark if the runs have different numbers of steps."""
+    counts = [len(run.first.lines) for run in runs]
+    if len(set(counts)) > 1:
+        told = " and ".join(f"{run.folder} has {n}" for run, n in zip(runs, counts, strict=True))
+        yield f"The numbers of steps differ ({told}): only steps of both are compared."
 
 
 def _null_directions(run: Run) -> tuple[str, ...]:

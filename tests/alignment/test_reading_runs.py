@@ -232,3 +232,12 @@ def test_altered_values_are_read_or_refused_and_never_worse(run: Path) -> None:
         except CaptureError:
             refused += 1
     assert refused > 100
+
+
+def test_runs_of_unequal_numbers_of_steps_are_compared_where_both_have_steps(
+    tmp_path: Path,
+) -> None:
+    long, short = (written_by_hand(tmp_path / f"of_{steps}", steps) for steps in (4, 3))
+    (remark,) = align(long, short).remarks
+    assert f"{long} has 4 and {short} has 3" in remark
+    assert align(long, long).remarks == ()

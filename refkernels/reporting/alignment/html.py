@@ -15,7 +15,7 @@ from refkernels.reporting.alignment.plots import draw_losses
 from refkernels.reporting.measure.pages import TEMPLATES, template
 from refkernels.reporting.rendered import blocks, inline
 
-STYLES = {"same": "v-correct", "different": "v-exceeds", "undecidable": "v-unusual"}
+STYLES = {"same": "vc", "different": "vx", "undecidable": "vu"}
 
 
 def page(alignment: Mapping[str, Any], lang: str = "en") -> str:

@@ -166,7 +166,7 @@ WORDS: dict[str, Mapping[str, str]] = {
         "right in A alone, {only_b} in B alone. McNemar's exact test: p = {p}. {meaning}",
         "metric_graded": "The scores differ by {difference:+.2f} points: {only_a} questions score "
         "higher in A, {only_b} in B. Randomisation test (random signs): p = {p}. {meaning}",
-        "metric": "The scores differ by {difference:+.2f} points; the choice of {questions} "
+        "metric": "The scores differ by {difference:+.2f} points; the choice of {questions:,} "
         "questions alone accounts for {deviation:.2f} (one standard deviation of the difference of "
         "two independent models): p = {p}. {meaning} With each question's answers (--answers) the "
         "paired test is sharper.",
@@ -323,7 +323,7 @@ WORDS: dict[str, Mapping[str, str]] = {
         "McNemar 精确检验：p = {p}。{meaning}",
         "metric_graded": "两者相差 {difference:+.2f} 个百分点：A 得分较高的有 {only_a} 题，B 得分"
         "较高的有 {only_b} 题。随机化检验（随机符号）：p = {p}。{meaning}",
-        "metric": "两者相差 {difference:+.2f} 个百分点；仅 {questions} 题的抽样就会造成 "
+        "metric": "两者相差 {difference:+.2f} 个百分点；仅 {questions:,} 题的抽样就会造成 "
         "{deviation:.2f}"
         "（两个独立模型之差的一倍标准差）：p = {p}。{meaning}若有逐题答案（--answers），配对检"
         "验更灵敏。",

@@ -52,7 +52,7 @@ _WORDS: dict[str, dict[str, str]] = {
         "colon": ": ",
     },
     "zh": {
-        "wrong": "{kernel} 有误：{output} 的 {elements} 个元素中有 {wrong} 个，"
+        "wrong": "{kernel} 有误：{output} 共 {elements} 个元素，其中 {wrong} 个，"
         "无论输入未打印出的数位如何，打印成这样的数都不可能正确",
         "within": "无法证明 {kernel} 有误：就打印出的位数而言，{output} 的每个元素都可能正确",
         "blamed": "；该实现{says}",

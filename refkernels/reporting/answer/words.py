@@ -145,7 +145,7 @@ WORDS: dict[str, dict[str, str]] = {
         "correctly_rounded": "{output} 的每一位都等于精确结果一次舍入后的值",
         "rounding": "舍入误差：{output} 的每个元素都在{limit}之内（误差/误差界最大为 {bound}）",
         "rounding_of": "舍入误差：{output} 中每个有验证值的元素都在{limit}之内（误差/误差界最大为 "
-        "{bound}）；{elements} 个元素中有 {uncertified} 个的精确值没有包含区间，未作检查",
+        "{bound}）；共 {elements} 个元素，其中 {uncertified} 个的精确值没有包含区间，未作检查",
         "by:forms": "已命名的 {format} 形式的误差界（求和顺序任意）",
         "by:form": "{format} 形式 {form} 的误差界",
         "by:limit": "库函数限度（{limit} 个 {format} ulp）",

@@ -27,6 +27,7 @@ INK, MUTED, GRID, PAPER, LIMIT = "#1b1d22", "#5d626c", "#e3e5e9", "#fffffe", "#b
 SERIES = (
     "#0072b2", "#d55e00", "#008a64", "#b4508a", "#8f6f00", "#4b5563", "#6a4fb3", "#7a4a2b",
 )  # fmt: skip
+TITLE_ENDS = 0.53  # of a panel's width
 _LEAST, _MOST = -307, 308  # the powers of ten that float64 holds as normal numbers
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 VARIABLES = {
@@ -167,10 +168,10 @@ def no_digit_line(axes: Axes, which: str, values: Iterable[float | None], dtype:
     dashes: Any = {"color": LIMIT, "linewidth": 0.8, "linestyle": (0, (1, 2)), "zorder": 0}
     if which == "x":
         axes.axvline(top, **dashes)
-        place = axes.get_xaxis_transform()
         low, high = (math.log10(limit) for limit in axes.get_xlim())
-        side = "left" if math.log10(top) < (low + high) / 2.0 else "right"  # titles are on the left
-        axes.text(top, 1.0, " no digit is right ", ha=side, transform=place, **style)
+        along = (math.log10(top) - low) / (high - low)
+        begin = min(max(along, TITLE_ENDS), 0.65)  # between the title and the end of the panel
+        axes.text(begin, 1.0, " no digit is right", transform=axes.transAxes, **style)
     else:
         axes.axhline(top, **dashes)
         place = axes.get_yaxis_transform()

@@ -23,7 +23,7 @@ from refkernels.reporting.words.judgement import VERDICTS, WORDS
 
 RECORDS = "judgements.jsonl"
 _REASONS = 2
-_STYLES = {"lower_precision": "v-rounding", "not_enough_shown": "v-unusual"}
+_STYLES = {"lower_precision": "vr", "not_enough_shown": "vu"}
 
 
 class Row(NamedTuple):

@@ -214,7 +214,8 @@ def unrun(study: Study) -> list[Unrun]:
         status = str(record.get("status") or "ok")
         if status == "ok":
             continue
-        reason = clipped(str(record.get("reason") or ""), 600) or "no reason was recorded"
+        reason = str(record.get("reason") or "").removeprefix(f"{record.get('framework')}: ")
+        reason = clipped(reason, 600) or "no reason was recorded"
         about = tuple(str(record[name]) for name in ("op", "direction", "dtype"))
         words = re.compile(rf"\b(?:{'|'.join(map(re.escape, about))})\b")
         place = f"{' '.join(about)}{suffix}"

@@ -363,22 +363,17 @@ def _advice(explanation: Record | None, lang: str) -> str:
     return advice(cause, lang) if cause else ""
 
 
-def _figures(finding: Finding, words: Mapping[str, str]) -> Markup:
+def _figures(finding: Finding, words: Mapping[str, str]) -> str:
     """A finding's figures over all its cases."""
     lang = words["lang"]
-    text = (
-        Markup("{}")
-        .format(words["figures_of"])
-        .format(
-            mean=_data(finding.mean, numerals.ulps(finding.mean, finding.dtype, lang)),
-            ulp=_data(finding.ulp, numerals.ulps(finding.ulp, finding.dtype, lang)),
-            bound=_data(finding.bound, numerals.ratio(finding.bound)),
-            plain=_datum(finding.plain),
-        )
+    text = words["figures_of"].format(
+        mean=numerals.ulps(finding.mean, finding.dtype, lang),
+        ulp=numerals.ulps(finding.ulp, finding.dtype, lang),
+        bound=numerals.ratio(finding.bound),
+        plain=numerals.figure(finding.plain),
     )
     if finding.absolute is not None:
-        size = numerals.figure(finding.absolute)
-        text += Markup("{}{}").format(words["comma"], words["absolute"].format(size=size))
+        text += words["comma"] + words["absolute"].format(size=numerals.figure(finding.absolute))
     return text
 
 
@@ -407,14 +402,15 @@ def _row(m: Measurement, study: Study) -> list[Any]:
 
 def slim(page: str) -> str:
     """The page without what HTML can omit: end tags of cells and list items, quotes around plain
-    values, scopes of heads, empty lines, references for quotes in code. This is safe because tags
-    and double quotes are escaped in text."""
+    values, scopes of heads, empty lines, references for quotes in code; indentation in the script.
+    This is safe because tags and double quotes are escaped in text."""
     body, script, end = page.partition("<script>")
     body = re.sub(r"</(?:td|th|tr|li|dt|dd)>\s*", "", body)
     body = re.sub(r' scope="(?:col|row)"', "", body)
     body = re.sub(r'(?<=[a-z]=)"([\w.#/-]+)"(?=[ >])', r"\1", body)
     body = body.replace("&#39;", "'").replace("&nbsp;", "\u00a0")
     body = re.sub(r"(?s)<pre>.*?</pre>", lambda code: code[0].replace("&#34;", '"'), body)
+    end = re.sub(r"(?m)^[ \t]+", "", end)
     return re.sub(r"\n(?:[ \t]*\n)+", "\n", body) + script + end
 
 
@@ -435,24 +431,13 @@ def _environment(html: bool) -> jinja2.Environment:
     )
     environment.filters.update(
         figure=numerals.figure, ratio=numerals.ratio,
-        md=lambda value: escaping.escaped(str(value)), datum=_datum,
+        md=lambda value: escaping.escaped(str(value)),
         ulps=numerals.ulps, ulp_figure=numerals.ulp_figure,
         code=escaping.code, brief=_brief, within=_within,
         svg=lambda plot: Markup(plot.inline), inline=lambda text: Markup(inline(text)),
     )  # fmt: skip
     environment.globals["share"] = numerals.share
     return environment
-
-
-def _datum(value: float | None, decimals: int = 1) -> Markup:
-    """A number as HTML: rounded to read, exact in `value`."""
-    return _data(value, numerals.figure(value, decimals))
-
-
-def _data(value: float | None, text: str) -> Markup:
-    if value is None:
-        return Markup('<span class="none">–</span>')
-    return Markup('<data value="{0}">{1}</data>').format(repr(value), text)
 
 
 def _brief(case: str) -> str:

@@ -127,7 +127,10 @@ def draw_spread(
     dtypes = list(dict.fromkeys(dtype for _, dtype in panels))
     tall = {d: max(len(panels.get((d, t), [])) for t in dtypes) for d in directions}
     height = 0.2 + sum(0.55 + 0.24 * rows for rows in tall.values())
-    width = 0.2 + 3.6 * len(dtypes)
+    longest = max(len(_short(spread.subject)) for panel in panels.values() for spread in panel)
+    beside = max(0.95, 0.076 * longest)  # the names on a panel's left
+    across = beside + 2.65
+    width = 0.2 + across * len(dtypes)
     edges = sorted(
         {edge for spreads in panels.values() for spread in spreads for edge, _ in spread.bins}
     )
@@ -141,13 +144,13 @@ def draw_spread(
                 if spreads:
                     size = 0.24 * len(spreads)
                     bottom = top + 0.22 + 0.24 * (tall[direction] - len(spreads))
-                    left = (0.95 + 3.6 * column) / width
+                    left = (beside + across * column) / width
                     box = (left, bottom / height, 2.5 / width, size / height)
                     axes = figure.add_axes(box)
                     _spread_panel(axes, spreads, numbers, edges)
                     drawing.no_digit_line(axes, "x", (spread.max for spread in spreads), dtype)
                     axes.set_title(f"{direction} {dtype}")
-        figure.text(0.95 / width, 0.07 / height, "error in ulp", color=drawing.INK)
+        figure.text(beside / width, 0.07 / height, "error in ulp", color=drawing.INK)
         caption = (
             "Each strip is one framework over all cases and outputs: the darker, the more elements "
             "(square-root shading, so that a few still show). Short tick: half of the elements "

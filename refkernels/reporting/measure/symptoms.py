@@ -347,9 +347,8 @@ def short_cause(record: Record | None, words: Mapping[str, str], lang: str) -> s
     if record is None or cause is None:
         return cause_text(record, words, lang)
     confidence = str(record.get("confidence") or "")
-    return words["short:it"].format(
-        cause=cause, confidence=words.get(f"confidence:{confidence}", confidence)
-    )
+    sure = words.get(f"short:{confidence}") or words.get(f"confidence:{confidence}", confidence)
+    return words["short:it"].format(cause=cause, confidence=sure)
 
 
 def _sentence(record: Mapping[str, Any], cause: str, lang: str) -> str:

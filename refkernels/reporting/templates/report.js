@@ -30,7 +30,7 @@ if (form) {
   for (const element of all("#matrix td > span:not(.none)")) {
     const [, brain, bits] = /^(b?)(\d+)/.exec(element.textContent) || [];
     element.dataset.d = `${brain ? "bfloat" : "float"}${bits}`;
-    element.dataset.v = element.className === "v-correct" ? "correctly_rounded" : element.className.slice(2) || "rounding";
+    element.dataset.v = { vc: "correctly_rounded", vq: "uncertified" }[element.className] || "rounding";
   }
   const marked = all(".matrix [data-v]");
   for (const key of keys) {

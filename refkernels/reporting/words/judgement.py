@@ -69,12 +69,12 @@ REASONS: dict[str, dict[str, str]] = {
         "wrong_shape": "{output} 的形状是 {got}，应为 {right}",
         "wrong_dtype": "{output} 的类型是 {got}，应为 {right}",
         "wrong_missing": "没有给出 {output}",
-        "wrong_special": "{output} 的 {elements} 个元素中有 {wrong} 个特殊值错误："
+        "wrong_special": "{output} 共 {elements} 个元素，其中 {wrong} 个特殊值错误："
         "{index} 处为 {got}，应为 {right}",
-        "wrong_bound": "{output} 的 {elements} 个元素中有 {wrong} 个超出误差界："
+        "wrong_bound": "{output} 共 {elements} 个元素，其中 {wrong} 个超出误差界："
         "{index} 处为 {got}，应为 {right}，是误差界的 {over_bound} 倍",
         "wrong_bits": "以任何顺序求和都应逐位相同，"
-        "而 {output} 的 {elements} 个元素中有 {wrong} 个不同：{index} 处为 {got}，应为 {right}",
+        "而 {output} 共 {elements} 个元素，其中 {wrong} 个不同：{index} 处为 {got}，应为 {right}",
         "wrong_invariant": "{output} 违反了正确结果必有的性质：{index} 处为 {got}",
         "too_few_families": "只有 {families} 类输入能拒绝所有诱饵",
         "declines": "拒绝处理必须接受的输入（{reason}）",

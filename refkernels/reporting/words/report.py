@@ -147,6 +147,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "confidence:proven": ("proven", "已证明"),
     "confidence:matched": ("matched", "相符"),
     "confidence:consistent": ("consistent, no proof", "未证明"),
+    "short:consistent": ("consistent", "未证明"),
     "elements": ("{share} of the elements", "{share} 的元素"),
     "uncertified": ("no exact value is enclosed", "没有一个精确值有包含区间"),
     "special": ("wrong special value in {share} of the elements", "{share} 的元素特殊值错误"),
@@ -344,11 +345,8 @@ _WORDS: dict[str, tuple[str, str]] = {
         "逐位相同的比例，其下为最大绝对差；最不一致的在前。一致不等于准确：两个框架可能有同样的错误。"
         "由框架算子组合而成的公式，其比较只在 JSON 中。",
     ),
-    "case_by_case": (
-        "{op}, case by case: who gives the same bits",
-        "{op} 逐用例：谁的结果逐位相同",
-    ),
-    "all_but_below": ("all but those below", "除下列之外的全部"),
+    "case_by_case": ("Case by case: who gives the same bits", "逐用例：谁的结果逐位相同"),
+    "all_but_below": ("all others", "其余全部"),
     "nobody": ("no two", "没有两个相同"),
     "everybody": ("all", "全部相同"),
     # invariance, certainty, not run

@@ -31,36 +31,36 @@ class Verdict:
 _UNKNOWN = LEVELS.index("exceeds_bound") + 0.5
 _VERDICTS = (
     Verdict(
-        "special_value_mismatch", "≠", "wrong special", "v-special", "bold magenta",
+        "special_value_mismatch", "≠", "wrong special", "vs", "bold magenta",
         "NaN, infinity or a number where the exact answer calls for another of the three.",
     ),
     Verdict(
-        "invariant_violated", "⊘", "impossible", "v-invariant", "bold red",
+        "invariant_violated", "⊘", "impossible", "vi", "bold red",
         "A value that no rounding explains and mathematics forbids, such as |cos x| > 1 "
         "or a negative variance.",
     ),
     Verdict(
-        "exceeds_bound", "✗", "beyond bound", "v-exceeds", "bold yellow",
+        "exceeds_bound", "✗", "beyond bound", "vx", "bold yellow",
         "The error is larger than any named form of the op can make in this precision on these "
         "inputs, or than the library limit: a lower precision, an unstable formula or a bug.",
     ),
     Verdict(
-        "uncertified", "?", "uncertified", "v-unknown", "bold",
+        "uncertified", "?", "uncertified", "vq", "bold",
         "The exact value of no element is enclosed, so nothing was checked: the op is undefined on "
         "these inputs.",
     ),
     Verdict(
-        "rounding", "≈", "rounding", "v-rounding", "blue",
+        "rounding", "≈", "rounding", "vr", "blue",
         "Every element lies inside the bound of the op's named forms, sums in any order, or inside "
         "the library limit, however many ulp that is.",
     ),
     Verdict(
-        "correctly_rounded", "✓", "exact", "v-correct", "cyan",
+        "correctly_rounded", "✓", "exact", "vc", "cyan",
         "Every bit equals the exact answer rounded once: no algorithm in this format does better.",
     ),
 )  # fmt: skip
 UNUSUAL = Verdict(
-    "unusual", "△", "unusual", "v-unusual", "yellow",
+    "unusual", "△", "unusual", "vu", "yellow",
     "Inside the bound, but the error is more than 4 times that of the plain sequential algorithm "
     "on the same data. Not a verdict, but worth a look.",
 )  # fmt: skip
@@ -157,7 +157,7 @@ def verdict(name: str) -> Verdict:
     if known is not None:
         return known
     return Verdict(
-        name, "?", name[:16], "v-unknown", "bold",
+        name, "?", name[:16], "vq", "bold",
         f"A verdict that this version of the report does not know: {name}.",
     )  # fmt: skip
 
