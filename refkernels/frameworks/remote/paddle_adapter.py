@@ -25,6 +25,7 @@ FLAGS = {
     "embedding_deterministic": flag("FLAGS_embedding_deterministic"),
 }
 CPU_DTYPES = ("float32", "float64")
+COPIES = 64  # of x, in which dropout draws masks
 FORMULAS = {"rotary": "PaddlePaddle ops"}
 
 
@@ -134,6 +135,27 @@ def embedding(weight, indices, padding_idx=None):
 
 def smooth_l1(x, target, reduction="mean", beta=1.0):
     return F.smooth_l1_loss(x, target, reduction, beta, is_huber=False)
+
+
+def dropout(x, mask=None, p=0.5, mode="upscale_in_train"):
+    """F.dropout draws its own masks: of copies of x, each element takes one that drew its bit."""
+    if mask is None:
+        return F.dropout(x, p, training=False, mode=mode)
+    y, left, copies = x, paddle.ones_like(mask), paddle.stack([x] * COPIES)
+    for seed in range(COPIES):
+        paddle.seed(seed)
+        same = (F.dropout(paddle.ones_like(copies), p) != 0) == mask
+        paddle.seed(seed)
+        answers, found = F.dropout(copies, p, mode=mode), same.any(0)
+        y = paddle.where(
+            left & found,
+            paddle.take_along_axis(answers, same.astype("int32").argmax(0, True), 0)[0],
+            y,
+        )
+        left = left & ~found
+        if not bool(left.any()):
+            return y
+    raise NotImplementedError("PaddlePaddle drew no such mask in %d tries" % COPIES**2)
 
 
 def one_step(optimizer, param, grad, state, betas=(), step=1, **options):
@@ -360,7 +382,7 @@ OPS = {
     "pow": ("y", lambda x, exponent: paddle.pow(x, exponent)),
     "atan2": ("y", lambda a, b: paddle.atan2(a, b)),
     "hypot": ("y", lambda a, b: paddle.hypot(a, b)),
-    "dropout": ("y", "Paddle's dropout takes no mask: it draws its own"),
+    "dropout": ("y", dropout),
     "clip_by_global_norm": ("clipped", clip_by_global_norm),
     "clip_by_norm": ("clipped", clip_by_norm),
     "clip_by_value": ("clipped", clip_by_value),
