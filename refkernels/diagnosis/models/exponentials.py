@@ -4,8 +4,8 @@
               MindSpore's on a CPU (mindspore-ai/mindspore, nnacl/fp32/exp_fp32.h). Its constant is
               ln 2 to six digits, and p leaves 2e-6: it errs by up to 4e-6, relative to e^x
     clamped   e^max(x, -m), m = 88.723 in binary32 and 709.784 in binary64: never less than 1 / the
-              largest number, where e^x underflows to 0: Eigen's, which is Paddle's on a CPU (libeigen
-              3.4, Eigen/src/Core/arch/Default/GenericPacketMathFunctions.h)
+              largest number, where e^x underflows to 0: Eigen's, which is Paddle's on a CPU
+              (libeigen, Eigen/src/Core/arch/Default/GenericPacketMathFunctions.h)
 
 A formula is read in binary64 with such a function in place of exp; that is the answer to another
 question. Where its exponentials' arguments are exact or rounded once, as in softmax, it is the
@@ -77,7 +77,7 @@ def of_formula(
     problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]
 ) -> Iterator[Claim | Variant]:
     """The answers of the op's first form with another exponential, for outputs that are wrong."""
-    wrong = {n: got for n, got in outputs.items() if not fits[n].fine and got.size <= _LARGEST}
+    wrong = {n: got for n, got in outputs.items() if not fits[n].ordinary and got.size <= _LARGEST}
     if problem.op.formulas is None or not wrong:
         return
     formulas = problem.op.formulas
@@ -105,12 +105,10 @@ def _compared(
     """The values as the answer to another question; or the wrong elements, where their errors are
     those of the values, to a quarter of their size."""
     output, wide = truth.output, to_float64(values)
-    exact, bound = np.asarray(problem.truth.reference[output]), problem.truth.bound[output]
-    with np.errstate(invalid="ignore"):
-        right = np.abs(wide - exact) <= bound
-    if wide.shape != got.shape or np.all(right | ~np.isfinite(exact)):
-        return  # it has no exponential, or only 0's
     model = formats.cast(wide, formats.of(got))
+    right = problem.truth.reference[output].round(formats.of(got))[0]
+    if model.shape != got.shape or evidence.same(model, right).all():
+        return  # it has no exponential, or only those of 0
     if evidence.errors_alike(problem, output, got, model):
         equal = int(np.count_nonzero(evidence.same(got, model)))
         outcome = Outcome(True, equal, got.size, truth.over_bound)

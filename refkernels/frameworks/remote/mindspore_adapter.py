@@ -93,7 +93,8 @@ def dropout(x, mask=None, p=0.5, mode="upscale_in_train"):
         answers, drawn = draw(ops.stack([x] * COPIES))
         same = (drawn != 0) == mask
         found = same.any(0)
-        chosen = ops.gather_elements(answers, 0, same.astype(ms.int32).argmax(0)[None])[0]
+        first = ops.expand_dims(same.astype(ms.int32).argmax(0), 0)
+        chosen = ops.squeeze(ops.gather_elements(answers, 0, first), 0)
         y = ops.where(ops.logical_and(left, found), chosen, y)
         left = ops.logical_and(left, ops.logical_not(found))
         if not left.asnumpy().any():

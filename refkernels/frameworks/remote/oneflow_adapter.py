@@ -100,9 +100,8 @@ def dropout(x, mask=None, p=0.5, mode="upscale_in_train"):
         same = (F.dropout(flow.ones_like(copies), p) != 0) == mask
         flow.manual_seed(seed)
         answers, found = F.dropout(copies, p), same.any(0)
-        y = flow.where(
-            left & found, flow.gather(answers, 0, flow.argmax(same.int(), 0, keepdim=True))[0], y
-        )
+        first = flow.argmax(same.int(), 0, keepdim=True)
+        y = flow.where(left & found, flow.gather(answers, 0, first)[0], y)
         left = left & ~found
         if not bool(left.any()):
             return y

@@ -147,11 +147,8 @@ def dropout(x, mask=None, p=0.5, mode="upscale_in_train"):
         same = (F.dropout(paddle.ones_like(copies), p) != 0) == mask
         paddle.seed(seed)
         answers, found = F.dropout(copies, p, mode=mode), same.any(0)
-        y = paddle.where(
-            left & found,
-            paddle.take_along_axis(answers, same.astype("int32").argmax(0, True), 0)[0],
-            y,
-        )
+        first = same.astype("int32").argmax(0, True)
+        y = paddle.where(left & found, paddle.take_along_axis(answers, first, 0)[0], y)
         left = left & ~found
         if not bool(left.any()):
             return y
