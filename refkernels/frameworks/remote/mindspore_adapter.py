@@ -21,7 +21,6 @@ except AttributeError:  # before 2.5
     ms.set_context(pynative_synchronize=True)
 
 TARGETS = {"cpu": "CPU", "gpu": "GPU", "ascend": "Ascend"}
-COPIES = 64  # of x, in which dropout draws masks
 FORMULAS = {"attention": "MindSpore ops", "rotary": "MindSpore ops"}
 
 
@@ -89,8 +88,8 @@ def dropout(x, mask=None, p=0.5, mode="upscale_in_train"):
     if p == 1.0:
         raise NotImplementedError("mindspore's dropout takes no p of 1")
     y, left, draw = x, ops.ones_like(mask), ops.Dropout(1.0 - p, 1, 1)
-    for _ in range(COPIES):
-        answers, drawn = draw(ops.stack([x] * COPIES))
+    for _ in range(64):
+        answers, drawn = draw(ops.stack([x] * 64))
         same = (drawn != 0) == mask
         found = same.any(0)
         first = ops.expand_dims(same.astype(ms.int32).argmax(0), 0)
@@ -99,7 +98,7 @@ def dropout(x, mask=None, p=0.5, mode="upscale_in_train"):
         left = ops.logical_and(left, ops.logical_not(found))
         if not left.asnumpy().any():
             return y
-    raise NotImplementedError("mindspore drew no such mask in %d tries" % COPIES**2)
+    raise NotImplementedError("mindspore drew no such mask in 4,096 tries")
 
 
 def one_step(optimizer, param, grad, state, betas=(), step=1, **options):

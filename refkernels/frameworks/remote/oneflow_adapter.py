@@ -10,7 +10,6 @@ FLAGS = {
     "num_threads": (None, lambda v: flow.set_num_threads(int(v))),
 }
 CPU_DTYPES = ("float32", "float64")
-COPIES = 64  # of x, in which dropout draws masks
 FORMULAS = {"attention": "OneFlow ops", "rotary": "OneFlow ops"}
 
 
@@ -94,8 +93,8 @@ def dropout(x, mask=None, p=0.5, mode="upscale_in_train"):
         raise NotImplementedError("OneFlow's dropout has no mode=%r" % mode)
     if mask is None:
         return F.dropout(x, p, training=False)
-    y, left, copies = x, flow.ones_like(mask), flow.stack([x] * COPIES)
-    for seed in range(COPIES):
+    y, left, copies = x, flow.ones_like(mask), flow.stack([x] * 64)
+    for seed in range(64):
         flow.manual_seed(seed)
         same = (F.dropout(flow.ones_like(copies), p) != 0) == mask
         flow.manual_seed(seed)
@@ -105,7 +104,7 @@ def dropout(x, mask=None, p=0.5, mode="upscale_in_train"):
         left = left & ~found
         if not bool(left.any()):
             return y
-    raise NotImplementedError("OneFlow drew no such mask in %d tries" % COPIES**2)
+    raise NotImplementedError("OneFlow drew no such mask in 4,096 tries")
 
 
 def one_step(optimizer, param, grad, state, step=1, **options):

@@ -25,7 +25,6 @@ FLAGS = {
     "embedding_deterministic": flag("FLAGS_embedding_deterministic"),
 }
 CPU_DTYPES = ("float32", "float64")
-COPIES = 64  # of x, in which dropout draws masks
 FORMULAS = {"rotary": "PaddlePaddle ops"}
 
 
@@ -141,8 +140,8 @@ def dropout(x, mask=None, p=0.5, mode="upscale_in_train"):
     """F.dropout draws its own masks: of copies of x, each element takes one that drew its bit."""
     if mask is None:
         return F.dropout(x, p, training=False, mode=mode)
-    y, left, copies = x, paddle.ones_like(mask), paddle.stack([x] * COPIES)
-    for seed in range(COPIES):
+    y, left, copies = x, paddle.ones_like(mask), paddle.stack([x] * 64)
+    for seed in range(64):
         paddle.seed(seed)
         same = (F.dropout(paddle.ones_like(copies), p) != 0) == mask
         paddle.seed(seed)
@@ -152,7 +151,7 @@ def dropout(x, mask=None, p=0.5, mode="upscale_in_train"):
         left = left & ~found
         if not bool(left.any()):
             return y
-    raise NotImplementedError("PaddlePaddle drew no such mask in %d tries" % COPIES**2)
+    raise NotImplementedError("PaddlePaddle drew no such mask in 4,096 tries")
 
 
 def one_step(optimizer, param, grad, state, betas=(), step=1, **options):

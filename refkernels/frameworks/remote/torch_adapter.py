@@ -45,7 +45,6 @@ FLAGS = {
     ),
     "flush_denormal": (None, lambda v: torch.set_flush_denormal(truth(v))),
 }
-COPIES = 64  # of x, in which dropout draws masks
 FORMULAS = {"rotary": "PyTorch ops"}
 
 
@@ -104,8 +103,8 @@ def dropout(x, mask=None, p=0.5, mode="upscale_in_train"):
         raise NotImplementedError("PyTorch's dropout has no mode=%r" % mode)
     if mask is None:
         return F.dropout(x, p, training=False)
-    y, left, copies = x, torch.ones_like(mask), torch.stack([x] * COPIES)
-    for seed in range(COPIES):
+    y, left, copies = x, torch.ones_like(mask), torch.stack([x] * 64)
+    for seed in range(64):
         torch.manual_seed(seed)
         same = (F.dropout(torch.ones_like(copies), p) != 0) == mask
         torch.manual_seed(seed)
@@ -114,7 +113,7 @@ def dropout(x, mask=None, p=0.5, mode="upscale_in_train"):
         left = left & ~found
         if not bool(left.any()):
             return y
-    raise NotImplementedError("PyTorch drew no such mask in %d tries" % COPIES**2)
+    raise NotImplementedError("PyTorch drew no such mask in 4,096 tries")
 
 
 def one_step(optimizer, param, grad, state, step=None, **options):
