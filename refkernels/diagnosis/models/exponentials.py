@@ -84,8 +84,9 @@ def of_formula(
     form = next(iter(formulas.way(problem.direction).forms.values()))
     question = problem.direction, form, problem.inputs, problem.params, BINARY64
     for cause, exponential in _functions(problem.format):
-        options = {"exponential": exponential}
-        answer = formulas.computed_otherwise("other exponential", *question, **options)
+        answer = formulas.computed_otherwise(
+            "other exponential", *question, exponential=exponential
+        )
         for name, got in wrong.items():
             yield from _compared(problem, fits[name], got, cause, answer[name])
 
