@@ -9,6 +9,7 @@ NarrowFunctions: binary64 but for exp, log, tanh, erf, …, which are taken in b
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -54,3 +55,30 @@ class NarrowFunctions(Working):
         if name in _ROOTS:
             return super().function(name, a)
         return self.value(data(self._narrow.function(name, self._narrow.value(data(a)))))
+
+
+class OtherExponential(Working):
+    """Arithmetic in `format` with another function for exp, of float64 arrays; `options` are those
+    of `Working`."""
+
+    def __init__(
+        self, format: Format | str, exponential: Callable[[Any], Any], **options: Any
+    ) -> None:
+        super().__init__(format, **options)
+        self.name = f"OtherExponential({self.format})"
+        self._exponential = exponential
+
+    def function(self, name: str, a: Value) -> WorkingValue:
+        if name != "exp":
+            return super().function(name, a)
+        return self.value(self._exponential(data(a).astype(np.float64)))
+
+
+class Flushing(Working):
+    """Arithmetic in `format` whose inputs and results are 0 where they are subnormal, as on a
+    processor with FTZ and DAZ set; `options` are those of `Working`."""
+
+    def value(self, array: Any) -> WorkingValue:
+        result = super().value(array)
+        subnormal = np.abs(result.data) < self.format.min_normal
+        return WorkingValue(self, np.where(subnormal, result.data * 0, result.data))

@@ -69,9 +69,19 @@ def ranked(
     fitting = [c for c in weighed if not c.ruled_out]
     causes = Counter(cause for cause, _ in {(c.cause, c.output) for c in fitting})
     whole = Counter(key for key, _ in {(_definition(c), c.output) for c in fitting})
+    refuted = {_definition(c) for c in weighed if _refuted(c, fits[c.output])}
     return sorted(
         map(_bare, weighed),
-        key=lambda c: _rank(c, fits[c.output], causes[c.cause], whole[_definition(c)]),
+        key=lambda c: _rank(
+            c, fits[c.output], causes[c.cause], whole[_definition(c)], _definition(c) in refuted
+        ),
+    )
+
+
+def _refuted(candidate: Candidate, truth: Fit) -> bool:
+    """Whether another question has no bit of an output that is correctly rounded throughout."""
+    return (
+        candidate.model is None and truth.exact and not candidate.equal and candidate.elements > 0
     )
 
 
@@ -279,13 +289,16 @@ def _shared(details: Any, members: list[Any]) -> dict[str, Any]:
     return shared
 
 
-def _rank(candidate: Candidate, truth: Fit, causes: int, whole: int) -> tuple[float, ...]:
+def _rank(
+    candidate: Candidate, truth: Fit, causes: int, whole: int, refuted: bool
+) -> tuple[float, ...]:
     """A key to sort candidates by, best first:
 
     wrong outputs, the worst first; confidence; no fitted number; more than an order of summation
     (an order, where the candidate is merely consistent and the output within its bound: a right
-    kernel is not blamed without evidence); the number of outputs that the cause fits, and that it
-    fits with the same details; the bits reproduced, and the error that is left.
+    kernel is not blamed without evidence); not refuted by another output; the number of outputs
+    that the cause fits, and that it fits with the same details; the bits reproduced, and the error
+    that is left.
     """
     confidence = candidate.confidence
     inside = truth.verdict in ("rounding", "correctly_rounded")
@@ -302,6 +315,7 @@ def _rank(candidate: Candidate, truth: Fit, causes: int, whole: int) -> tuple[fl
         float(len(CONFIDENCES) if confidence is None else CONFIDENCES.index(confidence)),
         float(bool(candidate.details.get("fitted"))),
         float((candidate.cause == ORDER) != (inside and confidence == "consistent")),
+        float(refuted),
         float(not matched),
         -float(causes),
         -float(whole),

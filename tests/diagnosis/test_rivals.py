@@ -155,3 +155,25 @@ def test_right_elements_are_no_evidence_of_a_cause_that_says_nothing_of_them() -
         assert not named.ruled_out
         bits.append(named.evidence.bits)
     assert bits[1] < bits[0] + 10.0  # as scales from s to s / 2^7, and 8 of them, allow
+
+
+def test_a_cause_is_not_named_first_where_another_output_refutes_it() -> None:
+    """A gradient that is not scaled is the same whether it was rounded to float16 before or after:
+    the norm of the unrounded gradients tells."""
+    grads = 0.01 * np.random.default_rng(0).standard_normal(203).astype(np.float32)
+    inputs = {"grads": grads, "tensor": np.zeros(203, np.int64)}
+    outputs = {
+        "clipped": grads.astype(np.float16).astype(np.float32),
+        "norm": np.max(np.abs(grads)),
+    }
+    params = {"max_norm": 1.0, "norm_type": np.inf}
+    found = refkernels.explain("clip_by_global_norm", inputs, outputs, params)
+    assert found.cause == "wrong_dtype"
+    assert "fp16_inputs" in {c.cause for c in found.candidates if not c.ruled_out}
+
+
+def test_rotated_running_sums_are_permuted_though_some_are_near_each_other() -> None:
+    x = np.random.default_rng(0).standard_normal(1000).astype(np.float32)
+    rotated = np.roll(np.cumsum(x), 1)
+    found = refkernels.explain("cumsum", {"x": x}, {"y": rotated}, {"axis": 0})
+    assert found.cause == "permuted"

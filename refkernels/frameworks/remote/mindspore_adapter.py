@@ -79,6 +79,28 @@ def embedding(weight, indices, padding_idx=None):
     return ops.gather(weight, indices, 0)
 
 
+def dropout(x, mask=None, p=0.5, mode="upscale_in_train"):
+    """ops.Dropout draws its own masks: of copies of x, each element takes one that drew its bit."""
+    if mode != "upscale_in_train":
+        raise NotImplementedError("mindspore's dropout has no mode=%r" % mode)
+    if mask is None:
+        return ops.dropout(x, p, False)
+    if p == 1.0:
+        raise NotImplementedError("mindspore's dropout takes no p of 1")
+    y, left, draw = x, ops.ones_like(mask), ops.Dropout(1.0 - p, 1, 1)
+    for _ in range(64):
+        answers, drawn = draw(ops.stack([x] * 64))
+        same = (drawn != 0) == mask
+        found = same.any(0)
+        first = ops.expand_dims(same.astype(ms.int32).argmax(0), 0)
+        chosen = ops.squeeze(ops.gather_elements(answers, 0, first), 0)
+        y = ops.where(ops.logical_and(left, found), chosen, y)
+        left = ops.logical_and(left, ops.logical_not(found))
+        if not left.asnumpy().any():
+            return y
+    raise NotImplementedError("mindspore drew no such mask in 4,096 tries")
+
+
 def one_step(optimizer, param, grad, state, betas=(), step=1, **options):
     """A step of MindSpore's own optimizer; `state` is {our name: (MindSpore's name, tensor)}.
 
@@ -340,7 +362,7 @@ OPS = {
     "pow": ("y", lambda x, exponent: ops.pow(x, exponent)),
     "atan2": ("y", lambda a, b: ops.atan2(a, b)),
     "hypot": ("y", lambda a, b: ops.hypot(a, b)),
-    "dropout": ("y", "MindSpore's dropout takes no mask: it draws its own"),
+    "dropout": ("y", dropout),
     "clip_by_global_norm": ("clipped", clip_by_global_norm),
     "clip_by_norm": ("clipped", clip_by_norm),
     "clip_by_value": ("clipped", clip_by_value),

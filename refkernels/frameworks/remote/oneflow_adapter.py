@@ -87,6 +87,26 @@ def embedding(weight, indices, padding_idx=None):
     return F.embedding(indices, weight, padding_idx)
 
 
+def dropout(x, mask=None, p=0.5, mode="upscale_in_train"):
+    """F.dropout draws its own masks: of copies of x, each element takes one that drew its bit."""
+    if mode != "upscale_in_train":
+        raise NotImplementedError("OneFlow's dropout has no mode=%r" % mode)
+    if mask is None:
+        return F.dropout(x, p, training=False)
+    y, left, copies = x, flow.ones_like(mask), flow.stack([x] * 64)
+    for seed in range(64):
+        flow.manual_seed(seed)
+        same = (F.dropout(flow.ones_like(copies), p) != 0) == mask
+        flow.manual_seed(seed)
+        answers, found = F.dropout(copies, p), same.any(0)
+        first = flow.argmax(same.int(), 0, keepdim=True)
+        y = flow.where(left & found, flow.gather(answers, 0, first)[0], y)
+        left = left & ~found
+        if not bool(left.any()):
+            return y
+    raise NotImplementedError("OneFlow drew no such mask in 4,096 tries")
+
+
 def one_step(optimizer, param, grad, state, step=1, **options):
     """A step of OneFlow's own optimizer; `state` is {our name: (its own name, tensor or None)}."""
     param = flow.nn.Parameter(param)
@@ -353,7 +373,7 @@ OPS = {
     "pow": ("y", lambda x, exponent: flow.pow(x, exponent)),
     "atan2": ("y", lambda a, b: flow.atan2(a, b)),
     "hypot": ("y", "OneFlow has no hypot"),
-    "dropout": ("y", "OneFlow's dropout takes no mask: it draws its own"),
+    "dropout": ("y", dropout),
     "clip_by_global_norm": ("clipped", clip_by_global_norm),
     "clip_by_norm": ("clipped", clip_by_norm),
     "clip_by_value": ("clipped", clip_by_value),

@@ -136,6 +136,24 @@ def smooth_l1(x, target, reduction="mean", beta=1.0):
     return F.smooth_l1_loss(x, target, reduction, beta, is_huber=False)
 
 
+def dropout(x, mask=None, p=0.5, mode="upscale_in_train"):
+    """F.dropout draws its own masks: of copies of x, each element takes one that drew its bit."""
+    if mask is None:
+        return F.dropout(x, p, training=False, mode=mode)
+    y, left, copies = x, paddle.ones_like(mask), paddle.stack([x] * 64)
+    for seed in range(64):
+        paddle.seed(seed)
+        same = (F.dropout(paddle.ones_like(copies), p) != 0) == mask
+        paddle.seed(seed)
+        answers, found = F.dropout(copies, p, mode=mode), same.any(0)
+        first = same.astype("int32").argmax(0, True)
+        y = paddle.where(left & found, paddle.take_along_axis(answers, first, 0)[0], y)
+        left = left & ~found
+        if not bool(left.any()):
+            return y
+    raise NotImplementedError("PaddlePaddle drew no such mask in 4,096 tries")
+
+
 def one_step(optimizer, param, grad, state, betas=(), step=1, **options):
     """A step of Paddle's own optimizer; `state` is {our name: (Paddle's name, tensor or None)}."""
     own = paddle.create_parameter(param.shape, param.dtype)
@@ -360,7 +378,7 @@ OPS = {
     "pow": ("y", lambda x, exponent: paddle.pow(x, exponent)),
     "atan2": ("y", lambda a, b: paddle.atan2(a, b)),
     "hypot": ("y", lambda a, b: paddle.hypot(a, b)),
-    "dropout": ("y", "Paddle's dropout takes no mask: it draws its own"),
+    "dropout": ("y", dropout),
     "clip_by_global_norm": ("clipped", clip_by_global_norm),
     "clip_by_norm": ("clipped", clip_by_norm),
     "clip_by_value": ("clipped", clip_by_value),

@@ -97,6 +97,25 @@ def embedding(weight, indices, padding_idx=None):
     return F.embedding(indices, weight, padding_idx)
 
 
+def dropout(x, mask=None, p=0.5, mode="upscale_in_train"):
+    """F.dropout draws its own masks: of copies of x, each element takes one that drew its bit."""
+    if mode != "upscale_in_train":
+        raise NotImplementedError("PyTorch's dropout has no mode=%r" % mode)
+    if mask is None:
+        return F.dropout(x, p, training=False)
+    y, left, copies = x, torch.ones_like(mask), torch.stack([x] * 64)
+    for seed in range(64):
+        torch.manual_seed(seed)
+        same = (F.dropout(torch.ones_like(copies), p) != 0) == mask
+        torch.manual_seed(seed)
+        answers, found = F.dropout(copies, p), same.any(0)
+        y = torch.where(left & found, answers.gather(0, same.int().argmax(0, keepdim=True))[0], y)
+        left = left & ~found
+        if not bool(left.any()):
+            return y
+    raise NotImplementedError("PyTorch drew no such mask in 4,096 tries")
+
+
 def one_step(optimizer, param, grad, state, step=None, **options):
     """A step of torch's own optimizer; `state` is {our name: (torch's name, tensor or None)}."""
     param = torch.nn.Parameter(param)
@@ -349,7 +368,7 @@ OPS = {
     "pow": ("y", lambda x, exponent: torch.pow(x, exponent)),
     "atan2": ("y", lambda a, b: torch.atan2(a, b)),
     "hypot": ("y", lambda a, b: torch.hypot(a, b)),
-    "dropout": ("y", "PyTorch's dropout takes no mask: it draws its own"),
+    "dropout": ("y", dropout),
     "clip_by_global_norm": ("clipped", clip_by_global_norm),
     "clip_by_norm": ("clipped", clip_by_norm),
     "clip_by_value": ("clipped", clip_by_value),

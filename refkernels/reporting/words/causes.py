@@ -586,6 +586,21 @@ CAUSES: dict[str, Cause] = {
         "Remove the clamp: exp underflows to 0 by itself.",
         "去掉该截断：exp 下溢时自然得到 0。",
     ),
+    "coarse_exponential": _cause(
+        "computes exp by a polynomial of degree 5 and ln 2 = 0.693147, as MindSpore's nnacl does: "
+        "relative errors up to 4e-6",
+        "用 5 次多项式和 ln 2 = 0.693147 计算 exp（与 MindSpore 的 nnacl 相同），相对误差可达 4e-6",
+        "Split ln 2 into a high and a low part, and use a polynomial of degree 6 or more.",
+        "应把 ln 2 拆成高、低两部分，并使用 6 次以上的多项式。",
+    ),
+    "exponential_clamped": _cause(
+        "computes e^x as e^max(x, -88.723) (float64: -709.784), as Eigen's pexp does: what should "
+        "underflow to 0 is about 1 / the largest number",
+        "把 e^x 算成 e^max(x, -88.723)（float64 为 -709.784，与 Eigen 的 pexp 相同）："
+        "本应下溢为 0 的值约为最大数的倒数",
+        "Let exp underflow to 0: select 0 below the smallest argument.",
+        "应让 exp 下溢为 0：自变量低于下限时直接取 0。",
+    ),
     "base_two": _cause(
         "computes 2^(x - max(x)) instead of e^(x - max(x))",
         "把 e^(x - max(x)) 算成了 2^(x - max(x))",

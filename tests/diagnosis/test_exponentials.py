@@ -1,0 +1,74 @@
+"""Kernels whose exponential is another library's are named; right ones are not blamed."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import refkernels
+
+Array = npt.NDArray[Any]
+
+
+def coarse(x: Array) -> Array:
+    """nnacl's exp: 2^n p(x - 0.693147 n), p of degree 5; only the difference by FMA."""
+    single = np.float32
+    n = np.rint(x / single(0.693147))
+    rest = (x.astype(np.float64) - n * np.float64(single(0.693147))).astype(single)
+    power = np.full_like(rest, single(1.0 / 120.0))
+    for divisor in (24.0, 6.0, 2.0, 1.0, 1.0):
+        power = power * rest + single(1.0 / divisor)
+    result: Array = power * np.exp2(n)
+    return result
+
+
+def softmax(x: Array, exponential: Any) -> Array:
+    e = exponential(x - x.max(-1, keepdims=True))
+    result: Array = e / e.sum(-1, keepdims=True, dtype=e.dtype)
+    return result
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_softmax_with_a_coarse_exponential_is_named(seed: int) -> None:
+    x = np.random.default_rng(seed).normal(0.0, 1.5, (16, 17)).astype(np.float32)
+    found = refkernels.explain("softmax", {"x": x}, {"y": softmax(x, coarse)})
+    assert (found.cause, found.confidence) == ("coarse_exponential", "proven")
+    right = refkernels.explain("softmax", {"x": x}, {"y": softmax(x, np.exp)})
+    assert right.verdict in ("rounding", "correctly_rounded")
+    assert right.cause in (None, "summation_order")
+
+
+def test_swiglu_with_a_coarse_exponential_is_named() -> None:
+    a, b = np.random.default_rng(3).uniform(-60.0, 10.0, (2, 2000)).astype(np.float32)
+    y = a / (np.float32(1.0) + coarse(-a)) * b
+    found = refkernels.explain("swiglu", {"a": a, "b": b}, {"y": y})
+    assert (found.cause, found.confidence) == ("coarse_exponential", "proven")
+
+
+@pytest.mark.parametrize(("dtype", "least"), [(np.float32, -88.723), (np.float64, -709.784)])
+def test_a_gradient_whose_exponential_is_clamped_is_named(dtype: Any, least: float) -> None:
+    rng = np.random.default_rng(4)
+    x = rng.uniform(-1e4, 1e4, (8, 50)).astype(dtype)
+    dy = rng.standard_normal(8).astype(dtype)
+    y = x.max(-1, keepdims=True)
+    y = y + np.log(np.exp(x - y).sum(-1, keepdims=True))
+    dx = dy[:, None] * np.exp(np.maximum(x - y, dtype(least)))
+    found = refkernels.explain("logsumexp", {"x": x, "dy": dy}, {"dx": dx}, direction="backward")
+    assert (found.cause, found.confidence) == ("exponential_clamped", "proven")
+
+
+def test_another_inexact_exponential_is_not_taken_for_one_of_these() -> None:
+    """Taylor's series of degree 6, whose errors are as large, lie elsewhere."""
+
+    def series(x: Array) -> Array:
+        n = np.floor(x / np.log(2.0))
+        rest = x.astype(np.float64) - n * np.log(2.0)
+        power = sum(rest**k / float(np.prod(np.arange(1, k + 1))) for k in range(7))
+        result: Array = (power * np.exp2(n)).astype(np.float32)
+        return result
+
+    x = np.random.default_rng(5).normal(0.0, 3.0, (32, 40)).astype(np.float32)
+    found = refkernels.explain("softmax", {"x": x}, {"y": softmax(x, series)})
+    assert found.verdict == "exceeds_bound"
+    assert found.cause not in ("coarse_exponential", "exponential_clamped")
