@@ -39,6 +39,8 @@ unexport PYTHONDONTWRITEBYTECODE  # pip compiles nothing ahead: what is imported
 report: environments
 	$(BIN)/refkernels measure --out $(REPORT) --resume || [ $$? -eq 1 ]  # 1: the report shows a fault
 
+# A thread without work sleeps soon: one that spins takes a core from the other processes.
+test: export OPENBLAS_THREAD_TIMEOUT = 4
 test: environments
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal --durations=30 $(NOTEBOOKS) tests
 

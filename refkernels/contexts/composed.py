@@ -72,13 +72,3 @@ class OtherExponential(Working):
         if name != "exp":
             return super().function(name, a)
         return self.value(self._exponential(data(a).astype(np.float64)))
-
-
-class Flushing(Working):
-    """Arithmetic in `format` whose inputs and results are 0 where they are subnormal, as on a
-    processor with FTZ and DAZ set; `options` are those of `Working`."""
-
-    def value(self, array: Any) -> WorkingValue:
-        result = super().value(array)
-        subnormal = np.abs(result.data) < self.format.min_normal
-        return WorkingValue(self, np.where(subnormal, result.data * 0, result.data))

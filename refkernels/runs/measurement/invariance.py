@@ -1,13 +1,13 @@
 """Does an answer depend on what it must not: the run, the position, the batch, the threads?
 
 `run_to_run` and `threads` compare whole answers over all cases of an op. For an elementwise op
-`run_to_run` also compares the first calls in a fresh interpreter, which exposes a kernel that tries
-several numbers of threads before it settles. `position` moves the rows of one case (rotated by one,
-and reversed). `batch` computes some of its rows separately: 64 rows one by one, or, for an
-elementwise op, pieces shorter than a vector. A row is what the op computes independently: a row of
-`a`, a row of LayerNorm, an element of sin. All comparisons are of bits; any NaN equals any NaN. A
-case that took the seat long is left out. On an emulated machine, where an interpreter takes minutes
-to start, only one interpreter is used.
+of floats `run_to_run` also compares the first calls in a fresh interpreter, which exposes a kernel
+that tries several numbers of threads before it settles. `position` moves the rows of one case
+(rotated by one, and reversed). `batch` computes some of its rows separately: 64 rows one by one,
+or, for an elementwise op, pieces shorter than a vector. A row is what the op computes
+independently: a row of `a`, a row of LayerNorm, an element of sin. All comparisons are of bits; any
+NaN equals any NaN. A case that took the seat long is left out. On an emulated machine, where an
+interpreter takes minutes to start, only one interpreter is used.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -207,7 +207,7 @@ def _run_to_run(
     unit: Unit, seat: Seat, questions: Sequence[Question], threaded: ThreadedSeats
 ) -> BitComparison:
     comparison = _compare(unit, seat, seat, questions)
-    if unit.op.elementwise and not seat.emulated:
+    if unit.op.elementwise and not unit.op.kinds and not seat.emulated:
         inputs = _delicate(unit)
         _, fresh = threaded.pair(seat)
         first, *later = [_ask(unit, fresh, inputs, {}) for _ in range(_CALLS)]
