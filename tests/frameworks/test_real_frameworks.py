@@ -61,12 +61,11 @@ LACKING = {
         "gelu_tanh",
         "reciprocal",
     },
-    "torch": {*NO_PI, "dropout", "masked_lm_loss", "lamb", "lion"},
-    "paddle": {*NO_PI, "scaled_matmul", "dropout", "masked_lm_loss", "exp2", "erfc", "lion"},
+    "torch": {*NO_PI, "masked_lm_loss", "lamb", "lion"},
+    "paddle": {*NO_PI, "scaled_matmul", "masked_lm_loss", "exp2", "erfc", "lion"},
     "oneflow": {
         *NO_PI,
         "scaled_matmul",
-        "dropout",
         "masked_lm_loss",
         "huber",
         "exp2",
@@ -76,7 +75,6 @@ LACKING = {
     "mindspore": {
         *NO_PI,
         "scaled_matmul",
-        "dropout",
         "masked_lm_loss",
         "instance_norm",
         "rms_norm",

@@ -12,7 +12,7 @@ import unrendered
 from rich.console import Console
 
 from refkernels import reporting
-from refkernels.reporting.measure.pages import TEMPLATES
+from refkernels.reporting.measure.pages import page_script
 
 TESTS = Path(__file__).parent.parent
 sys.path.append(str(TESTS / "reporting"))
@@ -65,7 +65,7 @@ def views(folder: Path, name: str) -> None:
     for page in written[:2]:
         text = page.read_text(encoding="utf-8")
         assert not set(text) & {"\0", "\x1b", "\u202e"}, page
-        ours = (TEMPLATES / "report.js").read_text("utf-8")
+        ours = page_script()
         assert "<script" not in text.replace(f"<script>{ours}</script>", ""), page
 
 

@@ -227,7 +227,7 @@ def test_slim_pages_say_the_same():
     page = '<td class="n">a=&#34;b&#34; c</td><p id="x.y" title="two words">q</p>'
     script = '<script>\n  "="</td>'
     assert slim(page + script) == (
-        '<td class=n>a=&#34;b&#34; c<p id=x.y title="two words">q</p><script>\n"="</td>'
+        '<td class=n>a=&#34;b&#34; c<p id=x.y title="two words">q</p><script>\n  "="</td>'
     )
 
 

@@ -226,7 +226,7 @@ class Report:
             "growth": self.growth,
             "spread": self.spread,
             "css": Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
-            "script": Markup((TEMPLATES / "report.js").read_text(encoding="utf-8")),
+            "script": Markup(page_script()),
             "counted": counted,
             "longest_script": _LONGEST_SCRIPT,
             "shown_inputs": shown_inputs,
@@ -402,16 +402,20 @@ def _row(m: Measurement, study: Study) -> list[Any]:
 
 def slim(page: str) -> str:
     """The page without what HTML can omit: end tags of cells and list items, quotes around plain
-    values, scopes of heads, empty lines, references for quotes in code; indentation in the script.
-    This is safe because tags and double quotes are escaped in text."""
+    values, scopes of heads, empty lines, references for quotes in code. This is
+    safe because tags and double quotes are escaped in text."""
     body, script, end = page.partition("<script>")
     body = re.sub(r"</(?:td|th|tr|li|dt|dd)>\s*", "", body)
     body = re.sub(r' scope="(?:col|row)"', "", body)
     body = re.sub(r'(?<=[a-z]=)"([\w.#/-]+)"(?=[ >])', r"\1", body)
     body = body.replace("&#39;", "'").replace("&nbsp;", "\u00a0")
     body = re.sub(r"(?s)<pre>.*?</pre>", lambda code: code[0].replace("&#34;", '"'), body)
-    end = re.sub(r"(?m)^[ \t]+", "", end)
     return re.sub(r"\n(?:[ \t]*\n)+", "\n", body) + script + end
+
+
+def page_script() -> str:
+    """The page's script, without its indentation."""
+    return re.sub(r"(?m)^[ \t]+", "", (TEMPLATES / "report.js").read_text(encoding="utf-8"))
 
 
 def template(name: str, html: bool) -> jinja2.Template:
