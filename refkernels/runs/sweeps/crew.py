@@ -10,8 +10,10 @@ import multiprocessing
 import multiprocessing.util
 import os
 import signal
+import sys
 import threading
 import time
+import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
@@ -21,7 +23,8 @@ from typing import Any
 Json = dict[str, Any]
 RETRIED = ("killed", "oom")  # statuses after which another try may succeed
 TRIES = 3
-_GRACE = 0.2  # seconds
+_LONGEST_FINALIZER = 10.0  # seconds
+_PAUSE = 0.01
 CONNECT_SECONDS = 10.0  # that a Dask scheduler has to answer
 
 
@@ -262,6 +265,15 @@ def _no_interrupt() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def _finalizing() -> bool:
+    """Whether another thread runs one of multiprocessing's finalizers."""
+    finalizer = multiprocessing.util.Finalize.__call__.__code__
+    others = (f for n, f in sys._current_frames().items() if n != threading.get_ident())
+    return any(
+        frame.f_code is finalizer for other in others for frame, _ in traceback.walk_stack(other)
+    )
+
+
 def _begin(lifeline: Any) -> None:
     """Begin a worker: it leaves Ctrl-C to its parent, and ends when its parent has ended."""
     if hasattr(signal, "SIGINT"):
@@ -271,9 +283,11 @@ def _begin(lifeline: Any) -> None:
         try:
             lifeline.poll(None)
             # Numba's lock is a named semaphore, of whose loss Python's tracker would warn. The main
-            # thread may be ending too, and be about to unlink it: it is given time to.
+            # thread may be ending too, and be in the middle of unlinking it.
             multiprocessing.util._run_finalizers(0)  # type: ignore[attr-defined]
-            time.sleep(_GRACE)
+            end = time.monotonic() + _LONGEST_FINALIZER
+            while _finalizing() and time.monotonic() < end:
+                time.sleep(_PAUSE)
         finally:
             os._exit(1)
 
