@@ -96,10 +96,10 @@ def explain(
     faults: list[str] = []
     severity.check(fail_on)
     if pasted is not None:
-        if framework or kernel or save is not None or settings:
+        if framework or kernel or abi or python or save is not None or settings:
             refuse(
-                "--pasted explains printed numbers: leave out --framework, --kernel, --set and "
-                "--save."
+                "--pasted explains printed numbers: leave out --framework, --kernel, --abi, "
+                "--python, --set and --save."
             )
         _explain_pasted(
             what, pasted, inputs or [], outputs or [], param or [], direction, lang, as_json,

@@ -35,8 +35,9 @@ def by_key(keys: Doubles, marked: Array, wrong: Array) -> float:
 def by_unit(problem: Problem, output: str, wrong: Array) -> float:
     """The bits of a cause that marks exactly the wrong elements: their units are the places."""
     counted = units.of(problem, output)
-    of_wrong = int(np.count_nonzero(counted.any(counted.chosen(wrong))))
-    return bits(int(counted.owner[-1]) + 1 if counted.owner.size else 0, of_wrong, of_wrong)
+    hit = counted.any(counted.chosen(wrong))
+    number = int(np.count_nonzero(hit))
+    return bits(hit.size, number, number)
 
 
 def shared(problem: Problem, output: str, wrong: Array, total: float) -> Doubles:

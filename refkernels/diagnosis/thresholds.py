@@ -19,7 +19,7 @@ import numpy as np
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
-from refkernels.diagnosis import places
+from refkernels.diagnosis import few_digits, places
 from refkernels.diagnosis.hypothesis import Claim, Evidence, Prediction
 from refkernels.diagnosis.problem import Array, Doubles, Problem
 from refkernels.diagnosis.wrong import FEW, wrong_elements
@@ -27,7 +27,6 @@ from refkernels.diagnosis.wrong import FEW, wrong_elements
 CAUSE = "beyond_threshold"
 _BELOW = "x < -{}"
 _REGIONS = {"x > {}": np.positive, _BELOW: np.negative, "|x| > {}": np.abs}
-_MOST_DIGITS = 3  # of a threshold that was chosen by hand
 _CHANCE = 2.0**-4  # the largest probability that an interval has such a number by chance
 
 
@@ -99,28 +98,15 @@ def _claim(
     bits = places.bits(before + beyond, beyond, beyond)
     if bits < Evidence.MATCHED:
         return None
-    chosen = _chosen(*interval)
     low, high = interval
-    number = f"t ({low:.9g} <= t < {high:.9g})" if chosen is None else f"{chosen:g}"
+    chosen = few_digits.chosen(low, high, _CHANCE)
+    number = f"t ({low:.9g} <= t < {high:.9g})" if chosen is None else f"{chosen[0]:g}"
     if low < 0.0 and where == _BELOW:  # x < -t with a negative t
         where, number = "x < {}", f"t ({-high:.9g} < t <= {-low:.9g})"
     details = {
         "returns": returned, "where": where.format(number), "interval": list(interval),
         "wrong": int(np.count_nonzero(wrong)), "before": before,
-        **({} if chosen is None else {"threshold": chosen}),
+        **({} if chosen is None else {"threshold": chosen[0]}),
     }  # fmt: skip
     prediction = Prediction(wrong=wrong, counted=bits >= Evidence.PROVEN)
     return Claim(CAUSE, output, prediction, details, trials=tried, price=math.log2(wrong.size))
-
-
-def _chosen(low: float, high: float) -> float | None:
-    """The number of fewest digits between low and high, None where intervals as wide often have
-    one."""
-    if not 0.0 < low <= high < math.inf:
-        return None
-    for digits in range(1, _MOST_DIGITS + 1):
-        spacing = 10.0 ** (math.floor(math.log10(high)) - digits + 1)
-        number = float(f"{math.floor(high / spacing) * spacing:.{digits}g}")
-        if low <= number <= high:
-            return number if high - low <= _CHANCE * spacing else None
-    return None

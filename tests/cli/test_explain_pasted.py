@@ -110,3 +110,10 @@ def test_what_is_not_there_is_refused(tmp_path: Path) -> None:
     mixed = says("softmax", "--pasted", "-", "--framework", "torch")
     assert mixed.exit_code == 2
     assert "leave out --framework" in mixed.stderr
+
+
+@pytest.mark.parametrize("option", ["--framework", "--kernel", "--abi", "--python"])
+def test_a_kernel_to_run_does_not_go_with_printed_numbers(option: str) -> None:
+    refused = says("softmax", "--pasted", "-", option, "torch")
+    assert refused.exit_code == 2
+    assert "leave out --framework, --kernel, --abi, --python" in refused.stderr

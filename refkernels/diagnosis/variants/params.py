@@ -20,6 +20,7 @@ import numpy as np
 
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import BINARY32, BINARY64
+from refkernels.diagnosis import few_digits
 from refkernels.diagnosis.hypothesis import VALUE, Variant
 from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
 from refkernels.diagnosis.variants.formulas import UNASKED
@@ -33,7 +34,6 @@ _OCTAVES = 8  # between the requested value and the furthest start
 _CONVERGED = 0.125  # of the uncertainty
 _WIDE = 16.0  # half an interval, in standard deviations: errors of a kernel are not independent
 _ROUNDED = 2.0 * BINARY32.u  # relative: kernels hold params, and compute with them, in float32
-_MOST_DIGITS = 3
 _CHANCE = 2.0**-7  # the largest probability that an interval has such a number by chance
 _PRICE = math.log2(10.0)  # bits of a digit; the exponent is worth two more
 
@@ -88,9 +88,10 @@ class _Fitted:
         half = max(_WIDE * deviation, _ROUNDED * abs(best))
         if abs(best - self.asked) <= half:
             return {}
-        value, digits = _short(best, half)
-        if not digits:
+        short = few_digits.chosen(abs(best) - half, abs(best) + half, _CHANCE)
+        if short is None:
             return {}
+        value, digits = math.copysign(short[0], best), short[1]
         values = self._values(value)
         if values is None:
             return {}
@@ -148,14 +149,3 @@ class _Fitted:
     def _rms(self, errors: Doubles) -> float:
         scaled = self._in_ulps(errors)
         return float(np.linalg.norm(scaled)) / math.sqrt(max(int(np.sum(self.usable)), 1))
-
-
-def _short(best: float, half: float) -> tuple[float, int]:
-    """The shortest number within `half` of the best, and its digits: 0 if it has more than three,
-    or if intervals as wide often have one as short."""
-    for digits in range(1, _MOST_DIGITS + 1):
-        value = float(f"{best:.{digits - 1}e}")
-        if abs(value - best) <= half:
-            spacing = 10.0 ** (math.floor(math.log10(abs(value or best or 1.0))) - digits + 1)
-            return value, digits if 2.0 * half <= _CHANCE * spacing else 0
-    return best, 0

@@ -1,0 +1,20 @@
+"""Numbers of few digits, in an interval that rarely has one by chance: somebody chose them."""
+
+from __future__ import annotations
+
+import math
+
+MOST = 3  # digits of a number that was chosen by hand
+
+
+def chosen(low: float, high: float, chance: float) -> tuple[float, int] | None:
+    """The positive number of fewest digits between low and high, and its digits; None if it has
+    more than three, or if an interval as wide has one as short with more than this probability."""
+    if not 0.0 < low <= high < math.inf:
+        return None
+    for digits in range(1, MOST + 1):
+        spacing = 10.0 ** (math.floor(math.log10(high)) - digits + 1)
+        number = float(f"{math.floor(high / spacing) * spacing:.{digits}g}")
+        if low <= number <= high:
+            return (number, digits) if high - low <= chance * spacing else None
+    return None
