@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from hunting import EXAMPLES, HUNT
 from hypothesis import HealthCheck, settings
+from plain_interpreter import PlainInterpreter
 
 from refkernels.arithmetic import small
 from refkernels.frameworks import environments
@@ -77,3 +78,18 @@ def session_for(started: Callable[..., Session]) -> Callable[..., Session]:
         pytest.skip(reason)
 
     return get
+
+
+@pytest.fixture(scope="session")
+def plain() -> Iterator[Callable[[str], PlainInterpreter]]:
+    """plain(framework): its interpreter, one for all tests of a process."""
+    interpreters: dict[str, PlainInterpreter] = {}
+
+    def get(framework: str) -> PlainInterpreter:
+        if framework not in interpreters:
+            interpreters[framework] = PlainInterpreter(framework)
+        return interpreters[framework]
+
+    yield get
+    for interpreter in interpreters.values():
+        interpreter.close()

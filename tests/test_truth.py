@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from hunting import HUNT
 
 from refkernels import registry
 from refkernels.arithmetic import formats, tiers
@@ -112,8 +113,11 @@ def test_what_follows_from_the_answer_is_what_the_op_says_by_itself(
     op: Op, direction: Direction
 ) -> None:
     """Equal up to what a sharper answer changes: 2^-40 of a bound; of a condition number the three
-    digits that a product's answer is asked for, where it cancels."""
-    for dtype in DTYPES:
+    digits that a product's answer is asked for, where it cancels. In a run, forward and backward
+    take two formats each."""
+    for turn, dtype in enumerate(DTYPES, start=op.directions.index(direction)):
+        if turn % 2 and HUNT == 1:
+            continue
         inputs, params = question(op.name, direction, dtype)
         format = formats.get(dtype)
         truth = Truth(op, direction, inputs, params, format)

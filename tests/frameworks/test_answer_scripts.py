@@ -1,6 +1,5 @@
 """The scripts of an answer give, in the framework alone, the bits that the tool was given."""
 
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,12 +8,13 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
+from plain_interpreter import PlainInterpreter
 
 from refkernels import registry
 from refkernels.arithmetic import formats
 from refkernels.diagnosis import excerpt
 from refkernels.diagnosis.problem import Problem
-from refkernels.frameworks import catalog, environments
+from refkernels.frameworks import catalog
 from refkernels.frameworks.gateway import Session
 from refkernels.op import Direction
 from refkernels.reporting.answer.script import script
@@ -70,7 +70,10 @@ def asked(kind: str, session: Session) -> tuple[Any, dict[str, Array]]:
 
 @pytest.mark.parametrize("name", ["numpy", "torch", "paddle", "oneflow", "mindspore"])
 def test_a_script_gives_the_same_bits_without_refkernels(
-    name: str, session_for: Callable[[str], Session], tmp_path: Path
+    name: str,
+    session_for: Callable[[str], Session],
+    plain: Callable[[str], PlainInterpreter],
+    tmp_path: Path,
 ) -> None:
     session = session_for(name)
     source = session.spec.framework.adapter.read_text(encoding="utf-8")
@@ -89,11 +92,8 @@ def test_a_script_gives_the_same_bits_without_refkernels(
             answer = element["got"][name]
             place = f"{element['output']}{list(element['index'])}"
             wanted.append((place, answer["hex"], element["exact"]["decimal"]))
-    python = environments.find(catalog.get(name)).python
-    command = [python, "-c", ALL_AT_ONCE, *map(str, scripts)]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert ran.returncode == 0, ran.stderr
-    lines = [line for line in ran.stdout.splitlines() if " exact: " in line]
+    printed = plain(name).run(ALL_AT_ONCE, *map(str, scripts))
+    lines = [line for line in printed.splitlines() if " exact: " in line]
     assert len(lines) == len(wanted) >= 6
     for line, (place, bits, exact) in zip(lines, wanted, strict=True):
         assert line.startswith(f"{place} ")

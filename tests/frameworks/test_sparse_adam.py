@@ -1,13 +1,12 @@
 """PyTorch's SparseAdam on an embedding's gradient is named, every bit of it reproduced."""
 
-import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pytest
+from plain_interpreter import PlainInterpreter
 
 from refkernels import explain
-from refkernels.frameworks import environments
 
 SCRIPT = """
 import sys
@@ -26,13 +25,9 @@ np.savez(sys.argv[2], **{name: array.numpy() for name, array in after.items()})
 """
 
 
-def test_torch_s_sparse_adam_is_lazy_and_does_not_rescale_eps(tmp_path: Path) -> None:
-    try:
-        python = environments.find("torch").python
-    except environments.NotInstalled as error:
-        if "torch" in environments.required():
-            pytest.fail(str(error))
-        pytest.skip(str(error))
+def test_torch_s_sparse_adam_is_lazy_and_does_not_rescale_eps(
+    plain: Callable[[str], PlainInterpreter], tmp_path: Path
+) -> None:
     rng = np.random.default_rng(3)
     param, grad, m, v = rng.standard_normal((4, 12, 7)).astype(np.float32)
     size = np.float32(1e-7)
@@ -40,7 +35,7 @@ def test_torch_s_sparse_adam_is_lazy_and_does_not_rescale_eps(tmp_path: Path) ->
     before["grad"][[0, 3, 4, 9]] = 0
     start, got = tmp_path / "before.npz", tmp_path / "after.npz"
     np.savez(start, **before)
-    subprocess.run([python, "-c", SCRIPT, str(start), str(got)], check=True, timeout=120)
+    plain("torch").run(SCRIPT, str(start), str(got))
     with np.load(got, allow_pickle=False) as archive:
         after = dict(archive)
     explanation = explain("adam", before, after, {"lr": 1e-3, "step": 7})

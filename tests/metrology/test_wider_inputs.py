@@ -49,15 +49,16 @@ def near_midpoints(op: Op, rng: np.random.Generator, own: Format, format: Format
 
 
 def off(got: Any, exact: Enclosure) -> Any:
-    return np.abs((got.astype(np.float64) - exact.hi) - exact.lo)
+    with np.errstate(invalid="ignore"):  # infinities, which are not compared
+        return np.abs((got.astype(np.float64) - exact.hi) - exact.lo)
 
 
 @pytest.mark.parametrize(("own", "format"), PAIRS, ids=lambda pair: str(pair))
 def test_results_rounded_twice_keep_to_the_bound(own: Format, format: Format) -> None:
-    """A run tries every second op in each pair of formats, so each op in three; a hunt all."""
+    """A run tries every third op in each pair of formats, so each op in two; a hunt all."""
     assert not format.holds(own)
-    tried, odd = 0, PAIRS.index((own, format)) % 2
-    for name, op in list(OPS.items())[odd if HUNT == 1 else 0 :: 2 if HUNT == 1 else 1]:
+    tried, turn = 0, PAIRS.index((own, format)) % 3
+    for name, op in list(OPS.items())[turn if HUNT == 1 else 0 :: 3 if HUNT == 1 else 1]:
         if op.params:
             continue
         rng = np.random.default_rng([3, *name.encode(), own.p, format.p])
@@ -72,7 +73,7 @@ def test_results_rounded_twice_keep_to_the_bound(own: Format, format: Format) ->
             kept = off(twice, exact) <= truth.bound()["y"] + (slack if own is not BINARY64 else 0)
             assert kept[usable].all(), (name, inputs["x"][usable & ~kept])
             tried += int(usable.sum())
-    assert tried > 5_000
+    assert tried > 3_000
 
 
 def test_a_bound_of_an_op_that_rounds_nothing_is_the_rounding_of_its_input() -> None:

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+from plain_interpreter import PlainInterpreter
 
 from refkernels import schedule_ref
-from refkernels.frameworks import environments
 from refkernels.gallery import schedulers
 from refkernels.schedule_ref import Schedule, conventions
 
 HIGH = 2.0**-10
 STEPS = np.arange(101)
-SERVE = """
-import json, runpy, sys
-main = runpy.run_path(sys.argv[1])["main"]
-for line in sys.stdin:
-    main(*json.loads(line))
-    print("done", flush=True)
-"""
+RATES = "import runpy, sys\nrunpy.run_path(sys.argv[1])['main'](*sys.argv[2:])"
 
 
 @pytest.fixture(
@@ -33,28 +25,19 @@ for line in sys.stdin:
         for framework in schedulers.FRAMEWORKS
     ],
 )
-def framework(request: pytest.FixtureRequest) -> Iterator[str]:
-    """A framework, whose one process answers all questions of these tests: an import takes seconds.
-    That a process is started for each otherwise, the gallery's tests see."""
+def framework(
+    request: pytest.FixtureRequest, plain: Callable[[str], PlainInterpreter]
+) -> Iterator[str]:
+    """A framework, whose one process answers all questions of these tests. That a process is
+    started for each otherwise, the gallery's tests see."""
     name: str = request.param
-    try:
-        python = environments.find(name).python
-    except environments.NotInstalled as error:
-        if name in environments.required():
-            pytest.fail(str(error))
-        pytest.skip(str(error))
-    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with (
-        subprocess.Popen([python, "-c", SERVE, str(schedulers._SOURCE)], **pipes) as process,
-        pytest.MonkeyPatch.context() as patch,
-    ):
+    interpreter = plain(name)
 
-        def ask(command: list[str], framework: str, timeout: float) -> None:
-            assert command[:2] == [python, str(schedulers._SOURCE)]
-            print(json.dumps(command[2:]), file=process.stdin, flush=True)
-            while (line := process.stdout.readline()) != "done\n":
-                assert line, f"{framework} ended"
+    def ask(command: list[str], framework: str, timeout: float) -> None:
+        assert (command[1], framework) == (str(schedulers._SOURCE), name)
+        interpreter.run(RATES, *command[1:])
 
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(schedulers, "_run", ask)
         yield name
 

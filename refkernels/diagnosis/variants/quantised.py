@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +32,7 @@ _BITS = (8, 4, 6, 5, 3, 2)
 _GROUPS = (32, 64, 128)
 _LARGEST = 1 << 16  # elements of a formula's inputs, which is read once for each scheme
 _KINDS = ("symmetric", "full", "asymmetric")
+_NEAR = 4  # schemes whose scales are tried in float16
 
 Cut = Callable[[Array], Array]
 
@@ -74,11 +76,18 @@ def _nearest(problem: Problem, output: str, got: Array, arrays: Arrays) -> Itera
     predicted, sampled = answers
     with np.errstate(all="ignore"):
         right = distance(predicted(arrays, None), sampled)
-        distances = [distance(predicted(arrays, scheme), sampled) for scheme in schemes]
-    best = int(np.argmin(distances))
-    if distances[best] * UNUSUAL**2 > right:  # not nearer by the ratio that is unusual
+
+        def far(scheme: Scheme) -> float:
+            return distance(predicted(arrays, scheme), sampled)
+
+        # A scale in float16 is off by 2^-11 of it, unless it is subnormal: much less than a step.
+        near = sorted((s for s in schemes if s.kept is np.float32), key=far)[:_NEAR]
+        least, scheme = min(
+            ((far(s), s) for n in near for s in (n, n._replace(kept=np.float16))),
+            key=itemgetter(0),
+        )
+    if least * UNUSUAL**2 > right:  # not nearer by the ratio that is unusual
         return
-    scheme = schemes[best]
     details = {
         "inputs": ", ".join(arrays), "bits": scheme.bits, "scale": scheme.scale,
         "scheme": scheme.kind,

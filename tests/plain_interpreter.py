@@ -1,0 +1,57 @@
+"""A framework's own interpreter, which runs programs one after the other: an import takes seconds,
+and what a test asks is the framework's answer, not its start."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import Any
+
+import pytest
+
+from refkernels.frameworks import environments
+
+_ANSWER = "answer: "
+_SERVE = f"""
+import contextlib, io, json, sys, traceback
+for line in sys.stdin:
+    program, arguments = json.loads(line)
+    sys.argv, printed, error = ["-c", *arguments], io.StringIO(), ""
+    with contextlib.redirect_stdout(printed):
+        try:
+            exec(program, {{"__name__": "__main__"}})
+        except BaseException:
+            error = traceback.format_exc()
+    print({_ANSWER!r} + json.dumps([printed.getvalue(), error]), flush=True)
+"""
+
+
+class PlainInterpreter:
+    """One that knows nothing of this project."""
+
+    def __init__(self, framework: str) -> None:
+        """A framework that is not installed is a skip that says why, or, where it is required, a
+        failure."""
+        try:
+            python = environments.find(framework).python
+        except environments.NotInstalled as error:
+            if framework in environments.required():
+                pytest.fail(str(error), pytrace=False)
+            pytest.skip(str(error))
+        pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        self._process = subprocess.Popen([python, "-c", _SERVE], **pipes)
+
+    def run(self, program: str, *arguments: str) -> str:
+        """What the program prints. sys.argv[1:] are the arguments."""
+        print(json.dumps([program, arguments]), file=self._process.stdin, flush=True)
+        line = ""
+        while not line.startswith(_ANSWER):
+            line = self._process.stdout.readline()
+            assert line, "the interpreter ended"
+        printed, error = json.loads(line.removeprefix(_ANSWER))
+        assert not error, error
+        return str(printed)
+
+    def close(self) -> None:
+        with self._process:  # which closes its pipes, and waits
+            pass
