@@ -19,6 +19,9 @@ REPORT ?= report
 EXTRAS ?= test,lint
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 HUNT ?= 10
+# Processes of the tests: one a core, and no more than four, each of which starts the frameworks.
+PROCESSES ?= $(shell { nproc || getconf _NPROCESSORS_ONLN; } 2>/dev/null | awk '{ print ($$1 > 4 ? 4 : $$1 < 2 ? 2 : $$1) }')
+PYTEST = $(BIN)/python -m pytest --numprocesses $(or $(PROCESSES),2)
 QUICK := tests/arithmetic tests/contexts/test_contexts.py tests/metrology tests/schedule_ref \
 	tests/matmul_ref/test_matmul_shapes.py tests/layernorm_ref/test_layernorm_oracle.py \
 	tests/elementwise/test_product.py tests/elementary_ref/test_elementary_fast.py \
@@ -42,20 +45,20 @@ report: environments
 # A thread without work sleeps soon: one that spins takes a core from the other processes.
 test: export OPENBLAS_THREAD_TIMEOUT = 4
 test: environments
-	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal --durations=30 $(NOTEBOOKS) tests
+	$(PYTEST) --dist worksteal --durations=30 $(NOTEBOOKS) tests
 
 hunt: $(READY)
-	REFKERNELS_HUNT=$(HUNT) REFKERNELS_FUZZ_SEED=new $(BIN)/python -m pytest -q --numprocesses 2 \
+	REFKERNELS_HUNT=$(HUNT) REFKERNELS_FUZZ_SEED=new $(PYTEST) -q \
 		--dist worksteal -m "not framework" tests
 
 check: $(READY)
 	$(MAKE) --jobs 2 --output-sync=target lint quick
 
 quick: $(READY)
-	$(BIN)/python -m pytest -q --numprocesses 2 --hypothesis-profile=quick -m "not framework" $(QUICK)
+	$(PYTEST) -q --hypothesis-profile=quick -m "not framework" $(QUICK)
 
 notebooks: environments
-	$(BIN)/python -m pytest --numprocesses 2 $(NOTEBOOKS)
+	$(PYTEST) $(NOTEBOOKS)
 
 lint: $(READY)
 	$(BIN)/ruff check .
