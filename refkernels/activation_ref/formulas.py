@@ -340,6 +340,14 @@ def _selu_by_float32(scale: Fraction, alpha: Fraction) -> Any:
 
 
 _NARROW_SELU = tuple(Fraction(float(np.float32(constant))) for constant in SELU)
+
+
+def _slope_of_log(xp: Any, dy: Any, x: Any) -> Any:
+    """(dy / s) (s (1 - s)): 0 / 0 where s underflows."""
+    s = 1 / (1 + xp.exp(-x))
+    return dy / s * (s * (1 - s))
+
+
 FAULTS: dict[str, tuple[Fault, ...]] = {
     "mish": (
         fault("silu_gate", lambda xp, x: x * sigmoid(xp, x)),
@@ -404,7 +412,12 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     ),
     "log_sigmoid": (
         Fault("log_of_sigmoid", lambda xp, x: xp.log(sigmoid(xp, x)), unstable=True),
-        Fault("log_of_sigmoid", lambda xp, x: xp.log(1 / (1 + xp.exp(-x))), unstable=True),
+        Fault(
+            "log_of_sigmoid",
+            lambda xp, x: xp.log(1 / (1 + xp.exp(-x))),
+            _slope_of_log,
+            unstable=True,
+        ),
         Fault(
             "log_of_one_plus",
             lambda xp, x: xp.minimum(x, xp.number(0)) - xp.log(1 + xp.exp(-abs(x))),

@@ -27,7 +27,7 @@ def multiply_add(a: Array, b: Array, c: Array) -> Array:
     to odd before the last rounding. Source: Boldo and Melquiond (2008), doi:10.1109/TC.2007.70819.
     """
     a, b, c = np.broadcast_arrays(a, b, c)
-    wide = [np.ascontiguousarray(part, np.float64).reshape(-1) for part in (a, b, c)]
+    wide = [np.array(part, np.float64, order="C").reshape(-1) for part in (a, b, c)]
     result = np.empty(a.size)
     if a.dtype == np.float64:
         _fma64(*wide, result)

@@ -53,6 +53,7 @@ def attention_cases() -> list[Case]:
         make("masked", {"of": "-10000"}, _finite),
         make("values", {"width": 5}, _drawn((2, 3), 5, 7, 8, width=5)),
         make("combined", {}, _combined, {"causal": "bottom_right", "scale": 0.3}),
+        make("masked", {"of": "row 37 of 64"}, _one_row),
     ]  # fmt: skip
 
 
@@ -99,6 +100,14 @@ def _half(rng: Generator, dtype: str) -> Arrays:
     keep = rng.random((2, 1, 5, 12)) < 0.5
     keep[..., 0] = True
     return {**_few(rng, dtype), "keep": np.broadcast_to(keep, (2, 3, 5, 12)).copy()}
+
+
+def _one_row(rng: Generator, dtype: str) -> Arrays:
+    """One query among many sees no key, as padding does: the others are theirs alone."""
+    keep = rng.random((1, 1, 64, 12)) < 0.5
+    keep[..., 0] = True
+    keep[..., 37, :] = False
+    return {**_drawn((1, 1), 64, 12, 8)(rng, dtype), "keep": keep}
 
 
 def _infinite(rng: Generator, dtype: str) -> Arrays:

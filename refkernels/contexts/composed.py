@@ -72,3 +72,33 @@ class OtherExponential(Working):
         if name != "exp":
             return super().function(name, a)
         return self.value(self._exponential(data(a).astype(np.float64)))
+
+
+class Flushed(Working):
+    """Arithmetic in `format` in which subnormal results and inputs are zeros, with their sign, as
+    with the processor's FTZ and DAZ bits; `options` are those of `Working`."""
+
+    def __init__(self, format: Format | str, **options: Any) -> None:
+        super().__init__(format, **options)
+        self.name = f"Flushed({self.format})"
+
+    def value(self, array: Any) -> WorkingValue:
+        return super().value(self._flushed(data(super().value(array))))
+
+    def plus(self, a: Any, b: Any) -> Any:
+        return self._flushed(super().plus(a, b))
+
+    def times(self, a: Any, b: Any) -> Any:
+        return self._flushed(super().times(a, b))
+
+    def running(self, total: Any, terms: Any) -> Any:
+        """The partial sums; one by cancellation alone is subnormal, and is a zero in the next."""
+        sums = []
+        for k in range(terms.shape[-1]):
+            total = self.plus(total, terms[..., k])
+            sums.append(total)
+        return np.stack(sums, axis=-1)
+
+    def _flushed(self, array: Any) -> Any:
+        tiny = np.abs(array) < self.format.min_normal
+        return np.where(tiny, np.copysign(array.dtype.type(0), array), array)

@@ -14,7 +14,15 @@ import numpy as np
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
-from refkernels.diagnosis import models, narrow, overflow, products, specials, thresholds
+from refkernels.diagnosis import (
+    models,
+    narrow,
+    overflow,
+    products,
+    specials,
+    stopped,
+    thresholds,
+)
 from refkernels.diagnosis.corruption import corrupted
 from refkernels.diagnosis.hypothesis import Candidate, Claim
 from refkernels.diagnosis.problem import Array, Arrays, Problem
@@ -27,6 +35,7 @@ _TELLING = 2  # distinct numbers of float32; by chance a float64 is one in 2^29
 _REASONS = (
     "early_overflow", "flush_to_zero", "erf_cancellation", "tanh_cancellation",
     "argument_reduction", "maximum_differentiated", "coarse_exponential", "exponential_clamped",
+    "stopped_early",
 )  # fmt: skip
 
 
@@ -39,6 +48,7 @@ def find(problem: Problem, outputs: Arrays) -> Iterator[Claim]:
             continue
         claims = [_overflow(problem, output, got, wrong), flushed(problem, output, got, wrong)]
         claims += [_computed_in_float32(problem, output, got, wrong)]
+        claims += [stopped.early(problem, output, wrong)]
         if all(claim is None for claim in claims):
             claims += [thresholds.shortcut(problem, output, got, wrong)]
         special = list(specials.find(problem, output, got, wrong))

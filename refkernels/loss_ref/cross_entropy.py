@@ -169,6 +169,22 @@ def smoothed_by(cause: str, shares: Any) -> Fault:
     return _fault(cause, shares=shares)
 
 
+def rows_smoothed_by(cause: str, shares: Any, classes: int) -> Fault:
+    """Such shares, and a weight for the whole row from its labels, Σ_j (the share of j) w_j."""
+
+    def weights_of(xp: Any, target: Any, smoothing: Any, weight: Any) -> Any:
+        label_share, class_share = shares(xp, classes, smoothing)
+        return label_share * _weights(xp, weight, target) + class_share * xp.sum(weight)
+
+    def total_of(total: Any, label_weights: Any, smoothing: Any, **_: Any) -> Any:
+        label_share, class_share = shares(total.context, classes, smoothing)
+        of_classes = (label_weights - (1 - smoothing) * total) / smoothing  # rows times mean w
+        return label_share * total + class_share * classes * of_classes
+
+    rows, gradient = (partial(part, shares=shares) for part in _weighted_by(weights_of))
+    return reduction.fault(cause, rows, gradient, total_of)
+
+
 def log_fault(cause: str, of: Any = terms) -> Fault:
     """A fault of log_softmax, as one of this loss."""
     (base,) = [fault for fault in LOG_SOFTMAX if fault.cause == cause]

@@ -62,6 +62,15 @@ def _beside_norm(xp: Any, dy: Any, x: Any, **_: Any) -> Any:
     return dy * x / (xp.norm(x) + xp.number(_GUARD))
 
 
+def _floored(xp: Any, x: Any, **_: Any) -> Any:
+    """As in MindSpore, of zeros too."""
+    return xp.maximum(xp.norm(x), xp.number(_GUARD))
+
+
+def _over_floored(xp: Any, dy: Any, x: Any, **_: Any) -> Any:
+    return dy * x / _floored(xp, x)
+
+
 _GUARD = 1e-12
 NORM = (
     *(
@@ -69,6 +78,7 @@ NORM = (
         for norm in ("1", "max", "rms", "squared")
     ),
     Fault("eps_beside_norm", backward=_beside_norm, details={"eps": _GUARD}),
+    Fault("norm_floored", _floored, _over_floored, details={"floor": _GUARD}),
 )
 MAX = (
     Fault("gradient_to_first", backward=_to_first),

@@ -48,6 +48,7 @@ def cases_of(op: str) -> list[Case]:
             for name, axis in (("0,2", [0, 2]), ("all", None))
             if op == "logsumexp"
         ),
+        make("masked", {"of": "row 37 of 64", "n": 12}, _one_row),
         # Last, because after it MindSpore 2.10 leaves the sum out of every gradient of softmax.
         make("row_length", {"n": 1}, partial(_normal, 1, 0.0, 3.0)),
     ]
@@ -115,6 +116,13 @@ def _masked(rng: Generator, dtype: str) -> Arrays:
 
 def _all_but_one(rng: Generator, dtype: str) -> Arrays:
     x = np.where(np.eye(7, dtype=bool), rng.standard_normal((7, 7)), -np.inf)
+    return _with_dy(rng, x)
+
+
+def _one_row(rng: Generator, dtype: str) -> Arrays:
+    """One row among many is masked as a whole: the others are theirs alone."""
+    x = rng.standard_normal((64, 12))
+    x[37] = -np.inf
     return _with_dy(rng, x)
 
 

@@ -1,5 +1,6 @@
 """Causes that frameworks' sources suggest: each rebuilt in NumPy, beside the right kernel."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -49,6 +50,54 @@ def test_labels_smoothed_in_float32_are_proven() -> None:
     explanation = refkernels.explain("cross_entropy", inputs, {"loss": loss}, params)
     assert explanation.verdict == "rounding"
     assert explanation.cause != "float32_labels"
+
+
+@pytest.mark.parametrize("by", ["labels", "shares"])
+@pytest.mark.parametrize("weighted", ["rows", "terms"])
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_weighted_smoothing_in_float32_is_named(by: str, weighted: str, reduction: str) -> None:
+    """Paddle's float64 loss weights rows, with float32 labels; MindSpore's weights terms, with both
+    shares in float32."""
+    rng, classes, e = np.random.default_rng(12), 7, np.float32(0.1)
+    x, target = rng.standard_normal((24, classes)), rng.integers(0, classes, 24)
+    weight, hot = rng.uniform(0.3, 2.0, classes), np.eye(classes, dtype=np.float32)[target]
+    own, share = np.float32(1) - e, e / np.float32(classes)
+    labels = (own * hot + share).astype(np.float64)
+    if by == "shares":
+        labels = np.float64(own) * hot.astype(np.float64) + np.float64(share)
+    y = log_softmax(x)
+    if weighted == "rows":
+        rows = (labels * weight).sum(-1)
+        loss, total = -(labels * y).sum(-1) * rows, rows.sum()
+    else:
+        loss, total = -(labels * y * weight).sum(-1), weight[target].sum()
+    if reduction == "mean":
+        loss = loss.sum() / total
+    params = {"reduction": reduction, "label_smoothing": 0.1}
+    inputs = {"x": x, "target": target, "weight": weight}
+    explanation = refkernels.explain("cross_entropy", inputs, {"loss": loss}, params)
+    narrow = {"labels": "float32_labels", "shares": "float32_smoothing"}[by]
+    assert explanation.cause == (narrow if weighted == "terms" else "row_weights")
+    assert reduction == "mean" or explanation.confidence == "proven"
+    if weighted == "rows":
+        assert explanation.candidates[0].details == {"with": narrow}
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_params_held_in_16_bits_are_proven(dtype: type) -> None:
+    """MindSpore's rmsprop: 1 - rho of a float16 rho is 2 % off."""
+    rng = np.random.default_rng(13)
+    param, grad, accum = rng.standard_normal((3, 200)).astype(dtype).astype(np.float32)
+    accum = np.square(accum).astype(dtype).astype(np.float32)
+    rho = np.float32(dtype(0.99))
+    new = rho * accum + (1 - rho) * grad * grad
+    after = param - np.float32(0.1) * grad / (np.sqrt(new) + np.float32(1e-2))
+    inputs = {n: a.astype(dtype) for n, a in {"param": param, "grad": grad, "accum": accum}.items()}
+    outputs = {"param": after.astype(dtype), "accum": new.astype(dtype)}
+    params = {"lr": 0.1, "rho": 0.99, "eps": 1e-2}
+    explanation = refkernels.explain("rmsprop", inputs, outputs, params)
+    assert (explanation.cause, explanation.confidence) == ("params_rounded", "proven")
+    assert f"rounds its params to {np.dtype(dtype).name}" in explanation.summary
 
 
 @pytest.mark.parametrize("eps", [1e-5, float(np.float32(1e-5))])

@@ -36,6 +36,15 @@ def test_every_cause_has_words_in_one_place() -> None:
     assert sorted(names) == sorted(CAUSES)
 
 
+@pytest.mark.parametrize("lang", LANGUAGES)
+@pytest.mark.parametrize("cause", CAUSES)
+def test_a_number_on_which_hypotheses_differ_is_left_open(cause: str, lang: str) -> None:
+    text = says({"cause": cause, "model": None, "details": {}}, lang)
+    assert text
+    assert "{" not in text
+    assert "()" not in text
+
+
 def test_every_cause_of_a_model_or_a_variant_is_listed() -> None:
     assert {model.cause for model in MODELS} - {None} <= set(CAUSES)
     causes: set[str] = set()

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import functools
 
-from refkernels.diagnosis.models import exponentials, intermediates, slopes
+from refkernels.diagnosis.models import exponentials, flushing, intermediates, slopes
 from refkernels.diagnosis.models.known import Known
 from refkernels.op import Op
+
+__all__ = ["exponentials", "flushing", "of"]
 
 
 def of(op: Op) -> Known:

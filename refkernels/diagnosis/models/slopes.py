@@ -5,6 +5,7 @@
     dy (1 - y²)               tanh
     dy / √(1 - x²)            asin and acos: x² is rounded, and the difference cancels near |x| = 1
     dy 2 / √π e^(-x²)         erf and erfc: the rounding of x² is magnified by x²
+    -dy / (2 √(x³))           rsqrt: x³ overflows and underflows early
 
 A formula is recognised by its bits where y and the functions are correctly rounded, or by its
 errors: these are the kernel's own, to a quarter of their size.
@@ -27,6 +28,7 @@ from refkernels.diagnosis.problem import Array, Arrays, Problem
 Gradient = Callable[[Array, Array, Array], Array]  # of dy, x and y, in their format
 
 _FROM_RESULT, _SQUARE, _EXPONENT = "slope_from_result", "one_minus_square", "rounded_exponent"
+_CUBE = "cubed_argument"
 
 
 def _constant(x: Array, value: float) -> Array:
@@ -64,6 +66,10 @@ GRADIENTS: dict[str, tuple[str, dict[str, Gradient]]] = {
     "acos": (_SQUARE, {"-dy / √(1 - x²)": _rooted(-1.0)}),
     "erf": (_EXPONENT, {"dy 2 / √π e^(-x²)": _gaussian(1.0)}),
     "erfc": (_EXPONENT, {"-dy 2 / √π e^(-x²)": _gaussian(-1.0)}),
+    "rsqrt": (
+        _CUBE,
+        {"-dy / (2 √(x³))": lambda dy, x, y: dy * (_constant(x, -0.5) / np.sqrt(x * x * x))},
+    ),
 }
 
 

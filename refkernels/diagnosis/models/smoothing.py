@@ -20,7 +20,8 @@ from refkernels.diagnosis.formulas import is_right
 from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import Arrays, Problem
 from refkernels.diagnosis.variants.formulas import answer
-from refkernels.loss_ref.cross_entropy import smoothed_by
+from refkernels.loss_ref.cross_entropy import rows_smoothed_by, smoothed_by
+from refkernels.ops import Fault
 
 _BLOCKS = (8, 16, 32, 64, 128, 256)
 
@@ -30,21 +31,32 @@ def over_other_classes(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     numbers = _numbers(problem.inputs["x"].shape) if _smooths(problem) else []
     for number in numbers:
         shares = functools.partial(_spread, number=number)
-        yield from _with(problem, "smoothing_class_count", shares, len(numbers), classes=number)
+        fault = smoothed_by("smoothing_class_count", shares)
+        yield from _with(problem, fault, len(numbers), classes=number)
 
 
 def in_float32(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """float64 logits with labels that were made and smoothed in float32, as in Paddle."""
+    """float64 logits with smoothing in float32: labels that were made and smoothed there, as in
+    Paddle, whose class weights are weights of rows; or the two shares, as in MindSpore."""
     if not _smooths(problem) or problem.format is not formats.BINARY64:
         return
     e, classes = np.float32(problem.params["label_smoothing"]), problem.inputs["x"].shape[-1]
-    class_share = e / np.float32(classes)
-    label = (np.float32(1) - e) + class_share
-    label_share = Fraction(float(label)) - Fraction(float(class_share))
-    shares = functools.partial(
-        _fixed, label_share=label_share, class_share=Fraction(float(class_share))
-    )
-    yield from _with(problem, "float32_labels", shares, 1)
+    own, class_share = np.float32(1) - e, e / np.float32(classes)
+    for cause, label_share in (
+        ("float32_labels", _exactly(own + class_share) - _exactly(class_share)),
+        ("float32_smoothing", _exactly(own)),
+    ):
+        shares = functools.partial(
+            _fixed, label_share=label_share, class_share=_exactly(class_share)
+        )
+        yield from _with(problem, smoothed_by(cause, shares), 1)
+        if problem.inputs.get("weight") is not None:
+            weighted = rows_smoothed_by("row_weights", shares, classes)
+            yield from _with(problem, weighted, 1, **{"with": cause})
+
+
+def _exactly(number: Any) -> Fraction:
+    return Fraction(float(number))
 
 
 def _smooths(problem: Problem) -> bool:
@@ -61,12 +73,10 @@ def _fixed(
     return xp.number(label_share), xp.number(class_share)
 
 
-def _with(
-    problem: Problem, cause: str, shares: Any, trials: int, **details: int
-) -> Iterator[Variant]:
-    formula = getattr(smoothed_by(cause, shares), problem.direction)
+def _with(problem: Problem, fault: Fault, trials: int, **details: Any) -> Iterator[Variant]:
+    formula = getattr(fault, problem.direction)
     if not is_right(problem, formula):
-        yield Variant(cause, details, answer(problem, formula), trials=trials)
+        yield Variant(fault.cause, details, answer(problem, formula), trials=trials)
 
 
 def _numbers(shape: tuple[int, ...]) -> list[int]:

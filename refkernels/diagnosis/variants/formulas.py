@@ -7,7 +7,6 @@ op's own.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -93,20 +92,26 @@ def unasked(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 
 
 def rounded_params(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """Float params that a float64 kernel holds in float32: eps alone, another alone, or all."""
-    if problem.op.formulas is None or problem.format.p <= formats.BINARY32.p:
+    """Float params that a float64 kernel holds in float32, or a kernel of 16 bits in its own
+    format: eps alone, another alone, or all."""
+    held = formats.BINARY32 if problem.format is formats.BINARY64 else problem.format
+    if problem.op.formulas is None or problem.format is formats.BINARY32:
         return
     params = {**problem.op.params, **problem.params}
-    narrow = {n: float(np.float32(v)) for n, v in params.items() if isinstance(v, float)}
-    changed = {n: v for n, v in narrow.items() if v != params[n] and math.isfinite(v)}
+    narrow = {n: _held(v, held) for n, v in params.items() if isinstance(v, float)}
+    allowed = problem.op.formulas.domain
+    changed = {n: v for n, v in narrow.items() if v != params[n] and v in allowed(n)}
     for names in dict.fromkeys([*((name,) for name in changed), tuple(changed)]):
-        if names == ("eps",):
-            eps = {"eps": changed["eps"]}
-            yield Variant("eps_rounded", eps, problem.ask(params=eps))
+        rounded = {name: changed[name] for name in names}
+        if names == ("eps",) and held is formats.BINARY32:
+            yield Variant("eps_rounded", rounded, problem.ask(params=rounded))
         elif names:
-            rounded = {name: changed[name] for name in names}
-            details = {"names": ", ".join(names)}
+            details = {"names": ", ".join(names), "held": held.name}
             yield Variant("params_rounded", details, problem.ask(params=rounded))
+
+
+def _held(value: float, format: Format) -> float:
+    return float(formats.round_to(np.array(value), format))
 
 
 def answer(problem: Problem, formula: Any) -> Answer:

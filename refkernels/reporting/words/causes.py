@@ -233,10 +233,10 @@ CAUSES: dict[str, Cause] = {
         "选用 float32 能精确表示的 eps（例如 2**-17），或上报该问题。",
     ),
     "params_rounded": _cause(
-        "holds {names} in float32 although its input is float64",
-        "输入为 float64，{names} 却以 float32 保存",
-        "Choose numbers that float32 holds exactly, such as 2**-17 and 0.125, or report it.",
-        "选用 float32 能精确表示的数（例如 2**-17 和 0.125），或上报该问题。",
+        "rounds its params to {held} ({names})",
+        "将参数舍入为 {held}（{names}）",
+        "Choose numbers that this format holds exactly, such as 2**-17 and 0.125, or report it.",
+        "选用该格式能精确表示的数（例如 2**-17 和 0.125），或上报该问题。",
     ),
     "param_differs": _cause(
         "uses {param} = {value} instead of {asked}",
@@ -489,6 +489,12 @@ CAUSES: dict[str, Cause] = {
         "Scale small inputs up first; where the norm is 0, choose the gradient yourself.",
         "先放大过小的输入；范数为 0 处请自行决定梯度。",
     ),
+    "norm_floored": _cause(
+        "returns {floor} for every smaller norm, that of zeros included",
+        "范数小于 {floor} 时（包括全零）一律返回 {floor}",
+        "Scale small inputs up first, or compute the square root of the sum of squares yourself.",
+        "先放大过小的输入，或自行计算平方和的平方根。",
+    ),
     "gradient_to_first": _cause(
         "gives the whole gradient to the first of several equal maxima",
         "有多个最大元素时，把全部梯度给了第一个",
@@ -710,6 +716,11 @@ CAUSES: dict[str, Cause] = {
     "float32_labels": _cause(
         "smooths its labels in float32 although its logits are float64",
         "logits 为 float64，标签平滑却以 float32 计算",
+        *_REPORT,
+    ),
+    "float32_smoothing": _cause(
+        "holds the shares of label smoothing in float32 although its logits are float64",
+        "logits 为 float64，标签平滑的份额却以 float32 保存",
         *_REPORT,
     ),
     "smoothing_class_count": _cause(
@@ -1123,6 +1134,14 @@ CAUSES: dict[str, Cause] = {
         "各行都对，但顺序不同",
         "Check the order of the batch, of the sequence and of gathered shards.",
         "请检查批次、序列以及汇集分片的顺序。",
+    ),
+    "stopped_early": _cause(
+        "writes nothing from row {first} on, of {rows}",
+        "从第 {first} 行起没有写入任何结果（共 {rows} 行）",
+        "Whatever was in memory before is taken for a result: look at the row before, which may "
+        "have been refused (all its inputs masked, or a sum of 0), and report it.",
+        "内存中原有的内容被当成了结果：请查看其前一行，该行可能被拒绝处理"
+        "（输入全部被掩码，或和为 0）；并上报该问题。",
     ),
     "unwritten_elements": _cause(
         "leaves {wrong} elements unwritten (all are {value})",

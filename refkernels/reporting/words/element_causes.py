@@ -113,6 +113,12 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
         "Compute (1 - x)(1 + x).",
         "应当计算 (1 - x)(1 + x)。",
     ),
+    "cubed_argument": (
+        "computes the slope of 1 / √x by √(x³), which overflows and underflows early",
+        "以 √(x³) 计算 1/√x 的导数，x³ 会过早溢出或下溢",
+        "Multiply three copies of 1 / √x instead.",
+        "应当改为把三个 1/√x 相乘。",
+    ),
     "rounded_exponent": (
         "rounds x² before it computes e^(-x²), which magnifies the rounding by x²",
         "先舍入 x² 再计算 e^(-x²)，使舍入误差放大 x² 倍",

@@ -1,0 +1,68 @@
+"""Rows that a kernel never wrote, from one row to the last: it stopped there.
+
+    softmax of 64 rows, the 38th of which is masked as a whole    wrong from that row on
+
+The values are whatever was in memory, so their places alone are evidence: by chance, k wrong rows
+of n are the last k once in C(n, k). The claim is made where the kernel had a reason to stop, a row
+whose result is not defined or 0. It counts as evidence where nothing orders the rows: if all wrong
+ones are larger than the others, their size may be what makes them wrong.
+
+nnacl's float32 softmax, which is MindSpore's on a CPU, returns an error at a row whose exponentials
+sum to 0, and the op goes on (mindspore-ai/mindspore, nnacl/fp32/softmax_fp32.c, SoftmaxLastAxis).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from refkernels.arithmetic.arrays import to_float64
+from refkernels.diagnosis import places
+from refkernels.diagnosis.hypothesis import Claim, Prediction
+from refkernels.diagnosis.problem import Array, Problem
+
+_FEWEST = 2  # rows before the first wrong one, and from it on
+
+
+def early(problem: Problem, output: str, wrong: Array) -> Claim | None:
+    """The claim that the output ends with rows that are wrong, most of their elements, after rows
+    that are right and one without a result; None for an op whose elements do not depend on rows."""
+    definition = problem.op.definition
+    if definition is None or not definition.forward.signature.coupled or wrong.ndim < 2:
+        return None
+    by_row = wrong.reshape(-1, wrong.shape[-1])
+    hit = np.any(by_row, axis=1)
+    rows = len(by_row)
+    first = int(np.argmax(hit))
+    if min(first, rows - first) < _FEWEST or not hit[first:].all():
+        return None
+    if 2 * np.count_nonzero(by_row) < by_row[first:].size:
+        return None
+    exact = np.asarray(problem.truth.reference[output]).reshape(by_row.shape)[first - 1 : first + 1]
+    if not np.any(~np.isfinite(exact).all(axis=1) | ~exact.any(axis=1)):
+        return None
+    bits = places.bits(rows, rows - first, rows - first)
+    prediction = Prediction(
+        wrong=wrong,
+        counted=not _ordered(problem, rows, first),
+        earns=places.shared(problem, output, wrong, bits),
+    )
+    details = {"first": first, "rows": rows}
+    return Claim("stopped_early", output, prediction, details, price=math.log2(rows))
+
+
+def _ordered(problem: Problem, rows: int, first: int) -> bool:
+    """Whether the rows after the first wrong one lie beyond those before it by some size of an
+    input's rows."""
+    for x in problem.inputs.values():
+        if x.ndim < 2 or x.size != rows * x.shape[-1] or x.dtype.kind in "biu":
+            continue
+        wide = to_float64(x).reshape(rows, -1)
+        known = np.isfinite(wide)
+        usual = np.where(known, wide, 0.0)
+        for size in (usual.max(axis=1), usual.min(axis=1), np.abs(usual).sum(axis=1)):
+            before, after = size[:first], size[first + 1 :]
+            if after.max() < before.min() or before.max() < after.min():
+                return True
+    return False
