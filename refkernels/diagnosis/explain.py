@@ -13,7 +13,7 @@ from refkernels import question
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.blas import on_one_thread
 from refkernels.arithmetic.mode import in_default_mode
-from refkernels.diagnosis import comparison, excerpt, patterns, scoring, sources
+from refkernels.diagnosis import comparison, excerpt, patterns, scoring, sources, two_causes
 from refkernels.diagnosis.explanation import Difference, Explanation, evidence_of
 from refkernels.diagnosis.fit import Fit, fit_to_truth
 from refkernels.diagnosis.hypothesis import ORDER, Candidate
@@ -97,6 +97,9 @@ def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
     unranked, tried = _candidates(problem, checked, fits) if checked else ([], 0)
     candidates = ranked(problem, outputs, fits, unranked, tried)
     best = _named(candidates, fits)
+    if best is None and checked:
+        candidates = [*two_causes.found(problem, checked, explain_kernel), *candidates]
+        best = _named(candidates, fits)
     worst = min(fits.values(), key=badness)
     return Explanation(
         problem.op.name,

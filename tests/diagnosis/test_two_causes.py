@@ -1,0 +1,60 @@
+"""Wrong special values and wrong numbers with a cause each are told together."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import refkernels
+from refkernels import registry
+
+Array = npt.NDArray[Any]
+RNG = np.random.default_rng(21)
+
+
+def attention(shape: tuple[int, ...] = (6, 24, 8)) -> tuple[dict[str, Array], Array]:
+    """A question with rows in which no key takes part, and the right answer."""
+    q, k, v = RNG.standard_normal((3, *shape)).astype(np.float32)
+    keep = RNG.random((shape[0], shape[1], shape[1])) < 0.5
+    keep[..., 0] = True
+    keep[::2, 5], keep[1, 3] = False, False
+    inputs = {"q": q, "k": k, "v": v, "keep": keep}
+    y = registry.get("attention").plain("forward", inputs, {}, "float32")["y"]
+    return inputs, y
+
+
+def without_keys(inputs: dict[str, Array], y: Array) -> Array:
+    """NaN in the rows without a key."""
+    nowhere = ~inputs["keep"].any(axis=-1, keepdims=True)
+    return np.where(nowhere, np.float32(np.nan), y)
+
+
+def test_a_missing_scale_beside_nan_in_masked_rows() -> None:
+    inputs, _ = attention()
+    op = registry.get("attention")
+    unscaled = op.plain("forward", inputs, {"scale": 1.0}, "float32")["y"]
+    explanation = refkernels.explain("attention", inputs, {"y": without_keys(inputs, unscaled)})
+    assert (explanation.cause, explanation.confidence) == ("scale_missing", "proven")
+    assert explanation.candidates[0].details["with"] == "masked_rows_nan"
+    assert " and " in explanation.summary
+
+
+def test_a_cause_of_the_special_values_alone_says_nothing_of_wrong_numbers() -> None:
+    inputs, y = attention()
+    noise = np.float32(1) + np.float32(0.01) * RNG.standard_normal(y.shape).astype(np.float32)
+    explanation = refkernels.explain("attention", inputs, {"y": without_keys(inputs, y * noise)})
+    assert explanation.cause is None
+
+
+def test_a_slope_of_the_result_beside_a_lost_nan() -> None:
+    x, dy = RNG.standard_normal((2, 400)).astype(np.float32)
+    x = -np.abs(x)
+    x[7] = np.nan
+    alpha, scale = np.float32(1.6732632), np.float32(1.0507010)
+    with np.errstate(invalid="ignore"):
+        y = scale * alpha * np.expm1(x)
+        dx = np.float32(dy * (y + scale * alpha))
+    dx[7] = dy[7] * scale
+    dx[9:40] *= np.float32(2)
+    explanation = refkernels.explain("selu", {"dy": dy, "x": x}, {"dx": dx}, {}, "backward")
+    assert explanation.cause is None or explanation.confidence != "proven"
