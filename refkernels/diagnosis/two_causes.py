@@ -5,7 +5,8 @@
 
 Each part is explained with the other part's elements put right. Where the numbers are rounding, the
 cause is that of the special values. Otherwise both must have one; the answer is the cause of the
-numbers, with that of the special values, and as sure as the less sure one.
+numbers, with that of the special values, and as sure as the less sure one. What was put right is no
+evidence: of a part's bits, the share of its elements counts that are the kernel's own.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from refkernels.diagnosis import evidence
 from refkernels.diagnosis.explanation import Explanation
 from refkernels.diagnosis.hypothesis import ORDER, Candidate
 from refkernels.diagnosis.problem import Arrays, Problem
@@ -35,24 +37,33 @@ def found(
         wrong = wrong_elements(problem, name, got)
         right = reference.round(problem.format_of(name))[0].astype(got.dtype)
         special = wrong & ~(np.isfinite(got) & np.isfinite(right))
-        if not special.any() or np.array_equal(special, wrong):
-            continue
-        parts = (np.where(special, right, got), np.where(wrong & ~special, right, got))
+        parts = (np.where(special, right, got), np.where(special, got, right))
+        if any(evidence.same(part, got).all() for part in parts):
+            continue  # there is one part
         numbers, specials = (explain(problem, {name: part}) for part in parts)
-        of_numbers, of_specials = _named(numbers), _named(specials)
+        of_numbers, of_specials = (
+            _named(explanation, float(np.mean(evidence.same(part, got))))
+            for explanation, part in zip((numbers, specials), parts, strict=True)
+        )
         if of_specials is None:
             continue
-        if of_numbers is None and numbers.verdict in _RIGHT:
-            yield replace(of_specials, prediction=None)
+        if numbers.verdict in _RIGHT and (of_numbers is None or of_numbers.sure == "consistent"):
+            yield of_specials
+            continue
         if of_numbers is None or "with" in of_numbers.details:
             continue
         details = {**of_numbers.details, "with": of_specials.cause}
-        sure = max(of_numbers, of_specials, key=lambda c: CONFIDENCES.index(c.confidence))
-        yield replace(of_numbers, details=details, confidence=sure.confidence, prediction=None)
+        confidence = max(of_numbers.sure, of_specials.sure, key=CONFIDENCES.index)
+        yield replace(of_numbers, details=details, confidence=confidence)
 
 
-def _named(explanation: Explanation) -> Candidate | None:
-    """The candidate that the explanation names, None for a mere order of summation."""
+def _named(explanation: Explanation, own: float) -> Candidate | None:
+    """The candidate that the explanation names, None for a mere order of summation. `own`: the
+    share of elements that are the kernel's."""
     if explanation.cause in (None, ORDER):
         return None
-    return next(c for c in explanation.candidates if c.cause == explanation.cause)
+    named = next(c for c in explanation.candidates if c.cause == explanation.cause)
+    found = named.evidence
+    weighed = None if found is None else replace(found, bits=own * found.bits)
+    candidate = replace(named, evidence=weighed, prediction=None)
+    return replace(candidate, confidence=candidate.sure)

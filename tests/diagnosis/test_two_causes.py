@@ -34,7 +34,7 @@ def test_a_missing_scale_beside_nan_in_masked_rows() -> None:
     op = registry.get("attention")
     unscaled = op.plain("forward", inputs, {"scale": 1.0}, "float32")["y"]
     explanation = refkernels.explain("attention", inputs, {"y": without_keys(inputs, unscaled)})
-    assert (explanation.cause, explanation.confidence) == ("scale_missing", "proven")
+    assert explanation.cause == "scale_missing"
     assert explanation.candidates[0].details["with"] == "masked_rows_nan"
     assert " and " in explanation.summary
 
