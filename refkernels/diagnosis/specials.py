@@ -13,10 +13,12 @@ element.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from refkernels.arithmetic.arrays import to_float64
+from refkernels.diagnosis import places, units
 from refkernels.diagnosis.hypothesis import Claim
 from refkernels.diagnosis.problem import Array, Doubles, Problem
 from refkernels.diagnosis.wrong import located
@@ -39,7 +41,20 @@ def find(problem: Problem, output: str, got: Array, wrong: Array) -> Iterator[Cl
         return
     for cause, mask in masks.items():
         if mask.any():
-            yield located(cause, output, mask)
+            claim = located(cause, output, mask)
+            yield _by_places(problem, claim, infinite) if cause == "nan_of_infinity" else claim
+
+
+def _by_places(problem: Problem, claim: Claim, marked: Array) -> Claim:
+    """The claim, with evidence in its places alone: any NaN among the elements that depend on an
+    infinity would be put down to it."""
+    wrong = claim.prediction.wrong
+    assert wrong is not None
+    counted = units.of(problem, claim.output)
+    hit, beside = (counted.any(counted.chosen(mask)) for mask in (wrong, marked))
+    earned = places.bits(hit.size, int(np.count_nonzero(beside)), int(np.count_nonzero(hit)))
+    earns = places.shared(problem, claim.output, wrong, earned)
+    return replace(claim, prediction=replace(claim.prediction, earns=earns))
 
 
 def _changes(

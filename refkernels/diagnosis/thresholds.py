@@ -77,7 +77,7 @@ def _values(
         return
     yield "x", x
     last = np.where(wrong, distances, -math.inf)
-    ends = [side & wrong for side in (x < 0, x > 0) if np.any(side & wrong)]
+    ends = [side & wrong for side in (x < 0, x >= 0) if np.any(side & wrong)]
     constants = [float(wide[np.unravel_index(np.argmax(np.where(end, last, -math.inf)), x.shape)])
                  for end in ends]  # fmt: skip
     yield " / ".join(f"{c:.9g}" for c in constants), np.where(x < 0, constants[0], constants[-1])

@@ -6,7 +6,8 @@
 Each part is explained with the other part's elements put right. Where the numbers are rounding, the
 cause is that of the special values. Otherwise both must have one; the answer is the cause of the
 numbers, with that of the special values, and as sure as the less sure one. What was put right is no
-evidence: of a part's bits, the share of its elements counts that are the kernel's own.
+evidence: of a part's bits, the share of its elements counts that are the kernel's own; and a cause
+that is a pattern of places (`LOCATED`) is none, as right elements among wrong ones make patterns.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from refkernels.diagnosis.wrong import wrong_elements
 from refkernels.records.words import CONFIDENCES
 
 _RIGHT = ("rounding", "correctly_rounded")
+LOCATED = ("unwritten_elements", "corrupted_elements", "beyond_threshold", "stopped_early")
 
 
 def found(
@@ -58,9 +60,9 @@ def found(
 
 
 def _named(explanation: Explanation, own: float) -> Candidate | None:
-    """The candidate that the explanation names, None for a mere order of summation. `own`: the
-    share of elements that are the kernel's."""
-    if explanation.cause in (None, ORDER):
+    """The candidate that the explanation names, None for a mere order of summation or pattern.
+    `own`: the share of elements that are the kernel's."""
+    if explanation.cause in (None, ORDER, *LOCATED):
         return None
     named = next(c for c in explanation.candidates if c.cause == explanation.cause)
     found = named.evidence

@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pytest
 
 import refkernels
+from refkernels import registry
 from refkernels.diagnosis.explanation import Explanation
 from refkernels.diagnosis.specials import CAUSES
 
@@ -46,6 +47,15 @@ def test_minus_infinity_times_zero_is_nan() -> None:
     with np.errstate(invalid="ignore"):
         y = x * np.tanh(np.logaddexp(0.0, x))
     explanation = refkernels.explain("mish", {"x": x}, {"y": y})
+    assert named(explanation) == ("nan_of_infinity", "consistent")  # one argument of 300
+
+
+def test_a_nan_beside_each_of_several_infinities_is_proven() -> None:
+    a, b = RNG.standard_normal((2, 300)).astype(np.float32)
+    a[::40] = np.inf
+    with np.errstate(invalid="ignore"):
+        y = np.where(np.isinf(a), a - a, np.hypot(a, b))
+    explanation = refkernels.explain("hypot", {"a": a, "b": b}, {"y": y})
     assert named(explanation) == ("nan_of_infinity", "proven")
 
 
@@ -111,3 +121,22 @@ def test_a_product_whose_terms_are_flushed_is_named() -> None:
     explanation = refkernels.explain("matmul", {"a": a, "b": b}, {"c": c})
     assert explanation.verdict == "exceeds_bound"
     assert named(explanation) == ("flush_to_zero", "consistent")
+
+
+def test_a_nan_that_any_infinity_might_explain_is_not_proven() -> None:
+    """Every row of the mask has infinities; four elements are NaN for no reason."""
+    q, k, v = RNG.standard_normal((3, 2, 12, 8)).astype(np.float32)
+    mask = np.where(RNG.random((12, 12)) < 0.5, 0.0, -np.inf).astype(np.float32)
+    mask[:, 0] = 0.0
+    inputs = {"q": q, "k": k, "v": v, "mask": mask}
+    y = registry.get("attention").plain("forward", inputs, {}, "float32")["y"]
+    y.reshape(-1)[[5, 60, 100, 151]] = np.nan
+    explanation = refkernels.explain("attention", inputs, {"y": y})
+    assert named(explanation) != ("nan_of_infinity", "proven")
+
+
+def test_a_nan_at_zero_alone_is_answered() -> None:
+    x = np.concatenate([RNG.standard_normal(60), [0.0]]).astype(np.float32)
+    y = (1 / (1 + np.exp(-x.astype(np.float64)))).astype(np.float32)
+    y[-1] = np.nan
+    assert refkernels.explain("sigmoid", {"x": x}, {"y": y}).verdict == "special_value_mismatch"
