@@ -1,10 +1,12 @@
-"""Arithmetic of two formats.
+"""Arithmetic that rounds otherwise than `Working`.
 
 Composed: an op made of a library's own ops in a 16-bit format. Each op computes in binary32, its
 scalars and sums too, and stores its result in the format, as libraries do. With `fma`, a product
 that is added belongs to the same op: a + alpha b.
 
 NarrowFunctions: binary64 but for exp, log, tanh, erf, …, which are taken in binary32.
+OtherExponential: one format, with another function for exp.
+Flushed: one format, in which subnormal numbers are zeros.
 """
 
 from __future__ import annotations
@@ -93,11 +95,10 @@ class Flushed(Working):
 
     def running(self, total: Any, terms: Any) -> Any:
         """The partial sums; one by cancellation alone is subnormal, and is a zero in the next."""
-        sums = []
+        sums = np.empty_like(terms)
         for k in range(terms.shape[-1]):
-            total = self.plus(total, terms[..., k])
-            sums.append(total)
-        return np.stack(sums, axis=-1)
+            total = sums[..., k] = self.plus(total, terms[..., k])
+        return sums
 
     def _flushed(self, array: Any) -> Any:
         tiny = np.abs(array) < self.format.min_normal
