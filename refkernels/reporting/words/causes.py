@@ -951,10 +951,10 @@ CAUSES: dict[str, Cause] = {
     "masked_rows_zero": _cause(
         "gives 0 for a row that is -inf throughout, where 0 / 0 is NaN",
         "整行都是 -inf 时得到 0，而 0 / 0 应为 NaN",
-        "MindSpore's softmax does so on a CPU, the others give NaN. Mask such rows explicitly "
-        "where frameworks must agree.",
-        "MindSpore 的 softmax 在 CPU 上如此，其余框架给出 NaN。若要求各框架一致，请显式处理"
-        "这样的行。",
+        "MindSpore's float32 softmax does so on a CPU, and leaves all later rows unwritten; the "
+        "others give NaN. Treat such rows explicitly where frameworks must agree.",
+        "MindSpore 的 float32 softmax 在 CPU 上如此，而且其后各行都不再写入；其余框架给出 NaN。"
+        "若要求各框架一致，请显式处理这样的行。",
     ),
     "masked_rows_nan": _cause(
         "gives NaN for a query whose keys are all masked: 0 / 0",
