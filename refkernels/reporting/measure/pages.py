@@ -17,6 +17,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from refkernels.records.words import LEVELS
 from refkernels.reporting.answer.facts import advice
 from refkernels.reporting.figures.drawing import Drawn
 from refkernels.reporting.measure.certainty import TIERS, certainties
@@ -29,13 +30,13 @@ from refkernels.reporting.measure.comparisons import (
 )
 from refkernels.reporting.measure.findings import (
     Finding,
-    finding_id,
     findings,
     point_text,
     row_cells,
     unrun,
 )
 from refkernels.reporting.measure.headline import headline, scope
+from refkernels.reporting.measure.ids import finding_id, seat_id
 from refkernels.reporting.measure.inputs import (
     Input,
     concerned,
@@ -201,6 +202,8 @@ class Report:
                 for block in self._blocks
                 if any(row.scores for row in block.rows)
             },
+            "levels": LEVELS,
+            "seat_id": seat_id,
             "marks": vocabulary.VERDICTS,
             "unusual": vocabulary.UNUSUAL,
             "flags": sorted({flag for m in study.measurements for flag in m.flags}),
