@@ -8,6 +8,7 @@ import subprocess
 from urllib.parse import unquote
 
 import pytest
+import synthetic
 from test_symptoms import bad
 
 from refkernels.reporting.measure.findings import findings
@@ -71,7 +72,7 @@ def test_the_script_reads_seat_op_format_and_verdict_from_the_ids(tmp_path):
         for (device, settings), dtype, beyond in zip(seats, dtypes, (4096, 4096, 7), strict=True)
         for op in ("sin", "my-op")
     ]
-    report = Report.of(records, starmap=lambda draw, jobs: [None for _ in jobs])
+    report = Report.of(records, starmap=synthetic.undrawn)
     page = tmp_path / "page.html"
     page.write_text(report.html() + DUMP, "utf-8")
     rows, marks = json.loads(unquote(base64.b64decode(title_of(page, tmp_path)).decode()))

@@ -66,8 +66,7 @@ def records():
 
 
 def undrawn(records, lang="en"):
-    """A report without plots, whose drawing takes most of the time."""
-    return Report.of(records, lang, starmap=lambda draw, jobs: [None for _ in jobs])
+    return Report.of(records, lang, starmap=synthetic.undrawn)
 
 
 @pytest.fixture(scope="module", params=["en", "zh"])
@@ -293,7 +292,7 @@ def test_a_long_script_lies_beside_the_page_and_goes_with_its_finding(tmp_path):
     record, long = bad(), SCRIPT * 300
     explained = found_on(record, "eps_rounded", details={"eps": 1e-5}, script=long)
     folder = synthetic.write(tmp_path, [record, explained])
-    reporting.write_report(folder)
+    reporting.write_report(folder, starmap=synthetic.undrawn)
     (script,) = (folder / "scripts").glob("*.py")
     assert script.read_text("utf-8") == long
     every = (folder / "scripts" / "scripts.js").read_text("utf-8")
@@ -301,7 +300,7 @@ def test_a_long_script_lies_beside_the_page_and_goes_with_its_finding(tmp_path):
     (link,) = (x for x in Read((folder / "report.html").read_text("utf-8")).links if ".py" in x)
     assert folder / link == script
     synthetic.write(tmp_path, [{**record, "verdict": "rounding"}])
-    reporting.write_report(folder)
+    reporting.write_report(folder, starmap=synthetic.undrawn)
     assert list((folder / "scripts").iterdir()) == []
 
 
@@ -354,12 +353,29 @@ def test_seats_of_two_devices_are_one_matrix():
         about = synthetic.agreement("sin", "forward", "y", "float32", "sin/a", a, b, 0.5, 1.0, 1)
         return {**about, "device": device}
 
-    mixed = [record("torch:cpu", "torch:cuda:0", "mixed"), record("torch:cuda:0", "p", "cuda:0")]
+    mixed = [record("torch", "torch:cuda:0", "mixed"), record("torch:cuda:0", "p", "cuda:0")]
     (matrix_of_both,) = agreements(Study.of(mixed))
     assert len(matrix_of_both.pairs) == 2
     assert matrix_of_both.title == "sin forward float32"
     (alone,) = agreements(Study.of(mixed[1:]))
     assert alone.title == "sin forward float32 on cuda:0"
+
+
+def test_an_agreement_names_its_seats_as_the_other_tables_do():
+    """A run calls the processor's seat `torch`; beside a GPU's it is `torch:cpu` on the page. A
+    formula is left out, also where it is measured under two settings."""
+    on = [("cpu", {}, None), ("cuda:0", {"t": "0"}, None)]
+    on += [("cuda:0", {"t": str(t)}, "PyTorch ops") for t in (0, 1)]
+    measured = [{**bad(), "device": device, "settings": t, "formula": f} for device, t, f in on]
+    compared = [("torch", "torch:cuda:0"), ("PyTorch ops:cuda:0", "PyTorch ops:cuda:0")]
+    records = [
+        synthetic.agreement("sin", "forward", "y", "float32", "sin/a", a, b, 0.5, 1.0, 1)
+        for a, b in compared
+    ]
+    study = Study.of([*measured, *records])
+    (matrix_of_kernels,) = agreements(study.without_formulas)
+    assert set(matrix_of_kernels.names) < set(study.subjects)
+    assert "torch:cpu" in matrix_of_kernels.names
 
 
 def test_a_language_that_is_not_there_is_refused():
@@ -374,7 +390,7 @@ def test_an_explained_row_names_its_cause_and_has_a_script(tmp_path, monkeypatch
     records = [bad(op, beyond=4096 - place) for place, op in enumerate(ops)]
     causes = [found_on(each, f"cause_{each['op']}", script=SCRIPT) for each in records]
     folder = synthetic.write(tmp_path, [*records, *causes])
-    reporting.write_report(folder)
+    reporting.write_report(folder, starmap=synthetic.undrawn)
     page = (folder / "report.html").read_text("utf-8")
     rows = re.findall(r"<tr id=\S+[^>]* data-p>.*?(?=<tr|</tbody)", page, re.S)
     (card,) = cards(Study.of([*records, *causes]))

@@ -63,6 +63,7 @@ from refkernels.reporting.reading import Record
 from refkernels.reporting.rendered import inline
 from refkernels.reporting.words import escaping, numerals, vocabulary
 from refkernels.reporting.words.report import counted, listed, words_of
+from refkernels.seat_names import framework_of
 
 _LONGEST_SCRIPT = 1000  # characters in the page; a longer script is a file beside it
 Starmap = Callable[[Callable[..., Any], Sequence[tuple[Any, ...]]], Iterable[Any]]
@@ -204,6 +205,7 @@ class Report:
             },
             "levels": LEVELS,
             "seat_id": seat_id,
+            "framework_of": framework_of,
             "marks": vocabulary.VERDICTS,
             "unusual": vocabulary.UNUSUAL,
             "flags": sorted({flag for m in study.measurements for flag in m.flags}),
