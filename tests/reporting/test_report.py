@@ -12,6 +12,7 @@ import pytest
 import synthetic
 from rich.cells import cell_len
 from rich.console import Console
+from test_symptoms import bad
 
 from refkernels.cli.shared import pages
 from refkernels.reporting import terminal_table, write_report
@@ -316,6 +317,22 @@ def test_the_summary_fits_a_screen_of_80_columns_and_24_lines(records, lang):
     assert len(seats) >= 5
     assert all(any(line.startswith(seat) for line in lines) for seat in seats)
     assert "layernorm float64" in text
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_the_summary_of_seats_with_long_names_fits_the_screen(lang):
+    """A name of two lines takes one from the symptoms."""
+    seats = [{"device": "cpu", "settings": {}}]
+    for on in "01":
+        settings = {"allow_tf32": on, "cudnn_allow_tf32": on, "OMP_NUM_THREADS": "2"}
+        seats.append({"device": "cuda:0", "settings": settings})
+    ops = ("sin", "cos", "tan", "exp", "log", "erf", "tanh", "sqrt")
+    text = text_of([{**bad(op), **seat} for op in ops for seat in seats], lang)
+    lines = text.splitlines()
+    assert "cudnn_allow_tf32=1" in text
+    assert any(line.startswith("torch:cpu") for line in lines)
+    assert max(cell_len(line) for line in lines) <= 80
+    assert len(lines) <= 22
 
 
 def test_the_full_text_has_every_symptom_with_its_input(records):
