@@ -9,6 +9,8 @@ from pathlib import Path
 from refkernels.records.files import write_whole
 from refkernels.reporting.words.causes import CAUSES
 
+# A line's end between Chinese characters: a page would show it as a space.
+_JOINED = re.compile(r"(?<=[一-鿿，。；：、（）”])\n *(?=[一-鿿（“])")
 FOLDER = Path(__file__).parent.parent / "docs"
 NAMES = {"en": "causes.md", "zh": "causes.zh.md"}
 HEADS = {
@@ -83,7 +85,7 @@ def page(lang: str) -> str:
         pages = [f"[{k}]({source})" for k, source in enumerate(cause.sources, 1)]
         todo = " ".join([cause.todo[lang], *pages])
         rows.append(f"| `{name}` | {says} | {todo} |")
-    return HEADS[lang] + "\n".join(rows) + "\n"
+    return _JOINED.sub("", HEADS[lang]) + "\n".join(rows) + "\n"
 
 
 def main() -> None:

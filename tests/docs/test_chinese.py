@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[2]
 WRONG = {  # the form refused: an example of it, what is said instead
     r"大参数": ("大参数", "大自变量"),
     r"模 ?π ?约简|参数约简": ("模 π 约简", "范围归约"),
+    r"参数应?以更宽": ("参数应以更宽的格式计算", "自变量应以更宽的格式计算"),
     r"参数较小": ("保持参数较小", "让自变量保持较小"),
     r"误差 ?[／/] ?界": ("误差／界", "误差/误差界"),
     r"由?输入推出的": ("请用由输入推出的容差", "请使用由输入推导的容差"),
@@ -25,6 +26,7 @@ WRONG = {  # the form refused: an example of it, what is said instead
     r"相消|对消": ("发生相消", "发生灾难性抵消"),
     r"冲刷|冲洗": ("次正规数冲刷为零", "将次正规数刷新为零"),
     r"次序": ("次序", "顺序"),
+    r"(?<!抛出)(?<!引发)异常": ("没有异常", "没有不寻常之处"),  # an exception is another matter
     r"在此之前，?可": ("在此之前，可先", "临时规避：先"),
 }
 
@@ -45,6 +47,16 @@ def test_no_chinese_text_of_the_project_has_a_form_that_was_corrected() -> None:
                 found = re.search(form, text)
                 assert found is None, f"{path.relative_to(ROOT)}: {found[0]!r}, say {wanted!r}"
     assert seen > 20_000, seen
+
+
+def test_no_line_of_a_chinese_page_ends_between_two_chinese_characters() -> None:
+    """A browser would show the line's end as a space."""
+    pages = [ROOT / "README.zh.md", *sorted((ROOT / "docs").rglob("*.zh.md"))]
+    assert len(pages) >= 2
+    for path in pages:
+        prose = re.sub(r"(?ms)^```.*?^```$", "", path.read_text(encoding="utf-8"))
+        found = re.search(r"[一-鿿，。；：、（）”]\n *[一-鿿（“]", prose)
+        assert found is None, f"{path.name}: {found[0]!r}"
 
 
 def _files() -> Iterator[Path]:

@@ -1,8 +1,6 @@
 """The report's section on the oracle's own certainty."""
 
-import pytest
-import unrendered
-from synthetic import records
+from synthetic import records, undrawn
 
 from refkernels.reporting.measure.certainty import certainties
 from refkernels.reporting.measure.pages import Report
@@ -37,17 +35,15 @@ def test_the_widest_uncertainty_is_the_largest_of_all_cases_and_frameworks() -> 
 
 
 def few() -> list[dict]:
-    """The records of two ops from two frameworks: a report with few plots."""
+    """The records of two ops from two frameworks."""
     return [r for r in records(("torch", "paddle")) if r.get("op", "sin") in ("sin", "layernorm")]
 
 
-def test_the_page_lists_the_tiers(monkeypatch: pytest.MonkeyPatch) -> None:
-    unrendered.install(monkeypatch)
-    assert "How certain is the truth?" in Report.of(few()).html()
+def test_the_page_lists_the_tiers() -> None:
+    assert "How certain is the truth?" in Report.of(few(), starmap=undrawn).html()
 
 
-def test_records_without_tiers_make_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    unrendered.install(monkeypatch)
+def test_records_without_tiers_make_no_table() -> None:
     without_tiers = [{k: v for k, v in r.items() if k != "oracle"} for r in few()]
     assert certainties(Study.of(without_tiers)) == []
-    assert "How certain is the truth?" not in Report.of(without_tiers).html()
+    assert "How certain is the truth?" not in Report.of(without_tiers, starmap=undrawn).html()

@@ -16,8 +16,9 @@ from test_symptoms import bad, found_on, in_float32
 
 from refkernels import reporting
 from refkernels.reporting.measure import pages
-from refkernels.reporting.measure.comparisons import Alike
-from refkernels.reporting.measure.findings import finding_id, findings
+from refkernels.reporting.measure.comparisons import Alike, agreements, alike_by_case
+from refkernels.reporting.measure.findings import findings
+from refkernels.reporting.measure.ids import finding_id, seat_id
 from refkernels.reporting.measure.inputs import Input, told_apart
 from refkernels.reporting.measure.matrix import matrix
 from refkernels.reporting.measure.pages import Report, slim
@@ -65,8 +66,7 @@ def records():
 
 
 def undrawn(records, lang="en"):
-    """A report without plots, whose drawing takes most of the time."""
-    return Report.of(records, lang, starmap=lambda draw, jobs: [None for _ in jobs])
+    return Report.of(records, lang, starmap=synthetic.undrawn)
 
 
 @pytest.fixture(scope="module", params=["en", "zh"])
@@ -181,6 +181,33 @@ def test_ids_of_hostile_names_are_plain_and_differ():
     assert len(ids) == 7
 
 
+def test_an_id_has_a_short_name_for_a_long_seat_and_one_seat_for_each_name():
+    seats = ("torch", "torch:cpu", "torch:cuda:0", "torch@tf32=0:cuda:0", "torch@tf32=1:cuda:0")
+    names = [seat_id(seat) for seat in seats]
+    assert names[0] == "torch"
+    assert len(set(names)) == len(seats)
+    assert max(map(len, names)) <= 27
+    assert all(re.fullmatch(r"[\w.]+", name, re.ASCII) for name in names)
+
+
+def test_a_row_of_a_long_named_seat_takes_few_bytes_beside_what_it_says(monkeypatch):
+    """A short id and the tags of ten cells: a page of two thousand rows stays below a megabyte."""
+    monkeypatch.setattr(Report, "_in_full", frozenset())
+    settings = [{"allow_tf32": str(on), "cudnn_allow_tf32": str(on)} for on in (0, 1)]
+    records = [
+        {**bad(op, dtype="float64"), "settings": chosen, "device": "cuda:0"}
+        for op in ("sin", "cos", "tan", "layernorm", "instance_norm")
+        for chosen in settings
+    ]
+    page = undrawn(records).html()
+    rows = re.findall(r"<tr id=.*", page)
+    assert len(rows) == len(records)
+    for row in rows:
+        seen = re.sub(r"<[^>]*>", "", row)
+        assert "allow_tf32=" in seen
+        assert len(row.encode()) - len(seen.encode()) <= 140
+
+
 def test_a_mark_is_the_worst_of_ordinary_inputs_and_shows_what_edges_add():
     fine = bad("sin", verdict="rounding", beyond=0)
     edge = bad("sin", x="nan", verdict="special_value_mismatch", case="#2")
@@ -265,7 +292,7 @@ def test_a_long_script_lies_beside_the_page_and_goes_with_its_finding(tmp_path):
     record, long = bad(), SCRIPT * 300
     explained = found_on(record, "eps_rounded", details={"eps": 1e-5}, script=long)
     folder = synthetic.write(tmp_path, [record, explained])
-    reporting.write_report(folder)
+    reporting.write_report(folder, starmap=synthetic.undrawn)
     (script,) = (folder / "scripts").glob("*.py")
     assert script.read_text("utf-8") == long
     every = (folder / "scripts" / "scripts.js").read_text("utf-8")
@@ -273,7 +300,7 @@ def test_a_long_script_lies_beside_the_page_and_goes_with_its_finding(tmp_path):
     (link,) = (x for x in Read((folder / "report.html").read_text("utf-8")).links if ".py" in x)
     assert folder / link == script
     synthetic.write(tmp_path, [{**record, "verdict": "rounding"}])
-    reporting.write_report(folder)
+    reporting.write_report(folder, starmap=synthetic.undrawn)
     assert list((folder / "scripts").iterdir()) == []
 
 
@@ -288,7 +315,7 @@ def test_what_did_not_run_is_said_once_for_all_ops():
 
 def test_cases_of_a_line_are_not_named_in_two():
     def line(where, *cases):
-        return Alike("sin", where, 2, [("paddle", "torch")], [f"sin/{case}" for case in cases])
+        return Alike("sin", where, True, [("paddle", "torch")], [f"sin/{case}" for case in cases])
 
     most, few = (
         line("forward float32", "a[n=1]", "a[n=2]", "b[seed=0]"),
@@ -304,6 +331,53 @@ def test_cases_of_a_line_are_not_named_in_two():
     assert most.short(["sin/a[n=1]", "sin/a[n=2]", "sin/b[seed=0]"]) == ["a[n=1] [n=2]", "b"]
 
 
+def test_cases_are_alike_for_the_reader_whichever_seats_were_compared():
+    """`no two` of four seats and `no two` of three are one line, and so is `all`."""
+    pairs = {"a": ["mp", "mt", "pt"], "b": ["mp"], "c": ["mp", "mt", "pt"], "d": ["pt"]}
+    names = {"m": "mindspore", "p": "paddle", "t": "torch"}
+    records = [
+        synthetic.agreement("sin", "forward", "y", "float32", f"sin/{case}", names[a], names[b],
+                            1.0 if case in "cd" else 0.5, 0.0, 0)
+        for case, compared in pairs.items()
+        for a, b in compared
+    ]  # fmt: skip
+    lines = alike_by_case(Study.of(records))["sin"]
+    assert [(line.everybody, line.groups, line.cases) for line in lines] == [
+        (False, [], ["sin/a", "sin/b"]),
+        (True, [], ["sin/c", "sin/d"]),
+    ]
+
+
+def test_seats_of_two_devices_are_one_matrix():
+    def record(a, b, device):
+        about = synthetic.agreement("sin", "forward", "y", "float32", "sin/a", a, b, 0.5, 1.0, 1)
+        return {**about, "device": device}
+
+    mixed = [record("torch", "torch:cuda:0", "mixed"), record("torch:cuda:0", "p", "cuda:0")]
+    (matrix_of_both,) = agreements(Study.of(mixed))
+    assert len(matrix_of_both.pairs) == 2
+    assert matrix_of_both.title == "sin forward float32"
+    (alone,) = agreements(Study.of(mixed[1:]))
+    assert alone.title == "sin forward float32 on cuda:0"
+
+
+def test_an_agreement_names_its_seats_as_the_other_tables_do():
+    """A run calls the processor's seat `torch`; beside a GPU's it is `torch:cpu` on the page. A
+    formula is left out, also where it is measured under two settings."""
+    on = [("cpu", {}, None), ("cuda:0", {"t": "0"}, None)]
+    on += [("cuda:0", {"t": str(t)}, "PyTorch ops") for t in (0, 1)]
+    measured = [{**bad(), "device": device, "settings": t, "formula": f} for device, t, f in on]
+    compared = [("torch", "torch:cuda:0"), ("PyTorch ops:cuda:0", "PyTorch ops:cuda:0")]
+    records = [
+        synthetic.agreement("sin", "forward", "y", "float32", "sin/a", a, b, 0.5, 1.0, 1)
+        for a, b in compared
+    ]
+    study = Study.of([*measured, *records])
+    (matrix_of_kernels,) = agreements(study.without_formulas)
+    assert set(matrix_of_kernels.names) < set(study.subjects)
+    assert "torch:cpu" in matrix_of_kernels.names
+
+
 def test_a_language_that_is_not_there_is_refused():
     with pytest.raises(ValueError, match="no language 'fr'"):
         Report.of([], "fr")
@@ -316,7 +390,7 @@ def test_an_explained_row_names_its_cause_and_has_a_script(tmp_path, monkeypatch
     records = [bad(op, beyond=4096 - place) for place, op in enumerate(ops)]
     causes = [found_on(each, f"cause_{each['op']}", script=SCRIPT) for each in records]
     folder = synthetic.write(tmp_path, [*records, *causes])
-    reporting.write_report(folder)
+    reporting.write_report(folder, starmap=synthetic.undrawn)
     page = (folder / "report.html").read_text("utf-8")
     rows = re.findall(r"<tr id=\S+[^>]* data-p>.*?(?=<tr|</tbody)", page, re.S)
     (card,) = cards(Study.of([*records, *causes]))

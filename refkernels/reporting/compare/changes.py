@@ -16,7 +16,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 
-from refkernels.reporting.measure.findings import finding_id
+from refkernels.reporting.measure.ids import finding_id
 from refkernels.reporting.measure.inputs import input_of, level_of, loss
 from refkernels.reporting.measure.study import Measurement, Study
 from refkernels.reporting.words.vocabulary import WIDE, verdict

@@ -14,7 +14,7 @@ from rich.text import Text
 from refkernels.records.files import write_whole
 from refkernels.reporting.compare.changes import IN_BOTH, KINDS, Change, RunComparison
 from refkernels.reporting.measure.inputs import level_of
-from refkernels.reporting.measure.pages import TEMPLATES, template
+from refkernels.reporting.measure.pages import TEMPLATES, slim, template
 from refkernels.reporting.measure.study import Measurement
 from refkernels.reporting.words.numerals import ulps
 from refkernels.reporting.words.report import counted, words_of
@@ -122,7 +122,7 @@ def write_comparison(
         **_context(comparison, old, new, lang, report)
     )
     return [
-        write_whole(directory / "compare.html", page),
+        write_whole(directory / "compare.html", slim(page)),
         write_whole(directory / "compare.md", comparison_markdown(comparison, old, new, lang)),
     ]
 

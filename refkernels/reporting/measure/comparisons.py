@@ -38,19 +38,19 @@ class SeatPair:
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """The framework x framework matrix of one op, pass, format and device."""
+    """The seat x seat matrix of one op, pass and format."""
 
     op: str
     direction: str
     dtype: str
-    device: str
+    device: str  # of all seats; "" if they differ, and name theirs
     names: list[str]
     pairs: dict[tuple[str, str], SeatPair]
 
     @property
     def title(self) -> str:
         """`layernorm backward float32`."""
-        device = f" on {self.device}" if self.device not in ("", "cpu") else ""
+        device = f" on {self.device}" if self.device not in ("", "cpu", "mixed") else ""
         return f"{self.op} {self.direction} {self.dtype}{device}"
 
     def pair(self, a: str, b: str) -> SeatPair | None:
@@ -89,8 +89,8 @@ class Alike:
 
     op: str
     where: str  # "forward float32" or "forward float16, float64"
-    names: int
-    groups: list[tuple[str, ...]]
+    everybody: bool  # all seats that were compared are one group
+    groups: list[tuple[str, ...]]  # of no case if `everybody`: other cases may have other seats
     cases: list[str]
 
     def short(self, all_cases: Iterable[str]) -> list[str]:
@@ -107,11 +107,6 @@ class Alike:
             for name, brackets in parameters.items()
         ]
 
-    @property
-    def everybody(self) -> bool:
-        """Whether all seats that were compared are one group."""
-        return len(self.groups) == 1 and len(self.groups[0]) == self.names
-
 
 def alike_by_case(study: Study) -> dict[str, list[Alike]]:
     """By op, which seats give the same bits, case by case. Cases with the same groups share a line,
@@ -121,13 +116,15 @@ def alike_by_case(study: Study) -> dict[str, list[Alike]]:
         place = (record["op"], record["direction"], record["dtype"], str(record.get("case") or ""))
         a, b = sorted((record["a"], record["b"]))
         pairs[place].setdefault((a, b), SeatPair()).add(record)
-    lines: dict[tuple[str, str, str, int, tuple[tuple[str, ...], ...]], list[str]]
+    lines: dict[tuple[str, str, str, bool, tuple[tuple[str, ...], ...]], list[str]]
     lines = defaultdict(list)
     for (op, direction, dtype, case), compared in pairs.items():
         names = sorted({name for pair in compared for name in pair})
-        lines[op, direction, dtype, len(names), tuple(_identical(names, compared))].append(case)
+        groups = tuple(_identical(names, compared))
+        everybody = groups == (tuple(names),)
+        lines[op, direction, dtype, everybody, () if everybody else groups].append(case)
     formats: dict[tuple[str, str, str], list[Alike]] = defaultdict(list)
-    for (op, direction, dtype, compared_names, groups), cases in sorted(
+    for (op, direction, dtype, everybody, groups), cases in sorted(
         lines.items(),
         key=lambda item: (
             item[0][0],
@@ -137,11 +134,13 @@ def alike_by_case(study: Study) -> dict[str, list[Alike]]:
             item[1],
         ),
     ):
-        line = Alike(op, f"{direction} {dtype}", compared_names, list(groups), cases)
+        line = Alike(op, f"{direction} {dtype}", everybody, list(groups), cases)
         formats[op, direction, dtype].append(line)
     alike: dict[str, dict[str, list[Alike]]] = defaultdict(dict)
     for (op, direction, dtype), of_format in formats.items():
-        content = repr([direction, *((line.names, line.groups, line.cases) for line in of_format)])
+        content = repr(
+            [direction, *((line.everybody, line.groups, line.cases) for line in of_format)]
+        )
         if content in alike[op]:
             same = alike[op][content]
             of_format = [replace(line, where=f"{line.where}, {dtype}") for line in same]
@@ -153,20 +152,24 @@ def alike_by_case(study: Study) -> dict[str, list[Alike]]:
 
 
 def agreements(study: Study) -> list[Agreement]:
-    """One matrix per op, pass, format and device; those that agree least come first."""
+    """One matrix per op, pass and format; those that agree least come first."""
     groups: dict[tuple[str, ...], dict[tuple[str, str], SeatPair]] = defaultdict(dict)
+    devices: dict[tuple[str, ...], set[str]] = defaultdict(set)
     for record in study.agreements:
         place = (record["op"], record["direction"], record["dtype"])
-        pairs = groups[(*place, str(record.get("device") or ""))]
         a, b = sorted((record["a"], record["b"]))
-        pairs.setdefault((a, b), SeatPair()).add(record)
+        groups[place].setdefault((a, b), SeatPair()).add(record)
+        devices[place].add(str(record.get("device") or ""))
     matrices = [
         Agreement(
-            *(place[0], place[1], place[2], place[3]),
+            op,
+            direction,
+            dtype,
+            "" if len(devices[op, direction, dtype]) > 1 else min(devices[op, direction, dtype]),
             sorted({name for pair in pairs for name in pair}),
             pairs,
         )
-        for place, pairs in groups.items()
+        for (op, direction, dtype), pairs in groups.items()
     ]
     return sorted(
         matrices,

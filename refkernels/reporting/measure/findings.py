@@ -1,7 +1,7 @@
 """Findings: what exceeds rounding, and what is unusual; ordinary inputs first, then the worst.
 
 Measurements of one op, pass, format, output and subject with one verdict are one finding, however
-many cases show it. Its id is made from these alone, so that links to it work from run to run.
+many cases show it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from refkernels.reporting.measure.ids import finding_id
 from refkernels.reporting.measure.inputs import (
     Input,
     Measured,
@@ -35,18 +36,6 @@ from refkernels.seat_names import SeatNameError, parse
 
 _ROUNDING = verdict_of("rounding").rank
 _LONGEST_COMMAND = 600  # characters; a longer command is left out
-_LONGEST_ID = 120  # it names a file too
-_PLAIN = re.compile(r"[A-Za-z0-9_.]+")  # what an id can hold unchanged
-
-
-def finding_id(m: Measurement) -> str:
-    """The finding that a measurement belongs to: a name for links, the same in every run."""
-    parts = (m.subject, m.op, m.direction, m.dtype, m.output, level_of(m).name)
-    if all(map(_PLAIN.fullmatch, parts)) and sum(map(len, parts)) <= _LONGEST_ID:
-        return "-".join(parts)
-    identity = "\0".join(parts).encode("utf-8", "replace")
-    plain = re.sub(r"[^A-Za-z0-9_.]+", "_", "-".join(parts))
-    return f"{plain[:80]}-{hashlib.sha256(identity).hexdigest()[:8]}"
 
 
 @dataclass(frozen=True, eq=False)

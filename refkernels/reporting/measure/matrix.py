@@ -40,6 +40,16 @@ class Mark:
         assert shown is not None
         return shown
 
+    @property
+    def coloured(self) -> str:
+        """The class that gives the colour; "" where the style sheet knows it without one: by the
+        verdict at the end of the link, or for rounding."""
+        if self.finding:
+            known = self.finding.endswith(f"-{self.style.name.partition('_')[0]}")
+        else:
+            known = self.style.name == "rounding"
+        return "" if known else self.style.style
+
 
 @dataclass(frozen=True, eq=False)
 class MatrixLine:

@@ -17,6 +17,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from refkernels.records.words import LEVELS
 from refkernels.reporting.answer.facts import advice
 from refkernels.reporting.figures.drawing import Drawn
 from refkernels.reporting.measure.certainty import TIERS, certainties
@@ -29,13 +30,13 @@ from refkernels.reporting.measure.comparisons import (
 )
 from refkernels.reporting.measure.findings import (
     Finding,
-    finding_id,
     findings,
     point_text,
     row_cells,
     unrun,
 )
 from refkernels.reporting.measure.headline import headline, scope
+from refkernels.reporting.measure.ids import finding_id, seat_id
 from refkernels.reporting.measure.inputs import (
     Input,
     concerned,
@@ -62,6 +63,7 @@ from refkernels.reporting.reading import Record
 from refkernels.reporting.rendered import inline
 from refkernels.reporting.words import escaping, numerals, vocabulary
 from refkernels.reporting.words.report import counted, listed, words_of
+from refkernels.seat_names import framework_of
 
 _LONGEST_SCRIPT = 1000  # characters in the page; a longer script is a file beside it
 Starmap = Callable[[Callable[..., Any], Sequence[tuple[Any, ...]]], Iterable[Any]]
@@ -201,6 +203,9 @@ class Report:
                 for block in self._blocks
                 if any(row.scores for row in block.rows)
             },
+            "levels": LEVELS,
+            "seat_id": seat_id,
+            "framework_of": framework_of,
             "marks": vocabulary.VERDICTS,
             "unusual": vocabulary.UNUSUAL,
             "flags": sorted({flag for m in study.measurements for flag in m.flags}),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -113,11 +113,12 @@ class Study:
         labels = _labels({_identity(record) for record in by_kind["measurement"]})
         results = [_measurement(record, labels) for record in by_kind["measurement"]]
         known = ("measurement", "agreement", "invariance", "environment", "explanation")
+        called = _compared_as(by_kind["measurement"], labels)
         return cls(
             measurements=[m for m in results if m.status == "ok"],
             failures=[m for m in results if m.status != "ok"],
             agreements=[
-                {**record, "a": short(record["a"]), "b": short(record["b"])}
+                {**record, **{side: called(record[side]) for side in ("a", "b")}}
                 for record in by_kind["agreement"]
             ],
             invariances=[(_label_of(record, labels), record) for record in by_kind["invariance"]],
@@ -136,7 +137,8 @@ class Study:
     def without_formulas(self) -> Study:
         """The study with only the agreements between kernels: a formula composed of a framework's
         ops is not a kernel."""
-        formulas = {m.subject for m in self.measurements if m.record.get("formula")}
+        composed = [m for m in self.measurements if m.record.get("formula")]
+        formulas = {name for m in composed for name in (m.subject, _compared_name(m.record))}
         kept = [m for m in self.agreements if formulas.isdisjoint((m["a"], m["b"]))]
         return replace(self, agreements=kept)
 
@@ -204,6 +206,22 @@ def _labels(identities: set[Identity]) -> dict[Identity, str]:
     }
     once = _occurring_once(map(short, labels.values()))
     return {key: short(label) if short(label) in once else label for key, label in labels.items()}
+
+
+def _compared_name(record: Record) -> str:
+    """What the agreement records call the seat of a measurement."""
+    device = str(record.get("device") or "cpu")
+    name = str(record.get("formula") or record["framework"])
+    return name if device == "cpu" else f"{name}:{device}"
+
+
+def _compared_as(measurements: list[Record], labels: dict[Identity, str]) -> Callable[[str], str]:
+    """A function from the names in agreement records to the labels of these seats. A formula's
+    name may be that of several seats, under other settings: it stays."""
+    subjects: dict[str, set[str]] = defaultdict(set)
+    for record in measurements:
+        subjects[_compared_name(record)].add(labels[_identity(record)])
+    return lambda name: min(subjects[name]) if len(subjects.get(name, ())) == 1 else short(name)
 
 
 def _occurring_once(names: Iterable[str]) -> set[str]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from refkernels.reporting.answer.facts import says
 from refkernels.reporting.measure import signatures
-from refkernels.reporting.measure.findings import finding_id
+from refkernels.reporting.measure.ids import finding_id
 from refkernels.reporting.measure.inputs import (
     Input,
     Measured,

@@ -90,30 +90,28 @@ def environment_table(lines: Iterable[Any]) -> RenderableType:
 
 
 def _card(card: Card, words: Any, lang: str, room: int) -> list[RenderableType]:
-    """The seat in a line, then its symptoms in the remaining lines, at least one symptom."""
+    """The seat, then its symptoms in the lines that its head leaves, at least one symptom."""
+    left = room - len(_rows(_head(card, words, len(card.lines), len(card.edges))))
     lines: list[RenderableType] = []
     shown = 0
     for symptom in card.first:
-        if shown and len(lines) > room - 2:
+        if shown and len(lines) >= left:
             break
-        lines += _lines(symptom, words, lang, room - 1 - len(lines))
+        lines += _lines(symptom, words, lang, left - len(lines))
         shown += 1
     if not card.lines:
         lines.append(Text(f"  {words['card_fine']}"))
-    head = _head(card, words)
-    if len(card.lines) > shown:
-        head.append(
-            words["comma"] + words["line_more"].format(n=len(card.lines) - shown), style="dim"
-        )
-    if card.edges:
-        head.append(words["comma"] + words["line_edge"].format(n=len(card.edges)), style="dim")
-    return [head, *lines]
+    return [_head(card, words, len(card.lines) - shown, len(card.edges)), *lines]
 
 
-def _head(card: Card, words: Any) -> Text:
+def _head(card: Card, words: Any, further: int = 0, edges: int = 0) -> Text:
     line = Text(clipped(card.subject, _LONGEST), style="bold")
     fine = words["seat_line"].format(share=share(card.fine, card.measurements))
-    return line.append(f"{words['colon']}{fine}", style="default")
+    line.append(f"{words['colon']}{fine}", style="default")
+    for key, number in (("line_more", further), ("line_edge", edges)):
+        if number:
+            line.append(words["comma"] + words[key].format(n=number), style="dim")
+    return line
 
 
 def _whole_card(card: Card, words: Any, lang: str) -> list[RenderableType]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from refkernels.records.files import stored, write_whole
 from refkernels.records.words import LEVELS
+from refkernels.reporting.measure.ids import ENDINGS
 from refkernels.reporting.measure.pages import Report, Starmap
 from refkernels.reporting.reading import Record, read_records
 
@@ -51,7 +52,7 @@ def write_report(
     else:
         (scripts / SCRIPTS).unlink(missing_ok=True)
     for stale in sorted(scripts.glob("*.py")) if scripts.is_dir() else ():
-        if stale.stem.endswith(LEVELS) and stale not in written:
+        if stale.stem.endswith((*ENDINGS, *LEVELS)) and stale not in written:
             stale.unlink()
     for stale in sorted(folder.glob("*.*")) if folder.is_dir() else ():
         is_ours = stale.name.startswith(("growth-", "spread-", "error-over-bound"))

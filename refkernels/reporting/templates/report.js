@@ -14,14 +14,22 @@ const form = document.getElementById("filter");
 const findings = all(".f,.rows tbody tr");
 const keys = ["s", "o", "d", "v"];
 const idOf = element => element.id || element.querySelector(".body").id;
+const heads = all("#matrix thead th");
+const seats = Object.fromEntries(heads.map(({ dataset }) => [dataset.id || dataset.s, dataset.s]));
+const levels = (document.body.dataset.levels || "").split(" ");
 const setKeys = (element, id) => {
-  const parts = id.split("-");
-  if (parts.length === 6) keys.forEach((key, place) => { element.dataset[key] = parts[[0, 1, 3, 5][place]]; });
+  const [s, o, , format, , word] = id.split("-");
+  if (!word) return;
+  const d = format.replace("f", "float"), v = levels.find(level => level.startsWith(word));
+  Object.assign(element.dataset, { s: seats[s] || s, o, d, v });
 };
-for (const element of findings) setKeys(element, idOf(element));
+let loss;
+for (const element of findings) {
+  setKeys(element, idOf(element));
+  loss = element.dataset.e ??= loss;  // each is written where it is not the one before
+}
 if (form) {
-  const seats = all("#matrix thead th").map(head => head.dataset.s);
-  for (const element of all("#matrix tbody td")) element.dataset.s = seats[element.cellIndex];
+  for (const element of all("#matrix tbody td")) element.dataset.s = heads[element.cellIndex].dataset.s;
   for (const element of all("#matrix td a")) {
     setKeys(element, element.hash.slice(1));
     delete element.dataset.s;

@@ -1207,7 +1207,7 @@ CAUSES: dict[str, Cause] = {
         "computes 1 + erf(x / √2) for negative x, which cancels",
         "对负的 x 计算 1 + erf(x / √2)，发生灾难性抵消",
         "Use x erfc(-x / √2) / 2 there, with the argument in a wider format where x is large.",
-        "此处应使用 x erfc(-x / √2) / 2；x 的绝对值较大时，参数应以更宽的格式计算。",
+        "此处应使用 x erfc(-x / √2) / 2；x 的绝对值较大时，自变量 -x / √2 应以更宽的格式计算。",
     ),
     "tanh_cancellation": _cause(
         "computes 1 + tanh(z) for negative z, which cancels",

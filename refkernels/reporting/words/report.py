@@ -206,7 +206,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "findings_edge": ("Edge cases: {n} findings", "极端情形：{n} 项发现"),
     "findings_none": (
         "None: every measurement is rounding at most, and none is unusual.",
-        "没有：每次测量都只有舍入误差，且没有异常。",
+        "没有：每次测量都只有舍入误差，没有一次不寻常。",
     ),
     "not_measured": ("Nothing was measured.", "没有测量结果。"),
     "example": ("example", "示例"),
@@ -486,7 +486,7 @@ _WORDS: dict[str, tuple[str, str]] = {
         "reverse. Worse, better: the verdict changed otherwise, or the mean error by more than a "
         "factor of 2. Bits changed: nothing more. Judged differently: no bit changed, but the "
         "bound or the oracle did.",
-        "已修复：之前超出舍入误差或有异常，现在只有正常的舍入误差。新增：与此相反。"
+        "已修复：之前超出舍入误差或不寻常，现在只有正常的舍入误差。新增：与此相反。"
         "变差、变好：判定有其他改变，或平均误差变化超过 2 倍。位有变化：判定未变，误差相近，"
         "只有位变了。位未变而判定不同：变的是误差界或真值算法。",
     ),
