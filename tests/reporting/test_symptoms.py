@@ -227,10 +227,11 @@ def test_the_kind_says_what_to_do():
     assert by_subject == {"torch": "design", "oneflow": "report"}  # who documents the switch
 
 
-def test_a_cause_without_the_details_for_its_sentence_is_shown_by_its_name():
+def test_a_detail_that_is_not_there_is_left_open_and_one_that_is_there_is_printed_as_it_stands():
     hostile = found_on(bad(), "scale_factor", details={"named": "{0.__class__}"})
     (symptom,) = symptoms_of(bad(), hostile)
-    assert symptom.because(EN, "en") == "it scale_factor (proven)"
+    right = "it gives the right result times ? ({0.__class__}) (proven)"
+    assert symptom.because(EN, "en") == right
     (symptom,) = symptoms_of(bad(), found_on(bad(), None))
     assert symptom.because(EN, "en") == "cause not found; 33 hypotheses tried"
 
