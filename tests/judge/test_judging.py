@@ -581,6 +581,17 @@ def test_a_product_with_an_infinity_may_be_nan_there_and_nowhere_else(
         assert (challenge.fault({"y": answer}) is not None) == wrong
 
 
+def test_a_gate_that_overflows_is_right_alone_and_not_in_a_product() -> None:
+    a, b = (np.array([value, 1.0], np.float32) for value in (-89.0, 1e38))
+    b[1] = 1.0
+    for op, inputs in (("silu", {"x": a}), ("swiglu", {"a": a, "b": b})):
+        known = registry.get(op)
+        challenge = Challenge("typical", "", known, "forward", inputs, known.params)
+        answer = challenge.standard().rounded["y"].copy()
+        answer[0] = 0.0  # a / (1 + e^-a) with an infinite exponential
+        assert (challenge.fault({"y": answer}) is None) == (op == "silu")
+
+
 def test_wrong_kernels_are_tried_as_long_as_time_allows() -> None:
     examination = KernelExamination(registry.get("gelu"), "forward", "float32", 5)
     challenges = examination.round(0)[:6]

@@ -1,10 +1,11 @@
 """A cell: the process in which a kernel is judged. It receives bytes and returns bytes.
 
 Run as a script. A message is the number of its bytes, in ten digits, and JSON on the standard
-input; a reply is a line of JSON on the standard output, which the kernel's own prints do not reach. The first message brings the adapter.
-Each further one, {"begin": true}, begins a session in a forked process: calls of the kernel, up to
-{"end": true}. A session that ends in any way is reported by {"ended": its exit status}, negative
-for a signal. The host trusts no report of this process: it judges the bytes later, in its own.
+input; a reply is a line of JSON on the standard output, which the kernel's own prints do not
+reach. The first message brings the adapter. Each further one, {"begin": true}, begins a session in
+a forked process: calls of the kernel, up to {"end": true}. A session that ends in any way is
+reported by {"ended": its exit status}, negative for a signal. The host trusts no report of this
+process: it judges the bytes later, in its own.
 
 A call names files of the host that hold the inputs. They are mapped read-only, each array between
 two protected pages, against the one behind it or the one before it. Where the kernel is a C
