@@ -2,6 +2,8 @@
 
     python benchmarks/judging.py [--seeds 1] [--first 0] [--op OP] [--sample N]   adds runs to
                                                                                   judging.jsonl
+    python benchmarks/judging.py --seconds                  adds what the default level takes to
+                                                            judging-seconds.jsonl
     python benchmarks/judging.py --tables                   writes judging.json and judging.md
 
 A run is a line. Runs that are kept are not repeated: the benchmark can be stopped at any time. Each
@@ -18,6 +20,10 @@ usual case. benchdnn's thresholds belong to its own inputs and are tried on simi
 ones: small integers for a product, whose bits must be right; numbers whose exact sums make the
 statistics exact for LayerNorm; few large values for softmax; several ranges for gelu. `judge` draws
 its own inputs, new ones for each seed.
+
+The seconds are those of the processor, of the judge and of the kernel's processes together, of the
+first right kernel of each op. The judge's own clock counts them too, so that a loaded machine stops
+it where an idle one would.
 """
 
 from __future__ import annotations
@@ -25,12 +31,16 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import resource
 import sys
+import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -50,6 +60,7 @@ import listing
 
 RESULTS = Path(__file__).parent / "results" / "cpu-x86_64-linux"
 RUNS, RULED, PAGE = (RESULTS / f"judging.{end}" for end in ("jsonl", "json", "md"))
+SECONDS = RESULTS / "judging-seconds.jsonl"
 FOLDERS = ("cheats", "right")
 SHAPES = {
     "matmul": {"a": (48, 256), "b": (256, 48)},
@@ -214,7 +225,11 @@ def version() -> str:
 
 def runs() -> list[dict[str, Any]]:
     """The runs that are kept."""
-    lines = RUNS.read_text(encoding="utf-8").splitlines() if RUNS.exists() else []
+    return _lines(RUNS)
+
+
+def _lines(file: Path) -> list[dict[str, Any]]:
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     return [json.loads(line) for line in lines]
 
 
@@ -240,6 +255,35 @@ def run(seeds: range, folders: tuple[str, ...], ops: Collection[str], sample: in
                         line |= {"verdict": judgement.verdict, "judge": version()}
                         file.write(json.dumps(line) + "\n")
                         file.flush()
+
+
+def processor() -> float:
+    """Processor seconds of this process and of those that have ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
+
+
+def time_default(ops: Collection[str]) -> None:
+    """What the default level takes for the first right kernel of each op."""
+    first = {op: (path, function) for path, function, op in reversed([*kernels("right")])}
+    judged = {line["op"] for line in _lines(SECONDS) if line["judge"] == version()}
+    module = import_module("refkernels.judging.judge")  # the module, not the function
+    with SECONDS.open("a", encoding="utf-8") as file, mock.patch.object(module, "time") as clock:
+        clock.monotonic = processor
+        for op in ops:
+            if op in judged:
+                continue
+            path, function = first[op]
+            begin = processor(), time.monotonic()
+            judgement = judge(f"{path}:{function}", op, seed=0)
+            line = {"kernel": label(path, function), "op": op, "verdict": judgement.verdict}
+            line |= {"processor": round(processor() - begin[0], 1)}
+            line |= {"wall": round(time.monotonic() - begin[1], 1)}
+            line |= {"asked": sum(asked for asked, _ in judgement.families.values())}
+            line |= {"killed": len(judgement.killed), "alive": list(judgement.alive)}
+            line |= {"flags": list(judgement.flags), "judge": version()}
+            file.write(json.dumps(line) + "\n")
+            file.flush()
 
 
 def tables() -> None:
@@ -287,9 +331,11 @@ def _page(
         marks = " | ".join(passes[rules[name].get(rule)] for rule in RULES)
         yield f"| {path.stem} | {op} | {_joined(verdicts[name])} | {marks} |"
     yield "\nOf the right kernels of an op: how many, how often they were judged and refused, and"
-    yield "how many pass each rule.\n"
-    yield f"| op | kernels | runs | refused | {' | '.join(RULES)} |"
-    yield f"|---|---|---|---|{'---|' * len(RULES)}"
+    yield "how many pass each rule. The seconds at default are the processor's, for the first of"
+    yield "them, on a shared machine of two cores.\n"
+    yield f"| op | kernels | runs | refused | {' | '.join(RULES)} | seconds at default |"
+    yield f"|---|---|---|---|{'---|' * len(RULES)}---|"
+    seconds = {line["op"]: line["processor"] for line in _lines(SECONDS)}
     by_op: dict[str, list[str]] = defaultdict(list)
     for path, function, op in kernels("right"):
         by_op[op].append(label(path, function))
@@ -301,7 +347,8 @@ def _page(
         )
         counted = [record["by_kernel"].get(name, (0, 0)) for name in names]
         runs_of_op, refused = (sum(column) for column in zip(*counted, strict=True))
-        yield f"| {op} | {len(names)} | {runs_of_op} | {refused} | {marks} |"
+        taken = seconds.get(op, "–")
+        yield f"| {op} | {len(names)} | {runs_of_op} | {refused} | {marks} | {taken} |"
     yield f"\n{record['refused']} of {record['runs']['right']} runs of right kernels, on"
     yield f"{record['seeds']} seeds, are not right. Judges, by the digest of their sources:"
     yield f"{', '.join(record['judges'])}."
@@ -318,10 +365,13 @@ def main() -> None:
     parser.add_argument("--right", action="store_true", help="right kernels only")
     parser.add_argument("--op", action="append", choices=registry.ops(), help="its kernels only")
     parser.add_argument("--sample", type=int, help="at most so many kernels of each op")
+    parser.add_argument("--seconds", action="store_true", help="time the default level")
     parser.add_argument("--tables", action="store_true", help="write the tables")
     arguments = parser.parse_args()
     if arguments.tables:
         tables()
+    elif arguments.seconds:
+        time_default(arguments.op or registry.ops())
     else:
         seeds = range(arguments.first, arguments.first + arguments.seeds)
         folders = ("right",) if arguments.right else FOLDERS

@@ -185,7 +185,8 @@ class Cell:
         assert self._process is not None
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # the end is reported where a line is awaited
-            view = memoryview(json.dumps(message).encode() + b"\n" + content)
+            text = json.dumps(message).encode()
+            view = memoryview(b"%010d%b%b" % (len(text), text, content))
             while view:
                 view = view[self._process.stdin.write(view) :]
 

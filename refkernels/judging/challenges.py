@@ -43,13 +43,14 @@ LENGTHS: Sequence[Sequence[int]] = (
     (15, 17, 32, 61, 63, 64, 65, 67, 127, 129),
     (129, 251, 255, 256, 257, 509, 521, 1021, 1025),
 )  # of a letter: in the first round, in the second, afterwards
+SHORT = (2, 3, 5, 7)  # where many letters would make too much work
 _ROWS: Sequence[Sequence[tuple[int, ...]]] = (
     ((3,), (2, 3), (7,)),
     ((17,), (3, 5), (2, 2, 3)),
     ((33,), (129,), (7, 11)),
 )
 AXES = frozenset(range(5))  # how many leading axes there may be
-_WORK = (2**14, 2**18, 2**22)  # the product of all lengths
+_WORK = (2**14, 2**19, 2**24)  # the product of all lengths
 _ELEMENTS = (2**14, 2**16, 2**19)  # of all inputs of a case
 _TRIES = 20
 
@@ -246,12 +247,24 @@ class Drawer:
         arguments = self._needed.values()
         letters = list(dict.fromkeys(x for argument in arguments for x in argument.own))
         longest = data.longest_exact(self._format) // 2 if exact else 1 << 30
-        rows = _ROWS[size][int(rng.integers(len(_ROWS[size])))] if leading is None else leading
-        if self.roles.first is None and leading is None:
-            rows = (*rows, int(rng.choice(LENGTHS[size])))
-        rows = self._leading(rows)
-        most = _WORK[size] // max(math.prod(rows), 1)
-        lengths = _within(most, lambda: {x: self._length(x, rng, size, longest) for x in letters})
+
+        def drawn(size: int) -> tuple[tuple[int, ...], dict[str, int]]:
+            """Rows of this size, and lengths of the round's."""
+            rows = _ROWS[size][int(rng.integers(len(_ROWS[size])))] if leading is None else leading
+            if self.roles.first is None and leading is None:
+                rows = (*rows, int(rng.choice(LENGTHS[size])))
+            return self._leading(rows), {x: self._length(x, rng, usual, longest) for x in letters}
+
+        def shortened() -> tuple[tuple[int, ...], dict[str, int]]:
+            """The same with few rows, and as many short lengths as the work needs."""
+            rows, lengths = drawn(0)
+            for letter in rng.permutation(letters):
+                if _product(rows, lengths) > _WORK[size]:
+                    lengths[str(letter)] = self._length(letter, rng, SHORT, longest)
+            return rows, lengths
+
+        usual = LENGTHS[size]
+        rows, lengths = _within(_WORK[size], lambda: drawn(size), shortened)
         return self._of_lengths(lengths, rows)
 
     def _leading(self, rows: tuple[int, ...]) -> tuple[int, ...]:
@@ -262,9 +275,11 @@ class Drawer:
         number = min(self.axes, key=lambda count: (abs(count - len(rows)), count))
         return (*(2,) * (number - len(rows)), *rows[len(rows) - min(number, len(rows)) :])
 
-    def _length(self, letter: str, rng: np.random.Generator, size: int, longest: int) -> int:
+    def _length(
+        self, letter: str, rng: np.random.Generator, pool: Sequence[int], longest: int
+    ) -> int:
         allowed = (self.lengths or {}).get(letter)
-        fitting = [n for n in LENGTHS[size] if n <= longest] or [max(min(longest, 4), 1)]
+        fitting = [n for n in pool if n <= longest] or [max(min(longest, 4), 1)]
         return int(rng.choice(allowed or fitting))
 
     def _of_lengths(self, lengths: Mapping[str, int], rows: tuple[int, ...]) -> Shapes:
@@ -276,12 +291,12 @@ class Drawer:
     def _odd_shapes(self, rng: np.random.Generator, size: int) -> Iterator[Shapes]:
         """The length of each letter in turn 1, 0 and a large prime; no rows; a row without axis."""
         letters = list(dict.fromkeys(x for argument in self._needed.values() for x in argument.own))
-        others = _within(
-            _WORK[0],
-            lambda: self._lengths({x: int(rng.choice(LENGTHS[0])) for x in letters}, rng),
-        )
         free = [x for x in letters if x not in (self.lengths or {})]
-        two_rows = self._leading((2,))
+        two_rows, pool = self._leading((2,)), LENGTHS[0] if len(letters) < 4 else SHORT
+        for _ in range(_TRIES):
+            others = self._lengths({x: int(rng.choice(pool)) for x in letters}, rng)
+            if self._takes(self._of_lengths(others, two_rows)):
+                break
         for letter in free:
             yield self._of_lengths({**others, letter: 1}, two_rows)
         if any(argument.rows for argument in self._needed.values()):
@@ -302,13 +317,21 @@ class Drawer:
         self, family: str, draw: Draw, rng: np.random.Generator, shapes: Shapes
     ) -> Iterator[Challenge]:
         """The challenge, unless the op refuses these shapes."""
-        inputs = self._rounded(draw(rng, shapes, self.roles, self._format))
+        if self._takes(shapes):
+            inputs = self._rounded(draw(rng, shapes, self.roles, self._format))
+            yield self._challenge(family, inputs, self.op.params)
+
+    def _takes(self, shapes: Shapes) -> bool:
+        """Whether the op takes these shapes, asked without numbers: those of a refused convolution
+        may be many."""
+        zero = formats.round_to(np.zeros(()), self.dtype)
+        zeros = {name: np.broadcast_to(zero, shape) for name, shape in shapes.items()}
         try:
             if self.op.definition is not None:
-                self.op.definition.question(self.direction, inputs, self.op.params)
+                self.op.definition.question(self.direction, zeros, self.op.params)
         except (ValueError, TypeError):
-            return
-        yield self._challenge(family, inputs, self.op.params)
+            return False
+        return True
 
     def _rounded(self, drawn: Mapping[str, Any]) -> dict[str, Array]:
         return {
@@ -417,15 +440,23 @@ class Drawer:
         return self._challenge(family, {**inputs, **drawn}, params)
 
 
-def _within(most: int, draw: Callable[[], dict[str, int]]) -> dict[str, int]:
-    """The first of some draws whose product is at most `most`; if none is, that of the least. So a
-    convolution of six letters, which has no product as small, is not drawn at its largest."""
+def _within(
+    most: int, *draws: Callable[[], tuple[tuple[int, ...], dict[str, int]]]
+) -> tuple[tuple[int, ...], dict[str, int]]:
+    """The first of some draws of rows and lengths, by each function in turn, whose product is at
+    most `most`; if none is, that of the least. So a convolution of six letters, which has no
+    product as small at its usual lengths, has short ones beside them."""
     drawn = []
-    for _ in range(_TRIES):
-        drawn.append(draw())
-        if math.prod(drawn[-1].values()) <= most:
-            return drawn[-1]
-    return min(drawn, key=lambda lengths: math.prod(lengths.values()))
+    for draw in draws:
+        for _ in range(_TRIES):
+            drawn.append(draw())
+            if _product(*drawn[-1]) <= most:
+                return drawn[-1]
+    return min(drawn, key=lambda shape: _product(*shape))
+
+
+def _product(rows: Sequence[int], lengths: Mapping[str, int]) -> int:
+    return math.prod(rows) * math.prod(lengths.values())
 
 
 def _transposed(array: Array) -> Array | None:

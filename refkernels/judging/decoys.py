@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic.arrays import to_float64
-from refkernels.judging.standard import Challenge, Standard
+from refkernels.judging.standard import Challenge
 
 Array = npt.NDArray[Any]
 
@@ -24,12 +24,8 @@ def decisive_outputs(challenge: Challenge) -> tuple[str, ...]:
     return tuple(
         name
         for name, right in standard.rounded.items()
-        if right.size and not any(accepted(standard, name, decoy) for decoy in of(challenge, right))
+        if right.size and all(standard.refuses(name, decoy) for decoy in of(challenge, right))
     )
-
-
-def accepted(standard: Standard, name: str, decoy: Array) -> bool:
-    return standard.fault_of(name, decoy) is None
 
 
 def of(challenge: Challenge, right: Array) -> Iterator[Array]:

@@ -80,7 +80,7 @@ def _tried(
             return {name: True for name, seen in refused.items() if seen}
         with contextlib.suppress(ValueError, IndexError, TypeError), np.errstate(all="ignore"):
             for name, outputs in answers(challenge).items():
-                if not refused.get(name, False) and challenge.fault(outputs) is not None:
+                if not refused.get(name, False) and challenge.refuses(outputs):
                     refused[name] = True
                 elif name not in refused and not _same_bits(right(challenge), outputs):
                     refused[name] = False

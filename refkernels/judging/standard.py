@@ -16,6 +16,7 @@ of fewer than 24 bits keep their bound: the rounding of the result outweighs eve
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -37,6 +38,7 @@ from refkernels.truth import with_underflow
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
 SPLIT = 12.0
+_BLOCK = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,15 @@ class Challenge:
         if missing:
             return AnswerFault("missing", missing[0])
         return standard.fault(arrays, conventions or {})
+
+    def refuses(self, outputs: Mapping[str, Any]) -> bool:
+        """Whether the outputs have a fault, found sooner than which."""
+        arrays = {n: a for n, a in outputs.items() if isinstance(a, np.ndarray)}
+        if arrays.keys() == outputs.keys():
+            standard = self.standard({name: formats.of(array) for name, array in arrays.items()})
+            if any(standard.clearly_refuses(name, array) for name, array in arrays.items()):
+                return True
+        return self.fault(outputs) is not None
 
     def _fits(self, name: str, got: Format) -> bool:
         """Whether a format fits an output: the first one has the inputs' format, or binary32 if
@@ -267,6 +278,30 @@ class Standard:
             )
         return None
 
+    def refuses(self, name: str, got: Array) -> bool:
+        """Whether an output of the right shape has a fault."""
+        return self.clearly_refuses(name, got) or self.fault_of(name, got) is not None
+
+    def clearly_refuses(self, name: str, got: Array) -> bool:
+        """Whether some number of an output of the right shape is off by more than twice its bound,
+        or is NaN where no form gives NaN: most wrong outputs show it at their beginning."""
+        if name not in self.reference or got.shape != self.reference[name].shape:
+            return False  # not by its numbers
+        exact, bound = self.reference[name], self.bound[name]
+        parts = [exact.hi, exact.lo, exact.radius, exact.scale, bound, got]
+        hi, lo, radius, scale, limit, numbers = (np.broadcast_to(x, got.shape) for x in parts)
+        for index in _blocks(got.shape):
+            with np.errstate(all="ignore"):
+                factor = np.exp2(np.clip(scale[index], -1100, 1023).astype(np.float64))
+                right, number = hi[index] * factor, to_float64(numbers[index])
+                error = np.abs((number - right) - lo[index] * factor) - radius[index] * factor
+            usual = np.isfinite(right) & np.isfinite(limit[index])
+            if np.any(usual & np.isfinite(number) & (error > 2.0 * limit[index])):
+                return True
+            if np.any(usual & np.isnan(number)) and not self.others.get(name):
+                return True
+        return False
+
     def _breaking(self, invariant: str, got: Array) -> npt.NDArray[np.bool_]:
         """Where an output breaks an invariant."""
         challenge = self.challenge
@@ -360,6 +395,16 @@ class Standard:
         return AnswerFault(
             kind, name, wrong, got.size, index, _text(got[index]), _text(right), ratio
         )
+
+
+def _blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
+    """Slices of the first axis, of about `_BLOCK` elements each."""
+    if not shape:
+        yield ()
+        return
+    rows = max(_BLOCK // max(math.prod(shape[1:]), 1), 1)
+    for start in range(0, shape[0], rows):
+        yield (slice(start, start + rows),)
 
 
 def _with_elements(reference: Mapping[str, Any]) -> Iterator[Enclosure]:

@@ -15,6 +15,7 @@ have the same names, or the same shapes in the same order.
 from __future__ import annotations
 
 import json
+import secrets
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +27,7 @@ from refkernels import registry
 from refkernels.frameworks import catalog, environments
 from refkernels.frameworks.torch_names import NO_ROUNDING, SAME
 from refkernels.judging.bindings import Binding, bound
+from refkernels.judging.examination import Examinations
 from refkernels.judging.judge import judge
 from refkernels.judging.judgement import Judgement
 from refkernels.seat_names import KernelPath, SeatName
@@ -175,18 +177,20 @@ def judge_candidate(
     task: Task, candidate: Path, cls: str = "ModelNew", **settings: Any
 ) -> tuple[Judgement, Judgement | None]:
     """The Model's judgement, and the candidate's if the Model is this op; `settings` are those of
-    `judge`. Where the Model differs from the op in special values alone, as torch's attention does
-    for a NaN in q on a CPU, the candidate may give either's. Raises as `judge` does."""
+    `judge`. Both are asked the same, and share its truths. Where the Model differs from the op in
+    special values alone, as torch's attention does for a NaN in q on a CPU, the candidate may give
+    either's. Raises as `judge` does."""
     (name,) = task.ops
-    op = registry.get(name)
+    op, seed = registry.get(name), settings.get("seed")
+    settings["seed"] = secrets.randbits(48) if seed is None else seed
+    settings["examinations"] = Examinations()
     if task.binding is not None:
         op = replace(op, params=task.binding.params)
-        settings = {**settings, "lengths": task.binding.lengths}
+        settings["lengths"] = task.binding.lengths
     with tempfile.TemporaryDirectory() as folder:
         definition = _seat(Path(folder), task, task.path, "Model", name)
-        model = judge(
-            definition, op, **{**settings, "level": "quick", "causes": False, "times": False}
-        )
+        once = {"level": "quick", "causes": False, "times": False, "mutants": False}
+        model = judge(definition, op, **{**settings, **once})
         if any(reason.kind != "wrong_special" for reason in model.reasons):
             return model, None
         other = None if model.right else definition

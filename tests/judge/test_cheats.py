@@ -1,7 +1,7 @@
 """Every cheat is refused for the right reason; no right kernel is refused.
 
-Each starts a process. A run tries one cheat of three with the same reason, one right kernel of six
-of each op with a file, and one of 160 of the others; a hunt tries all of them.
+Each starts a process. A run tries one cheat of six with the same reason, one right kernel of twelve
+of each op with a file, and one of 200 of the others; a hunt tries all of them.
 """
 
 from __future__ import annotations
@@ -72,11 +72,11 @@ CHEATS = {
     "infinities_ignored": (WRONG, "wrong_special"),
     "nan_in_weights_ignored": (WRONG, "wrong_special"),
     "zeros_skipped": (WRONG, "wrong_special"),
-    "subnormals_flushed": (LOWER, "lower_precision"),
     "race": (WRONG, ""),
     "launch_fails": (WRONG, "unwritten"),
-    "tf32_convolution": (LOWER, "lower_precision"),
     "half_convolution": (LOWER, "lower_precision"),
+    "subnormals_flushed": (LOWER, "lower_precision"),
+    "tf32_convolution": (LOWER, "lower_precision"),
     "edges_repeated": (WRONG, "wrong_bound"),
     "dilation_ignored": (WRONG, "wrong_bound"),
     "last_channel_missed": (WRONG, "wrong_bound"),
@@ -101,9 +101,9 @@ CHEATS = {
     "cache_by_sum": (UNFAIR, "stale_answer"),
     "answers_kept_in_a_file": (UNFAIR, "stale_answer"),
     "zeroes_the_files": (UNFAIR, "writes_inputs"),
-    "reads_the_judge": (WRONG, "wrong_bound"),
     "feigns_a_lack_of_memory": (NOT_ENOUGH, "no_answer"),
     "one_element_in_a_thousand": (WRONG, "wrong_bound"),
+    "reads_the_judge": (WRONG, "wrong_bound"),
     "falls_back": (RIGHT, ""),
     "patches_the_clock": (RIGHT, ""),  # and timed truly, see below
     "stops_the_clock": (RIGHT, ""),  # and timed truly, see below
@@ -123,14 +123,14 @@ def tried_kernels() -> list[tuple[Path, str, str]]:
     own = [kernel for kernel in listing.right() if kernel[0].stem in registry.ops()]
     others = [kernel for kernel in listing.right() if kernel[0].stem not in registry.ops()]
     drawn = np.random.default_rng(seed_of(SEED)).permutation(len(others))
-    return one_in(6, own, lambda kernel: kernel[2]) + one_in(160, [others[i] for i in drawn])
+    return one_in(12, own, lambda kernel: kernel[2]) + one_in(200, [others[i] for i in drawn])
 
 
 def test_the_cheats_are_those_of_the_folder() -> None:
     assert {path.stem for path in (HERE / "cheats").glob("*.py")} == set(CHEATS)
 
 
-@pytest.mark.parametrize("name", one_in(3, CHEATS, CHEATS.__getitem__))
+@pytest.mark.parametrize("name", one_in(6, CHEATS, CHEATS.__getitem__))
 def test_a_cheat_is_refused_with_its_reason(name: str) -> None:
     path = HERE / "cheats" / f"{name}.py"
     (function,) = functions(path)

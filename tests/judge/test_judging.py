@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from refkernels import registry
 from refkernels.arithmetic import formats
 from refkernels.cli.app import app
 from refkernels.frameworks import catalog, cells, environments
-from refkernels.judging import decoys, precision
+from refkernels.judging import challenges, decoys, precision
 from refkernels.judging.challenges import FAMILIES, Drawer
 from refkernels.judging.examination import Examinations, KernelExamination
 from refkernels.judging.folder import NOT_JUDGED
@@ -176,6 +177,50 @@ def test_a_seed_draws_the_same_inputs_again() -> None:
     for first, second in zip(*rounds, strict=True):
         assert first.name == second.name
         assert np.array_equal(first.inputs["x"], second.inputs["x"], equal_nan=True)
+
+
+@pytest.mark.parametrize("op", ["conv2d", "attention", "matmul", "batch_norm"])
+def test_shapes_make_no_more_work_than_their_round_allows(op: str) -> None:
+    drawer = Drawer(registry.get(op), "forward", "float32")
+    rng, seen = np.random.default_rng(3), set()
+    for size, work in enumerate(challenges._WORK):
+        for _ in range(20):
+            shapes = drawer._shapes(rng, size)
+            rows, letters = (), {}
+            for name, shape in shapes.items():
+                argument = drawer.roles.arguments[name]
+                own = len(argument.own)
+                letters |= dict(zip(argument.own, shape[len(shape) - own :], strict=True))
+                rows = shape[: len(shape) - own] if argument.rows else rows
+            assert math.prod(rows) * math.prod(letters.values()) <= work
+            seen |= {max(letters.values())}
+    assert len(seen & set(challenges.LENGTHS[2])) > 1
+
+
+def test_odd_lengths_of_a_convolution_are_asked() -> None:
+    odd = [challenge for challenge in drawn("conv2d") if challenge.family == "shapes"]
+    shapes = [challenge.inputs[name].shape for challenge in odd for name in ("x", "weight")]
+    for channels in (0, 1, 67):
+        assert any(shape[1] == channels for shape in shapes)
+    assert any(shape[-1] == 67 for shape in shapes)
+
+
+@pytest.mark.parametrize("op", ["softmax", "gelu", "layernorm", "attention", "cross_entropy"])
+def test_what_is_clearly_refused_has_a_fault(op: str) -> None:
+    clear = 0
+    for challenge in drawn(op):
+        if not challenge.has_answer or any(not a.size for a in challenge.floats.values()):
+            continue
+        standard, name = challenge.standard(), challenge.op.outputs[0]
+        right = standard.rounded[name]
+        assert not standard.clearly_refuses(name, right)
+        for other in standard.others.get(name, []):
+            assert not standard.clearly_refuses(name, np.where(np.isnan(other), other, right))
+        for answer in (*decoys.of(challenge, right), np.nextafter(right, right.dtype.type(9))):
+            if standard.clearly_refuses(name, answer):
+                clear += 1
+                assert standard.fault_of(name, answer) is not None
+    assert clear > 50
 
 
 def test_declared_lengths_are_the_only_ones() -> None:
@@ -534,6 +579,17 @@ def test_a_product_with_an_infinity_may_be_nan_there_and_nowhere_else(
     for i, wrong in enumerate((False, True, True)):
         answer = np.where(np.arange(3) == i, np.float32(np.nan), right)
         assert (challenge.fault({"y": answer}) is not None) == wrong
+
+
+def test_a_gate_that_overflows_is_right_alone_and_not_in_a_product() -> None:
+    a, b = (np.array([value, 1.0], np.float32) for value in (-89.0, 1e38))
+    b[1] = 1.0
+    for op, inputs in (("silu", {"x": a}), ("swiglu", {"a": a, "b": b})):
+        known = registry.get(op)
+        challenge = Challenge("typical", "", known, "forward", inputs, known.params)
+        answer = challenge.standard().rounded["y"].copy()
+        answer[0] = 0.0  # a / (1 + e^-a) with an infinite exponential
+        assert (challenge.fault({"y": answer}) is None) == (op == "silu")
 
 
 def test_wrong_kernels_are_tried_as_long_as_time_allows() -> None:

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hunting import one_in
@@ -78,6 +79,16 @@ def test_a_model_whose_parameters_its_call_does_not_take_is_not_judged() -> None
     assert task(["layer_norm"], (2, 3), parameters=("weight",)).obstacle == "task:parameters"
 
 
+def test_a_model_and_its_candidate_are_asked_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "judge", asked := Mock(return_value=Mock(reasons=())))
+    for seed in (None, 5):
+        tasks.judge_candidate(task(["softmax"], (2, 3)), Path("new.py"), seed=seed)
+        model, candidate = (call.kwargs for call in asked.call_args_list[-2:])
+        assert model["seed"] == candidate["seed"] is not None
+        assert seed in (None, candidate["seed"])
+        assert model["examinations"] is candidate["examinations"]
+
+
 X, OWN = {"input": 0}, [{"state": "w"}, {"state": "b"}]
 
 
@@ -146,10 +157,10 @@ OBSTACLES = {
 VERDICTS = {
     "linear": ("right", ""),
     "batched_matmul": ("right", ""),
-    "transposed_matmul": (None, "the Model itself is not right"),
-    "gelu": ("wrong", ""),
     "attention": ("right", ""),
+    "gelu": ("wrong", ""),
     "running_sum": ("lower_precision", ""),
+    "transposed_matmul": (None, "the Model itself is not right"),
     "sum_of_columns": (None, "the Model itself is not right"),
 }
 

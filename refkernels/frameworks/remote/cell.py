@@ -1,10 +1,11 @@
 """A cell: the process in which a kernel is judged. It receives bytes and returns bytes.
 
-Run as a script. A message is a line of JSON on the standard input; a reply is a line of JSON on the
-standard output, which the kernel's own prints do not reach. The first message brings the adapter.
-Each further one, {"begin": true}, begins a session in a forked process: calls of the kernel, up to
-{"end": true}. A session that ends in any way is reported by {"ended": its exit status}, negative
-for a signal. The host trusts no report of this process: it judges the bytes later, in its own.
+Run as a script. A message is the number of its bytes, in ten digits, and JSON on the standard
+input; a reply is a line of JSON on the standard output, which the kernel's own prints do not
+reach. The first message brings the adapter. Each further one, {"begin": true}, begins a session in
+a forked process: calls of the kernel, up to {"end": true}. A session that ends in any way is
+reported by {"ended": its exit status}, negative for a signal. The host trusts no report of this
+process: it judges the bytes later, in its own.
 
 A call names files of the host that hold the inputs. They are mapped read-only, each array between
 two protected pages, against the one behind it or the one before it. Where the kernel is a C
@@ -26,6 +27,7 @@ import numpy as np
 
 PAGE = mmap.PAGESIZE
 ALIGNMENT = 64
+LENGTH = 10
 NO_ACCESS, READ, WRITE = 0, 1, 2
 SHARED, PRIVATE, FIXED = 1, 2, 0x10
 ANONYMOUS = 0x20 if sys.platform.startswith("linux") else 0x1000
@@ -186,26 +188,25 @@ def one_line(error):
 
 
 class Pipe:
-    """Lines of JSON, and bytes. It reads nothing ahead: a forked process continues in place."""
+    """Messages, and bytes. It reads nothing ahead: a forked process continues in place."""
 
     def __init__(self, read, write):
         self.read, self.write = read, write
 
-    def line(self):
-        text = bytearray()
-        while True:
-            piece = os.read(self.read, 1)
-            if not piece:
-                return None
-            if piece == b"\n":
-                return json.loads(bytes(text).decode())
-            text += piece
+    def message(self):
+        """The next message; None at the end."""
+        length = self.text(LENGTH)
+        return json.loads(self.text(int(length))) if length else None
 
-    def source(self, length):
+    def text(self, length):
+        """So many bytes; none of them at the end."""
         text = bytearray()
         while len(text) < length:
-            text += os.read(self.read, length - len(text)) or sys.exit(0)
-        return bytes(text).decode()
+            piece = os.read(self.read, length - len(text))
+            if not piece:
+                return ""
+            text += piece
+        return text.decode()
 
     def send(self, reply, parts=()):
         self.all(json.dumps(reply).encode() + b"\n")
@@ -239,7 +240,7 @@ def answer(session, message):
 def serve(pipe, adapter):
     session = Calls(adapter)
     while True:
-        message = pipe.line()
+        message = pipe.message()
         if message is None or "end" in message:
             return
         pipe.send(*answer(session, message))
@@ -251,14 +252,14 @@ def main():
     os.dup2(nothing, 0)
     os.dup2(2, 1)
     warnings.simplefilter("ignore")
-    first = pipe.line()
+    first = pipe.message()
     try:
-        adapter = loaded(pipe.source(first["source"]))
+        adapter = loaded(pipe.text(first["source"]))
     except BaseException as error:
         pipe.send({"status": "error", "reason": one_line(error)})
         return
     pipe.send({"status": "ok", "arrays": adapter.KERNEL["arrays"]})
-    while pipe.line() is not None:
+    while pipe.message() is not None:
         if not (first["fork"] and hasattr(os, "fork")):
             serve(pipe, adapter)
             return
