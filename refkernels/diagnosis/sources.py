@@ -91,6 +91,6 @@ def algorithms(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> It
     """How the kernel may have computed: orders of summation, accumulators, models, formulas."""
     own: tuple[Algorithms, ...] = models.of(problem.op).algorithms
     first: tuple[Algorithms, ...] = (quantised.weights, sums.find, accumulators.find)
-    known = formulas.find, functions.find, models.exponentials.of_formula
+    known = formulas.find, functions.find, models.other_functions.of_formula
     for source in (*first, *own, *known):
         yield from source(problem, outputs, fits)

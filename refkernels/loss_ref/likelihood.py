@@ -206,7 +206,7 @@ def _weighted_slope(xp: Any, g: Any, of: Any, weights: Any, **arguments: Any) ->
     return of(xp, g * weights, **arguments)
 
 
-def _weighted_from_log_softmax(
+def weighted_from_log_softmax(
     xp: Any, g: Any, gradient: Any, weights: Any, **arguments: Any
 ) -> Any:
     return cross_entropy.by_log_softmax(xp, g * weights, gradient, **arguments)
@@ -231,7 +231,7 @@ MASKED_LM_LOSS: dict[str, Any] = {
         *reduction.wrong_totals(
             _masked, _masked_slope, "sum_instead_of_mean", "all_rows_denominator"
         ),
-        cross_entropy.differentiated_maximum(_weighted_from_log_softmax),
+        cross_entropy.differentiated_maximum(weighted_from_log_softmax),
     ),
     "params": {"reduction": "mean", "eps": 1e-5},
     "prepare": prepare_masked,
