@@ -1,6 +1,6 @@
 """A small transformer in torch, trained without a fault, or with one that align has to name.
 
-    python planted_training.py STEPS[:CAPTURED] NAME ...
+    python planted_training.py STEPS[:CAPTURED] NAME[:STEPS] ...
 
 Of the steps, the first CAPTURED are captured, 3 by default. Each NAME is a folder to capture to,
 and the name of what is planted ("right" for nothing). Prints the losses of each as JSON. Everything
@@ -265,8 +265,8 @@ if __name__ == "__main__":
     steps, *runs = sys.argv[1:]
     steps, _, first = steps.partition(":")
     captured, losses = range(int(first or 3)), {}
-    for place in runs:
+    for place, _, own in (run.partition(":") for run in runs):
         name = place.split("/")[-1]
         run = train_ranks if name.startswith("ranks") else train
-        losses[place] = run(place, name, int(steps), captured)
+        losses[place] = run(place, name, int(own or steps), captured)
     print(json.dumps(losses))
