@@ -82,9 +82,8 @@ def invoked(*words: object) -> Any:
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("planted")
-    short = [name for name in (*RIGHT, *PLANTED) if name not in CURVES]
-    names = *(f"{name}:12" for name in CURVES), *short
-    returned = run_script("torch", folder, "planted_training.py", "3:1", *names)
+    names = [name if name in CURVES else f"{name}:3" for name in (*RIGHT, *PLANTED)]
+    returned = run_script("torch", folder, "planted_training.py", "12:1", *names)
     assert set(answer(returned)) == {*RIGHT, *PLANTED}
     return folder
 
