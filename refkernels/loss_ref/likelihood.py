@@ -206,7 +206,7 @@ def _weighted_slope(xp: Any, g: Any, of: Any, weights: Any, **arguments: Any) ->
     return of(xp, g * weights, **arguments)
 
 
-def weighted_from_log_softmax(
+def _weighted_from_log_softmax(
     xp: Any, g: Any, gradient: Any, weights: Any, **arguments: Any
 ) -> Any:
     return cross_entropy.by_log_softmax(xp, g * weights, gradient, **arguments)
@@ -214,6 +214,7 @@ def weighted_from_log_softmax(
 
 _masked = partial(_weighted, log=formulas.shifted)
 _masked_slope = partial(_weighted_slope, of=cross_entropy.slope)
+weighted_from_output = partial(_weighted_slope, of=cross_entropy.from_output)
 MASKED_LM_LOSS: dict[str, Any] = {
     "forms": {
         "shifted": reduced(joined(_masked)),
@@ -231,7 +232,7 @@ MASKED_LM_LOSS: dict[str, Any] = {
         *reduction.wrong_totals(
             _masked, _masked_slope, "sum_instead_of_mean", "all_rows_denominator"
         ),
-        cross_entropy.differentiated_maximum(weighted_from_log_softmax),
+        cross_entropy.differentiated_maximum(_weighted_from_log_softmax),
     ),
     "params": {"reduction": "mean", "eps": 1e-5},
     "prepare": prepare_masked,

@@ -14,17 +14,15 @@ The gradient of log_softmax is e^y, with the stored y: it errs relatively by wha
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import numpy as np
 
 from refkernels.diagnosis.problem import Doubles
-from refkernels.loss_ref.cross_entropy import by_log_softmax
-from refkernels.loss_ref.likelihood import weighted_from_log_softmax
+from refkernels.loss_ref.cross_entropy import from_output
+from refkernels.loss_ref.likelihood import weighted_from_output
 from refkernels.loss_ref.reduction import scaled
 from refkernels.op import Op
 from refkernels.ops.formula import Formula
-from refkernels.softmax_ref.formulas import from_output
 
 _LN2 = float(np.float32(math.log(2.0)))
 _BIAS = 127
@@ -33,9 +31,8 @@ _INVERSES = np.rint(_STEPS / (1.0 + (np.arange(_STEPS) + 0.5) / _STEPS)) / _STEP
 _UPPER = np.arange(_STEPS) >= _STEPS // 2  # m / 2 takes the place of m, and E is one more
 _LOGS = (-np.log(np.where(_UPPER, 2.0, 1.0) * _INVERSES) - _BIAS * math.log(2.0)).astype(np.float32)
 _GRADIENTS: dict[str, Formula] = {  # by the log_softmax that the forward pass stored
-    "log_softmax": from_output,
-    "cross_entropy": scaled(partial(by_log_softmax, gradient=from_output)),
-    "masked_lm_loss": scaled(partial(weighted_from_log_softmax, gradient=from_output)),
+    "cross_entropy": scaled(from_output),
+    "masked_lm_loss": scaled(weighted_from_output),
 }
 
 
@@ -52,4 +49,6 @@ def tabulated(x: Doubles) -> Doubles:
 
 def gradient(op: Op) -> Formula | None:
     """The formula of a gradient in which a logarithm of the forward pass is read."""
-    return _GRADIENTS.get(op.name)
+    if op.formulas is None or op.formulas.backward is None:
+        return None
+    return _GRADIENTS.get(op.name, op.formulas.backward.forms.get("from_output"))
