@@ -46,8 +46,7 @@ NULLS: dict[str, tuple[str, dict[str, str]]] = {  # roundings only: options, env
 SCHEDULED = "--steps 300 --warmup 30"
 CLIP = "--steps 150 --lr 1e-1 --clip 1"
 SETTINGS = {  # the thread's: options, frameworks ("graph": OneFlow's nn.Graph), null runs or not
-    "sgd": ("--steps 1000", "torch paddle graph mindspore", True),
-    "sgd_100": ("--steps 100", "oneflow", False),
+    "sgd": ("--steps 1000", "torch paddle oneflow graph mindspore", True),
     "adam_schedule": (f"{SCHEDULED} --optimizer adam", "torch paddle oneflow graph", True),
     "sgd_schedule": (SCHEDULED, "torch paddle graph", True),
     "rows32": ("--steps 100 --rows 32", "torch", False),
@@ -55,7 +54,7 @@ SETTINGS = {  # the thread's: options, frameworks ("graph": OneFlow's nn.Graph),
     "clip_each": (f"{CLIP} --clip-scope parameter", "torch paddle graph", False),
     "adamw": ("--steps 200 --optimizer adamw", "torch paddle graph mindspore", False),
     "lamb": ("--steps 100 --optimizer lamb --rows 16", "paddle graph", False),
-    "sgd_5e-4": ("--steps 300 --lr 5e-4", "torch paddle graph mindspore", False),
+    "sgd_5e-4": ("--steps 300 --lr 5e-4", "torch paddle oneflow graph mindspore", False),
 }
 OTHERS = {  # what the thread compares them with, in torch: the setting, and more options
     "adam_schedule_eps_hat": ("adam_schedule", "--planted eps_hat"),

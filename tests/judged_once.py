@@ -1,4 +1,5 @@
-"""Runs that many tests compare with are judged once, and so are the ops that runs share."""
+"""Runs that many tests compare with are judged once, and so are the ops that runs share. NumPy
+reads their formulas: to compile kernels of them, as tests of large arrays do, takes longer."""
 
 import sys
 from typing import Any
@@ -8,6 +9,7 @@ from once import once
 
 import refkernels.alignment.align  # noqa: F401
 from refkernels.alignment import local
+from refkernels.ops import draft
 
 
 def _run(arguments: tuple[Any, ...]) -> Any:
@@ -31,6 +33,7 @@ _ONCE = {
 
 def install(monkeypatch: pytest.MonkeyPatch) -> None:
     """For a test whose runs do not change."""
+    monkeypatch.setattr(draft, "GENERATED", 1 << 40)
     monkeypatch.setattr(sys.modules["refkernels.alignment.align"], "judge_run", _RUN)
     for name, function in _ONCE.items():
         monkeypatch.setattr(local, name, function)

@@ -15,7 +15,8 @@ _ANYWHERE = frozenset(
         "params_rounded", "float32_hyperparameters", "float32_powers", "float32_constants",
         "wrong_dtype", "rounded_constants", "rounded_sixth", "float32_scale", "flush_to_zero",
         "argument_reduction", "fast_approximation", "erf_cancellation", "tanh_cancellation",
-        "coarse_exponential", "exponential_clamped", "float32_smoothing", "cubed_argument",
+        "coarse_exponential", "exponential_clamped", "tabulated_logarithm", "float32_smoothing",
+        "cubed_argument",
     )
 )  # fmt: skip
 

@@ -5,7 +5,7 @@ scalars and sums too, and stores its result in the format, as libraries do. With
 that is added belongs to the same op: a + alpha b.
 
 NarrowFunctions: binary64 but for exp, log, tanh, erf, …, which are taken in binary32.
-OtherExponential: one format, with another function for exp.
+OtherFunction: one format, with another exp, log, ….
 Flushed: one format, in which subnormal numbers are zeros.
 """
 
@@ -59,21 +59,21 @@ class NarrowFunctions(Working):
         return self.value(data(self._narrow.function(name, self._narrow.value(data(a)))))
 
 
-class OtherExponential(Working):
-    """Arithmetic in `format` with another function for exp, of float64 arrays; `options` are those
-    of `Working`."""
+class OtherFunction(Working):
+    """Arithmetic in `format` with another function of float64 arrays for the one called `instead`
+    (exp, log, …); `options` are those of `Working`."""
 
     def __init__(
-        self, format: Format | str, exponential: Callable[[Any], Any], **options: Any
+        self, format: Format | str, instead: str, function: Callable[[Any], Any], **options: Any
     ) -> None:
         super().__init__(format, **options)
-        self.name = f"OtherExponential({self.format})"
-        self._exponential = exponential
+        self.name = f"OtherFunction({self.format}, {instead})"
+        self._instead, self._function = instead, function
 
     def function(self, name: str, a: Value) -> WorkingValue:
-        if name != "exp":
+        if name != self._instead:
             return super().function(name, a)
-        return self.value(self._exponential(data(a).astype(np.float64)))
+        return self.value(self._function(data(a).astype(np.float64)))
 
 
 class Flushed(Working):

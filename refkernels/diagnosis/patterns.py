@@ -35,7 +35,7 @@ _TELLING = 2  # distinct numbers of float32; by chance a float64 is one in 2^29
 _REASONS = (
     "early_overflow", "flush_to_zero", "erf_cancellation", "tanh_cancellation",
     "argument_reduction", "maximum_differentiated", "coarse_exponential", "exponential_clamped",
-    "stopped_early",
+    "stopped_early", "tabulated_logarithm",
 )  # fmt: skip
 
 

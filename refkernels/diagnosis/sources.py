@@ -91,7 +91,7 @@ def algorithms(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> It
     """How the kernel may have computed: orders of summation, accumulators, models, formulas."""
     own: tuple[Algorithms, ...] = models.of(problem.op).algorithms
     first: tuple[Algorithms, ...] = (quantised.weights, sums.find, accumulators.find)
-    general = models.exponentials.of_formula, models.flushing.of_formula
+    general = models.other_functions.of_formula, models.flushing.of_formula
     known = (formulas.find, functions.find, *general)
     for source in (*first, *own, *known):
         yield from source(problem, outputs, fits)

@@ -150,6 +150,7 @@ def mixture(xp: Any, g: Any, **arguments: Any) -> Any:
 
 _shifted = partial(terms, log=formulas.shifted)
 slope = partial(by_log_softmax, gradient=formulas.from_logits)
+from_output = partial(by_log_softmax, gradient=formulas.from_output)
 exact_slope = partial(by_log_softmax, gradient=formulas.log_softmax_gradient)
 # --- faults -----------------------------------------------------------------------------------
 

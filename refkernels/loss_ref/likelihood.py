@@ -214,6 +214,7 @@ def _weighted_from_log_softmax(
 
 _masked = partial(_weighted, log=formulas.shifted)
 _masked_slope = partial(_weighted_slope, of=cross_entropy.slope)
+weighted_from_output = partial(_weighted_slope, of=cross_entropy.from_output)
 MASKED_LM_LOSS: dict[str, Any] = {
     "forms": {
         "shifted": reduced(joined(_masked)),

@@ -9,7 +9,7 @@ from typing import Any
 from refkernels.arithmetic.formats import Format
 from refkernels.contexts.amplification import Amplification
 from refkernels.contexts.bound import Bound
-from refkernels.contexts.composed import Composed, Flushed, NarrowFunctions, OtherExponential
+from refkernels.contexts.composed import Composed, Flushed, NarrowFunctions, OtherFunction
 from refkernels.contexts.remembering import Remembering
 from refkernels.contexts.working import Working
 from refkernels.ops import readings
@@ -49,6 +49,6 @@ ARITHMETICS: dict[str, Any] = {
     "narrow": Working,
     "composed": Composed,
     "narrow functions": NarrowFunctions,
-    "other exponential": OtherExponential,
+    "other function": OtherFunction,
     "flushed": Flushed,
 }

@@ -261,8 +261,9 @@ class Formulas:
     ) -> dict[str, Array]:
         """The answer of a kernel that rounds otherwise: "narrow", every intermediate result to a
         format of 16 bits; "composed", likewise, but each op in binary32 within; "narrow functions",
-        functions in binary32; "other exponential", exp by the option `exponential`; "flushed",
-        subnormal results to zeros. `options` are those of `contexts.Working`."""
+        functions in binary32; "other function", the one that is called `instead` by the option
+        `function`; "flushed", subnormal results to zeros. `options` are those of
+        `contexts.Working`."""
         question = self.question(direction, inputs, params)
         reading = _evaluation().other_working(arithmetic, format, self.scalars, **options)
         return self._read(direction, formula, reading, question)

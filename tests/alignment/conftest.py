@@ -17,12 +17,8 @@ SCRIPTS = {  # by what is left of each framework's compiled trainings
 }
 OPTIMIZERS = ("sgd", "adamw")  # of the tiny training, without the probe and with it
 STEPS = 4
-MOVED = {
-    "plain": "{}",
-    "moved": '{"perturb": 7}',
-    "again": '{"perturb": 7}',
-    "square": '{"perturb": 3}',
-}
+MOVED = tuple((name, '{"perturb": 7, "trains": 1}') for name in ("moved", "again"))
+SQUARE = ("square", '{"perturb": 3, "trains": 1}')  # the perturbed weight is square
 RANKS = (  # of two
     ("rank_1_alone", '{"rank": 1, "perturb": 1}'),
     ("both_ranks", '{"rank": 1, "perturb": 1}'),
@@ -47,7 +43,7 @@ def small_runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Smal
     def get(framework: str) -> SmallRuns:
         folder, scripts = tmp_path_factory.mktemp(f"small_{framework}"), SCRIPTS[framework]
         probed = [f"{name}:{name}" for name in OPTIMIZERS]
-        options = MOVED.items() if framework != "torch" else (*MOVED.items(), *RANKS)
+        options = (*MOVED, *{"torch": RANKS, "paddle": (SQUARE,)}.get(framework, ()))
         probed += [f"sgd:{name}:{given}" for name, given in options]
         ran = run_script(framework, folder, scripts, framework, str(STEPS), *OPTIMIZERS, *probed)
         assert ran.returncode == 0, ran.stderr[-3000:]

@@ -1,10 +1,10 @@
 """A small transformer in torch, trained without a fault, or with one that align has to name.
 
-    python planted_training.py STEPS[:CAPTURED] NAME ...
+    python planted_training.py STEPS[:CAPTURED] NAME[:STEPS] ...
 
-Of the steps, the first CAPTURED are captured, 3 by default. Each NAME is a folder to capture to,
-and the name of what is planted ("right" for nothing). Prints the losses of each as JSON. Everything
-else is the same: weights, batches, threads.
+Of the steps, the first CAPTURED are captured, 3 by default; a NAME may end sooner. Each NAME is a
+folder to capture to, and the name of what is planted ("right" for nothing). Prints the losses of
+each as JSON. Everything else is the same: weights, batches, threads.
 """
 
 import json
@@ -154,7 +154,7 @@ def clip(planted, model, optimizer):
     return None
 
 
-def train(folder, planted, steps, captured=(0, 1, 2)):
+def train(folder, planted, steps, captured=(0, 1, 2), ends=0):
     """`planted`: what is wrong, or NAME@SEED: that run with one weight moved by an ulp."""
     planted, _, seed = planted.partition("@")
     perturb = int(seed) if seed else 3 if planted == "perturbed" else None
@@ -166,7 +166,7 @@ def train(folder, planted, steps, captured=(0, 1, 2)):
     names = torch.from_numpy(rng.integers(0, WORDS, (steps + 1, ROWS, LENGTH)))
     losses = []
     with Capture(folder, model, optimizer, steps=captured, perturb=perturb) as capture:
-        for step in range(steps):
+        for step in range(ends or steps):
             late = planted == "late_schedule"
             rate = 1e-3 * min(max(step - late, 0) + 1, 10) / 10
             for group in optimizer.param_groups:
@@ -215,7 +215,7 @@ def accumulated(planted, model, ids, labels):
     return total
 
 
-def train_ranks(folder, planted, steps, captured=(0, 1, 2)):
+def train_ranks(folder, planted, steps, captured=(0, 1, 2), ends=0):
     """What two ranks hold and do, in one process: each has its half of the rows."""
     planted, _, seed = planted.partition("@")
     torch.manual_seed(1)
@@ -231,7 +231,7 @@ def train_ranks(folder, planted, steps, captured=(0, 1, 2)):
         options["perturb"] = int(seed) if seed else None
         captures.append(Capture(folder, model, optimizer, **options))
     with captures[0], captures[1]:
-        for step in range(steps):
+        for step in range(ends or steps):
             for optimizer in optimizers:
                 for group in optimizer.param_groups:
                     group["lr"] = 1e-3 * min(step + 1, 10) / 10
@@ -265,8 +265,8 @@ if __name__ == "__main__":
     steps, *runs = sys.argv[1:]
     steps, _, first = steps.partition(":")
     captured, losses = range(int(first or 3)), {}
-    for place in runs:
+    for place, _, ends in (run.partition(":") for run in runs):
         name = place.split("/")[-1]
         run = train_ranks if name.startswith("ranks") else train
-        losses[place] = run(place, name, int(steps), captured)
+        losses[place] = run(place, name, int(steps), captured, int(ends or 0))
     print(json.dumps(losses))

@@ -274,7 +274,7 @@ def test_optimizers_are_described_by_the_oracles_names(framework: str, trained: 
 @pytest.mark.parametrize("framework", NAMES)
 def test_perturb_moves_one_weight_by_one_ulp(framework: str, small_runs: SmallRuns) -> None:
     folder = small_runs(framework).folder
-    plain, moved, again = (Run.read(folder / name).first for name in ("plain", "moved", "again"))
+    plain, moved, again = (Run.read(folder / name).first for name in ("sgd", "moved", "again"))
     assert plain.perturbed is None
     assert moved.perturbed is not None
     assert moved.perturbed == again.perturbed

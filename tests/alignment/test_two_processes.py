@@ -1,4 +1,5 @@
-"""Data-parallel runs of two processes, over gloo: faults are named, right runs are not blamed."""
+"""Data-parallel runs of two and of four processes, over gloo: faults are named, right runs are not
+blamed."""
 
 from pathlib import Path
 
@@ -14,6 +15,9 @@ SAME = (
     ("one", "ddp"),
     ("ddp_wrapped", "hand"),
     ("one_masked", "ddp_masked_weighed"),
+    ("one", "four_ddp"),
+    ("one_masked", "four_ddp_masked_weighed"),
+    ("ddp_masked_weighed", "four_ddp_masked_weighed"),
 )
 PARTED = {  # right, wrong: step, topic, what the headline says of the wrong run
     ("one", "ddp_sum"): ("clip", "{} takes the sum over 2 ranks instead of their mean"),
@@ -28,12 +32,19 @@ PARTED = {  # right, wrong: step, topic, what the headline says of the wrong run
     ("one", "nobody"): ("clip", "in {} each of 2 ranks keeps its own gradient"),
     ("ddp", "nobody"): ("clip", "in {} each of 2 ranks keeps its own gradient"),
 }
+OF_FOUR = {  # likewise
+    ("one", "four_ddp_sum"): ("clip", "B takes the sum over 4 ranks instead of their mean"),
+    ("one", "four_ddp_times"): ("clip", "B takes the sum over 4 ranks instead of their mean"),
+    ("one_masked", "four_ddp_masked"): ("clip", "B takes the mean over 4 parts"),
+    ("four_ddp", "four_ddp_shard"): ("ranks", "read the same rows"),
+    ("four_ddp", "four_nobody"): ("clip", "in B each of 4 ranks keeps its own gradient"),
+}
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("two")
-    names = dict.fromkeys(name for pair in (*SAME, *PARTED) for name in pair)
+    names = dict.fromkeys(name for pair in (*SAME, *PARTED, *OF_FOUR) for name in pair)
     answer(run_script("torch", folder, "two_processes.py", *names))
     return folder
 
@@ -71,3 +82,14 @@ def test_what_ranks_do_wrong_is_named(names: tuple[str, str], turned: bool, runs
     assert (alignment.verdict.first.step, alignment.verdict.first.topic) == (0, topic)
     assert says.format("BA"[turned]) in page.headline(alignment.to_dict())
     assert "the reverse" not in page.headline(alignment.to_dict())
+
+
+@pytest.mark.parametrize("names", OF_FOUR, ids=" ".join)
+def test_what_four_ranks_do_wrong_is_named(names: tuple[str, str], runs: Path) -> None:
+    alignment = align(*(runs / name for name in names))
+    topic, says = OF_FOUR[names]
+    assert len(Run.read(runs / names[1]).ranks) == 4
+    assert alignment.verdict.word == "different"
+    assert alignment.verdict.first is not None
+    assert (alignment.verdict.first.step, alignment.verdict.first.topic) == (0, topic)
+    assert says in page.headline(alignment.to_dict())

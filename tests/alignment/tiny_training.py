@@ -6,7 +6,7 @@ Trains once for each OPTIMIZER; without FOLDER the probe is off.  Prints one JSO
 each training the losses' hex and a hash of the weights after each step.  The model has an
 embedding, a layer that is called twice, LayerNorm, GELU, a residual addition and a frozen weight;
 its weights come from NumPy, so that all frameworks start alike.  "rank" in JSON is that of one of
-two processes, as the environment tells it.
+two processes, as the environment tells it, and "trains" another number of steps.
 """
 
 import contextlib
@@ -216,6 +216,7 @@ def train(framework, steps, kind, folder="", options="{}"):
         from capture import Capture
 
         given = json.loads(options)
+        steps = given.pop("trains", steps)
         ranked = {"RANK": str(given.pop("rank")), "WORLD_SIZE": "2"} if "rank" in given else {}
         os.environ.update(ranked)
         capture = Capture(folder, model, optimizer, **given)

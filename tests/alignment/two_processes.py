@@ -1,8 +1,9 @@
-"""Data-parallel trainings in two processes that speak to each other over gloo, and in one process.
+"""Data-parallel trainings in two processes that speak to each other over gloo, in four, and in one.
 
     python two_processes.py NAME ...
 
-Each NAME is a folder to capture to, and the name of a training. Every process records its own rank,
+Each NAME is a folder to capture to, and the name of a training: one_NAME in one process, four_NAME
+in four. Every process records its own rank,
 which it reads from the environment, as under torchrun.
 """
 
@@ -15,7 +16,7 @@ from capture import Capture
 from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-ROWS, STEPS, WORLD = 8, 2, 2
+ROWS, STEPS = 8, 2
 nn = torch.nn
 
 
@@ -35,7 +36,7 @@ def batches(masked):
         x = torch.randn(ROWS, 5, generator=draws)
         y = torch.randint(0, 3, (ROWS,), generator=draws)
         if masked:
-            y[ROWS // 2 + 1 :] = -100
+            y[ROWS // 2 + 1 :: 2] = -100
         yield x, y
 
 
@@ -50,12 +51,12 @@ def weight(y):
     own = (y >= 0).sum().float()
     every = own.clone()
     dist.all_reduce(every)
-    return WORLD * own / every
+    return dist.get_world_size() * own / every
 
 
 def train(name, rank, world):
     """A name's words say who reduces (ddp, hand, nobody), and what is planted or done about it."""
-    words = name.split("_")
+    words = name.removeprefix("four_").split("_")
     torch.manual_seed(0)
     model = Model()
     called = model
@@ -68,16 +69,17 @@ def train(name, rank, world):
     with Capture(name, recorded, optimizer, steps=[0]) as capture:
         for x, y in batches("masked" in words):
             if world > 1:
-                half = ROWS // WORLD
-                at = 0 if "shard" in words else rank * half
-                x, y = x[at : at + half], y[at : at + half]
+                own = ROWS // world
+                at = 0 if "shard" in words else rank * own
+                x, y = x[at : at + own], y[at : at + own]
             optimizer.zero_grad()
             loss = called(x, y)
-            (loss * weight(y) if "weighed" in words else loss).backward()
+            share = weight(y) if "weighed" in words else world if "times" in words else 1
+            (loss * share).backward()
             if words[0] == "hand":
                 for p in model.parameters():
                     dist.all_reduce(p.grad)
-                    p.grad /= 1 if "sum" in words else WORLD**2 if "twice" in words else WORLD
+                    p.grad /= 1 if "sum" in words else world**2 if "twice" in words else world
             optimizer.step()
             capture.step(loss=loss, batch={"x": x, "y": y})
 
@@ -85,7 +87,7 @@ def train(name, rank, world):
 def process(rank, world, names):
     os.environ.update(RANK=str(rank), WORLD_SIZE=str(world), GLOO_SOCKET_IFNAME="lo")
     torch.set_num_threads(1)
-    store = "file://" + os.path.abspath("store")
+    store = "file://" + os.path.abspath(f"store{world}")
     with contextlib.ExitStack() as stack:
         if world > 1:
             dist.init_process_group("gloo", init_method=store, rank=rank, world_size=world)
@@ -95,11 +97,13 @@ def process(rank, world, names):
 
 
 if __name__ == "__main__":
-    alone = [name for name in sys.argv[1:] if name.startswith("one")]
-    shared = [name for name in sys.argv[1:] if name not in alone]
+    names_by_world = {1: [], 2: [], 4: []}
+    for name in sys.argv[1:]:
+        names_by_world[{"one": 1, "four": 4}.get(name.split("_")[0], 2)].append(name)
     start = torch.multiprocessing.start_processes
     import torch._dynamo  # seconds, once: each process would at its first step
 
-    start(process, (WORLD, shared), WORLD, start_method="fork")
-    process(0, 1, alone)
+    for world in (2, 4):
+        start(process, (world, names_by_world[world]), world, start_method="fork")
+    process(0, 1, names_by_world[1])
     print("{}")

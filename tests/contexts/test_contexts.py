@@ -25,7 +25,7 @@ from refkernels.contexts import (
     Working,
 )
 from refkernels.contexts.arb import ends
-from refkernels.contexts.composed import Composed, Flushed, NarrowFunctions, OtherExponential
+from refkernels.contexts.composed import Composed, Flushed, NarrowFunctions, OtherFunction
 from refkernels.contexts.rational import Irrational, values
 from refkernels.contexts.remembering import Remembering
 from refkernels.contexts.shuffled import Shuffled
@@ -124,12 +124,8 @@ EVERY = [
     *(B, R, Arb(100), Working("float32"), Gradient(B)),
     *(DoubleDouble(), Bound("float32"), Amplification(), Stochastic("float32", 0), Trace()),
     *(Remembering("float32"), Shuffled(0), Unbounded()),
-    *(
-        Composed("float16"),
-        NarrowFunctions("float64"),
-        OtherExponential("float64", np.exp),
-        Flushed("float32"),
-    ),
+    *(Composed("float16"), NarrowFunctions("float64"), OtherFunction("float64", "exp", np.exp)),
+    Flushed("float32"),
 ]
 in_every_context = pytest.mark.parametrize("xp", EVERY, ids=lambda c: c.name)
 

@@ -21,7 +21,7 @@ CLIPPED = " --lr 1e-1 --clip 1"
 BOTH = {"float32": ONE, "float64": f"{ONE} --dtype float64"}
 TRAININGS: dict[str, dict[str, str]] = {
     "torch": {
-        **BOTH,
+        **(BOTH if HUNT > 1 else {"float32": ONE}),
         "whole": f"{PLAIN} --rows 32 --dtype float64",
         "by_micro": f"{PLAIN} --rows 32 --dtype float64 --micro 8",
         "by_tokens": f"{PLAIN} --rows 32 --dtype float64 --micro 8 --mean-over tokens",

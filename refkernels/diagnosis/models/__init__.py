@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import functools
 
-from refkernels.diagnosis.models import exponentials, flushing, intermediates, slopes
+from refkernels.diagnosis.models import flushing, intermediates, other_functions, slopes
 from refkernels.diagnosis.models.known import Known
 from refkernels.op import Op
 
-__all__ = ["exponentials", "flushing", "of"]
+__all__ = ["flushing", "of", "other_functions"]
 
 
 def of(op: Op) -> Known:
@@ -56,8 +56,8 @@ def _of(name: str) -> Known:
         from refkernels.diagnosis.models import log_sums
 
         return Known((), (log_sums.off_by_rows,), intermediates=overflowing)
-    if name == "exp":
-        return Known((), (exponentials.of_exp,), intermediates=overflowing)
+    if name in ("exp", "log"):
+        return Known((), (other_functions.of_function,), intermediates=overflowing)
     if name == "swiglu":
         from refkernels.diagnosis.models import gated
 

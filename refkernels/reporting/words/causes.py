@@ -607,6 +607,14 @@ CAUSES: dict[str, Cause] = {
         "Let exp underflow to 0: select 0 below the smallest argument.",
         "应让 exp 下溢为 0：自变量低于下限时直接取 0。",
     ),
+    "tabulated_logarithm": _cause(
+        "takes log from a table whose entries, near -88, are rounded to 2^-17, as oneDNN's is: the "
+        "sum of a row's exponentials errs by up to 4.1e-6, and log 1 by 1.4e-6",
+        "用查表法计算 log，表中各值在 -88 附近，只精确到 2^-17（与 oneDNN 相同）："
+        "各行指数之和的对数误差可达 4.1e-6，log 1 的误差为 1.4e-6",
+        "Subtract the exponent's bias before it meets ln 2, so that the table holds small numbers.",
+        "应当先减去指数的偏移量再乘 ln 2，使表中只存放较小的数。",
+    ),
     "base_two": _cause(
         "computes 2^(x - max(x)) instead of e^(x - max(x))",
         "把 e^(x - max(x)) 算成了 2^(x - max(x))",

@@ -1,0 +1,54 @@
+"""The logarithm that a library of kernels brings along, which leaves an error in whole rows.
+
+    tabulated    E ln 2 + log(1 + z) + T_i,  z = r_i m - 1,  for the five leading bits i of the
+                 mantissa m of x = 2^(E - 127) m; r_i is 1/m to 1/32, and T_i = -log r_i - 127 ln 2
+
+It is oneDNN's on a processor of x86 (oneapi-src/oneDNN, jit_uni_eltwise_injector.cpp), and so that
+of OneFlow's log_softmax. E keeps its bias, which each T_i takes away. Near -88 a number of binary32
+is one of 2^-17, so every logarithm with the same i errs by the rounding of T_i, up to 2^-18, and by
+127 times that of ln 2, 2.4e-7. log 1 is -1.4e-6.
+
+The gradient of log_softmax is e^y, with the stored y: it errs relatively by what y errs.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from refkernels.diagnosis.problem import Doubles
+from refkernels.loss_ref.cross_entropy import from_output
+from refkernels.loss_ref.likelihood import weighted_from_output
+from refkernels.loss_ref.reduction import scaled
+from refkernels.op import Op
+from refkernels.ops.formula import Formula
+
+_LN2 = float(np.float32(math.log(2.0)))
+_BIAS = 127
+_STEPS = 32
+_INVERSES = np.rint(_STEPS / (1.0 + (np.arange(_STEPS) + 0.5) / _STEPS)) / _STEPS  # r_i
+_UPPER = np.arange(_STEPS) >= _STEPS // 2  # m / 2 takes the place of m, and E is one more
+_LOGS = (-np.log(np.where(_UPPER, 2.0, 1.0) * _INVERSES) - _BIAS * math.log(2.0)).astype(np.float32)
+_GRADIENTS: dict[str, Formula] = {  # by the log_softmax that the forward pass stored
+    "cross_entropy": scaled(from_output),
+    "masked_lm_loss": scaled(weighted_from_output),
+}
+
+
+def tabulated(x: Doubles) -> Doubles:
+    """oneDNN's log of x in binary32, to the rounding of its polynomial; of normal numbers."""
+    with np.errstate(all="ignore"):
+        half, exponent = np.frexp(x.astype(np.float32).astype(np.float64))
+        i = np.clip(np.floor((2.0 * half - 1.0) * _STEPS), 0, _STEPS - 1).astype(np.int64)
+        z = 2.0 * half * _INVERSES[i] - 1.0
+        turns = (exponent - 1 + _BIAS + _UPPER[i]) * _LN2
+        result: Doubles = np.log1p(z) + (turns + _LOGS[i]).astype(np.float32)
+        return np.where((x > 0.0) & (x < np.inf), result, np.log(x))
+
+
+def gradient(op: Op) -> Formula | None:
+    """The formula of a gradient in which a logarithm of the forward pass is read."""
+    if op.formulas is None or op.formulas.backward is None:
+        return None
+    return _GRADIENTS.get(op.name, op.formulas.backward.forms.get("from_output"))

@@ -1,0 +1,97 @@
+"""The answers of formulas that read another library's exp or log.
+
+A formula is read in binary64 with such a function in place of exp or log; that is the answer to
+another question. Where its arguments are exact or rounded once, as in softmax, it is the kernel's.
+The last digits of the function itself are another library's, so errors that are the kernel's to a
+quarter of their size count as evidence for the elements that are wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+
+import numpy as np
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import to_float64
+from refkernels.arithmetic.formats import BINARY32, BINARY64, Format
+from refkernels.diagnosis import evidence
+from refkernels.diagnosis.fit import Fit
+from refkernels.diagnosis.hypothesis import Claim, Outcome, Prediction, Variant, moved
+from refkernels.diagnosis.models import exponentials
+from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
+from refkernels.diagnosis.wrong import wrong_elements
+
+_LARGEST = 1 << 18  # elements of an output
+
+
+def _functions(format: Format) -> Iterator[tuple[str, str, Callable[[Doubles], Doubles]]]:
+    """The causes, each with the function that it replaces and what it puts there."""
+    if format is BINARY32:
+        from refkernels.diagnosis.models import logarithms
+
+        for vector in (True, False):
+            yield "coarse_exponential", "exp", partial(exponentials.coarse, vector=vector)
+        yield "tabulated_logarithm", "log", logarithms.tabulated
+    if format in exponentials.CLAMPS:
+        yield "exponential_clamped", "exp", partial(exponentials.clamped, format=format)
+
+
+def of_formula(
+    problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]
+) -> Iterator[Claim | Variant]:
+    """The answers of the op's first form with another exp or log, for outputs that are wrong. A
+    gradient reads log in the answer that the forward pass stored."""
+    wrong = {n: got for n, got in outputs.items() if not fits[n].ordinary and got.size <= _LARGEST}
+    if problem.op.formulas is None or not wrong:
+        return
+    formulas, direction = problem.op.formulas, problem.direction
+    first = next(iter(formulas.way(direction).forms.values()))
+    for cause, name, function in _functions(problem.format):
+        form = first
+        if name == "log" and direction == "backward":
+            from refkernels.diagnosis.models import logarithms
+
+            form = logarithms.gradient(problem.op) or first
+        answer = formulas.computed_otherwise(
+            "other function", direction, form, problem.inputs, problem.params, BINARY64,
+            instead=name, function=function,
+        )  # fmt: skip
+        for output, got in wrong.items():
+            yield from _compared(problem, fits[output], got, cause, answer[output])
+
+
+def of_function(
+    problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]
+) -> Iterator[Claim | Variant]:
+    """exp or log itself."""
+    for output, got in outputs.items():
+        if problem.direction != "forward" or fits[output].ordinary:
+            continue
+        for cause, name, function in _functions(problem.format):
+            if name == problem.op.name:
+                values = function(to_float64(problem.inputs["x"]))
+                yield from _compared(problem, fits[output], got, cause, values)
+
+
+def _compared(
+    problem: Problem, truth: Fit, got: Array, cause: str, values: Array
+) -> Iterator[Claim | Variant]:
+    """The values as the answer to another question; or the wrong elements, where their errors are
+    those of the values, to a quarter of their size."""
+    output, wide = truth.output, to_float64(values)
+    model = formats.cast(wide, formats.of(got))
+    right = problem.truth.reference[output].round(formats.of(got))[0]
+    if model.shape != got.shape or evidence.same(model, right).all():
+        return  # it has no exponential, or only those of 0
+    # A zero in place of a subnormal says nothing of the exponential.
+    flushed = (got == 0) & (model == 0) & (right != 0)
+    apart = [np.where(flushed, right, array) for array in (got, model)]
+    wrong = wrong_elements(problem, output, got)
+    if wrong.any() and evidence.errors_alike(problem, output, *apart):
+        equal = int(np.count_nonzero(evidence.same(got, model)))
+        outcome = Outcome(True, equal, got.size, truth.over_bound)
+        yield Claim(cause, output, Prediction(wrong=wrong, outcome=outcome))
+    else:
+        yield Variant(cause, {}, moved(problem, output, wide, 0.0))
