@@ -71,7 +71,7 @@ def _activation(name: str, forms: str, backward: str, **described: Any) -> Op:
 OPS = (
     HARDSWISH,
     _activation(
-        "mish", "mish mish_softplus", "mish_slope mish_softplus_slope", prepare=_limits_of_mish,
+        "mish", "mish mish_softplus mish_stored", "mish_slope mish_softplus_slope", prepare=_limits_of_mish,
         cases=partial(cases_of, "mish", (-1.1924,)),
     ),
     _activation(
@@ -132,8 +132,8 @@ def hardswish_backward(dy: Any, x: Any, *, certify: Certify = "enclosure") -> En
 
 def mish(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
     """y = x tanh(log(1 + e^x)); 0 at -inf. The bound is proven for x n / d (`formulas`) and for
-    x tanh(softplus(x)), each function within 4 ulp. Source: Misra (2019), arXiv:1908.08681.
-    Otherwise as `hardswish`."""
+    x tanh(softplus(x)), each function within 4 ulp, and also kept in the arrays' format. Source:
+    Misra (2019), arXiv:1908.08681. Otherwise as `hardswish`."""
     return _forward("mish", x, certify)
 
 

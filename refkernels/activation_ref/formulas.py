@@ -103,6 +103,11 @@ def mish_softplus(xp: Any, x: Any) -> Any:
     return x * xp.tanh(_softplus(xp, x))
 
 
+def mish_stored(xp: Any, x: Any) -> Any:
+    """By ops that store each result in the storage format."""
+    return x * xp.store(xp.tanh(xp.store(_softplus(xp, x))))
+
+
 def mish_slope(xp: Any, dy: Any, x: Any) -> Any:
     e, n, d = _parts(xp, x)
     more = xp.where(x < 0, e, xp.square(e)) * (1 + e)

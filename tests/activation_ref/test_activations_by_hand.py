@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import mpmath
 import numpy as np
 import pytest
 
+import refkernels
 from refkernels import activation_ref
 from refkernels.activation_ref import OPS
 from refkernels.arithmetic import formats
@@ -114,3 +116,17 @@ def test_either_slope_is_allowed_only_at_the_jump(name: str, at: float) -> None:
     bound = BY_NAME[name].bound("backward", {"dy": dy, "x": x}, params, formats.BINARY32)["dx"]
     assert 0.1 < bound[0] < 1
     assert np.all(bound[1:] < 1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float16", ml_dtypes.bfloat16])
+def test_a_mish_whose_ops_store_16_bits_is_right(dtype: Any) -> None:
+    """x * tanh(softplus(x)) of a library, down to where the softplus is subnormal."""
+    x = np.linspace(-17.0, 6.0, 5000).astype(dtype)
+    wide = x.astype(np.float64)
+    softplus = np.logaddexp(0.0, wide).astype(dtype)
+    y = x * np.tanh(softplus.astype(np.float64)).astype(dtype)
+    explanation = refkernels.explain("mish", {"x": x}, {"y": y})
+    assert explanation.verdict == "rounding"
+    assert explanation.cause in (None, "summation_order")
+    wrong = x * np.tanh(np.maximum(softplus.astype(np.float64), 2e-3)).astype(dtype)
+    assert refkernels.explain("mish", {"x": x}, {"y": wrong}).verdict == "exceeds_bound"
