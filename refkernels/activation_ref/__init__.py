@@ -71,8 +71,8 @@ def _activation(name: str, forms: str, backward: str, **described: Any) -> Op:
 OPS = (
     HARDSWISH,
     _activation(
-        "mish", "mish mish_softplus mish_stored", "mish_slope mish_softplus_slope", prepare=_limits_of_mish,
-        cases=partial(cases_of, "mish", (-1.1924,)),
+        "mish", "mish mish_softplus mish_stored", "mish_slope mish_softplus_slope",
+        prepare=_limits_of_mish, cases=partial(cases_of, "mish", (-1.1924,)),
     ),
     _activation(
         "hardsigmoid", "hardsigmoid hardsigmoid_clipped hardsigmoid_scaled hardsigmoid_multiplied",
