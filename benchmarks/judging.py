@@ -3,7 +3,7 @@
     python benchmarks/judging.py [--seeds 1] [--first 0] [--op OP] [--sample N]   adds runs to
                                                                                   judging.jsonl
     python benchmarks/judging.py --seconds                  adds what the default level takes to
-                                                            judging-seconds.jsonl
+                                                            judging-default.jsonl
     python benchmarks/judging.py --tables                   writes judging.json and judging.md
 
 A run is a line. Runs that are kept are not repeated: the benchmark can be stopped at any time. Each
@@ -60,7 +60,7 @@ import listing
 
 RESULTS = Path(__file__).parent / "results" / "cpu-x86_64-linux"
 RUNS, RULED, PAGE = (RESULTS / f"judging.{end}" for end in ("jsonl", "json", "md"))
-SECONDS = RESULTS / "judging-seconds.jsonl"
+SECONDS = RESULTS / "judging-default.jsonl"
 FOLDERS = ("cheats", "right")
 SHAPES = {
     "matmul": {"a": (48, 256), "b": (256, 48)},

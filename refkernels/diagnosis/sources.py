@@ -14,6 +14,7 @@ import numpy as np
 from refkernels.diagnosis import accumulators, formulas, functions, models, patterns, sums
 from refkernels.diagnosis.fit import Fit
 from refkernels.diagnosis.hypothesis import Algorithms, Hypothesis, Questions, Variant
+from refkernels.diagnosis.models import flushing, other_functions
 from refkernels.diagnosis.problem import Arrays, Problem
 from refkernels.diagnosis.variants import (
     affine,
@@ -91,7 +92,7 @@ def algorithms(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> It
     """How the kernel may have computed: orders of summation, accumulators, models, formulas."""
     own: tuple[Algorithms, ...] = models.of(problem.op).algorithms
     first: tuple[Algorithms, ...] = (quantised.weights, sums.find, accumulators.find)
-    general = models.other_functions.of_formula, models.flushing.of_formula
+    general = other_functions.of_formula, flushing.of_formula
     known = (formulas.find, functions.find, *general)
     for source in (*first, *own, *known):
         yield from source(problem, outputs, fits)

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import functools
 
-from refkernels.diagnosis.models import flushing, intermediates, other_functions, slopes
+from refkernels.diagnosis.models import intermediates, other_functions, slopes
 from refkernels.diagnosis.models.known import Known
 from refkernels.op import Op
-
-__all__ = ["flushing", "of", "other_functions"]
 
 
 def of(op: Op) -> Known:
