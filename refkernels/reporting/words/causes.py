@@ -233,8 +233,8 @@ CAUSES: dict[str, Cause] = {
         "选用 float32 能精确表示的 eps（例如 2**-17），或上报该问题。",
     ),
     "params_rounded": _cause(
-        "rounds its params to {held} ({names})",
-        "将参数舍入为 {held}（{names}）",
+        "rounds its params ({names}) to a narrower format ({held})",
+        "将参数（{names}）舍入到更窄的格式（{held}）",
         "Choose numbers that this format holds exactly, such as 2**-17 and 0.125, or report it.",
         "选用该格式能精确表示的数（例如 2**-17 和 0.125），或上报该问题。",
     ),
