@@ -30,12 +30,12 @@ from refkernels.diagnosis.set_apart import separated
 from refkernels.diagnosis.variants.precision import all_in, rounded
 from refkernels.diagnosis.wrong import located, pattern, wrong_elements
 
-_PLACES = ("unwritten_elements", "corrupted_elements")
+PLACES = ("unwritten_elements", "corrupted_elements")
 _TELLING = 2  # distinct numbers of float32; by chance a float64 is one in 2^29
 _REASONS = (
     "early_overflow", "flush_to_zero", "erf_cancellation", "tanh_cancellation",
     "argument_reduction", "maximum_differentiated", "coarse_exponential", "exponential_clamped",
-    "stopped_early", "tabulated_logarithm",
+    stopped.CAUSE, "tabulated_logarithm",
 )  # fmt: skip
 
 
@@ -112,7 +112,7 @@ def reasoned(candidates: list[Candidate]) -> list[Candidate]:
             or _is_an_answer(candidate)
         )
     }
-    weaker = (*_PLACES, *specials.CAUSES, thresholds.CAUSE, "float32_cast")
+    weaker = (*PLACES, *specials.CAUSES, thresholds.CAUSE, "float32_cast")
     return [
         c
         for c in candidates

@@ -22,6 +22,7 @@ from refkernels.diagnosis import places
 from refkernels.diagnosis.hypothesis import Claim, Prediction
 from refkernels.diagnosis.problem import Array, Problem
 
+CAUSE = "stopped_early"
 _FEWEST = 2  # rows before the first wrong one, and from it on
 
 
@@ -49,7 +50,7 @@ def early(problem: Problem, output: str, wrong: Array) -> Claim | None:
         earns=places.shared(problem, output, wrong, bits),
     )
     details = {"first": first, "rows": rows}
-    return Claim("stopped_early", output, prediction, details, price=math.log2(rows))
+    return Claim(CAUSE, output, prediction, details, price=math.log2(rows))
 
 
 def _ordered(problem: Problem, rows: int, first: int) -> bool:

@@ -17,7 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from refkernels.diagnosis import evidence
+from refkernels.diagnosis import evidence, patterns, stopped, thresholds
 from refkernels.diagnosis.explanation import Explanation
 from refkernels.diagnosis.hypothesis import ORDER, Candidate
 from refkernels.diagnosis.problem import Arrays, Problem
@@ -25,7 +25,7 @@ from refkernels.diagnosis.wrong import wrong_elements
 from refkernels.records.words import CONFIDENCES
 
 _RIGHT = ("rounding", "correctly_rounded")
-LOCATED = ("unwritten_elements", "corrupted_elements", "beyond_threshold", "stopped_early")
+LOCATED = (*patterns.PLACES, thresholds.CAUSE, stopped.CAUSE)
 
 
 def found(

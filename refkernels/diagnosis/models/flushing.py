@@ -61,7 +61,7 @@ def _compared(
 ) -> Claim | None:
     """The claim that the output is the model's, None where it is not."""
     output = truth.output
-    if got.shape != model.shape:
+    if got.shape != model.shape or got.dtype != model.dtype:
         return None
     same = evidence.same(got, model)
     if same.all():

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import re
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from refkernels.records.codec import number
@@ -44,7 +44,7 @@ class ExplainedKernel:
     name: str
     record: Record
 
-    @functools.cached_property
+    @cached_property
     def output(self) -> str:
         """The deciding output: the one with the worst verdict, then the largest error / bound. If
         none is wrong, the first with the kernel's verdict, so that kernels are compared by the same
@@ -96,13 +96,13 @@ class ExplainedKernel:
     def candidates(self) -> list[Record]:
         return list(self.record["candidates"])
 
-    @functools.cached_property
+    @cached_property
     def best(self) -> Record | None:
         """The candidate that the answer names."""
         named = [candidate for candidate in self.candidates if candidate["confidence"] is not None]
         return self._own(self._alike(named))
 
-    @functools.cached_property
+    @cached_property
     def models(self) -> list[str]:
         """The named candidate's model, and every other model that fits as well."""
         best = self.best
@@ -129,7 +129,7 @@ class ExplainedKernel:
             if all(candidate[key] == best[key] for key in alike)
         ]
 
-    @functools.cached_property
+    @cached_property
     def rivals(self) -> list[Record]:
         """Other causes that fit as well as the named one: one candidate for each."""
         best = self.best
@@ -142,7 +142,7 @@ class ExplainedKernel:
                 by_cause.setdefault(candidate["cause"], candidate)
         return list(by_cause.values())
 
-    @functools.cached_property
+    @cached_property
     def reasons(self) -> list[Record]:
         """Other possible reasons for a named factor: one candidate for each cause."""
         best = self.best
@@ -155,7 +155,7 @@ class ExplainedKernel:
                 by_cause.setdefault(candidate["cause"], candidate)
         return [candidate for cause, candidate in by_cause.items() if cause != best["cause"]]
 
-    @functools.cached_property
+    @cached_property
     def undecided(self) -> list[list[Record]]:
         """The candidates that also fit a right output of few elements, by cause, the kernel's own
         model first."""
@@ -172,7 +172,7 @@ class ExplainedKernel:
         ]
         return groups[:_UNDECIDED]
 
-    @functools.cached_property
+    @cached_property
     def model(self) -> Record | None:
         """The model that reproduces every bit, preferably of the deciding output. A model with a
         fault counts only if it is named."""
@@ -302,10 +302,11 @@ def advice(cause: str, lang: str) -> str:
 class _Unknown:
     """A number on which hypotheses of the cause differ."""
 
-    def __format__(self, specification: str) -> str:
+    def __repr__(self) -> str:
         return "?"
 
-    __repr__ = functools.partialmethod(__format__, "")
+    def __format__(self, specification: str) -> str:
+        return "?"
 
 
 def _filled(text: str, details: Mapping[str, Any]) -> str:
