@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from refkernels.arithmetic import waiting
+from refkernels.arithmetic.interruption import uninterrupted
 
 _PACKAGE = Path(__file__).parent.parent
 _KEPT = 8  # folders of earlier sources are kept, so that switching between versions costs nothing
@@ -108,9 +109,11 @@ def _dispatcher(function: Callable[..., Any], folder: Path | None, options: dict
     numba.config.CACHE_DIR = str(folder or "")
     try:
         fixed = {"cache": folder is not None, "error_model": "numpy", "no_cfunc_wrapper": True}
-        return numba.njit(**{**fixed, **options})(function)
+        kernel = numba.njit(**{**fixed, **options})(function)
     finally:
         numba.config.CACHE_DIR = before
+    kernel.compile = uninterrupted(kernel.compile)  # or reads it from disk
+    return kernel
 
 
 def njit(function: Callable[..., Any] | None = None, **options: Any) -> Any:

@@ -32,7 +32,7 @@ from pathlib import Path
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 sys.path.insert(0, {fakes!r})
 import planted_faults
-from refkernels.cli.app import app
+from refkernels.__main__ import main
 from refkernels.cli.shared import pages
 from refkernels.frameworks import catalog
 from refkernels.runs.measurement.journal import MeasurementJournal
@@ -44,7 +44,7 @@ def slowly(*arguments):
     add(*arguments)
 MeasurementJournal.add = slowly
 pages.show_measured = lambda *_: None
-app()
+main()
 """
 
 
