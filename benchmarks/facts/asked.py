@@ -22,11 +22,11 @@ from refkernels.diagnosis.casefile import CaseFile
 from refkernels.frameworks import environments
 from refkernels.frameworks.gateway import Reply, Session
 from refkernels.metrology import summarise
+from refkernels.records.words import SOUND
 from refkernels.truth import Truth
 
 Array = npt.NDArray[Any]
 Arrays = Mapping[str, Array]
-ROUNDING = ("rounding", "correctly_rounded")
 SIZE = 2.0  # figures of inputs that the survey drew and did not keep agree within this factor
 DRAWS = 39  # one more draw lies outside the range of so many in one of 20 cases
 
@@ -98,7 +98,7 @@ def explained(
             for o in kernel.evidence["outputs"].values()
         )
         script = "```python" in explanation.to_markdown()
-        if explanation.verdict in ROUNDING and "unusual" not in explanation.flags:
+        if explanation.verdict in SOUND and "unusual" not in explanation.flags:
             return Seen(f"rounding, at most {ulps:.2g} ulp", not causes, script)
         named = f"`{explanation.cause}`" if explanation.cause else "no cause"
         ours = f"{named} ({explanation.confidence}), {ulps:.2g} ulp"

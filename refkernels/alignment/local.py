@@ -30,7 +30,7 @@ from refkernels.diagnosis.problem import Problem
 from refkernels.metrology.verdict import UNUSUAL, RmsErrors
 from refkernels.op import Direction
 from refkernels.records.codec import number
-from refkernels.records.words import VERDICTS
+from refkernels.records.words import SOUND, VERDICTS
 
 Answers = Callable[
     [str, Direction, Mapping[str, Array], Mapping[str, Any]], "dict[str, Array] | None"
@@ -84,13 +84,13 @@ class LocalJudgement:
     @property
     def ordinary(self) -> bool:
         """Whether it is the definition up to ordinary rounding."""
-        return self.verdict in ("rounding", "correctly_rounded") and not self.unusual
+        return self.verdict in SOUND and not self.unusual
 
     @property
     def wrong(self) -> bool:
         """Whether no kernel of the definition gives this answer: it breaks a bound, or the evidence
         shows another definition."""
-        bad = self.verdict not in ("rounding", "correctly_rounded") or self._renamed
+        bad = self.verdict not in SOUND or self._renamed
         return bad and self.attributed
 
     @property

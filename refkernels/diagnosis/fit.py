@@ -16,6 +16,7 @@ from refkernels.metrology import judge
 from refkernels.metrology.judgement import telling_place, weigh
 from refkernels.metrology.verdict import RmsErrors, error_over_plain
 from refkernels.records.codec import number
+from refkernels.records.words import SOUND
 
 Array = npt.NDArray[Any]
 LIKE = 4.0  # the largest ratio of errors that are alike: judge's criterion
@@ -41,7 +42,7 @@ class Fit:
     @property
     def fine(self) -> bool:
         """Whether every element is inside the bound."""
-        return self.verdict in ("rounding", "correctly_rounded")
+        return self.verdict in SOUND
 
     @property
     def ordinary(self) -> bool:

@@ -23,7 +23,7 @@ from refkernels.diagnosis import evidence, multiples
 from refkernels.diagnosis.fit import Fit
 from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, VALUE, Candidate, Details, Evidence
 from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
-from refkernels.records.words import CONFIDENCES, VERDICTS
+from refkernels.records.words import CONFIDENCES, SOUND, VERDICTS
 
 _INTERVAL = "interval"
 # Details that are not known where they differ.
@@ -301,7 +301,7 @@ def _rank(
     that is left.
     """
     confidence = candidate.confidence
-    inside = truth.verdict in ("rounding", "correctly_rounded")
+    inside = truth.verdict in SOUND
     error = math.inf if candidate.over_plain is None else candidate.over_plain
     if confidence == "consistent" and error < math.inf:  # the nearest size
         error = abs(math.log(error)) if error > 0.0 else math.inf

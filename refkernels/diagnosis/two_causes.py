@@ -22,9 +22,8 @@ from refkernels.diagnosis.explanation import Explanation
 from refkernels.diagnosis.hypothesis import ORDER, Candidate
 from refkernels.diagnosis.problem import Arrays, Problem
 from refkernels.diagnosis.wrong import wrong_elements
-from refkernels.records.words import CONFIDENCES
+from refkernels.records.words import CONFIDENCES, SOUND
 
-_RIGHT = ("rounding", "correctly_rounded")
 LOCATED = (*patterns.PLACES, thresholds.CAUSE, stopped.CAUSE)
 
 
@@ -49,7 +48,7 @@ def found(
         )
         if of_specials is None:
             continue
-        if numbers.verdict in _RIGHT and (of_numbers is None or of_numbers.sure == "consistent"):
+        if numbers.verdict in SOUND and (of_numbers is None or of_numbers.sure == "consistent"):
             yield of_specials
             continue
         if of_numbers is None or "with" in of_numbers.details:

@@ -19,6 +19,8 @@ VERDICTS = (  # worst first
     "rounding",
     "correctly_rounded",
 )
+SOUND = VERDICTS[-2:]
+"""Verdicts of an output in which no element exceeds its bound or breaks a rule."""
 LEVELS = (*VERDICTS[:3], "unusual", *VERDICTS[3:])
 """How bad an output is, worst first: the verdicts, with the flag `unusual` among them."""
 FLAGS = (

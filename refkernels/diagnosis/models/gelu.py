@@ -15,6 +15,7 @@ from refkernels.diagnosis.fit import Fit, fit
 from refkernels.diagnosis.hypothesis import Candidate, Claim, Outcome, Prediction, Variant
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
 from refkernels.diagnosis.wrong import wrong_elements
+from refkernels.records.words import SOUND
 
 # The largest error of an erf or tanh in units of the working precision: Abramowitz and Stegun's
 # 7.1.26, which errs by 1.5e-7 (PyTorch's), in a dozen operations on numbers below 1.
@@ -102,7 +103,7 @@ def _within(problem: Problem, name: str, got: Array, answer: Answer) -> Outcome:
             problem, name, got, Answer(answer.reference, {name: answer.bound[name] + lost}, {})
         )
         assert result is not None
-        fits = result.verdict in ("rounding", "correctly_rounded")
+        fits = result.verdict in SOUND
         outcome = Outcome(fits, result.equal, got.size, result.over_bound)
         if fits:
             break

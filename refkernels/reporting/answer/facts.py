@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from refkernels.records.codec import number
-from refkernels.records.words import VERDICTS
+from refkernels.records.words import SOUND, VERDICTS
 from refkernels.reporting.answer.words import WORDS
 from refkernels.reporting.words.causes import CAUSES
 from refkernels.reporting.words.model_names import model_name
@@ -21,7 +21,6 @@ from refkernels.seat_names import framework_of
 Record = Mapping[str, Any]
 _BRACKETS = r"\s*(?:\([^()]*\{[^()]*\)|（[^（）]*\{[^（）]*）|= \{[^}]*\})"
 _UNDECIDED = 3  # most undecided causes that are listed
-_FINE = ("rounding", "correctly_rounded")
 _NOTHING = "uncertified"
 
 
@@ -72,12 +71,12 @@ class ExplainedKernel:
 
     @property
     def unusual(self) -> bool:
-        return "unusual" in self.record["flags"] and self.verdict in _FINE
+        return "unusual" in self.record["flags"] and self.verdict in SOUND
 
     @property
     def fine(self) -> bool:
         """Whether there is nothing but ordinary rounding."""
-        return self.verdict in _FINE and not self.unusual
+        return self.verdict in SOUND and not self.unusual
 
     @property
     def nothing(self) -> bool:
