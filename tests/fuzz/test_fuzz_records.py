@@ -12,7 +12,7 @@ import unrendered
 from rich.console import Console
 
 from refkernels import reporting
-from refkernels.reporting.measure.pages import page_script
+from refkernels.reporting.templating import page_script
 
 TESTS = Path(__file__).parent.parent
 sys.path.append(str(TESTS / "reporting"))

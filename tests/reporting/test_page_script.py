@@ -12,7 +12,8 @@ import synthetic
 from test_symptoms import bad
 
 from refkernels.reporting.measure.findings import findings
-from refkernels.reporting.measure.pages import TEMPLATES, Report
+from refkernels.reporting.measure.pages import Report
+from refkernels.reporting.templating import TEMPLATES
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
 PAGE = """<!DOCTYPE html><title></title><body>

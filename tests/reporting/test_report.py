@@ -18,12 +18,13 @@ from refkernels.cli.shared import pages
 from refkernels.reporting import terminal_table, write_report
 from refkernels.reporting.figures.drawing import STYLE
 from refkernels.reporting.measure.findings import findings, point_text
-from refkernels.reporting.measure.pages import Report, page_script
+from refkernels.reporting.measure.pages import Report
 from refkernels.reporting.measure.plots import _coincide
 from refkernels.reporting.measure.scores import blocks
 from refkernels.reporting.measure.series import growth_plots, spreads
 from refkernels.reporting.measure.study import Study
 from refkernels.reporting.measure.symptoms import cards
+from refkernels.reporting.templating import page_script
 from refkernels.reporting.words.numerals import all_digits, figure
 from refkernels.reporting.words.report import words_of
 from refkernels.reporting.words.vocabulary import VERDICTS, WIDE

@@ -21,9 +21,10 @@ from refkernels.reporting.measure.findings import findings
 from refkernels.reporting.measure.ids import finding_id, seat_id
 from refkernels.reporting.measure.inputs import Input, told_apart
 from refkernels.reporting.measure.matrix import matrix
-from refkernels.reporting.measure.pages import Report, slim
+from refkernels.reporting.measure.pages import Report
 from refkernels.reporting.measure.study import Study
 from refkernels.reporting.measure.symptoms import cards
+from refkernels.reporting.templating import slim
 from refkernels.reporting.words import report as words
 from refkernels.reporting.words import vocabulary
 

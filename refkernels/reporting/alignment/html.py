@@ -12,8 +12,8 @@ from markupsafe import Markup
 
 from refkernels.reporting.alignment.page import layers_table, markdown, words_of
 from refkernels.reporting.alignment.plots import draw_losses
-from refkernels.reporting.measure.pages import TEMPLATES, template
 from refkernels.reporting.rendered import blocks, inline
+from refkernels.reporting.templating import style, template
 
 STYLES = {"same": "vc", "different": "vx", "undecidable": "vu"}
 
@@ -47,5 +47,5 @@ def page(alignment: Mapping[str, Any], lang: str = "en") -> str:
         verdict=words[f"verdict:{alignment['verdict']['word']}"],
         lead=Markup(blocks(lead)),
         sections=[(f"s{at}", name, Markup(body)) for at, (name, body) in enumerate(bodies.items())],
-        css=Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
+        css=style(),
     )

@@ -23,7 +23,7 @@ from refkernels.reporting.answer.facts import (
 from refkernels.reporting.answer.markdown import folded, grid
 from refkernels.reporting.answer.scripts import script_parts
 from refkernels.reporting.answer.sentences import summary, words_of
-from refkernels.reporting.measure.pages import environment_lines
+from refkernels.reporting.templating import environment_lines
 from refkernels.reporting.words.causes import NO_BUG
 from refkernels.reporting.words.escaping import clipped, code, escaped
 from refkernels.reporting.words.model_names import model_name, statement

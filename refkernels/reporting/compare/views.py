@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -14,8 +13,8 @@ from rich.text import Text
 from refkernels.records.files import write_whole
 from refkernels.reporting.compare.changes import IN_BOTH, KINDS, Change, RunComparison
 from refkernels.reporting.measure.inputs import level_of
-from refkernels.reporting.measure.pages import TEMPLATES, slim, template
 from refkernels.reporting.measure.study import Measurement
+from refkernels.reporting.templating import slim, style, template
 from refkernels.reporting.words.numerals import ulps
 from refkernels.reporting.words.report import counted, words_of
 from refkernels.reporting.words.vocabulary import meaning_of_status, short_of
@@ -145,5 +144,5 @@ def _context(
         "state": state,
         "place": place,
         "counted": counted,
-        "css": Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
+        "css": style(),
     }

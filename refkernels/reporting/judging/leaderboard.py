@@ -9,15 +9,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from markupsafe import Markup
-
 from refkernels.records.files import write_whole
 from refkernels.records.texts import showable
 from refkernels.records.words import SCHEMA
 from refkernels.reporting.answer.markdown import grid
 from refkernels.reporting.judging.views import MARKS, because, time_of
-from refkernels.reporting.measure.pages import TEMPLATES, template
 from refkernels.reporting.reading import Record, read_records
+from refkernels.reporting.templating import style, template
 from refkernels.reporting.words.escaping import clipped, code, escaped
 from refkernels.reporting.words.judgement import VERDICTS, WORDS
 
@@ -181,7 +179,7 @@ def _html(groups: Sequence[TaskGroup], refused: Sequence[Refused], lang: str) ->
             (_title(group, lang), [(row, _cells(row, lang)) for row in group.rows])
             for group in groups
         ],
-        "css": Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
+        "css": style(),
     }  # fmt: skip
     return template("leaderboard.html.j2", True).render(context)
 

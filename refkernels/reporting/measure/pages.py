@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import itertools
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
-from pathlib import Path
+from functools import cached_property, partial
 from typing import Any
 
-import jinja2
 from markupsafe import Markup
 
 from refkernels.records.words import LEVELS
@@ -39,8 +34,6 @@ from refkernels.reporting.measure.headline import headline, scope
 from refkernels.reporting.measure.ids import finding_id, seat_id
 from refkernels.reporting.measure.inputs import (
     Input,
-    concerned,
-    input_of,
     shown_inputs,
     told_apart,
 )
@@ -59,9 +52,16 @@ from refkernels.reporting.measure.symptoms import (
     short_cause,
     symptoms,
 )
+from refkernels.reporting.measure.table import table_of
 from refkernels.reporting.reading import Record
-from refkernels.reporting.rendered import inline
-from refkernels.reporting.words import escaping, numerals, vocabulary
+from refkernels.reporting.templating import (
+    environment_lines,
+    page_script,
+    slim,
+    style,
+    template,
+)
+from refkernels.reporting.words import numerals, vocabulary
 from refkernels.reporting.words.report import counted, listed, words_of
 from refkernels.seat_names import framework_of
 
@@ -70,12 +70,6 @@ Starmap = Callable[[Callable[..., Any], Sequence[tuple[Any, ...]]], Iterable[Any
 _MOST_IN_FULL = 150  # findings of a small run
 _MOST_EXPLAINED = 20  # explained findings of a larger run that get more than a row
 _MOST_OPS = 8  # that did not run, before they are folded
-TEMPLATES = Path(__file__).parent.parent / "templates"
-_CSV = (
-    "op", "direction", "dtype", "framework", "version", "device", "case", "output", "status",
-    "verdict", "flags", "input", "elements", "concerned", "not_correctly_rounded", "max_ulp",
-    "mean_ulp", "error_over_bound", "error_over_plain", "condition_median", "cause",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,11 +126,11 @@ class Report:
 
     def html(self) -> str:
         """The page; plots and downloadable figures lie beside it."""
-        return slim(_environment(html=True).get_template("report.html.j2").render(**self._context))
+        return slim(template("report.html.j2", html=True).render(**self._context))
 
     def markdown(self) -> str:
         """The short version for an issue thread."""
-        return _environment(html=False).get_template("report.md.j2").render(**self._context)
+        return template("report.md.j2", html=False).render(**self._context)
 
     @property
     def scripts(self) -> dict[str, str]:
@@ -145,12 +139,7 @@ class Report:
 
     def table(self) -> str:
         """Every measurement as a line of CSV."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(_CSV)
-        for result in (*self.study.measurements, *self.study.failures):
-            writer.writerow(_row(result, self.study))
-        return text.getvalue()
+        return table_of(self.study)
 
     @cached_property
     def _findings(self) -> list[Finding]:
@@ -230,7 +219,7 @@ class Report:
             "bounds_plot": self.bounds_plot,
             "growth": self.growth,
             "spread": self.spread,
-            "css": Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
+            "css": style(),
             "script": Markup(page_script()),
             "counted": counted,
             "longest_script": _LONGEST_SCRIPT,
@@ -392,73 +381,6 @@ def _misleads(m: Measurement, words: Mapping[str, str]) -> str:
     )
 
 
-def _row(m: Measurement, study: Study) -> list[Any]:
-    ok = m.status == "ok"
-    return [
-        m.op, m.direction, m.dtype, m.record["framework"], m.record.get("version"),
-        m.device, m.case, m.output, m.status, m.verdict.name if ok else None,
-        " ".join(m.flags), input_of(m).name.lower() if ok else None,
-        m.tally("elements") if ok else None, concerned(m)[0] if ok else None,
-        m.tally("not_correctly_rounded") if ok else None, m.number("ulp", "max"),
-        m.number("ulp", "mean"), m.number("bound", "max_ratio"), m.number("plain", "ratio"),
-        m.number("condition", "median"), known_cause(study.explanation_of(m)),
-    ]  # fmt: skip
-
-
-def slim(page: str) -> str:
-    """The page without what HTML can omit: end tags of cells and list items, quotes around plain
-    values, scopes of heads, empty lines, references for quotes in code. This is
-    safe because tags and double quotes are escaped in text."""
-    body, script, end = page.partition("<script>")
-    body = re.sub(r"</(?:td|th|tr|li|dt|dd)>\s*", "", body)
-    body = re.sub(r' scope="(?:col|row)"', "", body)
-    body = re.sub(r'(?<=[a-z]=)"([\w.#/-]+)"(?=[ >])', r"\1", body)
-    body = body.replace("&#39;", "'").replace("&nbsp;", "\u00a0")
-    body = re.sub(r"(?s)<pre>.*?</pre>", lambda code: code[0].replace("&#34;", '"'), body)
-    return re.sub(r"\n(?:[ \t]*\n)+", "\n", body) + script + end
-
-
-def page_script() -> str:
-    """The page's script, without its indentation."""
-    return re.sub(r"(?m)^[ \t]+", "", (TEMPLATES / "report.js").read_text(encoding="utf-8"))
-
-
-def template(name: str, html: bool) -> jinja2.Template:
-    """A template with this project's filters."""
-    return _environment(html).get_template(name)
-
-
-@cache
-def _environment(html: bool) -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        autoescape=html,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-        keep_trailing_newline=True,
-    )
-    environment.filters.update(
-        figure=numerals.figure, ratio=numerals.ratio,
-        md=lambda value: escaping.escaped(str(value)),
-        ulps=numerals.ulps, ulp_figure=numerals.ulp_figure,
-        code=escaping.code, brief=_brief, within=_within,
-        svg=lambda plot: Markup(plot.inline), inline=lambda text: Markup(inline(text)),
-    )  # fmt: skip
-    environment.globals["share"] = numerals.share
-    return environment
-
-
-def _brief(case: str) -> str:
-    """A case without its seed, for a narrow column: `cos/seed_pi[k_max=64]`."""
-    return re.sub(r",?seed=\w+(?=\]$)", "", case).replace("[]", "")
-
-
-def _within(case: str, op: str) -> str:
-    """A case without its op, where the context names it."""
-    return _brief(case).removeprefix(f"{op}/")
-
-
 def _largest_rounding(study: Study) -> Measurement | None:
     """The measurement with the largest error in ulp that is rounding nevertheless: it shows why ulp
     alone misleads."""
@@ -483,19 +405,3 @@ def _limits(study: Study) -> list[tuple[str, str, str]]:
             source = str(bound.get("limit_source") or "no source recorded")
             ops_of[numerals.figure(limit), source].add(m.op)
     return sorted((numerals.joined(sorted(ops)), *limit) for limit, ops in ops_of.items())
-
-
-def environment_lines(record: Record) -> list[tuple[str, str]]:
-    """(name, value) lines of an environment record, empty values left out."""
-    lines = []
-    for name, value in record.items():
-        if name in ("schema", "kind") or value in (None, "", [], {}):
-            continue
-        if isinstance(value, dict):
-            parts = [f"{key} {inner}" for key, inner in value.items() if inner is not None]
-            value = ", ".join(parts)
-        elif isinstance(value, list):
-            value = ", ".join(str(item) for item in value)
-        if value != "":
-            lines.append((name, str(value)))
-    return lines

@@ -5,14 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
-
 from refkernels.records.files import write_whole
 from refkernels.reporting.figures.drawing import Drawn
-from refkernels.reporting.measure.pages import TEMPLATES, environment_lines, template
 from refkernels.reporting.reading import Record, read_records
 from refkernels.reporting.sweep.plots import draw_sweeps
 from refkernels.reporting.sweep.rows import FAULTS, SweepRow, headline, precise, rows
+from refkernels.reporting.templating import environment_lines, style, template
 from refkernels.reporting.words import vocabulary
 
 
@@ -49,7 +47,7 @@ def _context(records: list[Record]) -> dict[str, Any]:
         "environments": [
             environment_lines(record) for record in records if record.get("kind") == "environment"
         ],
-        "css": Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
+        "css": style(),
         "precise": precise,
         "meaning_of_status": vocabulary.meaning_of_status,
     }

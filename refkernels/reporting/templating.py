@@ -1,0 +1,91 @@
+"""The templates of all pages: their filters, the shared style sheet and script."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import jinja2
+from markupsafe import Markup
+
+from refkernels.reporting.reading import Record
+from refkernels.reporting.rendered import inline
+from refkernels.reporting.words import escaping, numerals
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+def template(name: str, html: bool) -> jinja2.Template:
+    """A template with this project's filters."""
+    return _environment(html).get_template(name)
+
+
+def style() -> Markup:
+    """The style sheet that all pages share, to be put into a page."""
+    return Markup((TEMPLATES / "report.css").read_text(encoding="utf-8"))
+
+
+def page_script() -> str:
+    """The page's script, without its indentation."""
+    return re.sub(r"(?m)^[ \t]+", "", (TEMPLATES / "report.js").read_text(encoding="utf-8"))
+
+
+def slim(page: str) -> str:
+    """The page without what HTML can omit: end tags of cells and list items, quotes around plain
+    values, scopes of heads, empty lines, references for quotes in code. This is safe because tags
+    and double quotes are escaped in text."""
+    body, script, end = page.partition("<script>")
+    body = re.sub(r"</(?:td|th|tr|li|dt|dd)>\s*", "", body)
+    body = re.sub(r' scope="(?:col|row)"', "", body)
+    body = re.sub(r'(?<=[a-z]=)"([\w.#/-]+)"(?=[ >])', r"\1", body)
+    body = body.replace("&#39;", "'").replace("&nbsp;", "\u00a0")
+    body = re.sub(r"(?s)<pre>.*?</pre>", lambda code: code[0].replace("&#34;", '"'), body)
+    return re.sub(r"\n(?:[ \t]*\n)+", "\n", body) + script + end
+
+
+@cache
+def _environment(html: bool) -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=html,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+    )
+    environment.filters.update(
+        figure=numerals.figure, ratio=numerals.ratio,
+        md=lambda value: escaping.escaped(str(value)),
+        ulps=numerals.ulps, ulp_figure=numerals.ulp_figure,
+        code=escaping.code, brief=_brief, within=_within,
+        svg=lambda plot: Markup(plot.inline), inline=lambda text: Markup(inline(text)),
+    )  # fmt: skip
+    environment.globals["share"] = numerals.share
+    return environment
+
+
+def _brief(case: str) -> str:
+    """A case without its seed, for a narrow column: `cos/seed_pi[k_max=64]`."""
+    return re.sub(r",?seed=\w+(?=\]$)", "", case).replace("[]", "")
+
+
+def _within(case: str, op: str) -> str:
+    """A case without its op, where the context names it."""
+    return _brief(case).removeprefix(f"{op}/")
+
+
+def environment_lines(record: Record) -> list[tuple[str, str]]:
+    """(name, value) lines of an environment record, empty values left out."""
+    lines = []
+    for name, value in record.items():
+        if name in ("schema", "kind") or value in (None, "", [], {}):
+            continue
+        if isinstance(value, dict):
+            parts = [f"{key} {inner}" for key, inner in value.items() if inner is not None]
+            value = ", ".join(parts)
+        elif isinstance(value, list):
+            value = ", ".join(str(item) for item in value)
+        if value != "":
+            lines.append((name, str(value)))
+    return lines
