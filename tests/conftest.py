@@ -9,9 +9,9 @@ import pytest
 from hunting import EXAMPLES, HUNT
 from hypothesis import HealthCheck, settings
 from plain_interpreter import PlainInterpreter
+from presence import missing
 
 from refkernels.arithmetic import small
-from refkernels.frameworks import environments
 from refkernels.frameworks.gateway import Session
 
 # As for the gateway's frameworks: threads of a training that wait for work use no processor.
@@ -72,10 +72,7 @@ def session_for(started: Callable[..., Session]) -> Callable[..., Session]:
         session = started(name, **flags)
         if session.status == "ok":
             return session
-        reason = f"{name}: {session.status}: {session.reason}"
-        if name.partition("==")[0] in environments.required():
-            pytest.fail(f"REFKERNELS_REQUIRE lists {reason}", pytrace=False)
-        pytest.skip(reason)
+        missing(name, f"{name}: {session.status}: {session.reason}")
 
     return get
 

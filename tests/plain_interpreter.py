@@ -7,9 +7,7 @@ import json
 import subprocess
 from typing import Any
 
-import pytest
-
-from refkernels.frameworks import environments
+from presence import interpreter_of
 
 _ANSWER = "answer: "
 _SERVE = f"""
@@ -30,14 +28,8 @@ class PlainInterpreter:
     """One that knows nothing of this project."""
 
     def __init__(self, framework: str) -> None:
-        """A framework that is not installed is a skip that says why, or, where it is required, a
-        failure."""
-        try:
-            python = environments.find(framework).python
-        except environments.NotInstalled as error:
-            if framework in environments.required():
-                pytest.fail(str(error), pytrace=False)
-            pytest.skip(str(error))
+        """A framework that is not installed ends the test."""
+        python = interpreter_of(framework).python
         pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         self._process = subprocess.Popen([python, "-c", _SERVE], **pipes)
 

@@ -5,8 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from refkernels.frameworks import environments
+from presence import interpreter_of
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 sys.path.append(str(BENCHMARKS))
@@ -33,10 +32,7 @@ def test_results_are_named_after_the_device(device: str, name: str) -> None:
 
 
 def test_a_rehearsal_on_the_cpu_measures_and_sweeps(tmp_path: Path) -> None:
-    try:
-        environments.find("torch")
-    except environments.NotInstalled as reason:
-        pytest.skip(str(reason))
+    interpreter_of("torch")
     words = ["--op", "hardswish", "--dtype", "float32", "--case", "hardswish/specials*"]
     done = asked("--device", "cpu", "--range", "1:1.0001", *words, "--out", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr

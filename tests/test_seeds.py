@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from presence import missing
 from typer.testing import CliRunner
 
 from refkernels import registry
 from refkernels.arithmetic import formats
 from refkernels.cli.app import app
-from refkernels.frameworks import catalog, environments
+from refkernels.frameworks import catalog
 from refkernels.frameworks.gateway import Session
 from refkernels.op import Case, Direction
 from refkernels.runs.measurement import invariance
@@ -55,10 +56,7 @@ def seat_for(sessions: dict[str, Session]) -> SeatFor:
         session = sessions[name]
         if session.status == "ok":
             return seats[name]
-        reason = f"{name}: {session.status}: {session.reason}"
-        if name in environments.required():
-            pytest.fail(f"REFKERNELS_REQUIRE lists {reason}", pytrace=False)
-        pytest.skip(reason)
+        missing(name, f"{name}: {session.status}: {session.reason}")
 
     return get
 

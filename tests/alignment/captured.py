@@ -9,21 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from presence import interpreter_of
 
 import refkernels.capture
-from refkernels.frameworks import environments
 
 HERE = Path(__file__).parent
 
 
 def python_of(framework: str) -> str:
     """The interpreter of a framework on this machine; a skip that says why where there is none."""
-    try:
-        interpreter = environments.find(framework)
-    except environments.NotInstalled as error:
-        if framework in environments.required():
-            pytest.fail(f"REFKERNELS_REQUIRE lists {framework}: {error}", pytrace=False)
-        pytest.skip(str(error))
+    interpreter = interpreter_of(framework)
     if not interpreter.local:
         pytest.skip(f"{framework} is on another machine")
     return interpreter.python

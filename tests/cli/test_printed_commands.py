@@ -13,6 +13,7 @@ from pathlib import Path
 
 import planted_faults
 import pytest
+from presence import interpreter_of
 from printed_commands import (
     PLACEHOLDERS,
     furnish,
@@ -27,7 +28,6 @@ from printed_commands import (
 from typer.testing import CliRunner
 
 from refkernels.cli.app import app
-from refkernels.frameworks import environments
 from refkernels.frameworks.catalog import Framework
 
 ROOT = Path(__file__).parent.parent.parent
@@ -190,10 +190,7 @@ def test_the_command_of_every_finding_that_is_kept_is_accepted(staged: Path) -> 
 def test_a_framework_is_measured_again_by_the_name_that_its_records_give(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    try:
-        version = environments.find(name).version  # as the framework has told it
-    except environments.NotInstalled as error:
-        (pytest.fail if name in environments.required() else pytest.skip)(str(error))
+    version = interpreter_of(name).version  # as the framework has told it
     monkeypatch.chdir(tmp_path)
     question = ["--op", "sin", "--dtype", "float32", "--device", "cpu", "--case", CASE]
     ran = CliRunner().invoke(app, ["measure", "--framework", f"{name}=={version}", *question])

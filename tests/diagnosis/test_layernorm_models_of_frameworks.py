@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from hunting import HUNT
+from presence import missing
 
 from refkernels.arithmetic import formats
 from refkernels.diagnosis.models.layernorm import (
@@ -191,7 +192,7 @@ def test_torch_without_vector_instructions_and_on_one_thread_is_reproduced() -> 
     settings = {"ATEN_CPU_CAPABILITY": "default", "num_threads": "1"}
     with Session("torch", settings=settings) as session:
         if session.status != "ok":
-            pytest.skip(f"torch: {session.status}: {session.reason}")
+            missing("torch", f"torch: {session.status}: {session.reason}")
         assert session.info["environment"]["threads"] == 1
         (model,) = (m for m in torch_cpu.MODELS if "no vector" in m.name)
         for n in (5, 9, 100, 768):

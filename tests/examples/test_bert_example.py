@@ -13,6 +13,7 @@ import flint
 import numpy as np
 import pytest
 from hunting import HUNT
+from presence import missing
 
 from refkernels.alignment import align
 from refkernels.contexts import Arb, Working, objects
@@ -78,7 +79,7 @@ def runs(request: Any, trained: Callable[[str], Any]) -> dict[str, Path]:
             training = trained(name)
         except environments.NotInstalled as error:
             if name in environments.required():
-                pytest.fail(f"REFKERNELS_REQUIRE lists {name}: {error}", pytrace=False)
+                missing(name, error)
             continue
         (loss,) = training.losses[dtype]
         assert abs(loss - 5.981429278300078) < {"float32": 4e-6, "float64": 4e-10}[dtype]

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from presence import interpreter_of
 
 from refkernels.frameworks import environments
 from refkernels.gallery import schedulers
@@ -16,12 +17,7 @@ QUESTION: dict[str, Any] = {"min_lr": 0.0, "max_lr": 1e-5, "decay_steps": 2000}
 @pytest.mark.framework("oneflow")
 def test_a_process_of_the_framework_gives_its_rates() -> None:
     """tests/schedule_ref/test_schedules_of_frameworks.py examines those of all four."""
-    try:
-        environments.find("oneflow")
-    except environments.NotInstalled as error:
-        if "oneflow" in environments.required():
-            pytest.fail(str(error))
-        pytest.skip(str(error))
+    interpreter_of("oneflow")
     schedules = schedulers.rates("oneflow", **QUESTION)
     assert len(schedules) >= 2
     assert all(rates[0] == pytest.approx(QUESTION["max_lr"]) for rates in schedules.values())
@@ -60,9 +56,6 @@ def test_a_missing_framework_is_reported(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_schedule_that_takes_too_long_is_reported() -> None:
-    try:
-        environments.find("paddle")
-    except environments.NotInstalled as error:
-        pytest.skip(str(error))
+    interpreter_of("paddle")
     with pytest.raises(SchedulersError, match=r"no schedule within 0\.01 s"):
         schedulers.rates("paddle", **QUESTION, timeout=0.01)
