@@ -113,7 +113,7 @@ def test_a_stopped_run_resumed_has_the_records_of_an_undisturbed_one(
     wait_for(lambda: units_done(out) >= 4 or process.poll() is not None)
     workers = children(process.pid)
     process.send_signal(stop)
-    _, stderr = process.communicate(timeout=30)
+    _, stderr = process.communicate(timeout=60)
     assert process.returncode == (130 if stop == signal.SIGINT else -signal.SIGKILL)
     assert ("add --resume to go on" in stderr) == (stop == signal.SIGINT)
     assert not (out / "records.jsonl").exists()
@@ -144,7 +144,7 @@ def test_stopping_does_not_wait_for_an_op_that_hangs(tmp_path: Path) -> None:
     time.sleep(0.5)  # a case of matmul comes first, and then one of sin, which hangs
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=20)
+    _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
     assert units_done(out) == 1
     assert "Traceback" not in stderr
