@@ -37,7 +37,7 @@ def other_formulas(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     for fault in formulas.faults:
         formula = getattr(fault, problem.direction)
         if formula is not None and not fault.unstable and not is_right(problem, formula):
-            full = answer(problem, formula)
+            full = _answer_once(problem, formula)
             changed = replace(full, reference=fault.changed(full.reference))
             yield Variant(fault.cause, dict(fault.details or {}), changed)
 
@@ -47,7 +47,11 @@ def unstable_forms(problem: Problem) -> Iterator[tuple[str, Answer]]:
     for fault in problem.op.formulas.faults if problem.op.formulas else ():
         formula = getattr(fault, problem.direction)
         if formula is not None and fault.unstable:
-            yield fault.cause, answer(problem, formula)
+            yield fault.cause, _answer_once(problem, formula)
+
+
+def _answer_once(problem: Problem, formula: Any) -> Answer:
+    return problem.once((answer, formula), lambda: answer(problem, formula))
 
 
 def other_formulas_in_float32(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
