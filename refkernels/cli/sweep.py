@@ -66,7 +66,7 @@ def sweep(
         typer.Option(
             min=1,
             max=MOST_WORKERS,
-            help="Processes that work at the same time (default: one for each core).",
+            help="Processes that work at the same time (default: one a core, if it has work).",
         ),
     ] = None,
     scheduler: Annotated[

@@ -21,7 +21,7 @@ Array = npt.NDArray[Any]
 Arrays = Mapping[str, Array]
 Doubles = npt.NDArray[np.float64]
 T = TypeVar("T")
-_KEPT = 1 << 15  # elements of the inputs, up to which answers to other questions are kept
+_KEPT = 1 << 14  # elements of the inputs, up to which answers to other questions are kept
 
 
 class Later(Mapping[str, Array]):
