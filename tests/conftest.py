@@ -32,6 +32,14 @@ settings.load_profile("run")
 small.allowance.elements = 0
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that ask frameworks come first: of several processes, the one that has the first tests
+    starts the frameworks, and the others take from its last ones."""
+    sessions = {"started", "plain"}
+    asking = {item.path for item in items if sessions & {*getattr(item, "fixturenames", ())}}
+    items.sort(key=lambda item: item.path.suffix != ".ipynb" and item.path not in asking)
+
+
 def pytest_collection_finish() -> None:
     """Eleven thousand tests live to the end: the garbage collector need not look at them again, and
     at what is new as seldom as in the command."""

@@ -66,7 +66,7 @@ def sweep(
         typer.Option(
             min=1,
             max=MOST_WORKERS,
-            help="Processes that work at the same time (default: one for each core).",
+            help="Processes that work at the same time (default: one a core, if it has work).",
         ),
     ] = None,
     scheduler: Annotated[
@@ -99,8 +99,7 @@ def sweep(
     crew = None
     try:
         if scheduler is None:
-            crew = sweeps.Processes(workers)
-            _start(crew, names[0], setting_values, timeout)  # while the plan is made
+            crew = sweeps.Processes(workers)  # what they import is imported while the plan is made
         try:
             plan = sweeps.plan(
                 op, names, dtype or ("float32",), range=range, device=device,
@@ -108,6 +107,11 @@ def sweep(
             )  # fmt: skip
         except ValueError as error:
             refuse(str(error))
+        if crew is not None:
+            from refkernels.runs.sweeps.run import most_at_once
+
+            crew.limit(most_at_once(plan))
+            _start(crew, names[0], setting_values, timeout)
         # The drawing code is imported while the workers start.
         threading.Thread(target=import_module, args=("refkernels.reporting",), daemon=True).start()
         records = _run(plan, out, resume, crew or sweeps.Dask(str(scheduler)))

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -79,29 +80,35 @@ def is_right(problem: Problem, formula: Any) -> bool:
     """Whether a formula has all bits of the plain algorithm on this question."""
     formulas, question = problem.op.formulas, (problem.direction, formula, problem.inputs)
     assert formulas is not None
-    answer = formulas.computed(*question, problem.params, problem.format)
-    return all(evidence.same(bits, problem.plain[name]).all() for name, bits in answer.items())
+
+    def find() -> bool:
+        answer = formulas.computed(*question, problem.params, problem.format)
+        return all(evidence.same(bits, problem.plain[name]).all() for name, bits in answer.items())
+
+    return problem.once((is_right, formula), find)
 
 
-def _computed(problem: Problem, formula: Any) -> Iterator[tuple[dict[str, Any], dict[str, Array]]]:
+def _computed(problem: Problem, formula: Any) -> list[tuple[dict[str, Any], dict[str, Array]]]:
     """The formula's answer in each order, where its bits are new."""
-    formulas, seen = problem.op.formulas, set()
+    formulas, question = problem.op.formulas, (problem.direction, formula, problem.inputs)
     assert formulas is not None
-    for settings in _SETTINGS:
-        answer = formulas.computed(
-            problem.direction, formula, problem.inputs, problem.params, problem.format, **settings
-        )
-        bits = b"".join(array.tobytes() for array in answer.values())
-        if bits not in seen:
-            seen.add(bits)
-            yield settings, answer
+
+    def find() -> list[tuple[dict[str, Any], dict[str, Array]]]:
+        new: dict[bytes, tuple[dict[str, Any], dict[str, Array]]] = {}
+        for settings in _SETTINGS:
+            answer = formulas.computed(*question, problem.params, problem.format, **settings)
+            bits = sha256(b"".join(array.tobytes() for array in answer.values()))
+            new.setdefault(bits.digest(), (settings, answer))
+        return list(new.values())
+
+    return problem.once((_computed, formula), find)
 
 
 def _in_narrow_arithmetic(
     problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]
 ) -> dict[str, Array]:
     """The outputs that may come from 16-bit arithmetic: in that format, and not ordinary."""
-    if problem.format not in (BINARY16, BFLOAT16) or _size(problem) > _LARGEST:
+    if problem.format not in (BINARY16, BFLOAT16) or problem.size > _LARGEST:
         return {}
     return {
         name: got
@@ -163,7 +170,7 @@ def _narrow_functions(
         for name, got in outputs.items()
         if not fits[name].fine and name in problem.truth.bound
     }
-    if problem.format != BINARY64 or not wrong or _size(problem) > _LARGEST:
+    if problem.format != BINARY64 or not wrong or problem.size > _LARGEST:
         return
     cause = "float32_functions"
     for form, formula in formulas.way(problem.direction).forms.items():
@@ -174,13 +181,6 @@ def _narrow_functions(
         for trial in _tried(wrong, fits, answer, cause, form, harmless):
             name = trial.claim.output
             yield evidence.by_bits_or_errors(problem, trial, fits[name], wrong[name])
-
-
-def _size(problem: Problem) -> int:
-    """The number of elements of all inputs."""
-    values = problem.inputs.values()
-    arrays = [a for v in values for a in (v if isinstance(v, list | tuple) else (v,))]
-    return sum(array.size for array in arrays)
 
 
 def _tried(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,8 @@ from refkernels.op import Direction, Op
 Array = npt.NDArray[Any]
 Arrays = Mapping[str, Array]
 Doubles = npt.NDArray[np.float64]
+T = TypeVar("T")
+_KEPT = 1 << 14  # elements of the inputs, up to which answers to other questions are kept
 
 
 class Later(Mapping[str, Array]):
@@ -68,6 +70,27 @@ class Problem:
     params: dict[str, Any]
     format: Format
     formats: Mapping[str, Format] = field(default_factory=dict)
+
+    def once(self, about: Hashable, find: Callable[[], T]) -> T:
+        """`find()`, or what it returned for this before, if the question is small: several kernels,
+        and the parts of an answer with two causes, are tried with the same hypotheses."""
+        if self.size > _KEPT:
+            return find()
+        if about not in self._found:
+            self._found[about] = find()
+        found: T = self._found[about]
+        return found
+
+    @cached_property
+    def _found(self) -> dict[Hashable, Any]:
+        return {}
+
+    @cached_property
+    def size(self) -> int:
+        """The number of elements of all inputs."""
+        values = self.inputs.values()
+        arrays = [a for v in values for a in (v if isinstance(v, list | tuple) else (v,))]
+        return sum(array.size for array in arrays)
 
     def judging(self, answers: Arrays) -> Problem:
         """The same question, with each output judged in its format in `answers`."""

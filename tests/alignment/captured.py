@@ -35,9 +35,10 @@ def alone(folder: Path, script: str) -> Path:
 ALL_AT_ONCE = """
 import runpy, sys
 _, scripts, *sys.argv[1:] = sys.argv
-for script in scripts.split():
+for script in scripts.splitlines():
     runpy.run_path(script, run_name="__main__")
 """
+NEED_COMPILER = ("torch_situations.py", "two_processes.py")
 
 
 def run_script(
@@ -46,11 +47,13 @@ def run_script(
     """A script's outcome, in a framework's interpreter and a folder of its own. `script` may be
     several, with spaces between, which run one after the other: an import takes seconds."""
     environ = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    for file in script.split():
+    files = script.split()
+    for file in files:
         alone(folder, file)
-    command = ["-c", ALL_AT_ONCE, script] if " " in script else [script]
+    if framework == "torch" and script not in NEED_COMPILER:
+        files.insert(0, str(HERE.parent / "without_compiler.py"))
     return subprocess.run(
-        [python_of(framework), *command, *arguments],
+        [python_of(framework), "-c", ALL_AT_ONCE, "\n".join(files), *arguments],
         cwd=folder, env={**environ, "OMP_NUM_THREADS": "1", **environment},
         capture_output=True, text=True, timeout=900,
     )  # fmt: skip

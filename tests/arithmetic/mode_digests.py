@@ -1,17 +1,19 @@
-"""One line for each op, direction and format: a digest of all its answers.
+"""One line for each op and direction: a digest of all its answers, in one of two formats in turn.
 
-python mode_digests.py MODE:DTYPE...   everything imported in the first mode, and run in each of
-them, in the format that is named beside it
+python mode_digests.py TURN MODE...   everything imported in the first mode, and run in one of the
+modes in turn; TURN is a number, by which other modes and formats meet
 """
 
 import hashlib
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from modes import set_mode
 
 Inputs = dict[str, np.ndarray]
+DTYPES = ("float32", "float64")
 
 
 def questions() -> dict[tuple[str, str], Inputs]:
@@ -22,7 +24,7 @@ def questions() -> dict[tuple[str, str], Inputs]:
     x = np.concatenate([rng.standard_normal(40), *subnormal, spread, np.zeros(20)])
     arrays = {}
     with np.errstate(all="ignore"):
-        for dtype in ("float32", "float64"):
+        for dtype in DTYPES:
             a, b = x.astype(dtype), rng.permutation(x).astype(dtype)
             rows, columns, square = a.reshape(6, 20), b.reshape(20, 6), np.outer(a[:6], b[:6])
             square = square.astype(dtype)
@@ -38,15 +40,20 @@ def questions() -> dict[tuple[str, str], Inputs]:
     return arrays
 
 
-def digests(arrays: dict[tuple[str, str], Inputs], dtype: str) -> list[str]:
+def digests(
+    arrays: dict[tuple[str, str], Inputs], turn: int, modes: Sequence[str] = ()
+) -> list[str]:
     """What every op answers: enclosures, certified roundings, bounds, conditions, plain."""
     from refkernels import registry
     from refkernels.arithmetic.formats import BINARY32
     from refkernels.metrology import judge
 
-    lines = []
+    lines: list[str] = []
     for name, op in registry.ops().items():
         for direction in op.directions:
+            dtype = DTYPES[(len(lines) + turn) % 2]
+            if modes:
+                set_mode(modes[(len(lines) + turn) % len(modes)])
             taken, params = _question(op, direction, dtype, arrays)
             inputs = {key: taken[key] for key in op.takes(direction) if key in taken}
             question = (direction, inputs, params)
@@ -85,8 +92,6 @@ def _bits(answer: dict[str, Any]) -> list[bytes]:
 
 
 if __name__ == "__main__":
-    prepared = questions()
-    for mode, dtype in (argument.split(":") for argument in sys.argv[1:]):
-        set_mode(mode)
-        for line in digests(prepared, dtype):
-            print(mode, line)
+    prepared, modes = questions(), sys.argv[2:]
+    set_mode(modes[0])
+    print(*digests(prepared, int(sys.argv[1]), modes), sep="\n")

@@ -1,12 +1,15 @@
 """Wrong special values and wrong numbers with a cause each are told together."""
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 
 import refkernels
 from refkernels import registry
+from refkernels.ops.formulas import Formulas
 
 Array = npt.NDArray[Any]
 RNG = np.random.default_rng(21)
@@ -58,3 +61,34 @@ def test_a_slope_of_the_result_beside_a_lost_nan() -> None:
     dx[9:40] *= np.float32(2)
     explanation = refkernels.explain("selu", {"dy": dy, "x": x}, {"dx": dx}, {}, "backward")
     assert explanation.cause is None or explanation.confidence != "proven"
+
+
+def test_kernels_and_parts_share_what_other_formulas_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A fault's answer is certified once, and a kernel is explained as it is alone."""
+    x = RNG.standard_normal((6, 9)).astype(np.float32)
+    op = registry.get("softmax")
+    assert op.formulas is not None
+    right = op.plain("forward", {"x": x}, {}, "float32")["y"]
+    spoilt = np.where(np.arange(9) == 4, np.float32(np.nan), right * np.float32(1.01))
+    kernels = {"columns": right.T.copy().reshape(6, 9), "spoilt": spoilt, "half": right / 2}
+    question = "softmax", {"x": x}
+    alone = {name: refkernels.explain(*question, y).to_dict() for name, y in kernels.items()}
+    asked: Counter[Any] = Counter()
+    certified = Formulas.certified
+
+    def counted(self: Formulas, direction: Any, formula: Any, *rest: Any) -> Any:
+        asked[formula] += 1
+        return certified(self, direction, formula, *rest)
+
+    monkeypatch.setattr(Formulas, "certified", counted)
+    together = refkernels.explain(*question, {n: {"y": y} for n, y in kernels.items()})
+    faults = {fault.forward for fault in op.formulas.faults} & asked.keys()
+    assert faults
+    assert {asked[formula] for formula in faults} == {1}
+    for name, kernel in together.kernels.items():
+        own = alone[name]
+        assert (kernel.verdict, kernel.cause, kernel.confidence) == tuple(
+            own[key] for key in ("verdict", "cause", "confidence")
+        )

@@ -5,10 +5,13 @@
 Each is captured in FOLDER/0, FOLDER/1, ...
 """
 
+import runpy
 import sys
+from pathlib import Path
 
+runpy.run_path(str(Path(__file__).parent.parent / "without_compiler.py"))
 sys.path.insert(0, sys.argv[1])
-import train_bert
+import train_bert  # noqa: E402
 
 for number, words in enumerate(sys.argv[4:]):
     train_bert.main([sys.argv[2], f"{sys.argv[3]}/{number}", *words.split()])

@@ -47,8 +47,18 @@ class Created:
 @pytest.fixture(scope="module")
 def created(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Created]:
     """Environments of a framework that pip installs from a local wheel. One is asked for twice, pip
-    does not find another, one does not exist, and one fails to import."""
+    does not find another, one does not exist, and one fails to import. All are copies of one empty
+    environment: to install its pip takes seconds."""
     folder = tmp_path_factory.mktemp("created")
+    empty, python = folder / "empty", folder / "python"
+    subprocess.run([sys.executable, "-m", "venv", str(empty)], check=True)
+    python.write_text(
+        f"""#!/bin/sh
+if [ "$1 $2" = "-m venv" ]; then exec cp -R '{empty}' "$3"; fi
+exec '{sys.executable}' "$@"
+"""
+    )
+    python.chmod(0o755)
     wheels, messages = folder / "wheels", list[str]()
     wheels.mkdir()
     write_wheel(wheels, "tinyframework", "1.0", "__version__ = '1.0'\n")
@@ -60,7 +70,7 @@ def created(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Created]:
         patch.setenv("PIP_FIND_LINKS", str(wheels))
         patch.setenv("PIP_CONFIG_FILE", os.devnull)
         patch.setenv("PYTHONDONTWRITEBYTECODE", "1")
-        patch.setattr(creation, "_candidates", lambda: iter([sys.executable]))
+        patch.setattr(creation, "_candidates", lambda: iter([str(python)]))
         catalog.register(TINY)
         names = ["tinyframework", "tinyframework==1.0", "torch==0.0.1"]
         outcomes = environments.create_all(

@@ -37,7 +37,7 @@ def other_formulas(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     for fault in formulas.faults:
         formula = getattr(fault, problem.direction)
         if formula is not None and not fault.unstable and not is_right(problem, formula):
-            full = answer(problem, formula)
+            full = _answer_once(problem, formula)
             changed = replace(full, reference=fault.changed(full.reference))
             yield Variant(fault.cause, dict(fault.details or {}), changed)
 
@@ -47,7 +47,11 @@ def unstable_forms(problem: Problem) -> Iterator[tuple[str, Answer]]:
     for fault in problem.op.formulas.faults if problem.op.formulas else ():
         formula = getattr(fault, problem.direction)
         if formula is not None and fault.unstable:
-            yield fault.cause, answer(problem, formula)
+            yield fault.cause, _answer_once(problem, formula)
+
+
+def _answer_once(problem: Problem, formula: Any) -> Answer:
+    return problem.once((answer, formula), lambda: answer(problem, formula))
 
 
 def other_formulas_in_float32(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
@@ -78,7 +82,7 @@ def other_eps(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         return
     for eps in USUAL_EPS:
         if eps != problem.params["eps"]:
-            yield Variant("eps_differs", {"eps": eps}, problem.ask(params={"eps": eps}))
+            yield Variant("eps_differs", {"eps": eps}, _with(problem, eps=eps))
 
 
 def unasked(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
@@ -88,7 +92,12 @@ def unasked(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     params = {**problem.op.params, **problem.params}
     for name, (cause, usual) in UNASKED.items():
         for value in usual if params.get(name) == 0.0 else ():
-            yield Variant(cause, {name: value}, problem.ask(params={name: value}))
+            yield Variant(cause, {name: value}, _with(problem, **{name: value}))
+
+
+def _with(problem: Problem, **params: float) -> Answer:
+    """The op's answer with these params."""
+    return problem.once((_with, *params.items()), lambda: problem.ask(params=params))
 
 
 def rounded_params(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
@@ -104,10 +113,10 @@ def rounded_params(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     for names in dict.fromkeys([*((name,) for name in changed), tuple(changed)]):
         rounded = {name: changed[name] for name in names}
         if names == ("eps",) and held is formats.BINARY32:
-            yield Variant("eps_rounded", rounded, problem.ask(params=rounded))
+            yield Variant("eps_rounded", rounded, _with(problem, **rounded))
         elif names:
             details = {"names": ", ".join(names), "held": held.name}
-            yield Variant("params_rounded", details, problem.ask(params=rounded))
+            yield Variant("params_rounded", details, _with(problem, **rounded))
 
 
 def _held(value: float, format: Format) -> float:

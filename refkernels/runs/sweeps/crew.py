@@ -58,6 +58,10 @@ class Crew:
     def close(self, at_once: bool = False) -> None:
         """Release the workers; at_once: even in the middle of a chunk."""
 
+    def limit(self, most: int) -> None:
+        """To as many workers as will ever have work at the same time; before they start."""
+        self.width = min(self.width, most)
+
     def results(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Json]]:
         """Every job with its result, in the order of completion; each once."""
         waiting, suspects = deque(jobs), deque[Job]()

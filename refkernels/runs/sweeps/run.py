@@ -139,6 +139,7 @@ def sweep(
             at_once = False
             return journal.records()
         units = units_of(plan)
+        crew.limit(most_at_once(plan))
         total = sum(size for unit in units for _, size in unit.jobs)
         results: list[Json] = []
         environments: dict[str, Json] = {}
@@ -179,6 +180,11 @@ def units_of(plan: SweepPlan) -> list[SweepUnit]:
                 )
                 units.append(_unit(question, plan))
     return units
+
+
+def most_at_once(plan: SweepPlan) -> int:
+    """The chunks of the largest unit: units follow one another, so no more workers have work."""
+    return max([1, *(len(unit.jobs) for unit in units_of(plan))])
 
 
 def _settings(settings: Mapping[str, str] | None, name: SeatName) -> dict[str, str]:

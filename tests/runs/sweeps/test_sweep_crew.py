@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import sweep_helpers as helpers
 
+from refkernels.runs import sweeps
+from refkernels.runs.sweeps import chunk as chunks
 from refkernels.runs.sweeps import crew as crews
 from refkernels.runs.sweeps.crew import Crew, CrewError, Dask, Job, Processes
 
@@ -67,6 +69,28 @@ def test_an_executor_that_breaks_while_it_starts_a_worker_is_replaced() -> None:
         str(n): n * n for n in range(4)
     }
     assert len(pools) == 1
+
+
+@pytest.mark.parametrize(("chunk", "most"), [(1 << 8, 3), (1 << 24, 1)])
+def test_no_more_workers_start_than_have_work(chunk: int, most: int, tmp_path: Path) -> None:
+    """The patterns of the range are 513: two chunks and a pattern, or one chunk; of two formats."""
+    started: list[Any] = []
+
+    class Counting(ThreadPoolExecutor):
+        def submit(self, function: Any, *arguments: Any, **options: Any) -> Any:
+            started.append(function)
+            return super().submit(function, *arguments, **options)
+
+    plan = sweeps.plan(
+        ["sqrt"], ["numpy"], ["float16", "float32"], range="0x3c00:0x3e00", chunk=chunk
+    )
+    with Counting(1) as executor:
+        crew = sweeps.Lent(executor, 8)
+        records = sweeps.sweep(plan, tmp_path / "out", crew=crew)
+        executor.submit(chunks.kept.release).result()
+    assert [record["status"] for record in records if record["kind"] == "sweep"] == ["ok", "ok"]
+    assert crew.width == most
+    assert started.count(chunks.describe) == 2 * most
 
 
 def test_a_killed_framework_is_asked_again_once_and_other_faults_are_not() -> None:
