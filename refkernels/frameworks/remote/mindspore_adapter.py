@@ -110,9 +110,7 @@ def one_step(optimizer, param, grad, state, betas=(), step=1, name="weight", **o
     """
     own = ms.Parameter(param, name=name)
     stepper = getattr(nn, optimizer)([own], **options)
-    tensors = {
-        ours: getattr(stepper, its)[0] for ours, (its, x) in state.items() if x is not None
-    }
+    tensors = {ours: getattr(stepper, its)[0] for ours, (its, x) in state.items() if x is not None}
     for ours, value in tensors.items():
         value.set_data(state[ours][1])
     for number, beta in enumerate(betas, 1):
