@@ -105,8 +105,8 @@ OPTIMIZERS: dict[str, tuple[str, str, str, str]] = {
     "no_trust_ratio": (
         "uses a trust ratio of 1",
         "把信任比取为 1",
-        "Multiply the step by |param| / |update|. LAMBC clips this ratio at 1: with one whose ratio "
-        "is more than 1 there is no telling the two apart.",
+        "Multiply the step by |param| / |update|. LAMBC clips this ratio at 1: a tensor "
+        "whose ratio is more than 1 does not tell the two apart.",
         "更新量应乘以 |param| / |update|。LAMBC 把该比值截断在 1：比值大于 1 的张量无法区分这两种"
         "情形。",
     ),
