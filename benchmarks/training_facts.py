@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
-from facts import clipping, losses, norms, optimizers, reductions, schedules
+from facts import clipping, curves, losses, norms, optimizers, reductions, schedules
 from facts.asked import Fact, Seats
 
 from refkernels.records.files import write_whole
 
 RESULTS = Path(__file__).parent / "results"
-SECTIONS = (optimizers, clipping, losses, norms, reductions, schedules)
+SECTIONS = (optimizers, clipping, curves, losses, norms, reductions, schedules)
 FACTS: list[Fact] = [fact for section in SECTIONS for fact in section.FACTS]
 
 

@@ -75,7 +75,7 @@ class Seats:
             session.close()
 
 
-def _failed(reply: Reply) -> Seen:
+def failed(reply: Reply) -> Seen:
     return Seen(f"no answer: {str(reply.reason).splitlines()[0][:120]}", False)
 
 
@@ -87,7 +87,7 @@ def explained(
     def see(seats: Seats, fact: Fact) -> Seen:
         reply = seats.run(fact, op, inputs, params or {}, direction)
         if not reply.ok:
-            return _failed(reply)
+            return failed(reply)
         environment = {fact.framework: seats.session(fact.framework).info["environment"]}
         outputs = {fact.framework: reply.outputs}
         case = CaseFile(op, direction, dict(inputs), outputs, params or {}, environment)
@@ -123,7 +123,7 @@ def gives(
     def see(seats: Seats, fact: Fact) -> Seen:
         reply = seats.run(fact, op, inputs, params, direction)
         if not reply.ok:
-            return _failed(reply)
+            return failed(reply)
         got = reply.outputs[output or next(iter(reply.outputs))]
         return compared(np.ravel(got).astype(np.float64)[places].tolist(), expected, digits)
 
@@ -169,7 +169,7 @@ def errors(
     def ask(seats: Seats, fact: Fact) -> float | str:
         reply = seats.run(fact, op, inputs, params, direction)
         if not reply.ok:
-            return _failed(reply).ours
+            return failed(reply).ours
         got = reply.outputs[output]
         truth = Truth(registry.get(op), direction, inputs, params, formats.of(got))
         summary = summarise(got, truth.reference[output], distribution=False)

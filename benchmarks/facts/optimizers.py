@@ -145,6 +145,15 @@ MINDSPORE = [
     Fact("0.4", "mindspore", "parameters called beta or gamma are not decayed "
          "(moved or not: weight, beta, gamma; SGD, Momentum, Adam, AdamWeightDecay)",
          "weight only", printed(NAMED, [1.0] * 4 + [0.0] * 8, 2)),
+    *(
+        step("0.4", "mindspore", f"{op}: a parameter called norm.beta is not decayed",
+             "not decayed", op, "float32", states, {**params, "name": "norm.beta"},
+             "decay_ignored")
+        for op, states, params in (
+            ("sgd", "buf", SGD), ("momentum", "buf", {"lr": 0.1, "weight_decay": 0.1}),
+            ("adam", "m v", DECAYED), ("adamw", "m v", DECAYED),
+        )
+    ),
     step("1", "mindspore", "Adam's eps is not rescaled", "sqrt(v) + eps",
          "adam", "float32", "m v", ADAM, "eps_hat", scale=SMALL),
     step("1", "mindspore", "AdamWeightDecay does not correct the bias", "no bias correction",

@@ -7,7 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from facts.asked import Array, Fact, Seats, errors, ulps
+from facts.asked import Array, Fact, Seats, errors, failed, ulps
+from refkernels import registry
+from refkernels.arithmetic.formats import BINARY32
+from refkernels.metrology import summarise
+from refkernels.truth import Truth
 
 ALL = ("torch", "paddle", "oneflow", "mindspore")
 MILLION = 1_000_000
@@ -86,4 +90,28 @@ CLIPPED = [
 ]  # fmt: skip
 
 
-FACTS = [*_facts(), *CLIPPED]
+def _last(kind: str, draw: int) -> Ask:
+    """The error of the last of a draw's cumulative sums, which is that of all."""
+
+    def ask(seats: Seats, fact: Fact) -> float | str:
+        x = million(kind, "float32", draw)
+        reply = seats.run(fact, "cumsum", {"x": x}, {"axis": -1}, "forward")
+        if not reply.ok:
+            return failed(reply).ours
+        last = reply.outputs["y"][-1:]
+        truth = Truth(registry.get("sum"), "forward", {"x": x[None]}, {"axis": -1}, BINARY32)
+        return summarise(last, truth.reference["y"], distribution=False).max
+
+    return ask
+
+
+LAST = [
+    Fact("4", framework, f"last cumulative sum of 10^6 {kind}, float32", f"{cell} ulp",
+         ulps(_last(kind, 0), float(cell), functools.partial(_last, kind)), DRAWS)
+    for framework in ALL
+    for kind, cell in zip(
+        KINDS, (".01 / .1 / .05" if framework == "torch" else "100 / 257 / 166").split(" / "),
+        strict=True,
+    )
+]  # fmt: skip
+FACTS = [*_facts(), *CLIPPED, *LAST]

@@ -77,9 +77,39 @@ ROWS: list[tuple[str, str, str, tuple[float, ...]]] = [
      FROM_START),
     ("mindspore", "CosineDecayLR(100)", "nn.CosineDecayLR(0.0, 1e-3, 100)", COSINE),
 ]  # fmt: skip
+COSINES = {
+    "torch": "s.CosineAnnealingLR(o, 100)",
+    "paddle": "s.CosineAnnealingDecay(1e-3, 100)",
+    "oneflow": "s.CosineAnnealingLR(o, 100)",
+}
+AFTER = [
+    Fact(
+        "5",
+        framework,
+        f"{call.split('(')[0].removeprefix('s.')} rises again after its end: step 101",
+        "2.467e-07",
+        printed(
+            SCRIPTS[framework]
+            .replace("made = {}", f"made = {call}")
+            .replace("range(101)", "range(102)")
+            .replace("(0, 1, 2, 10, 98, 99, 100)", "(101,)"),
+            [2.467e-7],
+            4,
+        ),
+    )
+    for framework, call in COSINES.items()
+]
+AFTER += [
+    Fact("5", framework, "CosineDecayLR stays at its end: steps 100, 101", "0, 0",
+         printed(SCRIPTS[framework].replace("made = {}", f"made = {call}")
+                 .replace("range(101)", "range(102)")
+                 .replace("(0, 1, 2, 10, 98, 99, 100)", "(100, 101)"), [0.0, 0.0], 4))
+    for framework, call in (("oneflow", "s.CosineDecayLR(o, 100)"),
+                            ("mindspore", "nn.CosineDecayLR(0.0, 1e-3, 100)"))
+]  # fmt: skip
 FACTS = [
     Fact("5", framework, f"{claim}: steps 0, 1, 2, 10, 98, 99, 100",
          ", ".join(f"{rate:g}" for rate in rates),
          printed(SCRIPTS[framework].replace("made = {}", f"made = {call}"), rates, 4))
     for framework, claim, call, rates in ROWS
-]  # fmt: skip
+] + AFTER  # fmt: skip

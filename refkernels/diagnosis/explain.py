@@ -16,7 +16,7 @@ from refkernels.arithmetic.mode import in_default_mode
 from refkernels.diagnosis import comparison, excerpt, patterns, scoring, sources, two_causes
 from refkernels.diagnosis.explanation import Difference, Explanation, evidence_of
 from refkernels.diagnosis.fit import Fit, fit_to_truth
-from refkernels.diagnosis.hypothesis import ORDER, Candidate
+from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, Candidate
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.ranking import badness, ranked
 from refkernels.metrology import outputs as answered
@@ -147,13 +147,15 @@ def _merged(variants: list[Candidate], models: list[Candidate]) -> list[Candidat
 
 
 def _named(candidates: list[Candidate], fits: dict[str, Fit]) -> Candidate | None:
-    """The best candidate. An ordinary output needs no cause that is merely consistent. None if only
-    the order of summation of an ordinary output fits: that explains no wrong output."""
+    """The best candidate. An ordinary output needs no cause that is merely consistent, and no order
+    of summation leads beyond the bound, which holds for all of them. None if only the order of
+    summation of an ordinary output fits: that explains no wrong output."""
     eligible = (
         candidate
         for candidate in candidates
         if not candidate.ruled_out
         and not (fits[candidate.output].ordinary and candidate.confidence == "consistent")
+        and not (candidate.cause in HARMLESS and not fits[candidate.output].fine)
     )
     best = next(eligible, None)
     if best is None or best.cause != ORDER or not fits[best.output].ordinary:

@@ -231,11 +231,18 @@ def binary() -> list[Case]:
         extra = {"weight": rng.uniform(0.5, 2.0, (16, 5)), "pos_weight": rng.uniform(0.5, 4.0, 5)}
         return {**arrays, **extra}
 
-    return pairs(
-        op, 3.0, labels,
-        case(op, "wide", {"largest": 110}, wide, NONE),
-        case(op, "weighted", {"n": 5}, weighted),
-    )  # fmt: skip
+    def zeros(rng: Generator, dtype: str) -> Arrays:
+        arrays = _pair(3.0, labels, reduction="none")(rng, dtype)
+        return {**arrays, "x": arrays["x"] * (np.arange(64) % 2)}
+
+    return [
+        *pairs(
+            op, 3.0, labels,
+            case(op, "wide", {"largest": 110}, wide, NONE),
+            case(op, "weighted", {"n": 5}, weighted),
+        ),
+        case(op, "zeros", {"share": "1/2"}, zeros, NONE),
+    ]  # fmt: skip
 
 
 def divergence() -> list[Case]:

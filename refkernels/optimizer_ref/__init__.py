@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.arguments import as_flag
+from refkernels.arguments import as_flag, as_text
 from refkernels.arithmetic.question import Certify
 from refkernels.arithmetic.scalars import as_count
 from refkernels.op import Direction, Op
@@ -84,7 +84,8 @@ def _float32(value: float) -> float:
 def _prepare(
     inputs: dict[str, Any], params: dict[str, Any], direction: Direction, whole: bool = False
 ) -> Prepared:
-    """A weight decay of 0 becomes None. `whole`: the op's letter runs over the whole tensor."""
+    """A weight decay of 0 becomes None, and the parameter's name plays no part. `whole`: the op's
+    letter runs over the whole tensor."""
     shapes = {name: array.shape for name, array in inputs.items() if array is not None}
     if misshapen := [name for name, shape in shapes.items() if shape != shapes["param"]]:
         raise ValueError(
@@ -92,8 +93,10 @@ def _prepare(
             "are the same."
         )
     as_count(params.get("step", 1), "step")
+    as_text(params.get("name", ""), "name")
     formula_params: dict[str, Any] = {**params, "float32": _in_float32(params)}
     formula_params["weight_decay"] = params["weight_decay"] or None
+    formula_params.pop("name", None)
     if "nesterov" in params:
         formula_params["nesterov"] = as_flag(params["nesterov"], "nesterov")
     if not whole:
@@ -163,12 +166,14 @@ def _optimizer(
     )
 
 
+_NAMED: dict[str, Any] = {"name": "weight"}  # of the parameter: MindSpore decays by it
+_AS_BIAS = {"name": "norm.beta"}
 _MOMENTUM = {"lr": 0.01, "momentum": 0.9, "weight_decay": 0.0, "nesterov": False}
 _NESTEROV = ("nesterov", "buf", {"nesterov": True, "dampening": 0.0})
 _ADAM = {"lr": 1e-3, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.0, "step": 1}
 _LATER = {"step": 7, "weight_decay": 0.1}
 _AMSGRAD: tuple[Any, ...] = (("amsgrad", "m v vmax", {}),)
-_NO_NUMBERS = ("step", "nesterov")  # a count, and a truth value
+_NO_NUMBERS = ("step", "nesterov", "name")  # a count, a truth value and a text
 _DOMAINS = {
     **dict.fromkeys(("beta1", "beta2"), BELOW_ONE), "rho": PROBABILITY,
     **dict.fromkeys(("eps", "lr_decay"), NOT_NEGATIVE),
@@ -177,22 +182,30 @@ _ADAM_WAYS = "torch paddle textbook divided_first mixture"
 
 OPS = (
     _optimizer(
-        "sgd", "buf?", formulas.sgd, faults.SGD, {**_MOMENTUM, "dampening": 0.0, "step": 1},
-        {**_LATER, "dampening": 0.25},
-        (("undampened", "buf", {"dampening": 0.0}), _NESTEROV, ("no_momentum", "", {})),
+        "sgd", "buf?", formulas.sgd, faults.SGD,
+        {**_MOMENTUM, "dampening": 0.0, "step": 1, **_NAMED}, {**_LATER, "dampening": 0.25},
+        (
+            ("undampened", "buf", {"dampening": 0.0}), _NESTEROV, ("no_momentum", "", {}),
+            ("named", "buf", _AS_BIAS),
+        ),
     ),
     _optimizer(
-        "momentum", "buf", formulas.sgd, faults.MOMENTUM, _MOMENTUM, {"weight_decay": 0.1},
-        (("nesterov", "buf", {"nesterov": True}),),
+        "momentum", "buf", formulas.sgd, faults.MOMENTUM, {**_MOMENTUM, **_NAMED},
+        {"weight_decay": 0.1},
+        (("nesterov", "buf", {"nesterov": True}), ("named", "buf", _AS_BIAS)),
     ),
     _optimizer(
-        "adam", "m v vmax?", formulas.adam, faults.ADAM, _ADAM, _LATER,
-        (*_AMSGRAD, ("untouched_rows", "m v", {}), ("untouched_eps", "m v", {"eps": 1e-4})),
+        "adam", "m v vmax?", formulas.adam, faults.ADAM, {**_ADAM, **_NAMED}, _LATER,
+        (
+            *_AMSGRAD, ("untouched_rows", "m v", {}), ("untouched_eps", "m v", {"eps": 1e-4}),
+            ("named", "m v", _AS_BIAS),
+        ),
         ways=_ADAM_WAYS, prepare=_with_untouched,
     ),
     _optimizer(
-        "adamw", "m v vmax?", formulas.adamw, faults.ADAMW, {**_ADAM, "weight_decay": 0.01},
-        _LATER, _AMSGRAD, ways=_ADAM_WAYS,
+        "adamw", "m v vmax?", formulas.adamw, faults.ADAMW,
+        {**_ADAM, "weight_decay": 0.01, **_NAMED}, _LATER,
+        (*_AMSGRAD, ("named", "m v", _AS_BIAS)), ways=_ADAM_WAYS,
     ),
     _optimizer(
         "lamb", "m v", formulas.lamb, faults.LAMB, {**_ADAM, "eps": 1e-6, "weight_decay": 0.01},
@@ -235,7 +248,8 @@ def sgd(
     """(param, buf) after a step of SGD, with momentum where there is a buf.
 
     params      lr=0.01, momentum=0.9, dampening=0.0, weight_decay=0.0, nesterov=False, step=1;
-                in step 1 buf becomes the gradient, as in PyTorch
+                in step 1 buf becomes the gradient, as in PyTorch. name="weight", as in `momentum`,
+                `adam` and `adamw`, is the parameter's: it has no effect here, as it should
     certify     the question (`refkernels.Enclosure`)
 
     Arrays are of one shape, float16, bfloat16, float32 or float64. The bound (`OPS`) is proven for

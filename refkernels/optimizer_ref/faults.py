@@ -75,6 +75,11 @@ def _too(names: str, fault: Fault, kind: str = "betas") -> Fault:
     return replace(fault, forward=_in_float32(fault.forward, names, kind), details=details)
 
 
+def _with(fault: Fault, other: str) -> Fault:
+    """A fault whose formula has another one's difference too."""
+    return replace(fault, details={**(fault.details or {}), "with": other})
+
+
 def _of_param(cause: str, formula: Formula) -> Fault:
     """Another step from the same new state."""
     return Fault(cause, formula, outputs=("param",))
@@ -185,6 +190,7 @@ def _late(formula: Formula) -> Formula:
 
 _LATE = {"with": "step_off_by_one", "float32_hyperparameters": _NAMES.replace(" ", ", ")}
 _RESCALED = partial(formulas.adam, update=_hat)
+_UNCORRECTED = partial(formulas.adamw, corrected=_no_correction)
 _SPARSE = (
     Fault("lazy_rows", _lazy(formulas.adam)),
     Fault("lazy_rows", _lazy(_RESCALED), details={"with": "eps_hat"}),
@@ -198,6 +204,11 @@ ADAM = (
     *_of_adam(formulas.adam),
     _of_param("float32_powers", _in_float32(formulas.adam, _NAMES, "powers")),
     Fault("decay_ignored", _without(formulas.adam, weight_decay=None)),
+    _too(
+        _NAMES,
+        _with(Fault("decay_ignored", _without(_RESCALED, weight_decay=None)), "eps_hat"),
+        "powers",
+    ),
     Fault("decay_decoupled", partial(formulas.adam, decay=decay_before)),
     _decayed_first(partial(formulas.adam, update=_hat), **{"with": "eps_hat"}),
     _raw(formulas.adam),
@@ -207,6 +218,7 @@ ADAMW = (
     *_of_adam(formulas.adamw),
     _of_param("float32_powers", _in_float32(formulas.adamw, _NAMES, "powers")),
     _undecayed(formulas.adamw),
+    _too(_NAMES, _with(_undecayed(_UNCORRECTED), "no_bias_correction")),
     Fault("decay_coupled", partial(formulas.adam)),
     _of_param("decay_after_step", partial(formulas.adam, decay=_after)),
     _of_param("decay_without_lr", partial(formulas.adam, decay=_without_lr)),
@@ -224,6 +236,14 @@ def _hat_direction(xp: Any, m: Any, v: Any, c1: Any, root: Any, eps: Any, **_: A
 
 def _inside_direction(xp: Any, m: Any, v: Any, c1: Any, root: Any, eps: Any, **_: Any) -> Any:
     return m / c1 / xp.sqrt(v / xp.square(root) + eps)
+
+
+def _coupled_decay(
+    xp: Any, param: Any, grad: Any, weight_decay: Any = None, **arguments: Any
+) -> Any:
+    """Decay in the gradient, and the update without it, as OneFlow's adam_w_mode=False."""
+    g = coupled(grad, param, weight_decay)
+    return formulas.lamb(xp, param=param, grad=g, weight_decay=None, **arguments)
 
 
 def _clamped(low: str, high: str) -> Fault:
@@ -249,7 +269,16 @@ def _ratio(cause: str, ratio: Callable[..., Any]) -> Fault:
     return _of_param(cause, partial(formulas.lamb, ratio=ratio))
 
 
-_BARE = _ratio("norm_without_decay", lambda xp, p, r, u: trust(xp, xp.norm(p), xp.norm(r)))
+def _bare_ratio(xp: Any, param: Any, r: Any, u: Any) -> Any:
+    return trust(xp, xp.norm(param), xp.norm(r))
+
+
+def _bare(**others: Any) -> Fault:
+    bare = partial(formulas.lamb, ratio=_bare_ratio, **others)
+    return _of_param("norm_without_decay", bare)
+
+
+_BARE = _bare()
 _SWITCHED = _of_param("trust_ratio_needs_decay", _needs_decay)
 LAMB = (
     *_of_moments(formulas.lamb, _hat_direction, _inside_direction, "direction"),
@@ -257,11 +286,14 @@ LAMB = (
     Fault("decay_decoupled", _decoupled(formulas.lamb), outputs=("param",)),
     _BARE,
     _too(_NAMES, _BARE),
+    _with(_bare(direction=_inside_direction), "eps_inside_sqrt"),  # OneFlow's old one
+    _with(_bare(corrected=_no_correction), "no_bias_correction"),
+    Fault("decay_coupled", _coupled_decay),
     _SWITCHED,
     _too(_NAMES, _SWITCHED, "powers"),
     _ratio("no_trust_ratio", lambda xp, p, r, u: xp.number(1)),
     _ratio("weight_norm_clamped", _norm_clamped),
-    _clamped("0.01", "10"),
+    _clamped("0.01", "10"),  # DeepSpeed's
 )
 
 

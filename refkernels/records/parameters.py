@@ -8,27 +8,40 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
 from refkernels.records import codec
 
 LONGEST_TEXT = 200  # characters
 LONGEST_LIST = 64  # numbers: as many as an array can have axes
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_OF_PYTHON = {"None": None, "True": True, "False": False}
 
 
 def parse_parameter(text: str) -> Any:
-    """The value of the right side of NAME=VALUE: JSON, or a number as Python writes it. Raises
-    ValueError, whose message is a clause for the caller to put after the text."""
+    """The value of the right side of NAME=VALUE: JSON, a number, None or a truth value as Python
+    writes it, or a bare word, such as sum. Raises ValueError, whose message is a clause for the
+    caller to put after the text."""
     if len(text) > LONGEST_TEXT:
         raise ValueError(f"it has {len(text):,} characters, more than {LONGEST_TEXT}")
     try:
         value = codec.loads(text, depth=1)
     except json.JSONDecodeError:
-        try:
-            value = float(text)
-        except ValueError:
-            raise ValueError(f"{text[:40]!r} is neither a number nor a list of numbers") from None
+        value = _unquoted(text)
     return check_parameter(value)
+
+
+def _unquoted(text: str) -> Any:
+    """What is no JSON."""
+    if text in _OF_PYTHON:
+        return _OF_PYTHON[text]
+    try:
+        return float(text)
+    except ValueError:
+        if _WORD.fullmatch(text):
+            return text
+    raise ValueError(f"{text[:40]!r} is neither a number, a list of numbers nor a word")
 
 
 def check_parameter(value: Any) -> Any:

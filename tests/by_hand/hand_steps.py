@@ -1,4 +1,4 @@
-"""Optimizers' steps and clipping, by their definitions."""
+"""Optimizers' steps, where a parameter's name plays no part, and clipping, by their definitions."""
 
 from typing import Any
 
@@ -10,6 +10,7 @@ from mpmath import mp
 def sgd(
     param: Any, grad: Any, buf: Any = None, lr: float = 0.01, momentum: float = 0.9,
     weight_decay: float = 0.0, nesterov: bool = False, dampening: float = 0.0, step: int = 1,
+    name: str = "weight",
 ) -> dict[str, Any]:  # fmt: skip
     lr, mu, tau = number(lr), number(momentum), number(dampening)
     g = grad + number(weight_decay) * param
@@ -21,7 +22,7 @@ def sgd(
 
 def momentum(
     param: Any, grad: Any, buf: Any, lr: float = 0.01, momentum: float = 0.9,
-    weight_decay: float = 0.0, nesterov: bool = False,
+    weight_decay: float = 0.0, nesterov: bool = False, name: str = "weight",
 ) -> dict[str, Any]:  # fmt: skip
     return sgd(param, grad, buf, lr, momentum, weight_decay, nesterov, step=2)
 
@@ -39,7 +40,7 @@ def direction(m: Any, v: Any, beta1: float, beta2: float, eps: float, step: int)
 def adam(
     param: Any, grad: Any, m: Any, v: Any, vmax: Any = None, lr: float = 1e-3, beta1: float = 0.9,
     beta2: float = 0.999, eps: float = 1e-8, weight_decay: float = 0.0, step: int = 1,
-    decoupled: bool = False,
+    decoupled: bool = False, name: str = "weight",
 ) -> dict[str, Any]:  # fmt: skip
     lr, wd = number(lr), number(weight_decay)
     new_m, new_v = moments(m, v, grad if decoupled else grad + wd * param, beta1, beta2)

@@ -112,6 +112,18 @@ def test_one_unnamed_kernel_and_params_in_any_notation(folder: Path) -> None:
     assert record["evidence"]["question"]["params"] == {"eps": 0.5, "normalized_shape": [5]}
 
 
+def test_a_param_that_is_a_word_needs_no_quotes(folder: Path) -> None:
+    mask = np.arange(X.size).reshape(X.shape) % 2 == 0
+    np.save("mask.npy", mask)
+    np.save("y.npy", X * mask)
+    question = ("--input", "x=x.npy", "--input", "mask=mask.npy", "--output", "y=y.npy", "--json")
+    result = refkernels_says("dropout", *question, "--param", "mode=downscale_in_infer")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["verdict"] == "correctly_rounded"
+    other = refkernels_says("dropout", *question, "--param", "mode=upscale_in_train")
+    assert json.loads(other.stdout)["verdict"] == "exceeds_bound"
+
+
 def test_bfloat16_files_are_what_ml_dtypes_saves(folder: Path) -> None:
     np.save("x.npy", X.astype(ml_dtypes.bfloat16))
     np.save("y.npy", np.sin(X.astype(ml_dtypes.bfloat16)))
@@ -166,7 +178,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
         "sin forward gives y, not 'z'",
     ),
     "unknown param": (["sin", *INPUT, *OUTPUT, "--param", "eps=1"], "sin has no parameter 'eps'"),
-    "no number": (["sin", *INPUT, *OUTPUT, "--param", "eps=x"], "'x' is neither a number"),
+    "no number": (["sin", *INPUT, *OUTPUT, "--param", "eps=1x"], "'1x' is neither a number"),
     "level": (["sin", *INPUT, *OUTPUT, "--fail-on", "unusal"], "did you mean 'unusual'?"),
     "direction": (["sin", *INPUT, *OUTPUT, "--direction", "up"], "direction is 'up'"),
     "language": (["sin", *INPUT, *OUTPUT, "--lang", "fr"], "There is no language 'fr'"),

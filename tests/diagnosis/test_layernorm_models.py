@@ -16,6 +16,7 @@ from refkernels.diagnosis.models.layernorm.torch_moments import moments
 Arrays = dict[str, npt.NDArray[Any]]
 FORMATS = ("float16", "bfloat16", "float32", "float64")
 CAUSES = {
+    "narrow_intermediates",
     "naive_variance",
     "folded_normalisation",
     "float32_statistics",

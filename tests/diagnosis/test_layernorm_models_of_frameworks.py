@@ -92,8 +92,8 @@ def same_bits(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.bool_]
 def differences(
     session: Session, models: tuple[Model, ...], inputs: Arrays, dtype: str, **params: Any
 ) -> dict[str, dict[str, int]]:
-    """Differing elements of each output, in both directions, model by model; also checks that the
-    models that apply speak of every output."""
+    """Differing elements of each output, in both directions, by model: of those that speak of every
+    output, of which there is one at least."""
     threads = session.info["environment"].get("threads") or 1
     table: dict[str, dict[str, int]] = {}
     for direction in ("forward", "backward"):
@@ -102,11 +102,11 @@ def differences(
         assert reply.ok, reply.reason
         for model in models:
             answers = model.run(taken, {**params, "threads": threads}, direction, dtype)
-            if answers:
-                assert set(reply.outputs) <= set(answers)
+            if set(reply.outputs) <= set(answers):
                 counts = table.setdefault(model.name, {})
                 for name, got in reply.outputs.items():
                     counts[name] = int((~same_bits(got, answers[name].reshape(got.shape))).sum())
+        assert table
     return table
 
 

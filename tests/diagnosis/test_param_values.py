@@ -49,6 +49,42 @@ def test_a_param_s_other_value_is_proven(
     assert f" = {value} instead of " in explanation.to_markdown()
 
 
+SGD = {"lr": 0.05, "momentum": 0.9, "step": 3}
+BUFFERED = {"param": STEP["param"], "grad": STEP["grad"], "buf": numbers(200)}
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "params", "name"),
+    [
+        ("adam", STEP, ADAM, "beta1"),
+        ("sgd", BUFFERED, SGD, "momentum"),
+        ("rmsprop", {**BUFFERED, "accum": np.square(numbers(200))}, {"rho": 0.9}, "momentum"),
+        ("elu", {"x": X}, {"alpha": 1.5}, "alpha"),
+    ],
+)
+def test_a_param_of_zero_in_place_of_its_value_is_proven(
+    op: str, inputs: Any, params: Any, name: str
+) -> None:
+    outputs = registry.get(op).plain("forward", inputs, {**params, name: 0.0}, "float32")
+    explanation = refkernels.explain(op, inputs, outputs, params)
+    assert (explanation.cause, explanation.confidence) == ("param_differs", "proven")
+    details = explanation.candidates[0].details
+    assert (details["param"], details["value"]) == (name, 0.0)
+
+
+def test_a_definition_without_the_param_names_it_better() -> None:
+    asked = {**ADAM, "weight_decay": 0.05}
+    outputs = registry.get("adam").plain("forward", STEP, {**asked, "weight_decay": 0.0}, "float32")
+    explanation = refkernels.explain("adam", STEP, outputs, asked)
+    assert (explanation.cause, explanation.confidence) == ("decay_ignored", "proven")
+
+
+def test_a_small_value_of_many_digits_is_not_zero() -> None:
+    outputs = registry.get("elu").plain("forward", {"x": X}, {"alpha": 1.2345678e-3}, "float32")
+    explanation = refkernels.explain("elu", {"x": X}, outputs, {"alpha": 1.5})
+    assert explanation.cause != "param_differs"
+
+
 def test_a_decay_that_was_not_requested_is_named_with_any_value() -> None:
     outputs = registry.get("adam").plain("forward", STEP, {**ADAM, "weight_decay": 3e-3}, "float32")
     explanation = refkernels.explain("adam", STEP, outputs, ADAM)

@@ -19,6 +19,10 @@ GOOD = {
     "null": None,
     "true": True,
     '"tanh"': "tanh",
+    "tanh": "tanh",
+    "downscale_in_infer": "downscale_in_infer",
+    "True": True,
+    "None": None,
     "-0.0": -0.0,
 }
 BAD = {
@@ -35,8 +39,9 @@ BAD = {
     '{"a": 1}': "neither a number nor a list",
     '"\\ud800"': "half a character",
     "[" + "1," * 70 + "1]": "lists 71 numbers, more than 64",
-    "x": "neither a number nor a list",
-    "": "neither a number nor a list",
+    "1e-5x": "neither a number, a list of numbers nor a word",
+    "a b": "neither a number, a list of numbers nor a word",
+    "": "neither a number, a list of numbers nor a word",
 }
 
 

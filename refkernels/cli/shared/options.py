@@ -20,7 +20,9 @@ CaseOrOp = Annotated[
         metavar="CASE.npz|OP", help="A case file, or an op.", autocompletion=completion.ops
     ),
 ]
-Params = Annotated[Names | None, typer.Option(help="NAME=VALUE, such as eps=1e-5. Repeatable.")]
+Params = Annotated[
+    Names | None, typer.Option(help="NAME=VALUE, such as eps=1e-5 or reduction=sum. Repeatable.")
+]
 DirectionName = Annotated[str | None, typer.Option(help="forward (default) or backward.")]
 DrawSeed = Annotated[int, typer.Option(min=0, help="The seed of the random inputs.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -7,8 +7,10 @@ p. Newton's method in float64, with errors in ulp, finds the p of weighted least
 
 Its uncertainty follows from the plain algorithm's errors, or half an ulp if these are smaller. A
 value that somebody chose has few digits: the shortest number in the interval is named if it has at
-most three digits, and an interval as narrow would rarely have one by chance. The certified answer
-with that value is then weighed like any other question. (eps has causes of its own.)
+most three digits, and an interval as narrow would rarely have one by chance. 0 has none: it is
+named where an interval as narrow, at a random place between 0 and twice the request, would rarely
+hold it, and no definition of the op does the same. The certified answer with that value is then
+weighed like any other question. (eps has causes of its own.)
 """
 
 from __future__ import annotations
@@ -22,8 +24,8 @@ from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import BINARY32, BINARY64
 from refkernels.diagnosis import few_digits
 from refkernels.diagnosis.hypothesis import VALUE, Variant
-from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
-from refkernels.diagnosis.variants.formulas import UNASKED
+from refkernels.diagnosis.problem import Answer, Array, Arrays, Doubles, Problem
+from refkernels.diagnosis.variants.formulas import UNASKED, other_formulas
 from refkernels.metrology import UNUSUAL
 from refkernels.metrology.ulp_errors import ulp
 
@@ -58,6 +60,8 @@ def other_values(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
                 answer = problem.ask(params={name: value})
             except ValueError:  # no value of this param
                 continue
+            if value == 0.0 and _defined(problem, outputs, answer):
+                continue
             details = {"param": name, "value": value, "asked": asked}
             yield Variant(
                 unasked or VALUE,
@@ -67,11 +71,24 @@ def other_values(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             )
 
 
+def _defined(problem: Problem, outputs: Arrays, answer: Answer) -> bool:
+    """Whether another definition of the op gives this answer too: that names it better."""
+    return any(
+        all(
+            np.array_equal(variant.answer.reference[name], answer.reference[name], equal_nan=True)
+            for name in outputs
+        )
+        for variant in other_formulas(problem, outputs)
+    )
+
+
 class _Fitted:
     """One output as a function of one param."""
 
     def __init__(self, problem: Problem, output: str, got: Array, name: str, asked: float) -> None:
+        assert problem.op.formulas is not None
         self.problem, self.output, self.name, self.asked = problem, output, name, asked
+        self.domain = problem.op.formulas.domain(name)
         exact = np.asarray(problem.truth.reference[output])
         self.got, plain = to_float64(got), to_float64(problem.truth.plain[output])
         self.ulp = ulp(exact, problem.format_of(output))
@@ -88,7 +105,10 @@ class _Fitted:
         half = max(_WIDE * deviation, _ROUNDED * abs(best))
         if abs(best - self.asked) <= half:
             return {}
-        short = few_digits.chosen(abs(best) - half, abs(best) + half, _CHANCE)
+        if abs(best) <= half:
+            short = (0.0, 0) if half <= _CHANCE * abs(self.asked) else None
+        else:
+            short = few_digits.chosen(abs(best) - half, abs(best) + half, _CHANCE)
         if short is None:
             return {}
         value, digits = math.copysign(short[0], best), short[1]
@@ -99,11 +119,12 @@ class _Fitted:
         return {value: digits} if self._rms(self.got - values) <= UNUSUAL * self.noise else {}
 
     def _solved(self) -> tuple[float, float] | None:
-        """The param of least squares and its standard deviation, None if no step leads there."""
+        """The param of least squares and its standard deviation, None if no step leads there. Where
+        params begin at 0, a step beyond it ends there."""
         value, deviation = self._start(), math.inf
         for _ in range(_STEPS):
             here = self._values(value)
-            step = math.ldexp(abs(value) or 1.0, -26)
+            step = math.ldexp(max(abs(value), abs(self.asked)) or 1.0, -26)
             there = None if here is None else self._values(value + step)
             if here is None or there is None:
                 return None
@@ -113,6 +134,11 @@ class _Fitted:
                 return None
             deviation = self.noise / math.sqrt(squares)
             change = float(slope @ self._in_ulps(self.got - here)) / squares
+            if value + change < 0.0 < self.asked and value + change not in self.domain:
+                if value == 0.0:
+                    return value, deviation
+                value = 0.0
+                continue
             value += change
             if not math.isfinite(value):
                 return None

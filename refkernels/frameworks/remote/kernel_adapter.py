@@ -4,8 +4,8 @@ The host adds a last line, `begin({...})`, with what `frameworks.kernels` knows 
 Arguments are passed by keyword if the function's parameters have the op's names, otherwise by
 position in the op's order, unless an array would then take the place of another. A param that the
 function takes and the case does not give has the op's default, and is left out where this is None.
-A param that the function does not take is left out if its value is the op's default; otherwise the
-case is unsupported.
+A param that the function does not take is left out if its value is the op's default, or if no
+definition depends on it; otherwise the case is unsupported.
 """
 
 import ctypes
@@ -27,6 +27,7 @@ FLAGS = {  # `frameworks.kernels` has read the seat's settings; nothing is left 
 }
 KERNEL = {}
 CALLS = {}  # the function of each direction
+WITHOUT_EFFECT = ("name",)  # of an optimizer's parameter
 LIBRARIES = ("torch", "jax", "cupy")
 BITS = {"bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
 ARGUMENT = re.compile(r"(\w+)\s*(\*?)\s*(\w+)\s*(?:\[([\w\s]*)\])?")
@@ -247,7 +248,7 @@ def unlike_default(params, parameters, arrays):
     return {
         name: value
         for name, value in params.items()
-        if name not in parameters
+        if name not in (*parameters, *WITHOUT_EFFECT)
         and not (
             name in defaults and meaning(name, value, shape) == meaning(name, defaults[name], shape)
         )

@@ -101,18 +101,16 @@ def dropout(x, mask=None, p=0.5, mode="upscale_in_train"):
     raise NotImplementedError("mindspore drew no such mask in 4,096 tries")
 
 
-def one_step(optimizer, param, grad, state, betas=(), step=1, **options):
+def one_step(optimizer, param, grad, state, betas=(), step=1, name="weight", **options):
     """A step of MindSpore's own optimizer; `state` is {our name: (MindSpore's name, tensor)}.
 
     Each step has an optimizer of its own, whose compilation takes most of the time. A compiled one
     gives other bits: its first step runs in threads that flush subnormals, the next four in the
     caller's thread, which does not; later ones in whichever MindSpore has timed as faster.
     """
-    own = ms.Parameter(param, name="weight")
+    own = ms.Parameter(param, name=name)
     stepper = getattr(nn, optimizer)([own], **options)
-    tensors = {
-        ours: getattr(stepper, name)[0] for ours, (name, x) in state.items() if x is not None
-    }
+    tensors = {ours: getattr(stepper, its)[0] for ours, (its, x) in state.items() if x is not None}
     for ours, value in tensors.items():
         value.set_data(state[ours][1])
     for number, beta in enumerate(betas, 1):
@@ -123,10 +121,11 @@ def one_step(optimizer, param, grad, state, betas=(), step=1, **options):
     return {"param": own, **tensors}
 
 
-def momentum(param, grad, buf=None, lr=0.01, momentum=0.9, weight_decay=0.0, nesterov=False):
+def momentum(param, grad, buf=None, lr=0.01, momentum=0.9, weight_decay=0.0, **named):
     if buf is None:
         raise NotImplementedError("MindSpore's Momentum always has a buffer")
-    options = {"learning_rate": lr, "weight_decay": weight_decay, "use_nesterov": nesterov}
+    options = {"learning_rate": lr, "weight_decay": weight_decay}
+    options.update(use_nesterov=named.pop("nesterov", False), **named)
     state = {"buf": ("moments", buf)}
     return one_step("Momentum", param, grad, state, momentum=momentum, **options)
 
@@ -135,7 +134,7 @@ def sgd(param, grad, buf=None, lr=0.01, momentum=0.9, dampening=0.0, step=1, **o
     if options.get("nesterov") and dampening:
         raise NotImplementedError("MindSpore's SGD takes no dampening with Nesterov's momentum")
     if buf is None:
-        options = {"weight_decay": options.get("weight_decay", 0.0)}
+        options.pop("nesterov", None)
         return one_step("SGD", param, grad, {}, learning_rate=lr, **options)
     state = {"buf": ("accum", buf)}
     if step > 1:

@@ -107,8 +107,9 @@ def dropout(x, mask=None, p=0.5, mode="upscale_in_train"):
     raise NotImplementedError("OneFlow drew no such mask in 4,096 tries")
 
 
-def one_step(optimizer, param, grad, state, step=1, **options):
-    """A step of OneFlow's own optimizer; `state` is {our name: (its own name, tensor or None)}."""
+def one_step(optimizer, param, grad, state, step=1, name=None, **options):
+    """A step of OneFlow's own optimizer; `state` is {our name: (its own name, tensor or None)}. It
+    sees no parameter's name."""
     param = flow.nn.Parameter(param)
     param.grad = grad
     stepper = optimizer([param], **options)

@@ -217,20 +217,23 @@ def bce_with_logits(x, target, weight=None, pos_weight=None, reduction="mean"):
     return {"mean": tf.reduce_mean, "sum": tf.reduce_sum, "none": tf.identity}[reduction](each)
 
 
-def one_step(optimizer, param, grad, state, step=1, lr=0.01, eps=None, weight_decay=0.0, **options):
+def one_step(
+    optimizer, param, grad, state, step=1, lr=0.01, eps=None, weight_decay=0.0, name="weight",
+    **options,
+):  # fmt: skip
     """A step of Keras's own optimizer; `state` is {our name: (Keras's name, tensor or None)}."""
     if eps is not None:
         options["epsilon"] = eps
     decay = weight_decay or (0.0 if optimizer == "AdamW" else None)
     stepper = getattr(keras.optimizers, optimizer)(lr, weight_decay=decay, **options)
-    own = keras.Variable(param, dtype=param.dtype.name, name="weight")
+    own = keras.Variable(param, dtype=param.dtype.name, name=name)
     stepper.build([own])
     stepper.iterations.assign(step - 1)
-    held = {ours: getattr(stepper, name)[0] for ours, (name, x) in state.items() if x is not None}
+    held = {ours: getattr(stepper, its)[0] for ours, (its, x) in state.items() if x is not None}
     for ours, variable in held.items():
         variable.assign(state[ours][1])
     stepper.apply([grad], [own])
-    return {name: variable.value for name, variable in {"param": own, **held}.items()}
+    return {ours: variable.value for ours, variable in {"param": own, **held}.items()}
 
 
 def sgd(param, grad, buf=None, lr=0.01, weight_decay=0.0, **options):

@@ -116,8 +116,9 @@ def dropout(x, mask=None, p=0.5, mode="upscale_in_train"):
     raise NotImplementedError("PyTorch drew no such mask in 4,096 tries")
 
 
-def one_step(optimizer, param, grad, state, step=None, **options):
-    """A step of torch's own optimizer; `state` is {our name: (torch's name, tensor or None)}."""
+def one_step(optimizer, param, grad, state, step=None, name=None, **options):
+    """A step of torch's own optimizer; `state` is {our name: (torch's name, tensor or None)}. It
+    sees no parameter's name."""
     param = torch.nn.Parameter(param)
     param.grad = grad
     stepper = optimizer([param], **options)

@@ -58,6 +58,8 @@ _STATEMENTS = {
     "（1e-5 变成 9.99999974738e-06）。",
     "mindspore CPU": "CPU 上的 MindSpore：以 float64 累加 max(E[x^2] - mean^2, 0)，以 float32 "
     "保存，然后以输入的 dtype 计算 (x - mean) / sqrt(var + eps)。",
+    "mindspore CPU, float16": "CPU 上的 MindSpore（float16）：统计量之后的每一步 (x - mean) / "
+    "sqrt(var + eps) weight + bias 以及反向中的 dy weight 都舍入为 float16。",
     "mindspore CPU, float64": "CPU 上的 MindSpore（float64）：方差以 float32 保存，梯度以 float32 "
     "计算，因此结果的精度不高于 float32。",
     "oneflow CPU": "CPU 上的 OneFlow：均值由工作精度下逐步缩短的求和得到，方差为 "

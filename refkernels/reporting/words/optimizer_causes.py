@@ -105,8 +105,10 @@ OPTIMIZERS: dict[str, tuple[str, str, str, str]] = {
     "no_trust_ratio": (
         "uses a trust ratio of 1",
         "把信任比取为 1",
-        "Multiply the step by |param| / |update|.",
-        "更新量应乘以 |param| / |update|。",
+        "Multiply the step by |param| / |update|. LAMBC clips this ratio at 1: a tensor "
+        "whose ratio is more than 1 does not tell the two apart.",
+        "更新量应乘以 |param| / |update|。LAMBC 把该比值截断在 1：比值大于 1 的张量无法区分这两种"
+        "情形。",
     ),
     "norm_without_decay": (
         "computes the norm of the update before weight decay is added to it",
@@ -121,8 +123,8 @@ OPTIMIZERS: dict[str, tuple[str, str, str, str]] = {
         *_EXPECTED,
     ),
     "trust_ratio_clamped": (
-        "keeps the trust ratio within limits",
-        "把信任比限制在一定范围内",
+        "keeps the trust ratio between {low} and {high}",
+        "把信任比限制在 {low} 到 {high} 之间",
         *_EXPECTED,
     ),
     "trust_ratio_needs_decay": (

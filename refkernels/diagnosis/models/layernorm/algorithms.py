@@ -71,7 +71,7 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Cla
 
 
 def _claim(model: Model, threads: int, name: str, bits: Array) -> Claim:
-    details: dict[str, object] = {"statement": model.statement}
+    details: dict[str, object] = {"statement": model.statement, **model.details}
     if name in ("dweight", "dbias") and threads > 1:
         details["threads"] = threads
     return Claim(model.cause or ORDER, name, Prediction(bits=bits), details, model.name)

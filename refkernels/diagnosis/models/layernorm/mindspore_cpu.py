@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.jit import njit
 from refkernels.diagnosis.models.layernorm.model import Array, Direction, LayerNormTask, Model, read
@@ -100,33 +99,45 @@ def _backward(task: LayerNormTask) -> dict[str, Array]:
 
 
 def run(
-    double: bool,
+    outputs: Mapping[str, tuple[str, ...]],
     inputs: Mapping[str, Any],
     params: Mapping[str, Any],
     direction: Direction,
     format: Format | str,
 ) -> dict[str, Array]:
-    """MindSpore's answers: with `double` in float64, else in float32 and float16."""
+    """MindSpore's answers: these outputs of each format."""
     task = read(inputs, params, format)
-    if task.format == formats.BFLOAT16 or (task.kind is np.float64) is not double:
+    wanted = outputs.get(task.format.name, ())
+    if not wanted:
         return {}
     with np.errstate(all="ignore"):
-        return (_forward if direction == "forward" else _backward)(task)
+        answer = (_forward if direction == "forward" else _backward)(task)
+    return {name: answer[name] for name in wanted if name in answer}
 
 
+_SUMS = ("mean", "dweight", "dbias")  # without an intermediate result in float16
+_ALL = ("y", "dx", *_SUMS)
 MODELS = (
     Model(
         "mindspore CPU",
         None,
         "MindSpore on a CPU: max(E[x^2] - mean^2, 0) summed in float64 and stored in float32, then "
         "(x - mean) / sqrt(var + eps) in the input's dtype.",
-        functools.partial(run, False),
+        functools.partial(run, {"float32": _ALL, "float16": _SUMS}),
+    ),
+    Model(
+        "mindspore CPU, float16",
+        "narrow_intermediates",
+        "MindSpore on a CPU in float16: every step after the statistics, (x - mean) / sqrt(var + "
+        "eps) weight + bias, is rounded to float16, and dy weight in the gradients.",
+        functools.partial(run, {"float16": _ALL}),
+        {"format": "float16"},
     ),
     Model(
         "mindspore CPU, float64",
         "float32_statistics",
         "MindSpore on a CPU in float64: the variance is stored in float32 and the gradients are "
         "computed in float32, so the answers are no better than float32's.",
-        functools.partial(run, True),
+        functools.partial(run, {"float64": _ALL}),
     ),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -33,12 +33,14 @@ class Model:
     run        run(inputs, params, direction, format) -> {output name: array}, in a framework's
                shapes and dtype; without the outputs that the model does not give, and empty where
                the model does not apply (a format the framework lacks)
+    details    of the cause
     """
 
     name: str
     cause: str | None
     statement: str
     run: Run
+    details: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
