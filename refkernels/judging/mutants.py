@@ -36,12 +36,13 @@ _FACTOR = 1.0 + 2.0**-7  # by which a param is changed
 
 @dataclass(frozen=True)
 class Shown:
-    """What the challenges would have caught. `killed`, `alive`: names of mutants; `smallest`: by
-    output, the smallest error that would have been caught in an element, in ulp; `cut`: whether
-    time was up before every mutant had been tried."""
+    """What the challenges would have caught. `killed`, `alive`: names of mutants; `hidden`: those
+    that no challenge can refuse; `smallest`: by output, the smallest error that would have been
+    caught in an element, in ulp; `cut`: whether time was up before every mutant had been tried."""
 
     killed: tuple[str, ...] = ()
     alive: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
     smallest: Mapping[str, float] = field(default_factory=dict)
     cut: bool = False
 
@@ -60,8 +61,8 @@ def shown(challenges: Sequence[Challenge], roles: InputRoles, seconds: float = m
     return Shown(
         tuple(name for name, refused in killed.items() if refused),
         tuple(name for name, refused in killed.items() if not refused),
-        _smallest(challenges),
-        time.process_time() > deadline,
+        smallest=_smallest(challenges),
+        cut=time.process_time() > deadline,
     )
 
 

@@ -22,7 +22,7 @@ from refkernels import registry
 from refkernels.arithmetic import formats
 from refkernels.cli.app import app
 from refkernels.frameworks import catalog, cells, environments
-from refkernels.judging import challenges, decoys, precision
+from refkernels.judging import decoys, precision, shapes
 from refkernels.judging.challenges import FAMILIES, Drawer
 from refkernels.judging.examination import Examinations, KernelExamination
 from refkernels.judging.folder import NOT_JUDGED
@@ -183,18 +183,18 @@ def test_a_seed_draws_the_same_inputs_again() -> None:
 def test_shapes_make_no_more_work_than_their_round_allows(op: str) -> None:
     drawer = Drawer(registry.get(op), "forward", "float32")
     rng, seen = np.random.default_rng(3), set()
-    for size, work in enumerate(challenges._WORK):
+    for size, work in enumerate(shapes.WORK):
         for _ in range(20):
-            shapes = drawer._shapes(rng, size)
+            drawn_shapes = drawer.shapes.drawn(rng, size)
             rows, letters = (), {}
-            for name, shape in shapes.items():
+            for name, shape in drawn_shapes.items():
                 argument = drawer.roles.arguments[name]
                 own = len(argument.own)
                 letters |= dict(zip(argument.own, shape[len(shape) - own :], strict=True))
                 rows = shape[: len(shape) - own] if argument.rows else rows
             assert math.prod(rows) * math.prod(letters.values()) <= work
             seen |= {max(letters.values())}
-    assert len(seen & set(challenges.LENGTHS[2])) > 1
+    assert len(seen & set(shapes.LENGTHS[2])) > 1
 
 
 def test_odd_lengths_of_a_convolution_are_asked() -> None:
