@@ -158,6 +158,14 @@ def test_every_float_input_has_a_nan_somewhere() -> None:
         assert with_nan == set(challenges[0].floats)
 
 
+@pytest.mark.parametrize("op", ["layernorm", "batch_norm", "group_norm", "conv2d", "matmul"])
+def test_shifted_numbers_have_one_large_mean_along_all_letters_of_a_row(op: str) -> None:
+    roles = Drawer(registry.get(op), "forward", "float32").roles
+    (shifted, *_) = [challenge for challenge in drawn(op) if challenge.family == "shifted"]
+    x, axes = shifted.inputs[roles.first].astype(float), roles.related[roles.first]
+    assert np.all(np.abs(x.mean(axes)) > 10.0 * x.std(axes))
+
+
 @pytest.mark.parametrize("op", ["matmul", "gelu", "sum", "cross_entropy"])
 def test_the_truth_rounded_is_right_and_decoys_are_not(op: str) -> None:
     families = set()
