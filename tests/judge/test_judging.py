@@ -738,17 +738,48 @@ def test_the_command_prints_the_verdict_and_its_seed(tmp_path: Path) -> None:
     assert record["reasons"][0]["details"]["got"] in again.output
 
 
-@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler (cc) here")
+def compiled(source: str, folder: Path) -> Path:
+    """A library of C functions; the test is skipped where there is no compiler."""
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler (cc) here")
+    (folder / "mine.c").write_text(source, encoding="utf-8")
+    library = folder / "mine.so"
+    subprocess.run(
+        ["cc", "-O1", "-shared", "-fPIC", "-o", str(library), str(folder / "mine.c")], check=True
+    )
+    return library
+
+
+def test_a_sum_of_rows_in_c_is_right_for_any_number_of_axes(tmp_path: Path) -> None:
+    source = """
+    static void add(const float* x, float* y, long rows, long n, long left_out) {
+        for (long r = 0; r < rows; r++) {
+            double total = 0;
+            for (long i = 0; i < n - left_out; i++) total += x[r * n + i];
+            y[r] = (float)total;
+        }
+    }
+    void sum(const float* x, float* y, long rows, long n) { add(x, y, rows, n, 0); }
+    void short_sum(const float* x, float* y, long rows, long n) { add(x, y, rows, n, n > 200); }
+    """
+    abi = "abi=float32* x%2C float32* y[x_rows]%2C int64 x_rows%2C int64 x_last"
+    library, examined = compiled(source, tmp_path), Examinations()
+    right, short = (
+        verdict_on(f"{library}:{name}@{abi}", "sum", level="quick", seed=4, examinations=examined)
+        for name in ("sum", "short_sum")
+    )
+    assert (right.verdict, right.axes) == ("right", ()), right.reasons
+    assert short.verdict == "wrong"
+    assert short.cause is not None
+    assert short.cause["cause"] == "dropped_tail"
+
+
 def test_an_output_of_c_that_is_not_written_to_its_end_is_named(tmp_path: Path) -> None:
     source = """
     void half(const float* x, float* y, long n) { for (long i = 0; i < n - 1; i++) y[i] = x[i]; }
     void past(const float* x, float* y, long n) { for (long i = 0; i < n + 32; i++) y[i] = x[i]; }
     """
-    (tmp_path / "mine.c").write_text(source, encoding="utf-8")
-    library = tmp_path / "mine.so"
-    subprocess.run(
-        ["cc", "-O1", "-shared", "-fPIC", "-o", str(library), str(tmp_path / "mine.c")], check=True
-    )
+    library = compiled(source, tmp_path)
     abi = "abi=float32* x%2C float32* y%2C int64 n"
     examined = Examinations()
     half, past = (
