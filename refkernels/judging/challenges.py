@@ -175,7 +175,10 @@ class Drawer:
             yield from self._on_case(family, draw, rng, size)
 
     def typical(self, rng: np.random.Generator, rows: int) -> Challenge:
-        """An ordinary challenge, for the calls of one process."""
+        """An ordinary challenge, for the calls of one process: if the op has one, one that no
+        kernel may decline."""
+        if not self.free and (usual := self.typicals(rng, 1)):
+            return usual[int(rng.integers(len(usual)))]
         for challenge in self._typical(rng, self.shapes.leading((rows,))):
             return challenge
         if self.lengths:

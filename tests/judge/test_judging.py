@@ -176,6 +176,18 @@ def test_the_truth_rounded_is_right_and_decoys_are_not(op: str) -> None:
     assert len(families & {*FAMILIES, "hard", "shapes"}) >= 4
 
 
+def test_no_kernel_may_decline_the_calls_of_one_process() -> None:
+    """Else one that keeps the classes of its first call would be asked no second one."""
+    for op in ("cross_entropy", "nll", "embedding", "rotary", "clip_by_norm"):
+        for seed in range(12):
+            first, *_ = KernelExamination(
+                registry.get(op), "forward", "float32", seed
+            ).calls.challenges
+            assert first.owed, (op, seed, first.inputs.keys(), first.params)
+    cheat = f"{RIGHT.parent}/cheats/targets_kept.py:cross_entropy"
+    assert verdict_on(cheat, level="quick", seed=1400025, causes=False).verdict == "unfair"
+
+
 def test_a_seed_draws_the_same_inputs_again() -> None:
     rounds = [
         list(Drawer(registry.get("softmax"), "forward", "float32").round(rng, 0))
