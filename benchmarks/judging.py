@@ -86,7 +86,7 @@ SHAPES = {
     "log_softmax": {"x": (64, 768)},
     "group_norm": {"x": (16, 8, 48), "weight": (8,), "bias": (8,)},
 }  # fmt: skip
-ASKING = ("bindings", "folder", "tasks")
+LEFT_OUT = ("bindings", "folder", "tasks", "mutants")  # no verdict depends on mutants
 RULES = ("1e-2", "1e-4", "1e-5", "2 x", "benchdnn")
 BENCHDNN = {"matmul": 0.0, "softmax": 10 * 2.0**-23, "layernorm": 5e-7, "gelu": 4e-6}
 Arrays = dict[str, Any]
@@ -215,9 +215,9 @@ def benchdnn(op: str, got: Any) -> bool:
 
 @cache
 def version() -> str:
-    """A digest of the sources of the judge, without those that only ask it."""
+    """A digest of the sources of the judge, without those that only ask it or count mutants."""
     package = Path(refkernels.__file__).parent
-    files = [p for p in sorted((package / "judging").glob("*.py")) if p.stem not in ASKING]
+    files = [p for p in sorted((package / "judging").glob("*.py")) if p.stem not in LEFT_OUT]
     files += [package / "frameworks" / "cells.py"]
     files += [package / "frameworks" / "remote" / f"{n}.py" for n in ("cell", "kernel_adapter")]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]

@@ -23,7 +23,7 @@ from refkernels.op import Case, Direction
 from refkernels.ops import Fault, Prepared, formula_op
 from refkernels.ops.cases import Arrays, case
 from refkernels.ops.domains import PROBABILITY
-from refkernels.ops.formula import derived
+from refkernels.ops.formula import COMPUTED_IN_FLOAT32, derived
 
 __all__ = ["OPS", "dropout", "dropout_backward"]
 
@@ -63,7 +63,7 @@ def _form(quotient: bool) -> Any:
     return dropout
 
 
-def _fault(cause: str, wrong: Any) -> Fault:
+def _fault(cause: str, wrong: Any, **options: Any) -> Fault:
     """A fault. `wrong` computes its result from the op's arguments; None: the right result."""
 
     def formula(xp: Any, x: Any, mask: Any = None, **params: Any) -> Any:
@@ -71,7 +71,7 @@ def _fault(cause: str, wrong: Any) -> Fault:
         result = wrong(xp, x, mask, **params)
         return right if result is None else result
 
-    return Fault(cause, formula, derived(formula, ("y",), {"dy": "y"}, ("x",)))
+    return Fault(cause, formula, derived(formula, ("y",), {"dy": "y"}, ("x",)), **options)
 
 
 def _upscaling(change: Any) -> Any:
@@ -97,7 +97,11 @@ _FAULTS = (
     _fault("other_dropout_convention", _other_convention),
     _fault("scaled_by_keep_probability", _upscaling(lambda xp, x, p, **_: x * (1 - p))),
     _fault("scaled_by_drop_probability", _upscaling(lambda xp, x, p, **_: x / p)),
-    _fault("float32_scale", _upscaling(lambda xp, x, p, float32: x * float32)),
+    _fault(
+        "float32_scale",
+        _upscaling(lambda xp, x, p, float32: x * float32),
+        right_in=COMPUTED_IN_FLOAT32,
+    ),
     _fault("mask_inverted", _inverted),
 )
 

@@ -35,7 +35,7 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.op import Direction
 from refkernels.ops import Fault, Mask, Prepared
-from refkernels.ops.formula import derived
+from refkernels.ops.formula import COMPUTED_IN_FLOAT32, derived
 
 SELU = Fraction("1.0507009873554804934193349852946"), Fraction("1.6732632423543772848170429916717")
 
@@ -369,7 +369,10 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     "hardsigmoid": (
         *(
             Fault(
-                cause, partial(hardsigmoid_scaled, sixth=slope), partial(_scaled_slope, sixth=slope)
+                cause,
+                partial(hardsigmoid_scaled, sixth=slope),
+                partial(_scaled_slope, sixth=slope),
+                right_in=COMPUTED_IN_FLOAT32 if cause == "float32_constants" else (),
             )
             for cause, slope in (
                 ("rounded_sixth", Fraction("0.1666667")),

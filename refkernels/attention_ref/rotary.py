@@ -24,6 +24,7 @@ import numpy.typing as npt
 from refkernels.arithmetic.scalars import as_count
 from refkernels.op import Direction
 from refkernels.ops import Fault, Prepared
+from refkernels.ops.formula import COMPUTED_IN_FLOAT32
 
 LAYOUTS = ("half", "interleaved")
 
@@ -152,6 +153,12 @@ FAULTS = (
     _fault("frequencies_of_whole_head", _of_whole),
     *(
         _fault(f"angles_in_{format}", partial(_narrow, format), unstable=True)
-        for format in ("float16", "bfloat16", "float32")
+        for format in ("float16", "bfloat16")
+    ),
+    _fault(
+        "angles_in_float32",
+        partial(_narrow, "float32"),
+        unstable=True,
+        right_in=COMPUTED_IN_FLOAT32,
     ),
 )

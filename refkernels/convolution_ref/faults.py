@@ -193,5 +193,7 @@ FAULTS = (
         outputs=("dweight",),
     ),
     Fault("bias_along_width", _bias_along_width),
-    Fault("bias_after_rounding", _bias_after_rounding, unstable=True),
+    Fault(
+        "bias_after_rounding", _bias_after_rounding, unstable=True, right_in=("float32", "float64")
+    ),
 )

@@ -8,13 +8,14 @@
     two_valued    c + d in the first part of a row, c - d in the rest: a wrong statistic, or one of
                   a part of the row, is off by O(1)
     scales        every row on its own scale: a fixed tolerance is blind at one end
-    shifted       a large mean and a small spread: squares cancel, exponentials overflow
+    shifted       a large mean and a small spread along all letters of a row: squares cancel,
+                  exponentials overflow
     mixed         rows of all these in one batch
     special       NaN, infinities, -0 and subnormals in some rows of the first input
     nan_in        NaN in another input, and zeros in the others
 
-A row runs along the letters that are summed over or coupled. All numbers are float64, to be rounded
-once to the inputs' format.
+A row runs along the last of the letters that are summed over or coupled; only `shifted` looks at
+all of them. All numbers are float64, to be rounded once to the inputs' format.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,19 +39,24 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class InputRoles:
-    """The arrays that a direction of an op takes: their letters, and the axis of each along which
-    rows run (None if its elements are unrelated). `positive`: inputs that are never negative.
+    """The arrays that a direction of an op takes: their letters, and the axes of each, counted from
+    the end, that are summed over or coupled. `positive`: inputs that are never negative.
     `cotangent`: the incoming gradient of a backward question."""
 
     arguments: Mapping[str, Argument]
-    along: Mapping[str, int | None]
+    related: Mapping[str, tuple[int, ...]]
     positive: frozenset[str] = frozenset()
     cotangent: str | None = None
+
+    @cached_property
+    def along(self) -> dict[str, int | None]:
+        """The axis of each along which rows run: the last; None if its elements are unrelated."""
+        return {name: axes[-1] if axes else None for name, axes in self.related.items()}
 
     @property
     def first(self) -> str | None:
         """The first input with rows."""
-        return next((name for name, axis in self.along.items() if axis is not None), None)
+        return next((name for name, axes in self.related.items() if axes), None)
 
 
 def roles_of(op: Op, direction: Direction, positive: frozenset[str] = frozenset()) -> InputRoles:
@@ -57,14 +64,14 @@ def roles_of(op: Op, direction: Direction, positive: frozenset[str] = frozenset(
     cotangent = op.cotangent if direction == "backward" else None
     if op.definition is None:
         arguments = {name: Argument(name, (ROWS,)) for name in op.takes(direction)}
-        return InputRoles(arguments, dict.fromkeys(arguments), positive, cotangent)
+        return InputRoles(arguments, dict.fromkeys(arguments, ()), positive, cotangent)
     signature = op.definition.way(direction).signature
-    related = _related(signature)
-    along = {}
-    for name, argument in signature.takes.items():
-        places = [i - len(argument.own) for i, x in enumerate(argument.own) if x in related]
-        along[name] = places[-1] if places else None
-    return InputRoles(dict(signature.takes), along, positive, cotangent)
+    letters = _related(signature)
+    related = {
+        name: tuple(i - len(argument.own) for i, x in enumerate(argument.own) if x in letters)
+        for name, argument in signature.takes.items()
+    }
+    return InputRoles(dict(signature.takes), related, positive, cotangent)
 
 
 def _related(signature: Signature) -> set[str]:
@@ -160,10 +167,9 @@ def shifted(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format:
     most = format.p // 2
     drawn = typical(rng, shapes, roles, format)
     name = roles.first or ""
-    if name in shapes and drawn[name].ndim:
-        rows = _rows(drawn[name], roles.along[name])
-        batch = (*rows.shape[:-1], 1)
-        rows[...] += np.exp2(rng.uniform(most / 2, most, batch)) * rng.choice((-1.0, 1.0), batch)
+    if name in shapes and (x := drawn[name]).ndim:
+        batch = [1 if i - x.ndim in roles.related[name] else n for i, n in enumerate(x.shape)]
+        x += np.exp2(rng.uniform(most / 2, most, batch)) * rng.choice((-1.0, 1.0), batch)
     return drawn
 
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from refkernels.judging import decoys, mutants, timing
 from refkernels.judging.calls import Protocol, protocol
-from refkernels.judging.challenges import AXES, Drawer
+from refkernels.judging.challenges import Drawer
+from refkernels.judging.shapes import AXES
 from refkernels.judging.standard import Challenge
 from refkernels.op import Direction, Op
 

@@ -20,11 +20,14 @@ from refkernels.frameworks.cells import CellReply
 from refkernels.frameworks.gateway import is_flag
 from refkernels.judging import timing
 from refkernels.judging.calls import Protocol
-from refkernels.judging.challenges import AXES, Drawer, first_axes
+from refkernels.judging.cases import first_axes
+from refkernels.judging.challenges import Drawer
 from refkernels.judging.examination import Examinations, KernelExamination
 from refkernels.judging.findings import Findings
 from refkernels.judging.judgement import RIGHT, UNFAIR, WRONG, Judgement, Reason
+from refkernels.judging.mutants import Shown
 from refkernels.judging.running import JudgedKernel
+from refkernels.judging.shapes import AXES
 from refkernels.judging.standard import Challenge
 from refkernels.judging.verdicts import cause_of, verdict_of
 from refkernels.op import Direction, Op
@@ -132,8 +135,8 @@ def judge(
             findings.unfair.clear()
     verdict, reasons = verdict_of(findings, record, direction, running.outside)
     tried = mutants and verdict == RIGHT
-    shown = examination.shown(findings.answered, limit / 3.0) if tried else None
-    if shown is not None and shown.cut:
+    shown = examination.shown(findings.answered, limit / 3.0) if tried else Shown()
+    if shown.cut:
         flags.append("not_all_tried")
     axes = (
         examination.drawer.axes
@@ -143,8 +146,8 @@ def judge(
     result = Judgement(
         kernel, record.name, direction, dtype, verdict, drawn_seed, level, tuple(reasons),
         {f: (asked, findings.by_family[f]) for f, asked in findings.asked.items()},
-        () if shown is None else shown.killed, () if shown is None else shown.alive,
-        {n: ulp for n, ulp in (shown.smallest if shown else {}).items() if n in findings.outputs},
+        shown.killed, shown.alive, shown.hidden,
+        {name: ulp for name, ulp in shown.smallest.items() if name in findings.outputs},
         max((max(a.shape, default=1) for c in findings.answered for a in c.floats.values()),
             default=0),
         findings.declined_parts(),

@@ -38,6 +38,8 @@ class Judgement:
     families    by name, how many challenges were asked and not declined, and how many of the
                 answered ones reject every decoy
     killed      the mutants that these challenges refuse; `alive`: those that they do not refuse
+    hidden      those mutants whose every error the bound of right kernels allows, whatever
+                the inputs are
     smallest    by output, the smallest error that would have been seen in some element, in ulp
     longest     the longest axis of an input that it answered
     declined    what it declined and need not take: inputs, params with values, challenges
@@ -61,6 +63,7 @@ class Judgement:
     families: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     killed: tuple[str, ...] = ()
     alive: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
     smallest: Mapping[str, float] = field(default_factory=dict)
     longest: int = 0
     declined: tuple[str, ...] = ()
@@ -103,7 +106,11 @@ class Judgement:
                 name: {"asked": asked, "telling": telling}
                 for name, (asked, telling) in self.families.items()
             },
-            "mutants": {"killed": list(self.killed), "alive": list(self.alive)},
+            "mutants": {
+                "killed": list(self.killed),
+                "alive": list(self.alive),
+                "hidden": list(self.hidden),
+            },
             "smallest_error_ulp": dict(self.smallest),
             "longest_axis": self.longest,
             "declined": list(self.declined),

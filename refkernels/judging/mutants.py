@@ -3,7 +3,8 @@
 For any op: inputs in a narrower format, a stale element, an element that was never written, other
 params; if something is summed, the last term or the tail left out, statistics of the first half, a
 mean divided by n - 1. For this op: the faults that its oracle and `diagnosis` name. A mutant that
-has the bits of a right kernel on every challenge does not count.
+has the bits of a right kernel on every challenge does not count, nor does one that does what a
+right form may do in this dtype; this one is named.
 """
 
 from __future__ import annotations
@@ -36,12 +37,13 @@ _FACTOR = 1.0 + 2.0**-7  # by which a param is changed
 
 @dataclass(frozen=True)
 class Shown:
-    """What the challenges would have caught. `killed`, `alive`: names of mutants; `smallest`: by
-    output, the smallest error that would have been caught in an element, in ulp; `cut`: whether
-    time was up before every mutant had been tried."""
+    """What the challenges would have caught. `killed`, `alive`: names of mutants; `hidden`: those
+    that no challenge can refuse; `smallest`: by output, the smallest error that would have been
+    caught in an element, in ulp; `cut`: whether time was up before every mutant had been tried."""
 
     killed: tuple[str, ...] = ()
     alive: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
     smallest: Mapping[str, float] = field(default_factory=dict)
     cut: bool = False
 
@@ -51,15 +53,17 @@ def shown(challenges: Sequence[Challenge], roles: InputRoles, seconds: float = m
     seconds of this process. A mutant whose trial is cut short does not count."""
     if not challenges:
         return Shown()
+    first = challenges[0]
     killed: dict[str, bool] = {}
     right = functools.cache(_right_answers)
     deadline = time.process_time() + seconds
-    for answers in _mutants(challenges[0], roles):
+    for answers in _mutants(first, roles):
         for name, refused in _tried(answers, challenges, right, deadline).items():
             killed[name] = killed.get(name, False) or refused
     return Shown(
         tuple(name for name, refused in killed.items() if refused),
         tuple(name for name, refused in killed.items() if not refused),
+        tuple(fault.cause for fault in _faults(first) if first.format.name in fault.right_in),
         _smallest(challenges),
         time.process_time() > deadline,
     )
@@ -139,12 +143,19 @@ def _mutants(first: Challenge, roles: InputRoles) -> Iterator[Answers]:
         if roles.first is not None:
             for which in _PARTS:
                 yield functools.partial(_left_out, which, roles)
-        for fault in definition.faults:
-            if getattr(fault, first.direction) is not None:
+        for fault in _faults(first):
+            if first.format.name not in fault.right_in:
                 yield functools.partial(_faulty, fault)
     for source in models.of(first.op).questions:
         yield functools.partial(_variants, source, _as_right)
         yield functools.partial(_variants, source, _as_zeros)
+
+
+def _faults(challenge: Challenge) -> list[WrongFormula]:
+    """The wrong formulas that the oracle names."""
+    definition = challenge.op.definition
+    known = definition.faults if definition is not None else ()
+    return [fault for fault in known if getattr(fault, challenge.direction) is not None]
 
 
 def _plain(challenge: Challenge, params: Mapping[str, Any] | None = None) -> Outputs:
@@ -234,7 +245,8 @@ def _variants(
     source: Any, of: Callable[[Outputs], Outputs], challenge: Challenge
 ) -> dict[str, Outputs]:
     """The answers to the other questions that `diagnosis` has for this op, those nearest to a right
-    answer or to zeros: the padding of a row may be too short to show in any right answer."""
+    answer or to zeros: the padding of a row may be too short to show in any right answer. One whose
+    numbers were fitted to the right answer, at a price, is no wrong kernel."""
     right, format = dict(challenge.standard().rounded), challenge.format
     inputs, params = dict(challenge.inputs), dict(challenge.params)
     problem = Problem(challenge.op, challenge.direction, inputs, params, format)
@@ -244,6 +256,7 @@ def _variants(
             **{n: e.round(format)[0] for n, e in variant.answer.reference.items()},
         }
         for variant in source(problem, of(right))
+        if of is not _as_right or not variant.price
     }
 
 

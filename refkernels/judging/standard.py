@@ -2,16 +2,6 @@
 
 A `Challenge` is one question to a kernel. Its `Standard` is the truth of every output in its
 format, with the bound of the op's named forms; if the challenge is exact, every bit.
-
-**Products that count.** A worst-case bound of a sum of products grows with the number K of its
-terms, and a product with a zero factor rounds nothing: adding 0 is exact. So the bound of a sum of
-K terms is multiplied by (m + 12) / K, where m of its products are not zero. The bound is
-K u P + K h (1 + K u) (`matmul_ref.bounds`), and grows with K alone; with m + 12 terms it holds for
-a kernel that takes a product by the three largest of the four products of split floats (3xTF32),
-which errs by 3 2^-22 |a b| = 12 u |a b| more, also where K is small. The op itself computes m, from
-inputs with ones in place of numbers that are not zero. A formula's bound counts the terms of each
-of its sums that are not zero (`contexts.bound`); its products of matrices get the same 12. Outputs
-of fewer than 24 bits keep their bound: the rounding of the result outweighs everything else.
 """
 
 from __future__ import annotations
@@ -28,16 +18,14 @@ import numpy.typing as npt
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.arithmetic.formats import BINARY32, BINARY64, Format
-from refkernels.contexts.working import Working
+from refkernels.arithmetic.formats import BINARY32, Format
+from refkernels.judging import allowed, special_values
+from refkernels.judging.questions import KernelQuestion
 from refkernels.metrology import outputs as answered
 from refkernels.metrology.judgement import Weighed, weigh
-from refkernels.op import Direction, Op
-from refkernels.truth import with_underflow
 
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
-SPLIT = 12.0
 _BLOCK = 1 << 12
 
 
@@ -57,25 +45,10 @@ class AnswerFault:
 
 
 @dataclass(frozen=True, eq=False)
-class Challenge:
-    """One question to a kernel. `exact`: every right order of its sums gives the same bits, and
-    they are demanded. `plain`: dense arrays with elements."""
+class Challenge(KernelQuestion):
+    """A question to a kernel, with the standard of its answer."""
 
-    family: str
-    name: str
-    op: Op
-    direction: Direction
-    inputs: Mapping[str, Any]
-    params: Mapping[str, Any]
-    exact: bool = False
-    plain: bool = True
     _standards: dict[tuple[Format, ...], Standard] = field(default_factory=dict, repr=False)
-
-    @property
-    def owed(self) -> bool:
-        """Whether no kernel may decline it: plain arrays, the op's own params, no masks."""
-        masked = any(name in self.op.optional for name in self.inputs.keys() - self.floats.keys())
-        return self.plain and not masked and dict(self.params) == dict(self.op.params)
 
     @cached_property
     def has_answer(self) -> bool:
@@ -89,20 +62,6 @@ class Challenge:
             undefined = [bool(np.isnan(exact.hi).all()) for exact in _with_elements(reference)]
             return bool(reference) and not (undefined and all(undefined))
         return bool(reference)
-
-    @property
-    def format(self) -> Format:
-        """The format of the floating inputs: the narrowest."""
-        return min(map(formats.of, self.floats.values()), key=lambda format: format.p)
-
-    @property
-    def floats(self) -> dict[str, Array]:
-        """The floating inputs that are arrays."""
-        return {
-            name: array
-            for name, array in self.inputs.items()
-            if isinstance(array, np.ndarray) and formats.is_one(array.dtype)
-        }
 
     def standard(self, output_formats: Mapping[str, Format] | None = None) -> Standard:
         """The standard, with each output in its format of `output_formats`, else the inputs'."""
@@ -180,48 +139,12 @@ class Standard:
     @cached_property
     def bound(self) -> dict[str, Doubles]:
         """The allowed errors."""
-        challenge, shares = self.challenge, self._shares()
-        bounds = {}
-        for name, bound in self._bound.items():
-            bounds[name] = np.broadcast_to(bound, self.reference[name].shape)
-            if self.formats[name].p >= BINARY32.p and name in challenge.op.sums:
-                bounds[name] = np.asarray(bounds[name] * shares.get(name, 1.0))
-        return bounds
+        return allowed.errors(self.challenge, self._asked, self.formats)
 
     @cached_property
     def rounded(self) -> dict[str, Array]:
         """The answers of a kernel that rounds the exact value once."""
         return {n: exact.round(self.formats[n])[0] for n, exact in self.reference.items()}
-
-    @property
-    def _bound(self) -> Mapping[str, Doubles]:
-        """The bounds of the op's forms, with products of matrices by split floats."""
-        challenge = self.challenge
-        if challenge.op.formulas is None:
-            return self._asked.bound
-        question = challenge.direction, challenge.inputs, challenge.params
-        by_format = {}
-        for format in set(self.formats.values()):
-            extra = SPLIT if format.p >= BINARY32.p else 0.0
-            bounds = challenge.op.formulas.bound(*question, format, extra)
-            by_format[format] = with_underflow(bounds, format, challenge.inputs)
-        return {name: by_format[self.formats[name]][name] for name in self.reference}
-
-    def _shares(self) -> dict[str, Any]:
-        """(m + 12) / K of each output: see the module's header."""
-        challenge = self.challenge
-        if not challenge.op.sums:
-            return {}
-        masks = {name: (array != 0).astype(np.float64) for name, array in challenge.inputs.items()}
-        ones = {name: np.ones_like(mask) for name, mask in masks.items()}
-        counted, terms = (
-            challenge.op.plain(challenge.direction, arrays, challenge.params, BINARY64)
-            for arrays in (masks, ones)
-        )
-        with np.errstate(all="ignore"):
-            return {
-                n: np.where(terms[n] > 0, (counted[n] + SPLIT) / terms[n], 1.0) for n in counted
-            }
 
     def fault(
         self, outputs: Mapping[str, Array], conventions: Mapping[str, Any]
@@ -253,7 +176,9 @@ class Standard:
             got = np.where(self._without_part(name, got, convention), right, got)
         if others:
             for other in others:
-                got = np.where(_same_special(got, other, right), right, got).astype(right.dtype)
+                got = np.where(special_values.same(got, other, right), right, got).astype(
+                    right.dtype
+                )
             weighed = self._weighed(name, got)
             counts = weighed.summary.counts
         if counts["special_value_mismatches"]:
@@ -317,52 +242,16 @@ class Standard:
         """Whether every right order of sums gives the same bits of an output."""
         challenge = self.challenge
         summed = name in challenge.op.sums or challenge.op.total == "sum"
-        return challenge.exact and summed and self._small[name]
+        return challenge.exact and summed and self._sums_that_fit[name]
 
     @cached_property
-    def _small(self) -> dict[str, bool]:
-        """By output, whether the sums of its terms' absolute values stay below 2^p, so that no
-        partial sum of these integers rounds. The op itself computes them, from absolute values."""
-        challenge = self.challenge
-        sizes = {n: np.abs(to_float64(array)) for n, array in challenge.floats.items()}
-        largest = challenge.op.plain(
-            challenge.direction, {**challenge.inputs, **sizes}, challenge.params, BINARY64
-        )
-        least = max(challenge.format.p, BINARY32.p)
-        return {
-            name: bool(np.max(np.abs(array), initial=0.0) < 2.0 ** min(least, 52))
-            for name, array in largest.items()
-        }
+    def _sums_that_fit(self) -> dict[str, bool]:
+        return allowed.sums_that_fit(self.challenge)
 
     @cached_property
     def others(self) -> dict[str, list[Array]]:
-        """Other right special values: those of the op's conventions and, for infinite inputs, of
-        the plain algorithm and of the named forms. There IEEE 754 arithmetic may lead each form to
-        another: x Phi(x) at minus infinity is -0, but -inf times 0 is NaN."""
-        challenge, answers_of = self.challenge, dict[str, list[Array]]()
-        definition, direction = challenge.op.definition, challenge.direction
-        question = challenge.inputs, challenge.params, challenge.format
-        finite = all(np.isfinite(to_float64(array)).all() for array in challenge.floats.values())
-        formulas = [getattr(c, direction) for c in definition.conventions] if definition else []
-        if definition and not finite:
-            formulas += definition.way(direction).forms.values()
-        answers = [] if finite else [challenge.op.plain(direction, *question)]
-        answers += [definition.computed(direction, f, *question) for f in formulas if definition]
-        if definition and definition.limited and not finite:
-            bare = replace(definition, prepare=None)  # -inf times 0 is NaN
-            answers += [bare.computed(direction, f, *question) for f in formulas]
-        for answer in answers:
-            for name, array in answer.items():
-                answers_of.setdefault(name, []).append(to_float64(array))
-        if finite:
-            return answers_of
-        if challenge.op.real_function is not None and challenge.direction == "forward":
-            x, (name,) = to_float64(challenge.inputs["x"]), challenge.op.outputs
-            xp, right = Working(BINARY64), to_float64(self.rounded[name])
-            for named in challenge.op.real_function.forms:
-                y = named.formula(xp, xp.array(np.where(np.isinf(x), x, 0.0))).data
-                answers_of[name].append(np.where(np.isnan(y), y, right))
-        return answers_of
+        """Other right special values."""
+        return special_values.others(self.challenge, self.rounded)
 
     def _without_part(self, name: str, got: Array, convention: Array) -> npt.NDArray[np.bool_]:
         """Where the op gives NaN, but the convention and the answer are right for zeros in place of
@@ -420,17 +309,6 @@ def _like(array: Any, right: Array) -> bool:
     return (
         isinstance(array, np.ndarray) and formats.is_one(array.dtype) and array.shape == right.shape
     )
-
-
-def _same_special(got: Array, other: Array, right: Array) -> npt.NDArray[np.bool_]:
-    """Where an answer is that of another form, and differs from the correctly rounded one in being
-    NaN, infinite or finite."""
-    wide, exact = to_float64(got), to_float64(right)
-    if other.shape != exact.shape:
-        return np.zeros(exact.shape, np.bool_)
-    same = (np.isnan(wide) & np.isnan(other)) | (wide == other)
-    other_kind = (np.isnan(other) != np.isnan(exact)) | (np.isinf(other) != np.isinf(exact))
-    return np.asarray(same & other_kind)
 
 
 def _text(value: Any) -> str:

@@ -84,13 +84,18 @@ class Apart:
         return frozenset(name for parameters in named for name in parameters)
 
 
+COMPUTED_IN_FLOAT32 = ("float16", "bfloat16", "float32")
+"""The dtypes of inputs with which a right kernel may compute in float32."""
+
+
 @dataclass(frozen=True)
 class Fault:
     """A wrong or unstable way to compute an op, under the name of its cause (`diagnosis`).
 
     `unstable`: in exact arithmetic it equals the op, and only its rounding errors differ.
     `backward` None: the backward pass has no such fault. `outputs`: those that it changes, all by
-    default.
+    default. `right_in`: the dtypes in which it does nothing that a right form may not do, so that
+    no input can show it.
     """
 
     cause: str
@@ -99,6 +104,7 @@ class Fault:
     unstable: bool = False
     details: Mapping[str, Any] | None = None
     outputs: tuple[str, ...] = ()
+    right_in: tuple[str, ...] = ()
 
     def changed(self, outputs: Mapping[str, Any]) -> dict[str, Any]:
         """The items, by output, of the outputs that the fault changes."""

@@ -22,7 +22,7 @@ from refkernels import registry
 from refkernels.arithmetic import formats
 from refkernels.cli.app import app
 from refkernels.frameworks import catalog, cells, environments
-from refkernels.judging import challenges, decoys, precision
+from refkernels.judging import decoys, precision, shapes
 from refkernels.judging.challenges import FAMILIES, Drawer
 from refkernels.judging.examination import Examinations, KernelExamination
 from refkernels.judging.folder import NOT_JUDGED
@@ -158,6 +158,14 @@ def test_every_float_input_has_a_nan_somewhere() -> None:
         assert with_nan == set(challenges[0].floats)
 
 
+@pytest.mark.parametrize("op", ["layernorm", "batch_norm", "group_norm", "conv2d", "matmul"])
+def test_shifted_numbers_have_one_large_mean_along_all_letters_of_a_row(op: str) -> None:
+    roles = Drawer(registry.get(op), "forward", "float32").roles
+    (shifted, *_) = [challenge for challenge in drawn(op) if challenge.family == "shifted"]
+    x, axes = shifted.inputs[roles.first].astype(float), roles.related[roles.first]
+    assert np.all(np.abs(x.mean(axes)) > 10.0 * x.std(axes))
+
+
 @pytest.mark.parametrize("op", ["matmul", "gelu", "sum", "cross_entropy"])
 def test_the_truth_rounded_is_right_and_decoys_are_not(op: str) -> None:
     families = set()
@@ -166,6 +174,18 @@ def test_the_truth_rounded_is_right_and_decoys_are_not(op: str) -> None:
         if decoys.decisive_outputs(challenge):
             families.add(challenge.family)
     assert len(families & {*FAMILIES, "hard", "shapes"}) >= 4
+
+
+def test_no_kernel_may_decline_the_calls_of_one_process() -> None:
+    """Else one that keeps the classes of its first call would be asked no second one."""
+    for op in ("cross_entropy", "nll", "embedding", "rotary", "clip_by_norm"):
+        for seed in range(12):
+            first, *_ = KernelExamination(
+                registry.get(op), "forward", "float32", seed
+            ).calls.challenges
+            assert first.owed, (op, seed, first.inputs.keys(), first.params)
+    cheat = f"{RIGHT.parent}/cheats/targets_kept.py:cross_entropy"
+    assert verdict_on(cheat, level="quick", seed=1400025, causes=False).verdict == "unfair"
 
 
 def test_a_seed_draws_the_same_inputs_again() -> None:
@@ -183,18 +203,18 @@ def test_a_seed_draws_the_same_inputs_again() -> None:
 def test_shapes_make_no_more_work_than_their_round_allows(op: str) -> None:
     drawer = Drawer(registry.get(op), "forward", "float32")
     rng, seen = np.random.default_rng(3), set()
-    for size, work in enumerate(challenges._WORK):
+    for size, work in enumerate(shapes.WORK):
         for _ in range(20):
-            shapes = drawer._shapes(rng, size)
+            drawn_shapes = drawer.shapes.drawn(rng, size)
             rows, letters = (), {}
-            for name, shape in shapes.items():
+            for name, shape in drawn_shapes.items():
                 argument = drawer.roles.arguments[name]
                 own = len(argument.own)
                 letters |= dict(zip(argument.own, shape[len(shape) - own :], strict=True))
                 rows = shape[: len(shape) - own] if argument.rows else rows
             assert math.prod(rows) * math.prod(letters.values()) <= work
             seen |= {max(letters.values())}
-    assert len(seen & set(challenges.LENGTHS[2])) > 1
+    assert len(seen & set(shapes.LENGTHS[2])) > 1
 
 
 def test_odd_lengths_of_a_convolution_are_asked() -> None:
@@ -730,17 +750,48 @@ def test_the_command_prints_the_verdict_and_its_seed(tmp_path: Path) -> None:
     assert record["reasons"][0]["details"]["got"] in again.output
 
 
-@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler (cc) here")
+def compiled(source: str, folder: Path) -> Path:
+    """A library of C functions; the test is skipped where there is no compiler."""
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler (cc) here")
+    (folder / "mine.c").write_text(source, encoding="utf-8")
+    library = folder / "mine.so"
+    subprocess.run(
+        ["cc", "-O1", "-shared", "-fPIC", "-o", str(library), str(folder / "mine.c")], check=True
+    )
+    return library
+
+
+def test_a_sum_of_rows_in_c_is_right_for_any_number_of_axes(tmp_path: Path) -> None:
+    source = """
+    static void add(const float* x, float* y, long rows, long n, long left_out) {
+        for (long r = 0; r < rows; r++) {
+            double total = 0;
+            for (long i = 0; i < n - left_out; i++) total += x[r * n + i];
+            y[r] = (float)total;
+        }
+    }
+    void sum(const float* x, float* y, long rows, long n) { add(x, y, rows, n, 0); }
+    void short_sum(const float* x, float* y, long rows, long n) { add(x, y, rows, n, n > 200); }
+    """
+    abi = "abi=float32* x%2C float32* y[x_rows]%2C int64 x_rows%2C int64 x_last"
+    library, examined = compiled(source, tmp_path), Examinations()
+    right, short = (
+        verdict_on(f"{library}:{name}@{abi}", "sum", level="quick", seed=4, examinations=examined)
+        for name in ("sum", "short_sum")
+    )
+    assert (right.verdict, right.axes) == ("right", ()), right.reasons
+    assert short.verdict == "wrong"
+    assert short.cause is not None
+    assert short.cause["cause"] == "dropped_tail"
+
+
 def test_an_output_of_c_that_is_not_written_to_its_end_is_named(tmp_path: Path) -> None:
     source = """
     void half(const float* x, float* y, long n) { for (long i = 0; i < n - 1; i++) y[i] = x[i]; }
     void past(const float* x, float* y, long n) { for (long i = 0; i < n + 32; i++) y[i] = x[i]; }
     """
-    (tmp_path / "mine.c").write_text(source, encoding="utf-8")
-    library = tmp_path / "mine.so"
-    subprocess.run(
-        ["cc", "-O1", "-shared", "-fPIC", "-o", str(library), str(tmp_path / "mine.c")], check=True
-    )
+    library = compiled(source, tmp_path)
     abi = "abi=float32* x%2C float32* y%2C int64 n"
     examined = Examinations()
     half, past = (

@@ -316,7 +316,7 @@ def in_c(function, arrays, params):
             else:
                 sizes = like(name, arrays, first)
                 if shape is not None:
-                    sizes = tuple(numbers[length] for length in shape.split())
+                    sizes = declared(shape, arrays, numbers)
                 array = outputs[name] = allocate(sizes, BITS.get(dtype, dtype))
             passed.append(ctypes.c_void_p(array.ctypes.data))
             continue
@@ -346,9 +346,19 @@ def lengths(arrays):
         last = array.shape[-1] if array.ndim else 1
         numbers["%s_size" % name] = array.size
         numbers["%s_last" % name] = last
-        numbers["%s_rows" % name] = array.size // last if last else 0
+        numbers["%s_rows" % name] = int(np.prod(array.shape[:-1]))
         numbers.update(("%s_%d" % (name, axis), n) for axis, n in enumerate(array.shape))
     return numbers
+
+
+def declared(shape, arrays, numbers):
+    """The shape in an output's brackets; NAME_rows is all axes of an input but its last."""
+    sizes = ()
+    for length in shape.split():
+        name = length[: -len("_rows")]
+        leading = length.endswith("_rows") and name in arrays
+        sizes += tuple(arrays[name].shape[:-1]) if leading else (numbers[length],)
+    return sizes
 
 
 def like(name, arrays, first):

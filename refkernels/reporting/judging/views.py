@@ -107,6 +107,9 @@ def _shown(record: Mapping[str, Any], lang: str) -> Iterator[str]:
         yield words["killed"].format(killed=len(mutants["killed"]), all=mutant_count)
         if mutants["alive"]:
             yield words["alive"].format(names=words["join"].join(mutants["alive"]))
+    if hidden := mutants.get("hidden"):
+        names = words["join"].join(hidden)
+        yield words["hidden"].format(names=names, dtype=record["dtype"])
     if smallest := record["smallest_error_ulp"]:
         outputs = (
             words["of_output"].format(ulp=f"{float(ulp):.3g}", output=name)

@@ -1,0 +1,66 @@
+"""The op's own cases: shapes, integers and params that a signature does not say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from refkernels.arithmetic.mode import in_default_mode
+from refkernels.op import Direction, Op, core
+
+ELEMENTS = (2**14, 2**16, 2**19)  # of all inputs of a case, by the size of a round
+
+
+@dataclass(frozen=True, eq=False)
+class OpCases:
+    """The cases of an op in one direction and dtype, without the inputs that a kernel does not
+    take."""
+
+    op: Op
+    direction: Direction
+    dtype: str
+    left_out: frozenset[str] = frozenset()
+
+    @cached_property
+    def all(self) -> list[Any]:
+        """Those of the dtype and the direction, or else of the dtype."""
+        matching = [
+            case
+            for case in core(self.op.cases(), self.dtype)
+            if self.dtype in case.dtypes and self.direction in case.directions
+        ]
+        cases = matching or [case for case in self.op.cases() if self.dtype in case.dtypes]
+        return [case for case in cases if case.regime != "invalid"]  # a kernel may answer anything
+
+    @in_default_mode
+    def built(self, case: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The inputs and params of a case."""
+        arrays, params = case.build(self.dtype)
+        takes = self.op.takes(self.direction)
+        inputs = {n: arrays[n] for n in takes if n in arrays and n not in self.left_out}
+        return inputs, {**self.op.params, **params}
+
+    def within(self, size: int) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        """Those that are no larger than a round's."""
+        built = [self.built(case) for case in self.all]
+        return [
+            (inputs, params) for inputs, params in built if 0 < elements(inputs) <= ELEMENTS[size]
+        ]
+
+
+def first_axes(inputs: Mapping[str, Any]) -> int:
+    """How many axes the first input has, or the first array of a list."""
+    value = next(iter(inputs.values()))
+    return int(np.ndim(value[0] if isinstance(value, list | tuple) else value))
+
+
+def elements(inputs: Mapping[str, Any]) -> int:
+    """Of all arrays."""
+    arrays = [
+        a for value in inputs.values() for a in (value if isinstance(value, list) else [value])
+    ]
+    return sum(np.asarray(array).size for array in arrays)

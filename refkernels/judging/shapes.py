@@ -1,0 +1,146 @@
+"""Shapes that no kernel has seen, by the letters of an op's signature.
+
+The length of a letter is drawn: primes, a tile and one more or less; in `odd`, 1, 0 and a large
+prime.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from refkernels.arithmetic.formats import Format
+from refkernels.judging.data import Shapes, longest_exact
+from refkernels.ops.letters import Argument
+
+LENGTHS: Sequence[Sequence[int]] = (
+    (5, 7, 13, 16, 17, 31, 33),
+    (15, 17, 32, 61, 63, 64, 65, 67, 127, 129),
+    (129, 251, 255, 256, 257, 509, 521, 1021, 1025),
+)  # of a letter: in the first round, in the second, afterwards
+SHORT = (2, 3, 5, 7)  # where many letters would make too much work
+AXES = frozenset(range(5))  # how many leading axes there may be
+WORK = (2**14, 2**19, 2**24)  # the product of all lengths
+TRIES = 20
+_ROWS: Sequence[Sequence[tuple[int, ...]]] = (
+    ((3,), (2, 3), (7,)),
+    ((17,), (3, 5), (2, 2, 3)),
+    ((33,), (129,), (7, 11)),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ShapeDrawer:
+    """Draws shapes for `arguments`, by name. `lengths`: the only lengths of a letter; `axes`: the
+    numbers of leading axes; `coupled`: whether a letter's elements have to do with each other;
+    `takes`: whether the op takes some shapes."""
+
+    arguments: Mapping[str, Argument]
+    lengths: Mapping[str, Sequence[int]] | None
+    axes: frozenset[int]
+    coupled: bool
+    format: Format
+    takes: Callable[[Shapes], bool]
+
+    @cached_property
+    def letters(self) -> list[str]:
+        return list(dict.fromkeys(x for argument in self.arguments.values() for x in argument.own))
+
+    def drawn(
+        self,
+        rng: np.random.Generator,
+        size: int,
+        exact: bool = False,
+        leading: tuple[int, ...] | None = None,
+    ) -> Shapes:
+        """Shapes for a family: lengths drawn by letter, with no more work than the round allows."""
+        letters = self.letters
+        longest = longest_exact(self.format) // 2 if exact else 1 << 30
+
+        def drawn(size: int) -> tuple[tuple[int, ...], dict[str, int]]:
+            """Rows of this size, and lengths of the round's."""
+            rows = _ROWS[size][int(rng.integers(len(_ROWS[size])))] if leading is None else leading
+            if not self.coupled and leading is None:
+                rows = (*rows, int(rng.choice(LENGTHS[size])))
+            return self.leading(rows), {x: self._length(x, rng, usual, longest) for x in letters}
+
+        def shortened() -> tuple[tuple[int, ...], dict[str, int]]:
+            """The same with few rows, and as many short lengths as the work needs."""
+            rows, lengths = drawn(0)
+            for letter in rng.permutation(letters):
+                if _product(rows, lengths) > WORK[size]:
+                    lengths[str(letter)] = self._length(letter, rng, SHORT, longest)
+            return rows, lengths
+
+        usual = LENGTHS[size]
+        rows, lengths = _within(WORK[size], lambda: drawn(size), shortened)
+        return self.of_lengths(lengths, rows)
+
+    def odd(self, rng: np.random.Generator, size: int) -> Iterator[Shapes]:
+        """The length of each letter in turn 1, 0 and a large prime; no rows; a row without axis."""
+        letters = self.letters
+        free = [x for x in letters if x not in (self.lengths or {})]
+        two_rows, pool = self.leading((2,)), LENGTHS[0] if len(letters) < 4 else SHORT
+        for _ in range(TRIES):
+            others = self._lengths({x: int(rng.choice(pool)) for x in letters}, rng)
+            if self.takes(self.of_lengths(others, two_rows)):
+                break
+        for letter in free:
+            yield self.of_lengths({**others, letter: 1}, two_rows)
+        if any(argument.rows for argument in self.arguments.values()):
+            yield self.of_lengths(self._lengths(others, rng), self.leading((0,)))
+            if 0 in self.axes:
+                yield self.of_lengths(self._lengths(others, rng), ())
+        for letter in free:
+            large = (127, 1021, 8191)[size] if len(letters) < 3 else (67, 257, 1021)[size]
+            yield self.of_lengths({**others, letter: large}, two_rows)
+            yield self.of_lengths({**others, letter: 0}, two_rows)
+        if not letters:
+            yield self.of_lengths({}, self.leading(((127, 1021, 65537)[size],)))
+
+    def leading(self, rows: tuple[int, ...]) -> tuple[int, ...]:
+        """The lengths of the leading axes, for a number of axes that the kernel takes: axes are
+        left out, or axes of length 2 added."""
+        if not self.axes or len(rows) in self.axes:
+            return rows
+        number = min(self.axes, key=lambda count: (abs(count - len(rows)), count))
+        return (*(2,) * (number - len(rows)), *rows[len(rows) - min(number, len(rows)) :])
+
+    def of_lengths(self, lengths: Mapping[str, int], rows: tuple[int, ...]) -> Shapes:
+        return {
+            name: (*(rows if argument.rows else ()), *(lengths[x] for x in argument.own))
+            for name, argument in self.arguments.items()
+        }
+
+    def _length(
+        self, letter: str, rng: np.random.Generator, pool: Sequence[int], longest: int
+    ) -> int:
+        allowed = (self.lengths or {}).get(letter)
+        fitting = [n for n in pool if n <= longest] or [max(min(longest, 4), 1)]
+        return int(rng.choice(allowed or fitting))
+
+    def _lengths(self, others: Mapping[str, int], rng: np.random.Generator) -> dict[str, int]:
+        return {x: int(rng.choice((self.lengths or {}).get(x) or [n])) for x, n in others.items()}
+
+
+def _within(
+    most: int, *draws: Callable[[], tuple[tuple[int, ...], dict[str, int]]]
+) -> tuple[tuple[int, ...], dict[str, int]]:
+    """The first of some draws of rows and lengths, by each function in turn, whose product is at
+    most `most`; if none is, that of the least. So a convolution of six letters, which has no
+    product as small at its usual lengths, has short ones beside them."""
+    drawn = []
+    for draw in draws:
+        for _ in range(TRIES):
+            drawn.append(draw())
+            if _product(*drawn[-1]) <= most:
+                return drawn[-1]
+    return min(drawn, key=lambda shape: _product(*shape))
+
+
+def _product(rows: Sequence[int], lengths: Mapping[str, int]) -> int:
+    return math.prod(rows) * math.prod(lengths.values())

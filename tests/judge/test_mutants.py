@@ -1,0 +1,74 @@
+"""Wrong kernels that the inputs of a judge refuse, and those that no inputs can refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from refkernels import registry
+from refkernels.judging import mutants
+from refkernels.judging.examination import KernelExamination
+from refkernels.judging.judgement import Judgement
+from refkernels.op import DTYPES
+from refkernels.ops.formula import Fault
+from refkernels.reporting.judging.views import lines
+
+RIGHT_SOMEWHERE = [
+    (op, fault)
+    for op in registry.ops()
+    if (definition := registry.get(op).definition) is not None
+    for fault in definition.faults
+    if fault.right_in
+]
+
+
+def refusing(op: str, fault: Fault, dtype: str, number: int = 0) -> Iterator[str]:
+    """The families whose challenges of a round refuse the wrong formula."""
+    formula = fault.forward
+    for challenge in KernelExamination(registry.get(op), "forward", dtype, 1).round(number):
+        if challenge.has_answer and (challenge.plain or challenge.family == "hard"):
+            with np.errstate(all="ignore"):
+                if challenge.refuses(mutants._computed(challenge, lambda *_: formula)):
+                    yield challenge.family
+
+
+@pytest.mark.parametrize(
+    ("op", "fault"), RIGHT_SOMEWHERE, ids=[f"{op}-{fault.cause}" for op, fault in RIGHT_SOMEWHERE]
+)
+def test_a_fault_is_hidden_where_a_right_form_may_do_it_and_shown_elsewhere(
+    op: str, fault: Fault
+) -> None:
+    for dtype in DTYPES:
+        assert any(refusing(op, fault, dtype)) is (dtype not in fault.right_in), dtype
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_hidden_mutants_are_named_and_not_counted(dtype: str) -> None:
+    examination = KernelExamination(registry.get("dropout"), "forward", dtype, 5)
+    shown = examination.shown(examination.round(0))
+    hidden = dtype == "float32"
+    assert shown.hidden == (("float32_scale",) if hidden else ())
+    assert ("float32_scale" in shown.killed) is not hidden
+    assert shown.alive == ()
+    judgement = Judgement(
+        "k.py:dropout", "dropout", "forward", dtype, "right", 5, "quick", hidden=shown.hidden
+    )
+    said = "\n".join(lines(judgement.to_dict(), ""))
+    assert ("a right kernel may do it in float32: float32_scale" in said) is hidden
+
+
+def test_a_question_fitted_to_the_right_answer_is_no_mutant() -> None:
+    examination = KernelExamination(registry.get("clip_by_global_norm"), "forward", "float32", 5)
+    shown = examination.shown(examination.round(0))
+    assert shown.alive == ()
+    assert len(shown.killed) > 10
+
+
+def test_the_variance_of_a_group_of_channels_in_one_pass_is_refused() -> None:
+    """Where all channels have the same large mean."""
+    definition = registry.get("group_norm").definition
+    assert definition is not None
+    (fault,) = (fault for fault in definition.faults if fault.cause == "naive_variance")
+    assert "shifted" in refusing("group_norm", fault, "float32", 1)
