@@ -27,11 +27,14 @@ OF_NO_PARAM: tuple[Any, ...] = (
     [None], ["1"], [True], 10**400, "1e-5", "xx", object(),
 )  # fmt: skip
 NO_NUMBERS: tuple[Any, ...] = (True, np.True_, "1")
+FREE_TEXTS = ("name",)
 NO_COUNTS: tuple[Any, ...] = (3.9, (3.9,), (True,), ("1",), 2**63, float("nan"))
 
 
-def refused(default: Any) -> tuple[Any, ...]:
-    """Of a param with such a default."""
+def refused(param: str, default: Any) -> tuple[Any, ...]:
+    """The values of a param with such a default that are wrong."""
+    if param in FREE_TEXTS:
+        return tuple(value for value in (*OF_NO_PARAM, True, 1, None) if type(value) is not str)
     if isinstance(default, bool):
         return (*OF_NO_PARAM, "1", 1, 0.0, "True", None)
     if isinstance(default, str) and not isinstance(default, TextOrNumbers):
@@ -65,7 +68,7 @@ def test_wrong_values_of_a_param_are_refused_in_a_sentence(name: str, direction:
     op = registry.get(name)
     inputs, params = question(op, direction)
     for param, default in op.params.items():
-        for value in refused(default):
+        for value in refused(param, default):
             arguments = direction, inputs, {**params, param: value}
             for function in (op.evaluate, partial(op.bound, format=formats.BINARY32)):
                 message = sentence(partial(function, *arguments))
