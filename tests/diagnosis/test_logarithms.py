@@ -44,6 +44,23 @@ def test_the_table_is_the_one_that_oneflow_has(number: int) -> None:
     assert abs(float(found) - math.log(number)) < 4.1e-6
 
 
+def test_what_has_no_logarithm_gets_numpy_s() -> None:
+    x = np.array([math.nan, math.inf, -math.inf, 0.0, -1.0, 1e39, 1e-46])
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(tabulated(x), np.log(x.astype(np.float32)))
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_a_wrong_answer_beside_nan_is_explained(direction: Any) -> None:
+    x = np.random.default_rng(7).standard_normal((16, 9)).astype(np.float32)
+    x[3, 2], x[5, 1] = np.nan, np.inf
+    inputs = {"x": x, **({"dy": np.ones_like(x)} if direction == "backward" else {})}
+    op = refkernels.registry.get("log_softmax")
+    (name, right), *_ = op.plain(direction, inputs, {}, "float32").items()
+    found = refkernels.explain("log_softmax", inputs, {name: right + 0.25}, direction=direction)
+    assert found.verdict in ("exceeds_bound", "special_value_mismatch")
+
+
 @pytest.mark.parametrize(("rows", "classes", "scale"), [(8, 2, 1.0), (32, 10, 3.0), (76, 200, 1.0)])
 def test_it_is_named_in_log_softmax_and_in_the_gradient_of_cross_entropy(
     rows: int, classes: int, scale: float

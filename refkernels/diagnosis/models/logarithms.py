@@ -37,14 +37,17 @@ _GRADIENTS: dict[str, Formula] = {  # by the log_softmax that the forward pass s
 
 
 def tabulated(x: Doubles) -> Doubles:
-    """oneDNN's log of x in binary32, to the rounding of its polynomial; of normal numbers."""
+    """oneDNN's log of x in binary32, to the rounding of its polynomial; of normal numbers. The
+    logarithms of others are NumPy's."""
     with np.errstate(all="ignore"):
-        half, exponent = np.frexp(x.astype(np.float32).astype(np.float64))
+        stored = x.astype(np.float32).astype(np.float64)
+        normal = (stored > 0.0) & (stored < np.inf)
+        half, exponent = np.frexp(np.where(normal, stored, 1.0))
         i = np.clip(np.floor((2.0 * half - 1.0) * _STEPS), 0, _STEPS - 1).astype(np.int64)
         z = 2.0 * half * _INVERSES[i] - 1.0
         turns = (exponent - 1 + _BIAS + _UPPER[i]) * _LN2
         result: Doubles = np.log1p(z) + (turns + _LOGS[i]).astype(np.float32)
-        return np.where((x > 0.0) & (x < np.inf), result, np.log(x))
+        return np.where(normal, result, np.log(stored))
 
 
 def gradient(op: Op) -> Formula | None:
