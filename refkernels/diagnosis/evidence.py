@@ -89,13 +89,18 @@ def errors_alike(problem: Problem, output: str, got: Array, model: Array) -> boo
     if not np.array_equal(np.isfinite(wide), np.isfinite(modelled)):
         return False
     usable = np.isfinite(exact) & np.isfinite(wide)
-    unit = np.maximum(np.abs(exact), problem.format_of(output).min_normal)
+    unit = np.log2(np.maximum(np.abs(exact), problem.format_of(output).min_normal))
     with np.errstate(all="ignore"):
-        error, apart = (
-            float(np.linalg.norm(np.where(usable, (wide - other) / unit, 0.0)))
+        # By logarithms: an error where the exact result is 0 may overflow in this unit.
+        sizes = [
+            np.where(usable, np.log2(np.abs(np.nan_to_num(wide - other))) - unit, -np.inf)
             for other in (exact, modelled)
-        )
-    return error > 0.0 and LIKE * apart <= error
+        ]
+        largest = max(float(np.max(size, initial=-np.inf)) for size in sizes)
+        if largest == -np.inf:
+            return False
+        error, apart = (float(np.linalg.norm(np.exp2(size - largest))) for size in sizes)
+    return LIKE * apart <= error
 
 
 @dataclass(frozen=True)

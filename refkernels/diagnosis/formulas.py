@@ -284,7 +284,9 @@ def _unstable(
         misplaced = (np.isfinite(wide) != np.isfinite(modelled)) & np.isfinite(exact)
         either = (wrong | (modelled_error > problem.truth.bound[name])) & numbers
         apart = np.abs(wide - modelled)[either]
-        same = float(np.linalg.norm(apart)) * LIKE <= float(np.linalg.norm(error[either]))
+        largest = float(np.max(error[either], initial=0.0)) or 1.0  # so that no square overflows
+        norms = (float(np.linalg.norm(array / largest)) for array in (apart, error[either]))
+        same = next(norms) * LIKE <= next(norms)
         counted = same and not misplaced.any()
         prediction = Prediction(wrong=wrong, outcome=outcome, counted=counted)
         details = {"wrong": int(np.count_nonzero(wrong))}

@@ -72,3 +72,22 @@ def test_another_inexact_exponential_is_not_taken_for_one_of_these() -> None:
     found = refkernels.explain("softmax", {"x": x}, {"y": softmax(x, series)})
     assert found.verdict == "exceeds_bound"
     assert found.cause not in ("coarse_exponential", "exponential_clamped")
+
+
+@pytest.mark.parametrize("op", ["swiglu", "log_softmax", "dropout"])
+@pytest.mark.parametrize("offset", [0.25, 1e6])
+def test_an_error_at_an_exact_zero_proves_no_exponential(op: str, offset: float) -> None:
+    """In units of the smallest normal number of binary64 it is beyond all numbers."""
+    x = np.random.default_rng(4).standard_normal((9, 1 if op == "log_softmax" else 40))
+    x[2:5] = 0.0
+    inputs: dict[str, Any] = {"x": x}
+    params: dict[str, Any] = {}
+    if op == "swiglu":
+        inputs = {"a": x, "b": x + 1.0}
+    if op == "dropout":
+        inputs["mask"] = np.ones(x.shape, bool)
+        params = {"p": 0.3, "mode": "downscale_in_infer"}
+    right = refkernels.registry.get(op).plain("forward", inputs, params, "float64")["y"]
+    found = refkernels.explain(op, inputs, {"y": right + offset}, params)
+    assert found.verdict == "exceeds_bound"
+    assert found.cause != "exponential_clamped"
