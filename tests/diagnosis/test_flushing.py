@@ -79,3 +79,15 @@ def test_the_slope_of_a_logarithm_of_a_sigmoid_is_named(keep: Keep) -> None:
     assert np.isnan(dx).any()
     explanation = refkernels.explain("log_sigmoid", {"dy": dy, "x": x}, {"dx": dx}, {}, "backward")
     assert (explanation.cause, explanation.confidence) == ("log_of_sigmoid", "proven")
+
+
+def test_a_zero_in_place_of_nan_or_an_infinity_is_no_flush() -> None:
+    x = np.full(400, 1e-310)
+    dy = np.random.default_rng(2).standard_normal(400)
+    dy[[3, 7, 9]] = np.nan, np.inf, -np.inf
+    inputs = {"x": x, "dy": dy}
+    dx = refkernels.registry.get("cospi").plain("backward", inputs, {}, "float64")["dx"]
+    lost = np.where(np.isfinite(dx), dx, 0.0)
+    found = refkernels.explain("cospi", inputs, {"dx": lost}, direction="backward")
+    assert found.verdict == "special_value_mismatch"
+    assert found.cause != "flush_to_zero"
