@@ -285,8 +285,8 @@ def _unstable(
         either = (wrong | (modelled_error > problem.truth.bound[name])) & numbers
         apart = np.abs(wide - modelled)[either]
         largest = float(np.max(error[either], initial=0.0)) or 1.0  # so that no square overflows
-        norms = (float(np.linalg.norm(array / largest)) for array in (apart, error[either]))
-        same = next(norms) * LIKE <= next(norms)
+        between, of_kernel = (np.linalg.norm(x / largest) for x in (apart, error[either]))
+        same = bool(between * LIKE <= of_kernel)
         counted = same and not misplaced.any()
         prediction = Prediction(wrong=wrong, outcome=outcome, counted=counted)
         details = {"wrong": int(np.count_nonzero(wrong))}

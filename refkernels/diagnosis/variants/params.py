@@ -74,14 +74,14 @@ def other_values(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 def _defined(problem: Problem, outputs: Arrays, answer: Answer) -> bool:
     """Whether another definition of the op, which may change some outputs only, gives this answer
     too: that names it better."""
-    return any(
-        all(
+    for variant in other_formulas(problem, outputs):
+        defined = {**problem.truth.reference, **variant.answer.reference}
+        if all(
             np.array_equal(defined[name], answer.reference[name], equal_nan=True)
             for name in outputs
-        )
-        for variant in other_formulas(problem, outputs)
-        for defined in ({**problem.truth.reference, **variant.answer.reference},)
-    )
+        ):
+            return True
+    return False
 
 
 class _Fitted:
