@@ -132,13 +132,15 @@ def test_its_records_say_that_it_is_emulated_and_by_what(tools: Path) -> None:
     assert all(complaint(record) is None for record in (environment, other))
 
 
-def test_an_emulated_session_is_given_more_time(tools: Path) -> None:
+def test_an_emulated_session_is_given_more_time(tools: Path, tmp_path: Path) -> None:
     environments.create("elsewhere", machine="aarch64")
+    (tmp_path / "late.py").write_text("import time\ndef sin(x):\n    time.sleep(60)\n")
     x = np.ones(3, np.float32)
     with Session(SEAT, timeout=0.2) as session:  # ten seconds there
         assert session._seconds(None) == 10.0
         assert session.run("sin", "forward", {"x": x}).ok
-        assert session.run("sin", "forward", {"x": x}, timeout=1e-9).status == "timeout"
+    with Session(f"{tmp_path}/late.py:sin@python=elsewhere,machine=aarch64") as session:
+        assert session.run("sin", "forward", {"x": x}, timeout=0.01).status == "timeout"
 
 
 def test_a_kernel_is_run_there(tools: Path, tmp_path: Path) -> None:
