@@ -46,7 +46,8 @@ def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction
     return Prepared(inputs, {"base": Fraction(base), "dim": dim, "layout": layout})
 
 
-def _pairs(dim: int, layout: str) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+def pairs(dim: int, layout: str) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """The places of each pair's first and second elements."""
     if layout == "half":
         return np.arange(dim // 2), np.arange(dim // 2, dim)
     return np.arange(0, dim, 2), np.arange(1, dim, 2)
@@ -56,11 +57,11 @@ def _wide(a: Any) -> Any:
     return a
 
 
-def _rotate(
+def rotate(
     xp: Any, x: Any, cosine: Any, sine: Any, dim: int, layout: str, keep: Any = _wide
 ) -> Any:
     """The rotated pairs. `keep` is applied to each product."""
-    first, second = _pairs(dim, layout)
+    first, second = pairs(dim, layout)
     unrotated = np.arange(dim, x.shape[-1])
     a, b, beyond = (xp.take(x, indices, axis=-1) for indices in (first, second, unrotated))
     rotated = [
@@ -84,7 +85,7 @@ def _angles(xp: Any, position: Any, base: Any, dim: int, of: int | None = None) 
 
 def exact(xp: Any, x: Any, position: Any, base: Any, dim: int, layout: str) -> Any:
     angles = _angles(xp, position, base, dim)
-    return _rotate(xp, x, xp.cos(angles), xp.sin(angles), dim, layout)
+    return rotate(xp, x, xp.cos(angles), xp.sin(angles), dim, layout)
 
 
 def tables(xp: Any, x: Any, position: Any, base: Any, dim: int, layout: str) -> Any:
@@ -93,7 +94,7 @@ def tables(xp: Any, x: Any, position: Any, base: Any, dim: int, layout: str) -> 
     frequency = 1 / xp.exp(_exponents(xp, dim) * xp.log(xp.number(base)))
     angles = xp.array(position) * frequency
     cosine, sine = xp.store(xp.cos(angles)), xp.store(xp.sin(angles))
-    return _rotate(xp, x, cosine, sine, dim, layout, xp.store)
+    return rotate(xp, x, cosine, sine, dim, layout, xp.store)
 
 
 def _turned_back(form: Any, xp: Any, dy: Any, x: Any, position: Any, **params: Any) -> Any:
@@ -127,7 +128,7 @@ def _usual_base(xp: Any, base: Any, **arguments: Any) -> Any:
 def _of_whole(xp: Any, x: Any, position: Any, base: Any, dim: int, layout: str) -> Any:
     """The exponents are 2 i / d, with d the whole length of x's axis."""
     angles = _angles(xp, position, base, dim, x.shape[-1])
-    return _rotate(xp, x, xp.cos(angles), xp.sin(angles), dim, layout)
+    return rotate(xp, x, xp.cos(angles), xp.sin(angles), dim, layout)
 
 
 def _narrow(format: str, xp: Any, x: Any, position: Any, base: Any, dim: int, layout: str) -> Any:
@@ -138,13 +139,28 @@ def _narrow(format: str, xp: Any, x: Any, position: Any, base: Any, dim: int, la
 
     frequency = kept(1 / kept(xp.exp(_exponents(xp, dim) * xp.log(xp.number(base)))))
     angles = kept(kept(xp.array(position)) * frequency)
-    return _rotate(xp, x, kept(xp.cos(angles)), kept(xp.sin(angles)), dim, layout)
+    return rotate(xp, x, kept(xp.cos(angles)), kept(xp.sin(angles)), dim, layout)
+
+
+def _narrow_cosines(
+    format: str, xp: Any, x: Any, position: Any, base: Any, dim: int, layout: str
+) -> Any:
+    """Right angles, whose cosines and sines are kept in a narrow format."""
+    angles = _angles(xp, position, base, dim)
+    cosine, sine = (xp.narrow(table, format) for table in (xp.cos(angles), xp.sin(angles)))
+    return rotate(xp, x, cosine, sine, dim, layout)
 
 
 def _fault(cause: str, formula: Any, **options: Any) -> Fault:
     return Fault(cause, formula, partial(_turned_back, formula), **options)
 
 
+# The formats of x in which a right kernel may keep its tables so (form `tables`).
+_NARROW = (
+    ("float16", ()),
+    ("bfloat16", ()),
+    ("float32", COMPUTED_IN_FLOAT32),
+)
 FAULTS = (
     _fault("pairs_of_other_layout", _other_layout),
     _fault("rotated_backwards", _backwards),
@@ -152,13 +168,17 @@ FAULTS = (
     _fault("base_ignored", _usual_base),
     _fault("frequencies_of_whole_head", _of_whole),
     *(
-        _fault(f"angles_in_{format}", partial(_narrow, format), unstable=True)
-        for format in ("float16", "bfloat16")
+        _fault(f"angles_in_{format}", partial(_narrow, format), unstable=True, right_in=computed)
+        for format, computed in _NARROW
     ),
-    _fault(
-        "angles_in_float32",
-        partial(_narrow, "float32"),
-        unstable=True,
-        right_in=COMPUTED_IN_FLOAT32,
+    *(
+        _fault(
+            "narrow_cosines",
+            partial(_narrow_cosines, format),
+            unstable=True,
+            details={"format": format},
+            right_in=computed,
+        )
+        for format, computed in _NARROW
     ),
 )

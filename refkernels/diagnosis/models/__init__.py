@@ -48,6 +48,10 @@ def _of(name: str) -> Known:
         from refkernels.diagnosis.models import rms
 
         return Known((rms.narrow_factor,), intermediates=overflowing)
+    if name == "rotary":
+        from refkernels.diagnosis.models import rotation
+
+        return Known((rotation.narrow_tables,), intermediates=overflowing)
     if name in slopes.GRADIENTS:
         return Known((), (slopes.find,), intermediates=overflowing)
     if name == "log_softmax":

@@ -1034,6 +1034,13 @@ CAUSES: dict[str, Cause] = {
         "Compute the angles in float64, or compare models in float32.",
         "角度应以 float64 计算，或在 float32 下比较模型。",
     ),
+    "narrow_cosines": _cause(
+        "keeps the cosines and sines of the right angles in {format}, which is narrower than x",
+        "角度正确，但余弦与正弦以 {format} 保存，比 x 的格式更窄",
+        "Keep the tables of cosines and sines in the format of x, or compare with a tolerance for "
+        "their rounding.",
+        "余弦与正弦表应以 x 的格式保存；或在比较时为其舍入留出容差。",
+    ),
     "padding_zeroed": _cause(
         "returns zeros for padding_idx instead of the table's row",
         "padding_idx 处输出 0，而不是表中的那一行",

@@ -1,0 +1,140 @@
+"""Rotary embedding whose cosines and sines are numbers of a narrower format.
+
+    (y_a, y_b) = (x_a c - x_b s, x_b c + x_a s)
+
+gives c and s of every position and pair of elements back, from the output alone:
+
+    c = sum(x_a y_a + x_b y_b) / sum(x_a² + x_b²),   s = sum(x_a y_b - x_b y_a) / sum(x_a² + x_b²)
+
+over the rows with that position. A kernel's own cosine may be off by a few units in the last place,
+so that no model has its bits; but where it is kept in the narrower format, c and s are numbers of
+that format as far as the output can tell. Being one saves an output the bits that the narrower
+format lacks, and costs those that name the number, counted from the right cosine or sine.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import to_float64
+from refkernels.arithmetic.formats import Format
+from refkernels.attention_ref.rotary import pairs, rotate
+from refkernels.diagnosis.hypothesis import Variant
+from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
+from refkernels.diagnosis.units import CAP
+from refkernels.metrology import ulp
+from refkernels.op import Op
+from refkernels.ops import formula_op
+
+_NARROWER = {"float64": ("float32",), "float32": ("bfloat16", "float16")}
+_LOST = 3.0  # bits of a number that the roundings of a rotation leave unknown
+_ROUNDED = 2.0  # units of the last place: a cosine of the right angle, rounded, is nearer
+
+
+def narrow_tables(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """The rotation by the output's own cosines and sines, if these are numbers of a narrower
+    format: the narrowest. Numbers that are right but for their rounding are `narrow_cosines`;
+    others are those of other angles."""
+    (got,) = outputs.values()
+    if problem.format.name not in _NARROWER or got.dtype != problem.format.storage:
+        return
+    places, which = np.unique(problem.inputs["position"], return_inverse=True)
+    solved = _solved(problem, to_float64(got), which.reshape(-1), len(places))
+    if solved is None:
+        return
+    for name in _NARROWER[problem.format.name]:
+        format = formats.get(name)
+        kept = to_float64(formats.cast(solved, format))
+        if np.all(np.abs(kept - solved) <= 2.0**_LOST * problem.format.u):
+            yield from _variant(problem, places, which, kept, format)
+            return
+
+
+def _variant(
+    problem: Problem, places: Array, which: Array, kept: Doubles, format: Format
+) -> Iterator[Variant]:
+    """The rotation by the tables of the places, unless these cost more bits than they save."""
+    right = _right(problem, places)
+    distance = np.rint(np.abs(kept - right) / ulp(right, format))
+    # Elias's gamma code of each distance, and a sign.
+    named = np.sum(2.0 * np.floor(np.log2(1.0 + distance)) + 2.0, axis=(0, 2))
+    saved = 2.0 * kept.shape[2] * (problem.format.p - format.p - _LOST)
+    net = saved - named
+    if net.sum() <= 0.0:
+        return
+    rows = which.reshape(problem.inputs["position"].shape)
+    cosine, sine = kept.astype(problem.format.storage)[:, rows]
+    tables = {"position": None, "cosine": cosine, "sine": sine}
+    of_right_angles = bool(np.all(distance <= _ROUNDED))
+    yield Variant(
+        "narrow_cosines" if of_right_angles else f"angles_in_{format.name}",
+        {"format": format.name} if of_right_angles else {},
+        problem.ask(tables, op=_op()),
+        price=float(np.sum(np.maximum(CAP - net, 0.0))),
+    )
+
+
+def _dim(problem: Problem) -> int:
+    dim = problem.params["dim"]
+    return problem.inputs["x"].shape[-1] if dim is None else int(dim)
+
+
+def _right(problem: Problem, places: Array) -> Doubles:
+    """The cosines and sines of the places, to about float64."""
+    dim = _dim(problem)
+    frequency = float(problem.params["base"]) ** (-np.arange(0, dim, 2) / max(dim, 1))
+    angles = places.astype(np.float64)[:, None] * frequency
+    return np.stack([np.cos(angles), np.sin(angles)])
+
+
+def _solved(problem: Problem, got: Doubles, which: Array, count: int) -> Doubles | None:
+    """The output's cosines and sines, by place and pair; None where some pair has none."""
+    forward = problem.direction == "forward"
+    x = to_float64(problem.inputs["x" if forward else problem.op.cotangent])
+    size = np.abs(x).max(initial=0.0)
+    finite = np.isfinite(size) and np.isfinite(got).all()
+    if got.shape != x.shape or not finite or not size:
+        return None
+    first, second = pairs(_dim(problem), problem.params["layout"])
+    x, y = (array.reshape(-1, array.shape[-1]) / size for array in (x, got))
+    (a, b), (turned_a, turned_b) = ((array[:, first], array[:, second]) for array in (x, y))
+
+    def total(terms: Doubles) -> Doubles:
+        sums = np.zeros((count, len(first)))
+        np.add.at(sums, which, terms)
+        return sums
+
+    squares = total(a * a + b * b)
+    if not np.all(squares > np.finfo(np.float64).tiny):
+        return None
+    cosine = total(a * turned_a + b * turned_b) / squares
+    sine = total(a * turned_b - b * turned_a) / squares
+    return np.stack([cosine, sine if forward else -sine])
+
+
+def _forward(xp: Any, x: Any, cosine: Any, sine: Any, layout: str, dim: int | None) -> Any:
+    return rotate(xp, x, cosine, sine, x.shape[-1] if dim is None else dim, layout)
+
+
+def _backward(xp: Any, dy: Any, x: Any, cosine: Any, sine: Any, **params: Any) -> Any:
+    return _forward(xp, dy, cosine, -sine, **params)
+
+
+@functools.cache
+def _op() -> Op:
+    """The rotation by given cosines and sines."""
+    return formula_op(
+        "rotary",
+        "x[... d], cosine[... h], sine[... h] -> y[... d]",
+        coupled="d h",
+        params={"layout": "half", "dim": None},
+        forms={"products": _forward},
+        backward={"products": _backward},
+        gradients=("x",),
+        cases=list,
+    )
