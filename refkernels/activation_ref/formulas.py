@@ -438,8 +438,20 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
         fault("gate_swapped", lambda xp, a, b: silu(xp, b) * a, inputs="ab"),
         fault("sigmoid_gate", lambda xp, a, b: sigmoid(xp, a) * b, inputs="ab"),
         fault("gelu_gate", lambda xp, a, b: _gelu(xp, a) * b, inputs="ab"),
+        fault("gelu_gate", lambda xp, a, b: _gelu_tanh(xp, a) * b, inputs="ab"),
+        fault("quick_gelu_gate", lambda xp, a, b: a * sigmoid(xp, _quick(xp, a)) * b, inputs="ab"),
+        fault("relu_gate", lambda xp, a, b: xp.maximum(a, xp.number(0)) * b, inputs="ab"),
     ),
 }
+
+
+def _gelu_tanh(xp: Any, a: Any) -> Any:
+    inner = xp.sqrt(2 / xp.pi()) * (a + xp.number(0.044715) * a * xp.square(a))
+    return a * (1 + xp.tanh(inner)) / 2
+
+
+def _quick(xp: Any, a: Any) -> Any:
+    return xp.number(1.702) * a
 
 
 def _gelu(xp: Any, a: Any) -> Any:

@@ -71,6 +71,10 @@ def _without(*names: str) -> Change:
     return lambda xp, q, **arguments: dict.fromkeys(names)
 
 
+def _scaled_mask(xp: Any, q: Any, mask: Any = None, scale: Any = None, **_: Any) -> dict[str, Any]:
+    return {"mask": None if mask is None else mask * factor(xp, q, scale)}
+
+
 def _inverted_mask(xp: Any, q: Any, keep: Any = None, **_: Any) -> dict[str, Any]:
     return {"keep": None if keep is None else ~keep}
 
@@ -195,6 +199,7 @@ FAULTS = (
     _with_arguments("causal_other_corner", _other_corner),
     _with_arguments("mask_ignored", _without("mask", "unmasked", "keep")),
     _with_arguments("mask_inverted", _inverted_mask),
+    _with_arguments("mask_scaled", _scaled_mask),
     _with_arguments("lengths_ignored", _without("lengths")),
     Fault(
         "heads_tiled",

@@ -222,6 +222,12 @@ def _unscaled(xp: Any, a: Any, b: Any, **_: Any) -> Any:
     return xp.sqrt(xp.square(a) + xp.square(b))
 
 
+def _exchanged(xp: Any, a: Any, b: Any, steep: Any, left: Any, below: Any) -> Any:
+    """π/2 - θ, which is an angle of its own beyond π: where both are negative."""
+    angle = xp.pi() / 2 - atan2(xp, a, b, steep=steep, left=left, below=below)
+    return xp.where(left & below, angle - 2 * xp.pi(), angle)
+
+
 def _quadrants_folded(xp: Any, a: Any, b: Any, **_: Any) -> Any:
     return xp.atan(a / b)
 
@@ -245,9 +251,7 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     ),
     "atan2": (
         Fault("quadrants_folded", _quadrants_folded),
-        Fault("arguments_exchanged", lambda xp, a, b, steep, left, below: xp.pi() / 2 - atan2(
-            xp, a, b, steep=steep, left=left, below=below
-        )),
+        Fault("arguments_exchanged", _exchanged),
         Fault("sign_of_abscissa_gradient", backward=lambda xp, dy, a, b, **_: (
             atan2_slopes(xp, dy, a, b)[0], -atan2_slopes(xp, dy, a, b)[1]
         ), outputs=("db",)),

@@ -21,6 +21,7 @@ from refkernels.convolution_ref.formulas import (
 )  # fmt: skip
 from refkernels.convolution_ref.geometry import (
     Axis,
+    Padding,
     Places,
     Source,
     swapped,
@@ -121,14 +122,27 @@ def _to_first_group(xp: Any, dx: Any) -> Any:
     return xp.where(mask, total, xp.number(0))
 
 
-def _replicated(
-    xp: Any, x: Any, weight: Any, row: Any, source: Source, bias: Any = None, **_: Any
-) -> Any:
-    return direct(xp, xp.array(source.at(row, source.grid.clipped)), weight, bias)
+def _reversed_channels(xp: Any, x: Any) -> Any:
+    return xp.take(x, np.arange(x.shape[2])[::-1], axis=2)
 
 
-def _replicated_dweight(xp: Any, dy: Any, source: Source, **_: Any) -> Any:
-    return _dweight_at(xp, dy, source, source.grid.clipped)
+def _reversed_back(xp: Any, dx: Any) -> Any:
+    return xp.take(dx, np.arange(dx.shape[2])[::-1], axis=2)
+
+
+def _padded(beyond: Padding) -> tuple[Fault, Fault]:
+    """Elements of x in place of the zeros beyond its ends; dx is the right one's."""
+
+    def forward(
+        xp: Any, x: Any, weight: Any, row: Any, source: Source, bias: Any = None, **_: Any
+    ) -> Any:
+        return direct(xp, xp.array(source.at(row, source.grid.padded(beyond))), weight, bias)
+
+    def changed_dweight(xp: Any, dy: Any, source: Source, **_: Any) -> Any:
+        return _dweight_at(xp, dy, source, source.grid.padded(beyond))
+
+    cause = f"padding_{beyond}"
+    return Fault(cause, forward), Fault(cause, backward=_backward(dx_direct, changed_dweight))
 
 
 def _unstrided_dweight(xp: Any, dy: Any, source: Source, **_: Any) -> Any:
@@ -178,10 +192,12 @@ FAULTS = (
     _of_weight("last_tap_missing", _without_tap(-1)),
     _of_channels("interleaved_groups", _interleaved, _separated),
     _of_channels("first_group_alone", _first_group, _to_first_group),
+    _of_channels("channels_reversed", _reversed_channels, _reversed_back),
     _of_places("dilation_ignored", undilated),
     _of_places("padding_at_front", swapped),
-    Fault("padding_replicated", _replicated),
-    Fault("padding_replicated", backward=_backward(dx_direct, _replicated_dweight)),
+    *_padded("replicated"),
+    *_padded("reflected"),
+    *_padded("circular"),
     Fault("stride_ignored", backward=_backward(dx_direct, _unstrided_dweight)),
     Fault(
         "narrow_col2im", backward=_backward(_narrow_col2im, dweight), unstable=True, outputs=("dx",)

@@ -11,7 +11,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from refkernels.arithmetic.scalars import as_count
 from refkernels.arithmetic.wording import shown
 
 Places = npt.NDArray[np.int64]
+Padding = Literal["zeros", "replicated", "reflected", "circular"]
 Array = npt.NDArray[Any]
 _MOST_PLACES = 2**31
 
@@ -43,12 +44,18 @@ class Axis(NamedTuple):
     def out(self) -> int:
         return (self.length + self.low + self.high - self.reach) // self.stride + 1
 
-    def windows(self, clip: bool = False) -> Places:
-        """(out, taps): places of x; with `clip`, the nearest element replaces those beyond."""
+    def windows(self, beyond: Padding = "zeros") -> Places:
+        """(out, taps): places of x; `beyond` its ends there is none, or another element."""
         p, t = np.arange(self.out)[:, None], np.arange(self.taps)
         place = p * self.stride + t * self.dilation - self.low
-        if clip:
-            return np.clip(place, 0, max(self.length - 1, 0))
+        last = max(self.length - 1, 0)
+        if beyond == "replicated":
+            return np.clip(place, 0, last)
+        if beyond == "circular":
+            return place % max(self.length, 1)
+        if beyond == "reflected":
+            folded = place % max(2 * last, 1)
+            return np.minimum(folded, 2 * last - folded)
         return _within(place, self.length)
 
     def back(self) -> Places:
@@ -112,9 +119,9 @@ class Grid:
         """(places of y, taps): places of x."""
         return joined([axis.windows() for axis in self.axes], self.lengths)
 
-    @functools.cached_property
-    def clipped(self) -> Places:
-        return joined([axis.windows(clip=True) for axis in self.axes], self.lengths)
+    def padded(self, beyond: Padding) -> Places:
+        """The same, with elements of x beyond its ends."""
+        return joined([axis.windows(beyond) for axis in self.axes], self.lengths)
 
     @functools.cached_property
     def back(self) -> Places:

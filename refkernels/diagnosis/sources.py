@@ -36,6 +36,8 @@ VARIANTS: tuple[Questions, ...] = (
     factor.scale_factor,
     whole.permuted,
     affine.swapped_gradients,
+    affine.exchanged_inputs,
+    affine.fused_relu,
     affine.wrong_bias,
     affine.transposed,
     precision.narrowed_inputs,

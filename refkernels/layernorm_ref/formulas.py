@@ -94,9 +94,21 @@ def _eps_outside(xp: Any, x: Any, eps: Any, **affine: Any) -> Any:
     return _finished(xp, mean, xp.sqrt(xp.mean(xp.square(x - mean))) + eps, x, **affine)
 
 
-def _constant(xp: Any, dy: Any, x: Any, eps: Any, weight: Any = None, bias: Any = None) -> Any:
-    """Mean and variance as constants."""
-    return _subtract(xp, (*_moments(xp, x, eps), 0, 0), dy, x, weight, bias)
+def _constant(
+    mean: bool, variance: bool,
+    xp: Any, dy: Any, x: Any, eps: Any, weight: Any = None, bias: Any = None,
+) -> Any:  # fmt: skip
+    """The mean, the variance or both as constants."""
+    *moments, of_mean, of_variance = _project(xp, dy, x, eps, weight)
+    row = (*moments, 0 if mean else of_mean, 0 if variance else of_variance)
+    return _subtract(xp, row, dy, x, weight, bias)
+
+
+def _without_weight(
+    xp: Any, dy: Any, x: Any, eps: Any, weight: Any = None, bias: Any = None
+) -> Any:
+    dx = _subtract(xp, _project(xp, dy, x, eps), dy, x)[0]
+    return dx, *_subtract(xp, _project(xp, dy, x, eps, weight), dy, x, weight, bias)[1:]
 
 
 _gradient = partial(derived, outputs=("y",), cotangents={"dy": "y"}, inputs=("x", "weight", "bias"))
@@ -105,7 +117,10 @@ FAULTS = (
     Fault("unbiased_variance", _unbiased, _gradient(_unbiased)),
     Fault("eps_outside_sqrt", _eps_outside, _gradient(_eps_outside)),
     Fault("unbiased_variance", _std, _gradient(_std)),  # torch.std's, and eps outside the root
-    Fault("constant_statistics", backward=_constant),
+    Fault("constant_statistics", backward=partial(_constant, True, True)),
+    Fault("constant_mean", backward=partial(_constant, True, False), outputs=("dx",)),
+    Fault("constant_variance", backward=partial(_constant, False, True), outputs=("dx",)),
+    Fault("weight_missing_in_dx", backward=_without_weight, outputs=("dx",)),
 )
 
 

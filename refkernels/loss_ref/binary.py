@@ -96,6 +96,27 @@ def _without(xp: Any, *g: Any, of: Any, pos_weight: Any = None, **arguments: Any
     return of(xp, *g, **arguments)
 
 
+def _of_probabilities(xp: Any, x: Any, **arguments: Any) -> Any:
+    return _shifted(xp, x=_sigmoid(xp, x), **arguments)
+
+
+def _slope_of_probabilities(xp: Any, g: Any, x: Any, **arguments: Any) -> Any:
+    p = _sigmoid(xp, x)
+    return _slope(xp, g, x=p, **arguments) * p * _sigmoid(xp, -x)
+
+
+def _weighted_negatives(
+    xp: Any, x: Any, target: Any, pos_weight: Any = None, **arguments: Any
+) -> Any:
+    return _shifted(xp, x=-x, target=1 - target, pos_weight=pos_weight, **arguments)
+
+
+def _negatives_slope(
+    xp: Any, g: Any, x: Any, target: Any, pos_weight: Any = None, **arguments: Any
+) -> Any:
+    return -_slope(xp, g, x=-x, target=1 - target, pos_weight=pos_weight, **arguments)
+
+
 def _relu_slope(xp: Any, g: Any, x: Any, weight: Any = None, **arguments: Any) -> Any:
     """The slope of relu(x) - t x + log(1 + e^-|x|), with slope 0 of relu and 1 of |x| at 0."""
     slope = _slope(xp, g, x=x, weight=weight, **arguments)
@@ -106,6 +127,8 @@ BCE_WITH_LOGITS = loss(
     {"log1p": _shifted, "log": partial(_shifted, log1p=False), "apart": _apart},
     {"difference": _slope, "complement": _complement, "apart": _slope_apart},
     fault("pos_weight_left_out", partial(_without, of=_shifted), partial(_without, of=_slope)),
+    fault("pos_weight_of_negatives", _weighted_negatives, _negatives_slope),
+    fault("sigmoid_twice", _of_probabilities, _slope_of_probabilities),
     fault("relu_slope_at_zero", None, _relu_slope),
     Fault("log_of_sigmoid", reduced(joined(_log_of_sigmoid)), unstable=True),
     truth=reduced(joined(_apart)),

@@ -124,9 +124,18 @@ def _weight_plus_one(xp: Any, x: Any, eps: Any, weight: Any = None) -> Any:
     return scaled if weight is None else scaled * (1 + weight)
 
 
+def _sum_of_squares(xp: Any, x: Any, eps: Any, weight: Any = None) -> Any:
+    return _times(x * xp.rsqrt(xp.sum(xp.square(x)) + eps), weight)
+
+
 def _constant(xp: Any, dy: Any, x: Any, eps: Any, weight: Any = None) -> Any:
     r = xp.rsqrt(_mean_square(xp, x, eps))
     return _times(dy, weight) * r, None if weight is None else xp.sum(dy * (x * r), axis=0)
+
+
+def _without_weight(xp: Any, dy: Any, x: Any, eps: Any, weight: Any = None) -> Any:
+    dx = _subtract(xp, _project(xp, dy, x, eps), dy, x)[0]
+    return dx, _constant(xp, dy, x, eps, weight)[1]
 
 
 _gradient = partial(derived, outputs=("y",), cotangents={"dy": "y"}, inputs=("x", "weight"))
@@ -135,5 +144,7 @@ FAULTS = (
     Fault("eps_outside_sqrt", _eps_outside, _gradient(_eps_outside)),
     Fault("unbiased_variance", _unbiased, _gradient(_unbiased)),
     Fault("weight_plus_one", _weight_plus_one, _gradient(_weight_plus_one)),
+    Fault("sum_of_squares", _sum_of_squares, _gradient(_sum_of_squares)),
     Fault("constant_statistics", backward=_constant),
+    Fault("weight_missing_in_dx", backward=_without_weight, outputs=("dx",)),
 )

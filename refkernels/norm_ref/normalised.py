@@ -110,6 +110,7 @@ def constant_variance(xp: Any, g: Any, x: Any, m: Any, r: Any) -> Any:
     return r * (g - xp.mean(g)), (x - m) * r
 
 
+_UNWEIGHTED = "weight_missing_in_dx"
 CONSTANT = {
     "constant_statistics": constant,
     "constant_mean": constant_mean,
@@ -149,8 +150,11 @@ def batch(moments: Any = two_pass, way: Any = centred, **how: Any) -> Staged:
     return Staged(partial(batch_statistics, moments=moments, **how), finish)
 
 
-def batch_backward(way: Callable[..., Any], after: bool = False, stored: bool = False) -> Any:
-    """A form of the gradients of batch norm; `after`: the weight multiplies dx, not dy."""
+def batch_backward(
+    way: Callable[..., Any], after: bool = False, stored: bool = False, weighted: bool = True
+) -> Any:
+    """A form of the gradients of batch norm; `after`: the weight multiplies dx, not dy; not
+    `weighted`: neither of them."""
 
     def gradients(
         xp: Any, dy: Any, x: Any, weight: Any = None, bias: Any = None, training: bool = True,
@@ -160,7 +164,7 @@ def batch_backward(way: Callable[..., Any], after: bool = False, stored: bool = 
         r = xp.rsqrt(v)
         if stored:
             m, r = xp.store(m), xp.store(xp.either(r, 1 / xp.sqrt(v)))
-        g = dy if after else times(dy, weight)
+        g = times(dy, weight) if weighted and not after else dy
         dx, xhat = (way if training else constant)(xp, g, x, m, r)
         dweight = xp.either(xp.sum(dy * xhat), xp.sum(dy * (x - m)) * r)
         return (
@@ -229,6 +233,7 @@ BATCH_FAULTS = (
     Fault("running_statistics", batch(taken=False)),
     Fault("naive_variance", batch(one_pass), unstable=True),
     *(Fault(cause, backward=batch_backward(way)) for cause, way in CONSTANT.items()),
+    Fault(_UNWEIGHTED, backward=batch_backward(projected, weighted=False), outputs=("dx",)),
 )
 
 
@@ -284,14 +289,14 @@ def group(
     return forward
 
 
-def group_backward(way: Callable[..., Any], stored: bool = False) -> Any:
-    """A form of the gradients of group norm."""
+def group_backward(way: Callable[..., Any], stored: bool = False, weighted: bool = True) -> Any:
+    """A form of the gradients of group norm; not `weighted`: dx leaves the weight out."""
 
     def gradients(
         xp: Any, dy: Any, x: Any, num_groups: int, eps: Any, weight: Any = None, bias: Any = None,
         **_: Any,
     ) -> Any:  # fmt: skip
-        g = times(dy, _spread(xp, weight, x.shape))
+        g = times(dy, _spread(xp, weight, x.shape)) if weighted else dy
         rows = _grouped(xp, x, num_groups)
         m, v = two_pass(xp, rows)
         r = xp.rsqrt(v + eps)
@@ -323,5 +328,6 @@ INSTANCE_FAULTS = (
     Fault("weight_plus_one", group(way=_one_more)),
     Fault("naive_variance", group(one_pass), unstable=True),
     *(Fault(cause, backward=group_backward(way)) for cause, way in CONSTANT.items()),
+    Fault(_UNWEIGHTED, backward=group_backward(projected, weighted=False), outputs=("dx",)),
 )
 GROUP_FAULTS = (Fault("interleaved_groups", group(interleaved=True)), *INSTANCE_FAULTS)

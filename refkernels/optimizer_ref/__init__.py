@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -125,6 +126,13 @@ def _with_untouched(
     return Prepared({**ready.inputs, "untouched": untouched}, formula_params)
 
 
+def _by_any_way(fault: Fault) -> Fault:
+    """The fault, whose bound allows any order of operations, as the op's does."""
+    formula = fault.forward
+    assert formula is not None
+    return replace(fault, forward=partial(formula, way=None))
+
+
 def _optimizer(
     name: str,
     states: str,
@@ -159,7 +167,7 @@ def _optimizer(
         forms={**forms, mixture: partial(formula, way=None)},
         truth=partial(formula, way=1),
         widest=mixture,
-        faults=faults,
+        faults=tuple(map(_by_any_way, faults)),
         scalars="binary64",
         cases=partial(cases_of, name, usual.replace("?", ""), shown, more),
         **{"prepare": _prepare, **described},

@@ -115,6 +115,14 @@ def _no_correction(xp: Any, *_: Any) -> Any:
     return xp.number(1), xp.number(1)
 
 
+def _first_alone(xp: Any, beta1: Any, beta2: Any, step: int) -> Any:
+    return formulas.corrections(xp, beta1, beta2, step)[0], xp.number(1)
+
+
+def _second_alone(xp: Any, beta1: Any, beta2: Any, step: int) -> Any:
+    return xp.number(1), formulas.corrections(xp, beta1, beta2, step)[1]
+
+
 def _one_later(xp: Any, beta1: Any, beta2: Any, step: int) -> Any:
     return formulas.corrections(xp, beta1, beta2, step + 1)
 
@@ -131,6 +139,8 @@ def _of_moments(formula: Callable[..., Any], hat: Any, inside: Any, name: str) -
         _too(_NAMES, rescaled, "powers"),
         uncorrected,
         _too(_NAMES, uncorrected),
+        _of_param("second_moment_uncorrected", partial(formula, corrected=_first_alone)),
+        _of_param("first_moment_uncorrected", partial(formula, corrected=_second_alone)),
         _of_param("eps_inside_sqrt", partial(formula, **{name: inside})),
         _of_param("step_off_by_one", partial(formula, corrected=_one_later)),
         _too(_NAMES, _of_param("step_off_by_one", formula), "late"),
@@ -311,6 +321,9 @@ def _momentum(formula: str) -> Formula:
         if formula == "lr_in_momentum":
             moved = mu * buf - lr * g
             return param + (mu * moved - lr * g if arguments["nesterov"] else moved), moved
+        if formula == "lr_in_momentum_subtracted":
+            moved = mu * buf + lr * g
+            return param - (mu * moved + lr * g if arguments["nesterov"] else moved), moved
         new = {
             "dampened_first_step": lambda: mu * buf + (1 - arguments["dampening"]) * g,
             "dampening_ignored": lambda: mu * buf + g,
@@ -331,6 +344,7 @@ def _decayed_beside(xp: Any, param: Any, weight_decay: Any, **arguments: Any) ->
 MOMENTUM = (
     Fault("averaged_momentum", _momentum("averaged_momentum")),
     Fault("lr_in_momentum", _momentum("lr_in_momentum")),
+    Fault("lr_in_momentum", _momentum("lr_in_momentum_subtracted")),
     Fault("nesterov_ignored", _without(formulas.sgd, nesterov=False)),
     Fault("nesterov_unasked", _without(formulas.sgd, nesterov=True)),
     Fault("decay_decoupled", _decayed_beside),

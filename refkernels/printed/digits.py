@@ -34,6 +34,7 @@ from refkernels.printed.text import Printed
 Doubles = npt.NDArray[np.float64]
 _ROUNDED = ("torch", "oneflow")  # these print every number with the same number of digits
 _FLOAT32_DIGITS = 9
+_BEYOND_FLOAT32 = Fraction(341) * 10**36  # no float32 is printed so, with however few digits
 _LARGEST_EXPONENT = 5000  # of a printed number: the smallest number of any format is 1e-4951
 _PARTS = re.compile(r"[-+]?(\d*)(?:(\.)(\d*))?(?:[eE]([-+]?\d+))?")
 
@@ -85,13 +86,13 @@ def intervals(tensor: Printed) -> Intervals:
         except (ValueError, OverflowError):
             raise ValueError(f"Tensor {called(tensor)} holds no 64-bit integers.") from None
     digits = max(map(significant, tensor.texts))
-    dtype = tensor.dtype or ("float32" if digits <= _FLOAT32_DIGITS else "float64")
-    format = formats.get(dtype)
+    scale = _fraction(tensor.scale) if tensor.scale else Fraction(1)
+    finite = [_fraction(text) * scale for text in tensor.texts if _is_finite(text)]
+    wide = digits > _FLOAT32_DIGITS or any(abs(value) > _BEYOND_FLOAT32 for value in finite)
+    format = formats.get(tensor.dtype or ("float64" if wide else "float32"))
     ends = _ends(tensor, format)
     low, high, middle = np.array(ends, np.float64).reshape(-1, 3).T.reshape(3, *tensor.shape)
-    scale = _fraction(tensor.scale) if tensor.scale else Fraction(1)
-    finite = [text for text in tensor.texts if _is_finite(text)]
-    exact = all(Fraction(_nearest(v := _fraction(t) * scale, format)) == v for t in finite)
+    exact = all(_nearest(value, format) == value for value in finite)
     with np.errstate(over="ignore"):
         return Intervals(low, high, middle.astype(format.storage), format, exact, digits)
 
@@ -143,8 +144,17 @@ def _ends(tensor: Printed, format: Format) -> list[tuple[float, float, float]]:
             exponent = min(exponent, -places)
         half = Fraction(0) if exact else Fraction(10) ** exponent * scale / 2
         near = _nearest(value, format)
+        if math.isinf(near) and not exact:  # digits of a float near the end of the range
+            near = math.copysign(format.max, near)
+            if abs(value) - half > Fraction(format.max):
+                raise ValueError(
+                    f"Tensor {called(tensor)} holds {text}, but {format.name} ends at "
+                    f"{format.max:.5g}: correct its dtype."
+                )
         low = min(_inside(value - half, format, 1), near)
         high = max(_inside(value + half, format, -1), near)
+        if not exact:
+            low, high = max(low, -format.max), min(high, format.max)
         if exact:  # or the number itself, in a wider format
             wide = float(value)
             low, high = min(low, wide), max(high, wide)

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 from hunting import HUNT
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from refkernels.arithmetic import formats
@@ -58,6 +58,8 @@ def test_numpy_prints_inside_the_interval_at_any_precision(
     decimals=st.integers(0, 12),
     scientific=st.booleans(),
 )
+@example(number=float(np.finfo(np.float32).max), decimals=3, scientific=True)
+@example(number=-float(np.finfo(np.float32).max), decimals=0, scientific=True)
 def test_a_rounded_number_lies_inside(number: float, decimals: int, scientific: bool) -> None:
     shown = f"{number:.{decimals}{'e' if scientific else 'f'}}"
     shown += "" if "." in shown or scientific else "."
@@ -65,6 +67,14 @@ def test_a_rounded_number_lies_inside(number: float, decimals: int, scientific: 
         whole = shown.endswith(".")  # of torch this says that the number is whole
         printed = f"array([{shown}], dtype=float32)" if whole else f"tensor([{shown}])"
         holds(printed, np.array([number], np.float32))
+
+
+def test_a_number_beyond_float32_is_one_of_float64_or_refused() -> None:
+    (tensor,) = text.tensors("tensor([1.0e+300, 2.0])")
+    assert digits.intervals(tensor).format is formats.BINARY64
+    (tensor,) = text.tensors("tensor([7.12e+04, 2.0], dtype=torch.float16)")
+    with pytest.raises(ValueError, match=r"holds 7\.12e\+04, but float16 ends at 65504"):
+        digits.intervals(tensor)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])

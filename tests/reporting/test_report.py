@@ -408,6 +408,24 @@ def test_a_report_of_nothing_says_so(some, tmp_path):
     text_of(some)
 
 
+def test_a_seat_without_any_answer_is_named_at_the_top(tmp_path):
+    """Not one that lacks an op, nor one that failed once and answered elsewhere."""
+    reason = "oneflow is not installed: run `refkernels env create oneflow`"
+    records = [
+        synthetic.measurement("sin", "forward", "y", "torch", "float32", "range", {"high": 9.0}),
+        synthetic.failure("cos", "forward", None, "torch", "float32", "killed", "signal 11"),
+        synthetic.failure("cos", "forward", None, "numpy", "float32", "unsupported", "no cos"),
+        synthetic.failure("sin", "forward", None, "oneflow", "float32", "not_installed", reason),
+    ]
+    write_report(synthetic.write(tmp_path, records))
+    sentence = f"No answer from oneflow: {reason}."
+    assert sentence in (tmp_path / "report.md").read_text(encoding="utf-8").replace("\\", "")
+    assert "No answer from oneflow" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    top = " ".join(text_of(records).split())
+    assert sentence in top
+    assert top.count("No answer from") == 1
+
+
 def test_a_measurement_with_nothing_compared_is_shown(tmp_path):
     record = synthetic.measurement(
         "sin", "forward", "y", "torch", "float32", "range", {"high": 9.0}

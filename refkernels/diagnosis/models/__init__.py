@@ -48,6 +48,10 @@ def _of(name: str) -> Known:
         from refkernels.diagnosis.models import rms
 
         return Known((rms.narrow_factor,), intermediates=overflowing)
+    if name == "group_norm":
+        from refkernels.diagnosis.models import groups
+
+        return Known((groups.other_numbers,), intermediates=overflowing)
     if name == "rotary":
         from refkernels.diagnosis.models import rotation
 

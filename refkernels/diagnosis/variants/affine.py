@@ -1,4 +1,5 @@
-"""Variants of ops with a weight and a bias: gradients swapped, a bias left out, a transposition."""
+"""Variants of ops with a weight and a bias: gradients or inputs swapped, a bias left out, a
+transposition, a ReLU that follows."""
 
 from __future__ import annotations
 
@@ -6,8 +7,18 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from refkernels.diagnosis.hypothesis import Variant
+from refkernels.arithmetic.arrays import to_float64
+from refkernels.diagnosis.hypothesis import Variant, moved
 from refkernels.diagnosis.problem import Answer, Arrays, Problem
+
+_PARAMETERS = (("weight", "bias"),)
+_PAIRS = {  # by op; atan2, kl_div and swiglu have causes of their own
+    "matmul": (("a", "b"),),
+    "pow": (("x", "exponent"),),
+    "attention": (("q", "k"), ("k", "v")),
+    **dict.fromkeys(("adam", "adamw", "lamb"), (("m", "v"), ("param", "grad"))),
+}
+_FLOAT64 = 2.0**-52  # relative: the truth is rounded to float64 here
 
 
 def swapped_gradients(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
@@ -29,6 +40,34 @@ def _swapped(answer: Answer, first: str, second: str) -> Answer:
         {first: answer.bound[second], second: answer.bound[first]},
         {first: answer.plain[second], second: answer.plain[first]},
     )
+
+
+def exchanged_inputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """Two inputs of one shape, each in the other's place."""
+    if problem.direction == "backward":
+        return
+    for first, second in _PAIRS.get(problem.op.name, _PARAMETERS):
+        a, b = problem.inputs.get(first), problem.inputs.get(second)
+        if a is None or b is None or a.shape != b.shape or np.array_equal(a, b, equal_nan=True):
+            continue
+        answer = problem.ask({first: b, second: a})
+        shapes = {name: enclosure.shape for name, enclosure in answer.reference.items()}
+        if all(shapes[name] == got.shape for name, got in outputs.items()):
+            yield Variant("inputs_exchanged", {"inputs": f"{first} and {second}"}, answer)
+
+
+def fused_relu(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """A ReLU on the result of a product or a norm."""
+    output = problem.op.outputs[0]
+    reference = problem.truth.reference.get(output)
+    has_weight = "weight" in problem.op.inputs or problem.op.sums
+    if problem.direction == "backward" or reference is None or not has_weight:
+        return
+    right = np.asarray(reference)
+    if output in outputs and not np.any(to_float64(outputs[output]) < 0.0) and np.any(right < 0.0):
+        values = np.maximum(right, 0.0)
+        radius = np.ldexp(reference.radius, reference.scale) + np.abs(values) * _FLOAT64
+        yield Variant("fused_relu", {}, moved(problem, output, values, radius))
 
 
 def wrong_bias(problem: Problem, outputs: Arrays) -> Iterator[Variant]:

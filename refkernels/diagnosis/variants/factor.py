@@ -9,7 +9,9 @@ answer):
 
 with w = 1, or 1 / ulp(z) for elementwise ops, whose errors are in ulp. The second is a parabola
 about the f of weighted least squares. f is accepted where both allow it, neither allows 1, and
-elements of two sizes agree on it: any single number is some factor times the right one.
+elements of two sizes agree on it. Any single number is some factor times the right one: there f
+needs a name that a factor of its precision would rarely have, and that no other definition of the
+op explains.
 """
 
 from __future__ import annotations
@@ -25,20 +27,24 @@ from refkernels.arithmetic.arrays import to_float64
 from refkernels.diagnosis.hypothesis import Variant, scaled
 from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
 from refkernels.diagnosis.variants import names
+from refkernels.diagnosis.variants.formulas import other_formulas
 from refkernels.metrology import UNUSUAL
 from refkernels.metrology.ulp_errors import ulp
 
 _FLOAT64 = 2.0**-51  # relative: z is rounded to float64 here, and a few operations follow
+_RARE = 2.0**-14  # relative: a factor of a single number, known so well, rarely has a name
 _NEAR = 2.0**-8  # of a format's unit: a factor this near to one of its numbers is no accident
 
 
 @dataclass(frozen=True)
 class Interval:
-    """The factors that make an output ordinary: low <= best <= high, all of one sign."""
+    """The factors that make an output ordinary: low <= best <= high, all of one sign. `shared`: by
+    elements of two sizes."""
 
     low: float
     best: float
     high: float
+    shared: bool
 
     def __contains__(self, value: float) -> bool:
         return self.low <= value <= self.high
@@ -70,7 +76,10 @@ def scale_factor(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             yield Variant("sign_error", {"factor": "-1"}, scaled(problem, name, -1.0))
             continue
         label = names.of(problem, factors.low, factors.high)
-        label = label or _narrow(factors, formats.of(got))
+        if factors.shared:
+            label = label or _narrow(factors, formats.of(got))
+        elif label is None or factors.width > _RARE or _defined(problem, name, factors):
+            continue
         text, value, named = label or ("", factors.best, "")
         details: dict[str, object] = {
             "factor": text or factors.text(),
@@ -86,7 +95,7 @@ def scale_factor(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 
 
 def interval(problem: Problem, output: str, got: Array) -> Interval | None:
-    """The factors that both conditions allow; None if there are none, or too little data."""
+    """The factors that both conditions allow; None if there are none."""
     reference = problem.truth.reference[output]
     right, wide = np.asarray(reference), to_float64(got)
     plain, bound = to_float64(problem.truth.plain[output]), problem.truth.bound[output]
@@ -102,8 +111,6 @@ def interval(problem: Problem, output: str, got: Array) -> Interval | None:
     if size == 0.0 or not np.any(g):
         return None
     tiny = format.u * format.min_normal
-    if not _several_sizes(z, margin):
-        return None
     ulps = ulp(z, format)
     unit = ulps if problem.op.elementwise else np.full(z.shape, size)  # 1 / w
     noise = max(_rms((p - z) / unit), _rms(ulps / unit / 2))
@@ -124,7 +131,23 @@ def interval(problem: Problem, output: str, got: Array) -> Interval | None:
         return None
     # An end of the interval is inside only up to rounding.
     best = abs(best) if low < abs(best) < high else (low + high) / 2.0
-    return Interval(low, best, high) if sign > 0 else Interval(-high, -best, -low)
+    shared = _several_sizes(z, margin)
+    if sign > 0:
+        return Interval(low, best, high, shared)
+    return Interval(-high, -best, -low, shared)
+
+
+def _defined(problem: Problem, output: str, factors: Interval) -> bool:
+    """Whether another definition of the op is such a factor times the right one."""
+    right = np.asarray(problem.truth.reference[output])
+    answers = (variant.answer.reference.get(output) for variant in other_formulas(problem, {}))
+    with np.errstate(all="ignore"):
+        quotients = [np.asarray(answer) / right for answer in answers if answer is not None]
+    return any(
+        quotient.shape == right.shape
+        and bool(np.all((quotient >= factors.low) & (quotient <= factors.high)))
+        for quotient in quotients
+    )
 
 
 def _several_sizes(z: Doubles, margin: Doubles) -> bool:

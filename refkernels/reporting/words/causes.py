@@ -440,6 +440,26 @@ CAUSES: dict[str, Cause] = {
         "请使用 padding_mode='zeros'。",
         "https://docs.pytorch.org/docs/stable/generated/torch.nn.Conv2d.html",
     ),
+    "padding_reflected": _cause(
+        "pads with the elements mirrored at the edge instead of zeros",
+        "在应当补零的地方用了边缘处的镜像元素",
+        "Set padding_mode='zeros'.",
+        "请使用 padding_mode='zeros'。",
+        "https://docs.pytorch.org/docs/stable/generated/torch.nn.Conv2d.html",
+    ),
+    "padding_circular": _cause(
+        "pads with the elements of the other end instead of zeros",
+        "在应当补零的地方用了另一端的元素",
+        "Set padding_mode='zeros'.",
+        "请使用 padding_mode='zeros'。",
+        "https://docs.pytorch.org/docs/stable/generated/torch.nn.Conv2d.html",
+    ),
+    "channels_reversed": _cause(
+        "reads the input channels in reverse order, as BGR for RGB",
+        "按相反的顺序读取输入通道，如把 BGR 当作 RGB",
+        "Reverse the channels of x, or those of the weight.",
+        "请反转 x 的通道，或反转权重的通道。",
+    ),
     "stride_ignored": _cause(
         "reads consecutive inputs for dweight, not inputs a stride apart",
         "计算 dweight 时逐个读取输入，而没有按步长（stride）间隔读取",
@@ -526,6 +546,18 @@ CAUSES: dict[str, Cause] = {
         "从该轴的末端开始累加",
         "Flip the axis on one side, or ask for the other direction.",
         "在其中一边翻转该轴，或改用另一个方向。",
+    ),
+    "weight_missing_in_dx": _cause(
+        "computes dx from dy, without the weight",
+        "计算 dx 时直接使用 dy，没有乘以 weight",
+        "The gradient of the normalised row is dy weight.",
+        "归一化结果的梯度是 dy weight。",
+    ),
+    "sum_of_squares": _cause(
+        "divides by the root of the sum of squares, not of their mean: an L2 normalisation",
+        "除以平方和的平方根，而不是均方根：这是 L2 归一化",
+        "Divide the sum by the length of the row, or set the weight to its root.",
+        "请把平方和除以行的长度，或把 weight 设为长度的平方根。",
     ),
     "constant_statistics": _cause(
         "treats mean and variance as constants in the backward pass",
@@ -822,6 +854,18 @@ CAUSES: dict[str, Cause] = {
         "Multiply the positive class's term by pos_weight.",
         "正类的一项应乘以 pos_weight。",
     ),
+    "pos_weight_of_negatives": _cause(
+        "multiplies the negative class's term by pos_weight",
+        "把 pos_weight 乘到了负类的一项上",
+        "Multiply the positive class's term by pos_weight, the one with the target as factor.",
+        "应把 pos_weight 乘到正类的一项上，即以标签为因子的那一项。",
+    ),
+    "sigmoid_twice": _cause(
+        "applies the sigmoid to probabilities, as if they were logits",
+        "把概率当作 logits，又做了一次 sigmoid",
+        "Pass the logits to this loss, which includes the sigmoid.",
+        "请把 logits 传给该损失；它自身已包含 sigmoid。",
+    ),
     "relu_slope_at_zero": _cause(
         "adds up the slopes of relu(x) and of log(1 + e^-|x|), 0 and -1/2 where x is 0: its "
         "gradient there is too small by 1",
@@ -910,6 +954,12 @@ CAUSES: dict[str, Cause] = {
         "attn_mask on a CPU if is_causal is set.",
         "请确认该算子在其他标志之外也接受掩码；PaddlePaddle 3.3 在 CPU 上设置 is_causal 时会"
         "丢弃 attn_mask。",
+    ),
+    "mask_scaled": _cause(
+        "adds the mask before it scales the scores, so that the mask is scaled too",
+        "先加掩码再缩放分数，掩码也被缩放了",
+        "Scale q k^T first, then add the mask.",
+        "请先缩放 q k^T，再加掩码。",
     ),
     "mask_inverted": _cause(
         "inverts the mask: keeps what it drops, and drops what it keeps",
@@ -1109,6 +1159,36 @@ CAUSES: dict[str, Cause] = {
         "Check axis, dim or normalized_shape and the layout of the input.",
         "请检查 axis、dim 或 normalized_shape，以及输入的布局。",
     ),
+    "inputs_exchanged": _cause(
+        "takes {inputs} in each other's place",
+        "把 {inputs} 互换了位置",
+        "Pass the inputs by name.",
+        "请按名称传入参数。",
+    ),
+    "fused_relu": _cause(
+        "applies a ReLU to the result",
+        "对结果又做了一次 ReLU",
+        "Compare before the activation: a fused layer, or a hook after it, gives its output.",
+        "请在激活之前比较：融合层或其后的钩子给出的是激活后的输出。",
+    ),
+    "mean_square": _cause(
+        "averages the squares of x, without subtracting the mean first",
+        "没有先减去均值，直接对 x 的平方求平均",
+        "Subtract the mean before squaring.",
+        "请先减去均值再平方。",
+    ),
+    "root_unasked": _cause(
+        "returns the standard deviation, the variance's root",
+        "返回的是标准差，即方差的平方根",
+        "Leave the root out.",
+        "请去掉开方。",
+    ),
+    "root_missing": _cause(
+        "returns the variance: the root is missing",
+        "返回的是方差，缺少开方",
+        "Take the root.",
+        "请补上开方。",
+    ),
     "swapped_weight_bias_grad": _cause(
         "returns the gradient of the bias as that of the weight, and the other way round",
         "把偏置的梯度当作权重的梯度返回，反之亦然",
@@ -1237,6 +1317,13 @@ CAUSES: dict[str, Cause] = {
         "Ask for the same form on both sides (approximate='none' or 'tanh').",
         "两边请使用同一形式（approximate='none' 或 'tanh'）。",
         _TORCH_GELU,
+    ),
+    "sigmoid_gelu": _cause(
+        "computes x σ(1.702 x), the sigmoid approximation of GELU",
+        "计算的是 x σ(1.702 x)，即 GELU 的 sigmoid 近似",
+        "Ask for the same form on both sides: CLIP's models use this one (quick_gelu).",
+        "两边请使用同一形式：CLIP 系列模型用的就是这一种（quick_gelu）。",
+        "https://arxiv.org/abs/1606.08415",
     ),
     "erf_gelu": _cause(
         "uses the erf form of GELU instead of the tanh approximation",

@@ -324,4 +324,16 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
         "Use silu for the gate, or compare with GEGLU.",
         "门控应当使用 silu；若本意如此，请与 GEGLU 比较。",
     ),
+    "quick_gelu_gate": (
+        "computes a σ(1.702 a) b: the gate is the sigmoid approximation of GELU",
+        "计算的是 a σ(1.702 a) b：门控是 GELU 的 sigmoid 近似",
+        "Use silu, whose factor is 1, for the gate.",
+        "门控应当使用 silu，其系数为 1。",
+    ),
+    "relu_gate": (
+        "computes relu(a) b, which is ReGLU",
+        "计算的是 relu(a) b，即 ReGLU",
+        "Use silu for the gate, or compare with ReGLU.",
+        "门控应当使用 silu；若本意如此，请与 ReGLU 比较。",
+    ),
 }

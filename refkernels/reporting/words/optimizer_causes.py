@@ -41,6 +41,18 @@ OPTIMIZERS: dict[str, tuple[str, str, str, str]] = {
         "Ask for the correction, or leave it out on both sides, as BERT's optimizer does.",
         "请开启偏差修正，或如 BERT 的优化器那样在两边都不用。",
     ),
+    "second_moment_uncorrected": (
+        "corrects the bias of m, but not of v",
+        "只对 m 作偏差修正，没有对 v 作偏差修正",
+        "Divide v by 1 - beta2^t as well.",
+        "v 也应除以 1 - beta2^t。",
+    ),
+    "first_moment_uncorrected": (
+        "corrects the bias of v, but not of m",
+        "只对 v 作偏差修正，没有对 m 作偏差修正",
+        "Divide m by 1 - beta1^t as well.",
+        "m 也应除以 1 - beta1^t。",
+    ),
     "step_off_by_one": (
         "corrects the bias for the step after this one",
         "偏差修正用的是下一步的步数",

@@ -89,6 +89,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "depend:position": ("the position in the array ({who})", "在数组中的位置（{who}）"),
     "depend:batch": ("the batch around an element ({who})", "所在的批（{who}）"),
     "depend:threads": ("the number of threads ({who})", "线程数（{who}）"),
+    "absent": ("No answer from {seat}: {reason}.", "{seat} 没有给出结果：{reason}。"),
     "scope": (
         "Measured by default: {units} of {total} questions (a case in one format and direction). "
         "The others, more cases of the same kinds, the large ones and most of those in bfloat16, "

@@ -8,7 +8,7 @@ KNOWN = Known(
         questions.other_eps,
         questions.fitted_eps,
         questions.other_deviations,
-        questions.constant_statistics,
+        questions.other_gradients,
         questions.wrong_axes,
         questions.other_norm,
         questions.weight_plus_one,

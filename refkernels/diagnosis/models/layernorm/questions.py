@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -117,15 +118,25 @@ def other_deviations(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             yield rowwise.variant(cause, details, problem, "dx", values, sizes)
 
 
-def constant_statistics(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """Mean and variance taken as constants in the backward pass: dx = dy weight rstd."""
+def other_gradients(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """dx with the mean, the variance or both as constants, or without the weight."""
     if problem.direction == "forward":
         return
     rows = rowwise.of(problem, outputs)
-    assert rows.dy is not None
-    with np.errstate(all="ignore"):
-        values = rows.dy * rows.weight * rows.rstd
-    yield rowwise.variant("constant_statistics", {}, problem, "dx", values, np.abs(values))
+    unweighted = replace(rows, weight=np.ones_like(rows.weight))
+    constant: dict[str, dict[str, Any]] = {
+        "constant_statistics": {"through_mean": 0, "through_root": 0.0},
+        "constant_mean": {"through_mean": 0},
+        "constant_variance": {"through_root": 0.0},
+    }
+    kinds: list[tuple[str, Rows, dict[str, Any]]] = [
+        *((cause, rows, options) for cause, options in constant.items()),
+        ("weight_missing_in_dx", unweighted, {}),
+    ]
+    for cause, asked, options in kinds:
+        with np.errstate(all="ignore"):
+            values, sizes = rowwise.backward(asked, rows.mean, rows.rstd, **options)["dx"]
+        yield rowwise.variant(cause, {}, problem, "dx", values, sizes)
 
 
 def other_norm(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
