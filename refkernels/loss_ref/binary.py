@@ -108,12 +108,16 @@ def _slope_of_probabilities(xp: Any, g: Any, x: Any, **arguments: Any) -> Any:
 def _weighted_negatives(
     xp: Any, x: Any, target: Any, pos_weight: Any = None, **arguments: Any
 ) -> Any:
+    if pos_weight is None:
+        return _shifted(xp, x, target, **arguments)
     return _shifted(xp, x=-x, target=1 - target, pos_weight=pos_weight, **arguments)
 
 
 def _negatives_slope(
     xp: Any, g: Any, x: Any, target: Any, pos_weight: Any = None, **arguments: Any
 ) -> Any:
+    if pos_weight is None:
+        return _slope(xp, g, x, target, **arguments)
     return -_slope(xp, g, x=-x, target=1 - target, pos_weight=pos_weight, **arguments)
 
 

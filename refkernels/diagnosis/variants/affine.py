@@ -11,13 +11,11 @@ from refkernels.arithmetic.arrays import to_float64
 from refkernels.diagnosis.hypothesis import Variant, moved
 from refkernels.diagnosis.problem import Answer, Arrays, Problem
 
-_PARAMETERS = (("weight", "bias"),)
-_PAIRS = {  # by op; atan2, kl_div and swiglu have causes of their own
-    "matmul": (("a", "b"),),
-    "pow": (("x", "exponent"),),
-    "attention": (("q", "k"), ("k", "v")),
-    **dict.fromkeys(("adam", "adamw", "lamb"), (("m", "v"), ("param", "grad"))),
-}
+_PAIRS = (
+    ("weight", "bias"), ("a", "b"), ("x", "exponent"), ("q", "k"), ("k", "v"), ("m", "v"),
+    ("param", "grad"),
+)  # fmt: skip
+_EXCHANGED = ("arguments_exchanged", "gate_swapped")  # an op's own names for it
 _FLOAT64 = 2.0**-52  # relative: the truth is rounded to float64 here
 
 
@@ -44,9 +42,11 @@ def _swapped(answer: Answer, first: str, second: str) -> Answer:
 
 def exchanged_inputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """Two inputs of one shape, each in the other's place."""
-    if problem.direction == "backward":
+    formulas = problem.op.formulas
+    own = formulas is not None and any(fault.cause in _EXCHANGED for fault in formulas.faults)
+    if problem.direction == "backward" or own:
         return
-    for first, second in _PAIRS.get(problem.op.name, _PARAMETERS):
+    for first, second in _PAIRS:
         a, b = problem.inputs.get(first), problem.inputs.get(second)
         if a is None or b is None or a.shape != b.shape or np.array_equal(a, b, equal_nan=True):
             continue
