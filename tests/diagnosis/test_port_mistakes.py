@@ -250,3 +250,9 @@ def test_another_definition_goes_before_the_factor_of_a_single_number() -> None:
     total = F(-y[np.arange(40), target].sum())
     answer = refkernels.explain("cross_entropy", {"x": x, "target": target}, {"loss": total})
     assert answer.cause == "sum_instead_of_mean"
+
+
+def test_an_error_of_a_few_ulp_is_no_factor() -> None:
+    x = normal(15, 6)
+    got = (x.astype(float).prod(-1) * (1 + 5e-7)).astype(F)
+    assert refkernels.explain("prod", {"x": x}, {"y": got}).cause is None

@@ -33,6 +33,7 @@ from refkernels.metrology.ulp_errors import ulp
 
 _FLOAT64 = 2.0**-51  # relative: z is rounded to float64 here, and a few operations follow
 _RARE = 2.0**-14  # relative: a factor of a single number, known so well, rarely has a name
+_ROUNDING = 16.0  # units: errors as small are roundings, not a factor without a name
 _NEAR = 2.0**-8  # of a format's unit: a factor this near to one of its numbers is no accident
 
 
@@ -79,6 +80,8 @@ def scale_factor(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         if factors.shared:
             label = label or _narrow(factors, formats.of(got))
         elif label is None or factors.width > _RARE or _defined(problem, name, factors):
+            continue
+        if label is None and abs(factors.best - 1.0) <= _ROUNDING * formats.of(got).u:
             continue
         text, value, named = label or ("", factors.best, "")
         details: dict[str, object] = {
