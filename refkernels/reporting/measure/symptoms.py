@@ -314,16 +314,16 @@ def _of_one_op(
         else:
             covering += part
     for kind, _, unsigned, part, covered in kept:
-        for caused, explanation, unexplained in _by_cause(part, study):
-            apart = set(part) - set(caused)
+        for members, explanation, unexplained in _by_cause(part, study):
+            apart = set(part) - set(members)
             stands_for = [m for m in covered if m not in apart]
             alike = [m for m in stands_for if (input_of(m) is Input.EDGE) is (kind is Input.EDGE)]
             yield Symptom(
-                tuple(caused),
+                tuple(members),
                 kind,
                 measured.loss(alike),
                 explanation,
-                0 if unsigned else len(caused),
+                0 if unsigned else len(members),
                 tuple(stands_for),
                 tuple(unexplained),
             )
