@@ -15,14 +15,14 @@ from refkernels.records import codec
 
 LONGEST_TEXT = 200  # characters
 LONGEST_LIST = 64  # numbers: as many as an array can have axes
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*")  # norm.beta names a parameter
 _OF_PYTHON = {"None": None, "True": True, "False": False}
 
 
 def parse_parameter(text: str) -> Any:
     """The value of the right side of NAME=VALUE: JSON, a number, None or a truth value as Python
-    writes it, or a bare word, such as sum. Raises ValueError, whose message is a clause for the
-    caller to put after the text."""
+    writes it, or a bare word, such as sum or norm.beta. Raises ValueError, whose message is a
+    clause for the caller to put after the text."""
     if len(text) > LONGEST_TEXT:
         raise ValueError(f"it has {len(text):,} characters, more than {LONGEST_TEXT}")
     try:

@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pytest
 
 import refkernels
+from refkernels import registry
 
 Array = npt.NDArray[Any]
 
@@ -87,7 +88,38 @@ def test_an_error_at_an_exact_zero_proves_no_exponential(op: str, offset: float)
     if op == "dropout":
         inputs["mask"] = np.ones(x.shape, bool)
         params = {"p": 0.3, "mode": "downscale_in_infer"}
-    right = refkernels.registry.get(op).plain("forward", inputs, params, "float64")["y"]
+    right = registry.get(op).plain("forward", inputs, params, "float64")["y"]
     found = refkernels.explain(op, inputs, {"y": right + offset}, params)
     assert found.verdict == "exceeds_bound"
     assert found.cause != "exponential_clamped"
+
+
+def test_a_gradient_that_only_its_zeros_share_with_a_clamped_exponential_is_not_named() -> None:
+    """Softmax's gradient is 0 for a constant dy. What rounding leaves there is the model's."""
+    rng = np.random.default_rng(6)
+    x, dy = rng.uniform(-1e3, 1e3, (12, 9)), rng.standard_normal((12, 9))
+    x[0], dy[0] = rng.standard_normal(9), 0.7
+    inputs = {"x": x, "dy": dy}
+    right = registry.get("softmax").plain("backward", inputs, {}, "float64")["dx"]
+    assert right[0].any()
+    noise = 1.0 + 0.01 * rng.standard_normal(x.shape)
+    noise[0] = 1.0
+    found = refkernels.explain("softmax", inputs, {"dx": right * noise}, direction="backward")
+    assert found.verdict == "exceeds_bound"
+    assert found.cause is None
+
+
+@pytest.mark.parametrize("op", ["sum", "logsumexp"])
+def test_an_exponential_that_is_not_clamped_is_not_named(op: str) -> None:
+    """The first answer nearly vanishes: there a right kernel and the model err alike."""
+    rng = np.random.default_rng(7)
+    x = rng.standard_normal((64, 4))
+    x[0] = np.log([0.1, 0.2, 0.3, 0.4])
+    if op == "sum":
+        x[0] = 1.0, 1.5 * 2.0**-53, -1.0, -1.5 * 2.0**-53 * (1.0 + 1e-7)
+    params = {"axis": -1} if op == "sum" else {}
+    right = registry.get(op).plain("forward", {"x": x}, params, "float64")["y"]
+    y = right * (1.0 + 0.01 * rng.standard_normal(right.shape))
+    found = refkernels.explain(op, {"x": x}, {"y": y}, params)
+    assert found.verdict == "exceeds_bound"
+    assert found.cause is None

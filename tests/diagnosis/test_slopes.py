@@ -71,3 +71,20 @@ def test_a_stable_formula_is_not_blamed(op: str) -> None:
         dx = STABLE[op](dy, x)
     found = explain(op, {"dy": dy, "x": x}, {"dx": dx}, direction="backward")
     assert found.cause in (None, "summation_order")
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_a_product_before_the_quotient_of_hypots_gradient_is_named(dtype: type) -> None:
+    rng = np.random.default_rng(1)
+    lowest = math.log(float(np.finfo(dtype).tiny))
+    a, b, dy = (
+        (np.exp(lowest * rng.uniform(0, 0.9, 1000)) * rng.choice([-1, 1], 1000)).astype(dtype)
+        for _ in range(3)
+    )
+    wide = np.longdouble if dtype == np.float64 else np.float64
+    y = np.hypot(a.astype(wide), b.astype(wide)).astype(dtype)
+    inputs = {"dy": dy, "a": a, "b": b}
+    early = explain("hypot", inputs, {"da": dy * a / y, "db": dy * b / y}, direction="backward")
+    assert (early.cause, early.confidence) == ("product_before_quotient", "proven")
+    late = explain("hypot", inputs, {"da": dy * (a / y), "db": dy * (b / y)}, direction="backward")
+    assert late.cause in (None, "summation_order")

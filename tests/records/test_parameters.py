@@ -21,6 +21,7 @@ GOOD = {
     '"tanh"': "tanh",
     "tanh": "tanh",
     "downscale_in_infer": "downscale_in_infer",
+    "norm.beta": "norm.beta",
     "True": True,
     "None": None,
     "-0.0": -0.0,
@@ -40,6 +41,7 @@ BAD = {
     '"\\ud800"': "half a character",
     "[" + "1," * 70 + "1]": "lists 71 numbers, more than 64",
     "1e-5x": "neither a number, a list of numbers nor a word",
+    "norm.": "neither a number, a list of numbers nor a word",
     "a b": "neither a number, a list of numbers nor a word",
     "": "neither a number, a list of numbers nor a word",
 }

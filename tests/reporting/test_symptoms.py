@@ -271,6 +271,37 @@ def test_every_symptom_is_explained_if_that_is_asked_for():
     assert len(explained) == 20
 
 
+def with_params(record, **params):
+    record["case"]["params"] = params
+    return record
+
+
+def test_a_cause_of_other_options_is_not_hidden_behind_that_of_the_worst_case():
+    """Paddle clips exponents, and divides its mean by all rows where some are ignored."""
+    plain = bad("cross_entropy", case="a", mean=1e9)
+    nearly = bad("cross_entropy", case="b", mean=1e8)
+    ignored = with_params(bad("cross_entropy", case="c", mean=5.0), ignore_index=-100)
+    records, explained = [plain, nearly, ignored], []
+    causes = {"a": "clipped_exponent", "b": "clipped_exponent", "c": "all_rows_denominator"}
+    for _ in range(3):
+        for m in worth_explaining(Study.of([*records, *explained])):
+            explained.append(found_on(m.record, causes[m.case[-1]]))
+    assert len(explained) == 2
+    found = {
+        s.cause: {m.case[-1] for m in s.measurements} for s in symptoms_of(*records, *explained)
+    }
+    assert found == {"clipped_exponent": {"a", "b"}, "all_rows_denominator": {"c"}}
+
+
+def test_options_that_are_numbers_and_lines_without_a_cause_are_explained_once():
+    large, small = (with_params(bad(case=str(lr)), lr=lr, nesterov=True) for lr in (1.0, 0.1))
+    assert worth_explaining(Study.of([large, small, found_on(large, "eps_hat")])) == []
+    other = with_params(bad(case="other"), lr=0.1, nesterov=False)
+    (open_option,) = worth_explaining(Study.of([large, other, found_on(large, "eps_hat")]))
+    assert open_option.record is other
+    assert worth_explaining(Study.of([large, other, found_on(large, None)])) == []
+
+
 def test_a_symptom_knows_the_findings_that_it_stands_for():
     worst, covered, other = bad(), bad(case="a", x="nan"), bad("exp")
     found = {s.example.op: {m.case for m in s.covered} for s in symptoms_of(worst, covered, other)}

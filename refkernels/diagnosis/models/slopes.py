@@ -1,4 +1,4 @@
-"""Gradients of functions of one variable by formulas that lose digits somewhere.
+"""Gradients of functions of one or two variables by formulas that lose digits somewhere.
 
     dy (1 - y) y              sigmoid, from the rounded y: 1 - y cancels near y = 1
     dy (y + 1), dy y + dy     expm1, likewise near y = -1
@@ -6,6 +6,7 @@
     dy / √(1 - x²)            asin and acos: x² is rounded, and the difference cancels near |x| = 1
     dy 2 / √π e^(-x²)         erf and erfc: the rounding of x² is magnified by x²
     -dy / (2 √(x³))           rsqrt: x³ overflows and underflows early
+    (dy x) / y                hypot: dy x likewise
 
 A formula is recognised by its bits where y and the functions are correctly rounded, or by its
 errors: these are the kernel's own, to a quarter of their size.
@@ -28,7 +29,7 @@ from refkernels.diagnosis.problem import Array, Arrays, Problem
 Gradient = Callable[[Array, Array, Array], Array]  # of dy, x and y, in their format
 
 _FROM_RESULT, _SQUARE, _EXPONENT = "slope_from_result", "one_minus_square", "rounded_exponent"
-_CUBE = "cubed_argument"
+_CUBE, _PRODUCT = "cubed_argument", "product_before_quotient"
 
 
 def _constant(x: Array, value: float) -> Array:
@@ -70,6 +71,7 @@ GRADIENTS: dict[str, tuple[str, dict[str, Gradient]]] = {
         _CUBE,
         {"-dy / (2 √(x³))": lambda dy, x, y: dy * (_constant(x, -0.5) / np.sqrt(x * x * x))},
     ),
+    "hypot": (_PRODUCT, {"(dy x) / y": lambda dy, x, y: (dy * x) / y}),
 }
 
 
@@ -80,7 +82,7 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Cla
     for name, got in outputs.items():
         if problem.direction != "backward" or fits[name].ordinary:
             continue
-        for formula, model, gradient in _computed(problem, got):
+        for formula, model, gradient in _computed(problem, name, got):
             prediction, details = Prediction(bits=gradient), {"formula": formula}
             claim = Claim(cause, name, prediction, details, f"{formula} {model}")
             trial = evidence.tried(claim, fits[name], got)
@@ -88,19 +90,20 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Cla
     return evidence.nearest(family, beside_fits=False)
 
 
-def _computed(problem: Problem, got: Array) -> Iterator[tuple[str, str, Array]]:
+def _computed(problem: Problem, output: str, got: Array) -> Iterator[tuple[str, str, Array]]:
     """The gradient with every operation rounded to the problem's format or, where that has 16
     bits, to binary32: from the correctly rounded y, and from the plain algorithm's."""
-    x, dy = problem.inputs["x"], problem.inputs[problem.op.cotangent]
+    op, dy = problem.op, problem.inputs[problem.op.cotangent]
     narrow = problem.format.p < formats.BINARY32.p
     for format in (formats.BINARY32, problem.format) if narrow else (problem.format,):
-        inputs = {"x": formats.cast(x, format)}
+        inputs = {x: formats.cast(problem.inputs[x], format) for x in op.takes("forward")}
         certify = "rounding", format
-        truth = problem.op.evaluate("forward", inputs, problem.params, certify)["y"]
-        plain = problem.op.plain("forward", inputs, problem.params, format)["y"]
+        truth = op.evaluate("forward", inputs, problem.params, certify)["y"]
+        plain = op.plain("forward", inputs, problem.params, format)["y"]
         for name, y in (("correctly rounded", truth.round(format)[0]), ("plain", plain)):
-            arrays = (formats.cast(dy, format), inputs["x"], formats.cast(y, format))
-            for formula, gradient in GRADIENTS[problem.op.name][1].items():
+            x = inputs[output.removeprefix("d")]
+            arrays = (formats.cast(dy, format), x, formats.cast(y, format))
+            for formula, gradient in GRADIENTS[op.name][1].items():
                 with np.errstate(all="ignore"):
                     dx = formats.cast(gradient(*arrays), problem.format)
                 if dx.shape == got.shape and dx.dtype == got.dtype:

@@ -1,8 +1,9 @@
 """Symptoms, which group findings so that one cause takes one line, and the card of each seat.
 
 The findings of one op on one seat in one format are one symptom for each kind of input and verdict.
-A symptom is left out if a more ordinary input shows one that is at least as bad. Symptoms that
-differ in format are joined, and so are those of several ops with the same known cause or signature.
+A symptom is left out if a more ordinary input shows one that is at least as bad. What
+was found for one of an op's options holds for it alone where another was explained too. Symptoms
+that differ in format are joined, and so are those of several ops with one known cause or signature.
 A card begins with ordinary inputs, and among these with what is most wrong (`inputs.loss`).
 """
 
@@ -59,6 +60,7 @@ class Symptom:
     explanation: Record | None  # the record of what was found on one of its cases
     float32: int = 0  # how many measurements have float64 answers that are float32 numbers
     covered: tuple[Measurement, ...] = ()  # those of its op and format that it stands for too
+    open: tuple[Measurement, ...] = ()  # an example of each option that its cause may not explain
 
     @cached_property
     def example(self) -> Measurement:
@@ -236,19 +238,23 @@ def cards(study: Study, found: list[Symptom] | None = None) -> list[Card]:
 
 
 def worth_explaining(study: Study, every: bool = False) -> list[Measurement]:
-    """The examples of the lines on cards that are not explained yet, up to each seat's limit of
-    explanations; with `every`, the examples of all symptoms that are not explained yet."""
+    """The examples of the lines on cards that are not explained yet, or else of the options that
+    these lines leave open, up to each seat's limit of explanations; with `every`, of all lines."""
     if every:
-        return [symptom.example for symptom in symptoms(study) if symptom.explanation is None]
+        return _unexplained(symptoms(study))
     explained: dict[str, int] = defaultdict(int)
     for subject, _ in study.explanations:
         explained[subject] += 1
     examples = []
     for card in cards(study):
         room = MOST_EXPLAINED - explained[card.subject]
-        missing = [symptom.example for symptom in card.first if symptom.explanation is None]
-        examples += missing[: max(0, room)]
+        examples += _unexplained(card.first)[: max(0, room)]
     return examples
+
+
+def _unexplained(found: list[Symptom]) -> list[Measurement]:
+    missing = [symptom.example for symptom in found if symptom.explanation is None]
+    return missing or [m for symptom in found for m in symptom.open]
 
 
 def symptoms(study: Study) -> list[Symptom]:
@@ -279,6 +285,7 @@ def symptoms(study: Study) -> list[Symptom]:
                 loss=max(symptom.loss for symptom in alike),
                 float32=sum(symptom.float32 for symptom in alike),
                 covered=tuple(m for symptom in alike for m in symptom.covered),
+                open=tuple(m for symptom in alike for m in symptom.open),
             )
         )
     return sorted(joined, key=lambda symptom: symptom.badness)
@@ -307,17 +314,54 @@ def _of_one_op(
         else:
             covering += part
     for kind, _, unsigned, part, covered in kept:
-        alike = [m for m in covered if (input_of(m) is Input.EDGE) is (kind is Input.EDGE)]
-        explanations = (study.explanation_of(m) for m in part)
-        explanation = next((record for record in explanations if record is not None), None)
-        yield Symptom(
-            tuple(part),
-            kind,
-            measured.loss(alike),
-            explanation,
-            0 if unsigned else len(part),
-            tuple(covered),
-        )
+        for members, explanation, unexplained in _by_cause(part, study):
+            apart = set(part) - set(members)
+            stands_for = [m for m in covered if m not in apart]
+            alike = [m for m in stands_for if (input_of(m) is Input.EDGE) is (kind is Input.EDGE)]
+            yield Symptom(
+                tuple(members),
+                kind,
+                measured.loss(alike),
+                explanation,
+                0 if unsigned else len(members),
+                tuple(stands_for),
+                tuple(unexplained),
+            )
+
+
+def _by_cause(
+    part: list[Measurement], study: Study
+) -> Iterator[tuple[list[Measurement], Record | None, list[Measurement]]]:
+    """The measurements by what was found for their options, with the explanation. Options that are
+    not explained count as the first known cause's, which may hide another: an example of each comes
+    with it."""
+    by_options: dict[object, list[Measurement]] = defaultdict(list)
+    for m in part:
+        by_options[_options(m)].append(m)
+    found = {
+        options: next(filter(None, map(study.explanation_of, group)), None)
+        for options, group in by_options.items()
+    }
+    known = sorted(filter(None, found.values()), key=lambda record: known_cause(record) is None)
+    groups: dict[str | None, list[Measurement]] = {known_cause(record): [] for record in known}
+    first = next(iter(groups), None)
+    for options, group in by_options.items():
+        record = found[options]
+        groups.setdefault(first if record is None else known_cause(record), []).extend(group)
+    for cause, caused in groups.items():
+        explanation = next((record for record in known if known_cause(record) == cause), None)
+        hidden = [by_options[each] for each, record in found.items() if record is None]
+        open_here = hidden if cause is not None and cause == first else []
+        yield caused, explanation, [example_of(group) for group in open_here]
+
+
+def _options(m: Measurement) -> frozenset[object]:
+    """Which params a case gives, with the words among them: cases that differ in numbers alone ask
+    for one thing."""
+    params = (m.record["case"].get("params") or {}).items()
+    return frozenset(
+        (name, value if isinstance(value, str | bool) else None) for name, value in params
+    )
 
 
 def explains(record: Record, m: Measurement) -> bool:

@@ -300,6 +300,12 @@ ELEMENTS: dict[str, tuple[str, str, str, str]] = {
         "Call hypot, or divide by the larger magnitude first.",
         "请调用 hypot，或先除以绝对值较大者。",
     ),
+    "product_before_quotient": (
+        "computes its gradient as (dy a) / y: the product underflows or overflows early",
+        "以 (dy a) / y 计算梯度：乘积会过早下溢或上溢",
+        "Divide first: dy (a / y).",
+        "应当先做除法：dy (a / y)。",
+    ),
     "sum_of_magnitudes": (
         "computes |a| + |b|",
         "计算的是 |a| + |b|",
