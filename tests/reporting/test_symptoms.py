@@ -8,6 +8,7 @@ from rich.console import Console
 
 from refkernels.reporting import terminal_table
 from refkernels.reporting.measure.inputs import Input, input_of, loss, told_apart
+from refkernels.reporting.measure.pages import Report
 from refkernels.reporting.measure.seeds import seeds, sentences
 from refkernels.reporting.measure.study import Study
 from refkernels.reporting.measure.symptoms import (
@@ -291,6 +292,10 @@ def test_a_cause_of_other_options_is_not_hidden_behind_that_of_the_worst_case():
         s.cause: {m.case[-1] for m in s.measurements} for s in symptoms_of(*records, *explained)
     }
     assert found == {"clipped_exponent": {"a", "b"}, "all_rows_denominator": {"c"}}
+    for record in explained:
+        record["script"] = f"# {record['cause']}"
+    scripts = Report.of([*records, *explained]).scripts
+    assert sorted(scripts.values()) == ["# all_rows_denominator", "# clipped_exponent"]
 
 
 def test_options_that_are_numbers_and_lines_without_a_cause_are_explained_once():

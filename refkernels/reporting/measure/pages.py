@@ -134,8 +134,14 @@ class Report:
 
     @property
     def scripts(self) -> dict[str, str]:
-        """The script of each finding that has one, by its id."""
-        return {finding.id: finding.script for finding in self._findings if finding.script}
+        """The script of each finding that has one, by its id; that of a second cause of the same
+        finding by its id and that cause."""
+        scripts = {finding.id: finding.script for finding in self._findings if finding.script}
+        for symptom in self._symptoms:
+            script = (symptom.explanation or {}).get("script")
+            if script and script != scripts.setdefault(symptom.finding, script):
+                scripts[f"{symptom.finding}-{symptom.cause}"] = script
+        return scripts
 
     def table(self) -> str:
         """Every measurement as a line of CSV."""
