@@ -298,6 +298,19 @@ def test_a_cause_of_other_options_is_not_hidden_behind_that_of_the_worst_case():
     assert sorted(scripts.values()) == ["# all_rows_denominator", "# clipped_exponent"]
 
 
+@pytest.mark.parametrize(
+    ("over_bound", "flags", "rounding"),
+    [(0.3, [], True), (1.5, [], False), (0.3, ["unusual"], False)],
+)
+def test_a_limit_that_rounding_alone_crosses_needs_no_cause(over_bound, flags, rounding):
+    record = bad("log1p", verdict="invariant_violated", flags=flags)
+    record["bound"]["max_ratio"] = over_bound
+    (symptom,) = symptoms_of(record, found_on(record, None))
+    text = symptom.because(words_of("en"), "en")
+    assert text.startswith("by rounding alone, at most") == rounding
+    assert text.startswith("cause not found; 33 hypotheses tried") != rounding
+
+
 def test_options_that_are_numbers_and_lines_without_a_cause_are_explained_once():
     large, small = (with_params(bad(case=str(lr)), lr=lr, nesterov=True) for lr in (1.0, 0.1))
     assert worth_explaining(Study.of([large, small, found_on(large, "eps_hat")])) == []

@@ -35,24 +35,22 @@ def headline(study: Study, words: Mapping[str, str]) -> list[str]:
     ]
 
 
-def scope(study: Study, words: Mapping[str, str]) -> list[str]:
-    """The seats that gave no answer at all, and what was left out, a sentence each; empty if
-    everything was measured."""
-    return [*_absent(study, words), *_left_out(study, words)]
-
-
-def _absent(study: Study, words: Mapping[str, str]) -> Iterator[str]:
+def absent(study: Study, words: Mapping[str, str]) -> list[str]:
+    """The seats that gave no answer at all, each in a sentence with the reason."""
     answering = {m.subject for m in study.measurements}
     reasons = {
         f.subject: f.reason
         for f in study.failures
         if f.subject not in answering and f.status != "unsupported" and f.reason
     }
-    for subject in sorted(reasons):
-        yield words["absent"].format(seat=subject, reason=clipped(reasons[subject], 240))
+    return [
+        words["absent"].format(seat=subject, reason=clipped(reasons[subject], 240))
+        for subject in sorted(reasons)
+    ]
 
 
-def _left_out(study: Study, words: Mapping[str, str]) -> list[str]:
+def scope(study: Study, words: Mapping[str, str]) -> list[str]:
+    """What was left out, in a sentence; empty if everything was measured."""
     plans = [
         plan
         for environment in study.environments

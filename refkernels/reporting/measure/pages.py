@@ -30,7 +30,7 @@ from refkernels.reporting.measure.findings import (
     row_cells,
     unrun,
 )
-from refkernels.reporting.measure.headline import headline, scope
+from refkernels.reporting.measure.headline import absent, headline, scope
 from refkernels.reporting.measure.ids import finding_id, seat_id
 from refkernels.reporting.measure.inputs import (
     Input,
@@ -186,6 +186,7 @@ class Report:
             "study": study,
             "headline": headline(study, words),
             "scope": scope(study, words),
+            "absent": absent(study, words),
             "cards": self._cards,
             "matrix": matrix(study, findings),
             "blocks": self._blocks,
@@ -344,7 +345,7 @@ def _cause_of(
     another output of the same call is a float32 number; or the finding of its symptom that is
     explained. "" if nothing is known."""
     text = short_cause if short else cause_text
-    if because := text(finding.explanation, words, words["lang"]):
+    if because := text(finding.explanation, words, words["lang"], finding.example):
         return because
     *place, output = finding.place
     outputs = float32.get(tuple(place), ())

@@ -138,7 +138,7 @@ class Symptom:
         statement that none was found; "" if none was looked for."""
         says_cause = known_cause(self.explanation) or not self.float32
         text = short_cause if short else cause_text
-        parts = [text(self.explanation, words, lang)] if says_cause else []
+        parts = [text(self.explanation, words, lang, self.example)] if says_cause else []
         if self.float32:
             measurements = counted(words, "measurement", self.float32)
             parts.append(words["float32_answers"].format(measurements=measurements))
@@ -372,12 +372,17 @@ def explains(record: Record, m: Measurement) -> bool:
     )
 
 
-def cause_text(record: Record | None, words: Mapping[str, str], lang: str) -> str:
-    """What an explanation found, in words; "" if there is none."""
+def cause_text(
+    record: Record | None, words: Mapping[str, str], lang: str, of: Measurement | None = None
+) -> str:
+    """What an explanation found, in words; "" if there is none. `of`: the measurement that it
+    explains; where rounding alone crosses a limit, no cause is needed."""
     if record is None or record.get("status") != "ok":
         return ""
     cause = known_cause(record)
     if cause is None:
+        if of is not None and _crosses_by_rounding(of):
+            return words["crosses"].format(ulp=figure(of.ulp_max))
         return words["no_cause"].format(tried=f"{int(record.get('tried') or 0):,}")
     confidence = str(record.get("confidence") or "")
     key = "maybe" if confidence == "consistent" else "it"
@@ -385,11 +390,20 @@ def cause_text(record: Record | None, words: Mapping[str, str], lang: str) -> st
     return words[key].format(says=_sentence(record, cause, lang), confidence=sure)
 
 
-def short_cause(record: Record | None, words: Mapping[str, str], lang: str) -> str:
+def _crosses_by_rounding(m: Measurement) -> bool:
+    """Whether an output violates an invariant by no more than rounding."""
+    over = m.number("bound", "max_ratio")
+    inside = over is not None and over <= 1.0 and not m.unusual
+    return inside and m.verdict.name == "invariant_violated" and m.ulp_max is not None
+
+
+def short_cause(
+    record: Record | None, words: Mapping[str, str], lang: str, of: Measurement | None = None
+) -> str:
     """The same by the cause's identifier."""
     cause = known_cause(record) if record and record.get("status") == "ok" else None
     if record is None or cause is None:
-        return cause_text(record, words, lang)
+        return cause_text(record, words, lang, of)
     confidence = str(record.get("confidence") or "")
     sure = words.get(f"short:{confidence}") or words.get(f"confidence:{confidence}", confidence)
     return words["short:it"].format(cause=cause, confidence=sure)

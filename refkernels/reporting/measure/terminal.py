@@ -9,7 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from refkernels.reporting.measure.headline import headline, scope, settings_sentences
+from refkernels.reporting.measure.headline import absent, headline, scope, settings_sentences
 from refkernels.reporting.measure.study import Study
 from refkernels.reporting.measure.symptoms import Card, Symptom, cards, cause_text
 from refkernels.reporting.reading import Record
@@ -39,7 +39,7 @@ def terminal_table(
     sentences = headline(study, words)
     head = Text(words["space"].join(sentences if everything else sentences[:2]))
     below = [] if everything else list(settings_sentences(study, words))
-    foot = [Text(sentence) for sentence in (*below, *scope(study, words))]
+    foot = [Text(sentence) for sentence in (*below, *absent(study, words), *scope(study, words))]
     all_cards = cards(study)
     if everything:
         body = [line for card in all_cards for line in _whole_card(card, words, lang)]

@@ -136,6 +136,10 @@ _WORDS: dict[str, tuple[str, str]] = {
     "it": ("it {says} ({confidence})", "{says}（{confidence}）"),
     "maybe": ("perhaps it {says} ({confidence})", "可能{says}（{confidence}）"),
     "no_cause": ("cause not found; {tried} hypotheses tried", "未找到原因；已尝试 {tried} 种假设"),
+    "crosses": (
+        "by rounding alone, at most {ulp} ulp: the exact results lie as near to the limit",
+        "仅为舍入误差，最大 {ulp} ulp：准确结果与被违反的界限相距不超过这一误差",
+    ),
     "float32_answers": (
         "its answers are float32 numbers (the worst one of each of {measurements})",
         "其结果都是 float32 数（{measurements}中误差最大的结果均如此）",
