@@ -62,7 +62,7 @@ def examine(name: str, planted: Planted) -> dict[str, Any]:
         "verdict": explanation.verdict,
         "flags": list(explanation.flags),
         "shows": shows,
-        "right": right if planted.cause else not shows and named in ORDERS,
+        "right": right if planted.cause else explanation.verdict in SOUND and named in ORDERS,
         "seconds": round(time.perf_counter() - start, 3),
     }
 

@@ -18,3 +18,9 @@ def chosen(low: float, high: float, chance: float) -> tuple[float, int] | None:
         if low <= number <= high:
             return (number, digits) if high - low <= chance * spacing else None
     return None
+
+
+def shortest(best: float, half: float) -> float:
+    """The number of fewest digits within `half` of a positive one."""
+    numbers = (float(f"{best:.{digits}g}") for digits in range(1, 18))
+    return next((number for number in numbers if abs(number - best) <= half), best)

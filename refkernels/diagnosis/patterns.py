@@ -166,14 +166,16 @@ def unwritten(
 ) -> Claim | None:
     """Memory that was never written: from the first wrong element to the last, all have one value.
     (An element in between may be right by chance.) It counts as evidence unless some size separates
-    the wrong elements from the right ones: the smallest may have underflowed. As the `rival` of a
-    threshold, beyond which a function has one value, it always counts: in sorted arguments, either
-    may be true."""
+    the wrong elements from the right ones: the smallest may have underflowed, but the largest are
+    not 0 for that reason. As the `rival` of a threshold, beyond which a function has one value, it
+    always counts: in sorted arguments, either may be true."""
     places = np.flatnonzero(wrong)
     values = got.reshape(-1)[places[0] : places[-1] + 1]
     constant = bool(np.all(values == values[0]) or np.all(np.isnan(values)))
     if not constant or places.size < 2:
         return None
-    counted = rival or not separated(problem, output, got, wrong)
+    size = np.abs(np.asarray(problem.truth.reference[output]))
+    lost = not np.any(values) and bool(np.min(size[wrong]) > np.max(size[~wrong], initial=0.0))
+    counted = rival or lost or not separated(problem, output, got, wrong)
     claim = located("unwritten_elements", output, wrong, counted, value=str(values[0]))
     return replace(claim, parameters=1, price=2.0 * math.log2(got.size))

@@ -138,6 +138,14 @@ def test_a_tail_of_smallest_values_that_are_zero_is_no_unwritten_block() -> None
     assert "unwritten_elements" not in sure
 
 
+def test_zeros_in_place_of_the_largest_values_are_unwritten() -> None:
+    """Nothing underflows there."""
+    x = np.abs(np.random.default_rng(2).standard_normal(1000)).astype(np.float32)
+    y = x.astype(np.float64).cumsum().astype(np.float32)
+    y[-5:] = 0.0
+    assert refkernels.explain("cumsum", {"x": x}, {"y": y}).cause == "unwritten_elements"
+
+
 def test_a_form_whose_model_gives_infinity_does_not_explain_a_wrong_number_there() -> None:
     """log(softmax) may be log 0, whose bound is infinite: any number would be inside."""
     rng = np.random.default_rng(8)

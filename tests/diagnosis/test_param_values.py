@@ -99,6 +99,24 @@ def test_a_value_that_nobody_would_choose_is_not_named() -> None:
     assert explanation.cause != "param_differs"
 
 
+def test_a_short_value_in_a_wide_interval_is_fitted_and_not_proven() -> None:
+    """One step shows little of a decay: 0.2499 would fit as well as 0.25."""
+    asked = {"step": 7, "weight_decay": 0.0}
+    given = {**asked, "weight_decay": 0.25}
+    outputs = registry.get("adamw").plain("forward", STEP, given, "float32")
+    explanation = refkernels.explain("adamw", STEP, outputs, asked)
+    assert (explanation.cause, explanation.confidence) == ("decay_unasked", "consistent")
+    assert explanation.candidates[0].details == {"weight_decay": 0.25, "fitted": True}
+
+
+def test_the_base_of_a_rotation_is_known_to_what_its_logarithm_is_rounded_to() -> None:
+    inputs = {"x": numbers(18, 64), "position": np.arange(18) * 50}
+    outputs = registry.get("rotary").plain("forward", inputs, {"base": 7500.0}, "float32")
+    explanation = refkernels.explain("rotary", inputs, outputs)
+    assert (explanation.cause, explanation.confidence) == ("param_differs", "proven")
+    assert explanation.candidates[0].details["value"] == 7500.0
+
+
 def test_a_definition_with_a_name_of_its_own_goes_before_a_value() -> None:
     x = numbers(30, 40)
     explanation = refkernels.explain("norm", {"x": x}, {"y": np.abs(x).sum(-1)})

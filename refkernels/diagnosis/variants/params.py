@@ -7,7 +7,9 @@ p. Newton's method in float64, with errors in ulp, finds the p of weighted least
 
 Its uncertainty follows from the plain algorithm's errors, or half an ulp if these are smaller. A
 value that somebody chose has few digits: the shortest number in the interval is named if it has at
-most three digits, and an interval as narrow would rarely have one by chance. 0 has none: it is
+most three digits, and an interval as narrow would rarely have one by chance. One that may be
+there by chance is `fitted`: it proves nothing, and any cause without a fitted number goes before
+it. 0 has no digits: it is
 named where an interval as narrow, at a random place between 0 and twice the request, would rarely
 hold it, and no definition of the op does the same. The certified answer with that value is then
 weighed like any other question. (eps has causes of its own.)
@@ -37,6 +39,8 @@ _CONVERGED = 0.125  # of the uncertainty
 _WIDE = 16.0  # half an interval, in standard deviations: errors of a kernel are not independent
 _ROUNDED = 2.0 * BINARY32.u  # relative: kernels hold params, and compute with them, in float32
 _CHANCE = 2.0**-7  # the largest probability that an interval has such a number by chance
+_FEWEST = 8  # elements: some value of a param explains any one number
+_NEVER_SURE = 1e9  # bits
 _PRICE = math.log2(10.0)  # bits of a digit; the exponent is worth two more
 
 
@@ -47,10 +51,11 @@ def other_values(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     for name, asked in {**problem.op.params, **problem.params}.items():
         if name == "eps" or not isinstance(asked, float) or not math.isfinite(asked):
             continue
-        values: dict[float, int] = {}
+        values: dict[float, int | None] = {}
         for output, got in outputs.items():
             if got.size <= _LARGEST and got.shape == problem.truth.reference[output].shape:
-                values |= _Fitted(problem, output, got, name, asked).chosen()
+                for value, digits in _Fitted(problem, output, got, name, asked).chosen().items():
+                    values[value] = values.get(value) or digits
         # A decay or a dampening that was not requested has a name, and usual values (`unasked`).
         unasked, usual = UNASKED.get(name, ("", ())) if asked == 0.0 else ("", ())
         for value, digits in values.items():
@@ -63,12 +68,10 @@ def other_values(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             if value == 0.0 and _defined(problem, outputs, answer):
                 continue
             details = {"param": name, "value": value, "asked": asked}
-            yield Variant(
-                unasked or VALUE,
-                {name: value} if unasked else details,
-                answer,
-                price=_PRICE * (digits + 2),
-            )
+            named = {name: value} if unasked else details
+            fitted = {"fitted": True} if digits is None else {}
+            price = _NEVER_SURE if digits is None else _PRICE * (digits + 2)
+            yield Variant(unasked or VALUE, {**named, **fitted}, answer, price=price)
 
 
 def _defined(problem: Problem, outputs: Arrays, answer: Answer) -> bool:
@@ -97,23 +100,28 @@ class _Fitted:
         self.usable = np.isfinite(exact) & np.isfinite(self.got) & np.isfinite(plain)
         self.noise = max(0.5, self._rms(plain - exact))
 
-    def chosen(self) -> dict[float, int]:
-        """The value of few digits that makes the output ordinary, with the number of its digits;
-        empty if there is none, or if the requested value does so too."""
+    def chosen(self) -> dict[float, int | None]:
+        """The value of few digits that makes the output ordinary, with the number of its digits,
+        or the fitted one with None; empty if there is none, or if the requested value does so
+        too."""
         found = self._solved()
         if found is None:
             return {}
         best, deviation = found
-        half = max(_WIDE * deviation, _ROUNDED * abs(best))
+        rounded = _ROUNDED * abs(best)
+        if self.name in _PERIODIC:  # its logarithm is what a kernel rounds
+            rounded *= max(1.0, abs(math.log(abs(best)))) if best else 1.0
+        half = _WIDE * deviation + rounded
         if abs(best - self.asked) <= half:
             return {}
         if abs(best) <= half:
             short = (0.0, 0) if half <= _CHANCE * abs(self.asked) else None
         else:
             short = few_digits.chosen(abs(best) - half, abs(best) + half, _CHANCE)
-        if short is None:
+        if short is None and np.count_nonzero(self.usable) < _FEWEST:
             return {}
-        value, digits = math.copysign(short[0], best), short[1]
+        size, digits = short or (few_digits.shortest(abs(best), half), None)
+        value = math.copysign(size, best)
         values = self._values(value)
         if values is None:
             return {}
