@@ -124,11 +124,10 @@ def _hard(op: Op, arrays: dict[str, Any]) -> dict[str, Any]:
     rng, hard = np.random.default_rng(1), {}
     for name, array in arrays.items():
         if op.real_function is not None:
-            hard[name] = (
-                np.round(array * 8) / 8
-                if name == "dy"
-                else np.maximum(np.round(array * 64) / 64, 2.0**-6)
-            )
+            steps = 8 if name == "dy" else 64
+            hard[name] = np.round(array * steps) / steps
+            if name == "x":
+                hard[name] = np.maximum(hard[name], 1 / steps)
             continue
         small = rng.integers(-3, 4, array.shape).astype(array.dtype)
         half = array.shape[-1] // 2
@@ -142,20 +141,14 @@ def compared(name: str, runs: int) -> Iterator[list[str]]:
     op = registry.get(name)
     replacement = formulas(op)
     for tier, direction, question, inputs in questions(op):
-
-        def by_hand() -> Any:
-            return op.evaluate(direction, inputs, {}, question)
-
-        def by_reading() -> Any:
-            return replacement.evaluate(direction, inputs, {}, question)
-
-        own, read = by_hand(), by_reading()  # compiles
+        question_asked = direction, inputs, {}, question
+        own, read = op.evaluate(*question_asked), replacement.evaluate(*question_asked)  # compiles
         ratios = []
         for _ in range(runs):
             begun = time.perf_counter()
-            by_hand()
+            op.evaluate(*question_asked)
             between = time.perf_counter()
-            by_reading()
+            replacement.evaluate(*question_asked)
             ratios.append((time.perf_counter() - between) / (between - begun))
         by_tier = [decided(op, answers, question) for answers in (own, read)]
         ratio = statistics.median(ratios)
