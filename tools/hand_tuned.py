@@ -1,5 +1,5 @@
 """Compares each hand-tuned oracle with `settle`'s reading of its formula, which would replace it:
-how many elements each decides, and the reading's time over the oracle's.
+how many elements each decides, and the reading's processor time over the oracle's.
 
     python tools/hand_tuned.py [OP ...] [--runs 5]
 
@@ -108,7 +108,7 @@ def inputs_of(op: Op, direction: Direction, dtype: str, side: int) -> dict[str, 
 
 def questions(op: Op) -> Iterator[tuple[str, Direction, Any, dict[str, Any]]]:
     """(tier, direction, question, inputs)."""
-    side = 128 if op.elementwise else 256
+    side = 128 if op.elementwise else 512
     for direction in ("forward", "backward"):
         narrow = inputs_of(op, direction, "float32", side)
         yield "float64", direction, ("ulp", "float32", 0.01), narrow
@@ -145,11 +145,11 @@ def compared(name: str, runs: int) -> Iterator[list[str]]:
         own, read = op.evaluate(*question_asked), replacement.evaluate(*question_asked)  # compiles
         ratios = []
         for _ in range(runs):
-            begun = time.perf_counter()
+            begun = time.process_time()
             op.evaluate(*question_asked)
-            between = time.perf_counter()
+            between = time.process_time()
             replacement.evaluate(*question_asked)
-            ratios.append((time.perf_counter() - between) / (between - begun))
+            ratios.append((time.process_time() - between) / (between - begun))
         by_tier = [decided(op, answers, question) for answers in (own, read)]
         ratio = statistics.median(ratios)
         goes = by_tier[1] >= by_tier[0] and ratio <= BAR
