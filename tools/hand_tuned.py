@@ -3,10 +3,9 @@ how many elements each decides, and the reading's processor time over the oracle
 
     python tools/hand_tuned.py [OP ...] [--runs 5]
 
-A hand-tuned oracle stays only where its reading decides less, or takes more than 1.05 of its time.
-Each question asks what one tier answers: an interval of 0.01 ulp of float32 (float64), the correct
-rounding to float32 (slices, double-double), and the correct rounding to float64 of ties and of
-zeros that cancel (exact).
+A tier by hand stays only where the reading decides less, or takes more than 1.05 of its time. The
+questions reach all tiers: 0.01 ulp of float32 and of float64, the correct rounding to float32, and
+the correct rounding to float64 of ties and of sums that cancel.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from refkernels import registry
+from refkernels.arithmetic import tiers
 from refkernels.arithmetic.question import Question
 from refkernels.op import Direction, Op
 from refkernels.ops.formula_op import formulas_of
@@ -107,16 +107,16 @@ def inputs_of(op: Op, direction: Direction, dtype: str, side: int) -> dict[str, 
 
 
 def questions(op: Op) -> Iterator[tuple[str, Direction, Any, dict[str, Any]]]:
-    """(tier, direction, question, inputs)."""
+    """(what is asked, direction, question, inputs)."""
     side = 128 if op.elementwise else 512
     for direction in ("forward", "backward"):
         narrow = inputs_of(op, direction, "float32", side)
-        yield "float64", direction, ("ulp", "float32", 0.01), narrow
-        yield "rounding", direction, ("rounding", "float32"), narrow
+        yield "0.01 ulp of float32", direction, ("ulp", "float32", 0.01), narrow
+        yield "rounding to float32", direction, ("rounding", "float32"), narrow
         wide = inputs_of(op, direction, "float64", side // 2)
-        yield "double_double", direction, ("ulp", "float64", 0.01), wide
+        yield "0.01 ulp of float64", direction, ("ulp", "float64", 0.01), wide
         hard = inputs_of(op, direction, "float64", 24)
-        yield "exact", direction, ("rounding", "float64"), _hard(op, hard)
+        yield "rounding of ties", direction, ("rounding", "float64"), _hard(op, hard)
 
 
 def _hard(op: Op, arrays: dict[str, Any]) -> dict[str, Any]:
@@ -140,9 +140,12 @@ def _hard(op: Op, arrays: dict[str, Any]) -> dict[str, Any]:
 def compared(name: str, runs: int) -> Iterator[list[str]]:
     op = registry.get(name)
     replacement = formulas(op)
-    for tier, direction, question, inputs in questions(op):
+    for asked, direction, question, inputs in questions(op):
         question_asked = direction, inputs, {}, question
-        own, read = op.evaluate(*question_asked), replacement.evaluate(*question_asked)  # compiles
+        with tiers.counted() as own_tiers:  # compiles, too
+            own = op.evaluate(*question_asked)
+        with tiers.counted() as read_tiers:
+            read = replacement.evaluate(*question_asked)
         ratios = []
         for _ in range(runs):
             begun = time.process_time()
@@ -152,8 +155,12 @@ def compared(name: str, runs: int) -> Iterator[list[str]]:
             ratios.append((time.process_time() - between) / (between - begun))
         by_tier = [decided(op, answers, question) for answers in (own, read)]
         ratio = statistics.median(ratios)
-        goes = by_tier[1] >= by_tier[0] and ratio <= BAR
-        yield [name, direction, tier, *(f"{n:,}" for n in by_tier), f"{ratio:.2f}", "goes" * goes]
+        better = by_tier[1] >= by_tier[0] and ratio <= BAR
+        used = [" ".join(sorted(tally, key=tiers.NAMES.index)) for tally in (own_tiers, read_tiers)]
+        yield [
+            name, direction, asked, *used, *(f"{n:,}" for n in by_tier), f"{ratio:.2f}",
+            "reading" * better,
+        ]  # fmt: skip
 
 
 if __name__ == "__main__":
@@ -162,9 +169,10 @@ if __name__ == "__main__":
     parser.add_argument("--runs", type=int, default=5)
     options = parser.parse_args()
     print(
-        "| op | direction | tier | oracle decides | reading decides | time of reading / oracle | |"
+        "| op | direction | asked | oracle's tiers | reading's tiers | oracle decides "
+        "| reading decides | time of reading / oracle | better |"
     )
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+    print(f"|{' --- |' * 9}")
     for op_name in options.ops:
         for row in compared(op_name, options.runs):
             print(f"| {' | '.join(row)} |", flush=True)
