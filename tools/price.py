@@ -1,6 +1,9 @@
 """Prints the lines of code that ops cost: the tables of docs/architecture.md.
 
-    python tools/price.py [OP ...] [--before FOLDER]        an older checkout, for the last table
+    python tools/price.py [OP ...] [--before FOLDER] [--write]
+
+FOLDER is an older checkout, for the column "before"; --write puts the tables into the page, where a
+column "before" stays as it is.
 
 For an op: the definitions of its room that only it uses, those that other ops use too, its lines in
 the adapters and among the equations, and the words for its faults. For a room: all lines, and lines
@@ -19,17 +22,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from refkernels import registry
+from refkernels.records.files import write_whole
 
 ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "architecture.md"
 PACKAGE = ROOT / "refkernels"
 OPS = "hardswish", "softmax", "log_softmax", "rms_norm"
 _BLOCK = re.MULTILINE | re.DOTALL
 Place = tuple[str, str]  # a module and a name in it
 
 
-def modules(room: str) -> dict[str, Path]:
+def modules(room: str, package: Path = PACKAGE) -> dict[str, Path]:
     """The files of an oracle's room, by module."""
-    folder = PACKAGE / room
+    folder = package / room
     if not folder.is_dir():
         return {room: folder.with_suffix(".py")}
     return {f"{room}.{path.stem}": path for path in sorted(folder.glob("*.py"))}
@@ -156,13 +161,19 @@ def names(room: str) -> list[str]:
     return [op.name for op in importlib.import_module(f"refkernels.{room}").OPS]
 
 
-def per_room() -> list[list[str]]:
+def per_room(before: Path | None) -> list[list[str]]:
     rows = []
     for room in registry.families():
         size, count = sum(map(lines, modules(room).values())), len(names(room))
         tests = sum(map(lines, (ROOT / "tests" / room).rglob("*.py")))
         each = f"{size / count:.0f}" if count else "–"
-        rows.append([f"`{room}`", str(count), f"{size:,}", each, f"{tests:,}"])
+        row = [f"`{room}`", str(count), f"{size:,}", each, f"{tests:,}"]
+        if before is not None:
+            older = [
+                path for path in modules(room, before / "refkernels").values() if path.exists()
+            ]
+            row.insert(2, f"{sum(map(lines, older)):,}" if older else "–")
+        rows.append(row)
     return rows
 
 
@@ -203,15 +214,43 @@ def table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *rows])
 
 
+def written(page: str, tables: Sequence[tuple[list[str], list[list[str]]]]) -> str:
+    """The page with these tables in the place of those of the same kind; their columns "before"."""
+    for head, rows in tables:
+        start = page.index(f"| {head[0]} |")
+        end = page.index("\n\n", start)
+        kept = {cells[0]: cells for cells in map(_cells, page[start:end].splitlines())}
+        if "before" in kept[head[0]] and "before" not in head:
+            place = kept[head[0]].index("before")
+            head = [*head[:place], "before", *head[place:]]
+            rows = [
+                [*row[:place], kept[row[0]][place] if row[0] in kept else "–", *row[place:]]
+                for row in rows
+            ]
+        page = page[:start] + table(head, rows) + page[end:]
+    return page
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("ops", nargs="*", default=OPS)
     parser.add_argument("--before", type=Path)
+    parser.add_argument("--write", action="store_true")
     asked = parser.parse_args()
-    head = ["op", "own", "shared", "adapters", "equations", "words", "in all but shared"]
-    print(table(head, per_op(asked.ops)))
-    print()
-    print(table(["room", "ops", "lines", "lines per op", "tests"], per_room()))
-    print()
-    times = ["before"] * (asked.before is not None) + ["now"]
-    print(table(["for", *times], of_package(asked.before)))
+    times = ["before"] * (asked.before is not None)
+    tables = [
+        (
+            ["op", "own", "shared", "adapters", "equations", "words", "in all but shared"],
+            per_op(asked.ops),
+        ),
+        (["room", "ops", *times, "lines", "lines per op", "tests"], per_room(asked.before)),
+        (["for", *times, "now"], of_package(asked.before)),
+    ]
+    if asked.write:
+        write_whole(PAGE, written(PAGE.read_text(encoding="utf-8"), tables))
+    else:
+        print("\n\n".join(table(head, rows) for head, rows in tables))

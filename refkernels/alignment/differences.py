@@ -211,18 +211,18 @@ def _apart(a: Any, b: Any) -> int:
 
 
 def _model(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
-    for which, names, rank in (("A", matched.only_a, a), ("B", matched.only_b, b)):
+    for run, names, rank in (("A", matched.only_a, a), ("B", matched.only_b, b)):
         judged = [
             name
             for name in names
             if isinstance(kind_of(rank.layers[name], rank.layers[name].hyperparameters), LayerKind)
         ]
         for name in judged[:_LISTED]:
-            lone = {"run": which, "type": rank.layers[name].type}
+            lone = {"run": run, "type": rank.layers[name].type}
             yield RunDifference("model", name, kind="lone_layer", details=lone)
-    for which, names in (("A", matched.lone_a), ("B", matched.lone_b)):
+    for run, names in (("A", matched.lone_a), ("B", matched.lone_b)):
         for name in names[:_LISTED]:
-            yield RunDifference("model", name, kind="lone_parameter", details={"run": which})
+            yield RunDifference("model", name, kind="lone_parameter", details={"run": run})
     for name, partner in matched.parameters.items():
         parameter_a, parameter_b = a.parameters[name], b.parameters[partner]
         if parameter_a.dtype != parameter_b.dtype:

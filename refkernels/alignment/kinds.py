@@ -8,7 +8,7 @@ op's params are read from them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from refkernels import registry
@@ -17,6 +17,8 @@ from refkernels.alignment.run import Layer, LayerCall, Rank
 HELD = "self."  # prefix of a tensor that a layer holds as a plain attribute
 Settings = Mapping[str, Any]
 Params = Callable[[Settings], "dict[str, Any] | str"]
+ROLES = {"gelu_tanh": "gelu"}
+"""The op that has the same role in a model, by another formula."""
 
 
 def _nothing(settings: Settings) -> dict[str, Any]:
@@ -29,7 +31,9 @@ class LayerKind:
     parameters of a layer; `arguments`: a function's arguments by position, where it does not name
     them; `params`: gives the op's params, or the reason why they are unknown; `joins`: whether the
     rows of several calls may be concatenated; `turned`: frameworks that hold the weight
-    transposed; `classes`: whether x has an axis of classes that is not the last.
+    transposed; `classes`: whether x has an axis of classes that is not the last; `with_axis`: the
+    frameworks that have an argument for that axis; `masks`: the input that a mask is, by the kind
+    of its dtype.
     """
 
     op: str
@@ -40,6 +44,8 @@ class LayerKind:
     joins: bool = True
     turned: tuple[str, ...] = ()
     classes: bool = False
+    with_axis: tuple[str, ...] = ()
+    masks: Mapping[str, str] = field(default_factory=dict)
 
 
 def kind_of(layer: Layer, settings: Settings) -> LayerKind | str:
@@ -237,9 +243,19 @@ KINDS: dict[str, LayerKind] = {
     "embedding": LayerKind("embedding", ("indices",), ("weight",), ("input", "weight"), _padding),
     "softmax": LayerKind("softmax", arguments=_BY_AXIS, params=_axis),
     "logsoftmax": LayerKind("log_softmax", arguments=_BY_AXIS, params=_axis),
-    "scaleddotproductattention": LayerKind("attention", ("q", "k", "v"), (), _SDPA, _attention),
-    "crossentropy": _loss(
-        "cross_entropy", "ignore_index", "label_smoothing", weights=("weight",), classes=True
+    "scaleddotproductattention": LayerKind(
+        "attention",
+        ("q", "k", "v"),
+        (),
+        _SDPA,
+        _attention,
+        masks={"b": "keep", "f": "mask", "V": "mask"},
+    ),
+    "crossentropy": replace(
+        _loss(
+            "cross_entropy", "ignore_index", "label_smoothing", weights=("weight",), classes=True
+        ),
+        with_axis=("paddle",),
     ),
     "nll": _loss("nll", "ignore_index", weights=("weight",), classes=True),
     "maskedlm": _MASKED,

@@ -40,7 +40,6 @@ _NAMES = {  # the op's name of an input: the frameworks' names
     "v": ("value", "v"),
 }
 _UNREAD = {"self.init_tensor"}  # initial values, which early captures of MindSpore's Embedding hold
-_MASKS = {"attention": {"b": "keep", "f": "mask", "V": "mask"}}  # by dtype kind
 
 
 def read_layers(rank: Rank, step: int, tensors: StepTensors) -> Read:
@@ -164,9 +163,10 @@ class _LayerReader:
         )
 
     def _axis_of_classes(self, inputs: Mapping[str, Array]) -> int:
-        """The second axis; for Paddle's cross entropy its argument, the last by default."""
+        """The second axis; where a framework has an argument for it, that one, the last by
+        default."""
         last = inputs["x"].ndim - 1
-        if self.rank.framework == "paddle" and self.kind.op == "cross_entropy":
+        if self.rank.framework in self.kind.with_axis:
             axis = self.settings.get("axis", -1)
             return int(axis) % max(last + 1, 1) if isinstance(axis, int) else last
         return min(1, last)
@@ -192,8 +192,7 @@ class _LayerReader:
                 if own in names and name not in self._own and names[own] not in paths.values():
                     paths[name] = names[own]
         for path in set(call.inputs) - set(paths.values()) - _UNREAD:
-            kinds = _MASKS.get(self.kind.op, {})
-            mask = kinds.get(call.inputs[path].dtype.kind)
+            mask = self.kind.masks.get(call.inputs[path].dtype.kind)
             if mask is None:
                 raise NotJudged(f"its input {path} is not known")
             paths[mask] = path

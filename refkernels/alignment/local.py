@@ -207,13 +207,13 @@ def _read(rank: Rank, step: int) -> Read:
 
 def _of_pieces(judgements: list[LocalJudgement]) -> list[LocalJudgement]:
     """One judgement of an update that was judged in pieces; a finding of one piece stays apart."""
-    kept: dict[object, LocalJudgement] = {}
+    by_key: dict[object, LocalJudgement] = {}
     for k, judgement in enumerate(judgements):
         place = judgement.place
         own = place, judgement.op, judgement.output, judgement.wrong, judgement.cause
         key = own if place.stage == "update" else k
-        kept[key] = _merged(kept[key], judgement) if key in kept else judgement
-    return list(kept.values())
+        by_key[key] = _merged(by_key[key], judgement) if key in by_key else judgement
+    return list(by_key.values())
 
 
 def _merged(a: LocalJudgement, b: LocalJudgement) -> LocalJudgement:

@@ -14,13 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from refkernels.alignment.kinds import LayerKind, kind_of
+from refkernels.alignment.kinds import ROLES, LayerKind, kind_of
 from refkernels.alignment.question import Array
 from refkernels.alignment.run import Layer, Rank
 from refkernels.alignment.tensors import CaptureError
 
 _WORDS = {"gamma": "weight", "embedding_table": "weight", "beta": "bias"}
-_OP = {"gelu_tanh": "gelu"}  # the same role in a model, by another formula
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ def _word(own: str) -> str:
 
 def _key(rank: Rank, layer: Layer) -> tuple[object, ...]:
     kind = kind_of(layer, layer.hyperparameters)
-    op = _OP.get(kind.op, kind.op) if isinstance(kind, LayerKind) else layer.type
+    op = ROLES.get(kind.op, kind.op) if isinstance(kind, LayerKind) else layer.type
     shapes = sorted(
         (_word(name_in_layer), tuple(sorted(rank.parameters[parameter].shape)))
         for name_in_layer, parameter in layer.parameters.items()

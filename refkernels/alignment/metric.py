@@ -29,8 +29,8 @@ _PUNCTUATION = set(string.punctuation)
 
 def normalised(answer: str) -> str:
     """An answer in the form that is compared."""
-    kept = "".join(letter for letter in answer.lower() if letter not in _PUNCTUATION)
-    return " ".join(_ARTICLES.sub(" ", kept).split())
+    letters = "".join(letter for letter in answer.lower() if letter not in _PUNCTUATION)
+    return " ".join(_ARTICLES.sub(" ", letters).split())
 
 
 def exact_match(prediction: str, answers: Sequence[str]) -> bool:

@@ -19,11 +19,10 @@ import numpy as np
 from refkernels import registry
 from refkernels.alignment.question import Array, CapturedQuestion
 from refkernels.alignment.run import Rank, StepTensors
-from refkernels.alignment.updates import read_updates
+from refkernels.alignment.updates import THROUGH_MOMENTS, read_updates
 from refkernels.arithmetic import formats
 
 SETTINGS = ("eps", "weight_decay")
-_THROUGH_MOMENTS = ("adam", "adagrad", "rmsprop")  # their decay is part of the gradient
 _STEP = 2.0**-10  # of a setting's own size; an update is smooth in it, and float64 exact enough
 
 
@@ -47,15 +46,15 @@ def _slopes(rank: Rank, step: int, later: Sequence[StepTensors]) -> dict[str, li
     is judged."""
     line, tensors = next(line for line in rank.lines if line.step == step), rank.tensors(step)
     sums: dict[str, list[float]] = {}
-    done: dict[str, int] = {}  # elements of a parameter in earlier pieces
+    elements_before: dict[str, int] = {}  # elements of a parameter in earlier pieces
     for question in read_updates(rank, line, tensors):
         if not isinstance(question, CapturedQuestion):
             continue
         spans, start = [], 0
         for name, end in question.parts:
-            first = done.get(name, 0)
-            done[name] = first + end - start
-            spans.append((name, slice(first, done[name]), slice(start, end)))
+            first = elements_before.get(name, 0)
+            elements_before[name] = first + end - start
+            spans.append((name, slice(first, elements_before[name]), slice(start, end)))
             start = end
         for setting in SETTINGS:
             move = _move(question, setting)
@@ -75,7 +74,7 @@ def _move(question: CapturedQuestion, setting: str) -> Array | None:
     """The update's difference for each unit of a setting; None where it has none."""
     params: Mapping[str, Any] = question.params
     value = params.get(setting)
-    through = setting == "weight_decay" and question.op in _THROUGH_MOMENTS
+    through = setting == "weight_decay" and question.op in THROUGH_MOMENTS
     if not value or through:
         return None
     inputs = {name: array.astype(np.float64) for name, array in question.inputs.items()}

@@ -63,6 +63,7 @@ KINDS: dict[str, OptimizerKind] = {
     "RMSprop": _RMSPROP,
     "RMSProp": _RMSPROP,
 }  # fmt: skip
+THROUGH_MOMENTS = ("adam", "adagrad", "rmsprop")  # ops whose decay is part of the gradient
 _OPTIONAL = {"vmax": "amsgrad", "mean": "centered"}  # states, by the setting that uses them
 # Forms that a framework documents as its own definition. No run is blamed for them, although a run
 # with another framework's form is another training.
@@ -231,8 +232,8 @@ def _loss_scale(settings: Mapping[str, Any]) -> float:
 
 
 def _name(order: int, exempt: bool, parts: list[Any]) -> str:
-    which = ", exempt from decay" if exempt else ""
-    return f"group {order} ({len(parts)} parameters{which})"
+    exemption = ", exempt from decay" if exempt else ""
+    return f"group {order} ({len(parts)} parameters{exemption})"
 
 
 def _tensors(kind: OptimizerKind, tensors: StepTensors, name: str, scale: float) -> _Part | None:

@@ -145,7 +145,7 @@ def decide_alone(local: LocalTruth) -> Conclusion:
 
 def _sorted(suspects: list[Suspect]) -> tuple[Suspect, ...]:
     """The suspects in order, with each cause of an op in a run once, where it is first seen."""
-    kept: dict[tuple[object, ...], Suspect] = {}
+    by_key: dict[tuple[object, ...], Suspect] = {}
     for k, suspect in enumerate(sorted(suspects, key=lambda suspect: suspect.rank)):
         source = suspect.source
         judged = isinstance(source, LocalJudgement) and (
@@ -155,8 +155,9 @@ def _sorted(suspects: list[Suspect]) -> tuple[Suspect, ...]:
             source.cause,
         )
         key = judged or (k,)
-        kept[key] = replace(kept[key], places=kept[key].places + 1) if key in kept else suspect
-    return tuple(kept.values())
+        first = by_key.get(key)
+        by_key[key] = replace(first, places=first.places + 1) if first else suspect
+    return tuple(by_key.values())
 
 
 def _of_one_run(local: tuple[LocalTruth, LocalTruth], matched: Matched) -> list[Suspect]:

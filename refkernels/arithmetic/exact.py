@@ -200,9 +200,9 @@ def _nearest(value: int) -> tuple[float, int]:
 def _float_up(value: int) -> tuple[float, int]:
     """(f, k) with f 2^k >= value >= 0, by less than 2^-51 of it."""
     excess = max(value.bit_length() - _KEPT_BITS, 0)
-    kept = -(-value >> excess)
-    nearest = float(kept)
-    return nearest if int(nearest) >= kept else math.nextafter(nearest, math.inf), excess
+    rounded_up = -(-value >> excess)
+    nearest = float(rounded_up)
+    return nearest if int(nearest) >= rounded_up else math.nextafter(nearest, math.inf), excess
 
 
 def to_fraction(hi: Any, lo: Any = 0.0, scale: Any = 0) -> Fraction:

@@ -58,8 +58,8 @@ class Draft:
                 if not signed and np.all(current[index] == new):
                     continue
                 # zeros cost nothing until they are written
-                kept = signed or np.any(part)
-                part = np.array(current, new.dtype) if kept else np.zeros(self.shape, new.dtype)
+                copied = signed or np.any(part)
+                part = np.array(current, new.dtype) if copied else np.zeros(self.shape, new.dtype)
                 self._parts[name] = part
                 self._own.add(name)
             part[index] = new

@@ -52,12 +52,12 @@ class Watch:
         if self._told or self._waited + time.perf_counter() - self._began < PATIENCE:
             return
         self._told = True
-        kept = (
+        how_often = (
             "each process does it again" if self.unwritable else "this happens once for a version"
         )
         _say(
             f"compiling kernels for this processor, {self.compiled} of at most {self.loaded} so "
-            f"far; {kept} (`refkernels warm` does it ahead)."
+            f"far; {how_often} (`refkernels warm` does it ahead)."
         )
 
     def _warn(self) -> None:

@@ -112,16 +112,16 @@ def pow_slopes(
     """The gradients. `rounded`: for kernels that round e - 1, which moves the power by |log x|
     times as much; `stored`: for kernels made of ops that store each result in the storage
     format."""
-    kept = xp.store if stored else lambda value: value
+    store = xp.store if stored else lambda value: value
     below = xp.library(_power_below, LIMITS["pow"], (x, exponent), negative_below)
     logarithm = xp.log(abs(x))
     if rounded:
-        lower = kept(exponent - 1)
+        lower = store(exponent - 1)
         below = below * xp.exp((lower - lower) * logarithm)
-    whole = kept(xp.library(_signed_power, LIMITS["pow"], (x, exponent), negative))
-    below, logarithm = kept(below), kept(logarithm)
-    dx = xp.either(dy * kept(exponent * below), kept(dy * exponent) * below)
-    dlog = xp.either(dy * kept(whole * logarithm), kept(dy * whole) * logarithm)
+    whole = store(xp.library(_signed_power, LIMITS["pow"], (x, exponent), negative))
+    below, logarithm = store(below), store(logarithm)
+    dx = xp.either(dy * store(exponent * below), store(dy * exponent) * below)
+    dlog = xp.either(dy * store(whole * logarithm), store(dy * whole) * logarithm)
     return xp.where(special, value, dx), xp.where(undefined, value_log, dlog)
 
 

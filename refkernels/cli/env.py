@@ -132,8 +132,10 @@ def remove_environment(
         if forgotten is not None:
             typer.echo(f"Forgotten: {forgotten}")
             if folders:
-                kept = ", ".join(map(str, folders))
-                typer.echo(f"Kept: {kept} (`refkernels env remove {name}` again deletes this).")
+                folder_names = ", ".join(map(str, folders))
+                typer.echo(
+                    f"Kept: {folder_names} (`refkernels env remove {name}` again deletes this)."
+                )
             return
         if not folders:
             others = " and ".join(f"`refkernels env remove {key}`" for key in addition.named(name))

@@ -89,10 +89,10 @@ def inverse(rounding: Rounding, n: int) -> float:
     two roundings, and η/2."""
     if n > rounding.format.max:
         return float(np.inf)
-    kept, inverse_kept = rounding.holds(np.asarray([float(n), 1.0 / n]))
-    if kept and inverse_kept and n & (n - 1) == 0:
+    n_exact, inverse_exact = rounding.holds(np.asarray([float(n), 1.0 / n]))
+    if n_exact and inverse_exact and n & (n - 1) == 0:
         return 0.0
-    roundings = 1.0 if kept else 2.0
+    roundings = 1.0 if n_exact else 2.0
     u = rounding.unit
     return float((roundings * u / (1.0 - u) / n + 2.0 * rounding.half) * _UP)
 

@@ -107,9 +107,9 @@ class Bound(Unrounded):
 
     def _scalar(self, exact: BallValue) -> BoundValue:
         rounding = self.scalars or self.working
-        held = rounding.holds(exact.mid) & (exact.radius == 0.0)
-        held &= ~rounding.beyond(np.abs(exact.mid))
-        error = np.where(held, 0.0, rounding.lost(np.abs(exact.mid) + exact.radius))
+        exactly = rounding.holds(exact.mid) & (exact.radius == 0.0)
+        exactly &= ~rounding.beyond(np.abs(exact.mid))
+        error = np.where(exactly, 0.0, rounding.lost(np.abs(exact.mid) + exact.radius))
         return BoundValue(self, exact, outward(error), self.scalars is not None)
 
     def enter(self, a: Value) -> BoundValue:

@@ -226,25 +226,25 @@ def node(value: Value) -> Node:
 def _in_order(output: Node) -> list[Node]:
     """Every node that the output depends on, arguments before their users; without recursion,
     since a training step is deep."""
-    done: dict[int, Node] = {}
+    ordered: dict[int, Node] = {}
     waiting = [(output, False)]
     while waiting:
         current, ready = waiting.pop()
         if ready:
-            done[id(current)] = current
-        elif id(current) not in done:
+            ordered[id(current)] = current
+        elif id(current) not in ordered:
             waiting.append((current, True))
             waiting += [(argument, False) for argument in current.arguments]
-    return list(done.values())
+    return list(ordered.values())
 
 
 def _dependent(order: Sequence[Node], inputs: Sequence[Value]) -> set[int]:
     """The identities of the inputs and of the nodes that depend on them."""
-    found = {id(value) for value in inputs}
+    dependent = {id(value) for value in inputs}
     for current in order:
-        if any(id(argument) in found for argument in current.arguments):
-            found.add(id(current))
-    return found
+        if any(id(argument) in dependent for argument in current.arguments):
+            dependent.add(id(current))
+    return dependent
 
 
 def _unbroadcast(xp: Context, g: Value, shape: tuple[int, ...]) -> Value:

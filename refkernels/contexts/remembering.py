@@ -81,12 +81,12 @@ def _remembered(name: str) -> Callable[..., Any]:
         key = (name, *map(_identity, operands))
         if options:
             key += tuple(map(_identity, sorted(options.items())))
-        kept = self._results.get(key)
-        if kept is None:
+        remembered = self._results.get(key)
+        if remembered is None:
             result = getattr(super(Remembering, self), name)(*operands, **options)
-            kept = result, (operands, options)
-            self._results[key] = kept
-        return kept[0]
+            remembered = result, (operands, options)
+            self._results[key] = remembered
+        return remembered[0]
 
     return primitive
 

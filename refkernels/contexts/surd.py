@@ -28,16 +28,19 @@ class Surd:
     __slots__ = ("terms",)
 
     def __init__(self, terms: Iterable[tuple[Fraction, Fraction]]) -> None:
-        kept: list[tuple[Fraction, Fraction]] = []
+        merged: list[tuple[Fraction, Fraction]] = []
         for radicand, coefficient in terms:
-            for place, (representative, sum_so_far) in enumerate(kept):
+            for place, (representative, sum_so_far) in enumerate(merged):
                 ratio = root(representative * radicand)
                 if ratio is not None:
-                    kept[place] = representative, sum_so_far + coefficient * ratio / representative
+                    merged[place] = (
+                        representative,
+                        sum_so_far + coefficient * ratio / representative,
+                    )
                     break
             else:
-                kept.append((radicand, coefficient))
-        self.terms = tuple((s, c) for s, c in kept if c)
+                merged.append((radicand, coefficient))
+        self.terms = tuple((s, c) for s, c in merged if c)
 
     @staticmethod
     def of(value: Any) -> Surd:

@@ -60,7 +60,7 @@ class Difference:
 class Explanation:
     """The verdict on a kernel's outputs, and its cause.
 
-    verdict     worst over the outputs (metrology.VERDICTS); independent of the cause
+    verdict     worst over the outputs (records.words.VERDICTS); independent of the cause
     flags       unusual, nonzero_at_zero, ...
     cause       a stable identifier (see docs/causes.md), None if there is none to name
     confidence  "proven" (40 bits of evidence), "matched" (20 bits), or "consistent" (it fits, but

@@ -149,8 +149,8 @@ def _check_function(content: bytes, path: Path, function: str) -> None:
             functions.append(node.name)
         elif isinstance(node, ast.Import | ast.ImportFrom):
             imported |= {(alias.asname or alias.name) for alias in node.names}
-    made = "*" in imported or "globals" in names  # names that only running the file shows
-    if not made and function not in {*names, *imported, *functions}:
+    dynamic = "*" in imported or "globals" in names  # names that only running the file shows
+    if not dynamic and function not in {*names, *imported, *functions}:
         raise KernelError(
             f"{path} has no function {quoted(function)}: {instead(function, functions)}"
         )

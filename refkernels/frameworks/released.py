@@ -36,10 +36,10 @@ def versions(spec: Spec, wanted: str) -> list[str]:
         ) from None
     releases = [str(version) for version in sorted(set(parsed))]
     if len(releases) < 2:
-        meant = releases[0] if releases else "none"
+        meaning = releases[0] if releases else "none"
         raise FrameworkError(
-            f"--versions {wanted!r} means {meant} of the versions of {spec.name}: at least two are "
-            "needed"
+            f"--versions {wanted!r} means {meaning} of the versions of {spec.name}: at least two "
+            "are needed"
         )
     return releases
 

@@ -53,21 +53,21 @@ def rstd(rows: Records) -> Enclosure:
 def y(x: Rows, problem: RowProblem, rows: Records) -> Enclosure:
     """By double-double, of rows with their records."""
     weight, bias = problem.weight, problem.bias
-    kept = ~undefined(rows)
-    safe = kept & ~_lost(rows) & tame(weight).all() & tame(bias).all()
-    parts = _blank(x, ~kept)
+    defined = ~undefined(rows)
+    safe = defined & ~_lost(rows) & tame(weight).all() & tame(bias).all()
+    parts = _blank(x, ~defined)
     _each_row(double_double.normalised, x, weight, bias, _only(rows, safe), tuple(parts))
-    return _open_where((kept & ~safe)[:, None], *parts)
+    return _open_where((defined & ~safe)[:, None], *parts)
 
 
 def dx(x: Rows, dy: Rows, problem: RowProblem, rows: Records) -> Enclosure:
     """By double-double, of rows with their records."""
     weight = problem.weight
-    kept = ~undefined(rows) & np.isfinite(dy).all(axis=1) & np.isfinite(weight).all()
-    safe = kept & ~_lost(rows) & tame(dy).all(axis=1) & tame(weight).all()
-    parts = _blank(x, ~kept)
+    defined = ~undefined(rows) & np.isfinite(dy).all(axis=1) & np.isfinite(weight).all()
+    safe = defined & ~_lost(rows) & tame(dy).all(axis=1) & tame(weight).all()
+    parts = _blank(x, ~defined)
     _each_row(double_double.input_gradient, x, dy, weight, _only(rows, safe), tuple(parts))
-    return _open_where((kept & ~safe)[:, None], *parts)
+    return _open_where((defined & ~safe)[:, None], *parts)
 
 
 def _lost(rows: Records) -> Mask:

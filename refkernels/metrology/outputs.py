@@ -85,15 +85,17 @@ def named(op: Op, direction: Direction, outputs: Any) -> dict[str, Array]:
     """
     names = op.names(direction)
     arrays_by_name = _by_name(op, direction, outputs)
-    kept = {name: value for name, value in arrays_by_name.items() if value is not None}
+    given_arrays = {name: value for name, value in arrays_by_name.items() if value is not None}
     gives = f"{op.name} {direction} gives {', '.join(names)}"
-    if unknown := [name for name in kept if name not in names]:
+    if unknown := [name for name in given_arrays if name not in names]:
         suggestion = nearest(str(unknown[0]), names)
         hint = f": did you mean {suggestion!r}?" if suggestion else "."
         raise ValueError(f"{gives}, not {str(unknown[0])!r}{hint}")
-    if not kept:
+    if not given_arrays:
         raise ValueError(f"{gives}, but none of them was given.")
-    return {name: as_float_array(kept[name], name) for name in names if name in kept}
+    return {
+        name: as_float_array(given_arrays[name], name) for name in names if name in given_arrays
+    }
 
 
 def _by_name(op: Op, direction: Direction, outputs: Any) -> Mapping[Any, Any]:

@@ -75,7 +75,7 @@ class RmsErrors(NamedTuple):
         ]
         figures = zip(self[2:], other[2:], strict=True)
         return RmsErrors(
-            n, scale, *(math.hypot(*map(operator.mul, weights, two)) for two in figures)
+            n, scale, *(math.hypot(*map(operator.mul, weights, pair)) for pair in figures)
         )
 
 

@@ -136,8 +136,11 @@ def batch_statistics(
     new = (running_mean, running_var)
     if training:
         n = x.shape[-1]
-        kept = v if biased else v * n / xp.number(n - 1)
-        new = _updated(xp, running_mean, m, momentum), _updated(xp, running_var, kept, momentum)
+        stored_variance = v if biased else v * n / xp.number(n - 1)
+        new = (
+            _updated(xp, running_mean, m, momentum),
+            _updated(xp, running_var, stored_variance, momentum),
+        )
     return used[0], used[1] + eps, *new
 
 

@@ -44,9 +44,9 @@ class _Partial:
         return self._context.norm(self._kept(a, axis), axis)
 
     def mean(self, a: Any, axis: int = -1) -> Any:
-        kept = self._kept(a, axis)
-        terms = a if self._counted else kept
-        return self._context.sum(kept, axis) / terms.shape[axis]
+        left_in = self._kept(a, axis)
+        terms = a if self._counted else left_in
+        return self._context.sum(left_in, axis) / terms.shape[axis]
 
     def matmul(self, a: Any, b: Any) -> Any:
         return self._context.matmul(self._kept(a, -1), self._kept(b, -2))

@@ -164,8 +164,8 @@ class _AnswerSoFar:
         for name, before in self._at(selection.wanted).items():
             joint = intersection(before, sharper[name])
             self.known[name].put(selection.wanted[name], joint)
-            same = (joint.radius == before.radius) & (joint.scale == before.scale)
-            gained |= bool(np.any(~same | np.isinf(joint.radius)))
+            unchanged = (joint.radius == before.radius) & (joint.scale == before.scale)
+            gained |= bool(np.any(~unchanged | np.isinf(joint.radius)))
         return gained
 
     def _with_specials(self, left: Open, only_finite: bool) -> Open:

@@ -1,6 +1,6 @@
 """The words of records, in their order, for all code that writes, judges or shows records.
 
-`reporting.vocabulary` says what each word means to a reader.
+`reporting.words.vocabulary` says what each word means to a reader.
 """
 
 from typing import Literal

@@ -72,8 +72,8 @@ def logsumexp(xp: Any, x: Any, present: Mask = None, beyond: Mask = None, **_: A
 
 def logsumexp_gradient(xp: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
     row = _shift(xp, x, present)
-    kept = by_either(xp, x - xp.store(row[0] + xp.log(row[1])), present)
-    return dy * xp.store(xp.either(_softmax(xp, row, x, present), kept))
+    by_log_softmax = by_either(xp, x - xp.store(row[0] + xp.log(row[1])), present)
+    return dy * xp.store(xp.either(_softmax(xp, row, x, present), by_log_softmax))
 
 
 softmax = Staged(_shift, _softmax)

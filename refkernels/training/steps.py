@@ -108,16 +108,16 @@ class Training:
             params["weight_decay"] = 0.0
         shapes = {name: self.weights[name] for name in names}
         inputs = {"param": _joined(shapes), "grad": _joined({n: gradients[n] for n in names})}
-        kept = _STATES[self.optimizer]
+        states = _STATES[self.optimizer]
         if self.optimizer == "sgd" and params.get("momentum"):
-            kept = ("buf",)
-        for word in kept:
+            states = ("buf",)
+        for word in states:
             own = self.state.setdefault(word, {})
             zeros = {name: np.zeros_like(self.weights[name]) for name in names}
             inputs[word] = _joined({name: own.get(name, zeros[name]) for name in names})
         outputs = self._read(self.optimizer, inputs, params)
         self.weights |= _apart(outputs["param"], shapes)
-        for word in kept:
+        for word in states:
             self.state[word] |= _apart(outputs[word], shapes)
 
     def _read(self, op: str, inputs: Arrays, params: Mapping[str, Any]) -> dict[str, Array]:

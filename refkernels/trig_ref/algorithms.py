@@ -81,9 +81,9 @@ def _parts(kind: Any) -> npt.NDArray[Any]:
     end."""
     remainder = to_fraction(PIO2_HIGH, PIO2_LOW)
     parts = [Fraction(2 / math.pi)]
-    for kept in (1, 2):
+    for parts_so_far in (1, 2):
         width = formats.get(kind).p - _INDEX_BITS[kind]
-        quantum = Fraction(2) ** (1 - kept * width)
+        quantum = Fraction(2) ** (1 - parts_so_far * width)
         parts.append(remainder // quantum * quantum)
         remainder -= parts[-1]
     return np.array([float(part) for part in (*parts, remainder)], kind)

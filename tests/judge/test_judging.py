@@ -714,8 +714,8 @@ def test_every_output_is_no_narrower_than_its_inputs_and_never_left_out() -> Non
 
 
 def test_every_reason_and_verdict_has_words_in_both_languages() -> None:
-    assert words.VERDICTS["en"].keys() == words.VERDICTS["zh"].keys()
-    assert words.VERDICTS["en"].keys() == {*VERDICTS, NOT_JUDGED}
+    assert words.VERDICT_WORDS["en"].keys() == words.VERDICT_WORDS["zh"].keys()
+    assert words.VERDICT_WORDS["en"].keys() == {*VERDICTS, NOT_JUDGED}
     assert words.REASONS["en"].keys() == words.REASONS["zh"].keys()
     assert words.WORDS["en"].keys() == words.WORDS["zh"].keys()
 

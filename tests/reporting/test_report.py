@@ -27,7 +27,7 @@ from refkernels.reporting.measure.symptoms import cards
 from refkernels.reporting.templating import page_script
 from refkernels.reporting.words.numerals import all_digits, figure
 from refkernels.reporting.words.report import words_of
-from refkernels.reporting.words.vocabulary import VERDICTS, WIDE
+from refkernels.reporting.words.vocabulary import LEVEL_WORDS, WIDE
 from refkernels.runs.sweeps import crew
 from refkernels.seat_names import parse
 
@@ -157,8 +157,8 @@ def test_every_figure_beside_the_page_stands_in_the_records(folder, records):
 
 
 def test_every_verdict_has_its_own_class_word_and_glyph(page):
-    assert len({verdict.glyph for verdict in VERDICTS}) == len(VERDICTS)
-    for verdict in VERDICTS:
+    assert len({verdict.glyph for verdict in LEVEL_WORDS}) == len(LEVEL_WORDS)
+    for verdict in LEVEL_WORDS:
         assert f'class="pill {verdict.style}"' in page
         assert f"{verdict.glyph} {verdict.short}" in page
 

@@ -278,7 +278,7 @@ def test_every_word_is_used_and_has_the_same_figures_in_both_languages():
         names = {key, f"{stem}:", ending if stem == "short" else key, key.removesuffix("s")}
         assert any(f'"{name}' in sources or f"w.{name}" in sources or f"'{name}" in sources
                    for name in names), key  # fmt: skip
-    for verdict in vocabulary.VERDICTS:
+    for verdict in vocabulary.LEVEL_WORDS:
         assert vocabulary.short_of(verdict, "zh") != verdict.short
         assert vocabulary.meaning_of(verdict, "zh") != verdict.meaning
     for names, meaning in (

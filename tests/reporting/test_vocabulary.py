@@ -6,14 +6,14 @@ from refkernels.reporting.words.report import listed, some_of, words_of
 
 
 def test_every_word_of_a_record_has_a_meaning() -> None:
-    assert tuple(verdict.name for verdict in vocabulary.VERDICTS) == words.LEVELS
+    assert tuple(verdict.name for verdict in vocabulary.LEVEL_WORDS) == words.LEVELS
     assert tuple(vocabulary.FLAGS) == words.FLAGS
     assert tuple(vocabulary.STATUSES) == words.FAULTS
     assert tuple(vocabulary.PROPERTIES) == words.PROPERTIES
 
 
 def test_ranks_follow_the_levels_and_leave_room_for_the_unknown() -> None:
-    ranks = [verdict.rank for verdict in vocabulary.VERDICTS]
+    ranks = [verdict.rank for verdict in vocabulary.LEVEL_WORDS]
     assert ranks == sorted(set(ranks))
     unknown = vocabulary.verdict("a_verdict_of_tomorrow").rank
     assert vocabulary.verdict("exceeds_bound").rank < unknown < vocabulary.UNUSUAL.rank

@@ -69,5 +69,5 @@ def _differences(
 
 def _points(curve: Mapping[int, float]) -> tuple[list[int], list[float]]:
     steps = sorted(step for step, value in curve.items() if math.isfinite(value))
-    kept = steps[:: max(1, math.ceil(len(steps) / _MOST))]
-    return kept, [curve[step] for step in kept]
+    drawn_steps = steps[:: max(1, math.ceil(len(steps) / _MOST))]
+    return drawn_steps, [curve[step] for step in drawn_steps]

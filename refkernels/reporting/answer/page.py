@@ -323,8 +323,8 @@ def _elements(answer: Record, words: Mapping[str, str]) -> str:
         exact = element["exact"]
         rows.append([place, words["exact_value"], exact["decimal"], f"`{exact['hex']}`"])
         for name, got in element["got"].items():
-            who = escaped(name) if answer["kernels"] else words["The kernel"]
-            rows.append(["", who, got["decimal"], f"`{got['hex']}`"])
+            kernel_name = escaped(name) if answer["kernels"] else words["The kernel"]
+            rows.append(["", kernel_name, got["decimal"], f"`{got['hex']}`"])
     return grid(words["elements_columns"], rows, "llll")
 
 

@@ -36,18 +36,18 @@ def script_parts(
     if not titled:
         titled[words["script_blank"]] = blank_script(question)
     note = _note(question, words)
-    kept: list[str] = []
+    parts: list[str] = []
     left_out: list[str] = []
     for (title, text), name in zip(titled.items(), texts or titled, strict=True):
         body = "\n\n".join(part for part in (note, f"```python\n{text}```") if part)
         part = folded(title, body)
-        if kept and sum(map(len, kept)) + len(part) > room:
+        if parts and sum(map(len, parts)) + len(part) > room:
             left_out.append(name)
         else:
-            kept.append(part)
+            parts.append(part)
     if left_out:
-        kept.append(words["script_left_out"].format(frameworks=", ".join(left_out)))
-    return kept
+        parts.append(words["script_left_out"].format(frameworks=", ".join(left_out)))
+    return parts
 
 
 def _title(framework: str, words: Mapping[str, str]) -> str:

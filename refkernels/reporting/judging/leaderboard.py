@@ -17,7 +17,7 @@ from refkernels.reporting.judging.views import MARKS, because, time_of
 from refkernels.reporting.reading import Record, read_records
 from refkernels.reporting.templating import style, template
 from refkernels.reporting.words.escaping import clipped, code, escaped
-from refkernels.reporting.words.judgement import VERDICTS, WORDS
+from refkernels.reporting.words.judgement import VERDICT_WORDS, WORDS
 
 RECORDS = "judgements.jsonl"
 _REASONS = 2
@@ -118,7 +118,7 @@ def lines(records: Sequence[Record], lang: str = "en") -> Iterator[str]:
         yield ""
         yield words["others"]
     for kernel in refused:
-        verdict = VERDICTS[lang][kernel.verdict]
+        verdict = VERDICT_WORDS[lang][kernel.verdict]
         yield f"  {MARKS.get(kernel.verdict, '✗')} {clipped(kernel.kernel, 90)}: {verdict}"
         yield f"      {clipped(kernel.why[0], 200)}"
 
@@ -155,7 +155,7 @@ def _markdown(groups: Sequence[TaskGroup], refused: Sequence[Refused], lang: str
         [
             _name(kernel.kernel),
             kernel.op,
-            VERDICTS[lang][kernel.verdict],
+            VERDICT_WORDS[lang][kernel.verdict],
             escaped("; ".join(kernel.why)),
         ]
         for kernel in refused
@@ -173,7 +173,7 @@ def _name(kernel: str) -> str:
 
 def _html(groups: Sequence[TaskGroup], refused: Sequence[Refused], lang: str) -> str:
     context = {
-        "lang": lang, "words": WORDS[lang], "verdicts": VERDICTS[lang], "marks": MARKS,
+        "lang": lang, "words": WORDS[lang], "verdicts": VERDICT_WORDS[lang], "marks": MARKS,
         "lead": _lead(groups, refused, lang), "refused": refused, "styles": _STYLES,
         "groups": [
             (_title(group, lang), [(row, _cells(row, lang)) for row in group.rows])

@@ -8,7 +8,7 @@ from typing import Any
 from refkernels.reporting.answer.facts import says
 from refkernels.reporting.answer.markdown import folded, grid
 from refkernels.reporting.words.escaping import escaped
-from refkernels.reporting.words.judgement import VERDICTS, WORDS, reason
+from refkernels.reporting.words.judgement import VERDICT_WORDS, WORDS, reason
 from refkernels.reporting.words.report import words_of
 
 MARKS = {"right": "✓", "lower_precision": "≈", "not_enough_shown": "?"}
@@ -20,7 +20,7 @@ def lines(record: Mapping[str, Any], replay: str, lang: str = "en") -> list[str]
     words = WORDS[lang]
     head = words["of"].format(
         kernel=record["kernel"], op=record["op"], direction=record["direction"],
-        dtype=record["dtype"], verdict=VERDICTS[lang][record["verdict"]],
+        dtype=record["dtype"], verdict=VERDICT_WORDS[lang][record["verdict"]],
     )  # fmt: skip
     body = [f"{MARKS.get(record['verdict'], '✗')} {head}"]
     body += [f"  {line}" for line in (*_reasons(record, lang), *_shown(record, lang))]

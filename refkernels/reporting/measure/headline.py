@@ -119,15 +119,15 @@ def _invariance(study: Study, words: Mapping[str, str]) -> Iterator[str]:
     broken: dict[str, set[str]] = defaultdict(set)
     for table in invariances(study):
         for name, cells in table.rows:
-            for subject, held in cells.items():
-                if held.broken:
+            for subject, invariance in cells.items():
+                if invariance.broken:
                     broken[name].add(subject)
     order = sorted(broken, key=lambda name: (-len(broken[name]), name))
     parts = []
     for name in order[:5]:
-        who = listed(words, sorted(broken[name]))
+        subjects = listed(words, sorted(broken[name]))
         known = words.get(f"depend:{name}")
-        parts.append(known.format(who=who) if known else f"{clipped(name, 60)} ({who})")
+        parts.append(known.format(who=subjects) if known else f"{clipped(name, 60)} ({subjects})")
     if parts:
         yield words["bits_depend"].format(what=listed(words, parts))
 
@@ -144,5 +144,5 @@ def settings_sentences(study: Study, words: Mapping[str, str]) -> Iterator[str]:
                 share=share(effect.changed, effect.outputs),
                 ops=listed(words, [*shown, *([f"+{more}"] if more > 0 else [])]),
             )
-    if same := [effect.subject for effect in effects if not effect.changed]:
-        yield words["settings_keep"].format(who=listed(words, same))
+    if unaffected := [effect.subject for effect in effects if not effect.changed]:
+        yield words["settings_keep"].format(who=listed(words, unaffected))

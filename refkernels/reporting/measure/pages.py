@@ -202,7 +202,7 @@ class Report:
             "levels": LEVELS,
             "seat_id": seat_id,
             "framework_of": framework_of,
-            "marks": vocabulary.VERDICTS,
+            "marks": vocabulary.LEVEL_WORDS,
             "unusual": vocabulary.UNUSUAL,
             "flags": sorted({flag for m in study.measurements for flag in m.flags}),
             "findings": findings,

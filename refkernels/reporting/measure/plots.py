@@ -70,8 +70,8 @@ def _largest_bounds(
 ) -> list[tuple[str, dict[str, Score]]]:
     """At most MOST_ROWS rows, those with the largest error / bound, in their own order."""
     sizes = [max(falling(score.bound) for score in scores.values()) for _, scores in rows]
-    kept = set(sorted(range(len(rows)), key=lambda i: -sizes[i])[:MOST_ROWS])
-    return [row for i, row in enumerate(rows) if i in kept]
+    largest = set(sorted(range(len(rows)), key=lambda i: -sizes[i])[:MOST_ROWS])
+    return [row for i, row in enumerate(rows) if i in largest]
 
 
 def draw_growth(plot: GrowthPlot, subjects: list[str]) -> Drawn | None:

@@ -108,8 +108,8 @@ def sentences(threads: Seeds, words: Mapping[str, str]) -> list[str]:
     pairs = chief_pairs(threads)
     zero_bias = [pair for case, pair in pairs if "bias=zero" in case]
     biased = [pair for case, pair in pairs if "bias=" in case and "bias=zero" not in case]
-    same = bool(zero_bias) and all(pair.difference == 0 for pair in zero_bias)
-    if same and biased and all(pair.difference for pair in biased):
+    equal_without_bias = bool(zero_bias) and all(pair.difference == 0 for pair in zero_bias)
+    if equal_without_bias and biased and all(pair.difference for pair in biased):
         lines.append(words["seed:said_linear"])
     nonzero = sorted(
         name
@@ -118,8 +118,8 @@ def sentences(threads: Seeds, words: Mapping[str, str]) -> list[str]:
         if output == "dx" and answer.at_zero
     )
     if nonzero:
-        who = listed(words, list(dict.fromkeys(nonzero)))
-        lines.append(words["seed:said_layernorm"].format(who=who))
+        subjects = listed(words, list(dict.fromkeys(nonzero)))
+        lines.append(words["seed:said_layernorm"].format(who=subjects))
     answers = [answer for _, _, row in threads.pi.rows for answer in row.values()]
     if answers and not any(answer.violated for answer in answers):
         lines.append(words["seed:said_pi"])

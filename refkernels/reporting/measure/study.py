@@ -139,8 +139,8 @@ class Study:
         ops is not a kernel."""
         composed = [m for m in self.measurements if m.record.get("formula")]
         formulas = {name for m in composed for name in (m.subject, _compared_name(m.record))}
-        kept = [m for m in self.agreements if formulas.isdisjoint((m["a"], m["b"]))]
-        return replace(self, agreements=kept)
+        between_kernels = [m for m in self.agreements if formulas.isdisjoint((m["a"], m["b"]))]
+        return replace(self, agreements=between_kernels)
 
     def explanation_of(self, m: Measurement) -> Record | None:
         """The explanation of a measurement's case, if there is one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-VERDICTS: dict[str, dict[str, str]] = {
+VERDICT_WORDS: dict[str, dict[str, str]] = {
     "en": {
         "right": "right",
         "lower_precision": "right, in lower precision than asked",

@@ -29,7 +29,7 @@ class Verdict:
 
 
 _UNKNOWN = LEVELS.index("exceeds_bound") + 0.5
-_VERDICTS = (
+_KINDS = (
     Verdict(
         "special_value_mismatch", "≠", "wrong special", "vs", "bold magenta",
         "NaN, infinity or a number where the exact answer calls for another of the three.",
@@ -64,8 +64,8 @@ UNUSUAL = Verdict(
     "Inside the bound, but the error is more than 4 times that of the plain sequential algorithm "
     "on the same data. Not a verdict, but worth a look.",
 )  # fmt: skip
-_KNOWN = {verdict.name: verdict for verdict in (*_VERDICTS, UNUSUAL)}
-VERDICTS = tuple(_KNOWN[name] for name in LEVELS)
+_KNOWN = {verdict.name: verdict for verdict in (*_KINDS, UNUSUAL)}
+LEVEL_WORDS = tuple(_KNOWN[name] for name in LEVELS)
 """All of them, worst first."""
 
 FLAGS = {

@@ -104,9 +104,9 @@ def measure(
     keys = (ENVIRONMENTS, *(unit.key for unit in plan.units))
     if journal.complete and not reopen and not any(map(journal.waiting, keys)):
         return _outcome(journal.records(), stored(directory / "records.jsonl"))
-    kept = sum(not journal.waiting(unit.key) for unit in plan.units)
-    progress(Progress("starting the frameworks", kept, len(plan.units)))
-    worthwhile = judges if reopen else max(1, (len(plan.units) - kept) // UNITS_EACH)
+    finished = sum(not journal.waiting(unit.key) for unit in plan.units)
+    progress(Progress("starting the frameworks", finished, len(plan.units)))
+    worthwhile = judges if reopen else max(1, (len(plan.units) - finished) // UNITS_EACH)
     with Judges(min(judges, worthwhile)) as pool:
         sessions = open_sessions(devices_of, setting_values, timeout)
         try:

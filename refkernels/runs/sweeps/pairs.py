@@ -101,12 +101,12 @@ def _search(
     while left > 0:
         size = min(BATCH, left)
         climbing = left <= tries * (1 - _DRAWN) and len(climbed) > 0
-        tried = (
+        candidates = (
             moved(climbed, size, tally.format, random)
             if climbing
             else drawn(size, regimes, tally.format, random)
         )
-        judged, judged_scores = _try(session, question, op, tried, tally)
+        judged, judged_scores = _try(session, question, op, candidates, tally)
         pairs, scores = np.concatenate([climbed, judged]), np.concatenate([scores, judged_scores])
         pairs, first = np.unique(pairs, axis=0, return_index=True)
         chosen = _climbers(scores[first])

@@ -71,13 +71,13 @@ def _search(
     while left > 0:
         size = min(BATCH, left)
         climbing = left <= tries * (1 - _STRATIFIED) and len(worst) > 0
-        tried = (
+        candidates = (
             _neighbours(worst, size, spans, random)
             if climbing
             else stratified(size, spans, tally.format, random)
         )
-        tried_errors = _try(session, question, op, tried, tally)
-        worst, errors = np.concatenate([worst, tried]), np.concatenate([errors, tried_errors])
+        tried_errors = _try(session, question, op, candidates, tally)
+        worst, errors = np.concatenate([worst, candidates]), np.concatenate([errors, tried_errors])
         worst, first = np.unique(worst, return_index=True)
         errors = errors[first]
         best = np.argsort(-errors, kind="stable")[:_CLIMBERS]

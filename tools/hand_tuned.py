@@ -1,0 +1,178 @@
+"""Compares each hand-tuned oracle with `settle`'s reading of its formula, which would replace it:
+how many elements each decides, and the reading's processor time over the oracle's.
+
+    python tools/hand_tuned.py [OP ...] [--runs 5]
+
+A tier by hand stays only where the reading decides less, or takes more than 1.05 of its time. The
+questions reach all tiers: 0.01 ulp of float32 and of float64, the correct rounding to float32, and
+the correct rounding to float64 of ties and of sums that cancel.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from refkernels import registry
+from refkernels.arithmetic import tiers
+from refkernels.arithmetic.question import Question
+from refkernels.op import Direction, Op
+from refkernels.ops.formula_op import formulas_of
+from refkernels.ops.formulas import Formulas
+
+BAR = 1.05
+HALF = Fraction(1, 2)
+
+
+def _over_log(base: int) -> Callable[[Any, Any], Any]:
+    return lambda xp, x: xp.log(x) / xp.log(xp.number(base))
+
+
+def _asin(xp: Any, x: Any) -> Any:
+    return xp.atan(x / xp.sqrt((1 - x) * (1 + x)))
+
+
+def _gelu_tanh(xp: Any, x: Any) -> Any:
+    cubic = x + xp.number(Fraction(44715, 10**6)) * xp.power(x, 3)
+    return x * xp.number(HALF) * (1 + xp.tanh(xp.sqrt(2 / xp.pi()) * cubic))
+
+
+FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
+    **{
+        name: lambda xp, x, name=name: getattr(xp, name)(x)
+        for name in (
+            *("exp", "expm1", "log", "log1p", "tanh", "sqrt", "rsqrt", "erf", "erfc"),
+            *("sin", "cos", "atan"),
+        )
+    },
+    "exp2": lambda xp, x: xp.exp(x * xp.log(xp.number(2))),
+    "log2": _over_log(2),
+    "log10": _over_log(10),
+    "sinh": lambda xp, x: (xp.expm1(x) - xp.expm1(-x)) * xp.number(HALF),
+    "cosh": lambda xp, x: (xp.exp(x) + xp.exp(-x)) * xp.number(HALF),
+    "sigmoid": lambda xp, x: 1 / (1 + xp.exp(-x)),
+    "silu": lambda xp, x: x / (1 + xp.exp(-x)),
+    "softplus": lambda xp, x: xp.log1p(xp.exp(x)),
+    "reciprocal": lambda xp, x: 1 / x,
+    "gelu": lambda xp, x: x * xp.erfc(-x / xp.sqrt(xp.number(2))) * xp.number(HALF),
+    "gelu_tanh": _gelu_tanh,
+    "tan": lambda xp, x: xp.sin(x) / xp.cos(x),
+    "asin": _asin,
+    "acos": lambda xp, x: xp.pi() * xp.number(HALF) - _asin(xp, x),
+    "sinpi": lambda xp, x: xp.sin(xp.pi() * x),
+    "cospi": lambda xp, x: xp.cos(xp.pi() * x),
+}
+"""The functions with an oracle of their own, as formulas."""
+
+
+def formulas(op: Op) -> Formulas:
+    """The formulas whose reading would replace the op's own oracle."""
+    if op.definition is not None:
+        return op.definition
+    return formulas_of(op.name, "x[...] -> y[...]", forms={"formula": FUNCTIONS[op.name]})
+
+
+def hand_tuned() -> list[str]:
+    """The ops whose oracle is not the reading of their formulas."""
+    return [name for name, op in registry.ops().items() if op.formulas is None]
+
+
+def decided(op: Op, answers: dict[str, Any], question: Any) -> int:
+    """The elements whose interval is as narrow as the question asks."""
+    goal = Question.parse(question)
+    return sum(
+        answer.size - int(np.count_nonzero(goal.undecided(answer))) for answer in answers.values()
+    )
+
+
+def inputs_of(op: Op, direction: Direction, dtype: str, side: int) -> dict[str, Any]:
+    """Random inputs: products and rows of `side`, as many elements of a function."""
+    rng = np.random.default_rng(0)
+
+    def drawn(*shape: int) -> Any:
+        return rng.standard_normal(shape).astype(dtype)
+
+    shapes = {"weight": (side,), "bias": (side,)} if op.name == "layernorm" else {"bias": (side,)}
+    arrays = {name: drawn(*shapes.get(name, (side, side))) for name in op.takes(direction)}
+    if op.real_function is not None:
+        inside = np.abs(arrays["x"]) / (1 + np.abs(arrays["x"]))  # in every function's domain
+        arrays["x"] = np.maximum(inside, np.asarray(2.0**-20, dtype)).astype(dtype)
+    return arrays
+
+
+def questions(op: Op) -> Iterator[tuple[str, Direction, Any, dict[str, Any]]]:
+    """(what is asked, direction, question, inputs)."""
+    side = 128 if op.elementwise else 512
+    for direction in ("forward", "backward"):
+        narrow = inputs_of(op, direction, "float32", side)
+        yield "0.01 ulp of float32", direction, ("ulp", "float32", 0.01), narrow
+        yield "rounding to float32", direction, ("rounding", "float32"), narrow
+        wide = inputs_of(op, direction, "float64", side // 2)
+        yield "0.01 ulp of float64", direction, ("ulp", "float64", 0.01), wide
+        hard = inputs_of(op, direction, "float64", 24)
+        yield "rounding of ties", direction, ("rounding", "float64"), _hard(op, hard)
+
+
+def _hard(op: Op, arrays: dict[str, Any]) -> dict[str, Any]:
+    """Inputs of few bits beside ones that cancel: exact zeros and ties."""
+    rng, hard = np.random.default_rng(1), {}
+    for name, array in arrays.items():
+        if op.real_function is not None:
+            steps = 8 if name == "dy" else 64
+            hard[name] = np.round(array * steps) / steps
+            if name == "x":
+                hard[name] = np.maximum(hard[name], 1 / steps)
+            continue
+        small = rng.integers(-3, 4, array.shape).astype(array.dtype)
+        half = array.shape[-1] // 2
+        small[..., half:] = -small[..., :half] if name in ("a", "x") else small[..., :half]
+        small[..., 0] += 2.0**-53 if name in ("a", "x") else 0.0
+        hard[name] = small
+    return hard
+
+
+def compared(name: str, runs: int) -> Iterator[list[str]]:
+    op = registry.get(name)
+    replacement = formulas(op)
+    for asked, direction, question, inputs in questions(op):
+        question_asked = direction, inputs, {}, question
+        with tiers.counted() as own_tiers:  # compiles, too
+            own = op.evaluate(*question_asked)
+        with tiers.counted() as read_tiers:
+            read = replacement.evaluate(*question_asked)
+        ratios = []
+        for _ in range(runs):
+            begun = time.process_time()
+            op.evaluate(*question_asked)
+            between = time.process_time()
+            replacement.evaluate(*question_asked)
+            ratios.append((time.process_time() - between) / (between - begun))
+        by_tier = [decided(op, answers, question) for answers in (own, read)]
+        ratio = statistics.median(ratios)
+        better = by_tier[1] >= by_tier[0] and ratio <= BAR
+        used = [" ".join(sorted(tally, key=tiers.NAMES.index)) for tally in (own_tiers, read_tiers)]
+        yield [
+            name, direction, asked, *used, *(f"{n:,}" for n in by_tier), f"{ratio:.2f}",
+            "reading" * better,
+        ]  # fmt: skip
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("ops", nargs="*", default=hand_tuned())
+    parser.add_argument("--runs", type=int, default=5)
+    options = parser.parse_args()
+    print(
+        "| op | direction | asked | oracle's tiers | reading's tiers | oracle decides "
+        "| reading decides | time of reading / oracle | better |"
+    )
+    print(f"|{' --- |' * 9}")
+    for op_name in options.ops:
+        for row in compared(op_name, options.runs):
+            print(f"| {' | '.join(row)} |", flush=True)
