@@ -11,10 +11,9 @@ from sweep_helpers import comparable, in_this_process
 from refkernels.frameworks import catalog
 from refkernels.runs import sweeps
 
-distributed = pytest.importorskip("distributed")
-
 
 def test_a_worker_lost_in_the_middle_changes_no_count(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed")  # here: it takes a second in each process
     fake = planted_faults.framework("one_ulp_off", tmp_path)
     catalog.register(fake, replace_existing=True)
     try:
