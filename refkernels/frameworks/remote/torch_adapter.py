@@ -1,10 +1,7 @@
 """PyTorch 1.9 and newer."""
 
-import contextlib
 import importlib.util
-import sys
 import traceback
-import types
 
 import numpy as np
 import torch
@@ -501,34 +498,9 @@ def tensors_in(content, name):
                 yield leaf
 
 
-@contextlib.contextmanager
-def without_compiler(compiler="torch._dynamo"):
-    """An optimizer imports torch's compiler, which takes longer than torch, only to mark a step as
-    one that is not compiled. Here nothing is. Whoever asks more of the compiler gets it."""
-    if compiler in sys.modules:
-        yield
-        return
-    marks = types.ModuleType(compiler)
-
-    def more(name):
-        if sys.modules.get(compiler) is marks:
-            del sys.modules[compiler]
-        return getattr(importlib.import_module(compiler), name)
-
-    marks.disable = lambda function, *_, **__: function
-    marks.graph_break = lambda *_, **__: None
-    marks.__getattr__ = more
-    sys.modules[compiler] = marks
-    try:
-        yield
-    finally:
-        if sys.modules.get(compiler) is marks:
-            del sys.modules[compiler]
-
-
 def forward(op, inputs, params):
     name, function = OPS[op]
-    with torch.no_grad(), without_compiler():
+    with torch.no_grad():
         outputs = function(**inputs, **params)
     return outputs if isinstance(outputs, dict) else {name: outputs}
 
