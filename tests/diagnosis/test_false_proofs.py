@@ -101,3 +101,17 @@ def test_an_overflow_is_proven_by_its_place_among_many_arguments() -> None:
     explanation = atan_slope_in_float16([*np.linspace(210, 250, 20), *np.linspace(300, 6e4, 40)])
     assert sure(explanation) == {"early_overflow"}
     assert explanation.candidates[0].details["intermediate"] == "x²"
+
+
+@pytest.mark.parametrize(("data", "order"), [(10, 101), (59, 221), (71, 330)])
+def test_one_number_inside_its_bound_has_no_cause_that_fits_by_chance(
+    data: int, order: int
+) -> None:
+    """A right mean in an unlucky order: x in float16 would give as much by chance."""
+    rng = np.random.default_rng(data)
+    x, target = (rng.standard_normal(1000).astype(np.float32) for _ in range(2))
+    terms = np.abs(x - target)[np.random.default_rng(order).permutation(1000)]
+    loss = np.cumsum(terms, dtype=np.float32)[-1] / np.float32(1000)
+    explanation = refkernels.explain("l1", {"x": x, "target": target}, {"loss": loss})
+    assert "unusual" in explanation.flags
+    assert (explanation.cause, explanation.verdict) == (None, "rounding")
