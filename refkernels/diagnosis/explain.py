@@ -148,16 +148,16 @@ def _merged(variants: list[Candidate], models: list[Candidate]) -> list[Candidat
 
 def _named(candidates: list[Candidate], fits: dict[str, Fit]) -> Candidate | None:
     """The best candidate. An ordinary output needs no cause that is merely consistent, one inside
-    its bound none that a single number or no bit speaks for, and no order of summation leads beyond
-    the bound, which holds for all of them. None if only the order of summation of an ordinary
-    output fits: that explains no wrong output."""
+    its bound none that a single number alone speaks for, and no order of summation leads beyond the
+    bound, which holds for all of them. None if only the order of summation of an ordinary output
+    fits: that explains no wrong output."""
     eligible = (
         candidate
         for candidate in candidates
         if not candidate.ruled_out
         and not (fits[candidate.output].ordinary and candidate.confidence == "consistent")
         and not (candidate.cause in HARMLESS and not fits[candidate.output].fine)
-        and not (fits[candidate.output].fine and _by_chance(candidate))
+        and not (fits[candidate.output].fine and candidate.elements == 1 and not _sure(candidate))
     )
     best = next(eligible, None)
     if best is None or best.cause != ORDER or not fits[best.output].ordinary:
@@ -165,11 +165,8 @@ def _named(candidates: list[Candidate], fits: dict[str, Fit]) -> Candidate | Non
     return best if all(fit.ordinary for fit in fits.values()) else None
 
 
-def _by_chance(candidate: Candidate) -> bool:
-    """Whether a candidate may fit an output inside its bound by chance alone."""
-    evidence = candidate.evidence
-    weak = evidence is not None and (evidence.units == 1 or evidence.bits <= 0.0)
-    return candidate.confidence == "consistent" and weak
+def _sure(candidate: Candidate) -> bool:
+    return candidate.confidence in ("proven", "matched")
 
 
 def _fit_to_truth(problem: Problem, name: str, got: Array) -> Fit:
