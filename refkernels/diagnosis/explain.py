@@ -96,10 +96,10 @@ def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
     checked = {name: got for name, got in outputs.items() if fits[name].verdict != "uncertified"}
     unranked, tried = _candidates(problem, checked, fits) if checked else ([], 0)
     candidates = ranked(problem, outputs, fits, unranked, tried)
-    best = _named(candidates, fits)
+    best = _named(problem, candidates, fits)
     if best is None and checked:
         candidates = [*two_causes.found(problem, checked, explain_kernel), *candidates]
-        best = _named(candidates, fits)
+        best = _named(problem, candidates, fits)
     worst = min(fits.values(), key=badness)
     return Explanation(
         problem.op.name,
@@ -146,9 +146,9 @@ def _merged(variants: list[Candidate], models: list[Candidate]) -> list[Candidat
     ]
 
 
-def _named(candidates: list[Candidate], fits: dict[str, Fit]) -> Candidate | None:
+def _named(problem: Problem, candidates: list[Candidate], fits: dict[str, Fit]) -> Candidate | None:
     """The best candidate. An ordinary output needs no cause that is merely consistent, one inside
-    its bound none that a single number alone speaks for, and no order of summation leads beyond the
+    its bound none that a single sum alone speaks for, and no order of summation leads beyond the
     bound, which holds for all of them. None if only the order of summation of an ordinary output
     fits: that explains no wrong output."""
     eligible = (
@@ -157,7 +157,7 @@ def _named(candidates: list[Candidate], fits: dict[str, Fit]) -> Candidate | Non
         if not candidate.ruled_out
         and not (fits[candidate.output].ordinary and candidate.confidence == "consistent")
         and not (candidate.cause in HARMLESS and not fits[candidate.output].fine)
-        and not (fits[candidate.output].fine and candidate.elements == 1 and not _sure(candidate))
+        and not (fits[candidate.output].fine and _may_be_chance(problem, candidate))
     )
     best = next(eligible, None)
     if best is None or best.cause != ORDER or not fits[best.output].ordinary:
@@ -165,8 +165,10 @@ def _named(candidates: list[Candidate], fits: dict[str, Fit]) -> Candidate | Non
     return best if all(fit.ordinary for fit in fits.values()) else None
 
 
-def _sure(candidate: Candidate) -> bool:
-    return candidate.confidence in ("proven", "matched")
+def _may_be_chance(problem: Problem, candidate: Candidate) -> bool:
+    """Whether all that speaks for a candidate is one sum, which an unlucky order may give too."""
+    one_sum = candidate.elements == 1 and not problem.op.elementwise
+    return one_sum and candidate.confidence == "consistent"
 
 
 def _fit_to_truth(problem: Problem, name: str, got: Array) -> Fit:
