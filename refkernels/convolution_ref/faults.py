@@ -126,10 +126,6 @@ def _reversed_channels(xp: Any, x: Any) -> Any:
     return xp.take(x, np.arange(x.shape[2])[::-1], axis=2)
 
 
-def _reversed_back(xp: Any, dx: Any) -> Any:
-    return xp.take(dx, np.arange(dx.shape[2])[::-1], axis=2)
-
-
 def _padded(beyond: Padding) -> tuple[Fault, Fault]:
     """Elements of x in place of the zeros beyond its ends; dx is the right one's."""
 
@@ -192,7 +188,7 @@ FAULTS = (
     _of_weight("last_tap_missing", _without_tap(-1)),
     _of_channels("interleaved_groups", _interleaved, _separated),
     _of_channels("first_group_alone", _first_group, _to_first_group),
-    _of_channels("channels_reversed", _reversed_channels, _reversed_back),
+    _of_channels("channels_reversed", _reversed_channels, _reversed_channels),
     _of_places("dilation_ignored", undilated),
     _of_places("padding_at_front", swapped),
     *_padded("replicated"),

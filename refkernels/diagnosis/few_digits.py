@@ -20,7 +20,8 @@ def chosen(low: float, high: float, chance: float) -> tuple[float, int] | None:
     return None
 
 
-def shortest(best: float, half: float) -> float:
-    """The number of fewest digits within `half` of a positive one."""
-    numbers = (float(f"{best:.{digits}g}") for digits in range(1, 18))
-    return next((number for number in numbers if abs(number - best) <= half), best)
+def shortest(best: float, low: float, high: float) -> str:
+    """The shortest decimal of a number that lies between low and high, so never more digits than
+    these support."""
+    texts = (f"{best:.{digits}g}" for digits in range(1, 18))
+    return next((text for text in texts if low <= float(text) <= high), repr(best))

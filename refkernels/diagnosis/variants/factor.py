@@ -24,6 +24,7 @@ import numpy as np
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
+from refkernels.diagnosis import few_digits
 from refkernels.diagnosis.hypothesis import Variant, scaled
 from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
 from refkernels.diagnosis.variants import names
@@ -56,11 +57,8 @@ class Interval:
         return (self.high - self.low) / abs(self.best)
 
     def text(self) -> str:
-        """The shortest decimal in the interval, so never more digits than it supports."""
-        return next(
-            (text for d in range(1, 18) if float(text := f"{self.best:.{d}g}") in self),
-            repr(self.best),
-        )
+        """The shortest decimal in the interval."""
+        return few_digits.shortest(self.best, self.low, self.high)
 
 
 def scale_factor(problem: Problem, outputs: Arrays) -> Iterator[Variant]:

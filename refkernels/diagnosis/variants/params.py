@@ -118,9 +118,10 @@ class _Fitted:
             short = (0.0, 0) if half <= _CHANCE * abs(self.asked) else None
         else:
             short = few_digits.chosen(abs(best) - half, abs(best) + half, _CHANCE)
+        around = abs(best), abs(best) - half, abs(best) + half
         if short is None and np.count_nonzero(self.usable) < _FEWEST:
             return {}
-        size, digits = short or (few_digits.shortest(abs(best), half), None)
+        size, digits = short or (float(few_digits.shortest(*around)), None)
         value = math.copysign(size, best)
         values = self._values(value)
         if values is None:
