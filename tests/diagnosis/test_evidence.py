@@ -354,3 +354,15 @@ def test_a_hypothesis_speaks_of_its_own_outputs_only() -> None:
     beside = claim.beside(0.25).predicts("y")
     assert beside is not None
     assert beside.alike == 0.25
+
+
+def test_errors_are_alike_only_where_the_special_values_are_the_same() -> None:
+    """Right elements whose errors are a model's say nothing of an infinity that the model lacks."""
+    x = np.random.default_rng(0).standard_normal(64)
+    x[5] = np.inf
+    y = np.logaddexp(0.0, x) * (1.0 + 2.0**-50)
+    problem, answers = one_kernel("softplus", {"x": x}, {"y": y})
+    got = answers["y"]
+    model = np.where(np.isinf(got), np.nan, got)
+    assert evidence.errors_alike(problem, "y", got, got.copy())
+    assert not evidence.errors_alike(problem, "y", got, model)
