@@ -1,7 +1,8 @@
 """Does an answer depend on what it must not: the run, the position, the batch, the threads?
 
-`run_to_run` and `threads` compare whole answers over all cases of an op. For an elementwise op
-of floats `run_to_run` also compares the first calls in a fresh interpreter, which exposes a kernel
+`run_to_run` and `threads` compare whole answers over all cases of an op; the first answer of
+`run_to_run` is the one that the run has judged, if the case is small. For an elementwise op of
+floats `run_to_run` also compares the first calls in a fresh interpreter, which exposes a kernel
 that tries several numbers of threads before it settles. `position` moves the rows of one case
 (rotated by one, and reversed). `batch` computes some of its rows separately: 64 rows one by one,
 or, for an elementwise op, pieces shorter than a vector. A row is what the op computes
@@ -11,6 +12,7 @@ interpreter takes minutes to start, only one interpreter is used.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
-from refkernels.frameworks.gateway import Session
+from refkernels.frameworks.gateway import Reply, Session
 from refkernels.metrology import agreement
 from refkernels.op import Case
 from refkernels.records.words import PROPERTIES, SCHEMA
@@ -102,10 +104,20 @@ class ThreadedSeats:
         return replace(seat, session=self._sessions[key])
 
 
-def ask_invariance(unit: Unit, lanes: Lanes, threaded: ThreadedSeats) -> AskedUnit:
-    """Ask the seats about an op's invariance; its records are one for each seat and property."""
+def ask_invariance(
+    unit: Unit,
+    lanes: Lanes,
+    threaded: ThreadedSeats,
+    first_replies: Mapping[str, Sequence[Future[Reply]]] | None = None,
+) -> AskedUnit:
+    """Ask the seats about an op's invariance; its records are one for each seat and property.
+    `first_replies`: by case, what the seats were asked before and need not be asked again."""
     questions = list(_questions(unit))
-    jobs = lanes.ask(_seat_records, unit, questions, threaded)
+    replies = {
+        _place(seat): {case: of_seats[k] for case, of_seats in (first_replies or {}).items()}
+        for k, seat in enumerate(lanes.seats)
+    }
+    jobs = lanes.ask(_seat_records, unit, questions, threaded, replies)
     elements = sum(array.size for _, inputs, _ in questions for array in inputs.values())
     return AskedUnit(unit, elements, lambda: [record for job in jobs for record in job.result()])
 
@@ -120,12 +132,21 @@ def _questions(unit: Unit) -> Iterator[Question]:
             yield case, inputs, params
 
 
+def _place(seat: Seat) -> tuple[str, str]:
+    return seat.framework, seat.device
+
+
 def _seat_records(
-    seat: Seat, unit: Unit, questions: Sequence[Question], threaded: ThreadedSeats
+    seat: Seat,
+    unit: Unit,
+    questions: Sequence[Question],
+    threaded: ThreadedSeats,
+    first_replies: Mapping[tuple[str, str], Mapping[str, Future[Reply]]],
 ) -> list[Record]:
     quick = _quick(unit, seat, questions)
+    replies = first_replies[_place(seat)]
     checks: dict[str, Callable[[], BitComparison]] = {
-        "run_to_run": lambda: _run_to_run(unit, seat, quick, threaded),
+        "run_to_run": lambda: _run_to_run(unit, seat, quick, threaded, replies),
         "position": lambda: _position(unit, seat, quick),
         "batch": lambda: _batch(unit, seat, quick),
         "threads": lambda: _threads(unit, seat, quick, threaded),
@@ -180,20 +201,34 @@ def _outcome(check: Callable[[], BitComparison]) -> Record:
 def _ask(
     unit: Unit, seat: Seat, inputs: Mapping[str, npt.NDArray[Any]], params: Mapping[str, Any]
 ) -> Outputs:
-    reply = seat.run(unit.op.name, unit.direction, inputs, params, unit.op.differentiated)
+    return _outputs(seat.run(unit.op.name, unit.direction, inputs, params, unit.op.differentiated))
+
+
+def _outputs(reply: Reply) -> Outputs:
     if reply.status != "ok" or reply.outputs is None:
         raise NoAnswer(reply.status, reply.reason, reply.started)
     return dict(reply.outputs)
 
 
-def _compare(unit: Unit, first: Seat, second: Seat, questions: Sequence[Question]) -> BitComparison:
-    """Ask both seats every case. A case that the framework refuses is skipped."""
+def _compare(
+    unit: Unit,
+    first: Seat,
+    second: Seat,
+    questions: Sequence[Question],
+    first_replies: Mapping[str, Future[Reply]] | None = None,
+) -> BitComparison:
+    """Ask both seats every case, the first only where it has not replied. A case that the framework
+    refuses is skipped."""
     comparison = BitComparison()
+    replies = first_replies or {}
     fault: NoAnswer | None = None
     for case, inputs, params in questions:
         try:
-            answers = [_ask(unit, seat, inputs, params) for seat in (first, second)]
-            comparison.add(case.name, *answers)
+            if case.name in replies:  # the seat's thread has answered it before it came here
+                expected = _outputs(replies[case.name].result())
+            else:
+                expected = _ask(unit, first, inputs, params)
+            comparison.add(case.name, expected, _ask(unit, second, inputs, params))
         except NoAnswer as refusal:
             if refusal.args[0] not in REFUSALS:
                 raise
@@ -204,9 +239,13 @@ def _compare(unit: Unit, first: Seat, second: Seat, questions: Sequence[Question
 
 
 def _run_to_run(
-    unit: Unit, seat: Seat, questions: Sequence[Question], threaded: ThreadedSeats
+    unit: Unit,
+    seat: Seat,
+    questions: Sequence[Question],
+    threaded: ThreadedSeats,
+    first_replies: Mapping[str, Future[Reply]],
 ) -> BitComparison:
-    comparison = _compare(unit, seat, seat, questions)
+    comparison = _compare(unit, seat, seat, questions, first_replies)
     if unit.op.elementwise and not unit.op.kinds and not seat.emulated:
         inputs = _delicate(unit)
         _, fresh = threaded.pair(seat)

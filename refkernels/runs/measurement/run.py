@@ -27,7 +27,7 @@ from refkernels.records.journal import JournalError
 from refkernels.runs.measurement.invariance import ThreadedSeats, ask_invariance
 from refkernels.runs.measurement.journal import ENVIRONMENTS, MeasurementJournal, unit_of
 from refkernels.runs.measurement.judges import UNITS_EACH, Judges
-from refkernels.runs.measurement.lanes import AskedUnit, Lanes, in_advance
+from refkernels.runs.measurement.lanes import AskedUnit, FirstReplies, Lanes, in_advance
 from refkernels.runs.measurement.plan import Plan, Unit
 from refkernels.runs.measurement.seats import Seat, abandon, close_all, open_sessions, take_seats
 from refkernels.runs.measurement.unit import Record, ask_unit
@@ -166,11 +166,13 @@ def _measure_units(
     first = {unit.key for unit in plan.first}
     shown = len(first) == len(plan.units)
     end = time.monotonic() + FIRST_TABLE_SECONDS
-    threaded = ThreadedSeats(timeout)
+    threaded, first_replies = ThreadedSeats(timeout), FirstReplies(open_units)
     try:
         with Lanes(seats) as lanes:
             try:
-                questions = (_ask(unit, lanes, judges, threaded) for unit in open_units)
+                questions = (
+                    _ask(unit, lanes, judges, threaded, first_replies) for unit in open_units
+                )
                 for asked in in_advance(questions):
                     if not shown and (asked.unit.key not in first or time.monotonic() > end):
                         keys = (ENVIRONMENTS, *(key for key in journal.done if key in first))
@@ -195,10 +197,18 @@ def _has_answer(record: Record) -> bool:
     return record["kind"] == "measurement" and record["status"] == "ok"
 
 
-def _ask(unit: Unit, lanes: Lanes, judges: Judges, threaded: ThreadedSeats) -> AskedUnit:
+def _ask(
+    unit: Unit,
+    lanes: Lanes,
+    judges: Judges,
+    threaded: ThreadedSeats,
+    first_replies: FirstReplies,
+) -> AskedUnit:
     if unit.case is None:
-        return ask_invariance(unit, lanes, threaded)
-    return ask_unit(unit, lanes, judges.judge)
+        return ask_invariance(unit, lanes, threaded, first_replies.take(unit))
+    asked = ask_unit(unit, lanes, judges.judge)
+    first_replies.keep(asked)
+    return asked
 
 
 def _explain(

@@ -31,7 +31,7 @@ def ask_unit(unit: Unit, lanes: Lanes, judge: Judge) -> AskedUnit:
     inputs, params = _question(unit)
     replies = lanes.ask(_answer, unit, inputs, params)
     elements = sum(array.size for array in inputs.values())
-    return AskedUnit(unit, elements, judge(unit, lanes.seats, replies))
+    return AskedUnit(unit, elements, judge(unit, lanes.seats, replies), replies)
 
 
 def _question(unit: Unit) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
