@@ -23,18 +23,18 @@ from refkernels.suggestion import instead
 
 _MOST_UNNAMED = 6  # unnamed tensors, which are tried in every order
 _CHOICE = re.compile(r"(?:(?P<kernel>[^:=]+):)?(?P<name>[^:=]+)=(?P<number>\d{1,9})")
-_SAME = {
+_SYNONYMS = {
     "weight": {"w", "gamma", "kernel"},
     "bias": {"b", "beta"},
     "target": {"targets", "label", "labels"},
     "mask": {"masks"},
 }
-_FIRST = {"input", "inputs", "inp", "输入"}
+_FIRST_INPUT = {"input", "inputs", "inp", "输入"}
 _ANSWERS = {
     "out", "output", "outputs", "result", "results", "res", "expected", "expect", "want", "actual",
     "got", "ours", "theirs", "reference", "ref", "answer", "y", "输出", "结果", "期望", "实际",
 }  # fmt: skip
-_SIDES = _ANSWERS - {"out", "output", "outputs", "result", "results", "res", "y", "输出", "结果"}
+_OWNERS = _ANSWERS - {"out", "output", "outputs", "result", "results", "res", "y", "输出", "结果"}
 _FRAMEWORKS = {
     "torch": "torch",
     "pytorch": "torch",
@@ -132,7 +132,7 @@ def _put(roles: Roles, kernel: str, output: str, tensor: Printed) -> None:
 
 
 def _by_names(
-    op: Op, direction: Direction, tensors: Sequence[Printed], roles: Roles, answered: bool
+    op: Op, direction: Direction, tensors: Sequence[Printed], roles: Roles, outputs_given: bool
 ) -> None:
     taken = roles.taken()
     fixed = set(roles.inputs)
@@ -144,11 +144,11 @@ def _by_names(
             continue
         name, kernel = role
         if kernel is not None:
-            if not answered:
+            if not outputs_given:
                 _put(roles, kernel, name, tensor)
         elif name not in roles.inputs:
             roles.inputs[name] = tensor
-        elif name not in fixed and not _alike(roles.inputs[name], tensor):
+        elif name not in fixed and not _same_numbers(roles.inputs[name], tensor):
             rivals = f"{called(roles.inputs[name])} and {called(tensor)}"
             raise ValueError(
                 f"Tensors {rivals} may both be {name}: say which with --input {name}=NUMBER. "
@@ -156,7 +156,7 @@ def _by_names(
             )
 
 
-def _alike(a: Printed, b: Printed) -> bool:
+def _same_numbers(a: Printed, b: Printed) -> bool:
     return (a.texts, a.shape, a.scale) == (b.texts, b.shape, b.scale)
 
 
@@ -165,32 +165,32 @@ def _role(op: Op, direction: Direction, tensor: Printed) -> tuple[str, str | Non
     if not tensor.name:
         return None
     words = [word.lower() for word in re.findall(r"[A-Za-z]+|[\u4e00-\u9fff]+", tensor.name)]
-    known = {word for word in words if len(word) > 1 or len(words) < _PROSE}
-    known |= {part for word in words for part in (*_FIRST, *_ANSWERS) if not part.isascii()
+    telling = {word for word in words if len(word) > 1 or len(words) < _PROSE}
+    telling |= {part for word in words for part in (*_FIRST_INPUT, *_ANSWERS) if not part.isascii()
               and part in word}  # fmt: skip
     takes, gives = op.takes(direction), op.names(direction)
     kernel = next((_FRAMEWORKS[word] for word in words if word in _FRAMEWORKS), "")
-    sides = [word for word in words if word in _SIDES]
+    sides = [word for word in words if word in _OWNERS]
     owner = kernel or (sides[0] if sides else "") or tensor.framework or "kernel"
-    if known & _GRADIENTS or re.search(r"梯度", tensor.name):
-        source = next((name for name in op.inputs if _means(op, name, known)), None)
+    if telling & _GRADIENTS or re.search(r"梯度", tensor.name):
+        source = next((name for name in op.inputs if _means(op, name, telling)), None)
         if source is not None and f"d{source}" in gives:
             return f"d{source}", owner
         return None
     for name in takes:
-        if name in known or (_means(op, name, known) and not known & {"output", "out"}):
+        if name in telling or (_means(op, name, telling) and not telling & {"output", "out"}):
             return name, None
     for name in gives:
-        if name in known:
+        if name in telling:
             return name, owner
-    if direction == "forward" and (known & _ANSWERS or kernel):
+    if direction == "forward" and (telling & _ANSWERS or kernel):
         return gives[0], owner
     return None
 
 
 def _means(op: Op, name: str, words: set[str]) -> bool:
-    first = _FIRST if name == op.inputs[0] else set()
-    return bool(({name} | _SAME.get(name, set()) | first) & words)
+    first = _FIRST_INPUT if name == op.inputs[0] else set()
+    return bool(({name} | _SYNONYMS.get(name, set()) | first) & words)
 
 
 def _by_shapes(
@@ -204,7 +204,9 @@ def _by_shapes(
     taken = roles.taken()
     remaining: list[Printed] = []
     for tensor in tensors:
-        if tensor.number not in taken and not any(_alike(tensor, other) for other in remaining):
+        if tensor.number not in taken and not any(
+            _same_numbers(tensor, other) for other in remaining
+        ):
             remaining.append(tensor)
     unnamed = [tensor for tensor in remaining if not tensor.name] or remaining
     if any(tensor.shape is None for tensor in unnamed):
@@ -212,8 +214,8 @@ def _by_shapes(
     assignments = list(_assignments(op, direction, unnamed, roles, params)) if _few(unnamed) else []
     if len(assignments) != 1:
         missing = [name for name in _needed(op, direction) if name not in roles.inputs]
-        number = "several ways fit" if assignments else "nothing fits"
-        cause = f"{number} the op's shapes"
+        how_many = "several ways fit" if assignments else "nothing fits"
+        cause = f"{how_many} the op's shapes"
         if not _few(unnamed):
             cause = "they are too many to try"
         options = [*(f"--input {name}=NUMBER" for name in missing)]
@@ -254,7 +256,9 @@ def _assignments(
                 inputs = dict(zip(names, chosen, strict=True))
                 shape = _shape(op, direction, {**roles.inputs, **inputs}, params)
                 first = op.names(direction)[0]
-                known = [own[first] for own in roles.outputs.values() if first in own]
+                known = [
+                    by_output[first] for by_output in roles.outputs.values() if first in by_output
+                ]
                 fits = all(tensor.shape == shape for tensor in (*answers, *known))
                 if shape is not None and fits:
                     yield inputs, answers
