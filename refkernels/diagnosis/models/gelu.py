@@ -100,10 +100,10 @@ def _cancels(problem: Problem, name: str, got: Array) -> bool:
         return True
     exact, wide = np.asarray(problem.truth.reference[name]), to_float64(got)
     unit = min(problem.format.u, formats.BINARY32.u)
-    beyond = wrong_elements(problem, name, got)
-    error = np.abs(wide - exact)[beyond]
+    wrong = wrong_elements(problem, name, got)
+    error = np.abs(wide - exact)[wrong]
     return bool(
-        np.any((wide[beyond] == 0.0) | (error > _LEAST_LOSS * unit * _lost(problem, name)[beyond]))
+        np.any((wide[wrong] == 0.0) | (error > _LEAST_LOSS * unit * _lost(problem, name)[wrong]))
     )
 
 
@@ -157,6 +157,6 @@ def _erf_form(x: Array, divide: bool, half: bool) -> Array:
     kind = x.dtype.type
     with np.errstate(all="ignore"):
         scaled = x / kind(math.sqrt(2.0)) if divide else x * kind(math.sqrt(0.5))
-        erf = np.array([math.erf(float(v)) for v in scaled.ravel()]).reshape(x.shape)
+        erf = np.array([math.erf(float(value)) for value in scaled.ravel()]).reshape(x.shape)
         inner = kind(1) + formats.cast(erf, x.dtype)
         return np.asarray(kind(0.5) * x * inner if half else x * (kind(0.5) * inner))

@@ -183,10 +183,10 @@ def _allowed(z: Doubles, g: Doubles, margin: Doubles, tiny: float) -> tuple[floa
     return float(max(np.max(low), np.max(inner), 0.0)), float(np.min(high))
 
 
-def _narrow(factors: Interval, own: formats.Format) -> tuple[str, float, str] | None:
+def _narrow(factors: Interval, output_format: formats.Format) -> tuple[str, float, str] | None:
     """A factor that a narrower format holds, in a wider one: 0.1 in float32."""
     for format in (formats.BFLOAT16, formats.BINARY16, formats.BINARY32):
-        if format.p >= own.p or factors.width > _NEAR * format.u:
+        if format.p >= output_format.p or factors.width > _NEAR * format.u:
             continue
         value = formats.cast(np.asarray(factors.best), format)
         if float(value) in factors:

@@ -57,6 +57,7 @@ def _kept(
     store = formats.truncate_to if truncates else formats.round_to
     with np.errstate(all="ignore"):
         kept, low, high = (
-            to_float64(store(v, format)) for v in (values, values - error, values + error)
+            to_float64(store(shifted, format))
+            for shifted in (values, values - error, values + error)
         )
         return kept, np.nan_to_num(np.maximum(high - kept, kept - low), nan=0.0)

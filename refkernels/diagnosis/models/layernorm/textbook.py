@@ -134,7 +134,9 @@ def _statistics(task: LayerNormTask, recipe: Recipe) -> _RowStatistics:
     if recipe.form == "rsqrt":
         rstd = (1.0 / np.sqrt((var + eps).astype(np.float64))).astype(task.kind)
     if recipe.stored is not None:
-        mean, rstd = (formats.cast(v, recipe.stored).astype(task.kind) for v in (mean, rstd))
+        mean, rstd = (
+            formats.cast(values, recipe.stored).astype(task.kind) for values in (mean, rstd)
+        )
     return _RowStatistics(mean, rstd, root, factor)
 
 
