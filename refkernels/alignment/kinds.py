@@ -32,8 +32,8 @@ class LayerKind:
     them; `params`: gives the op's params, or the reason why they are unknown; `joins`: whether the
     rows of several calls may be concatenated; `turned`: frameworks that hold the weight
     transposed; `classes`: whether x has an axis of classes that is not the last; `with_axis`: the
-    frameworks that have an argument for that axis; `masks`: the input that a mask is, by the kind
-    of its dtype.
+    frameworks that have an argument for that axis; `masks`: the op's input for a mask, by the kind
+    of the mask's dtype.
     """
 
     op: str

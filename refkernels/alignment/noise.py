@@ -37,7 +37,7 @@ _Key = tuple[str, str, str]
 @dataclass(frozen=True)
 class Noise:
     """`wider`: the factor that widens the null runs' deviations, 1 where they err as much; `where`:
-    the op whose errors need the most. `invalid`: an op whose errors are too large for widening, or
+    the op that determines it. `invalid`: an op whose errors are too large for widening, or
     biased; "" where p is valid. `known`: whether the null runs' errors could be measured."""
 
     wider: float = 1.0

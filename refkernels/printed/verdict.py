@@ -211,13 +211,16 @@ def _worst(printed: Intervals, right: Reach, wrong: npt.NDArray[np.bool_]) -> Re
         share = np.where(np.isnan(printed.mid) & wrong, np.inf, share)
         share = np.where(right.known & ~np.isnan(share), share, -1.0)
     flat = int(np.argmax(share))
-    at = np.unravel_index(flat, share.shape)
+    index = np.unravel_index(flat, share.shape)
     return {
-        "index": [int(i) for i in at],
-        "printed": [float(printed.low[at]), float(printed.high[at])],
-        "truth": [float(right.mid[at] - right.radius[at]), float(right.mid[at] + right.radius[at])],
-        "allowed": float(right.error[at]),
-        "share": float(share[at]),
+        "index": [int(i) for i in index],
+        "printed": [float(printed.low[index]), float(printed.high[index])],
+        "truth": [
+            float(right.mid[index] - right.radius[index]),
+            float(right.mid[index] + right.radius[index]),
+        ],
+        "allowed": float(right.error[index]),
+        "share": float(share[index]),
     }
 
 

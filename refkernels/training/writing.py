@@ -28,7 +28,7 @@ def described(
     decayed = [name for name in weights if name not in undecayed]
     groups = [(decayed, params), (list(undecayed), {**params, "weight_decay": 0.0})]
     groups = [(names, settings) for names, settings in groups if names]
-    group_of = {name: at for at, (names, _) in enumerate(groups) for name in names}
+    group_of = {name: index for index, (names, _) in enumerate(groups) for name in names}
     return {
         "format": "refkernels-capture", "format_version": 1, "complete": False,
         "framework": "refkernels",
