@@ -805,7 +805,7 @@ class _MindSpore(_Framework):
 
     def held(self, layer):
         """Without the initial values that an Embedding keeps: its construct does not read them."""
-        return {k: value for k, value in super().held(layer).items() if k != "init_tensor"}
+        return {key: value for key, value in super().held(layer).items() if key != "init_tensor"}
 
     def own_name(self, name, parameter):
         return parameter.name

@@ -98,7 +98,7 @@ def conclude(
     scalings_by_run = tuple(scalings(run, chosen) for run in runs)
     clips = tuple(clipping(run_scalings) for run_scalings in scalings_by_run)
     directions = tuple(_null_directions(run) for run in runs)
-    remarks = (*(remark for run in runs for remark in run.remarks), *_unequal(runs))
+    remarks = (*(remark for run in runs for remark in run.remarks), *_unequal_lengths(runs))
     if len(runs) == 1:
         return Alignment(
             runs, decide_alone(local[0]), shards(runs[0]), local, clips,
@@ -107,7 +107,7 @@ def conclude(
     pairs = matched(runs[0].first, runs[1].first, names)
     differing = differences(runs[0], runs[1], pairs)
     first_departure = departure(runs[0], runs[1], pairs, coarse_places(local, pairs))
-    curve = _curve(runs, nulls, seeds, 1.0 if noise is None else noise.wider)
+    curve = _curve_test(runs, nulls, seeds, 1.0 if noise is None else noise.wider)
     local_pair = local[0], local[1]
     clips_alike = (None, None) if _reduces(runs) else shared(scalings_by_run[0], scalings_by_run[1])
     verdict = decide(differing, local_pair, clips_alike, pairs, curve, first_departure, noise)
@@ -119,7 +119,7 @@ def conclude(
     )  # fmt: skip
 
 
-def _unequal(runs: tuple[Run, ...]) -> Iterator[str]:
+def _unequal_lengths(runs: tuple[Run, ...]) -> Iterator[str]:
     """A remark if the runs have different numbers of steps."""
     step_counts = [len(run.first.lines) for run in runs]
     if len(set(step_counts)) > 1:
@@ -143,7 +143,7 @@ def _run(folder: Path | Run) -> Run:
     return folder if isinstance(folder, Run) else Run.read(folder)
 
 
-def _curve(
+def _curve_test(
     runs: tuple[Run, ...], nulls: Sequence[Run], seeds: Sequence[Run], wider: float
 ) -> CurveTest | None:
     """The test of the pair beside null runs; None without null runs."""

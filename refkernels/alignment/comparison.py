@@ -89,7 +89,7 @@ def departure(
     numbers. `coarse`: those of `coarse_places`."""
     a, b = run_a.first, run_b.first
     several = max(a.world_size, b.world_size) > 1
-    if _draws(a) or _draws(b):
+    if _draws_outside_layers(a) or _draws_outside_layers(b):
         return None
     lines_by_step = {line.step: line for line in a.lines}, {line.step: line for line in b.lines}
     steps = sorted(set(a.steps) & set(b.steps))
@@ -112,7 +112,7 @@ def departure(
     return None
 
 
-def _draws(rank: Rank) -> bool:
+def _draws_outside_layers(rank: Rank) -> bool:
     """Whether a function that the model calls outside of layers draws random numbers."""
     named = (word in line for line in rank.not_captured for word in _RANDOM)
     return rank.draws.outside or any(named)
@@ -122,7 +122,7 @@ def _departure(
     a: Rank, b: Rank, tensors: tuple[StepTensors, StepTensors], matched: Matched, line_a: StepLine,
     line_b: StepLine, coarse: _Coarse,
 ) -> Departure | None:  # fmt: skip
-    compared = _pairs(a, b, tensors, matched, line_a, line_b)
+    compared = _comparisons(a, b, tensors, matched, line_a, line_b)
     pairs = list(_resolved(compared, line_a.step, coarse))
     parted = next((pair for pair in pairs if pair.apart > pair.digits), None)
     scale = None if parted is None else _removed_factor(parted, pairs)
@@ -132,7 +132,7 @@ def _departure(
         both_clip = all(_clips(*side) for side in zip((a, b), tensors, strict=True))
         scale = None if both_clip else scale
     if scale is not None:
-        compared = _pairs(a, b, tensors, matched, line_a, line_b, scale)
+        compared = _comparisons(a, b, tensors, matched, line_a, line_b, scale)
         pairs = list(_resolved(compared, line_a.step, coarse))
         parted = next((pair for pair in pairs if pair.apart > pair.digits), None)
     if parted is None:
@@ -201,7 +201,7 @@ def _begin_alike(tensors_a: StepTensors, tensors_b: StepTensors, matched: Matche
     return moved <= 1
 
 
-def _pairs(
+def _comparisons(
     a: Rank, b: Rank, tensors: tuple[StepTensors, StepTensors], matched: Matched, line_a: StepLine,
     line_b: StepLine, scale: float = 1.0,
 ) -> Iterator[_Comparison]:  # fmt: skip

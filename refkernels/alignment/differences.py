@@ -388,7 +388,7 @@ def _schedule(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
                 if skips and line_a.step > skips[0] and _alike_by_update(a, b, group_a, group_b):
                     continue
                 reported.add((group_a, group_b))
-                late = _late(a, b, group_a, group_b)
+                late = _late_schedule(a, b, group_a, group_b)
                 kind = "late" if late else "rate"
                 rates = _shown(rate_a), _shown(rate_b)
                 yield RunDifference(
@@ -434,7 +434,7 @@ def _rate(line: StepLine, group: int | None) -> float | None:
     return line.lr[group] if recorded and line.lr is not None and group is not None else None
 
 
-def _late(a: Rank, b: Rank, group_a: int | None, group_b: int | None) -> dict[str, Any]:
+def _late_schedule(a: Rank, b: Rank, group_a: int | None, group_b: int | None) -> dict[str, Any]:
     """The delay, if one schedule is the other some steps late."""
     rates_a = [rate for line in a.lines if (rate := _rate(line, group_a)) is not None]
     rates_b = [rate for line in b.lines if (rate := _rate(line, group_b)) is not None]

@@ -158,7 +158,7 @@ def judge_run(
             if chosen is not None and step not in chosen:
                 continue
             progress(f"{run.folder.name}: step {step} of rank {rank.rank}")
-            for item in _read(rank, step):
+            for item in _questions(rank, step):
                 if isinstance(item, Unjudged):
                     unjudged[item] = None
                     continue
@@ -180,7 +180,7 @@ def judge_questions(rank: Rank, step: int, answer: Answers) -> list[LocalJudgeme
     their outputs, or None for an op that it does not know."""
     judged: list[LocalJudgement] = []
     judged_passes = set()
-    for question in _read(rank, step):
+    for question in _questions(rank, step):
         if isinstance(question, Unjudged) or (question.op, question.direction) in judged_passes:
             continue
         judged_passes.add((question.op, question.direction))
@@ -200,7 +200,7 @@ def _containers(rank: Rank) -> list[str]:
     return [name for name in rank.layers if rank.contains(name)]
 
 
-def _read(rank: Rank, step: int) -> Read:
+def _questions(rank: Rank, step: int) -> Read:
     line = next(line for line in rank.lines if line.step == step)
     tensors = rank.tensors(step)
     yield from read_layers(rank, step, tensors)
@@ -266,7 +266,9 @@ def _judged(
         _judgement(question, name, fit, _size(problem, name, outputs[name], fit), cause)
         for name, fit in judgeable.items()
     ]
-    if question.place.stage == "update" and any(_guessed(judgement) for judgement in judged):
+    if question.place.stage == "update" and any(
+        _breaks_without_cause(judgement) for judgement in judged
+    ):
         format = problem.format
         if format.p < formats.get("float32").p:
             raise ValueError(
@@ -276,7 +278,7 @@ def _judged(
     return judged
 
 
-def _guessed(judgement: LocalJudgement) -> bool:
+def _breaks_without_cause(judgement: LocalJudgement) -> bool:
     """Whether it breaks its bound for no proven or matched cause."""
     return judgement.wrong and judgement.confidence not in ("proven", "matched")
 

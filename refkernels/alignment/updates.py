@@ -105,7 +105,7 @@ def read_updates(rank: Rank, line: StepLine, tensors: StepTensors) -> Read:
         yield Unjudged("optimizer", optimizer.type, reason)
         return
     for order, group in enumerate(optimizer.groups):
-        settings = {**group.hyperparameters, **_changed(line, order)}
+        settings = {**group.hyperparameters, **_changed_settings(line, order)}
         for exempt in (False, True):
             names = [name for name in group.parameters if (name in group.exempt) == exempt]
             for chosen in [[name] for name in names] if kind.whole else _by_age(tensors, names):
@@ -129,7 +129,7 @@ def _by_age(tensors: StepTensors, names: list[str]) -> list[list[str]]:
     return list(names_by_age.values())
 
 
-def _sparse(rank: Rank) -> set[str]:
+def _sparse_parameters(rank: Rank) -> set[str]:
     """Parameters whose gradients are sparse: rows that are added to the weights one by one."""
     return {
         name
@@ -143,7 +143,7 @@ def _decoupled(settings: Mapping[str, Any]) -> bool:
     return bool(settings.get("decoupled_weight_decay"))
 
 
-def _changed(line: StepLine, order: int) -> Mapping[str, Any]:
+def _changed_settings(line: StepLine, order: int) -> Mapping[str, Any]:
     return {} if line.changed is None or order >= len(line.changed) else line.changed[order]
 
 
@@ -164,11 +164,11 @@ def _questions(
     parts = [part for name in names if (part := _tensors(kind, tensors, name, scale)) is not None]
     if not parts:
         return
-    if any(name in _sparse(rank) for name, _, _ in parts):
+    if any(name in _sparse_parameters(rank) for name, _, _ in parts):
         raise NotJudged("one of its gradients is sparse")
     params = _params(kind, rank, line, tensors, order, settings, names, exempt)
     assert rank.optimizer is not None
-    name = parts[0][0] if kind.whole or len(parts) == 1 else _name(order, exempt, parts)
+    name = parts[0][0] if kind.whole or len(parts) == 1 else _group_name(order, exempt, parts)
     place = Place(line.step, "update", name, order, rank.rank)
     documented = OWN.get((rank.framework, rank.optimizer.type), ())
     known_before = [word for word in parts[0][1] if all(word in before for _, before, _ in parts)]
@@ -237,7 +237,7 @@ def _loss_scale(settings: Mapping[str, Any]) -> float:
     return scale
 
 
-def _name(order: int, exempt: bool, parts: list[Any]) -> str:
+def _group_name(order: int, exempt: bool, parts: list[Any]) -> str:
     exemption = ", exempt from decay" if exempt else ""
     return f"group {order} ({len(parts)} parameters{exemption})"
 

@@ -141,7 +141,7 @@ def decide_alone(local: LocalTruth) -> Conclusion:
     ]
     if suspects:
         return Conclusion("different", _sorted(suspects))
-    reasons = _unseen(local)
+    reasons = _unseen_reasons(local)
     return Conclusion("undecidable" if reasons else "same", reasons=tuple(reasons))
 
 
@@ -211,14 +211,14 @@ def _open_reasons(
     if curve is not None:
         after = curve.undecidable_after
         saturated = [] if after is None else [VerdictReason("saturated", {"step": after})]
-        return [*saturated, *(reason for side in local for reason in _beyond(side))]
+        return [*saturated, *(reason for side in local for reason in _beyond_bound(side))]
     reasons = []
-    for reason in (reason for side in local for reason in _unseen(side)):
+    for reason in (reason for side in local for reason in _unseen_reasons(side)):
         reasons += [] if reason in reasons else [reason]
     return reasons
 
 
-def _beyond(local: LocalTruth) -> list[VerdictReason]:
+def _beyond_bound(local: LocalTruth) -> list[VerdictReason]:
     """An op that breaks its bound without being another definition: no curve can excuse it."""
     breaking = [judgement for judgement in local.wrong if not judgement.redefined]
     return [
@@ -230,8 +230,8 @@ def _beyond(local: LocalTruth) -> list[VerdictReason]:
     ]  # fmt: skip
 
 
-def _unseen(local: LocalTruth) -> list[VerdictReason]:
-    reasons = _beyond(local)
+def _unseen_reasons(local: LocalTruth) -> list[VerdictReason]:
+    reasons = _beyond_bound(local)
     if not local.judgements:
         reasons.append(VerdictReason("nothing"))
     if local.unjudged:

@@ -96,10 +96,10 @@ def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
     checked = {name: got for name, got in outputs.items() if fits[name].verdict != "uncertified"}
     unranked, tried = _candidates(problem, checked, fits) if checked else ([], 0)
     candidates = ranked(problem, outputs, fits, unranked, tried)
-    best = _named(problem, candidates, fits)
+    best = _best_candidate(problem, candidates, fits)
     if best is None and checked:
         candidates = [*two_causes.found(problem, checked, explain_kernel), *candidates]
-        best = _named(problem, candidates, fits)
+        best = _best_candidate(problem, candidates, fits)
     worst = min(fits.values(), key=badness)
     return Explanation(
         problem.op.name,
@@ -146,7 +146,9 @@ def _merged(variants: list[Candidate], models: list[Candidate]) -> list[Candidat
     ]
 
 
-def _named(problem: Problem, candidates: list[Candidate], fits: dict[str, Fit]) -> Candidate | None:
+def _best_candidate(
+    problem: Problem, candidates: list[Candidate], fits: dict[str, Fit]
+) -> Candidate | None:
     """The best candidate. An ordinary output needs no cause that is merely consistent. An output
     inside its bound needs none that a single sum alone supports. No order of summation leads beyond
     the bound, which holds for all of them. None if only the order of summation of an ordinary

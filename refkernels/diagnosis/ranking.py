@@ -64,8 +64,8 @@ def ranked(
     shown = partial(multiples.shown_elsewhere, problem, outputs, fits, unranked)
     for name, got in outputs.items():
         of_output = [candidate for candidate in unranked if candidate.output == name]
-        weighed += _of_output(problem, got, fits[name], of_output, tried, shown)
-    weighed = _of_one_kernel(problem, weighed, fits)
+        weighed += _ranked_output(problem, got, fits[name], of_output, tried, shown)
+    weighed = _across_outputs(problem, weighed, fits)
     fitting = [candidate for candidate in weighed if not candidate.ruled_out]
     causes = Counter(
         cause for cause, _ in {(candidate.cause, candidate.output) for candidate in fitting}
@@ -79,7 +79,7 @@ def ranked(
         if _refuted(candidate, fits[candidate.output])
     }
     return sorted(
-        map(_bare, weighed),
+        map(_without_arrays, weighed),
         key=lambda candidate: _rank(
             candidate,
             fits[candidate.output],
@@ -101,7 +101,7 @@ def _definition(candidate: Candidate) -> str:
     return f"{candidate.cause} {sorted(map(repr, candidate.details.items()))}"
 
 
-def _of_one_kernel(
+def _across_outputs(
     problem: Problem, weighed: list[Candidate], fits: dict[str, Fit]
 ) -> list[Candidate]:
     """The candidates of all outputs of one kernel. Where one output cannot tell causes apart, the
@@ -162,7 +162,7 @@ def badness(fit: Fit) -> tuple[float, ...]:
     return (float(VERDICTS.index(fit.verdict)), -fit.over_bound, -fit.over_plain)
 
 
-def _of_output(
+def _ranked_output(
     problem: Problem,
     got: Array,
     truth: Fit,
@@ -178,7 +178,7 @@ def _of_output(
     weighed = [_weighed(observed, candidate, tried) for candidate in weighable]
     patterns = [rival.candidate for rival in weighed if rival.bits is None]
     survivors, beaten = _survivors(observed, [rival for rival in weighed if rival.bits is not None])
-    known = _known(survivors, shown)
+    known = _known_causes(survivors, shown)
     named = [_named(candidate, survivors, known) for candidate in survivors]
     named += _of_patterns(patterns)
     blamed = {
@@ -264,7 +264,7 @@ def _survivors(
     survivors = [
         rival
         for rival in weighed
-        if _behind(observed, rival, answer if multiples.many(rival.candidate) else best)
+        if _bits_behind(observed, rival, answer if multiples.many(rival.candidate) else best)
         < Evidence.APART
     ]
     return [rival.candidate for rival in survivors], [
@@ -272,7 +272,7 @@ def _survivors(
     ]
 
 
-def _behind(
+def _bits_behind(
     observed: evidence.Observed, other: _WeighedCandidate, best: _WeighedCandidate
 ) -> float:
     """By how many bits a hypothesis is worse than the best, where their predictions differ."""
@@ -283,7 +283,9 @@ def _behind(
     return float(np.sum((other.left - best.left)[where]))
 
 
-def _known(survivors: list[Candidate], shown: Callable[[Candidate], frozenset[str]]) -> set[str]:
+def _known_causes(
+    survivors: list[Candidate], shown: Callable[[Candidate], frozenset[str]]
+) -> set[str]:
     """The causes that a class may be sure of: the one reason that its members share, or else the
     factor by which the output is off."""
     reasons = {candidate.cause for candidate in survivors} - {*HARMLESS, multiples.FACTOR}
@@ -315,7 +317,7 @@ def _named(candidate: Candidate, survivors: list[Candidate], known: Container[st
     return replace(
         candidate,
         confidence=confidence,
-        details=_shared(candidate.details, members),
+        details=_shared_details(candidate.details, members),
         evidence=counted,
     )
 
@@ -334,7 +336,7 @@ def _of_patterns(patterns: list[Candidate]) -> list[Candidate]:
     return named
 
 
-def _shared(details: Any, members: list[Any]) -> dict[str, Any]:
+def _shared_details(details: Any, members: list[Any]) -> dict[str, Any]:
     """A candidate's details, with the interval of each number in which the members differ."""
     shared: dict[str, Any] = {}
     for key, value in details.items():
@@ -384,6 +386,6 @@ def _rank(
     )
 
 
-def _bare(candidate: Candidate) -> Candidate:
+def _without_arrays(candidate: Candidate) -> Candidate:
     """The candidate without the arrays of its prediction."""
     return replace(candidate, prediction=None)

@@ -83,7 +83,7 @@ def assign(
     """
     roles = Roles()
     for text in inputs:
-        name, _, tensor = _chosen("--input", text, tensors)
+        name, _, tensor = _parsed_choice("--input", text, tensors)
         if name not in op.takes(direction):
             meant = instead(name, op.takes(direction), "it takes")
             raise ValueError(f"{op.name} {direction} takes no {name!r}: {meant}.")
@@ -91,19 +91,24 @@ def assign(
             raise ValueError(f"--input gives {name!r} twice: leave one of them out.")
         roles.inputs[name] = tensor
     for text in outputs:
-        name, kernel, tensor = _chosen("--output", text, tensors)
+        name, kernel, tensor = _parsed_choice("--output", text, tensors)
         names = op.names(direction)
         if kernel and name not in names:
             raise ValueError(f"{op.name} {direction} gives {', '.join(names)}, not {name!r}.")
         output = name if name in names else names[0]
-        _put(roles, kernel or ("kernel" if name in names else name), output, tensor)
+        _add_output(roles, kernel or ("kernel" if name in names else name), output, tensor)
     _by_names(op, direction, tensors, roles, bool(outputs))
-    if any(name not in roles.inputs for name in _needed(op, direction)) or not roles.outputs:
+    if (
+        any(name not in roles.inputs for name in _required_inputs(op, direction))
+        or not roles.outputs
+    ):
         _by_shapes(op, direction, tensors, roles, params or {})
     return roles
 
 
-def _chosen(option: str, text: str, tensors: Sequence[Printed]) -> tuple[str, str | None, Printed]:
+def _parsed_choice(
+    option: str, text: str, tensors: Sequence[Printed]
+) -> tuple[str, str | None, Printed]:
     parts = _CHOICE.fullmatch(text)
     if parts is None:
         example = "x=1" if option == "--input" else "torch=3"
@@ -113,15 +118,15 @@ def _chosen(option: str, text: str, tensors: Sequence[Printed]) -> tuple[str, st
         )
     number = int(parts["number"])
     if not 1 <= number <= len(tensors):
-        raise ValueError(f"{option} {text!r}: there is no tensor {number}. {_listed(tensors)}")
+        raise ValueError(f"{option} {text!r}: there is no tensor {number}. {_list_of(tensors)}")
     return parts["name"], parts["kernel"], tensors[number - 1]
 
 
-def _needed(op: Op, direction: Direction) -> list[str]:
+def _required_inputs(op: Op, direction: Direction) -> list[str]:
     return [name for name in op.takes(direction) if name not in op.optional]
 
 
-def _put(roles: Roles, kernel: str, output: str, tensor: Printed) -> None:
+def _add_output(roles: Roles, kernel: str, output: str, tensor: Printed) -> None:
     """Add an output under its kernel's name; a second one of that name gets its number too."""
     known = roles.outputs.get(kernel, {}).get(output)
     if known is not None:
@@ -145,14 +150,14 @@ def _by_names(
         name, kernel = role
         if kernel is not None:
             if not outputs_given:
-                _put(roles, kernel, name, tensor)
+                _add_output(roles, kernel, name, tensor)
         elif name not in roles.inputs:
             roles.inputs[name] = tensor
         elif name not in fixed and not _same_numbers(roles.inputs[name], tensor):
             rivals = f"{called(roles.inputs[name])} and {called(tensor)}"
             raise ValueError(
                 f"Tensors {rivals} may both be {name}: say which with --input {name}=NUMBER. "
-                f"{_listed(tensors)}"
+                f"{_list_of(tensors)}"
             )
 
 
@@ -211,27 +216,29 @@ def _by_shapes(
     unnamed = [tensor for tensor in remaining if not tensor.name] or remaining
     if any(tensor.shape is None for tensor in unnamed):
         digits.intervals(next(tensor for tensor in unnamed if tensor.shape is None))  # raises
-    assignments = list(_assignments(op, direction, unnamed, roles, params)) if _few(unnamed) else []
+    assignments = (
+        list(_assignments(op, direction, unnamed, roles, params)) if _few_enough(unnamed) else []
+    )
     if len(assignments) != 1:
-        missing = [name for name in _needed(op, direction) if name not in roles.inputs]
+        missing = [name for name in _required_inputs(op, direction) if name not in roles.inputs]
         how_many = "several ways fit" if assignments else "nothing fits"
         cause = f"{how_many} the op's shapes"
-        if not _few(unnamed):
+        if not _few_enough(unnamed):
             cause = "they are too many to try"
         options = [*(f"--input {name}=NUMBER" for name in missing)]
         if not roles.outputs:
             options.append("--output torch=NUMBER")
         raise ValueError(
             f"It is unclear which tensor is which, {cause}: name them with "
-            f"{' and '.join(options)}. {_listed(tensors)}"
+            f"{' and '.join(options)}. {_list_of(tensors)}"
         )
     inputs, outputs = assignments[0]
     roles.inputs |= inputs
     for tensor in outputs:
-        _put(roles, tensor.framework or "kernel", op.names(direction)[0], tensor)
+        _add_output(roles, tensor.framework or "kernel", op.names(direction)[0], tensor)
 
 
-def _few(tensors: Sequence[Printed]) -> bool:
+def _few_enough(tensors: Sequence[Printed]) -> bool:
     return len(tensors) <= _MOST_UNNAMED
 
 
@@ -243,7 +250,7 @@ def _assignments(
     params: Mapping[str, Any],
 ) -> Iterator[tuple[dict[str, Printed], list[Printed]]]:
     """Every assignment of roles to all remaining tensors: the inputs by name, and the answers."""
-    missing = [name for name in _needed(op, direction) if name not in roles.inputs]
+    missing = [name for name in _required_inputs(op, direction) if name not in roles.inputs]
     spare = [name for name in op.takes(direction) if name in op.optional]
     spare = [name for name in spare if name not in roles.inputs]
     for count in range(len(spare) + 1):
@@ -285,7 +292,7 @@ def _shape(
         return None
 
 
-def _listed(tensors: Sequence[Printed]) -> str:
+def _list_of(tensors: Sequence[Printed]) -> str:
     """The list of tensors, for a choice."""
     shown = "; ".join(map(str, tensors[:20]))
     more = f"; and {len(tensors) - 20} more" if len(tensors) > 20 else ""

@@ -84,7 +84,7 @@ def explain_printed(
         "op": record.name,
         "direction": direction,
         "params": dict(settings),
-        "tensors": [_tensor(tensor, roles) for tensor in tensors],
+        "tensors": [_tensor_record(tensor, roles) for tensor in tensors],
         "kernels": kernels,
         "if_exact": _if_exact(record, direction, box, settings, answers),
     }
@@ -129,12 +129,12 @@ def _judged(
             right, causes = by_format[printed.format]
             if name not in right:
                 raise ValueError(f"{op.name} gives no {name} for these inputs.")
-            outputs[name] = _output(op, name, printed, right[name], causes, box)
+            outputs[name] = _output_verdict(op, name, printed, right[name], causes, box)
         kernels[kernel] = {"outputs": outputs}
     return kernels
 
 
-def _output(
+def _output_verdict(
     op: Op, name: str, printed: Intervals, right: Reach, causes: Sequence[_PossibleCause], box: Box
 ) -> Record:
     """The verdict on one printed output."""
@@ -344,9 +344,11 @@ def _point(interval: Intervals) -> Intervals:
     return replace(interval, low=wide, high=wide)
 
 
-def _tensor(tensor: Printed, roles: choices.Roles) -> Record:
+def _tensor_record(tensor: Printed, roles: choices.Roles) -> Record:
     """A printed tensor and its role."""
-    role = next((f"{n}" for n, t in roles.inputs.items() if t.number == tensor.number), None)
+    role = next(
+        (str(name) for name, given in roles.inputs.items() if given.number == tensor.number), None
+    )
     for kernel, by_output in roles.outputs.items():
         for output, answer in by_output.items():
             if answer.number == tensor.number:

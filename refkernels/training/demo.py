@@ -34,14 +34,14 @@ class Recorded:
         self.eps = eps
         self.calls: dict[str, tuple[tuple[Any, ...], Any]] = {}
 
-    def __call__(self, xp: Any, w: Mapping[str, Any], batch: Mapping[str, Array]) -> Any:
+    def __call__(self, xp: Any, weights: Mapping[str, Any], batch: Mapping[str, Array]) -> Any:
         self.calls = {}
-        x = self._call("embed", xp.take(w["embed.weight"], batch["ids"], 0), batch["ids"])
-        x = self._linear(xp, w, "up", x)
+        x = self._call("embed", xp.take(weights["embed.weight"], batch["ids"], 0), batch["ids"])
+        x = self._linear(xp, weights, "up", x)
         x = self._call("act", x * xp.erfc(-x / xp.sqrt(xp.number(2))) / 2, x)
-        x = self._linear(xp, w, "down", x)
-        x = self._norm(xp, w, x)
-        logits = self._linear(xp, w, "head", xp.reshape(x, (ROWS * LENGTH, WIDTH)))
+        x = self._linear(xp, weights, "down", x)
+        x = self._norm(xp, weights, x)
+        logits = self._linear(xp, weights, "head", xp.reshape(x, (ROWS * LENGTH, WIDTH)))
         labels = batch["labels"].reshape(-1)
         top = xp.pivot(logits)
         losses = xp.log(xp.sum(xp.exp(logits - top))) + top
@@ -53,14 +53,14 @@ class Recorded:
         self.calls[name] = inputs, output
         return output
 
-    def _linear(self, xp: Any, w: Mapping[str, Any], name: str, x: Any) -> Any:
-        product = xp.matmul(x, xp.transpose(w[f"{name}.weight"], (1, 0)))
-        return self._call(name, product + w[f"{name}.bias"], x)
+    def _linear(self, xp: Any, weights: Mapping[str, Any], name: str, x: Any) -> Any:
+        product = xp.matmul(x, xp.transpose(weights[f"{name}.weight"], (1, 0)))
+        return self._call(name, product + weights[f"{name}.bias"], x)
 
-    def _norm(self, xp: Any, w: Mapping[str, Any], x: Any) -> Any:
+    def _norm(self, xp: Any, weights: Mapping[str, Any], x: Any) -> Any:
         centred = x - xp.mean(x)
         rstd = xp.rsqrt(xp.mean(xp.square(centred)) + xp.number(self.eps))
-        return self._call("norm", centred * rstd * w["norm.weight"] + w["norm.bias"], x)
+        return self._call("norm", centred * rstd * weights["norm.weight"] + weights["norm.bias"], x)
 
 
 def write_runs(folder: Path) -> tuple[Path, Path]:
@@ -98,7 +98,9 @@ def _step(
 ) -> tuple[float, dict[str, Array]]:
     """The loss of a step, and its tensors by the names of docs/capture.md."""
     tape = Gradient(training.xp)
-    weights = {name: Node(tape, training.xp.array(w)) for name, w in training.weights.items()}
+    weights = {
+        name: Node(tape, training.xp.array(weight)) for name, weight in training.weights.items()
+    }
     loss = model(tape, weights, batch)
     tensors: dict[str, Array] = {f"batch/{name}": array for name, array in batch.items()}
     wanted: dict[str, Any] = {f"gradients/{name}/backward": node for name, node in weights.items()}

@@ -103,7 +103,10 @@ def _cancels(problem: Problem, name: str, got: Array) -> bool:
     wrong = wrong_elements(problem, name, got)
     error = np.abs(wide - exact)[wrong]
     return bool(
-        np.any((wide[wrong] == 0.0) | (error > _LEAST_LOSS * unit * _lost(problem, name)[wrong]))
+        np.any(
+            (wide[wrong] == 0.0)
+            | (error > _LEAST_LOSS * unit * _cancellation_loss(problem, name)[wrong])
+        )
     )
 
 
@@ -113,7 +116,7 @@ def _within(problem: Problem, name: str, got: Array, answer: Answer) -> Outcome:
     if problem.format.p < formats.BINARY32.p:
         levels.append((problem.format.u, 2.0 + _LIBRARY))
     for u, units in levels:
-        lost = np.nan_to_num(_lost(problem, name) * units * u, nan=0.0, posinf=0.0)
+        lost = np.nan_to_num(_cancellation_loss(problem, name) * units * u, nan=0.0, posinf=0.0)
         result = fit(
             problem, name, got, Answer(answer.reference, {name: answer.bound[name] + lost}, {})
         )
@@ -125,7 +128,7 @@ def _within(problem: Problem, name: str, got: Array, answer: Answer) -> Outcome:
     return outcome
 
 
-def _lost(problem: Problem, name: str) -> Array:
+def _cancellation_loss(problem: Problem, name: str) -> Array:
     """The effect of a unit of error in erf, or in t = tanh z: |x| / 2 in y; |dy| / 2 in dx, and
     another |dy x z'| through (1 - t)(1 + t) = 1 - t^2."""
     x = to_float64(problem.inputs["x"])

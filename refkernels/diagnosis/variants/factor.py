@@ -77,7 +77,7 @@ def scale_factor(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         label = names.of(problem, factors.low, factors.high)
         if factors.shared:
             label = label or _narrow(factors, formats.of(got))
-        elif label is None or factors.width > _RARE or _defined(problem, name, factors):
+        elif label is None or factors.width > _RARE or _is_other_definition(problem, name, factors):
             continue
         if label is None and abs(factors.best - 1.0) <= _ROUNDING * formats.of(got).u:
             continue
@@ -138,7 +138,7 @@ def interval(problem: Problem, output: str, got: Array) -> Interval | None:
     return Interval(-high, -best, -low, shared)
 
 
-def _defined(problem: Problem, output: str, factors: Interval) -> bool:
+def _is_other_definition(problem: Problem, output: str, factors: Interval) -> bool:
     """Whether another definition of the op is such a factor times the right one."""
     right = np.asarray(problem.truth.reference[output])
     answers = (variant.answer.reference.get(output) for variant in other_formulas(problem, {}))

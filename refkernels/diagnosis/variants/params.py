@@ -64,7 +64,7 @@ def other_values(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
                 answer = problem.ask(params={name: value})
             except ValueError:  # no value of this param
                 continue
-            if value == 0.0 and _defined(problem, outputs, answer):
+            if value == 0.0 and _is_other_definition(problem, outputs, answer):
                 continue
             details = {"param": name, "value": value, "asked": asked}
             named = {name: value} if unasked else details
@@ -73,7 +73,7 @@ def other_values(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             yield Variant(unasked or VALUE, {**named, **fitted}, answer, price=price)
 
 
-def _defined(problem: Problem, outputs: Arrays, answer: Answer) -> bool:
+def _is_other_definition(problem: Problem, outputs: Arrays, answer: Answer) -> bool:
     """Whether another definition of the op, which may change some outputs only, gives this answer
     too: that names it better."""
     for variant in other_formulas(problem, outputs):
