@@ -207,16 +207,16 @@ def _readable(size):
     return "%.1f kB" % (size / 1e3)
 
 
-def _write_aside(path, write):
+def _write_whole(path, write):
     """Write a temporary file in the same folder and rename it: the file is complete or absent."""
-    aside = path + ".partial"
+    partial = path + ".partial"
     try:
-        with open(aside, "wb") as file:
+        with open(partial, "wb") as file:
             write(file)
-        os.replace(aside, path)
+        os.replace(partial, path)
     except BaseException:
-        if os.path.exists(aside):
-            os.remove(aside)
+        if os.path.exists(partial):
+            os.remove(partial)
         raise
 
 
@@ -241,7 +241,7 @@ def _write_safetensors(path, tensors, metadata):
             if array.size:
                 file.write(memoryview(array.reshape(-1)).cast("B"))
 
-    _write_aside(path, write)
+    _write_whole(path, write)
 
 
 # ---------------------------------------------------------------------------- frameworks
@@ -288,7 +288,7 @@ class _Framework:
         return list(model.named_buffers())
 
     def held(self, layer):
-        """A layer's plain attributes that are tensors, by attribute; not those of a single element
+        """A layer's plain attributes that are tensors, by attribute; without tensors of one element
         on at most one axis."""
         return {
             key: value
@@ -702,7 +702,7 @@ class _OneFlow(_Framework):
         return any(parameter.is_global for parameter in model.parameters())
 
     def numpy(self, tensor):
-        return tensor.detach().numpy()  # of a global tensor the whole, on every process
+        return tensor.detach().numpy()  # a global tensor is gathered on every process
 
     def device_of(self, tensor):
         if not tensor.is_global:
@@ -779,7 +779,7 @@ class _MindSpore(_Framework):
     limits = (
         *_Framework.limits,
         "A function under mindspore.jit that calls the model cannot run in a chosen step.",
-        "gradients/…/backward is what each parameter's hook receives, added up.",
+        "gradients/…/backward is the sum of what each parameter's hook receives.",
     )
 
     def _bare_layer(self):
@@ -804,8 +804,8 @@ class _MindSpore(_Framework):
         return {}
 
     def held(self, layer):
-        """Without the initial values that an Embedding keeps, which its construct does not read."""
-        return {k: value for k, value in super().held(layer).items() if k != "init_tensor"}
+        """Without the initial values that an Embedding keeps: its construct does not read them."""
+        return {key: value for key, value in super().held(layer).items() if key != "init_tensor"}
 
     def own_name(self, name, parameter):
         return parameter.name
@@ -1049,7 +1049,7 @@ class Capture:
     only              a glob, or a list of globs: the layers whose tensors are recorded, by name
     rank, world_size  read from the environment by default
     perturb           a seed: one weight is moved by one ulp at entry
-    hash_every        hashes and gradient norm of each n-th step (0: of chosen steps only)
+    hash_every        hash every n-th step, with its gradient norm (0: chosen steps only)
     first_step        the number of the first step
     notes             your own dictionary, for run.json
 
@@ -1114,8 +1114,8 @@ class Capture:
         self._size, self._chosen_steps, self._steps_done = None, 0, 0
         self._spent, self._spent_chosen = 0.0, 0.0
         self._undo, self._undo_step = [], []
-        self._gate = [self]
-        self._lasting = False
+        self._gate = [self]  # emptied at exit: hooks and wrappers may outlive the capture
+        self._permanent_hooks = False
         self._state_words = {}
         self._optimizer_record = self._describe_optimizer()
         lines = os.devnull
@@ -1303,7 +1303,7 @@ class Capture:
         """A NumPy array of a tensor or an array of numbers, None for anything else."""
         if self._framework.is_tensor(leaf):
             if self._processes > 1 and not leaf.is_global:
-                self._miss("The batch has local tensors: those of the first process.")
+                self._miss("The batch has local tensors: only the first process's are recorded.")
             return self._framework.host(leaf, copy=False)[1]
         if isinstance(leaf, np.ndarray) and leaf.dtype.kind in "biuf":
             return leaf
@@ -1442,13 +1442,13 @@ class Capture:
                     framework.api, self._model, lambda: self._inside, self._functions
                 )
                 self._undo_step.append(undo)
-        if not self._lasting:
+        if not self._permanent_hooks:
             for name in self._trainable:
                 undo = framework.on_accumulation(
                     self._parameters[name], self._accumulated(name, self._gate)
                 )
                 if undo is None:
-                    self._lasting = True  # the hook cannot be removed: the gate disables it
+                    self._permanent_hooks = True  # the hook cannot be removed: the gate disables it
                 else:
                     self._undo_step.append(undo)
         if framework.name == "paddle" and self._optimizer is not None:
@@ -1477,7 +1477,9 @@ class Capture:
             dtype, array = capture._framework.host(gradient)
             if capture._framework.name == "mindspore" and key in capture._tensors:
                 if dtype == "BF16":
-                    capture._miss("Of several bfloat16 backward passes in a step the last is kept.")
+                    capture._miss(
+                        "Of several bfloat16 backward passes in a step, only the last is kept."
+                    )
                 else:
                     array = (array + capture._tensors[key][1]).astype(array.dtype)
             capture._tensors[key] = dtype, array
@@ -1525,25 +1527,25 @@ class Capture:
                 return original(*args, **kwargs)
             call = self._calls.get(name, 0)
             self._calls[name] = call + 1
-            ahead = "layers/%s/forward/%d/" % (name, call)
-            back = "layers/%s/backward/%d/" % (name, call)
+            forward_key = "layers/%s/forward/%d/" % (name, call)
+            backward_key = "layers/%s/backward/%d/" % (name, call)
             passed = {}
 
             def enter(path, leaf):
                 if not framework.is_tensor(leaf):
-                    self._scalar(ahead + "inputs/" + path, leaf)
+                    self._scalar(forward_key + "inputs/" + path, leaf)
                     return leaf
-                self._put(ahead + "inputs/" + path, leaf)
+                self._put(forward_key + "inputs/" + path, leaf)
                 if not framework.differentiable(leaf):
                     return leaf
                 if id(leaf) not in passed:  # a tensor passed twice stays one tensor
                     copy = framework.identity(leaf)
-                    framework.on_gradient(copy, receive(back + "inputs/" + path))
+                    framework.on_gradient(copy, receive(backward_key + "inputs/" + path))
                     passed[id(leaf)] = copy, getattr(copy, "_version", 0)
                 return passed[id(leaf)][0]
 
             for key, value in self._held(name, owner).items():
-                self._put("%sinputs/self.%s" % (ahead, key.lstrip("_")), value)
+                self._put("%sinputs/self.%s" % (forward_key, key.lstrip("_")), value)
             args = [_mapped(value, str(place), enter) for place, value in enumerate(args)]
             kwargs = {key: _mapped(value, key, enter) for key, value in kwargs.items()}
             self._listen(name, entering=True)
@@ -1560,9 +1562,9 @@ class Capture:
                 )
             for path, leaf in _leaves(result):
                 if framework.is_tensor(leaf):
-                    self._put(ahead + "outputs/" + path, leaf)
+                    self._put(forward_key + "outputs/" + path, leaf)
                     if framework.differentiable(leaf):
-                        framework.on_gradient(leaf, receive(back + "cotangents/" + path))
+                        framework.on_gradient(leaf, receive(backward_key + "cotangents/" + path))
             return result
 
         return forward
@@ -1637,7 +1639,7 @@ class Capture:
         self._updates += 1
         if self._updates > 1:
             self._miss(
-                "Of a step with several updates the first is recorded; its line counts them."
+                "Of several updates in a step, only the first is recorded; its line counts all."
             )
             return
         framework = self._framework
@@ -1764,7 +1766,7 @@ class Capture:
                 )
             )
         if size > free:
-            reason = "its %s found only %s free" % (_readable(size), _readable(free))
+            reason = "it takes %s, and only %s are free" % (_readable(size), _readable(free))
             self._tell("step %d is not recorded: %s" % (self._step, reason))
             return reason
         metadata = {
@@ -1791,7 +1793,7 @@ class Capture:
         if self._processes > 1:
             sentences.append(
                 "The model is global: its %d processes are recorded as one, with whole tensors. "
-                "Whether the processes' copies of a broadcast tensor agree is not."
+                "Whether the processes' copies of a broadcast tensor agree is not checked."
                 % self._processes
             )
         excluded = [name for name in self._layers if name not in self._recorded]
@@ -1962,7 +1964,7 @@ class Capture:
         )  # fmt: skip
         text = json.dumps(run, indent=1, allow_nan=False)
         path = os.path.join(self._folder, "run.json")
-        _write_aside(path, lambda file: file.write(text.encode("utf-8")))
+        _write_whole(path, lambda file: file.write(text.encode("utf-8")))
 
 
 def _count(name, value):

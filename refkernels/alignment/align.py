@@ -95,36 +95,38 @@ def conclude(
     noise: Noise | None = None,
 ) -> Alignment:
     """The alignment of runs whose ops have been judged, beside null runs of known noise."""
-    scaled = tuple(scalings(run, chosen) for run in runs)
-    clips = tuple(clipping(run_scalings) for run_scalings in scaled)
-    null = tuple(_null_directions(run) for run in runs)
-    remarks = (*(remark for run in runs for remark in run.remarks), *_unequal(runs))
+    scalings_by_run = tuple(scalings(run, chosen) for run in runs)
+    clips = tuple(clipping(run_scalings) for run_scalings in scalings_by_run)
+    directions = tuple(_null_directions(run) for run in runs)
+    remarks = (*(remark for run in runs for remark in run.remarks), *_unequal_lengths(runs))
     if len(runs) == 1:
         return Alignment(
-            runs, decide_alone(local[0]), shards(runs[0]), local, clips, null_directions=null,
-            remarks=remarks,
+            runs, decide_alone(local[0]), shards(runs[0]), local, clips,
+            null_directions=directions, remarks=remarks,
         )  # fmt: skip
     pairs = matched(runs[0].first, runs[1].first, names)
     differing = differences(runs[0], runs[1], pairs)
-    parted = departure(runs[0], runs[1], pairs, coarse_places(local, pairs))
-    curve = _curve(runs, nulls, seeds, 1.0 if noise is None else noise.wider)
+    first_departure = departure(runs[0], runs[1], pairs, coarse_places(local, pairs))
+    curve = _curve_test(runs, nulls, seeds, 1.0 if noise is None else noise.wider)
     local_pair = local[0], local[1]
-    scaled_alike = (None, None) if _reduces(runs) else shared(scaled[0], scaled[1])
-    verdict = decide(differing, local_pair, scaled_alike, pairs, curve, parted, noise)
+    clips_alike = (None, None) if _reduces(runs) else shared(scalings_by_run[0], scalings_by_run[1])
+    verdict = decide(differing, local_pair, clips_alike, pairs, curve, first_departure, noise)
     slope = None if curve is None else curve.least_slope
     least = {} if slope is None else least_changes(runs[0].first, slope)
     return Alignment(
-        runs, verdict, differing, local, clips, pairs, curve, null, remarks, _band(nulls), noise,
-        least,
+        runs, verdict, differing, local, clips, pairs, curve, directions, remarks, _band(nulls),
+        noise, least,
     )  # fmt: skip
 
 
-def _unequal(runs: tuple[Run, ...]) -> Iterator[str]:
+def _unequal_lengths(runs: tuple[Run, ...]) -> Iterator[str]:
     """A remark if the runs have different numbers of steps."""
-    counts = [len(run.first.lines) for run in runs]
-    if len(set(counts)) > 1:
-        told = " and ".join(f"{run.folder} has {n}" for run, n in zip(runs, counts, strict=True))
-        yield f"The numbers of steps differ ({told}): only steps of both are compared."
+    step_counts = [len(run.first.lines) for run in runs]
+    if len(set(step_counts)) > 1:
+        counts = " and ".join(
+            f"{run.folder} has {count}" for run, count in zip(runs, step_counts, strict=True)
+        )
+        yield f"The numbers of steps differ ({counts}): only steps that both have are compared."
 
 
 def _null_directions(run: Run) -> tuple[str, ...]:
@@ -141,7 +143,7 @@ def _run(folder: Path | Run) -> Run:
     return folder if isinstance(folder, Run) else Run.read(folder)
 
 
-def _curve(
+def _curve_test(
     runs: tuple[Run, ...], nulls: Sequence[Run], seeds: Sequence[Run], wider: float
 ) -> CurveTest | None:
     """The test of the pair beside null runs; None without null runs."""

@@ -42,7 +42,7 @@ ADDED = (0.0, 1e-6)  # added to the norm, by the definitions of clipping
 _NARROW = 2.0**-8  # relative width: an interval this narrow rarely holds a power of two by chance
 LEAST_SCALE = 16.0  # of a loss: a smaller ratio may be a choice of thresholds
 _MARGIN = 2.0**-10  # a factor nearer to 1 may mean no clipping at all, by rounding of the norm
-_OF_SIZE = ("clipping_left_out", "gradient_multiplied")
+_CHANGES_OF_SIZE = ("clipping_left_out", "gradient_multiplied")  # of the gradients, by a factor
 _UNIT = 2.0**-24  # of float32, in which frameworks take a norm of float64 too
 _CLOSE = 2.0**-19  # relative width of an interval that identifies the number in it
 _FACTOR = 4.0  # units: the sum with eps, its inverse, the threshold and their product are rounded
@@ -149,15 +149,15 @@ def scaling(rank: Rank, step: int, tensors: StepTensors) -> Scaling | None:
     if all(before.tobytes() == after.tobytes() for before, after in pairs.values()):
         return Scaling(step, rank.rank, "none", received=received)
     groups = {name: str(rank.parameters[name].group) for name in pairs}
-    ways: tuple[tuple[Scope, Mapping[str, str]], ...] = (
+    scopes: tuple[tuple[Scope, Mapping[str, str]], ...] = (
         ("global", dict.fromkeys(pairs, "")), ("group", groups), ("tensor", {n: n for n in pairs}),
     )  # fmt: skip
     tensor_factors = {name: factor_between(*pair) for name, pair in pairs.items()}
-    for scope, owner in ways:
-        factors = _shared(tensor_factors, owner)
+    for scope, part_of in scopes:
+        factors = _shared(tensor_factors, part_of)
         if factors is not None:
             scaled = {
-                part: [before for name, (before, _) in pairs.items() if owner[name] == part]
+                part: [before for name, (before, _) in pairs.items() if part_of[name] == part]
                 for part in factors
             }
             norms = {part: _norm(arrays) for part, arrays in scaled.items()}
@@ -174,7 +174,9 @@ def scaling(rank: Rank, step: int, tensors: StepTensors) -> Scaling | None:
                 longest,
             )  # fmt: skip
     limit = max(float(np.max(np.abs(after), initial=0.0)) for _, after in pairs.values())
-    if all(np.array_equal(np.clip(old, -limit, limit), new) for old, new in pairs.values()):
+    if all(
+        np.array_equal(np.clip(before, -limit, limit), after) for before, after in pairs.values()
+    ):
         return Scaling(step, rank.rank, "value", limit=limit, received=received)
     return Scaling(step, rank.rank, "other", received=received)
 
@@ -223,7 +225,7 @@ def _clipping(step_scalings: Sequence[Scaling]) -> Clipping:
         return Clipping(widest, steps, limit=scaled[0].limit)
     factors = [factor for step in scaled for factor in step.factors.values()]
     least = min(high for _, high in factors)
-    constant = _crossing(factors)
+    constant = _intersection(factors)
     norms = [norm for step in scaled for norm in step.norms.values()]
     room = 1 + 8 * _FACTOR * max(step.unit for step in scaled)
     divisors = () if constant is None else _divisors(scaled)
@@ -259,7 +261,7 @@ def _threshold(
     scaled: Sequence[Scaling], added: float, roundings: float = _FACTOR
 ) -> Interval | None:
     """The threshold that all steps share, where `added` is added to the norm."""
-    return _crossing(
+    return _intersection(
         (low * (norm + added) * (1 - room), high * (norm + added) * (1 + room))
         for step in scaled
         for part in step.clips
@@ -312,8 +314,8 @@ def clip_difference(a: Clipping | None, b: Clipping | None) -> ClipDifference | 
     difference = None if a is None or b is None else _difference(a, b)
     if (
         difference is None
-        or difference.cause not in _OF_SIZE
-        or any(map(_nears_one, difference.clips))
+        or difference.cause not in _CHANGES_OF_SIZE
+        or any(map(_is_near_one, difference.clips))
     ):
         return difference
     pairs = zip(*(clip.received for clip in difference.clips), strict=False)
@@ -321,7 +323,7 @@ def clip_difference(a: Clipping | None, b: Clipping | None) -> ClipDifference | 
     return None if alike and all(alike) else difference
 
 
-def _nears_one(clip: Clipping) -> bool:
+def _is_near_one(clip: Clipping) -> bool:
     """Whether the constant factor is too near to 1 to be a number of parts."""
     return clip.constant is not None and abs(clip.constant[0] - 1.0) < 2 * _MARGIN
 
@@ -341,14 +343,14 @@ def _difference(a: Clipping, b: Clipping) -> ClipDifference | None:
         alike = math.isclose(a.limit, b.limit, rel_tol=2.0**-20)
         return None if alike else ClipDifference(clips, "clip_limit")
     if a.constant is not None and b.constant is not None:
-        alike = _crossing((a.constant, b.constant)) is not None
+        alike = _intersection((a.constant, b.constant)) is not None
         return None if alike else ClipDifference(clips, "gradient_multiplied")
     if a.constant is not None or b.constant is not None:
         return ClipDifference(clips, "gradient_multiplied", "A" if a.constant is not None else "B")
     if not a.thresholds or not b.thresholds:
         return None
     shared = a.thresholds.keys() & b.thresholds.keys()
-    if any(_crossing((a.thresholds[added], b.thresholds[added])) for added in shared):
+    if any(_intersection((a.thresholds[added], b.thresholds[added])) for added in shared):
         return None
     pairs = itertools.product(a.thresholds.values(), b.thresholds.values())
     if not shared and any(math.isclose(sum(x), sum(y), rel_tol=_MARGIN) for x, y in pairs):
@@ -364,8 +366,8 @@ def _before_unscale(a: Clipping, b: Clipping) -> tuple[str, int] | None:
     one threshold is then the other over a power of two."""
     shared = a.thresholds.keys() & b.thresholds.keys()
     pairs = itertools.product(a.thresholds.items(), b.thresholds.items())
-    for (added, threshold_a), (other, threshold_b) in pairs:
-        if shared and added != other:
+    for (added_a, threshold_a), (added_b, threshold_b) in pairs:
+        if shared and added_a != added_b:
             continue
         for run, (large, small) in (
             ("B", (threshold_a, threshold_b)),
@@ -379,21 +381,30 @@ def _before_unscale(a: Clipping, b: Clipping) -> tuple[str, int] | None:
     return None
 
 
-def _shared(each: Mapping[str, Interval], owner: Mapping[str, str]) -> dict[str, Interval] | None:
+def _shared(
+    tensor_factors: Mapping[str, Interval], part_of: Mapping[str, str]
+) -> dict[str, Interval] | None:
     parts: dict[str, list[Interval]] = {}
-    for name, factor in each.items():
-        parts.setdefault(owner[name], []).append(factor)
-    crossings = {part: _crossing(factors) for part, factors in parts.items()}
-    if any(crossing is None for crossing in crossings.values()):
+    for name, factor in tensor_factors.items():
+        parts.setdefault(part_of[name], []).append(factor)
+    intersections = {part: _intersection(factors) for part, factors in parts.items()}
+    if any(intersection is None for intersection in intersections.values()):
         return None
-    return {part: crossing for part, crossing in crossings.items() if crossing is not None}
+    return {
+        part: intersection
+        for part, intersection in intersections.items()
+        if intersection is not None
+    }
 
 
-def _crossing(intervals: Iterable[Interval]) -> Interval | None:
-    listed = list(intervals)
-    if not listed:
+def _intersection(intervals: Iterable[Interval]) -> Interval | None:
+    all_intervals = list(intervals)
+    if not all_intervals:
         return None
-    low, high = max(interval[0] for interval in listed), min(interval[1] for interval in listed)
+    low, high = (
+        max(interval[0] for interval in all_intervals),
+        min(interval[1] for interval in all_intervals),
+    )
     return (low, high) if low <= high else None
 
 

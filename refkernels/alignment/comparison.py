@@ -4,8 +4,8 @@ Functions outside layers are not captured, and no oracle judges them; a differen
 the next layer's input. So values are compared in the order in which a step makes them: layers
 forward, the loss, cotangents backward, gradients. Rounding makes them differ too, and no bound on
 its growth is proven: a place is suspected where more than half of the format's digits differ (in
-norm) and everything before it agrees in more than half. Behind a layer that computes its definition
-in a narrower format, as its own judgement shows, these digits are those that its error leaves. If
+norm) and everything before it agrees in more than half. After a layer that computes its definition
+in a narrower format, as its own judgement shows, only the digits that its error leaves count. If
 one value is a multiple of the other, the factor is reported.
 """
 
@@ -69,13 +69,13 @@ def coarse_places(
     local: Sequence[LocalTruth], matched: Matched
 ) -> dict[tuple[int, str, str], float]:
     """The relative errors of layers that are known to compute their definition worse."""
-    back = {name_b: name_a for name_a, name_b in matched.layers.items()}
+    name_in_a = {name_b: name_a for name_a, name_b in matched.layers.items()}
     errors: dict[tuple[int, str, str], float] = {}
-    for which, side in enumerate(local):
+    for index, side in enumerate(local):
         for judgement in side.judgements:
             if judgement.coarse and math.isfinite(judgement.apart):
                 place = judgement.place
-                name = back.get(place.name, place.name) if which else place.name
+                name = name_in_a.get(place.name, place.name) if index else place.name
                 key = place.step, str(place.stage), name
                 errors[key] = max(errors.get(key, 0.0), judgement.apart)
     return errors
@@ -89,7 +89,7 @@ def departure(
     numbers. `coarse`: those of `coarse_places`."""
     a, b = run_a.first, run_b.first
     several = max(a.world_size, b.world_size) > 1
-    if _draws(a) or _draws(b):
+    if _draws_outside_layers(a) or _draws_outside_layers(b):
         return None
     lines_by_step = {line.step: line for line in a.lines}, {line.step: line for line in b.lines}
     steps = sorted(set(a.steps) & set(b.steps))
@@ -98,21 +98,21 @@ def departure(
         lines_of_step = lines_by_step[0][step], lines_by_step[1][step]
         if not _begin_alike(*tensors, matched):
             continue
-        parting = None
+        found_departure = None
         if lines_of_step[0].batch_hash == lines_of_step[1].batch_hash:
-            parting = _departure(a, b, tensors, matched, *lines_of_step, coarse or {})
-        if parting is not None and parting.stage in ("forward", "loss"):
-            return parting
-        if parting is not None or several:
+            found_departure = _departure(a, b, tensors, matched, *lines_of_step, coarse or {})
+        if found_departure is not None and found_departure.stage in ("forward", "loss"):
+            return found_departure
+        if found_departure is not None or several:
             batch_cause = cause(run_a, run_b, step, matched)
-            if parting is not None:
-                return replace(parting, cause=batch_cause)
+            if found_departure is not None:
+                return replace(found_departure, cause=batch_cause)
             if batch_cause is not None:
                 return Departure(step, "clip", a.model, "update", math.nan, None, 0, 0, batch_cause)
     return None
 
 
-def _draws(rank: Rank) -> bool:
+def _draws_outside_layers(rank: Rank) -> bool:
     """Whether a function that the model calls outside of layers draws random numbers."""
     named = (word in line for line in rank.not_captured for word in _RANDOM)
     return rank.draws.outside or any(named)
@@ -122,23 +122,23 @@ def _departure(
     a: Rank, b: Rank, tensors: tuple[StepTensors, StepTensors], matched: Matched, line_a: StepLine,
     line_b: StepLine, coarse: _Coarse,
 ) -> Departure | None:  # fmt: skip
-    compared = _pairs(a, b, tensors, matched, line_a, line_b)
+    compared = _comparisons(a, b, tensors, matched, line_a, line_b)
     pairs = list(_resolved(compared, line_a.step, coarse))
     parted = next((pair for pair in pairs if pair.apart > pair.digits), None)
-    scale = None if parted is None else _taken_out(parted, pairs)
+    scale = None if parted is None else _removed_factor(parted, pairs)
     if scale is not None and (max(scale, 1 / scale) < LEAST_SCALE or math.frexp(scale)[0] != 0.5):
         # Clipping by the norm removes any factor. Only where one run leaves its gradients unchanged
         # or divides them, and the updates agree, has the other run removed the factor itself.
         both_clip = all(_clips(*side) for side in zip((a, b), tensors, strict=True))
         scale = None if both_clip else scale
     if scale is not None:
-        compared = _pairs(a, b, tensors, matched, line_a, line_b, scale)
+        compared = _comparisons(a, b, tensors, matched, line_a, line_b, scale)
         pairs = list(_resolved(compared, line_a.step, coarse))
         parted = next((pair for pair in pairs if pair.apart > pair.digits), None)
     if parted is None:
         return None
     same_stage = [pair for pair in pairs if pair.stage == parted.stage]
-    same = [pair for pair in same_stage if pair.apart > pair.digits and _near(pair, parted)]
+    same = [pair for pair in same_stage if pair.apart > pair.digits and _same_factor(pair, parted)]
     return Departure(
         line_a.step, parted.stage, parted.where, parted.what, parted.apart, parted.factor,
         len(same), len(same_stage),
@@ -153,14 +153,14 @@ def _resolved(pairs: Iterable[_Comparison], step: int, coarse: _Coarse) -> Itera
         yield replace(pair, digits=max(pair.digits, math.sqrt(error)))
 
 
-def _taken_out(parted: _Comparison, pairs: list[_Comparison]) -> float | None:
+def _removed_factor(parted: _Comparison, pairs: list[_Comparison]) -> float | None:
     """The factor that scales a backward pass and is removed before the update, or None."""
-    factor, behind = parted.factor, [pair for pair in pairs if pair.stage == "clip"]
+    factor, updates = parted.factor, [pair for pair in pairs if pair.stage == "clip"]
     if parted.stage not in ("backward", "gradient") or factor is None or factor <= 0.0:
         return None
     power = 2.0 ** round(math.log2(factor))
     scales = math.isclose(factor, power, rel_tol=2 * parted.digits)
-    if not behind or any(_near(pair, parted) for pair in behind):
+    if not updates or any(_same_factor(pair, parted) for pair in updates):
         return None
     return power if scales else factor
 
@@ -168,18 +168,21 @@ def _taken_out(parted: _Comparison, pairs: list[_Comparison]) -> float | None:
 def _clips(rank: Rank, tensors: StepTensors) -> bool:
     """Whether gradients are changed between the backward pass and the update, except by one
     division by a whole number."""
-    whens = ("backward", "update")
-    each = [[_gradient(tensors, name, when) for when in whens] for name in rank.parameters]
-    pairs = [(old, new) for old, new in each if old is not None and new is not None]
-    if all(np.array_equal(old, new) for old, new in pairs):
+    times = ("backward", "update")
+    gradients = [[_gradient(tensors, name, when) for when in times] for name in rank.parameters]
+    pairs = [
+        (before, after) for before, after in gradients if before is not None and after is not None
+    ]
+    if all(np.array_equal(before, after) for before, after in pairs):
         return False
-    lows, highs = zip(*(factor_between(old, new) for old, new in pairs), strict=True)
+    lows, highs = zip(*(factor_between(before, after) for before, after in pairs), strict=True)
     low, high = max(lows), min(highs)
     parts = round(1 / low) if 1 / _PARTS < low < math.inf else 0
     return not (parts and low <= 1 / parts <= high <= low * (1 + _CLOSE))
 
 
-def _near(first: _Comparison, second: _Comparison) -> bool:
+def _same_factor(first: _Comparison, second: _Comparison) -> bool:
+    """Whether two comparisons have the same factor, or neither has one."""
     if first.factor is None or second.factor is None:
         return first.factor is second.factor
     return math.isclose(first.factor, second.factor, rel_tol=2 * first.digits)
@@ -198,7 +201,7 @@ def _begin_alike(tensors_a: StepTensors, tensors_b: StepTensors, matched: Matche
     return moved <= 1
 
 
-def _pairs(
+def _comparisons(
     a: Rank, b: Rank, tensors: tuple[StepTensors, StepTensors], matched: Matched, line_a: StepLine,
     line_b: StepLine, scale: float = 1.0,
 ) -> Iterator[_Comparison]:  # fmt: skip
@@ -213,13 +216,15 @@ def _pairs(
             calls[name] = list(zip(*calls_of_layer, strict=True))
     drawn = a.draws.before or b.draws.before
     for name in layers:
-        drops = _drops(a, name) or _drops(b, matched.layers[name])
+        draws_numbers = _layer_draws(a, name) or _layer_draws(b, matched.layers[name])
         for call_a, call_b in calls.get(name, ()):
-            if drawn and _other_numbers(call_a, call_b):
+            if drawn and _integer_inputs_differ(call_a, call_b):
                 return
             for what in ("inputs", "outputs"):
-                random = drops if what == "outputs" else drawn and name == layers[0]
-                compared = _of("forward", name, what, getattr(call_a, what), getattr(call_b, what))
+                random = draws_numbers if what == "outputs" else drawn and name == layers[0]
+                compared = _compared_arrays(
+                    "forward", name, what, getattr(call_a, what), getattr(call_b, what)
+                )
                 for pair in compared:
                     if random and pair.apart > pair.digits:
                         return
@@ -227,12 +232,12 @@ def _pairs(
     if line_a.loss is not None and line_b.loss is not None:
         dtype = formats.get(line_a.loss_dtype or "float32").storage
         losses = [np.array([line.loss], dtype) for line in (line_a, line_b)]
-        yield from _of("loss", "loss", "loss", {"0": losses[0]}, {"0": losses[1]})
+        yield from _compared_arrays("loss", "loss", "loss", {"0": losses[0]}, {"0": losses[1]})
     for name in reversed(layers):
         for call_a, call_b in reversed(calls.get(name, [])):
             for what in ("cotangents", "input_gradients"):
                 sides = getattr(call_a, what), getattr(call_b, what)
-                yield from _of("backward", name, what, *sides, scale=scale)
+                yield from _compared_arrays("backward", name, what, *sides, scale=scale)
     floors = cotangent_sizes(a, tensors[0])
     for name, partner in matched.parameters.items():
         yield from _gradients("gradient", "backward", tensors, name, partner, floors, scale)
@@ -254,11 +259,13 @@ def _gradients(
     what = "gradient" if when == "backward" else when
     floor = floors.get(name, 0.0)
     if when == "update":
-        floor *= _share(tensors[0].gradient(name, "backward"), gradient_a)
-    yield from _of(stage, name, what, {"0": gradient_a}, {"0": gradient_b}, floor, scale)
+        floor *= _share_left(tensors[0].gradient(name, "backward"), gradient_a)
+    yield from _compared_arrays(
+        stage, name, what, {"0": gradient_a}, {"0": gradient_b}, floor, scale
+    )
 
 
-def _share(before: Array | None, after: Array) -> float:
+def _share_left(before: Array | None, after: Array) -> float:
     """The share of a gradient that clipping, or removing a loss scale, leaves."""
     if before is None:
         return 1.0
@@ -272,12 +279,13 @@ def _gradient(tensors: StepTensors, name: str, when: str) -> Array | None:
     return tensors.gradient(name, when) if clipped is None else clipped
 
 
-def _drops(rank: Rank, name: str) -> bool:
+def _layer_draws(rank: Rank, name: str) -> bool:
+    """Whether a layer draws random numbers."""
     named = any(word in rank.layers[name].type.lower() for word in _RANDOM)
     return named or name in rank.draws.layers
 
 
-def _other_numbers(call_a: LayerCall, call_b: LayerCall) -> bool:
+def _integer_inputs_differ(call_a: LayerCall, call_b: LayerCall) -> bool:
     """Whether integer or boolean inputs (ids, a mask) differ."""
     pairs = zip(call_a.inputs.values(), call_b.inputs.values(), strict=False)
     return any(
@@ -286,7 +294,7 @@ def _other_numbers(call_a: LayerCall, call_b: LayerCall) -> bool:
     )
 
 
-def _whole(factor: float, digits: float) -> bool:
+def _is_whole(factor: float, digits: float) -> bool:
     """Whether a factor or its inverse is a whole number."""
     larger = abs(factor) if abs(factor) >= 1.0 else 1.0 / abs(factor) if factor else math.inf
     return larger < math.inf and math.isclose(larger, round(larger), rel_tol=digits)
@@ -320,28 +328,29 @@ def null_directions(rank: Rank, step: int) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _of(
+def _compared_arrays(
     stage: Stage, where: str, what: str, arrays_a: Mapping[str, Array],
     arrays_b: Mapping[str, Array], floor: float = 0.0, scale: float = 1.0,
 ) -> Iterator[_Comparison]:  # fmt: skip
-    """`floor`: the size of a gradient's terms. Where these cancel, a quarter of the digits may be
-    lost; where cancellation leaves nothing but roundings, the gradient is not compared."""
+    """Compares the arrays one by one. `floor`: the size of a gradient's terms. Where these cancel,
+    a quarter of the digits may be lost; where cancellation leaves nothing but roundings, the
+    gradient is not compared."""
     for array_a, array_b in zip(arrays_a.values(), arrays_b.values(), strict=False):
         if array_a.shape != array_b.shape or array_a.dtype.kind not in "fV" or not array_a.size:
             continue
         digits = 2.0 ** (-min(formats.of(array_a).p, formats.of(array_b).p) / 2)
-        left = array_a.astype(np.float64).reshape(-1)
-        right = array_b.astype(np.float64).reshape(-1) / scale
-        norms = float(np.linalg.norm(left)), float(np.linalg.norm(right))
+        values_a = array_a.astype(np.float64).reshape(-1)
+        values_b = array_b.astype(np.float64).reshape(-1) / scale
+        norms = float(np.linalg.norm(values_a)), float(np.linalg.norm(values_b))
         size = max(norms[0], math.sqrt(digits) * floor)
-        if not 0.0 < size < math.inf or not np.isfinite(right).all():
+        if not 0.0 < size < math.inf or not np.isfinite(values_b).all():
             continue
         if max(norms) <= _CANCELLED * digits * floor:
             continue
-        apart = float(np.linalg.norm(right - left)) / size
-        factor = float(np.dot(left, right)) / size**2
-        multiple = array_a.size > 1 or _whole(factor, digits)
-        multiple = multiple and float(np.linalg.norm(right - factor * left)) <= digits * size * abs(
-            factor
-        )
+        apart = float(np.linalg.norm(values_b - values_a)) / size
+        factor = float(np.dot(values_a, values_b)) / size**2
+        multiple = array_a.size > 1 or _is_whole(factor, digits)
+        multiple = multiple and float(
+            np.linalg.norm(values_b - factor * values_a)
+        ) <= digits * size * abs(factor)
         yield _Comparison(stage, where, what, apart, factor if multiple else None, digits)

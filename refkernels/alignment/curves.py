@@ -18,10 +18,10 @@ normally: Student's t at the worst step, times the number of steps, times two.
 p and the probability of `extreme` are exact where the curves are exchangeable under the null
 hypothesis: where the candidate's roundings are as large, and as evenly spread about zero, as those
 of the null runs. Null runs that are taken `wider` are not exchangeable with it, because they are
-spread about their own mean. Then nothing is proven; in simulations p keeps to its level, and one of
-the two is the farthest no more often, unless single runs leave the others for good
-(benchmarks/null_experiments.py). A large p proves nothing;
-`least_rate_change` gives the smallest change that would have been noticed.
+spread about their own mean. Then nothing is proven. In simulations p keeps to its level, and so
+does the share in which one of the two is the farthest, unless single runs leave the others for good
+(benchmarks/null_experiments.py). A large p proves nothing; `least_rate_change` gives the smallest
+change that would have been noticed.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def against_reference(
 ) -> CurveTest:  # fmt: skip
     """A run against the curve of its definition, beside rounding-only runs of that definition."""
     all_curves = np.vstack((candidate[None], nulls))
-    length, after = _length(np.vstack((all_curves, reference[None])), dtype, seeds)
+    length, saturated_at = _compared_steps(np.vstack((all_curves, reference[None])), dtype, seeds)
     all_curves, reference = all_curves[:, :length], reference[:length]
     spread = np.sqrt(np.mean(np.square(all_curves - reference), axis=0))
     spread = np.maximum(spread, _ulp(reference, dtype))
@@ -80,7 +80,7 @@ def against_reference(
     critical = _critical(scores[1:])
     extreme = bool(scores[0] > np.max(scores[1:], initial=0.0))
     figures = (p, 1.0 / len(scores), extreme, _student(all_curves, (0,), _ulp(reference, dtype)))
-    return _test(ratios[0], figures, nulls, spread, reference, critical, after)
+    return _test(ratios[0], figures, nulls, spread, reference, critical, saturated_at)
 
 
 def of_pair(
@@ -92,7 +92,7 @@ def of_pair(
     middle = np.mean(nulls, axis=0)
     nulls = middle + wider * (nulls - middle) if wider > 1.0 else nulls
     all_curves = np.vstack((a[None], b[None], nulls))
-    length, after = _length(all_curves, dtype, seeds)
+    length, saturated_at = _compared_steps(all_curves, dtype, seeds)
     all_curves = all_curves[:, :length]
     middle = np.mean(all_curves, axis=0)
     spread = np.maximum(np.std(all_curves, axis=0, ddof=1), _ulp(middle, dtype))
@@ -107,7 +107,7 @@ def of_pair(
     critical = _critical(scores[(first > 1) & (second > 1)])
     normal = _student(all_curves, (0, 1), _ulp(middle, dtype))
     figures = (p, 1.0 / len(scores), _extreme(all_curves, _ulp(middle, dtype)), normal)
-    return _test(ratios, figures, nulls, spread, middle, critical, after)
+    return _test(ratios, figures, nulls, spread, middle, critical, saturated_at)
 
 
 def _extreme(all_curves: Curves, ulp: Curve) -> bool:
@@ -116,15 +116,15 @@ def _extreme(all_curves: Curves, ulp: Curve) -> bool:
     `_student`: losses with equal bits do not show how much other curves round."""
     scores = []
     ordered, count = np.sort(all_curves, axis=0), len(all_curves) - 1
-    for which, curve in enumerate(all_curves):
-        others = np.delete(all_curves, which, axis=0)
+    for index, curve in enumerate(all_curves):
+        others = np.delete(all_curves, index, axis=0)
         low, high = (  # the middle of the curves that are left without it
             np.where(curve <= ordered[k], ordered[k + 1], ordered[k])
             for k in ((count - 1) // 2, count // 2)
         )
         middle = (low + high) / 2.0
         width = np.maximum(np.mean(np.abs(others - middle), axis=0), ulp)
-        scores.append(float(np.max(np.abs(all_curves[which] - middle) / width)))
+        scores.append(float(np.max(np.abs(all_curves[index] - middle) / width)))
     return max(scores[:2]) > max(scores[2:], default=0.0)
 
 
@@ -137,15 +137,15 @@ def _student(all_curves: Curves, which: tuple[int, ...], ulp: Curve) -> float | 
     if count < 2:
         return None
     width = np.maximum(np.std(others, axis=0, ddof=1), ulp)
-    away = np.abs(all_curves[list(which)] - np.mean(others, axis=0))
-    t = away / (width * math.sqrt(1.0 + 1.0 / count))
+    deviations = np.abs(all_curves[list(which)] - np.mean(others, axis=0))
+    t = deviations / (width * math.sqrt(1.0 + 1.0 / count))
     return min(1.0, t.size * _tail(float(np.max(t)), count - 1))
 
 
-def _tail(t: float, freedom: int) -> float:
+def _tail(t: float, degrees: int) -> float:
     """The two-sided tail of Student's distribution: I_z(f / 2, 1 / 2) at z = f / (f + t^2)."""
-    z, half = flint.arb(freedom) / (freedom + flint.arb(t) ** 2), flint.arb(freedom) / 2
-    return float(z.beta_lower(half, flint.arb(1) / 2, 1))
+    z, half_degrees = flint.arb(degrees) / (degrees + flint.arb(t) ** 2), flint.arb(degrees) / 2
+    return float(z.beta_lower(half_degrees, flint.arb(1) / 2, 1))
 
 
 def needed(level: float) -> int:
@@ -153,7 +153,7 @@ def needed(level: float) -> int:
     return math.floor(2.0 / level) - 1
 
 
-def _length(all_curves: Curves, dtype: Any, seeds: Curves | None) -> tuple[int, int | None]:
+def _compared_steps(all_curves: Curves, dtype: Any, seeds: Curves | None) -> tuple[int, int | None]:
     """The number of compared steps, up to the first NaN or infinity and up to saturation; and the
     step of saturation, if any."""
     finite = np.all(np.isfinite(all_curves), axis=0)
@@ -183,12 +183,12 @@ def _critical(scores: Curve) -> float:
 
 def _test(
     ratios: Curve, figures: tuple[float, float, bool, float | None], nulls: Curves, spread: Curve,
-    losses: Curve, critical: float, after: int | None,
+    losses: Curve, critical: float, saturated_at: int | None,
 ) -> CurveTest:  # fmt: skip
     p, least, extreme, normal = figures
     return CurveTest(
         float(np.max(ratios)), int(np.argmax(ratios)), p, least, len(nulls), len(ratios), extreme,
-        normal, after, growth(spread), least_rate_change(losses, spread, critical),
+        normal, saturated_at, growth(spread), least_rate_change(losses, spread, critical),
         _least_slope(spread, critical),
     )  # fmt: skip
 

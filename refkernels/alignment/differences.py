@@ -49,7 +49,7 @@ _ABSENT: dict[str, Any] = {
 _COMPARED = (*_ABSENT, "beta1", "beta2", "eps", "alpha", "rho", "lr_decay")
 _OPEN = ("eps", "scale")  # None means the framework's default, which the oracle judges
 _FRAMEWORKS = ("torch", "paddle", "oneflow", "mindspore")
-_UNSAID = {"inplace", "training", "name", "device", "dtype", "full_name", "cls_name"}
+_NOT_COMPARED = {"inplace", "training", "name", "device", "dtype", "full_name", "cls_name"}
 _LISTED = 5  # how many layers or parameters without a partner are listed
 _ALIASES = {"use_nesterov": "nesterov"}
 
@@ -57,11 +57,11 @@ _ALIASES = {"use_nesterov": "nesterov"}
 def differences(a: Run, b: Run, matched: Matched) -> tuple[RunDifference, ...]:
     """All differences, in the order of suspicion."""
     first, second = a.first, b.first
-    read_alike = _shards(a, b)
-    shared = any(difference.decisive for difference in read_alike)
+    shared_rows = _shared_rows(a, b)
+    shared = any(difference.decisive for difference in shared_rows)
     return (
         *_data(a, b, shared),
-        *read_alike,
+        *shared_rows,
         *_weights(first, second, matched),
         *_model(first, second, matched),
         *_layers(first, second, matched),
@@ -72,7 +72,7 @@ def differences(a: Run, b: Run, matched: Matched) -> tuple[RunDifference, ...]:
     )
 
 
-def _shared(a: Rank, b: Rank) -> Iterator[tuple[StepLine, StepLine]]:
+def _shared_lines(a: Rank, b: Rank) -> Iterator[tuple[StepLine, StepLine]]:
     lines_b = {line.step: line for line in b.lines}
     return ((line, lines_b[line.step]) for line in a.lines if line.step in lines_b)
 
@@ -82,12 +82,12 @@ def shards(run: Run) -> tuple[RunDifference, ...]:
     return tuple(replace(difference, decisive=False) for difference in _ranks(run))
 
 
-def _shards(a: Run, b: Run) -> tuple[RunDifference, ...]:
+def _shared_rows(a: Run, b: Run) -> tuple[RunDifference, ...]:
     """Rows that ranks share; not decisive where both runs share them."""
-    shared_rows = [tuple(_ranks(run)) for run in (a, b)]
-    if all(shared_rows) and shared_rows[0][0].kind == shared_rows[1][0].kind:
+    rows_by_run = [tuple(_ranks(run)) for run in (a, b)]
+    if all(rows_by_run) and rows_by_run[0][0].kind == rows_by_run[1][0].kind:
         return (*shards(a), *shards(b))
-    return (*shared_rows[0], *shared_rows[1])
+    return (*rows_by_run[0], *rows_by_run[1])
 
 
 def _data(a: Run, b: Run, shared: bool) -> Iterator[RunDifference]:
@@ -127,7 +127,7 @@ def _rows_by_step(run: Run) -> dict[int, list[str]]:
 
 def _batches(a: Rank, b: Rank) -> Iterator[RunDifference]:
     """Batches by their hashes: other rows, or the same rows in another order."""
-    for line_a, line_b in _shared(a, b):
+    for line_a, line_b in _shared_lines(a, b):
         if line_a.batch_hash is None or line_b.batch_hash is None:
             continue
         if line_a.batch_hash != line_b.batch_hash:
@@ -146,8 +146,10 @@ def _late_batches(a: Rank, b: Rank) -> dict[str, Any]:
     """The delay, if one run trains on the batches of the other some steps late."""
     hashes_a, hashes_b = ([line.batch_hash for line in rank.lines] for rank in (a, b))
     for delay in (1, -1, 2, -2):
-        ahead, behind = (hashes_a, hashes_b[delay:]) if delay > 0 else (hashes_a[-delay:], hashes_b)
-        pairs = list(zip(ahead, behind, strict=False))
+        earlier, later = (
+            (hashes_a, hashes_b[delay:]) if delay > 0 else (hashes_a[-delay:], hashes_b)
+        )
+        pairs = list(zip(earlier, later, strict=False))
         if (
             len(pairs) > 1
             and len(set(hashes_a)) > 1
@@ -161,7 +163,7 @@ def _ranks(run: Run) -> Iterator[RunDifference]:
     """Ranks that read the same rows: they train on one shard, or shards overlap."""
     ranks = [rank for rank in run.ranks if rank.lines]
     for first, second in itertools.combinations(ranks, 2):
-        for line_of_first, line_of_second in _shared(first, second):
+        for line_of_first, line_of_second in _shared_lines(first, second):
             rows = set(line_of_first.rows or ()), set(line_of_second.rows or ())
             if shared := len(rows[0] & rows[1]):
                 same = shared == len(rows[0]) == len(rows[1])
@@ -193,20 +195,20 @@ def _weights(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
             yield RunDifference("weights", name, *shapes, steps[0], kind="shape")
             continue
         oriented_a = oriented(weight_a, weight_b)
-        distance = _apart(weight_a.astype(np.float64), oriented_a.astype(np.float64))
-        expected = _moved(a, name) + _moved(b, partner)
+        distance = _count_unequal(weight_a.astype(np.float64), oriented_a.astype(np.float64))
+        expected = _moved_elements(a, name) + _moved_elements(b, partner)
         yield RunDifference(
             "weights", name, step=steps[0], decisive=distance > expected, kind="weights",
             details={"apart": distance, "elements": int(weight_a.size)},
         )  # fmt: skip
 
 
-def _moved(rank: Rank, name: str) -> int:
+def _moved_elements(rank: Rank, name: str) -> int:
     """How many of a parameter's elements a perturbation moved."""
     return int(rank.perturbed is not None and rank.perturbed.get("parameter") == name)
 
 
-def _apart(a: Any, b: Any) -> int:
+def _count_unequal(a: Any, b: Any) -> int:
     return int(np.count_nonzero(a != b))
 
 
@@ -218,8 +220,8 @@ def _model(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
             if isinstance(kind_of(rank.layers[name], rank.layers[name].hyperparameters), LayerKind)
         ]
         for name in judged[:_LISTED]:
-            lone = {"run": run, "type": rank.layers[name].type}
-            yield RunDifference("model", name, kind="lone_layer", details=lone)
+            details = {"run": run, "type": rank.layers[name].type}
+            yield RunDifference("model", name, kind="lone_layer", details=details)
     for run, names in (("A", matched.lone_a), ("B", matched.lone_b)):
         for name in names[:_LISTED]:
             yield RunDifference("model", name, kind="lone_parameter", details={"run": run})
@@ -247,25 +249,28 @@ def _layers(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
         params_a, params_b = kind_a.params(settings[0][name]), kind_b.params(settings[1][partner])
         if isinstance(params_a, str) or isinstance(params_b, str):
             continue
-        absent = registry.get(kind_a.op).params
+        defaults = registry.get(kind_a.op).params
         for param in dict.fromkeys((*params_a, *params_b)):
-            pair = params_a.get(param, absent.get(param)), params_b.get(param, absent.get(param))
+            pair = (
+                params_a.get(param, defaults.get(param)),
+                params_b.get(param, defaults.get(param)),
+            )
             if param in _OPEN and None in pair:
                 continue
             if param != "normalized_shape" and not _alike(*pair):
                 yield RunDifference("layer", f"{name}: {param}", _shown(pair[0]), _shown(pair[1]))
 
 
-def _declared(layer_a: Layer, layer_b: Layer, same: bool) -> Iterator[RunDifference]:
-    """The recorded settings of layers without an oracle: all of them for a framework's own type
-    in one framework, else the dropout rate."""
+def _declared(layer_a: Layer, layer_b: Layer, same_framework: bool) -> Iterator[RunDifference]:
+    """The recorded settings of layers without an oracle: all of them where both are one type of one
+    framework, else only the dropout rate."""
     settings_a, settings_b = layer_a.hyperparameters, layer_b.hyperparameters
-    own = (
-        same
+    same_type = (
+        same_framework
         and layer_a.module == layer_b.module
         and layer_a.module.partition(".")[0] in _FRAMEWORKS
     )
-    names = sorted(settings_a.keys() & settings_b.keys() - _UNSAID) if own else ["p"]
+    names = sorted(settings_a.keys() & settings_b.keys() - _NOT_COMPARED) if same_type else ["p"]
     for name in names:
         pair = settings_a.get(name), settings_b.get(name)
         if None not in pair and not _alike(*pair):
@@ -293,12 +298,12 @@ def _optimizer(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
         redefined = definition(a.optimizer) != definition(b.optimizer)
         yield RunDifference("optimizer", "type", *types, decisive=redefined)
     changed: dict[tuple[str, str, str], list[str]] = {}
-    lone: dict[str, list[str]] = {}
+    not_updated: dict[str, list[str]] = {}
     settings = _settings(a), _settings(b)
     for name, partner in matched.parameters.items():
         if name not in settings[0] or partner not in settings[1]:
             if (name in settings[0]) != (partner in settings[1]):
-                lone.setdefault("B" if name in settings[0] else "A", []).append(name)
+                not_updated.setdefault("B" if name in settings[0] else "A", []).append(name)
             continue
         settings_a, settings_b = settings[0][name], settings[1][partner]
         decays = settings_a.get("weight_decay") and settings_b.get("weight_decay")
@@ -310,22 +315,28 @@ def _optimizer(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
             )
             if None not in pair and not _alike(*pair):
                 changed.setdefault((param, _shown(pair[0]), _shown(pair[1])), []).append(name)
-    for run, names in lone.items():
-        more = {"run": run, "more": len(names) - 1}
-        yield RunDifference("optimizer", names[0], kind="not_updated", details=more)
+    for run, names in not_updated.items():
+        details = {"run": run, "more": len(names) - 1}
+        yield RunDifference("optimizer", names[0], kind="not_updated", details=details)
     for (param, value_a, value_b), names in changed.items():
-        more = {"param": param, "more": len(names) - 1}
-        yield RunDifference("optimizer", names[0], value_a, value_b, kind="setting", details=more)
+        details = {"param": param, "more": len(names) - 1}
+        yield RunDifference(
+            "optimizer", names[0], value_a, value_b, kind="setting", details=details
+        )
 
 
 def _settings(rank: Rank) -> dict[str, Mapping[str, Any]]:
     assert rank.optimizer is not None
-    return {name: _of(group, name) for group in rank.optimizer.groups for name in group.parameters}
+    return {
+        name: _settings_of(group, name)
+        for group in rank.optimizer.groups
+        for name in group.parameters
+    }
 
 
-def _of(group: Group, name: str) -> Mapping[str, Any]:
-    own = {_ALIASES.get(key, key): value for key, value in group.hyperparameters.items()}
-    return {**own, "weight_decay": 0.0} if name in group.exempt else own
+def _settings_of(group: Group, name: str) -> Mapping[str, Any]:
+    settings = {_ALIASES.get(key, key): value for key, value in group.hyperparameters.items()}
+    return {**settings, "weight_decay": 0.0} if name in group.exempt else settings
 
 
 def _alike(a: Any, b: Any) -> bool:
@@ -343,12 +354,12 @@ def _alike(a: Any, b: Any) -> bool:
 def _alike_in_each(a: Any, b: Any) -> bool:
     """Whether sequences are alike item by item; a number applies to every axis."""
     count = max(len(value) for value in (a, b) if isinstance(value, list | tuple))
-    several = [
+    sequences = [
         tuple(value) if isinstance(value, list | tuple) else (value,) * count for value in (a, b)
     ]
-    if len(several[0]) != len(several[1]):
+    if len(sequences[0]) != len(sequences[1]):
         return False
-    return all(_alike(*pair) for pair in zip(*several, strict=True))
+    return all(_alike(*pair) for pair in zip(*sequences, strict=True))
 
 
 def _shown(value: Any) -> str:
@@ -363,10 +374,12 @@ def _schedule(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
         for name, partner in matched.parameters.items()
     )
     skips = [
-        line_a.step for line_a, line_b in _shared(a, b) if a.skipped(line_a) != b.skipped(line_b)
+        line_a.step
+        for line_a, line_b in _shared_lines(a, b)
+        if a.skipped(line_a) != b.skipped(line_b)
     ]
     reported = set()
-    for line_a, line_b in _shared(a, b):
+    for line_a, line_b in _shared_lines(a, b):
         for group_a, group_b in groups:
             rate_a, rate_b = _rate(line_a, group_a), _rate(line_b, group_b)
             if rate_a is None or rate_b is None or (group_a, group_b) in reported:
@@ -375,7 +388,7 @@ def _schedule(a: Rank, b: Rank, matched: Matched) -> Iterator[RunDifference]:
                 if skips and line_a.step > skips[0] and _alike_by_update(a, b, group_a, group_b):
                     continue
                 reported.add((group_a, group_b))
-                late = _late(a, b, group_a, group_b)
+                late = _late_schedule(a, b, group_a, group_b)
                 kind = "late" if late else "rate"
                 rates = _shown(rate_a), _shown(rate_b)
                 yield RunDifference(
@@ -400,7 +413,7 @@ def _updates(a: Run, b: Run) -> Iterator[RunDifference]:
     if a.first.optimizer is None or b.first.optimizer is None:
         return
     skipped = False
-    for line_a, line_b in _shared(a.first, b.first):
+    for line_a, line_b in _shared_lines(a.first, b.first):
         skips = a.first.skipped(line_a), b.first.skipped(line_b)
         if skips[0] != skips[1]:
             if not skipped:
@@ -421,14 +434,16 @@ def _rate(line: StepLine, group: int | None) -> float | None:
     return line.lr[group] if recorded and line.lr is not None and group is not None else None
 
 
-def _late(a: Rank, b: Rank, group_a: int | None, group_b: int | None) -> dict[str, Any]:
+def _late_schedule(a: Rank, b: Rank, group_a: int | None, group_b: int | None) -> dict[str, Any]:
     """The delay, if one schedule is the other some steps late."""
     rates_a = [rate for line in a.lines if (rate := _rate(line, group_a)) is not None]
     rates_b = [rate for line in b.lines if (rate := _rate(line, group_b)) is not None]
     for delay in (1, -1, 2, -2):
         # At step t B has the rate that A had at step t - delay.
-        ahead, behind = (rates_a, rates_b[delay:]) if delay > 0 else (rates_a[-delay:], rates_b)
-        pairs = list(zip(ahead, behind, strict=False))
+        earlier_rates, later_rates = (
+            (rates_a, rates_b[delay:]) if delay > 0 else (rates_a[-delay:], rates_b)
+        )
+        pairs = list(zip(earlier_rates, later_rates, strict=False))
         moves = len({rate for rate, _ in pairs}) > 1
         alike = (math.isclose(rate, later, rel_tol=2.0**-22) for rate, later in pairs)
         if len(pairs) > 2 and moves and all(alike):

@@ -9,7 +9,7 @@ from refkernels.alignment.tensors import CaptureError
 from refkernels.records import codec
 
 T = TypeVar("T")
-_WORDS = {
+_KIND_WORDS = {
     str: "a string", int: "a whole number", float: "a number", bool: "true or false",
     list: "a list", dict: "an object",
 }  # fmt: skip
@@ -24,10 +24,10 @@ class Fields:
         self.values: dict[str, Any] = value
         self.where = where
 
-    def _taken(self, name: str, kind: type, value: Any) -> Any:
+    def _checked(self, name: str, kind: type, value: Any) -> Any:
         right_type = isinstance(value, kind) or (kind is float and isinstance(value, int))
         if not right_type or (isinstance(value, bool) and kind is not bool):
-            raise CaptureError(f"{self.where}: {name} must be {_WORDS[kind]}.")
+            raise CaptureError(f"{self.where}: {name} must be {_KIND_WORDS[kind]}.")
         return float(value) if kind is float else value
 
     def _required(self, name: str) -> Any:
@@ -37,27 +37,27 @@ class Fields:
 
     def text(self, name: str) -> str:
         """A string."""
-        return self._taken(name, str, self._required(name))
+        return self._checked(name, str, self._required(name))
 
     def flag(self, name: str) -> bool:
         """True or false."""
-        return self._taken(name, bool, self._required(name))
+        return self._checked(name, bool, self._required(name))
 
     def count(self, name: str) -> int:
         """A whole number from 0."""
-        value: int = self._taken(name, int, self._required(name))
+        value: int = self._checked(name, int, self._required(name))
         if value < 0:
             raise CaptureError(f"{self.where}: {name} is {value}, and must not be negative.")
         return value
 
     def mapping(self, name: str) -> dict[str, Any]:
         """An object."""
-        return self._taken(name, dict, self._required(name))
+        return self._checked(name, dict, self._required(name))
 
     def maybe(self, name: str, kind: type) -> Any:
         """A value of that type, or None for null and for an absent field."""
         value = self.values.get(name)
-        return None if value is None else self._taken(name, kind, value)
+        return None if value is None else self._checked(name, kind, value)
 
     def hexadecimal(self, name: str) -> float | None:
         """The float of a hex string such as "0x1.8p+1", "inf" or "nan"."""
@@ -71,17 +71,17 @@ class Fields:
 
     def texts(self, name: str) -> dict[str, str]:
         """An object whose values are strings."""
-        read = self.mapping(name)
-        return {key: self._taken(f"{name}.{key}", str, value) for key, value in read.items()}
+        values = self.mapping(name)
+        return {key: self._checked(f"{name}.{key}", str, value) for key, value in values.items()}
 
     def tuple_of(self, name: str, kind: type) -> tuple[Any, ...]:
         """A list whose elements are of one type."""
-        items = self._taken(name, list, self._required(name))
-        return tuple(self._taken(f"an element of {name}", kind, value) for value in items)
+        items = self._checked(name, list, self._required(name))
+        return tuple(self._checked(f"an element of {name}", kind, value) for value in items)
 
     def objects(self, name: str, read: Callable[[Fields], T]) -> tuple[T, ...]:
         """A list of objects, each read by `read`."""
-        results = self._taken(name, list, self._required(name))
+        results = self._checked(name, list, self._required(name))
         return tuple(
             read(Fields(value, f"{self.where}: {name}[{index}]"))
             for index, value in enumerate(results)

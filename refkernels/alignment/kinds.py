@@ -21,7 +21,7 @@ ROLES = {"gelu_tanh": "gelu"}
 """The op that has the same role in a model, by another formula."""
 
 
-def _nothing(settings: Settings) -> dict[str, Any]:
+def _no_params(settings: Settings) -> dict[str, Any]:
     return {}
 
 
@@ -32,15 +32,15 @@ class LayerKind:
     them; `params`: gives the op's params, or the reason why they are unknown; `joins`: whether the
     rows of several calls may be concatenated; `turned`: frameworks that hold the weight
     transposed; `classes`: whether x has an axis of classes that is not the last; `with_axis`: the
-    frameworks that have an argument for that axis; `masks`: the input that a mask is, by the kind
-    of its dtype.
+    frameworks that have an argument for that axis; `masks`: the op's input for a mask, by the kind
+    of the mask's dtype.
     """
 
     op: str
     takes: tuple[str, ...] = ("x",)
     weights: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
-    params: Params = _nothing
+    params: Params = _no_params
     joins: bool = True
     turned: tuple[str, ...] = ()
     classes: bool = False
@@ -92,8 +92,8 @@ def tensor_names(layer: Layer, call: LayerCall) -> dict[str, str]:
 
 def _names(layer: Layer) -> dict[str, str]:
     """A function's or a layer's arguments by position."""
-    unsigned = KINDS.get(layer.type.rpartition(".")[2].lower().replace("_", ""))
-    names = layer.signature or (unsigned.arguments if unsigned else ())
+    kind_without_signature = KINDS.get(layer.type.rpartition(".")[2].lower().replace("_", ""))
+    names = layer.signature or (kind_without_signature.arguments if kind_without_signature else ())
     return {str(position): name for position, name in enumerate(names)}
 
 

@@ -50,7 +50,7 @@ def read_layers(rank: Rank, step: int, tensors: StepTensors) -> Read:
         if not calls or rank.contains(layer.name):
             continue
         place = Place(step, "forward", layer.name, order, rank.rank)
-        groups = list(_set_alike(rank, layer, calls))
+        groups = list(_by_settings(rank, layer, calls))
         for settings, group in groups:
             try:
                 kind = kind_of(layer, settings)
@@ -66,19 +66,19 @@ def read_layers(rank: Rank, step: int, tensors: StepTensors) -> Read:
                 yield Unjudged(layer.name, layer.type, str(reason))
 
 
-def _set_alike(
+def _by_settings(
     rank: Rank, layer: Layer, calls: tuple[LayerCall, ...]
 ) -> Iterator[tuple[dict[str, Any], tuple[LayerCall, ...]]]:
     """The calls of a layer by their settings: a function may be called with new ones each time."""
     settings = [settings_of(rank, layer, call) for call in calls]
     for k, call_settings in enumerate(settings):
         if call_settings not in settings[:k]:
-            same = (
+            same_settings = (
                 call
                 for call, other_settings in zip(calls, settings, strict=True)
                 if other_settings == call_settings
             )
-            yield call_settings, tuple(same)
+            yield call_settings, tuple(same_settings)
 
 
 def _beyond_lookups(inputs: Mapping[str, Array], gradients: Mapping[str, Array]) -> bool:
@@ -91,7 +91,7 @@ def _beyond_lookups(inputs: Mapping[str, Array], gradients: Mapping[str, Array])
     return bool(np.any(gradient[unused]))
 
 
-def _same(a: Array, b: Array) -> bool:
+def _same_bits(a: Array, b: Array) -> bool:
     return a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
@@ -122,9 +122,10 @@ class _LayerReader:
         return registry.get(self.kind.op)
 
     def questions(
-        self, calls: tuple[LayerCall, ...], place: Place, whole: bool
+        self, calls: tuple[LayerCall, ...], place: Place, all_calls: bool
     ) -> Iterator[CapturedQuestion]:
-        """The questions of calls with the same settings; `whole`: whether these are all calls."""
+        """The questions of calls with the same settings; `all_calls`: whether the layer has no
+        others."""
         joins = self.kind.joins and len({tuple(self._paths(call)) for call in calls}) == 1
         groups = [calls] if joins or len(calls) == 1 else [(call,) for call in calls]
         weights = dict(self._weights())
@@ -136,7 +137,7 @@ class _LayerReader:
             if "backward" not in self.op.directions or any(array is None for array in cotangents):
                 continue
             gradients = dict(self._input_gradients(group))
-            gradients |= self._weight_gradients() if whole and len(groups) == 1 else {}
+            gradients |= self._weight_gradients() if all_calls and len(groups) == 1 else {}
             if gradients:
                 backward_place = Place(place.step, "backward", place.name, place.order, place.rank)
                 cotangent = self._joined([array for array in cotangents if array is not None])
@@ -184,13 +185,17 @@ class _LayerReader:
         names = tensor_names(self.layer, call)
         paths: dict[str, str] = {}
         for position, name in enumerate(self.kind.takes):
-            for own in (*_NAMES.get(name, ()), str(position)):
-                if own in names:
-                    paths.setdefault(name, names[own])
+            for framework_name in (*_NAMES.get(name, ()), str(position)):
+                if framework_name in names:
+                    paths.setdefault(name, names[framework_name])
         for name in self.kind.weights:
-            for own in _NAMES[name]:
-                if own in names and name not in self._own and names[own] not in paths.values():
-                    paths[name] = names[own]
+            for framework_name in _NAMES[name]:
+                if (
+                    framework_name in names
+                    and name not in self._parameters
+                    and names[framework_name] not in paths.values()
+                ):
+                    paths[name] = names[framework_name]
         for path in set(call.inputs) - set(paths.values()) - _UNREAD:
             mask = self.kind.masks.get(call.inputs[path].dtype.kind)
             if mask is None:
@@ -211,10 +216,10 @@ class _LayerReader:
         }
 
     def _joined(self, arrays: list[Array]) -> Array:
-        whole = joined(arrays)
-        if whole is None:
+        concatenated = joined(arrays)
+        if concatenated is None:
             raise NotJudged("its calls have different shapes")
-        return whole
+        return concatenated
 
     def _output(self, call: LayerCall) -> Array:
         if len(call.outputs) != 1:
@@ -222,30 +227,30 @@ class _LayerReader:
         return next(iter(call.outputs.values()))
 
     @property
-    def _own(self) -> dict[str, str]:
+    def _parameters(self) -> dict[str, str]:
         """The layer's parameters by the op's names."""
         return {
-            name: self.layer.parameters[own]
+            name: self.layer.parameters[framework_name]
             for name in self.kind.weights
-            for own in _NAMES[name]
-            if own in self.layer.parameters
+            for framework_name in _NAMES[name]
+            if framework_name in self.layer.parameters
         }
 
     @property
     def _buffers(self) -> dict[str, str]:
         """The layer's buffers that take the place of weights, by the op's names."""
         return {
-            own.lstrip("_"): name
-            for own, name in self.layer.buffers.items()
-            if own.lstrip("_") in self.kind.weights
+            framework_name.lstrip("_"): buffer
+            for framework_name, buffer in self.layer.buffers.items()
+            if framework_name.lstrip("_") in self.kind.weights
         }
 
     def _weights(self) -> Iterator[tuple[str, Array]]:
-        known = {*self._own.values(), *(self._buffers.values())}
-        for own, name in (*self.layer.parameters.items(), *self.layer.buffers.items()):
+        known = {*self._parameters.values(), *(self._buffers.values())}
+        for framework_name, name in (*self.layer.parameters.items(), *self.layer.buffers.items()):
             if name not in known:
-                raise NotJudged(f"its {own} is not known")
-        for name, parameter in self._own.items():
+                raise NotJudged(f"its {framework_name} is not known")
+        for name, parameter in self._parameters.items():
             array = self.tensors.parameter(parameter)
             if array is None:
                 raise NotJudged(f"its {name} was not recorded")
@@ -264,7 +269,7 @@ class _LayerReader:
         paths = self._paths(calls[0])
         tensors = {name: calls[0].inputs[path] for name, path in paths.items()}
         for name, path in paths.items():
-            if any(_same(tensors[name], tensors[other]) for other in tensors if other != name):
+            if any(_same_bits(tensors[name], tensors[other]) for other in tensors if other != name):
                 continue  # a tensor given twice has one gradient: the sum over its uses
             gradients = [call.input_gradients.get(path) for call in calls]
             recorded = [gradient for gradient in gradients if gradient is not None]
@@ -275,7 +280,7 @@ class _LayerReader:
     def _weight_gradients(self) -> dict[str, Array]:
         """The gradients of the parameters that no other layer has."""
         gradients = {}
-        for name, parameter in self._own.items():
+        for name, parameter in self._parameters.items():
             gradient = self.tensors.gradient(parameter, "backward")
             if gradient is not None and self.uses[parameter] == 1:
                 gradients[f"d{name}"] = self._turned(name, gradient)

@@ -35,7 +35,7 @@ from refkernels.records.words import SOUND, VERDICTS
 Answers = Callable[
     [str, Direction, Mapping[str, Array], Mapping[str, Any]], "dict[str, Array] | None"
 ]
-_SEEING = "torch"  # the framework whose functions outside recorded layers the probe sees
+_FUNCTIONS_SEEN = "torch"  # the framework whose functions outside recorded layers the probe sees
 BIASED = 4.0  # standard deviations of the mean of signed errors
 _WEIGHTS = ("weight", "bias")
 _FEW = 30  # fewer signed errors show no bias
@@ -90,7 +90,7 @@ class LocalJudgement:
     def wrong(self) -> bool:
         """Whether no kernel of the definition gives this answer: it breaks a bound, or the evidence
         shows another definition."""
-        bad = self.verdict not in SOUND or self._renamed
+        bad = self.verdict not in SOUND or self._shows_other_definition
         return bad and self.attributed
 
     @property
@@ -99,10 +99,10 @@ class LocalJudgement:
         cause, or by its size where no cause is sure."""
         if not self.wrong or self.negligible or numerical(self.op, self.cause):
             return False
-        return self.gross or (self._renamed and self.cause != _FACTOR)
+        return self.gross or (self._shows_other_definition and self.cause != _FACTOR)
 
     @property
-    def _renamed(self) -> bool:
+    def _shows_other_definition(self) -> bool:
         sure = self.cause is not None and self.confidence != "consistent"
         return sure and not numerical(self.op, self.cause)
 
@@ -158,7 +158,7 @@ def judge_run(
             if chosen is not None and step not in chosen:
                 continue
             progress(f"{run.folder.name}: step {step} of rank {rank.rank}")
-            for item in _read(rank, step):
+            for item in _questions(rank, step):
                 if isinstance(item, Unjudged):
                     unjudged[item] = None
                     continue
@@ -169,8 +169,10 @@ def judge_run(
                     unjudged[Unjudged(item.place.name, item.type, reason)] = None
     missing = tuple(dict.fromkeys(remark for rank in run.ranks for remark in rank.not_captured))
     in_order = sorted(_of_pieces(judgements), key=lambda judgement: judgement.place.when)
-    sees = all(rank.framework == _SEEING and not _containers(rank) for rank in run.ranks)
-    return LocalTruth(tuple(in_order), tuple(unjudged), missing, sees)
+    sees_functions = all(
+        rank.framework == _FUNCTIONS_SEEN and not _containers(rank) for rank in run.ranks
+    )
+    return LocalTruth(tuple(in_order), tuple(unjudged), missing, sees_functions)
 
 
 def judge_questions(rank: Rank, step: int, answer: Answers) -> list[LocalJudgement]:
@@ -178,7 +180,7 @@ def judge_questions(rank: Rank, step: int, answer: Answers) -> list[LocalJudgeme
     their outputs, or None for an op that it does not know."""
     judged: list[LocalJudgement] = []
     judged_passes = set()
-    for question in _read(rank, step):
+    for question in _questions(rank, step):
         if isinstance(question, Unjudged) or (question.op, question.direction) in judged_passes:
             continue
         judged_passes.add((question.op, question.direction))
@@ -198,7 +200,7 @@ def _containers(rank: Rank) -> list[str]:
     return [name for name in rank.layers if rank.contains(name)]
 
 
-def _read(rank: Rank, step: int) -> Read:
+def _questions(rank: Rank, step: int) -> Read:
     line = next(line for line in rank.lines if line.step == step)
     tensors = rank.tensors(step)
     yield from read_layers(rank, step, tensors)
@@ -210,8 +212,8 @@ def _of_pieces(judgements: list[LocalJudgement]) -> list[LocalJudgement]:
     by_key: dict[object, LocalJudgement] = {}
     for k, judgement in enumerate(judgements):
         place = judgement.place
-        own = place, judgement.op, judgement.output, judgement.wrong, judgement.cause
-        key = own if place.stage == "update" else k
+        key_of_update = place, judgement.op, judgement.output, judgement.wrong, judgement.cause
+        key = key_of_update if place.stage == "update" else k
         by_key[key] = _merged(by_key[key], judgement) if key in by_key else judgement
     return list(by_key.values())
 
@@ -248,23 +250,25 @@ def _judged(
     problem, outputs = one_kernel(
         question.op, question.inputs, question.outputs, question.params, question.direction
     )
-    fits = {name: fit(problem, name, got, problem.truth) for name, got in outputs.items()}
+    fits = {name: fit(problem, name, output, problem.truth) for name, output in outputs.items()}
     judgeable = {name: fit for name, fit in fits.items() if fit is not None}
     cause: dict[str, Any] = {}
-    odd = any(not fit.ordinary for fit in judgeable.values())
-    if searched is not None and odd and not question.elsewhere:
-        before = searched.setdefault((question.op, question.direction, question.type), [])
-        several = len({earlier["cause"] for earlier in before}) > 1
-        if question.own or len(before) < _SEARCHES or several:
+    needs_cause = any(not fit.ordinary for fit in judgeable.values())
+    if searched is not None and needs_cause and not question.elsewhere:
+        earlier_causes = searched.setdefault((question.op, question.direction, question.type), [])
+        several = len({earlier["cause"] for earlier in earlier_causes}) > 1
+        if question.own or len(earlier_causes) < _SEARCHES or several:
             cause = _explained(problem, outputs, question.own)
-            before.append(cause)
+            earlier_causes.append(cause)
         else:
-            cause = {**before[0], "summary": ""}
+            cause = {**earlier_causes[0], "summary": ""}
     judged = [
         _judgement(question, name, fit, _size(problem, name, outputs[name], fit), cause)
         for name, fit in judgeable.items()
     ]
-    if question.place.stage == "update" and any(_guessed(judgement) for judgement in judged):
+    if question.place.stage == "update" and any(
+        _breaks_without_cause(judgement) for judgement in judged
+    ):
         format = problem.format
         if format.p < formats.get("float32").p:
             raise ValueError(
@@ -274,7 +278,7 @@ def _judged(
     return judged
 
 
-def _guessed(judgement: LocalJudgement) -> bool:
+def _breaks_without_cause(judgement: LocalJudgement) -> bool:
     """Whether it breaks its bound for no proven or matched cause."""
     return judgement.wrong and judgement.confidence not in ("proven", "matched")
 
@@ -292,8 +296,12 @@ def _explained(problem: Problem, outputs: dict[str, Array], own: Container[str])
             causes = {cause for cause in named.evidence.survivors if cause in own}
         elif problem.direction == "backward" and named.cause in _DENOMINATORS:
             causes = {cause for cause in named.evidence.survivors if cause == _FACTOR}
-        same = (c for c in explanation.candidates if c.output == named.output)
-        named = next((candidate for candidate in same if candidate.cause in causes), named)
+        of_same_output = (
+            candidate for candidate in explanation.candidates if candidate.output == named.output
+        )
+        named = next(
+            (candidate for candidate in of_same_output if candidate.cause in causes), named
+        )
     return {
         "cause": None if named is None else named.cause,
         "confidence": None if named is None else named.confidence,
@@ -305,16 +313,16 @@ def _explained(problem: Problem, outputs: dict[str, Array], own: Container[str])
 def _judgement(
     question: CapturedQuestion, output: str, fit: Fit, size: _Size, cause: dict[str, Any]
 ) -> LocalJudgement:
-    of_output = {} if fit.ordinary else cause
+    cause_of_output = {} if fit.ordinary else cause
     worst = question.part(fit.place or 0) if question.parts else question.place.name
     of_weight = question.place.stage == "backward" and output[1:] in _WEIGHTS
-    unexplained = of_weight and of_output.get("confidence") not in ("proven", "matched")
+    unexplained = of_weight and cause_of_output.get("confidence") not in ("proven", "matched")
     return LocalJudgement(
         question.place, question.op, question.direction, question.type, output, fit.verdict,
         "unusual" in fit.flags, number(fit.over_bound) or 0.0, fit.over_plain, fit.elements, worst,
         size.bias, fit.ordinary or not unexplained, size.negligible and not question.parts,
-        size.gross, size.apart, of_output.get("cause") in question.own and not fit.ordinary,
-        **of_output, errors=fit.errors,
+        size.gross, size.apart, cause_of_output.get("cause") in question.own and not fit.ordinary,
+        **cause_of_output, errors=fit.errors,
     )  # fmt: skip
 
 
@@ -328,24 +336,29 @@ class _Size:
     apart: float
 
 
-def _size(problem: Problem, output: str, got: Array, fit: Fit) -> _Size:
+def _size(problem: Problem, output: str, answer: Array, fit: Fit) -> _Size:
     exact = np.asarray(problem.truth.reference[output])
     format = problem.format_of(output)
-    off = np.abs(to_float64(got) - exact)
-    beyond = off[~(off <= problem.truth.bound[output])]
+    errors = np.abs(to_float64(answer) - exact)
+    errors_over_bound = errors[~(errors <= problem.truth.bound[output])]
     largest = float(np.max(np.abs(exact), initial=0.0))
-    negligible = beyond.size > 0 and float(np.max(beyond)) <= format.u * largest < math.inf
-    half = 2.0 ** (format.p / 2)
-    norms = float(np.linalg.norm(off)), float(np.linalg.norm(exact))
-    gross = bool(norms[0] * half > norms[1] or (number(fit.over_bound) or 0.0) > half)
+    negligible = (
+        errors_over_bound.size > 0
+        and float(np.max(errors_over_bound)) <= format.u * largest < math.inf
+    )
+    half_of_digits = 2.0 ** (format.p / 2)
+    norms = float(np.linalg.norm(errors)), float(np.linalg.norm(exact))
+    gross = bool(
+        norms[0] * half_of_digits > norms[1] or (number(fit.over_bound) or 0.0) > half_of_digits
+    )
     apart = norms[0] / norms[1] if norms[1] else math.inf if norms[0] else 0.0
-    return _Size(_bias(problem, output, got), negligible, gross, apart)
+    return _Size(_bias(problem, output, answer), negligible, gross, apart)
 
 
-def _bias(problem: Problem, output: str, got: Array) -> float:
+def _bias(problem: Problem, output: str, answer: Array) -> float:
     """Mean of the signed errors, in floats, in its own standard deviations; 0 for a few errors."""
     reference = problem.truth.reference[output]
-    signed = steps(got.reshape(-1), reference.reshape(-1))
+    signed = steps(answer.reshape(-1), reference.reshape(-1))
     signed = signed[np.abs(signed) < 2.0**31]
     signed = signed[signed != 0.0]
     if signed.size < _FEW:

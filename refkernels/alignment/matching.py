@@ -98,8 +98,8 @@ def _check(partners: Mapping[str, str], a: Rank, b: Rank) -> None:
             raise CaptureError(f"The map names {unknown[0]!r}, which {rank.folder} does not have.")
 
 
-def _word(own: str) -> str:
-    return _WORDS.get(own, own)
+def _word(name_in_layer: str) -> str:
+    return _WORDS.get(name_in_layer, name_in_layer)
 
 
 def _key(rank: Rank, layer: Layer) -> tuple[object, ...]:

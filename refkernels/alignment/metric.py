@@ -89,16 +89,16 @@ def of_answers(a: Mapping[str, float], b: Mapping[str, float]) -> MetricTest:
     """The test of two models' scores from 0 to 1, right or wrong (McNemar) or in between (random
     signs), question by question. Raises ValueError if they did not answer the same questions."""
     if a.keys() != b.keys():
-        apart = len(a.keys() ^ b.keys())
-        raise ValueError(f"{apart} questions were answered by one of the two only.")
+        unshared = len(a.keys() ^ b.keys())
+        raise ValueError(f"{unshared} questions were answered by only one of the two.")
     if not a:
         raise ValueError("no question was answered.")
-    apart_by_question = np.array([b[name] - a[name] for name in a], np.float64)
-    only_a, only_b = (int(np.count_nonzero(sign * apart_by_question > 0)) for sign in (-1, 1))
+    differences = np.array([b[name] - a[name] for name in a], np.float64)
+    only_a, only_b = (int(np.count_nonzero(sign * differences > 0)) for sign in (-1, 1))
     graded = not set(a.values()) | set(b.values()) <= {0, 1}
-    p = random_signs(apart_by_question) if graded else mcnemar(only_a, only_b)
-    difference = 100.0 * float(np.mean(apart_by_question))
-    deviation = 100.0 * float(np.linalg.norm(apart_by_question)) / len(a)
+    p = random_signs(differences) if graded else mcnemar(only_a, only_b)
+    difference = 100.0 * float(np.mean(differences))
+    deviation = 100.0 * float(np.linalg.norm(differences)) / len(a)
     return MetricTest(difference, deviation, p, True, len(a), only_a, only_b, graded)
 
 

@@ -37,7 +37,7 @@ _Key = tuple[str, str, str]
 @dataclass(frozen=True)
 class Noise:
     """`wider`: the factor that widens the null runs' deviations, 1 where they err as much; `where`:
-    the op whose errors need the most. `invalid`: an op whose errors are too large for widening, or
+    the op that determines it. `invalid`: an op whose errors are too large for widening, or
     biased; "" where p is valid. `known`: whether the null runs' errors could be measured."""
 
     wider: float = 1.0
@@ -76,13 +76,17 @@ def compared(
     plain kernel's."""
     ratios: dict[_Key, float] = {}
     for side, null in zip(sides, nulls, strict=True):
-        noise, leaning = _sizes(null), _biases(null)
+        null_sizes, null_biases = _sizes(null), _biases(null)
         for key, bias in _biases(side).items():
-            if abs(bias) > BIASED and key in noise and abs(leaning.get(key, 0.0)) < BIASED / 2:
+            if (
+                abs(bias) > BIASED
+                and key in null_sizes
+                and abs(null_biases.get(key, 0.0)) < BIASED / 2
+            ):
                 return Noise(invalid=_name(key))
         for key, size in _sizes(side).items():
-            if key in noise:
-                ratios[key] = max(ratios.get(key, 0.0), _ratio(size, noise[key]))
+            if key in null_sizes:
+                ratios[key] = max(ratios.get(key, 0.0), _ratio(size, null_sizes[key]))
     if not ratios:
         return Noise(known=False)
     worst = max(sorted(ratios), key=lambda key: ratios[key])
@@ -118,8 +122,8 @@ def _sizes(judged: Sequence[LocalJudgement]) -> dict[_Key, float]:
     return {key: math.sqrt(total / n) for key, (n, total) in sums.items() if n >= _FEW}
 
 
-def _ratio(own: float, null: float) -> float:
-    return 0.0 if own == 0.0 else own / null if null > 0.0 else math.inf
+def _ratio(size: float, null_size: float) -> float:
+    return 0.0 if size == 0.0 else size / null_size if null_size > 0.0 else math.inf
 
 
 def _key(judgement: LocalJudgement) -> _Key:

@@ -95,17 +95,17 @@ def cause(a: Run, b: Run, step: int, matched: Matched) -> FactorCause | None:
         if cells_by_run and any(abs(cell.factor - 1) > digits for cell in cells_by_run[0]):
             sides = [
                 _RunParts(
-                    word, cells, [len(rank_calls) for rank_calls in called],
+                    letter, cells, [len(rank_calls) for rank_calls in calls_of_run],
                     objective.multiple(run, step, run_tensors, counted),
                     objective.weighs_alike(run, run_tensors, counted, 4 * digits),
                 )
-                for word, run, cells, called, run_tensors, counted in (
+                for letter, run, cells, calls_of_run, run_tensors, counted in (
                     ("B", b, cells_by_run[0], calls[1], tensors[1], weights_b),
                     ("A", a, cells_by_run[1], calls[0], tensors[0], weights_a),
                 )
             ]  # fmt: skip
             elements = sum(call.outputs["0"].size for rank_calls in calls[0] for call in rank_calls)
-            return _named(sides, digits, elements)
+            return _cause_of(sides, digits, elements)
     return None
 
 
@@ -120,15 +120,17 @@ def _coefficients(run: Run, tensors: Sequence[StepTensors]) -> list[float] | Non
     receives; None where no one coefficient serves all parameters."""
     rows, received = [], []
     for name in run.first.parameters:
-        own = [rank_tensors.gradient(name, "backward") for rank_tensors in tensors]
-        new = tensors[0].gradient(name, "clipped")
-        new = tensors[0].gradient(name) if new is None else new
-        recorded = [array for array in own if array is not None]
-        if new is None or len(recorded) != len(own) or not recorded:
+        by_rank = [rank_tensors.gradient(name, "backward") for rank_tensors in tensors]
+        received_gradient = tensors[0].gradient(name, "clipped")
+        received_gradient = (
+            tensors[0].gradient(name) if received_gradient is None else received_gradient
+        )
+        recorded = [array for array in by_rank if array is not None]
+        if received_gradient is None or len(recorded) != len(by_rank) or not recorded:
             continue
         rows.append(np.stack([array.astype(np.float64).reshape(-1) for array in recorded]))
-        received.append(new.astype(np.float64).reshape(-1))
-        digits = 2.0 ** (-formats.of(new).p / 2)
+        received.append(received_gradient.astype(np.float64).reshape(-1))
+        digits = 2.0 ** (-formats.of(received_gradient).p / 2)
     if not rows or not all(np.isfinite(array).all() for array in (*rows, *received)):
         return None
     gradients, update = np.concatenate(rows, axis=1), np.concatenate(received)
@@ -217,12 +219,12 @@ def _rows(calls: _Calls, coefficients: Sequence[float]) -> _PartRows | None:
     return _PartRows(np.concatenate(outputs), np.concatenate(cotangents), np.concatenate(parts))
 
 
-def _named(sides: Sequence[_RunParts], digits: float, elements: int) -> FactorCause | None:
+def _cause_of(sides: Sequence[_RunParts], digits: float, elements: int) -> FactorCause | None:
     """The named cause. `elements`: the number of elements of all rows."""
     factors = [cell.factor for cell in sides[0].cells]
     largest = max(map(abs, factors))
     if largest < math.inf and max(factors) - min(factors) <= 4 * digits * largest:
-        return _of_all(sides, 4 * digits, elements)
+        return _cause_of_one_factor(sides, 4 * digits, elements)
     for side in sides:
         parts: dict[tuple[int, int], list[_Cell]] = {}
         for cell in side.cells:
@@ -242,18 +244,20 @@ def _named(sides: Sequence[_RunParts], digits: float, elements: int) -> FactorCa
     return None
 
 
-def _of_all(sides: Sequence[_RunParts], room: float, elements: int) -> FactorCause | None:
+def _cause_of_one_factor(
+    sides: Sequence[_RunParts], room: float, elements: int
+) -> FactorCause | None:
     """The cause of one factor for all rows. A power of two that divides the number of tokens or of
     elements may come from a sum in place of a mean, and is not taken for a loss scale."""
     departs = _departing(sides, room)
     suspects = [side for side in sides if departs in (None, side.run)]
     sure = departs is not None
     for side in suspects:
-        ranks, several = len(side.calls), side.calls[0]
-        words: list[tuple[Word, int]] = [("sum_over_ranks", ranks)]
-        if several > 1:
-            words = [("sum_of_parts", ranks * several), ("sum_of_parts", several), *words]
-        for word, parts in words:
+        ranks, calls = len(side.calls), side.calls[0]
+        candidates: list[tuple[Word, int]] = [("sum_over_ranks", ranks)]
+        if calls > 1:
+            candidates = [("sum_of_parts", ranks * calls), ("sum_of_parts", calls), *candidates]
+        for word, parts in candidates:
             if parts > 1 and math.isclose(side.factor, parts, rel_tol=room):
                 return FactorCause(word, side.run, {"parts": parts}, sure)
     for side in suspects:
@@ -272,16 +276,16 @@ def _of_all(sides: Sequence[_RunParts], room: float, elements: int) -> FactorCau
 def _departing(sides: Sequence[_RunParts], room: float) -> str | None:
     """The run whose gradient is that of its own loss times the factor by which the two differ; or
     the run opposite one whose gradient is right. None where neither or both show it."""
-    right, off = (
+    right, wrong = (
         {
-            side.run: objective.holds(side.multiple, is_, room)
-            and not objective.holds(side.multiple, is_not, room)
+            side.run: objective.holds(side.multiple, expected, room)
+            and not objective.holds(side.multiple, excluded, room)
             for side in sides
-            for is_, is_not in [(1.0, side.factor)[::turn]]
+            for expected, excluded in [(1.0, side.factor)[::turn]]
         }
         for turn in (1, -1)
     )
     for run, opposite in (("A", "B"), ("B", "A")):
-        if (right[opposite] and not right[run]) or (off[run] and not off[opposite]):
+        if (right[opposite] and not right[run]) or (wrong[run] and not wrong[opposite]):
             return run
     return None

@@ -1,12 +1,12 @@
 """Which changes of eps and of weight decay a test of curves would have noticed.
 
 An update with another value of a setting differs by D for each unit of the change, and moves the
-loss of a later step by <D, g>, where g is that step's gradient. Captured steps give D of one step
-and g of later ones; within one step, g's own noise is in D. If each step moves the loss by as much,
-t steps move it by t times that. The least over all pairs of captured steps counts: Adam's first
-steps, whose moments are single gradients, move the loss by more. A change that momentum repeats
-counts 1 / (1 - momentum) times. This is a first-order estimate, for small steps; there is none for
-decay that passes through Adam's moments.
+loss of a later step by <D, g>, where g is that step's gradient. D is taken from one captured step
+and g from later ones: within one step, the noise of g is in D too. If each step moves the loss by
+as much, t steps move it by t times that. The least over all pairs of captured steps counts, because
+Adam's first steps, whose moments are single gradients, move the loss more. A change that momentum
+repeats counts 1 / (1 - momentum) times. This is a first-order estimate, for small steps; there is
+none for decay that passes through Adam's moments.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ def _slopes(rank: Rank, step: int, later: Sequence[StepTensors]) -> dict[str, li
             if move is None:
                 continue
             of_setting = sums.setdefault(setting, [0.0] * len(later))
-            for at, tensors_then in enumerate(later):
-                for name, own, piece in spans:
-                    gradient = tensors_then.gradient(name)
+            for index, later_tensors in enumerate(later):
+                for name, in_parameter, in_piece in spans:
+                    gradient = later_tensors.gradient(name)
                     if gradient is not None:
-                        values = gradient.reshape(-1)[own].astype(np.float64)
-                        of_setting[at] += float(move[piece] @ values)
+                        values = gradient.reshape(-1)[in_parameter].astype(np.float64)
+                        of_setting[index] += float(move[in_piece] @ values)
     return sums
 
 
@@ -74,13 +74,13 @@ def _move(question: CapturedQuestion, setting: str) -> Array | None:
     """The update's difference for each unit of a setting; None where it has none."""
     params: Mapping[str, Any] = question.params
     value = params.get(setting)
-    through = setting == "weight_decay" and question.op in THROUGH_MOMENTS
-    if not value or through:
+    through_moments = setting == "weight_decay" and question.op in THROUGH_MOMENTS
+    if not value or through_moments:
         return None
     inputs = {name: array.astype(np.float64) for name, array in question.inputs.items()}
-    step, op, wide = value * _STEP, registry.get(question.op), formats.get("float64")
+    step, op, float64 = value * _STEP, registry.get(question.op), formats.get("float64")
     ends = [
-        op.plain("forward", inputs, {**params, setting: value + sign * step}, wide)["param"]
+        op.plain("forward", inputs, {**params, setting: value + sign * step}, float64)["param"]
         for sign in (1, -1)
     ]
     repeated = 1.0 / (1.0 - float(params.get("momentum") or 0.0))

@@ -61,7 +61,7 @@ def read_rank(folder: Path) -> Rank:
     )
     lines = _read_lines(folder / "steps.jsonl", remarks)
     draws = run.maybe("random", dict)
-    all_remarks, damaged = _look_at_steps(folder, lines, rank, remarks)
+    all_remarks, damaged = _check_steps(folder, lines, rank, remarks)
     return Rank(
         folder, complete, run.text("framework"), run.texts("versions"), run.mapping("device"),
         run.mapping("flags"), run.texts("environment"), run.mapping("seeds"), rank,
@@ -78,11 +78,11 @@ def read_rank(folder: Path) -> Rank:
 
 def _read_lines(path: Path, remarks: list[str]) -> tuple[StepLine, ...]:
     """The complete lines, in order; a line that cannot be read becomes a remark."""
-    *whole, unfinished = _read_text(path).split("\n")
+    *complete_lines, unfinished = _read_text(path).split("\n")
     if unfinished:
         remarks.append(f"{path} ends within a line: its last step was not finished.")
     step_lines: list[StepLine] = []
-    for number, text in enumerate(whole, 1):
+    for number, text in enumerate(complete_lines, 1):
         where = f"{path}: line {number}"
         try:
             line = _line(Fields(json_of(text, where), where))
@@ -96,7 +96,7 @@ def _read_lines(path: Path, remarks: list[str]) -> tuple[StepLine, ...]:
     return tuple(step_lines)
 
 
-def _look_at_steps(
+def _check_steps(
     folder: Path, lines: tuple[StepLine, ...], rank: int, remarks: list[str]
 ) -> tuple[tuple[str, ...], dict[int, str]]:
     """All remarks, and by step the reason why tensors that a line announces cannot be read."""
@@ -140,10 +140,10 @@ def _draws(fields: Fields) -> Draws:
 
 
 def _group(fields: Fields) -> Group:
-    named = fields.tuple_of("parameters", str), fields.tuple_of("exempt", str)
+    names = fields.tuple_of("parameters", str), fields.tuple_of("exempt", str)
     values = {key: value for key, value in fields.values.items()
               if key not in ("parameters", "exempt")}  # fmt: skip
-    return Group(*named, values)
+    return Group(*names, values)
 
 
 def _optimizer(fields: Fields) -> Optimizer:

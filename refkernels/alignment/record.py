@@ -77,7 +77,11 @@ def _suspect(suspect: Suspect) -> dict[str, Any]:
 
 def _judgement(judgement: LocalJudgement) -> dict[str, Any]:
     return {
-        **{n: value for n, value in asdict(judgement).items() if n not in ("place", "errors")},
+        **{
+            name: value
+            for name, value in asdict(judgement).items()
+            if name not in ("place", "errors")
+        },
         **asdict(judgement.place),
         "wrong": judgement.wrong,
         "redefined": judgement.redefined,

@@ -53,7 +53,7 @@ class TensorFile(Mapping[str, Array]):
                 head = file.read(8)
                 length = struct.unpack("<Q", head)[0] if len(head) == 8 else 0
                 if not 2 <= length <= min(_LONGEST_HEADER, size - 8):
-                    raise self._wrong("its header's length does not fit the file")
+                    raise self._error("its header's length does not fit the file")
                 text = file.read(length)
         except ArrayFileError as error:
             raise CaptureError(str(error)) from None
@@ -63,35 +63,35 @@ class TensorFile(Mapping[str, Array]):
         if not isinstance(metadata, dict) or not all(
             isinstance(value, str) for value in metadata.values()
         ):
-            raise self._wrong("its __metadata__ is not a mapping of strings to strings")
+            raise self._error("its __metadata__ is not a mapping of strings to strings")
         self.metadata: dict[str, str] = metadata
         self._entries = {name: self._entry(name, entry) for name, entry in header.items()}
         self._check_spans(size - self._begin)
         self._map: Array | None = None
 
-    def _wrong(self, reason: str) -> CaptureError:
+    def _error(self, reason: str) -> CaptureError:
         return CaptureError(f"{self.path} is not a whole safetensors file: {reason}.")
 
     def _header(self, text: bytes) -> dict[str, Any]:
         try:
             header = codec.loads(text.decode("utf-8"))
         except ValueError as error:
-            raise self._wrong(f"its header is not JSON ({error})") from None
+            raise self._error(f"its header is not JSON ({error})") from None
         if not isinstance(header, dict):
-            raise self._wrong("its header is not a JSON object")
+            raise self._error("its header is not a JSON object")
         return header
 
     def _entry(self, name: str, entry: Any) -> tuple[np.dtype[Any], tuple[int, ...], int, int]:
         if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
-            raise self._wrong(f"{name!r} is not described by dtype, shape and data_offsets")
+            raise self._error(f"{name!r} is not described by dtype, shape and data_offsets")
         dtype = _STORED_AS.get(entry["dtype"]) if isinstance(entry["dtype"], str) else None
         if dtype is None:
-            raise self._wrong(f"{name!r} has the unknown dtype {entry['dtype']!r}")
+            raise self._error(f"{name!r} has the unknown dtype {entry['dtype']!r}")
         shape, span = entry["shape"], entry["data_offsets"]
-        if not _counts(shape) or not _counts(span) or len(span) != 2 or len(shape) > 32:
-            raise self._wrong(f"{name!r} has a shape or offsets that are not whole numbers")
+        if not _are_counts(shape) or not _are_counts(span) or len(span) != 2 or len(shape) > 32:
+            raise self._error(f"{name!r} has a shape or offsets that are not whole numbers")
         if span[1] - span[0] != math.prod(shape) * dtype.itemsize:
-            raise self._wrong(f"{name!r} has {span[1] - span[0]:,} bytes, but not that shape")
+            raise self._error(f"{name!r} has {span[1] - span[0]:,} bytes, but not that shape")
         return dtype, tuple(shape), span[0], span[1]
 
     def _check_spans(self, size: int) -> None:
@@ -100,12 +100,12 @@ class TensorFile(Mapping[str, Array]):
             self._entries.items(), key=lambda entry: entry[1][2:]
         ):
             if first != end:
-                raise self._wrong(
+                raise self._error(
                     f"{name!r} begins at {first:,}, but the tensors before it end at {end:,}"
                 )
             end = last
         if end != size:
-            raise self._wrong(f"its tensors end at {end:,}, its bytes at {size:,}")
+            raise self._error(f"its tensors end at {end:,}, its bytes at {size:,}")
 
     def __getitem__(self, name: str) -> Array:
         dtype, shape, begin, end = self._entries[name]
@@ -117,10 +117,10 @@ class TensorFile(Mapping[str, Array]):
             except (OSError, ValueError) as error:
                 raise CaptureError(f"{self.path} cannot be mapped ({error}).") from None
         if self._map.size < self._begin + end:
-            raise self._wrong("it was cut off while it was read")
+            raise self._error("it was cut off while it was read")
         content = self._map[self._begin + begin : self._begin + end]
         if dtype == np.bool_ and content.max() > 1:
-            raise self._wrong(f"{name!r} is boolean and holds {content.max()}")
+            raise self._error(f"{name!r} is boolean and holds {content.max()}")
         return content.view(dtype).reshape(shape)
 
     def __iter__(self) -> Iterator[str]:
@@ -138,7 +138,7 @@ class TensorFile(Mapping[str, Array]):
         return self._entries[name][0]
 
 
-def _counts(value: Any) -> bool:
+def _are_counts(value: Any) -> bool:
     """Whether a value is a list of whole numbers from 0."""
     return isinstance(value, list) and all(
         isinstance(item, int) and not isinstance(item, bool) and item >= 0 for item in value

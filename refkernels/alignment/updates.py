@@ -105,10 +105,10 @@ def read_updates(rank: Rank, line: StepLine, tensors: StepTensors) -> Read:
         yield Unjudged("optimizer", optimizer.type, reason)
         return
     for order, group in enumerate(optimizer.groups):
-        settings = {**group.hyperparameters, **_changed(line, order)}
+        settings = {**group.hyperparameters, **_changed_settings(line, order)}
         for exempt in (False, True):
             names = [name for name in group.parameters if (name in group.exempt) == exempt]
-            for chosen in [[name] for name in names] if kind.whole else _aged(tensors, names):
+            for chosen in [[name] for name in names] if kind.whole else _by_age(tensors, names):
                 try:
                     yield from _questions(
                         rank, kind, line, tensors, order, settings, chosen, exempt
@@ -118,7 +118,7 @@ def read_updates(rank: Rank, line: StepLine, tensors: StepTensors) -> Read:
                     yield Unjudged(name, optimizer.type, str(reason))
 
 
-def _aged(tensors: StepTensors, names: list[str]) -> list[list[str]]:
+def _by_age(tensors: StepTensors, names: list[str]) -> list[list[str]]:
     """Parameters grouped by how often they were updated: one without a gradient falls behind."""
     names_by_age: dict[tuple[bytes | None, bool], list[str]] = {}
     for name in names:
@@ -129,7 +129,7 @@ def _aged(tensors: StepTensors, names: list[str]) -> list[list[str]]:
     return list(names_by_age.values())
 
 
-def _sparse(rank: Rank) -> set[str]:
+def _sparse_parameters(rank: Rank) -> set[str]:
     """Parameters whose gradients are sparse: rows that are added to the weights one by one."""
     return {
         name
@@ -143,7 +143,7 @@ def _decoupled(settings: Mapping[str, Any]) -> bool:
     return bool(settings.get("decoupled_weight_decay"))
 
 
-def _changed(line: StepLine, order: int) -> Mapping[str, Any]:
+def _changed_settings(line: StepLine, order: int) -> Mapping[str, Any]:
     return {} if line.changed is None or order >= len(line.changed) else line.changed[order]
 
 
@@ -164,11 +164,11 @@ def _questions(
     parts = [part for name in names if (part := _tensors(kind, tensors, name, scale)) is not None]
     if not parts:
         return
-    if any(name in _sparse(rank) for name, _, _ in parts):
+    if any(name in _sparse_parameters(rank) for name, _, _ in parts):
         raise NotJudged("one of its gradients is sparse")
     params = _params(kind, rank, line, tensors, order, settings, names, exempt)
     assert rank.optimizer is not None
-    name = parts[0][0] if kind.whole or len(parts) == 1 else _name(order, exempt, parts)
+    name = parts[0][0] if kind.whole or len(parts) == 1 else _group_name(order, exempt, parts)
     place = Place(line.step, "update", name, order, rank.rank)
     documented = OWN.get((rank.framework, rank.optimizer.type), ())
     known_before = [word for word in parts[0][1] if all(word in before for _, before, _ in parts)]
@@ -178,7 +178,9 @@ def _questions(
         inputs = {word: _joined([before[word] for _, before, _ in piece]) for word in known_before}
         outputs = {word: _joined([after[word] for _, _, after in piece]) for word in known_after}
         ends = np.cumsum([before["param"].size for _, before, _ in piece])
-        part_ends = tuple(zip((own for own, _, _ in piece), map(int, ends), strict=True))
+        part_ends = tuple(
+            zip((part_name for part_name, _, _ in piece), map(int, ends), strict=True)
+        )
         yield CapturedQuestion(
             place, kind.op, "forward", inputs, params, outputs, rank.optimizer.type, part_ends,
             documented,
@@ -204,9 +206,13 @@ def _pieces(parts: list[_Part]) -> Iterator[list[_Part]]:
     for name, before, after in parts:
         size = before["param"].size
         for start, stop in itertools.pairwise([0, *range(min(room, size), size, _MOST), size]):
-            at = slice(start, stop)
+            span = slice(start, stop)
             piece.append(
-                (name, {w: a[at] for w, a in before.items()}, {w: a[at] for w, a in after.items()})
+                (
+                    name,
+                    {word: array[span] for word, array in before.items()},
+                    {word: array[span] for word, array in after.items()},
+                )
             )
             room -= stop - start
             if not room:
@@ -227,11 +233,11 @@ def _loss_scale(settings: Mapping[str, Any]) -> float:
     if not isinstance(scale, float) or scale == 1.0:
         return 1.0
     if math.frexp(scale)[0] != 0.5:
-        raise NotJudged(f"its loss scale is {scale:g}, no power of two")
+        raise NotJudged(f"its loss scale is {scale:g}, which is not a power of two")
     return scale
 
 
-def _name(order: int, exempt: bool, parts: list[Any]) -> str:
+def _group_name(order: int, exempt: bool, parts: list[Any]) -> str:
     exemption = ", exempt from decay" if exempt else ""
     return f"group {order} ({len(parts)} parameters{exemption})"
 
@@ -272,8 +278,8 @@ def _params(
     op = registry.get(kind.op)
     params: dict[str, Any] = {}
     for name in kind.params:
-        own = kind.renamed.get(name, name)
-        value = settings.get(own, settings.get(name, _EXPECTED_DEFAULTS.get(name)))
+        framework_name = kind.renamed.get(name, name)
+        value = settings.get(framework_name, settings.get(name, _EXPECTED_DEFAULTS.get(name)))
         if name in op.params and value is not None:
             params[name] = bool(value) if isinstance(op.params[name], bool) else float(value)
     if exempt and "weight_decay" in params:
@@ -283,11 +289,11 @@ def _params(
         raise NotJudged("its learning rate was not recorded")
     params["lr"] = float(lr)
     if "step" in op.params:
-        params["step"] = _count(kind, tensors, names, settings, line, rank)
+        params["step"] = _step_number(kind, tensors, names, settings, line, rank)
     return params
 
 
-def _count(
+def _step_number(
     kind: OptimizerKind, tensors: StepTensors, names: list[str], settings: Mapping[str, Any],
     line: StepLine, rank: Rank,
 ) -> int:  # fmt: skip

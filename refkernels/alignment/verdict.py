@@ -98,29 +98,31 @@ def decide(
         if difference.decisive
     ]
     suspects += _of_one_run(local, matched)
-    clipped = clip_difference(*clips)
-    if clipped is not None:
-        suspects.append(Suspect(clipped.step, "clip", "gradients", clipped.run, clipped))
+    clip_finding = clip_difference(*clips)
+    if clip_finding is not None:
+        suspects.append(
+            Suspect(clip_finding.step, "clip", "gradients", clip_finding.run, clip_finding)
+        )
     if parted is not None and not _explained(parted, suspects):
         suspects.append(Suspect(parted.step, parted.stage, parted.where, "", parted))
     if suspects:
         return Conclusion("different", _sorted(suspects))
     if noise is not None and noise.invalid:
-        others = _open(local, None)
+        others = _open_reasons(local, None)
         return Conclusion(
             "undecidable", reasons=(VerdictReason("noise", {"op": noise.invalid}), *others)
         )
     if curve is not None and min(curve.p, curve.p_normal or 1.0) < LEVEL:
         return Conclusion("undecidable", reasons=(VerdictReason("curves"),))
     if curve is not None and curve.extreme:
-        few = {"runs": curve.runs, "needed": needed(LEVEL)}
-        return Conclusion("undecidable", reasons=(VerdictReason("few", few),))
+        counts = {"runs": curve.runs, "needed": needed(LEVEL)}
+        return Conclusion("undecidable", reasons=(VerdictReason("few", counts),))
     skips = [difference for difference in differing if difference.kind == "skipped"]
     reasons = [
         VerdictReason("skipped", {"step": difference.step, **difference.details})
         for difference in skips
     ]
-    reasons += _open(local, curve)
+    reasons += _open_reasons(local, curve)
     return Conclusion("undecidable" if reasons else "same", reasons=tuple(reasons))
 
 
@@ -139,7 +141,7 @@ def decide_alone(local: LocalTruth) -> Conclusion:
     ]
     if suspects:
         return Conclusion("different", _sorted(suspects))
-    reasons = _unseen(local)
+    reasons = _unseen_reasons(local)
     return Conclusion("undecidable" if reasons else "same", reasons=tuple(reasons))
 
 
@@ -148,13 +150,13 @@ def _sorted(suspects: list[Suspect]) -> tuple[Suspect, ...]:
     by_key: dict[tuple[object, ...], Suspect] = {}
     for k, suspect in enumerate(sorted(suspects, key=lambda suspect: suspect.rank)):
         source = suspect.source
-        judged = isinstance(source, LocalJudgement) and (
+        cause_key = isinstance(source, LocalJudgement) and (
             suspect.run,
             suspect.topic,
             source.op,
             source.cause,
         )
-        key = judged or (k,)
+        key = cause_key or (k,)
         first = by_key.get(key)
         by_key[key] = replace(first, places=first.places + 1) if first else suspect
     return tuple(by_key.values())
@@ -179,21 +181,21 @@ def _of_one_run(local: tuple[LocalTruth, LocalTruth], matched: Matched) -> list[
         for side in local
     ]
     suspects = []
-    for which, side in enumerate(local):
+    for index, side in enumerate(local):
         for judgement in side.wrong:
             if not judgement.redefined:
                 continue
             key = judgement.place.step, judgement.place.stage
             if judgement.place.stage == "update":
-                alike = (*key, judgement.op, judgement.cause) in causes[1 - which]
+                alike = (*key, judgement.op, judgement.cause) in causes[1 - index]
             else:
                 name = judgement.place.name
                 name_in_other = (
-                    partner.get(name, name) if which == 0 else partner_of_b.get(name, name)
+                    partner.get(name, name) if index == 0 else partner_of_b.get(name, name)
                 )
-                alike = (*key, name_in_other, judgement.cause) in places[1 - which]
+                alike = (*key, name_in_other, judgement.cause) in places[1 - index]
             if not alike:
-                suspects.append(_suspect(judgement, "AB"[which]))
+                suspects.append(_suspect(judgement, "AB"[index]))
     return suspects
 
 
@@ -202,19 +204,21 @@ def _suspect(judgement: LocalJudgement, run: str) -> Suspect:
     return Suspect(judgement.place.step, topic, judgement.worst, run, judgement)
 
 
-def _open(local: tuple[LocalTruth, LocalTruth], curve: CurveTest | None) -> list[VerdictReason]:
+def _open_reasons(
+    local: tuple[LocalTruth, LocalTruth], curve: CurveTest | None
+) -> list[VerdictReason]:
     """The reasons why the absence of suspects does not prove sameness."""
     if curve is not None:
         after = curve.undecidable_after
         saturated = [] if after is None else [VerdictReason("saturated", {"step": after})]
-        return [*saturated, *(reason for side in local for reason in _beyond(side))]
+        return [*saturated, *(reason for side in local for reason in _beyond_bound(side))]
     reasons = []
-    for reason in (reason for side in local for reason in _unseen(side)):
+    for reason in (reason for side in local for reason in _unseen_reasons(side)):
         reasons += [] if reason in reasons else [reason]
     return reasons
 
 
-def _beyond(local: LocalTruth) -> list[VerdictReason]:
+def _beyond_bound(local: LocalTruth) -> list[VerdictReason]:
     """An op that breaks its bound without being another definition: no curve can excuse it."""
     breaking = [judgement for judgement in local.wrong if not judgement.redefined]
     return [
@@ -226,8 +230,8 @@ def _beyond(local: LocalTruth) -> list[VerdictReason]:
     ]  # fmt: skip
 
 
-def _unseen(local: LocalTruth) -> list[VerdictReason]:
-    reasons = _beyond(local)
+def _unseen_reasons(local: LocalTruth) -> list[VerdictReason]:
+    reasons = _beyond_bound(local)
     if not local.judgements:
         reasons.append(VerdictReason("nothing"))
     if local.unjudged:

@@ -43,8 +43,8 @@ class _Accumulator:
     def name(self) -> str:
         steps = "in sequence" if self.block == 1 else f"blocks of {self.block} in sequence"
         inputs = f", {self.format} inputs" if self.narrow else ""
-        products_ = ", products rounded" if self.rounds else ""
-        return f"{steps} in {self.format}{inputs}{products_}"
+        rounding = ", products rounded" if self.rounds else ""
+        return f"{steps} in {self.format}{inputs}{rounding}"
 
     def run(self, product: Product, format: str) -> Array:
         """(M, N) in the output's format. float64 holds products of 11-bit and of 24-bit numbers
@@ -79,7 +79,7 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator
                 yield _claim_of(problem, product, got, fits[name], format)
 
 
-def _can_give(got: Array, product: Product, own: Format, format: Format) -> bool:
+def _can_give(got: Array, product: Product, output_format: Format, format: Format) -> bool:
     """Whether an accumulator of the format can give the outputs: they are its numbers, or its
     numbers plus the bias, rounded once. Without the bias these lie within u |y| of its numbers."""
     if precision.all_in(got, format):
@@ -91,14 +91,14 @@ def _can_give(got: Array, product: Product, own: Format, format: Format) -> bool
         distance = np.abs(total - to_float64(formats.cast(total, format)))
         # y = (total + bias)(1 + e), |e| <= u, so |total' - total| <= u / (1 - u) |y|; the
         # difference of two float32 in float64 errs by far less than the other u.
-        return bool(np.all((distance <= 2.0 * own.u * np.abs(got)) | ~np.isfinite(total)))
+        return bool(np.all((distance <= 2.0 * output_format.u * np.abs(got)) | ~np.isfinite(total)))
 
 
 def _claim_of(problem: Problem, product: Product, got: Array, truth: Fit, format: str) -> Claim:
-    own = formats.of(got).name
+    output_format = formats.of(got).name
     matrix = got.reshape(len(product.a), product.b.shape[1])
     part, sampled = _sample(product, matrix)
-    family = list(known(format, own))
+    family = list(known(format, output_format))
     exact = np.asarray(problem.truth.reference[truth.output]).reshape(matrix.shape)
     right = _sample(product, exact)[1]
     nearest: tuple[float, _Accumulator] | None = None
@@ -108,9 +108,9 @@ def _claim_of(problem: Problem, product: Product, got: Array, truth: Fit, format
         return Claim(cause, truth.output, prediction, {}, accumulator.name, trials)
 
     for accumulator in family:
-        model = accumulator.run(part, own)
+        model = accumulator.run(part, output_format)
         if evidence.same(model, sampled).all():
-            whole = accumulator.run(product, own).reshape(got.shape)
+            whole = accumulator.run(product, output_format).reshape(got.shape)
             if evidence.reproduces(truth, got, whole):
                 return claim(accumulator, Prediction(bits=whole))
         distance = _log_error_ratio(sampled, model, right)
@@ -120,14 +120,14 @@ def _claim_of(problem: Problem, product: Product, got: Array, truth: Fit, format
     distance, accumulator = nearest
     outcome = Outcome(False, 0, got.size)
     if distance <= math.log(LIKE):
-        whole = accumulator.run(product, own)
+        whole = accumulator.run(product, output_format)
         if _log_error_ratio(matrix, whole, exact) <= math.log(LIKE):
             outcome = _judged_by_size(problem, got, truth.output, whole.reshape(got.shape))
     return claim(accumulator, Prediction(outcome=outcome))
 
 
-def known(format: str, own: str) -> Iterator[_Accumulator]:
-    for narrow in (False, True) if own != format else (False,):
+def known(format: str, output_format: str) -> Iterator[_Accumulator]:
+    for narrow in (False, True) if output_format != format else (False,):
         for block in _BLOCKS:
             yield _Accumulator(format, block, narrow)
             if block == 1:
@@ -148,12 +148,12 @@ def _sample(product: Product, got: Array) -> tuple[Product, Array]:
 
 def _log_error_ratio(got: Array, model: Array, exact: Array) -> float:
     """|log| of the ratio of the RMS errors, the kernel's to the model's."""
-    wide = [v.astype(np.float64) for v in (got, model)]
-    usable = np.isfinite(exact) & np.isfinite(wide[0]) & np.isfinite(wide[1])
+    answers = [values.astype(np.float64) for values in (got, model)]
+    usable = np.isfinite(exact) & np.isfinite(answers[0]) & np.isfinite(answers[1])
     if not usable.any():
         return math.inf
     with np.errstate(over="ignore", invalid="ignore"):
-        errors = [np.sqrt(np.mean(np.square((v - exact)[usable]))) for v in wide]
+        errors = [np.sqrt(np.mean(np.square((values - exact)[usable]))) for values in answers]
     if not all(np.isfinite(errors)) or not all(errors):
         return math.inf
     return abs(math.log(errors[0] / errors[1]))

@@ -80,12 +80,12 @@ def save(path: str | os.PathLike[str], case: CaseFile) -> Path:
     if not target.name:
         raise CaseFileError("A case file needs a name: the path has none.")
     op = registry.get(case.op)
-    arrays = {f"input.{name}": op.array(name, a) for name, a in case.inputs.items()}
+    arrays = {f"input.{name}": op.array(name, array) for name, array in case.inputs.items()}
     for kernel, outputs in case.outputs.items():
         for name, array in outputs.items():
             arrays[f"output.{kernel}.{name}"] = as_float_array(array, name)
-    if wrong := [kernel for kernel in case.outputs if not kernel or "/" in kernel]:
-        raise CaseFileError(f"A kernel cannot be called {wrong[0]!r}: use a name without '/'.")
+    if unusable := [kernel for kernel in case.outputs if not kernel or "/" in kernel]:
+        raise CaseFileError(f"A kernel cannot be called {unusable[0]!r}: use a name without '/'.")
     meta = {
         "schema": SCHEMA,
         "kind": "case",
@@ -110,7 +110,7 @@ def save(path: str | os.PathLike[str], case: CaseFile) -> Path:
 
 
 def _encoded(meta: dict[str, Any]) -> bytes:
-    """As JSON, with NumPy's numbers as Python's."""
+    """The meta as JSON, with NumPy's numbers converted to Python's."""
     try:
         return json.dumps(meta, ensure_ascii=False, allow_nan=False, default=_plain).encode()
     except (TypeError, ValueError, RecursionError) as failure:

@@ -37,8 +37,10 @@ def steps(got: Array, reference: Enclosure) -> Doubles:
     rounded = reference.round(format)[0]
     distance = ulp_distance(got, rounded)
     sign = np.where(formats.ordinals(got) < formats.ordinals(rounded), -1.0, 1.0)
-    whole = sign * distance.astype(np.float64)
-    return whole + np.where(distance == NO_DISTANCE, 0.0, _fraction(rounded, reference, format))
+    whole_floats = sign * distance.astype(np.float64)
+    return whole_floats + np.where(
+        distance == NO_DISTANCE, 0.0, _fraction(rounded, reference, format)
+    )
 
 
 def _fraction(rounded: Array, reference: Enclosure, format: Format) -> Doubles:

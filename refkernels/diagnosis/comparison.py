@@ -27,7 +27,7 @@ from refkernels.records.words import CONFIDENCES, Confidence
 from refkernels.seat_names import framework_of
 
 Named = tuple[str | None, Confidence | None, dict[str, Any]]
-_NOTHING: Named = (None, None, {})
+_NO_CAUSE: Named = (None, None, {})
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def difference(
     """
     sides = (_Side(a, first, explanation_a), _Side(b, second, explanation_b))
     shared = [name for name in first if name in second]
-    outputs = {name: agreement(*_alike(first[name], second[name])) for name in shared}
+    outputs = {name: agreement(*_in_one_format(first[name], second[name])) for name in shared}
     differing = [name for name in shared if outputs[name]["equal_bits"] < outputs[name]["elements"]]
     models = {name: [_model(side, name) for side in sides] for name in shared}
     named_models = {
@@ -67,19 +67,19 @@ def difference(
     causes = [_cause(sides, name, shares[name], models[name]) for name in differing]
     faults = [named for named in causes if named[0] not in (None, *HARMLESS)]
     others = (named for named in causes if named[0])
-    cause, confidence, numbers = next(iter([*faults, *others]), _NOTHING)
+    cause, confidence, numbers = next(iter([*faults, *others]), _NO_CAUSE)
     details: dict[str, Any] = {"models": named_models} if named_models else {}
     if differing:
         details["shares"] = {name: {a: part, b: 1.0 - part} for name, part in shares.items()}
     return Difference(a, b, outputs, cause, confidence, {**details, **numbers})
 
 
-def _alike(a: Array, b: Array) -> tuple[Array, Array]:
+def _in_one_format(a: Array, b: Array) -> tuple[Array, Array]:
     """Both arrays in one format: one kernel may keep a statistic in a wider format."""
     if a.dtype == b.dtype:
         return a, b
-    wide = np.float64 if np.float64 in (a.dtype, b.dtype) else np.float32
-    return a.astype(wide), b.astype(wide)
+    wider = np.float64 if np.float64 in (a.dtype, b.dtype) else np.float32
+    return a.astype(wider), b.astype(wider)
 
 
 def share(problem: Problem, output: str, first: Array, second: Array) -> float:
@@ -110,18 +110,22 @@ def _misplaced(got: Array, rounded: Array) -> Array:
 
 
 def _cause(
-    sides: tuple[_Side, _Side], output: str, part: float, models: list[Candidate | None]
+    sides: tuple[_Side, _Side], output: str, share_of_first: float, models: list[Candidate | None]
 ) -> Named:
     """The cause of the kernel that one output's difference is charged to."""
     first, second = (_candidate_of(side, output) for side in sides)
-    faults = [c for c in (first, second) if c is not None and c.cause not in HARMLESS]
+    faults = [
+        candidate
+        for candidate in (first, second)
+        if candidate is not None and candidate.cause not in HARMLESS
+    ]
     if not faults:
         return _orders(*models)
     if len(faults) == 2 and faults[0].cause == faults[1].cause:
         return _same_fault(sides, *faults)
-    charged = first if part >= 0.5 else second
+    charged = first if share_of_first >= 0.5 else second
     if charged is None or charged not in faults:
-        return _NOTHING
+        return _NO_CAUSE
     return charged.cause, charged.confidence, {**charged.details, "output": output}
 
 
@@ -152,7 +156,7 @@ def _same_fault(sides: tuple[_Side, _Side], first: Candidate, second: Candidate)
         and first.details[key] != second.details[key]
     }
     if not numbers:
-        return _NOTHING
+        return _NO_CAUSE
     numbers.pop("named", None)
     return first.cause, _less_sure(first, second), {**numbers, "output": first.output}
 
@@ -160,10 +164,10 @@ def _same_fault(sides: tuple[_Side, _Side], first: Candidate, second: Candidate)
 def _orders(first: Candidate | None, second: Candidate | None) -> Named:
     """The cause between two models of one output, each of which has all its kernel's bits."""
     if first is None or second is None or first.model == second.model:
-        return _NOTHING
+        return _NO_CAUSE
     confidence = _less_sure(first, second)
     if confidence in (None, "consistent"):
-        return _NOTHING
+        return _NO_CAUSE
     order, other_order = first.details.get("order"), second.details.get("order")
     if order is not None and order == other_order and "bias_first" in (first.cause, second.cause):
         return "bias_first", confidence, {"order": order}
@@ -171,7 +175,9 @@ def _orders(first: Candidate | None, second: Candidate | None) -> Named:
 
 
 def _less_sure(*candidates: Candidate) -> Confidence | None:
-    indices = [CONFIDENCES.index(c.confidence) for c in candidates if c.confidence]
+    indices = [
+        CONFIDENCES.index(candidate.confidence) for candidate in candidates if candidate.confidence
+    ]
     return CONFIDENCES[max(indices)] if indices else None
 
 
@@ -187,5 +193,7 @@ def _model(side: _Side, output: str) -> Candidate | None:
         and candidate.cause in HARMLESS
     ]
     framework = framework_of(side.name)
-    native = [c for c in exact if framework and str(c.model).startswith(framework)]
+    native = [
+        candidate for candidate in exact if framework and str(candidate.model).startswith(framework)
+    ]
     return next(iter(native or exact), None)

@@ -45,18 +45,18 @@ def corrupted(
     problem: Problem, output: str, got: Array, wrong: Array, block: bool = False
 ) -> Claim | None:
     """The claim that the wrong elements are corrupted, if they are few and the others usual. Where
-    they are a `block` of one value, this claim is the rival of that they were never written, and is
-    weighed as such."""
+    they are a `block` of one value, its rival is the claim that they were never written, and it is
+    weighed against that one."""
     number = int(np.count_nonzero(wrong))
     if number > max(1, int(FEW * got.size)) or not _ordinary_but_for(problem, output, got, wrong):
         return None
     if special(problem, output, wrong):
         return None
-    beyond = _beyond(problem, output, got)
-    lost = beyond[wrong].min() >= formats.of(got).p / 2.0
+    log2_ratios = _log2_ratios(problem, output, got)
+    lost = log2_ratios[wrong].min() >= formats.of(got).p / 2.0
     counted = block or bool(lost and not apart(problem, output, got, wrong))
     claim = located(CAUSE, output, wrong, counted)
-    prediction = replace(claim.prediction, earns=_earned(problem, output, got, wrong, beyond))
+    prediction = replace(claim.prediction, earns=_earned(problem, output, got, wrong, log2_ratios))
     return replace(claim, prediction=prediction, price=math.log2(math.comb(got.size, number)))
 
 
@@ -71,30 +71,32 @@ def _ordinary_but_for(problem: Problem, output: str, got: Array, wrong: Array) -
     return ratio is None or ratio <= UNUSUAL
 
 
-def _room(problem: Problem, output: str, got: Array) -> Doubles:
+def _bound_or_rounding(problem: Problem, output: str, got: Array) -> Doubles:
     """The bound of each element, at least one rounding."""
     exact = np.asarray(problem.truth.reference[output])
-    room: Doubles = np.maximum(problem.truth.bound[output], ulp(exact, formats.of(got)) / 2.0)
-    return room
+    bounds: Doubles = np.maximum(problem.truth.bound[output], ulp(exact, formats.of(got)) / 2.0)
+    return bounds
 
 
-def _beyond(problem: Problem, output: str, got: Array) -> Doubles:
+def _log2_ratios(problem: Problem, output: str, got: Array) -> Doubles:
     """log2 R of each element."""
     exact, wide = np.asarray(problem.truth.reference[output]), to_float64(got)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        beyond = np.log2(np.abs(wide - exact) / _room(problem, output, got))
-    return np.where(np.isfinite(wide), np.minimum(beyond, _MOST), _MOST)
+        ratios = np.log2(np.abs(wide - exact) / _bound_or_rounding(problem, output, got))
+    return np.where(np.isfinite(wide), np.minimum(ratios, _MOST), _MOST)
 
 
-def _earned(problem: Problem, output: str, got: Array, wrong: Array, beyond: Doubles) -> Doubles:
+def _earned(
+    problem: Problem, output: str, got: Array, wrong: Array, log2_ratios: Doubles
+) -> Doubles:
     """The bits of each wrong element, 0 elsewhere."""
     reference = problem.truth.reference[output]
     rounded, exact = reference.round(formats.of(got))[0], np.asarray(reference)[wrong]
-    sizes, usual = np.maximum(beyond[wrong], 0.0), beyond[~wrong]
+    sizes, usual = np.maximum(log2_ratios[wrong], 0.0), log2_ratios[~wrong]
     count = math.log2(max(usual.size, 1))
     largest = min(max(float(np.nanmax(usual, initial=-count)), -count), 0.0)
     left_behind = np.maximum(
-        _flipped(got[wrong], exact, _room(problem, output, got)[wrong], sizes),
+        _flipped(got[wrong], exact, _bound_or_rounding(problem, output, got)[wrong], sizes),
         _copied(problem.inputs, got, rounded, wrong),
     )
     earned = np.zeros(got.shape)
@@ -102,25 +104,27 @@ def _earned(problem: Problem, output: str, got: Array, wrong: Array, beyond: Dou
     return earned
 
 
-def _flipped(values: Array, exact: Doubles, room: Doubles, beyond: Doubles) -> Doubles:
+def _flipped(values: Array, exact: Doubles, bounds: Doubles, log2_ratios: Doubles) -> Doubles:
     """The bits by which each value is the right one with one bit flipped."""
     unsigned = values.view(formats.of(values).bits_dtype)
     width = 8 * values.dtype.itemsize
     right = np.zeros(values.shape, bool)
     for bit in range(width):
-        back = (unsigned ^ unsigned.dtype.type(1 << bit)).view(values.dtype)
+        flipped_back = (unsigned ^ unsigned.dtype.type(1 << bit)).view(values.dtype)
         with np.errstate(invalid="ignore", over="ignore"):
-            right |= np.abs(to_float64(back) - exact) <= room
+            right |= np.abs(to_float64(flipped_back) - exact) <= bounds
     finite = np.isfinite(to_float64(values))
-    return np.where(right & finite, np.maximum(beyond - 1.0 - math.log2(width), 0.0), 0.0)
+    return np.where(right & finite, np.maximum(log2_ratios - 1.0 - math.log2(width), 0.0), 0.0)
 
 
 def _copied(inputs: Arrays, got: Array, rounded: Array, wrong: Array) -> Doubles:
     """The bits by which each wrong value is another element's, or that of an input in its place."""
     values = got[wrong]
-    beside = [x[wrong] for x in inputs.values() if x.shape == got.shape and x.dtype == got.dtype]
+    in_inputs = [x[wrong] for x in inputs.values() if x.shape == got.shape and x.dtype == got.dtype]
     elsewhere = np.isin(to_float64(values), to_float64(got[~wrong]))
-    same = np.any([elsewhere, *(to_float64(x) == to_float64(values) for x in beside)], axis=0)
-    far = np.log2(np.maximum(ulp_distance(values, rounded[wrong]).astype(np.float64), 1.0))
-    telling = same & ~has_few_bits(to_float64(values), formats.of(got))
-    return np.where(telling, np.maximum(far - math.log2(got.size + len(beside)), 0.0), 0.0)
+    same = np.any([elsewhere, *(to_float64(x) == to_float64(values) for x in in_inputs)], axis=0)
+    distance = np.log2(np.maximum(ulp_distance(values, rounded[wrong]).astype(np.float64), 1.0))
+    informative = same & ~has_few_bits(to_float64(values), formats.of(got))
+    return np.where(
+        informative, np.maximum(distance - math.log2(got.size + len(in_inputs)), 0.0), 0.0
+    )

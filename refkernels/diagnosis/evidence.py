@@ -81,10 +81,10 @@ def reproduces(truth: Fit, got: Array, model: Array) -> bool:
 
 
 def errors_alike(problem: Problem, output: str, got: Array, model: Array) -> bool:
-    """Whether a model's errors are the kernel's, to a quarter of their size: relative errors, in
-    the root mean square over what both give as numbers; their special values are the same. One
-    element near 0 may outweigh all others there, so the errors of most wrong elements must be alike
-    too, each by itself."""
+    """Whether a model's errors match the kernel's to a quarter of their size: relative errors, in
+    the root mean square. Both must have the same special values in the same elements. One
+    element near 0 may outweigh all others in that mean, so the errors of most wrong elements must
+    match too, each by itself."""
     exact = np.asarray(problem.truth.reference[output])
     if got.shape != model.shape or got.dtype != model.dtype:
         return False
@@ -97,8 +97,8 @@ def errors_alike(problem: Problem, output: str, got: Array, model: Array) -> boo
     with np.errstate(all="ignore"):
         # By logarithms: an error where the exact result is 0 may overflow in this unit.
         sizes = [
-            np.where(usable, np.log2(np.abs(np.nan_to_num(wide - other))) - unit, -np.inf)
-            for other in (exact, modelled)
+            np.where(usable, np.log2(np.abs(np.nan_to_num(wide - reference))) - unit, -np.inf)
+            for reference in (exact, modelled)
         ]
         largest = max(float(np.max(size, initial=-np.inf)) for size in sizes)
         if largest == -np.inf:
@@ -135,8 +135,8 @@ def tried(claim: Claim, truth: Fit, got: Array) -> Tried:
     model = claim.prediction.bits
     assert model is not None
     equal = int(np.count_nonzero(same(got, model)))
-    whole = equal == got.size and got.size > 0
-    return Tried(claim, equal / got.size if got.size else 0.0, whole and not truth.exact)
+    all_equal = equal == got.size and got.size > 0
+    return Tried(claim, equal / got.size if got.size else 0.0, all_equal and not truth.exact)
 
 
 def by_bits_or_errors(problem: Problem, trial: Tried, truth: Fit, got: Array) -> Tried:
@@ -156,16 +156,16 @@ def nearest(family: Iterable[Tried], beside_fits: bool) -> list[Claim]:
     family = list(family)
     fitting = [trial for trial in family if trial.fits]
     explained = {(trial.claim.output, trial.claim.cause) for trial in fitting}
-    kept: dict[tuple[str, str], Tried] = {}
+    nearest_misses: dict[tuple[str, str], Tried] = {}
     for trial in family:
         key = (trial.claim.output, trial.claim.cause)
         if trial.fits or (key in explained and not beside_fits):
             continue
-        previous = kept.get(key)
+        previous = nearest_misses.get(key)
         best = trial if previous is None or trial.share > previous.share else previous
         trials = trial.claim.trials + (0 if previous is None else previous.claim.trials)
-        kept[key] = replace(best, claim=replace(best.claim, trials=trials))
-    return [trial.claim for trial in (*fitting, *kept.values())]
+        nearest_misses[key] = replace(best, claim=replace(best.claim, trials=trials))
+    return [trial.claim for trial in (*fitting, *nearest_misses.values())]
 
 
 @dataclass(frozen=True)

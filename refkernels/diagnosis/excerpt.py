@@ -38,7 +38,7 @@ def question(problem: Problem, answers: Mapping[str, Arrays], places: Iterable[P
     whole = all(problem.inputs[name].size <= WHOLE for name in names)
     chosen = list(dict.fromkeys(places))[: PLACES if whole else 1]
     inputs = {name: _input(problem, name, chosen) for name in names}
-    small = all(excerpt is not None for excerpt in inputs.values())
+    fits = all(excerpt is not None for excerpt in inputs.values())
     return {
         "op": problem.op.name,
         "direction": problem.direction,
@@ -48,7 +48,7 @@ def question(problem: Problem, answers: Mapping[str, Arrays], places: Iterable[P
         "kinds": {name: kind for name, kind in problem.op.kinds.items() if name in inputs},
         "leaves": [name for name in problem.op.differentiated if name in inputs],
         "whole": whole,
-        "inputs": inputs if small else None,
+        "inputs": inputs if fits else None,
         "elements": [_element(problem, answers, place) for place in chosen],
     }
 
@@ -90,10 +90,10 @@ def _input_names(problem: Problem) -> list[str]:
 
 def _input(problem: Problem, name: str, places: Iterable[Place]) -> dict[str, Any] | None:
     array = problem.inputs[name]
-    wanted: list[Index] = [(":",) * array.ndim]
+    indices: list[Index] = [(":",) * array.ndim]
     if array.size > WHOLE:
-        wanted = list(dict.fromkeys(_index(problem, name, place) for place in places))
-    chosen = [array[_slices(index)] for index in wanted]
+        indices = list(dict.fromkeys(_index(problem, name, place) for place in places))
+    chosen = [array[_slices(index)] for index in indices]
     if sum(values.size for values in chosen) > MOST:
         return None
     return {
@@ -101,7 +101,7 @@ def _input(problem: Problem, name: str, places: Iterable[Place]) -> dict[str, An
         "shape": list(array.shape),
         "parts": [
             {"index": list(index), "hex": _hex(values)}
-            for index, values in zip(wanted, chosen, strict=True)
+            for index, values in zip(indices, chosen, strict=True)
         ],
     }
 

@@ -96,10 +96,10 @@ def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
     checked = {name: got for name, got in outputs.items() if fits[name].verdict != "uncertified"}
     unranked, tried = _candidates(problem, checked, fits) if checked else ([], 0)
     candidates = ranked(problem, outputs, fits, unranked, tried)
-    best = _named(problem, candidates, fits)
+    best = _best_candidate(problem, candidates, fits)
     if best is None and checked:
         candidates = [*two_causes.found(problem, checked, explain_kernel), *candidates]
-        best = _named(problem, candidates, fits)
+        best = _best_candidate(problem, candidates, fits)
     worst = min(fits.values(), key=badness)
     return Explanation(
         problem.op.name,
@@ -122,12 +122,12 @@ def _candidates(
     algorithms = sources.algorithms(problem, outputs, fits)
     variants = list(scoring.candidates(problem, outputs, fits, questions))
     models = list(scoring.candidates(problem, outputs, fits, algorithms))
-    explained = {c.output for c in (*variants, *models) if not c.ruled_out}
+    explained = {candidate.output for candidate in (*variants, *models) if not candidate.ruled_out}
     explained |= {name for name, fit in fits.items() if fit.ordinary}
-    others = {name: got for name, got in outputs.items() if name not in explained}
-    variants += scoring.candidates(problem, others, fits, sources.pairs(problem, others))
-    kept = patterns.reasoned(_merged(variants, models))
-    return kept, sum(candidate.trials for candidate in (*variants, *models))
+    unexplained = {name: got for name, got in outputs.items() if name not in explained}
+    variants += scoring.candidates(problem, unexplained, fits, sources.pairs(problem, unexplained))
+    with_reasons = patterns.reasoned(_merged(variants, models))
+    return with_reasons, sum(candidate.trials for candidate in (*variants, *models))
 
 
 def _merged(variants: list[Candidate], models: list[Candidate]) -> list[Candidate]:
@@ -146,11 +146,13 @@ def _merged(variants: list[Candidate], models: list[Candidate]) -> list[Candidat
     ]
 
 
-def _named(problem: Problem, candidates: list[Candidate], fits: dict[str, Fit]) -> Candidate | None:
-    """The best candidate. An ordinary output needs no cause that is merely consistent, one inside
-    its bound none that a single sum alone speaks for, and no order of summation leads beyond the
-    bound, which holds for all of them. None if only the order of summation of an ordinary output
-    fits: that explains no wrong output."""
+def _best_candidate(
+    problem: Problem, candidates: list[Candidate], fits: dict[str, Fit]
+) -> Candidate | None:
+    """The best candidate. An ordinary output needs no cause that is merely consistent. An output
+    inside its bound needs none that a single sum alone supports. No order of summation leads beyond
+    the bound, which holds for all of them. None if only the order of summation of an ordinary
+    output fits: that explains no wrong output."""
     eligible = (
         candidate
         for candidate in candidates
@@ -166,7 +168,7 @@ def _named(problem: Problem, candidates: list[Candidate], fits: dict[str, Fit]) 
 
 
 def _may_be_chance(problem: Problem, candidate: Candidate) -> bool:
-    """Whether all that speaks for a candidate is one sum, which an unlucky order may give too."""
+    """Whether a single sum is all that supports a candidate: an unlucky order may give it too."""
     one_sum = candidate.elements == 1 and not problem.op.elementwise
     return one_sum and candidate.confidence == "consistent"
 

@@ -118,7 +118,9 @@ class Explanation:
             "flags": list(self.flags),
             "cause": self.cause,
             "confidence": self.confidence,
-            "evidence": {k: v for k, v in self.evidence.items() if k not in _ELSEWHERE},
+            "evidence": {
+                name: value for name, value in self.evidence.items() if name not in _ELSEWHERE
+            },
             "candidates": [_candidate(candidate) for candidate in self.candidates],
             "kernels": {name: kernel.to_dict() for name, kernel in self.kernels.items()},
             "differences": [difference.to_dict() for difference in self.differences.values()],

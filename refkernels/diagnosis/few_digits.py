@@ -8,8 +8,8 @@ MOST = 3  # digits of a number that was chosen by hand
 
 
 def chosen(low: float, high: float, chance: float) -> tuple[float, int] | None:
-    """The positive number of fewest digits between low and high, and its digits; None if it has
-    more than three, or if an interval as wide has one as short with more than this probability."""
+    """The positive number of fewest digits between low and high, and how many it has; None for more
+    than three, or if an interval as wide holds one as short with more than this probability."""
     if not 0.0 < low <= high < math.inf:
         return None
     for digits in range(1, MOST + 1):

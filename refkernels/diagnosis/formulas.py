@@ -9,8 +9,8 @@ kernel's: errors of one size have many causes. Where the model gives no number, 
 another order of summation, the kernel may give none.
 
 A kernel of 16-bit arrays is modelled in float32, with one rounding at the end. The forms are also
-computed with every intermediate result rounded to the 16 bits, partial sums too (NumPy's
-arithmetic) or not (that of ops composed of a library's other ops).
+computed with every intermediate result rounded to 16 bits: partial sums too, as in NumPy's
+arithmetic, or not, as in ops that are composed of a library's other ops.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Cla
     narrow = _in_narrow_arithmetic(problem, outputs, fits)
     if narrow:
         family += _narrow(problem, narrow, fits, harmless)
-        family += [evidence.Tried(claim, 0.0, True) for claim in _narrow_alike(problem, narrow)]
+        family += [evidence.Tried(claim, 0.0, True) for claim in _narrow_by_errors(problem, narrow)]
     family += _narrow_functions(problem, outputs, fits, harmless)
-    alike_forms = list(_forms_alike(problem, outputs, fits))
-    family += [evidence.Tried(claim, 0.0, True) for claim in alike_forms]
-    explained = {claim.output for claim in alike_forms}
+    forms_by_errors = list(_forms_by_errors(problem, outputs, fits))
+    family += [evidence.Tried(claim, 0.0, True) for claim in forms_by_errors]
+    explained = {claim.output for claim in forms_by_errors}
     for fault in formulas.faults:
         formula = getattr(fault, problem.direction)
         if formula is None or is_right(problem, formula):
@@ -66,9 +66,9 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Cla
             family += _tried(affected, fits, answer, fault.cause, name, harmless, fault.details)
         if fault.unstable:
             unexplained = {name: got for name, got in affected.items() if name not in explained}
-            beyond = _unstable(problem, affected, fits, fault.cause, formula)
-            inside = _unstable_alike(problem, unexplained, fits, fault.cause, formula)
-            family += [evidence.Tried(claim, 0.0, True) for claim in (*beyond, *inside)]
+            beyond_bound = _unstable(problem, affected, fits, fault.cause, formula)
+            within_bound = _unstable_by_errors(problem, unexplained, fits, fault.cause, formula)
+            family += [evidence.Tried(claim, 0.0, True) for claim in (*beyond_bound, *within_bound)]
     return evidence.nearest(family, beside_fits=False)
 
 
@@ -127,13 +127,13 @@ def _narrow(
         question = problem.direction, formula, problem.inputs, problem.params, format
         for arithmetic, settings in itertools.product(("narrow", "composed"), _SETTINGS):
             answer = formulas.computed_otherwise(arithmetic, *question, **settings)
-            wide = ", in float32 within an op" if arithmetic == "composed" else ""
-            model = _name(name, settings) + wide
+            note = ", in float32 within an op" if arithmetic == "composed" else ""
+            model = _name(name, settings) + note
             cause, details = "narrow_intermediates", {"format": format.name}
             yield from _tried(wrong, fits, answer, cause, model, harmless, details)
 
 
-def _narrow_alike(problem: Problem, wrong: Arrays) -> Iterator[Claim]:
+def _narrow_by_errors(problem: Problem, wrong: Arrays) -> Iterator[Claim]:
     """The first form in 16-bit arithmetic, where the errors are within its bound and as large as
     its model's. In other steps or another order of summation it has other bits. An overflow has
     causes of its own."""
@@ -150,10 +150,10 @@ def _narrow_alike(problem: Problem, wrong: Arrays) -> Iterator[Claim]:
             inside = (error <= limits[name]) & np.isfinite(limits[name]) | ~np.isfinite(exact)
         if got.dtype != model.dtype or not inside.all():
             continue
-        like = sized(problem, name, got, model)
-        if 1.0 / LIKE <= like.over_plain <= LIKE:
+        compared = sized(problem, name, got, model)
+        if 1.0 / LIKE <= compared.over_plain <= LIKE:
             equal = int(np.count_nonzero(evidence.same(got, model)))
-            outcome = Outcome(True, equal, got.size, None, like.over_plain)
+            outcome = Outcome(True, equal, got.size, None, compared.over_plain)
             details = {"format": format.name}
             yield Claim("narrow_intermediates", name, Prediction(outcome=outcome), details)
 
@@ -206,7 +206,7 @@ def _tried(
         yield evidence.tried(claim, fits[name], got)
 
 
-def _forms_alike(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
+def _forms_by_errors(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
     """For an unusual output within its bound, the forms whose model errs as much. In another order
     of summation the kernel of that form has other bits, so only its errors can be compared."""
     assert problem.op.formulas is not None
@@ -215,14 +215,14 @@ def _forms_alike(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> 
         if fits[name].ordinary or not fits[name].fine:
             continue
         for form, model in zip(forms, problem.worked, strict=True):
-            like = sized(problem, name, got, model[name]) if name in model else None
-            if like is not None and like.ordinary:
+            compared = sized(problem, name, got, model[name]) if name in model else None
+            if compared is not None and compared.ordinary:
                 equal = int(np.count_nonzero(evidence.same(got, model[name])))
-                outcome = Outcome(True, equal, got.size, None, like.over_plain)
+                outcome = Outcome(True, equal, got.size, None, compared.over_plain)
                 yield Claim(ORDER, name, Prediction(outcome=outcome), {}, form)
 
 
-def _unstable_alike(
+def _unstable_by_errors(
     problem: Problem, outputs: Arrays, fits: Mapping[str, Fit], cause: str, formula: Any
 ) -> Iterator[Claim]:
     """For an unusual output within its bound that no form explains, the fault, if its model errs as
@@ -235,10 +235,10 @@ def _unstable_alike(
         model = formulas.computed(
             problem.direction, formula, problem.inputs, problem.params, problem.format_of(name)
         )[name]
-        like = sized(problem, name, got, model)
-        if 1.0 / LIKE <= like.over_plain <= LIKE:
+        compared = sized(problem, name, got, model)
+        if 1.0 / LIKE <= compared.over_plain <= LIKE:
             equal = int(np.count_nonzero(evidence.same(got, model)))
-            outcome = Outcome(True, equal, got.size, None, like.over_plain)
+            outcome = Outcome(True, equal, got.size, None, compared.over_plain)
             yield Claim(cause, name, Prediction(outcome=outcome))
 
 
@@ -255,20 +255,20 @@ def _unstable(
         limit = formulas.bounded(*question, problem.format_of(name))[name]
         model = formulas.computed(*question, problem.format_of(name))[name]
         reference = problem.truth.reference[name]
-        exact, modelled, wide = np.asarray(reference), to_float64(model), to_float64(got)
+        exact, modelled, doubles = np.asarray(reference), to_float64(model), to_float64(got)
         with np.errstate(all="ignore"):
-            error, modelled_error = np.abs(wide - exact), np.abs(modelled - exact)
+            error, modelled_error = np.abs(doubles - exact), np.abs(modelled - exact)
             wrong = ~(error <= problem.truth.bound[name]) & np.isfinite(exact)
             within = (error <= limit) | ~(limit < np.inf) | ~np.isfinite(exact)
         if not wrong.any() or not within.all():
             continue
-        numbers = np.isfinite(wide) & np.isfinite(modelled)
-        if not np.any(wrong & (numbers | ~np.isfinite(wide))):
+        numbers = np.isfinite(doubles) & np.isfinite(modelled)
+        if not np.any(wrong & (numbers | ~np.isfinite(doubles))):
             continue  # the model gives no wrong number there, so any would do
         # Elsewhere the order of sums decides whether it is a number: a cancelling variance may be
         # negative.
         settled = np.isfinite(exact) & (limit < np.inf)
-        if np.any((np.isfinite(wide) != np.isfinite(modelled)) & settled):
+        if np.any((np.isfinite(doubles) != np.isfinite(modelled)) & settled):
             continue
         result = fit(
             problem, name, np.where(numbers, got, model),
@@ -281,15 +281,15 @@ def _unstable(
             continue
         equal = int(np.count_nonzero(evidence.same(got, model)))
         outcome = Outcome(True, equal, got.size, None, ratio)
-        misplaced = (np.isfinite(wide) != np.isfinite(modelled)) & np.isfinite(exact)
+        misplaced = (np.isfinite(doubles) != np.isfinite(modelled)) & np.isfinite(exact)
         either = (wrong | (modelled_error > problem.truth.bound[name])) & numbers
-        apart = np.abs(wide - modelled)[either]
+        apart = np.abs(doubles - modelled)[either]
         largest = float(np.max(error[either], initial=0.0)) or 1.0  # so that no square overflows
-        between, of_kernel = (np.linalg.norm(x / largest) for x in (apart, error[either]))
+        between, of_kernel = (np.linalg.norm(errors / largest) for errors in (apart, error[either]))
         same = bool(between * LIKE <= of_kernel)
         counted = same and not misplaced.any()
         prediction = Prediction(wrong=wrong, outcome=outcome, counted=counted)
         details = {"wrong": int(np.count_nonzero(wrong))}
         if misplaced.any():
-            details["negative"] = int(np.count_nonzero(wrong & ~np.isfinite(wide)))
+            details["negative"] = int(np.count_nonzero(wrong & ~np.isfinite(doubles)))
         yield Claim(cause, name, prediction, details)

@@ -25,10 +25,10 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator
         yield from claims
         outcomes = [claim.prediction.outcome for claim in claims]
         if all(outcome is not None and not outcome.fits for outcome in outcomes):
-            yield from _fast(problem, name, got)
+            yield from _fast_approximation(problem, name, got)
 
 
-def _fast(problem: Problem, name: str, got: Array) -> list[Claim]:
+def _fast_approximation(problem: Problem, name: str, got: Array) -> list[Claim]:
     """A fast approximation, where errors are spread over ordinary arguments, beyond the limit but
     small: every normal value has at least half of the working precision's digits right."""
     exact, wide = np.asarray(problem.truth.reference[name]), to_float64(got)

@@ -155,7 +155,7 @@ class Claim:
     price: float = 0.0
 
     def predicts(self, output: str) -> Prediction | None:
-        """Its prediction of its own output, None of others."""
+        """Its prediction of its own output, None for others."""
         return self.prediction if output == self.output else None
 
     def beside(self, alike: float) -> Claim:
@@ -189,7 +189,7 @@ class Candidate:
     prediction: Prediction | None = field(default=None, repr=False, compare=False)
 
     def predicts(self, output: str) -> Prediction | None:
-        """Its prediction of its own output, None of others."""
+        """Its prediction of its own output, None for others."""
         return self.prediction if output == self.output else None
 
     def against(self, model: Array | None) -> Candidate:

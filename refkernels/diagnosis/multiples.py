@@ -54,20 +54,24 @@ def shown_elsewhere(
     """The causes that are known although this factor gives the same bits: all, where the factor has
     few reasons or an output that it should multiply is right; else those that fit a wrong output
     which the factor does not explain."""
-    every = frozenset(c.cause for c in candidates)
+    all_causes = frozenset(candidate.cause for candidate in candidates)
     number = common(*factor.details["interval"])
     if number is None:
-        return every
+        return all_causes
     shown: set[str] = set()
     for name, got in outputs.items():
         right = fits[name].ordinary
-        together = (name in _PARAMETERS) == (factor.output in _PARAMETERS)
-        if name == factor.output or (right and not (problem.direction == "backward" and together)):
+        alike = (name in _PARAMETERS) == (factor.output in _PARAMETERS)
+        if name == factor.output or (right and not (problem.direction == "backward" and alike)):
             continue
         multiplied = fit(problem, name, got, scaled(problem, name, number))
         if multiplied is not None and multiplied.ordinary:
             continue
         if right:
-            return every
-        shown |= {c.cause for c in candidates if c.output == name and not c.ruled_out}
+            return all_causes
+        shown |= {
+            candidate.cause
+            for candidate in candidates
+            if candidate.output == name and not candidate.ruled_out
+        }
     return frozenset(shown)

@@ -61,19 +61,19 @@ def _models(
     problem: Problem, output: str, form: Any, format: Format
 ) -> Iterator[tuple[str, Doubles | None]]:
     """Each primitive that exceeds the format, and the output that its overflow gives."""
-    beyond: dict[int, str] = {}
-    _answer(problem, output, form, format, 0, beyond)
-    for number, name in sorted(beyond.items()):
+    exceeding: dict[int, str] = {}
+    _answer(problem, output, form, format, 0, exceeding)
+    for number, name in sorted(exceeding.items()):
         yield name, _answer(problem, output, form, format, number, {})
 
 
 def _answer(
-    problem: Problem, output: str, form: Any, format: Format, chosen: int, beyond: dict[int, str]
+    problem: Problem, output: str, form: Any, format: Format, chosen: int, exceeding: dict[int, str]
 ) -> Doubles | None:
     formulas = problem.op.formulas
     assert formulas is not None
 
-    formula = formulas.overflowing(form, format, chosen, beyond)
+    formula = formulas.overflowing(form, format, chosen, exceeding)
     question = problem.direction, formula, problem.inputs, problem.params
     return formulas.computed(*question, BINARY64).get(output)
 
@@ -95,5 +95,5 @@ def _lost(
     with np.errstate(all="ignore"):
         tolerance = bound + 2.0 * problem.format.u * (np.abs(expected) + np.abs(got))
         near = np.isfinite(expected) & (np.abs(expected - got) <= tolerance)
-    same = near | (expected == got) | (np.isnan(expected) & np.isnan(got))
-    return lost if same.all() else None
+    equal = near | (expected == got) | (np.isnan(expected) & np.isnan(got))
+    return lost if equal.all() else None

@@ -149,8 +149,8 @@ def block_sizes(terms: int, size: int, unroll: int = 0) -> list[int]:
     return sizes
 
 
-def _inserted(tree: SummationTree, at: int) -> SummationTree:
-    """The tree with one more leaf, the last, added to the value of node `at`."""
+def _inserted(tree: SummationTree, target: int) -> SummationTree:
+    """The tree with one more leaf, the last, added to the value of node `target`."""
     n = tree.leaves
     renumbered = list(range(n))
     nodes: list[tuple[int, ...]] = []
@@ -159,11 +159,11 @@ def _inserted(tree: SummationTree, at: int) -> SummationTree:
         nodes.append(children)
         return n + len(nodes)
 
-    if at < n:
-        renumbered[at] = add(at, n)
+    if target < n:
+        renumbered[target] = add(target, n)
     for k, children in enumerate(tree.nodes):
         renumbered.append(add(*(renumbered[child] for child in children)))
-        if n + k == at:
+        if n + k == target:
             renumbered[-1] = add(renumbered[-1], n)
     return canonical(n + 1, nodes, [leaf for leaf in tree.fused if leaf >= 0])
 

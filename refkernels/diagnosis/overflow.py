@@ -7,7 +7,7 @@
 An intermediate is named where it exceeds its format in every element that is wrongly NaN or
 infinite (or, without such elements, in every wrong element), and where every element in which it
 exceeds the format shows this: as an infinity, NaN or zero. The evidence is in the places alone
-(`places`): elements with the same size of the intermediate are one.
+(`places`): elements with the same size of the intermediate count once.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ def of_function(
 ) -> Claim | None:
     """An intermediate of a function of one variable; `logarithms`: the binary logarithms of its
     intermediates."""
-    lost = np.logical_not(np.isfinite(wide))
+    special = np.logical_not(np.isfinite(wide))
     x = to_float64(problem.inputs["x"])
-    explained = wrong & lost if (wrong & lost).any() else wrong & (wide == 0)
-    shows = np.asarray(lost | (wide == 0) | np.logical_not(np.isfinite(x)))
+    explained = wrong & special if (wrong & special).any() else wrong & (wide == 0)
+    visible = np.asarray(special | (wide == 0) | np.logical_not(np.isfinite(x)))
     with np.errstate(all="ignore"):
         sizes = {name: logarithm(x) for name, logarithm in logarithms.items()}
-    return first(problem, output, wrong, wrong, np.asarray(explained), sizes, shows)
+    return first(problem, output, wrong, wrong, np.asarray(explained), sizes, visible)
 
 
 def first(
@@ -56,17 +56,17 @@ def first(
     bad: Array,
     explained: Array,
     sizes: dict[str, Doubles],
-    shows: Array,
+    visible: Array,
 ) -> Claim | None:
-    """The first intermediate that overflows wherever `explained` is set, and whose every overflow
-    shows. All masks but `wrong` are of elements or of rows. The claim counts as evidence only where
-    it overflows in all bad elements, though not everywhere."""
-    if not explained.any() or not shows[explained].all():
+    """The first intermediate that overflows wherever `explained` is set, and only where
+    `visible` is. All masks but `wrong` are of elements or of rows. The claim counts as
+    evidence only where it overflows in all bad elements, though not everywhere."""
+    if not explained.any() or not visible[explained].all():
         return None
     for name, size in sizes.items():
         for format in _formats(problem):
             end = format.emax + 1
-            if np.all(size[explained] > end - _BORDER) and np.all(shows[size > end + _BORDER]):
+            if np.all(size[explained] > end - _BORDER) and np.all(visible[size > end + _BORDER]):
                 others = bad & ~explained & ~(size > end + _BORDER)
                 decisive = bool(np.any(size < end - _BORDER) and not np.any(others))
                 return _claim(

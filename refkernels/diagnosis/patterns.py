@@ -79,19 +79,19 @@ def _overflow(problem: Problem, output: str, got: Array, wrong: Array) -> Claim 
 def _computed_in_float32(problem: Problem, output: str, got: Array, wrong: Array) -> Claim | None:
     """Wrong float64 numbers that are all float32 numbers, which a right float64 kernel does not
     give: the kernel computed in float32, perhaps less accurately than the op's forms do. Numbers of
-    few bits (0, 1, a limit) and inputs that are passed through say nothing. At least half of
+    few bits (0, 1, a limit) and inputs that are passed through prove nothing. At least half of
     float32's digits must be right, relative to the element or to 1, so that another op is not taken
     for this one."""
     if problem.format_of(output) is not formats.BINARY64:
         return None
     exact, wide = np.asarray(problem.truth.reference[output]), to_float64(got)
-    same = [to_float64(x) == wide for x in problem.inputs.values() if x.shape == got.shape]
-    computed = wrong & ~np.any(same, axis=0) if same else wrong
+    copies = [to_float64(x) == wide for x in problem.inputs.values() if x.shape == got.shape]
+    computed = wrong & ~np.any(copies, axis=0) if copies else wrong
     if not all_in(wide[computed], formats.BINARY32):
         return None
-    telling = np.unique(wide[computed & np.isfinite(wide)])
-    telling = telling[rounded(telling, "tf32") != telling]
-    if telling.size < _TELLING:
+    informative = np.unique(wide[computed & np.isfinite(wide)])
+    informative = informative[rounded(informative, "tf32") != informative]
+    if informative.size < _TELLING:
         return None
     largest = np.abs(exact[np.isfinite(exact)]).max(initial=0.0)
     size = np.maximum(np.abs(exact), np.minimum(1.0, largest))
@@ -114,9 +114,11 @@ def reasoned(candidates: list[Candidate]) -> list[Candidate]:
     }
     weaker = (*PLACES, *specials.CAUSES, thresholds.CAUSE, "float32_cast")
     return [
-        c
-        for c in candidates
-        if c.cause not in weaker or c.output not in explained or _is_an_answer(c)
+        candidate
+        for candidate in candidates
+        if candidate.cause not in weaker
+        or candidate.output not in explained
+        or _is_an_answer(candidate)
     ]
 
 
@@ -127,8 +129,8 @@ def _is_an_answer(candidate: Candidate) -> bool:
 
 def flushed(problem: Problem, output: str, got: Array, wrong: Array) -> Claim | None:
     """Flushed subnormals: every wrong element is a zero whose right value, or one of whose inputs,
-    is subnormal. Where the output holds subnormals, only inputs are flushed. Of a sum of products,
-    also terms and partial sums may be, which leaves other errors."""
+    is subnormal. Where the output holds subnormals, only inputs are flushed. In a sum of products,
+    terms and partial sums may be flushed too, which leaves other errors."""
     size = np.abs(to_float64(got))
     if np.any(size[wrong] != 0.0):
         return _flushed_terms(problem, output, got, wrong)
@@ -153,9 +155,9 @@ def _flushed_terms(problem: Problem, output: str, got: Array, wrong: Array) -> C
         return None
     exact, wide = np.asarray(problem.truth.reference[output]), to_float64(got)
     subnormal = [(np.abs(x) > 0.0) & (np.abs(x) < tiny) for x in (exact, wide)]
-    most = problem.truth.bound[output] + 2.0 * product.terms * tiny
+    limit = problem.truth.bound[output] + 2.0 * product.terms * tiny
     with np.errstate(invalid="ignore"):
-        near = np.abs(wide - exact) <= most
+        near = np.abs(wide - exact) <= limit
     if subnormal[1].any() or not subnormal[0].any() or not near[wrong].all():
         return None
     return located("flush_to_zero", output, wrong, counted=False)

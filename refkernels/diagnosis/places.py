@@ -21,9 +21,9 @@ def bits(places: int, marked: int, wrong: int) -> float:
     return (_log2_choices(places, wrong) - _log2_choices(marked, wrong)) if wrong else 0.0
 
 
-def _log2_choices(of: int, chosen: int) -> float:
-    parts = math.lgamma(of + 1) - math.lgamma(chosen + 1) - math.lgamma(of - chosen + 1)
-    return parts / math.log(2.0)
+def _log2_choices(total: int, chosen: int) -> float:
+    natural_log = math.lgamma(total + 1) - math.lgamma(chosen + 1) - math.lgamma(total - chosen + 1)
+    return natural_log / math.log(2.0)
 
 
 def by_key(keys: Doubles, marked: Array, wrong: Array) -> float:
@@ -35,9 +35,9 @@ def by_key(keys: Doubles, marked: Array, wrong: Array) -> float:
 def by_unit(problem: Problem, output: str, wrong: Array) -> float:
     """The bits of a cause that marks exactly the wrong elements: their units are the places."""
     counted = units.of(problem, output)
-    hit = counted.any(counted.chosen(wrong))
-    number = int(np.count_nonzero(hit))
-    return bits(hit.size, number, number)
+    wrong_units = counted.any(counted.chosen(wrong))
+    number = int(np.count_nonzero(wrong_units))
+    return bits(wrong_units.size, number, number)
 
 
 def shared(problem: Problem, output: str, wrong: Array, total: float) -> Doubles:

@@ -60,11 +60,11 @@ class Probe:
 
     def places(self) -> list[tuple[int, ...]]:
         """The elements that separate the most survivors."""
-        several = np.stack([evidence.bits(output) for output in self.predictions.values()])
-        ordered = np.sort(several.reshape(len(several), -1), axis=0)
-        kinds = 1 + np.count_nonzero(np.diff(ordered, axis=0), axis=0)
+        patterns = np.stack([evidence.bits(output) for output in self.predictions.values()])
+        sorted_patterns = np.sort(patterns.reshape(len(patterns), -1), axis=0)
+        distinct = 1 + np.count_nonzero(np.diff(sorted_patterns, axis=0), axis=0)
         shape = next(iter(self.predictions.values())).shape
-        best = np.argsort(-kinds, kind="stable")[:_SHOWN]
+        best = np.argsort(-distinct, kind="stable")[:_SHOWN]
         return [tuple(map(int, np.unravel_index(place, shape))) for place in best]
 
     def to_dict(self) -> dict[str, Any]:
@@ -83,7 +83,7 @@ class Probe:
                 {"name": name, "says": [text(bits[place]) for place in places]}
                 for name, bits in self.predictions.items()
             ],
-            "apart": [{"a": a, "b": b, "elements": n} for (a, b), n in self.apart.items()],
+            "apart": [{"a": a, "b": b, "elements": count} for (a, b), count in self.apart.items()],
         }
 
     def save(self, path: str | os.PathLike[str]) -> list[Path]:
@@ -120,19 +120,27 @@ def probe(
     seeds = as_count(seed, "seed", least=0)
     problem, answers = one_kernel(op, inputs, outputs, params, direction)
     candidates = explain_kernel(problem, answers).candidates
-    fitting = [c for c in candidates if not c.ruled_out and c.evidence is not None]
-    fitting = fitting or [c for c in candidates if c.exact and c.model]
+    fitting = [
+        candidate
+        for candidate in candidates
+        if not candidate.ruled_out and candidate.evidence is not None
+    ]
+    fitting = fitting or [
+        candidate for candidate in candidates if candidate.exact and candidate.model
+    ]
     if not fitting:
         raise ValueError("Nothing that was tried fits the output, so there is nothing to probe.")
     output = fitting[0].output
-    survivors = {_name(c): c for c in reversed(fitting) if c.output == output}
+    survivors = {
+        _name(candidate): candidate for candidate in reversed(fitting) if candidate.output == output
+    }
     rng = np.random.default_rng(seeds)
     best: Probe | None = None
-    for inputs_ in _draws(problem, rng):
-        drawn = replace(problem, inputs=inputs_)
+    for drawn_inputs in _draws(problem, rng):
+        drawn = replace(problem, inputs=drawn_inputs)
         predictions = _predictions(drawn, output, dict(reversed(survivors.items())))
-        params_ = dict(problem.params)
-        drawn_probe = Probe(problem.op.name, direction, params_, inputs_, output, predictions)
+        settings = dict(problem.params)
+        drawn_probe = Probe(problem.op.name, direction, settings, drawn_inputs, output, predictions)
         if problem.op.elementwise:
             return _separating(_sharpest(drawn_probe))
         if best is None or _separation(drawn_probe) > _separation(best):
@@ -141,16 +149,16 @@ def probe(
     return _separating(best)
 
 
-def _separating(probe_: Probe) -> Probe:
+def _separating(drawn: Probe) -> Probe:
     """The probe, where survivors differ on it. Raises ValueError where they do not."""
-    if not any(probe_.apart.values()):
+    if not any(drawn.apart.values()):
         raise ValueError("All that fits has the same bits on every drawn input.")
-    return probe_
+    return drawn
 
 
-def _separation(probe_: Probe) -> tuple[int, ...]:
+def _separation(drawn: Probe) -> tuple[int, ...]:
     """How well the inputs separate survivors: pairs that differ, then the closest such pair."""
-    counts = sorted(n for n in probe_.apart.values() if n)
+    counts = sorted(count for count in drawn.apart.values() if count)
     return (len(counts), *counts[:1])
 
 
@@ -159,7 +167,9 @@ def _name(candidate: Candidate) -> str:
     if candidate.model:
         return f"{candidate.cause}: {candidate.model}"
     numbers = ", ".join(
-        f"{k} {v}" for k, v in candidate.details.items() if isinstance(v, str | float | bool)
+        f"{name} {value}"
+        for name, value in candidate.details.items()
+        if isinstance(value, str | float | bool)
     )
     return f"{candidate.cause}: {numbers}" if numbers else candidate.cause
 
@@ -195,10 +205,10 @@ def _shape(problem: Problem, name: str, array: Array) -> tuple[int, ...]:
     return array.shape
 
 
-def _sharpest(probe_: Probe) -> Probe:
+def _sharpest(drawn: Probe) -> Probe:
     """The arguments on which pairs of survivors lie furthest apart, one pair after the other."""
     ranked = []
-    for a, b in itertools.combinations(probe_.predictions.values(), 2):
+    for a, b in itertools.combinations(drawn.predictions.values(), 2):
         distances = ulp_distance(a, b)
         ranked.append(np.argsort(distances)[::-1][: min(_KEPT, int(np.count_nonzero(distances)))])
     chosen: dict[int, None] = {}
@@ -208,22 +218,22 @@ def _sharpest(probe_: Probe) -> Probe:
             break
     kept = sorted(list(chosen)[:_KEPT])
     return replace(
-        probe_,
-        inputs={name: array[kept] for name, array in probe_.inputs.items()},
-        predictions={name: bits[kept] for name, bits in probe_.predictions.items()},
+        drawn,
+        inputs={name: array[kept] for name, array in drawn.inputs.items()},
+        predictions={name: bits[kept] for name, bits in drawn.predictions.items()},
     )
 
 
 def _predictions(
     problem: Problem, output: str, survivors: Mapping[str, Candidate]
 ) -> dict[str, Array]:
-    rounded_ = {
+    rounded_answers = {
         name: answer.round(problem.format_of(name))[0]
         for name, answer in problem.truth.reference.items()
     }
-    right = rounded_[output]
+    right = rounded_answers[output]
     predictions = {RIGHT: right}
-    shared_variants = _SharedVariants(sources.variants(problem, rounded_))
+    shared_variants = _SharedVariants(sources.variants(problem, rounded_answers))
     for name, candidate in survivors.items():
         bits = predict(problem, candidate, right, shared_variants)
         if bits is not None and bits.shape == right.shape:
@@ -234,13 +244,13 @@ def _predictions(
 class _SharedVariants:
     """The variants of a question, each computed once for all survivors."""
 
-    def __init__(self, variants_: Iterator[Hypothesis]) -> None:
-        self._left, self._made = variants_, list[Hypothesis]()
+    def __init__(self, variants: Iterator[Hypothesis]) -> None:
+        self._remaining, self._computed = variants, list[Hypothesis]()
 
     def __iter__(self) -> Iterator[Hypothesis]:
-        yield from self._made
-        for variant in self._left:
-            self._made.append(variant)
+        yield from self._computed
+        for variant in self._remaining:
+            self._computed.append(variant)
             yield variant
 
 
@@ -296,8 +306,10 @@ def _runner(
         ties = candidate.details.get("ties", "even")
         format = formats.get(candidate.details["format"])
         factors = {"a": product.a, "b": product.b}
-        ways = precision.narrowings(factors, format, truncated=False)
-        narrow = next(arrays for _, told, arrays in ways if told.get("ties", ties) == ties)
+        narrowings = precision.narrowings(factors, format, truncated=False)
+        narrow = next(
+            arrays for _, tie_details, arrays in narrowings if tie_details.get("ties", ties) == ties
+        )
         product = replace(product, a=narrow["a"], b=narrow["b"])
     for order in orders.candidates(product.terms, product.bias is not None):
         if order.name == candidate.model:

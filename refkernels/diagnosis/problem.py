@@ -72,14 +72,14 @@ class Problem:
     formats: Mapping[str, Format] = field(default_factory=dict)
 
     def once(self, about: Hashable, find: Callable[[], T]) -> T:
-        """`find()`, or what it returned for this before, if the question is small: several kernels,
+        """`find()`; for a small question, its result is kept and returned again: several kernels,
         and the parts of an answer with two causes, are tried with the same hypotheses."""
         if self.size > _KEPT:
             return find()
         if about not in self._found:
             self._found[about] = find()
-        found: T = self._found[about]
-        return found
+        result: T = self._found[about]
+        return result
 
     @cached_property
     def _found(self) -> dict[Hashable, Any]:
@@ -89,14 +89,20 @@ class Problem:
     def size(self) -> int:
         """The number of elements of all inputs."""
         values = self.inputs.values()
-        arrays = [a for v in values for a in (v if isinstance(v, list | tuple) else (v,))]
+        arrays = [
+            array
+            for value in values
+            for array in (value if isinstance(value, list | tuple) else (value,))
+        ]
         return sum(array.size for array in arrays)
 
     def judging(self, answers: Arrays) -> Problem:
         """The same question, with each output judged in its format in `answers`."""
         own_formats = {name: formats.of(array) for name, array in answers.items()}
-        others = {name: format for name, format in own_formats.items() if format != self.format}
-        return self if others == self.formats else replace(self, formats=others)
+        other_formats = {
+            name: format for name, format in own_formats.items() if format != self.format
+        }
+        return self if other_formats == self.formats else replace(self, formats=other_formats)
 
     def format_of(self, output: str) -> Format:
         """The format that an output is judged in."""
@@ -122,8 +128,8 @@ class Problem:
         in its own format."""
         if self.op.formulas is None:
             return (self.truth.plain,)
-        others = list(self.op.formulas.way(self.direction).forms.values())[1:]
-        return self.truth.plain, *(self._worked(form) for form in others)
+        other_forms = list(self.op.formulas.way(self.direction).forms.values())[1:]
+        return self.truth.plain, *(self._worked(form) for form in other_forms)
 
     def _worked(self, form: Any) -> dict[str, Array]:
         assert self.op.formulas is not None

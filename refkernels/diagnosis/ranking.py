@@ -64,16 +64,28 @@ def ranked(
     shown = partial(multiples.shown_elsewhere, problem, outputs, fits, unranked)
     for name, got in outputs.items():
         of_output = [candidate for candidate in unranked if candidate.output == name]
-        weighed += _of_output(problem, got, fits[name], of_output, tried, shown)
-    weighed = _of_one_kernel(problem, weighed, fits)
-    fitting = [c for c in weighed if not c.ruled_out]
-    causes = Counter(cause for cause, _ in {(c.cause, c.output) for c in fitting})
-    whole = Counter(key for key, _ in {(_definition(c), c.output) for c in fitting})
-    refuted = {_definition(c) for c in weighed if _refuted(c, fits[c.output])}
+        weighed += _ranked_output(problem, got, fits[name], of_output, tried, shown)
+    weighed = _across_outputs(problem, weighed, fits)
+    fitting = [candidate for candidate in weighed if not candidate.ruled_out]
+    causes = Counter(
+        cause for cause, _ in {(candidate.cause, candidate.output) for candidate in fitting}
+    )
+    same_details = Counter(
+        key for key, _ in {(_definition(candidate), candidate.output) for candidate in fitting}
+    )
+    refuted = {
+        _definition(candidate)
+        for candidate in weighed
+        if _refuted(candidate, fits[candidate.output])
+    }
     return sorted(
-        map(_bare, weighed),
-        key=lambda c: _rank(
-            c, fits[c.output], causes[c.cause], whole[_definition(c)], _definition(c) in refuted
+        map(_without_arrays, weighed),
+        key=lambda candidate: _rank(
+            candidate,
+            fits[candidate.output],
+            causes[candidate.cause],
+            same_details[_definition(candidate)],
+            _definition(candidate) in refuted,
         ),
     )
 
@@ -89,25 +101,39 @@ def _definition(candidate: Candidate) -> str:
     return f"{candidate.cause} {sorted(map(repr, candidate.details.items()))}"
 
 
-def _of_one_kernel(
+def _across_outputs(
     problem: Problem, weighed: list[Candidate], fits: dict[str, Fit]
 ) -> list[Candidate]:
     """The candidates of all outputs of one kernel. Where one output cannot tell causes apart, the
     cause that another output proves counts. Another definition of the op is at most consistent
     where a second wrong output refutes it and has no sure cause of its own."""
-    fitting = {(c.cause, c.output) for c in weighed if not c.ruled_out}
+    fitting = {
+        (candidate.cause, candidate.output) for candidate in weighed if not candidate.ruled_out
+    }
     formulas = problem.op.formulas
     definitions = {fault.cause for fault in formulas.faults} if formulas else set()
-    listed = {(c.cause, c.output) for c in weighed if c.model is None}
-    proven = {c.cause: c.details for c in weighed if c.confidence == "proven"}
-    sure = {c.output for c in weighed if c.confidence in ("proven", "matched")}
+    listed = {
+        (candidate.cause, candidate.output) for candidate in weighed if candidate.model is None
+    }
+    proven = {
+        candidate.cause: candidate.details
+        for candidate in weighed
+        if candidate.confidence == "proven"
+    }
+    sure = {
+        candidate.output for candidate in weighed if candidate.confidence in ("proven", "matched")
+    }
     open_outputs = [name for name, fit in fits.items() if not fit.ordinary and name not in sure]
 
     def counted(candidate: Candidate) -> Candidate:
         cause, own_evidence = candidate.cause, candidate.evidence
         if candidate.ruled_out or own_evidence is None or cause in HARMLESS:
             return candidate
-        refuted = [n for n in open_outputs if (cause, n) in listed and (cause, n) not in fitting]
+        refuted = [
+            name
+            for name in open_outputs
+            if (cause, name) in listed and (cause, name) not in fitting
+        ]
         if candidate.model is None and cause in definitions and refuted:
             return replace(candidate, confidence="consistent")
         tied = candidate.confidence != candidate.sure
@@ -124,9 +150,11 @@ def _of_one_kernel(
     return [counted(candidate) for candidate in weighed]
 
 
-def _agree(some: Details, others: Details) -> bool:
+def _agree(details: Details, other_details: Details) -> bool:
     """Whether no detail that both have differs."""
-    return all(some[name] == others[name] for name in some.keys() & others.keys())
+    return all(
+        details[name] == other_details[name] for name in details.keys() & other_details.keys()
+    )
 
 
 def badness(fit: Fit) -> tuple[float, ...]:
@@ -134,7 +162,7 @@ def badness(fit: Fit) -> tuple[float, ...]:
     return (float(VERDICTS.index(fit.verdict)), -fit.over_bound, -fit.over_plain)
 
 
-def _of_output(
+def _ranked_output(
     problem: Problem,
     got: Array,
     truth: Fit,
@@ -142,58 +170,83 @@ def _of_output(
     tried: int,
     shown: Callable[[Candidate], frozenset[str]],
 ) -> list[Candidate]:
-    weighable = [c for c in candidates if c.prediction is not None]
+    weighable = [candidate for candidate in candidates if candidate.prediction is not None]
     if not weighable:
         return candidates
     observed = evidence.observe(problem, got, truth)
     weighable = _without_twins(_without_blame(weighable))
     weighed = [_weighed(observed, candidate, tried) for candidate in weighable]
-    patterns = [w.candidate for w in weighed if w.bits is None]
-    survivors, beaten = _survivors(observed, [w for w in weighed if w.bits is not None])
-    known = _known(survivors, shown)
+    patterns = [rival.candidate for rival in weighed if rival.bits is None]
+    survivors, beaten = _survivors(observed, [rival for rival in weighed if rival.bits is not None])
+    known = _known_causes(survivors, shown)
     named = [_named(candidate, survivors, known) for candidate in survivors]
     named += _of_patterns(patterns)
-    blamed = {c.model for c in named if c.cause != ORDER and c.confidence != "consistent"}
-    kept = [c for c in named if c.cause != ORDER or c.model not in blamed]
-    without_prediction = [c for c in candidates if c.prediction is None]
-    return kept + [replace(w.candidate, confidence=None) for w in beaten] + without_prediction
+    blamed = {
+        candidate.model
+        for candidate in named
+        if candidate.cause != ORDER and candidate.confidence != "consistent"
+    }
+    kept = [
+        candidate
+        for candidate in named
+        if candidate.cause != ORDER or candidate.model not in blamed
+    ]
+    without_prediction = [candidate for candidate in candidates if candidate.prediction is None]
+    return (
+        kept + [replace(rival.candidate, confidence=None) for rival in beaten] + without_prediction
+    )
 
 
 def _without_blame(candidates: list[Candidate]) -> list[Candidate]:
     """Where a harmless model reproduces an output bit by bit, a fault counts only where it differs
     from that model: a right kernel gives these bits too. A bias too small to change a rounding may
     or may not be missing."""
-    harmless = next((c for c in candidates if c.cause in HARMLESS and c.exact), None)
+    harmless = next(
+        (candidate for candidate in candidates if candidate.cause in HARMLESS and candidate.exact),
+        None,
+    )
     if harmless is None:
         return candidates
     assert harmless.prediction is not None
     bits = harmless.prediction.bits
-    return [c if c.cause in HARMLESS else c.against(bits) for c in candidates]
+    return [
+        candidate if candidate.cause in HARMLESS else candidate.against(bits)
+        for candidate in candidates
+    ]
 
 
 def _without_twins(candidates: list[Candidate]) -> list[Candidate]:
-    """The candidates, without another value of a param where that is a definition with a name of
-    its own: a momentum of 0.9 for 0.1 is the other convention, ord = 1 for 2 the other norm."""
+    """The candidates without another value of a param where that is a named definition: a momentum
+    of 0.9 for 0.1 is the other convention, ord = 1 for 2 the other norm."""
 
     def bits(candidate: Candidate) -> Array | None:
         return None if candidate.prediction is None else candidate.prediction.bits
 
-    named = [bits(c) for c in candidates if c.cause not in (VALUE, multiples.FACTOR, *HARMLESS)]
+    named = [
+        bits(candidate)
+        for candidate in candidates
+        if candidate.cause not in (VALUE, multiples.FACTOR, *HARMLESS)
+    ]
 
     def has_a_name(candidate: Candidate) -> bool:
-        own = bits(candidate)
-        return own is not None and any(
-            other is not None and bool(evidence.same(other, own).all()) for other in named
+        own_bits = bits(candidate)
+        return own_bits is not None and any(
+            named_bits is not None and bool(evidence.same(named_bits, own_bits).all())
+            for named_bits in named
         )
 
-    return [c for c in candidates if c.cause != VALUE or not has_a_name(c)]
+    return [
+        candidate
+        for candidate in candidates
+        if candidate.cause != VALUE or not has_a_name(candidate)
+    ]
 
 
 def _weighed(observed: evidence.Observed, candidate: Candidate, tried: int) -> _WeighedCandidate:
     earned = observed.bits_of(candidate)
-    most = float(np.max(observed.units.earned(observed.lengths), initial=0.0))
+    highest = float(np.max(observed.units.earned(observed.lengths), initial=0.0))
     counted = evidence.weighed(candidate, earned, observed.units.count, tried)
-    charge = candidate.price + candidate.parameters * most
+    charge = candidate.price + candidate.parameters * highest
     return _WeighedCandidate(replace(candidate, evidence=counted), observed.left(candidate), charge)
 
 
@@ -205,18 +258,21 @@ def _survivors(
     algorithm's bits."""
     if not weighed:
         return [], []
-    best = min(weighed, key=lambda w: w.cost)
-    answers = [w for w in weighed if w.candidate.model is None]
-    answer = min(answers, key=lambda w: w.cost, default=best)
+    best = min(weighed, key=lambda rival: rival.cost)
+    answers = [rival for rival in weighed if rival.candidate.model is None]
+    answer = min(answers, key=lambda rival: rival.cost, default=best)
     survivors = [
-        w
-        for w in weighed
-        if _behind(observed, w, answer if multiples.many(w.candidate) else best) < Evidence.APART
+        rival
+        for rival in weighed
+        if _bits_behind(observed, rival, answer if multiples.many(rival.candidate) else best)
+        < Evidence.APART
     ]
-    return [w.candidate for w in survivors], [w for w in weighed if w not in survivors]
+    return [rival.candidate for rival in survivors], [
+        rival for rival in weighed if rival not in survivors
+    ]
 
 
-def _behind(
+def _bits_behind(
     observed: evidence.Observed, other: _WeighedCandidate, best: _WeighedCandidate
 ) -> float:
     """By how many bits a hypothesis is worse than the best, where their predictions differ."""
@@ -227,7 +283,9 @@ def _behind(
     return float(np.sum((other.left - best.left)[where]))
 
 
-def _known(survivors: list[Candidate], shown: Callable[[Candidate], frozenset[str]]) -> set[str]:
+def _known_causes(
+    survivors: list[Candidate], shown: Callable[[Candidate], frozenset[str]]
+) -> set[str]:
     """The causes that a class may be sure of: the one reason that its members share, or else the
     factor by which the output is off."""
     reasons = {candidate.cause for candidate in survivors} - {*HARMLESS, multiples.FACTOR}
@@ -243,7 +301,10 @@ def _known(survivors: list[Candidate], shown: Callable[[Candidate], frozenset[st
 def _goes_beyond(cause: str, survivors: list[Candidate], reasons: set[str]) -> bool:
     """Whether a cause fits only together with another of the class, which is what they share."""
     of_cause = [candidate for candidate in survivors if candidate.cause == cause]
-    return all(reasons & {c.details.get("with"), *c.details} - {cause} for c in of_cause)
+    return all(
+        reasons & {candidate.details.get("with"), *candidate.details} - {cause}
+        for candidate in of_cause
+    )
 
 
 def _named(candidate: Candidate, survivors: list[Candidate], known: Container[str]) -> Candidate:
@@ -256,13 +317,14 @@ def _named(candidate: Candidate, survivors: list[Candidate], known: Container[st
     return replace(
         candidate,
         confidence=confidence,
-        details=_shared(candidate.details, members),
+        details=_shared_details(candidate.details, members),
         evidence=counted,
     )
 
 
 def _of_patterns(patterns: list[Candidate]) -> list[Candidate]:
-    """Patterns mark the same wrong elements: where two causes do, neither is sure."""
+    """The patterns with their confidence. All mark the same wrong elements: of two causes,
+    neither is sure."""
     causes = tuple(dict.fromkeys(pattern.cause for pattern in patterns))
     named = []
     for pattern in patterns:
@@ -274,7 +336,7 @@ def _of_patterns(patterns: list[Candidate]) -> list[Candidate]:
     return named
 
 
-def _shared(details: Any, members: list[Any]) -> dict[str, Any]:
+def _shared_details(details: Any, members: list[Any]) -> dict[str, Any]:
     """A candidate's details, with the interval of each number in which the members differ."""
     shared: dict[str, Any] = {}
     for key, value in details.items():
@@ -290,7 +352,7 @@ def _shared(details: Any, members: list[Any]) -> dict[str, Any]:
 
 
 def _rank(
-    candidate: Candidate, truth: Fit, causes: int, whole: int, refuted: bool
+    candidate: Candidate, truth: Fit, causes: int, same_details: int, refuted: bool
 ) -> tuple[float, ...]:
     """A key to sort candidates by, best first:
 
@@ -318,12 +380,12 @@ def _rank(
         float(refuted),
         float(not matched),
         -float(causes),
-        -float(whole),
+        -float(same_details),
         *sized,
         float(-candidate.equal),  # of two reproduced outputs, the larger one says more
     )
 
 
-def _bare(candidate: Candidate) -> Candidate:
+def _without_arrays(candidate: Candidate) -> Candidate:
     """The candidate without the arrays of its prediction."""
     return replace(candidate, prediction=None)

@@ -36,9 +36,9 @@ def special(problem: Problem, output: str, wrong: Array) -> bool:
 
 
 def apart(problem: Problem, output: str, got: Array, wrong: Array) -> bool:
-    """Whether some wrong element is set apart from all right ones, or several are by one stretch of
-    sizes or places, or all of a core is wrong. For a few elements: among many, one has the largest
-    value."""
+    """Whether some wrong element is set apart from all right ones, or several by one stretch of
+    sizes or places, or a whole core is wrong. It applies to a few wrong elements: of many, some one
+    has the largest value."""
     if not _finite(problem) or _fills_a_core(problem, output, wrong):
         return True
     if problem.op.elementwise:
@@ -75,8 +75,8 @@ def separated(problem: Problem, output: str, got: Array, wrong: Array) -> bool:
 def has_few_bits(values: Doubles, format: Format) -> Array:
     """Mask of the numbers whose significand needs no more than half of the format's bits."""
     significand = np.frexp(values)[0] * 2.0 ** (format.p // 2)
-    few: Array = np.asarray(significand == np.rint(significand))
-    return few
+    mask: Array = np.asarray(significand == np.rint(significand))
+    return mask
 
 
 def _sizes(problem: Problem, output: str, got: Array) -> Iterator[Doubles]:
@@ -96,9 +96,11 @@ def _finite(problem: Problem) -> bool:
 
 
 def _floats(problem: Problem, shape: tuple[int, ...]) -> Arrays:
-    """The inputs of a shape that are no integers, in float64."""
+    """The inputs of that shape that hold floats, in float64."""
     inputs = problem.inputs.items()
-    return {n: to_float64(x) for n, x in inputs if x.shape == shape and x.dtype.kind not in "biu"}
+    return {
+        name: to_float64(x) for name, x in inputs if x.shape == shape and x.dtype.kind not in "biu"
+    }
 
 
 def _fills_a_core(problem: Problem, output: str, wrong: Array) -> bool:

@@ -30,7 +30,7 @@ from refkernels.diagnosis.variants import (
     truncation,
     whole,
 )
-from refkernels.diagnosis.variants import formulas as other
+from refkernels.diagnosis.variants import formulas as other_definitions
 
 VARIANTS: tuple[Questions, ...] = (
     factor.scale_factor,
@@ -45,11 +45,11 @@ VARIANTS: tuple[Questions, ...] = (
     precision.wrong_dtype,
     truncation.truncated_output,
     axes.other_axis,
-    other.other_formulas,
-    other.other_formulas_in_float32,
-    other.other_eps,
-    other.unasked,
-    other.rounded_params,
+    other_definitions.other_formulas,
+    other_definitions.other_formulas_in_float32,
+    other_definitions.other_eps,
+    other_definitions.unasked,
+    other_definitions.rounded_params,
     params.other_values,
     gradient.multiplied,
     lanes.of_products,
@@ -71,16 +71,21 @@ def pairs(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
     eps = problem.params.get("eps")
     if not isinstance(eps, float) or not problem.op.gradients or not outputs:
         return
-    own: tuple[Questions, ...] = (other.other_formulas, *models.of(problem.op).questions)
-    for used in dict.fromkeys((*other.USUAL_EPS, float(np.float32(eps)))):
+    own_questions: tuple[Questions, ...] = (
+        other_definitions.other_formulas,
+        *models.of(problem.op).questions,
+    )
+    for used in dict.fromkeys((*other_definitions.USUAL_EPS, float(np.float32(eps)))):
         if used == eps:
             continue
         asked = replace(problem, params={**problem.params, "eps": used})
-        for hypothesis in (h for source in own for h in source(asked, outputs)):
+        for hypothesis in (
+            hypothesis for source in own_questions for hypothesis in source(asked, outputs)
+        ):
             if isinstance(hypothesis, Variant) and "eps" not in hypothesis.details:
                 yield replace(hypothesis, details={**hypothesis.details, "with_eps": used})
         cause = "eps_rounded" if used == float(np.float32(eps)) else "eps_differs"
-        for fault, answer in other.unstable_forms(asked):
+        for fault, answer in other_definitions.unstable_forms(asked):
             yield Variant(cause, {"eps": used, "with": fault}, answer)
 
 

@@ -5,9 +5,9 @@
     mish(-inf) = NaN     -inf tanh(0)
     inf - inf = inf      the limit of a loss
 
-Which inputs account for a NaN is asked of the oracle: the exact value is none where NaN, or the
-infinities, are replaced by 1. A claim is made only where such reasons account for every wrong
-element.
+The oracle decides which inputs account for a NaN: the exact value is a number once the inputs that
+are NaN, or those that are infinite, are replaced by 1. A claim is made only where such reasons
+account for every wrong element.
 """
 
 from __future__ import annotations
@@ -47,12 +47,14 @@ def find(problem: Problem, output: str, got: Array, wrong: Array) -> Iterator[Cl
 
 def _by_places(problem: Problem, claim: Claim, marked: Array) -> Claim:
     """The claim, with evidence in its places alone: any NaN among the elements that depend on an
-    infinity would be put down to it."""
+    infinity would be attributed to it."""
     wrong = claim.prediction.wrong
     assert wrong is not None
     counted = units.of(problem, claim.output)
-    hit, beside = (counted.any(counted.chosen(mask)) for mask in (wrong, marked))
-    earned = places.bits(hit.size, int(np.count_nonzero(beside)), int(np.count_nonzero(hit)))
+    wrong_units, marked_units = (counted.any(counted.chosen(mask)) for mask in (wrong, marked))
+    earned = places.bits(
+        wrong_units.size, int(np.count_nonzero(marked_units)), int(np.count_nonzero(wrong_units))
+    )
     earns = places.shared(problem, claim.output, wrong, earned)
     return replace(claim, prediction=replace(claim.prediction, earns=earns))
 
@@ -70,5 +72,5 @@ def _changes(
             replaced[name] = np.where(mask, np.ones((), x.dtype), x)
     if not replaced:
         return np.zeros(exact.shape, bool)
-    healed = np.asarray(problem.ask(replaced).reference[output])
-    return np.asarray(~((healed == exact) | (np.isnan(healed) & np.isnan(exact))))
+    changed = np.asarray(problem.ask(replaced).reference[output])
+    return np.asarray(~((changed == exact) | (np.isnan(changed) & np.isnan(exact))))

@@ -27,16 +27,16 @@ _FEWEST = 2  # rows before the first wrong one, and from it on
 
 
 def early(problem: Problem, output: str, wrong: Array) -> Claim | None:
-    """The claim that the output ends with rows that are wrong, most of their elements, after rows
-    that are right and one without a result; None for an op whose elements do not depend on rows."""
+    """The claim that the output ends with rows most of whose elements are wrong, after right rows
+    and one without a result; None for an op whose elements do not depend on rows."""
     definition = problem.op.definition
     if definition is None or not definition.forward.signature.coupled or wrong.ndim < 2:
         return None
     by_row = wrong.reshape(-1, wrong.shape[-1])
-    hit = np.any(by_row, axis=1)
+    wrong_rows = np.any(by_row, axis=1)
     rows = len(by_row)
-    first = int(np.argmax(hit))
-    if min(first, rows - first) < _FEWEST or not hit[first:].all():
+    first = int(np.argmax(wrong_rows))
+    if min(first, rows - first) < _FEWEST or not wrong_rows[first:].all():
         return None
     if 2 * np.count_nonzero(by_row) < by_row[first:].size:
         return None
@@ -59,10 +59,14 @@ def _ordered(problem: Problem, rows: int, first: int) -> bool:
     for x in problem.inputs.values():
         if x.ndim < 2 or x.size != rows * x.shape[-1] or x.dtype.kind in "biu":
             continue
-        wide = to_float64(x).reshape(rows, -1)
-        known = np.isfinite(wide)
-        usual = np.where(known, wide, 0.0)
-        for size in (usual.max(axis=1), usual.min(axis=1), np.abs(usual).sum(axis=1)):
+        values = to_float64(x).reshape(rows, -1)
+        finite = np.isfinite(values)
+        finite_values = np.where(finite, values, 0.0)
+        for size in (
+            finite_values.max(axis=1),
+            finite_values.min(axis=1),
+            np.abs(finite_values).sum(axis=1),
+        ):
             before, after = size[:first], size[first + 1 :]
             if after.max() < before.min() or before.max() < after.min():
                 return True

@@ -75,15 +75,15 @@ def _claims_of(problem: Problem, product: Product, got: Array, truth: Fit) -> It
         return
     factors = {"a": product.a, "b": product.b}
     for format in precision.NARROW:
-        for cause, told, narrow in precision.narrowings(factors, format, truncated=False):
+        for cause, tie_details, narrow in precision.narrowings(factors, format, truncated=False):
             if np.array_equal(narrow["a"], product.a) and np.array_equal(narrow["b"], product.b):
                 continue
-            most = _SHORT if truth.ordinary else None
-            details: dict[str, object] = {"format": format.name, **told}
+            limit = _SHORT if truth.ordinary else None
+            details: dict[str, object] = {"format": format.name, **tie_details}
             narrowed = _PossibleProduct(
                 cause, replace(product, a=narrow["a"], b=narrow["b"]), product, details
             )
-            yield from _ordered(narrowed, got, truth, most)
+            yield from _ordered(narrowed, got, truth, limit)
 
 
 def _exact(claim: Claim, got: Array) -> bool:
@@ -91,7 +91,7 @@ def _exact(claim: Claim, got: Array) -> bool:
     return bits is not None and bool(evidence.same(got, bits).all())
 
 
-def _sum(product: Product, got: Array) -> _SampledSum:
+def _sampled(product: Product, got: Array) -> _SampledSum:
     """The sum and its sample: rows and columns spread over the whole, first and last included."""
     m, n = len(product.a), product.b.shape[1]
     sides = [
@@ -102,16 +102,16 @@ def _sum(product: Product, got: Array) -> _SampledSum:
 
 
 def _ordered(
-    possible: _PossibleProduct, got: Array, truth: Fit, most: int | None = None
+    possible: _PossibleProduct, got: Array, truth: Fit, limit: int | None = None
 ) -> list[Claim]:
     """The orders that have all bits; where none has, the order nearest on the sample, ruled out."""
     product = possible.product
     bias = product.bias is not None and bool(np.any(product.bias))
-    sampled_sum = _sum(product, got)
+    sampled_sum = _sampled(product, got)
     misses: dict[bytes, tuple[float, Order]] = {}
     claims: list[Claim] = []
     tried = 0
-    for order in itertools.islice(orders.candidates(product.terms, bias), most):
+    for order in itertools.islice(orders.candidates(product.terms, bias), limit):
         tried += 1
         model = run(order, sampled_sum.sample, got)
         share = float(evidence.same(sampled_sum.sampled, model).mean())

@@ -2,8 +2,8 @@
 
     softplus(x) = x for x > 20: log1p(e^-x) is 2e-9 there, and float64 holds it
 
-Beyond the threshold every element has that value; before it, some have another one; and the wrong
-elements lie beyond, but for one in a hundred, where the function's library errs. Backward, the
+Beyond the threshold every element has that value; before it, some have another one. The wrong
+elements lie beyond, except for one in a hundred, where the function's library errs. Backward, the
 value is the cotangent (a slope of 1) or 0. If the wrong elements were any k of the m + k in which
 that value is wrong, they would all lie beyond a threshold with the probability 1 / C(m + k, k):
 there is no claim unless this is below 2^-20, and it counts as evidence only where it is below
@@ -40,18 +40,18 @@ def shortcut(problem: Problem, output: str, got: Array, wrong: Array) -> Claim |
         distances: Doubles = key(x)
         for returned, values in _values(problem, wide, x, wrong & finite, distances):
             tried += 1
-            other = finite & (wide != values)
-            if not other.any():
+            different = finite & (wide != values)
+            if not different.any():
                 continue
-            low = float(distances[other].max())
+            low = float(distances[different].max())
             beyond = finite & (distances > low)
             if np.count_nonzero(wrong & ~beyond) > FEW * np.count_nonzero(wrong):
                 continue
             if _saturates(problem, output, wrong & beyond):
                 continue
             high = float(distances[beyond].min())
-            unlike = wrong_elements(problem, output, formats.cast(values, formats.of(got)))
-            sides = np.unique(x[unlike & other]).size, np.unique(x[wrong & beyond]).size
+            value_is_wrong = wrong_elements(problem, output, formats.cast(values, formats.of(got)))
+            sides = np.unique(x[value_is_wrong & different]).size, np.unique(x[wrong & beyond]).size
             return _claim(output, wrong & beyond, returned, where, (low, high), sides, tried)
     return None
 
@@ -80,7 +80,10 @@ def _values(
     ends = [side & wrong for side in (x < 0, x >= 0) if np.any(side & wrong)]
     constants = [float(wide[np.unravel_index(np.argmax(np.where(end, last, -math.inf)), x.shape)])
                  for end in ends]  # fmt: skip
-    yield " / ".join(f"{c:.9g}" for c in constants), np.where(x < 0, constants[0], constants[-1])
+    yield (
+        " / ".join(f"{constant:.9g}" for constant in constants),
+        np.where(x < 0, constants[0], constants[-1]),
+    )
 
 
 def _claim(

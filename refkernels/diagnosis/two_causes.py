@@ -6,8 +6,8 @@
 Each part is explained with the other part's elements put right. Where the numbers are rounding, the
 cause is that of the special values. Otherwise both must have one; the answer is the cause of the
 numbers, with that of the special values, and as sure as the less sure one. What was put right is no
-evidence: of a part's bits, the share of its elements counts that are the kernel's own; and a cause
-that is a pattern of places (`LOCATED`) is none, as right elements among wrong ones make patterns.
+evidence: a part's bits count by the share of its elements that are the kernel's own. A pattern of
+places (`LOCATED`) is not accepted as a cause: right elements among wrong ones make patterns.
 """
 
 from __future__ import annotations
@@ -58,13 +58,15 @@ def found(
         yield replace(of_numbers, details=details, confidence=confidence)
 
 
-def _named(explanation: Explanation, own: float) -> Candidate | None:
+def _named(explanation: Explanation, own_share: float) -> Candidate | None:
     """The candidate that the explanation names, None for a mere order of summation or pattern.
-    `own`: the share of elements that are the kernel's."""
+    `own_share`: the share of elements that are the kernel's."""
     if explanation.cause in (None, ORDER, *LOCATED):
         return None
-    named = next(c for c in explanation.candidates if c.cause == explanation.cause)
-    found = named.evidence
-    weighed = None if found is None else replace(found, bits=own * found.bits)
+    named = next(
+        candidate for candidate in explanation.candidates if candidate.cause == explanation.cause
+    )
+    counted = named.evidence
+    weighed = None if counted is None else replace(counted, bits=own_share * counted.bits)
     candidate = replace(named, evidence=weighed, prediction=None)
     return replace(candidate, confidence=candidate.sure)

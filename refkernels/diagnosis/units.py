@@ -46,19 +46,19 @@ class Units:
         total = np.bincount(self.owner, bits)
         largest = np.zeros(total.size)
         np.maximum.at(largest, self.owner, bits)
-        return self._shared(np.maximum(np.minimum(CAP, total), largest))
+        return self._capped(np.maximum(np.minimum(CAP, total), largest))
 
     def gained(self, bits: Doubles) -> Doubles:
         """The bits that each unit gains by a shorter code, or loses by a longer one: at most 8."""
         total = np.bincount(self.owner, np.clip(bits, -CAP, CAP))
-        return self._shared(np.clip(total, -CAP, CAP))
+        return self._capped(np.clip(total, -CAP, CAP))
 
     def any(self, mask: Array) -> Array:
         """Which units have an element where the mask is set."""
         units: Array = np.bincount(self.owner, mask) > 0
         return units
 
-    def _shared(self, bits: Doubles) -> Doubles:
+    def _capped(self, bits: Doubles) -> Doubles:
         """Bits scaled down to at most 8 for each core that a gradient was summed across."""
         if self.cores is None or not bits.size:
             return bits

@@ -34,7 +34,7 @@ from refkernels.printed.text import Printed
 Doubles = npt.NDArray[np.float64]
 _ROUNDED = ("torch", "oneflow")  # these print every number with the same number of digits
 _FLOAT32_DIGITS = 9
-_BEYOND_FLOAT32 = Fraction(341) * 10**36  # no float32 is printed so, with however few digits
+_BEYOND_FLOAT32 = Fraction(341) * 10**36  # no float32 prints as more, however few its digits
 _LARGEST_EXPONENT = 5000  # of a printed number: the smallest number of any format is 1e-4951
 _PARTS = re.compile(r"[-+]?(\d*)(?:(\.)(\d*))?(?:[eE]([-+]?\d+))?")
 
@@ -62,9 +62,11 @@ class Intervals:
     def radius(self) -> Doubles:
         """At least the distance of `mid` from either end; 0 for exact and non-finite numbers."""
         with np.errstate(invalid="ignore", over="ignore"):
-            far = np.maximum(self.high - self.mid, self.mid - self.low)
-            far = np.where(far > 0.0, np.nextafter(far * (1 + 2.0**-50), np.inf), 0.0)
-        return np.where(np.isfinite(self.mid), far, 0.0)
+            distance = np.maximum(self.high - self.mid, self.mid - self.low)
+            distance = np.where(
+                distance > 0.0, np.nextafter(distance * (1 + 2.0**-50), np.inf), 0.0
+            )
+        return np.where(np.isfinite(self.mid), distance, 0.0)
 
 
 def intervals(tensor: Printed) -> Intervals:
@@ -78,11 +80,11 @@ def intervals(tensor: Printed) -> Intervals:
             "(set_printoptions(threshold=1_000_000) in NumPy, torch, paddle and oneflow)."
         )
     if tensor.dtype == "bool" or set(tensor.texts) <= {"True", "False"}:
-        return _whole(tensor, np.array([text in ("True", "1") for text in tensor.texts]))
+        return _exact_intervals(tensor, np.array([text in ("True", "1") for text in tensor.texts]))
     if _is_integer(tensor):
         try:
             numbers = [int(text) for text in tensor.texts]
-            return _whole(tensor, np.array(numbers, np.int64))
+            return _exact_intervals(tensor, np.array(numbers, np.int64))
         except (ValueError, OverflowError):
             raise ValueError(f"Tensor {called(tensor)} holds no 64-bit integers.") from None
     digits = max(map(significant, tensor.texts))
@@ -117,11 +119,11 @@ def _is_integer(tensor: Printed) -> bool:
     return all(text.lstrip("+-").isdigit() for text in tensor.texts) and not tensor.typed
 
 
-def _whole(tensor: Printed, numbers: npt.NDArray[Any]) -> Intervals:
+def _exact_intervals(tensor: Printed, numbers: npt.NDArray[Any]) -> Intervals:
     assert tensor.shape is not None
     array = numbers.reshape(tensor.shape)
-    wide = array.astype(np.float64)
-    return Intervals(wide, wide, array, None, True, 0)
+    doubles = array.astype(np.float64)
+    return Intervals(doubles, doubles, array, None, True, 0)
 
 
 def _ends(tensor: Printed, format: Format) -> list[tuple[float, float, float]]:
@@ -139,26 +141,26 @@ def _ends(tensor: Printed, format: Format) -> list[tuple[float, float, float]]:
             ends.append((special, special, special))
             continue
         value = _fraction(text) * scale
-        exponent = _unit(text)
+        exponent = _exponent_of_last_digit(text)
         if places is not None and "e" not in text.lower():
             exponent = min(exponent, -places)
         half = Fraction(0) if exact else Fraction(10) ** exponent * scale / 2
-        near = _nearest(value, format)
-        if math.isinf(near) and not exact:  # digits of a float near the end of the range
-            near = math.copysign(format.max, near)
+        nearest = _nearest(value, format)
+        if math.isinf(nearest) and not exact:  # digits of a float near the end of the range
+            nearest = math.copysign(format.max, nearest)
             if abs(value) - half > Fraction(format.max):
                 raise ValueError(
                     f"Tensor {called(tensor)} holds {text}, but {format.name} ends at "
                     f"{format.max:.5g}: correct its dtype."
                 )
-        low = min(_inside(value - half, format, 1), near)
-        high = max(_inside(value + half, format, -1), near)
+        low = min(_inside(value - half, format, 1), nearest)
+        high = max(_inside(value + half, format, -1), nearest)
         if not exact:
             low, high = max(low, -format.max), min(high, format.max)
         if exact:  # or the number itself, in a wider format
-            wide = float(value)
-            low, high = min(low, wide), max(high, wide)
-        ends.append((low, high, near))
+            double = float(value)
+            low, high = min(low, double), max(high, double)
+        ends.append((low, high, nearest))
     return ends
 
 
@@ -177,7 +179,7 @@ def _decimals(text: str) -> int:
     return 0 if parts is None or parts[4] else len(parts[3] or "")
 
 
-def _unit(text: str) -> int:
+def _exponent_of_last_digit(text: str) -> int:
     """The power of ten of the last digit."""
     parts = _PARTS.fullmatch(text.replace("_", ""))
     assert parts is not None

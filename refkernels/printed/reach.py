@@ -1,18 +1,18 @@
 """The answers of right kernels for inputs anywhere in their intervals.
 
 `contexts.Bound`, whose exact value is a ball, reads the op's forms. With the inputs' intervals as
-balls, z of every point of the box lies in mid ± rho, and every ẑ that a kernel computes from that
-point is within r of its z. So each answer of a right kernel lies in mid ± (rho + r). If no float of
-a printed interval does, then no inputs in their intervals and no named form give it.
+balls, the exact z at every point of the box lies in mid ± rho, and every ẑ that a kernel computes
+at that point is within r of its z. So each answer of a right kernel lies in mid ± (rho + r). If no
+float of a printed interval does, then no inputs in their intervals and no named form give it.
 
 A formula sees the inputs as the op's `prepare` returns them. `prepare` moves elements, so each
 midpoint is recognised by its value afterwards, and gets its radius back. A value that is neither an
 input's nor 0, 1 or -1 was computed by `prepare`, and the op is refused. It is also refused if a
 mask or an index differs at the ends of the intervals.
 
-A function of one number that is not a formula is Arb's function, which takes wide balls, with the
-error of its forms or its library limit. If an op has its own bound beside its formulas, the larger
-of the two counts.
+For a function of one number that is not a formula, Arb evaluates the function on wide balls. The
+error is that of its forms, or its library limit. If an op has its own bound beside its formulas,
+the larger of the two counts.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _with_own_bound(
 ) -> dict[str, Reach]:
     """For an op that has its own bound beside its formulas: the larger of two errors over the box.
     One is the error of the forms that the op's bound covers at the midpoints; the other is the op's
-    bound, increased by the factor by which theirs grows from the midpoints to the box."""
+    bound, increased by the factor by which the forms' error grows from the midpoints to the box."""
     points = {
         name: replace(interval, low=interval.mid, high=interval.mid)
         if interval.format
@@ -137,7 +137,7 @@ def of_formula(
     """The outputs of kernels that compute this formula."""
     question = _question(formulas, direction, box, params)
     names = formulas.names(direction, question)
-    xp = _Box(box, format, formulas)
+    xp = _BoundOverBox(box, format, formulas)
     reading = readings.Reading(xp, xp.reach)
     with np.errstate(all="ignore"):
         outputs = readings.read(formula, reading, question, names)
@@ -166,7 +166,7 @@ def of_model(
     return {name: replace(right[name], mid=to_float64(array)) for name, array in shared.items()}
 
 
-class _Box(Bound):
+class _BoundOverBox(Bound):
     """Bound with balls as inputs, each recognised by its midpoint."""
 
     def __init__(self, box: Box, format: Format, formulas: Formulas) -> None:
@@ -175,10 +175,10 @@ class _Box(Bound):
         self.op = formulas.name
         keys = [interval.mid.reshape(-1) for interval in box.values()]
         radii = [interval.radius.reshape(-1) for interval in box.values()]
-        mids, wide = np.concatenate([*keys, [0.0]]), np.concatenate([*radii, [0.0]])
+        mids, radii_at_mids = np.concatenate([*keys, [0.0]]), np.concatenate([*radii, [0.0]])
         self.keys, places = np.unique(mids, return_inverse=True)
         self.radii = np.zeros(self.keys.shape)
-        np.maximum.at(self.radii, places.reshape(-1), wide)
+        np.maximum.at(self.radii, places.reshape(-1), radii_at_mids)
         self.wider = any(
             interval.format is not None and not self.working.format.holds(interval.format)
             for interval in box.values()
@@ -186,19 +186,19 @@ class _Box(Bound):
 
     def array(self, values: npt.NDArray[Any]) -> BoundValue:
         """The balls of the inputs' elements; arrays of integers are exact."""
-        wide = to_float64(np.asarray(values))
+        doubles = to_float64(np.asarray(values))
         if np.asarray(values).dtype.kind in "iu":
-            return BoundValue(self, self.ball.array(wide), 0.0)
-        at = np.minimum(np.searchsorted(self.keys, wide), len(self.keys) - 1)
-        listed = self.keys[at] == wide
-        if np.any(~listed & np.isfinite(wide) & (np.abs(wide) != 1.0)):
+            return BoundValue(self, self.ball.array(doubles), 0.0)
+        positions = np.minimum(np.searchsorted(self.keys, doubles), len(self.keys) - 1)
+        listed = self.keys[positions] == doubles
+        if np.any(~listed & np.isfinite(doubles) & (np.abs(doubles) != 1.0)):
             raise ValueError(
                 f"{self.op} computes with its inputs before its formula begins: it cannot be read "
                 "over intervals, so give files with --input and --output."
             )
-        exact = self.ball.array(wide)
-        radius = np.where(listed, self.radii[at], exact.radius)
-        ball = self.ball.value(exact.mid, np.where(np.isfinite(wide), radius, np.inf))
+        exact = self.ball.array(doubles)
+        radius = np.where(listed, self.radii[positions], exact.radius)
+        ball = self.ball.value(exact.mid, np.where(np.isfinite(doubles), radius, np.inf))
         error = self.working.lost(np.abs(ball.mid) + ball.radius) if self.wider else 0.0
         return BoundValue(self, ball, error)
 
@@ -213,25 +213,25 @@ def _question(
 ) -> Canonical:
     """The midpoints' question. Raises ValueError if masks or indices depend on the point."""
 
-    def at(end: str) -> Canonical:
+    def question_at(end: str) -> Canonical:
         arrays = {
             name: getattr(interval, end) if interval.format else interval.middle
             for name, interval in box.items()
         }
         return formulas.question(direction, arrays, params)
 
-    middle = at("mid")
-    whole = {
+    middle = question_at("mid")
+    discrete = {
         name
         for name, array in middle.arrays.items()
         if array is not None and array.dtype.kind in "iub" and name not in box
     }
-    if whole:
+    if discrete:
         for end in ("low", "high"):
-            other = at(end).arrays
-            if not all(np.array_equal(middle.arrays[name], other[name]) for name in whole):  # type: ignore[arg-type]
+            ends = question_at(end).arrays
+            if not all(np.array_equal(middle.arrays[name], ends[name]) for name in discrete):  # type: ignore[arg-type]
                 raise ValueError(
-                    f"{formulas.name} takes different branches inside the intervals that the "
+                    f"{formulas.name} takes different branches within the intervals that the "
                     "digits leave open: print more digits, or give files with --input and --output."
                 )
     return middle
@@ -241,8 +241,8 @@ def _merged(reaches: list[dict[str, Reach]]) -> dict[str, Reach]:
     """The sharpest enclosure of the truth, which all forms enclose, and the largest error."""
     first, *others = reaches
     merged = {}
-    for name, own in first.items():
-        mid, radius, error = own.mid, own.radius, own.error
+    for name, reach_of_first in first.items():
+        mid, radius, error = reach_of_first.mid, reach_of_first.radius, reach_of_first.error
         for other in (reached[name] for reached in others):
             error = np.maximum(error, other.error)
             sharper = other.radius < radius
@@ -259,17 +259,19 @@ def _of_function(op: Op, direction: Direction, box: Box, format: Format) -> dict
     assert function is not None
     x, backward = box["x"], direction == "backward"
     exact = function.exact_slope if backward else function.exact_value
-    above = box[op.cotangent] if backward else None
-    if above is not None and above.mid.shape != x.mid.shape:
-        raise ValueError(f"{op.cotangent} has shape {above.mid.shape}, and x has {x.mid.shape}.")
+    cotangent = box[op.cotangent] if backward else None
+    if cotangent is not None and cotangent.mid.shape != x.mid.shape:
+        raise ValueError(
+            f"{op.cotangent} has shape {cotangent.mid.shape}, and x has {x.mid.shape}."
+        )
     mid, radius = np.zeros(x.mid.size), np.full(x.mid.size, np.inf)
-    for i, (centre, wide) in enumerate(zip(x.mid.flat, x.radius.flat, strict=True)):
+    for i, (centre, spread) in enumerate(zip(x.mid.flat, x.radius.flat, strict=True)):
         if not np.isfinite(centre):
             continue
-        whole, around, exponent = exact(flint.arb(centre, wide), _PRECISION)  # type: ignore[arg-type]
-        value = flint.arb(whole, around) * flint.arb(2) ** exponent
-        if above is not None:
-            value = value * flint.arb(above.mid.flat[i], above.radius.flat[i])
+        value_mid, value_radius, exponent = exact(flint.arb(centre, spread), _PRECISION)  # type: ignore[arg-type]
+        value = flint.arb(value_mid, value_radius) * flint.arb(2) ** exponent
+        if cotangent is not None:
+            value = value * flint.arb(cotangent.mid.flat[i], cotangent.radius.flat[i])
         if value.is_finite() and abs(value) < 1e300:
             mid[i] = float(value.mid())
             radius[i] = float((value - flint.arb(mid[i])).abs_upper()) * _UP
@@ -289,7 +291,7 @@ def _error_of_function(
     if not forms:
         limit = function.limit if function.limit is not None else 4.0
         return outward((2.0 * limit + 1.0) * ulp)
-    xp = _Box(box, format, _NamedOp(op.name))  # type: ignore[arg-type]
+    xp = _BoundOverBox(box, format, _NamedOp(op.name))  # type: ignore[arg-type]
     error = np.zeros(size.shape)
     try:
         for form in forms:

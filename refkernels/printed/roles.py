@@ -23,18 +23,18 @@ from refkernels.suggestion import instead
 
 _MOST_UNNAMED = 6  # unnamed tensors, which are tried in every order
 _CHOICE = re.compile(r"(?:(?P<kernel>[^:=]+):)?(?P<name>[^:=]+)=(?P<number>\d{1,9})")
-_SAME = {
+_SYNONYMS = {
     "weight": {"w", "gamma", "kernel"},
     "bias": {"b", "beta"},
     "target": {"targets", "label", "labels"},
     "mask": {"masks"},
 }
-_FIRST = {"input", "inputs", "inp", "输入"}
+_FIRST_INPUT = {"input", "inputs", "inp", "输入"}
 _ANSWERS = {
     "out", "output", "outputs", "result", "results", "res", "expected", "expect", "want", "actual",
     "got", "ours", "theirs", "reference", "ref", "answer", "y", "输出", "结果", "期望", "实际",
 }  # fmt: skip
-_SIDES = _ANSWERS - {"out", "output", "outputs", "result", "results", "res", "y", "输出", "结果"}
+_OWNERS = _ANSWERS - {"out", "output", "outputs", "result", "results", "res", "y", "输出", "结果"}
 _FRAMEWORKS = {
     "torch": "torch",
     "pytorch": "torch",
@@ -83,7 +83,7 @@ def assign(
     """
     roles = Roles()
     for text in inputs:
-        name, _, tensor = _chosen("--input", text, tensors)
+        name, _, tensor = _parsed_choice("--input", text, tensors)
         if name not in op.takes(direction):
             meant = instead(name, op.takes(direction), "it takes")
             raise ValueError(f"{op.name} {direction} takes no {name!r}: {meant}.")
@@ -91,19 +91,24 @@ def assign(
             raise ValueError(f"--input gives {name!r} twice: leave one of them out.")
         roles.inputs[name] = tensor
     for text in outputs:
-        name, kernel, tensor = _chosen("--output", text, tensors)
+        name, kernel, tensor = _parsed_choice("--output", text, tensors)
         names = op.names(direction)
         if kernel and name not in names:
             raise ValueError(f"{op.name} {direction} gives {', '.join(names)}, not {name!r}.")
         output = name if name in names else names[0]
-        _put(roles, kernel or ("kernel" if name in names else name), output, tensor)
+        _add_output(roles, kernel or ("kernel" if name in names else name), output, tensor)
     _by_names(op, direction, tensors, roles, bool(outputs))
-    if any(name not in roles.inputs for name in _needed(op, direction)) or not roles.outputs:
+    if (
+        any(name not in roles.inputs for name in _required_inputs(op, direction))
+        or not roles.outputs
+    ):
         _by_shapes(op, direction, tensors, roles, params or {})
     return roles
 
 
-def _chosen(option: str, text: str, tensors: Sequence[Printed]) -> tuple[str, str | None, Printed]:
+def _parsed_choice(
+    option: str, text: str, tensors: Sequence[Printed]
+) -> tuple[str, str | None, Printed]:
     parts = _CHOICE.fullmatch(text)
     if parts is None:
         example = "x=1" if option == "--input" else "torch=3"
@@ -113,15 +118,15 @@ def _chosen(option: str, text: str, tensors: Sequence[Printed]) -> tuple[str, st
         )
     number = int(parts["number"])
     if not 1 <= number <= len(tensors):
-        raise ValueError(f"{option} {text!r}: there is no tensor {number}. {_listed(tensors)}")
+        raise ValueError(f"{option} {text!r}: there is no tensor {number}. {_list_of(tensors)}")
     return parts["name"], parts["kernel"], tensors[number - 1]
 
 
-def _needed(op: Op, direction: Direction) -> list[str]:
+def _required_inputs(op: Op, direction: Direction) -> list[str]:
     return [name for name in op.takes(direction) if name not in op.optional]
 
 
-def _put(roles: Roles, kernel: str, output: str, tensor: Printed) -> None:
+def _add_output(roles: Roles, kernel: str, output: str, tensor: Printed) -> None:
     """Add an output under its kernel's name; a second one of that name gets its number too."""
     known = roles.outputs.get(kernel, {}).get(output)
     if known is not None:
@@ -132,7 +137,7 @@ def _put(roles: Roles, kernel: str, output: str, tensor: Printed) -> None:
 
 
 def _by_names(
-    op: Op, direction: Direction, tensors: Sequence[Printed], roles: Roles, answered: bool
+    op: Op, direction: Direction, tensors: Sequence[Printed], roles: Roles, outputs_given: bool
 ) -> None:
     taken = roles.taken()
     fixed = set(roles.inputs)
@@ -144,19 +149,19 @@ def _by_names(
             continue
         name, kernel = role
         if kernel is not None:
-            if not answered:
-                _put(roles, kernel, name, tensor)
+            if not outputs_given:
+                _add_output(roles, kernel, name, tensor)
         elif name not in roles.inputs:
             roles.inputs[name] = tensor
-        elif name not in fixed and not _alike(roles.inputs[name], tensor):
+        elif name not in fixed and not _same_numbers(roles.inputs[name], tensor):
             rivals = f"{called(roles.inputs[name])} and {called(tensor)}"
             raise ValueError(
                 f"Tensors {rivals} may both be {name}: say which with --input {name}=NUMBER. "
-                f"{_listed(tensors)}"
+                f"{_list_of(tensors)}"
             )
 
 
-def _alike(a: Printed, b: Printed) -> bool:
+def _same_numbers(a: Printed, b: Printed) -> bool:
     return (a.texts, a.shape, a.scale) == (b.texts, b.shape, b.scale)
 
 
@@ -165,32 +170,32 @@ def _role(op: Op, direction: Direction, tensor: Printed) -> tuple[str, str | Non
     if not tensor.name:
         return None
     words = [word.lower() for word in re.findall(r"[A-Za-z]+|[\u4e00-\u9fff]+", tensor.name)]
-    known = {word for word in words if len(word) > 1 or len(words) < _PROSE}
-    known |= {part for word in words for part in (*_FIRST, *_ANSWERS) if not part.isascii()
+    telling = {word for word in words if len(word) > 1 or len(words) < _PROSE}
+    telling |= {part for word in words for part in (*_FIRST_INPUT, *_ANSWERS) if not part.isascii()
               and part in word}  # fmt: skip
     takes, gives = op.takes(direction), op.names(direction)
     kernel = next((_FRAMEWORKS[word] for word in words if word in _FRAMEWORKS), "")
-    sides = [word for word in words if word in _SIDES]
+    sides = [word for word in words if word in _OWNERS]
     owner = kernel or (sides[0] if sides else "") or tensor.framework or "kernel"
-    if known & _GRADIENTS or re.search(r"梯度", tensor.name):
-        source = next((name for name in op.inputs if _means(op, name, known)), None)
+    if telling & _GRADIENTS or re.search(r"梯度", tensor.name):
+        source = next((name for name in op.inputs if _means(op, name, telling)), None)
         if source is not None and f"d{source}" in gives:
             return f"d{source}", owner
         return None
     for name in takes:
-        if name in known or (_means(op, name, known) and not known & {"output", "out"}):
+        if name in telling or (_means(op, name, telling) and not telling & {"output", "out"}):
             return name, None
     for name in gives:
-        if name in known:
+        if name in telling:
             return name, owner
-    if direction == "forward" and (known & _ANSWERS or kernel):
+    if direction == "forward" and (telling & _ANSWERS or kernel):
         return gives[0], owner
     return None
 
 
 def _means(op: Op, name: str, words: set[str]) -> bool:
-    first = _FIRST if name == op.inputs[0] else set()
-    return bool(({name} | _SAME.get(name, set()) | first) & words)
+    first = _FIRST_INPUT if name == op.inputs[0] else set()
+    return bool(({name} | _SYNONYMS.get(name, set()) | first) & words)
 
 
 def _by_shapes(
@@ -204,32 +209,36 @@ def _by_shapes(
     taken = roles.taken()
     remaining: list[Printed] = []
     for tensor in tensors:
-        if tensor.number not in taken and not any(_alike(tensor, other) for other in remaining):
+        if tensor.number not in taken and not any(
+            _same_numbers(tensor, other) for other in remaining
+        ):
             remaining.append(tensor)
     unnamed = [tensor for tensor in remaining if not tensor.name] or remaining
     if any(tensor.shape is None for tensor in unnamed):
         digits.intervals(next(tensor for tensor in unnamed if tensor.shape is None))  # raises
-    assignments = list(_assignments(op, direction, unnamed, roles, params)) if _few(unnamed) else []
+    assignments = (
+        list(_assignments(op, direction, unnamed, roles, params)) if _few_enough(unnamed) else []
+    )
     if len(assignments) != 1:
-        missing = [name for name in _needed(op, direction) if name not in roles.inputs]
-        number = "several ways fit" if assignments else "nothing fits"
-        cause = f"{number} the op's shapes"
-        if not _few(unnamed):
+        missing = [name for name in _required_inputs(op, direction) if name not in roles.inputs]
+        how_many = "several ways fit" if assignments else "nothing fits"
+        cause = f"{how_many} the op's shapes"
+        if not _few_enough(unnamed):
             cause = "they are too many to try"
         options = [*(f"--input {name}=NUMBER" for name in missing)]
         if not roles.outputs:
             options.append("--output torch=NUMBER")
         raise ValueError(
             f"It is unclear which tensor is which, {cause}: name them with "
-            f"{' and '.join(options)}. {_listed(tensors)}"
+            f"{' and '.join(options)}. {_list_of(tensors)}"
         )
     inputs, outputs = assignments[0]
     roles.inputs |= inputs
     for tensor in outputs:
-        _put(roles, tensor.framework or "kernel", op.names(direction)[0], tensor)
+        _add_output(roles, tensor.framework or "kernel", op.names(direction)[0], tensor)
 
 
-def _few(tensors: Sequence[Printed]) -> bool:
+def _few_enough(tensors: Sequence[Printed]) -> bool:
     return len(tensors) <= _MOST_UNNAMED
 
 
@@ -241,7 +250,7 @@ def _assignments(
     params: Mapping[str, Any],
 ) -> Iterator[tuple[dict[str, Printed], list[Printed]]]:
     """Every assignment of roles to all remaining tensors: the inputs by name, and the answers."""
-    missing = [name for name in _needed(op, direction) if name not in roles.inputs]
+    missing = [name for name in _required_inputs(op, direction) if name not in roles.inputs]
     spare = [name for name in op.takes(direction) if name in op.optional]
     spare = [name for name in spare if name not in roles.inputs]
     for count in range(len(spare) + 1):
@@ -254,7 +263,9 @@ def _assignments(
                 inputs = dict(zip(names, chosen, strict=True))
                 shape = _shape(op, direction, {**roles.inputs, **inputs}, params)
                 first = op.names(direction)[0]
-                known = [own[first] for own in roles.outputs.values() if first in own]
+                known = [
+                    by_output[first] for by_output in roles.outputs.values() if first in by_output
+                ]
                 fits = all(tensor.shape == shape for tensor in (*answers, *known))
                 if shape is not None and fits:
                     yield inputs, answers
@@ -281,7 +292,7 @@ def _shape(
         return None
 
 
-def _listed(tensors: Sequence[Printed]) -> str:
+def _list_of(tensors: Sequence[Printed]) -> str:
     """The list of tensors, for a choice."""
     shown = "; ".join(map(str, tensors[:20]))
     more = f"; and {len(tensors) - 20} more" if len(tensors) > 20 else ""

@@ -45,7 +45,7 @@ _DTYPE = re.compile(
     r"\b(float16|bfloat16|float32|float64|half|double|int8|int16|int32|int64|uint8|bool)\b",
     re.IGNORECASE,
 )
-_ALSO = {"half": "float16", "double": "float64"}
+_DTYPE_ALIASES = {"half": "float16", "double": "float64"}
 _NAME = re.compile(r"(?P<name>[^\n=:：]*?)\s*(?:[=:：]|为|是)\s*$")
 _CONSOLE = re.compile(r"^\s*(?:>>>|In\s*\[\d+\]:)\s*(?:print\()?(?P<name>[\w.]+)\)?\s*$")
 _WORD = re.compile(r"^[ \t*`#-]*(?P<name>[^\W\d]\w{0,30})[ \t*`]*$")
@@ -134,7 +134,7 @@ def tensors(text: str) -> list[Printed]:
     text = text.replace("\r\n", "\n").replace("\u2212", "-")
     printed: list[Printed] = []
     at = end = 0  # where the search continues, and where the previous tensor ended
-    while (start := _next(text, at)) is not None:
+    while (start := _next_start(text, at)) is not None:
         begin, scalar = start
         if scalar is not None:
             at, tensor = scalar.end("number"), _scalar(text, scalar, end, len(printed) + 1)
@@ -153,7 +153,7 @@ def tensors(text: str) -> list[Printed]:
     return printed
 
 
-def _next(text: str, at: int) -> tuple[int, re.Match[str] | None] | None:
+def _next_start(text: str, at: int) -> tuple[int, re.Match[str] | None] | None:
     """The start of the next bracket or printed number, with the number's match."""
     bracket = text.find("[", at)
     scalar = _SCALAR.search(text, at, len(text) if bracket < 0 else bracket + 80)
@@ -184,7 +184,7 @@ def _bracketed(text: str, begin: int, end: int, number: int) -> tuple[int, Print
     texts: list[str] = []
     counts: list[int] = []  # the elements so far of each open bracket
     shape: list[int | None] = []
-    at, depth, ragged, gap, commas = begin, 0, False, False, False
+    at, depth, ragged, truncated, commas = begin, 0, False, False, False
     while True:
         token = _TOKEN.match(text, at)
         if token is None:
@@ -211,17 +211,17 @@ def _bracketed(text: str, begin: int, end: int, number: int) -> tuple[int, Print
             texts.append(token[0])
             ragged |= len(counts) < depth
         elif kind == "gap":
-            gap = True
+            truncated = True
         else:
             commas |= "," in token[0]
     if not texts or (head is None and _is_prose(texts, depth, before)):
         return at, None
-    if ragged and not gap:
+    if ragged and not truncated:
         raise ValueError(f"The tensor on line {line} has rows of different lengths.")
     name_end = begin - len(before) + (len(before) if head is None else head.start())
     trailer = _TRAILER.match(text[at : at + _AFTER]) if head else None
     fields = trailer[0] if trailer else ""
-    sizes = None if gap else tuple(int(size or 0) for size in shape)
+    sizes = None if truncated else tuple(int(size or 0) for size in shape)
     tensor = _printed(
         text, (begin, name_end), end, number, head, fields, sizes, tuple(texts), not commas
     )
@@ -256,7 +256,7 @@ def _printed(
         text.count("\n", 0, begin) + 1,
         _name(text[max(end, name_end - _BEFORE) : name_end]),
         _framework(head, fields, module),
-        _ALSO.get(kind or "", kind),
+        _DTYPE_ALIASES.get(kind or "", kind),
         shape,
         texts,
         (head["scale"] or "") if head else "",
@@ -288,8 +288,10 @@ def _name(before: str) -> str:
     before = re.sub(r"\bOut\s*\[\d+\]:\s*$", "", before)
     lines = [line.lstrip("> ") for line in before.split("\n")]
     if not lines[-1].strip():
-        full = (line for line in reversed(lines) if line.strip(" \t`") not in ("", "python", "py"))
-        last = next(full, "")
+        non_empty = (
+            line for line in reversed(lines) if line.strip(" \t`") not in ("", "python", "py")
+        )
+        last = next(non_empty, "")
         original = next((raw for raw in reversed(before.split("\n")) if raw.strip(" >`")), "")
         if console := _CONSOLE.match(original):
             return console["name"]
@@ -299,5 +301,5 @@ def _name(before: str) -> str:
             return word["name"]
     else:
         last = lines[-1]
-    named = _NAME.search(last[-100:])
-    return named["name"].strip(" \t*`\"'#-(),|{")[-60:] if named else ""
+    match = _NAME.search(last[-100:])
+    return match["name"].strip(" \t*`\"'#-(),|{")[-60:] if match else ""

@@ -39,8 +39,8 @@ SCHEMA = 1
 WRONG, WITHIN = "wrong", "within"
 _USUAL_EPS = (1e-3, 1e-5, 1e-6, 1e-7, 1e-8, 1e-12, 0.0)
 _NARROW = 2.0**-4  # relative width of a factor's interval; in a wider one no factor is named
-_ENOUGH = {"float16": 5, "bfloat16": 4, "float32": 9, "float64": 17}  # digits that identify a float
-_SMALL = 64  # the largest numerator and denominator of a factor that is named
+_DIGITS = {"float16": 5, "bfloat16": 4, "float32": 9, "float64": 17}  # digits that identify a float
+_LARGEST_TERM = 64  # the largest numerator and denominator of a factor that is named
 Record = dict[str, Any]
 
 
@@ -71,7 +71,7 @@ def explain_printed(
     record = registry.get(op)
     roles = choices.assign(record, direction, tensors, inputs, outputs, params)
     box = {name: intervals(tensor) for name, tensor in roles.inputs.items()}
-    _checked(record, direction, box, params or {})
+    _check(record, direction, box, params or {})
     settings = {**record.params, **(params or {})}
     answers = {
         kernel: {name: intervals(tensor) for name, tensor in by_output.items()}
@@ -84,7 +84,7 @@ def explain_printed(
         "op": record.name,
         "direction": direction,
         "params": dict(settings),
-        "tensors": [_tensor(tensor, roles) for tensor in tensors],
+        "tensors": [_tensor_record(tensor, roles) for tensor in tensors],
         "kernels": kernels,
         "if_exact": _if_exact(record, direction, box, settings, answers),
     }
@@ -92,7 +92,7 @@ def explain_printed(
     return result
 
 
-def _checked(op: Op, direction: Direction, box: Box, params: Mapping[str, Any]) -> None:
+def _check(op: Op, direction: Direction, box: Box, params: Mapping[str, Any]) -> None:
     """Check the inputs, as for every other question."""
     middles = {name: interval.middle for name, interval in box.items()}
     question.read(op, middles, params, direction)
@@ -129,12 +129,12 @@ def _judged(
             right, causes = by_format[printed.format]
             if name not in right:
                 raise ValueError(f"{op.name} gives no {name} for these inputs.")
-            outputs[name] = _output(op, name, printed, right[name], causes, box)
+            outputs[name] = _output_verdict(op, name, printed, right[name], causes, box)
         kernels[kernel] = {"outputs": outputs}
     return kernels
 
 
-def _output(
+def _output_verdict(
     op: Op, name: str, printed: Intervals, right: Reach, causes: Sequence[_PossibleCause], box: Box
 ) -> Record:
     """The verdict on one printed output."""
@@ -168,18 +168,18 @@ def _output(
         factor = None if named else _factor(printed, right)
         result["causes"] = [*named, *([factor] if factor else [])]
         return result
-    result["digits_for_bound"] = _more(
+    result["digits_for_bound"] = _digits_needed(
         right.error, right.radius + printed.radius, digits, printed.format
     )
     for cause in (cause for cause in fitting if not cause.unstable):
-        other = cause.reach[name]
+        reach_of_cause = cause.reach[name]
         with np.errstate(invalid="ignore"):
-            apart = np.abs(other.mid - right.mid) - other.error - right.error
-        slack = other.radius + right.radius + printed.radius
+            apart = np.abs(reach_of_cause.mid - right.mid) - reach_of_cause.error - right.error
+        slack = reach_of_cause.radius + right.radius + printed.radius
         result["undecided"].append({
             "cause": cause.cause,
             "details": dict(cause.details),
-            "digits": _more(apart, slack, digits, printed.format),
+            "digits": _digits_needed(apart, slack, digits, printed.format),
         })  # fmt: skip
     return result
 
@@ -196,8 +196,8 @@ def _explains(cause: _PossibleCause, name: str, printed: Intervals) -> bool:
     return name in cause.reach and _fits(printed, cause.reach[name])
 
 
-def _fits(printed: Intervals, other: Reach) -> bool:
-    return bool(other.known.all()) and not outside(printed, other).any()
+def _fits(printed: Intervals, reach: Reach) -> bool:
+    return bool(reach.known.all()) and not outside(printed, reach).any()
 
 
 def _worst(printed: Intervals, right: Reach, wrong: npt.NDArray[np.bool_]) -> Record | None:
@@ -206,34 +206,37 @@ def _worst(printed: Intervals, right: Reach, wrong: npt.NDArray[np.bool_]) -> Re
     if not right.known.any():
         return None
     with np.errstate(all="ignore"):
-        off = np.abs(printed.mid - right.mid)
-        share = off / (right.radius + right.error + printed.radius)
+        distance = np.abs(printed.mid - right.mid)
+        share = distance / (right.radius + right.error + printed.radius)
         share = np.where(np.isnan(printed.mid) & wrong, np.inf, share)
         share = np.where(right.known & ~np.isnan(share), share, -1.0)
     flat = int(np.argmax(share))
-    at = np.unravel_index(flat, share.shape)
+    index = np.unravel_index(flat, share.shape)
     return {
-        "index": [int(i) for i in at],
-        "printed": [float(printed.low[at]), float(printed.high[at])],
-        "truth": [float(right.mid[at] - right.radius[at]), float(right.mid[at] + right.radius[at])],
-        "allowed": float(right.error[at]),
-        "share": float(share[at]),
+        "index": [int(i) for i in index],
+        "printed": [float(printed.low[index]), float(printed.high[index])],
+        "truth": [
+            float(right.mid[index] - right.radius[index]),
+            float(right.mid[index] + right.radius[index]),
+        ],
+        "allowed": float(right.error[index]),
+        "share": float(share[index]),
     }
 
 
-def _more(apart: Any, slack: Any, digits: int, format: Format) -> int | None:
+def _digits_needed(apart: Any, slack: Any, digits: int, format: Format) -> int | None:
     """The number of digits with which the intervals are narrower than the distance `apart`, in the
     element that needs the fewest; None if no number of digits is enough."""
     with np.errstate(all="ignore"):
-        able = (apart > 0.0) & np.isfinite(apart) & np.isfinite(slack)
-        if not able.any():
+        decidable = (apart > 0.0) & np.isfinite(apart) & np.isfinite(slack)
+        if not decidable.any():
             return None
-        ratio = float(np.min(np.where(able, slack / np.where(able, apart, 1.0), np.inf)))
-    if not ratio < 10.0 ** _ENOUGH[format.name]:
+        ratio = float(np.min(np.where(decidable, slack / np.where(decidable, apart, 1.0), np.inf)))
+    if not ratio < 10.0 ** _DIGITS[format.name]:
         return None
-    more = digits + max(math.ceil(math.log10(ratio)) if ratio > 0.0 else 0, 0)
-    more += more == digits  # these digits do not decide it
-    return more if more <= _ENOUGH[format.name] else None
+    needed = digits + max(math.ceil(math.log10(ratio)) if ratio > 0.0 else 0, 0)
+    needed += needed == digits  # these digits do not decide it
+    return needed if needed <= _DIGITS[format.name] else None
 
 
 def _causes(
@@ -248,8 +251,8 @@ def _causes(
     definition = op.definition
     for eps in _USUAL_EPS:
         if isinstance(params.get("eps"), float) and eps != params["eps"]:
-            other = reaches.reach(op, direction, box, {**params, "eps": eps}, format)
-            yield _PossibleCause("eps_differs", {"eps": eps}, other)
+            reach_with_eps = reaches.reach(op, direction, box, {**params, "eps": eps}, format)
+            yield _PossibleCause("eps_differs", {"eps": eps}, reach_with_eps)
     if definition is not None:
         for fault in definition.faults:
             formula = getattr(fault, direction)
@@ -298,8 +301,8 @@ def _factor(printed: Intervals, right: Reach) -> Record | None:
         return None
     if least <= -1.0 <= most:
         return {"cause": "sign_error", "details": {"factor": "-1"}}
-    simple = Fraction(middle).limit_denominator(_SMALL)
-    named = least <= simple <= most and abs(simple.numerator) <= _SMALL
+    simple = Fraction(middle).limit_denominator(_LARGEST_TERM)
+    named = least <= simple <= most and abs(simple.numerator) <= _LARGEST_TERM
     width = (most - least) / abs(middle) + 2.0**-52
     digits = max(int(-math.log10(width)), 1)
     text = str(simple) if named else f"{middle:.{digits}g}"
@@ -341,9 +344,11 @@ def _point(interval: Intervals) -> Intervals:
     return replace(interval, low=wide, high=wide)
 
 
-def _tensor(tensor: Printed, roles: choices.Roles) -> Record:
+def _tensor_record(tensor: Printed, roles: choices.Roles) -> Record:
     """A printed tensor and its role."""
-    role = next((f"{n}" for n, t in roles.inputs.items() if t.number == tensor.number), None)
+    role = next(
+        (str(name) for name, given in roles.inputs.items() if given.number == tensor.number), None
+    )
     for kernel, by_output in roles.outputs.items():
         for output, answer in by_output.items():
             if answer.number == tensor.number:

@@ -1,9 +1,9 @@
-"""Two captured runs of a small model, one of which computes another LayerNorm than it declares.
+"""Two captured runs of a small model, one of which does not compute the LayerNorm that it declares.
 
 The model: embedding, linear, GELU, linear, LayerNorm, linear, cross entropy; AdamW. Every layer is
-one formula over `Gradient(Working("float32"))`, so a run has all that `refkernels.capture` writes
-for a framework: inputs, outputs and cotangents of every layer, weights, gradients, states. It needs
-only NumPy. B declares eps = 1e-12 and computes with 1e-5.
+one formula over `Gradient(Working("float32"))`, so a run has everything that `refkernels.capture`
+writes for a framework: inputs, outputs and cotangents of every layer, weights, gradients, states.
+It needs only NumPy. B declares eps = 1e-12 and computes with 1e-5.
 """
 
 from __future__ import annotations
@@ -34,33 +34,33 @@ class Recorded:
         self.eps = eps
         self.calls: dict[str, tuple[tuple[Any, ...], Any]] = {}
 
-    def __call__(self, xp: Any, w: Mapping[str, Any], batch: Mapping[str, Array]) -> Any:
+    def __call__(self, xp: Any, weights: Mapping[str, Any], batch: Mapping[str, Array]) -> Any:
         self.calls = {}
-        x = self._call("embed", xp.take(w["embed.weight"], batch["ids"], 0), batch["ids"])
-        x = self._linear(xp, w, "up", x)
+        x = self._call("embed", xp.take(weights["embed.weight"], batch["ids"], 0), batch["ids"])
+        x = self._linear(xp, weights, "up", x)
         x = self._call("act", x * xp.erfc(-x / xp.sqrt(xp.number(2))) / 2, x)
-        x = self._linear(xp, w, "down", x)
-        x = self._norm(xp, w, x)
-        logits = self._linear(xp, w, "head", xp.reshape(x, (ROWS * LENGTH, WIDTH)))
+        x = self._linear(xp, weights, "down", x)
+        x = self._norm(xp, weights, x)
+        logits = self._linear(xp, weights, "head", xp.reshape(x, (ROWS * LENGTH, WIDTH)))
         labels = batch["labels"].reshape(-1)
         top = xp.pivot(logits)
-        each = xp.log(xp.sum(xp.exp(logits - top))) + top
-        each = each - xp.take_along_axis(logits, labels[:, None])
-        loss = xp.reshape(xp.mean(xp.reshape(each, (labels.size,))), ())
+        losses = xp.log(xp.sum(xp.exp(logits - top))) + top
+        losses = losses - xp.take_along_axis(logits, labels[:, None])
+        loss = xp.reshape(xp.mean(xp.reshape(losses, (labels.size,))), ())
         return self._call("loss", loss, logits, labels)
 
     def _call(self, name: str, output: Any, *inputs: Any) -> Any:
         self.calls[name] = inputs, output
         return output
 
-    def _linear(self, xp: Any, w: Mapping[str, Any], name: str, x: Any) -> Any:
-        product = xp.matmul(x, xp.transpose(w[f"{name}.weight"], (1, 0)))
-        return self._call(name, product + w[f"{name}.bias"], x)
+    def _linear(self, xp: Any, weights: Mapping[str, Any], name: str, x: Any) -> Any:
+        product = xp.matmul(x, xp.transpose(weights[f"{name}.weight"], (1, 0)))
+        return self._call(name, product + weights[f"{name}.bias"], x)
 
-    def _norm(self, xp: Any, w: Mapping[str, Any], x: Any) -> Any:
+    def _norm(self, xp: Any, weights: Mapping[str, Any], x: Any) -> Any:
         centred = x - xp.mean(x)
         rstd = xp.rsqrt(xp.mean(xp.square(centred)) + xp.number(self.eps))
-        return self._call("norm", centred * rstd * w["norm.weight"] + w["norm.bias"], x)
+        return self._call("norm", centred * rstd * weights["norm.weight"] + weights["norm.bias"], x)
 
 
 def write_runs(folder: Path) -> tuple[Path, Path]:
@@ -98,25 +98,29 @@ def _step(
 ) -> tuple[float, dict[str, Array]]:
     """The loss of a step, and its tensors by the names of docs/capture.md."""
     tape = Gradient(training.xp)
-    weights = {name: Node(tape, training.xp.array(w)) for name, w in training.weights.items()}
+    weights = {
+        name: Node(tape, training.xp.array(weight)) for name, weight in training.weights.items()
+    }
     loss = model(tape, weights, batch)
     tensors: dict[str, Array] = {f"batch/{name}": array for name, array in batch.items()}
     wanted: dict[str, Any] = {f"gradients/{name}/backward": node for name, node in weights.items()}
     for name, (inputs, output) in model.calls.items():
         tensors[f"layers/{name}/forward/0/outputs/0"] = data_of(output)
         wanted[f"layers/{name}/backward/0/cotangents/0"] = output
-        for at, value in enumerate(inputs):
+        for place, value in enumerate(inputs):
             is_node = isinstance(value, Node)
-            tensors[f"layers/{name}/forward/0/inputs/{at}"] = data_of(value) if is_node else value
+            tensors[f"layers/{name}/forward/0/inputs/{place}"] = (
+                data_of(value) if is_node else value
+            )
             if is_node:
-                wanted[f"layers/{name}/backward/0/inputs/{at}"] = value
+                wanted[f"layers/{name}/backward/0/inputs/{place}"] = value
     tensors |= pulled(tape, loss, wanted)
     gradients = {name: tensors[f"gradients/{name}/backward"] for name in weights}
     tensors |= {f"gradients/{name}/update": array for name, array in gradients.items()}
     for when in ("before", "after"):
         tensors |= {f"parameters/{name}/{when}": array for name, array in training.weights.items()}
-        for word, state in training.state.items():
-            tensors |= {f"state/{name}/{word}/{when}": array for name, array in state.items()}
+        for state_name, state in training.state.items():
+            tensors |= {f"state/{name}/{state_name}/{when}": array for name, array in state.items()}
         if when == "before":
             training.update(gradients, LR)
     return float(data_of(loss).item()), tensors
@@ -142,7 +146,7 @@ def _layers() -> list[dict[str, Any]]:
         {
             "name": name, "type": kind, "module": f"demonstration.{kind}", "calls": 1,
             "recorded": True, "training": True, "hyperparameters": params,
-            "parameters": {word: f"{name}.{word}" for word in weights_of.get(kind, ())},
+            "parameters": {weight: f"{name}.{weight}" for weight in weights_of.get(kind, ())},
             "buffers": {},
             "signature": ["input", "target"] if kind == "CrossEntropyLoss" else ["input"],
         }

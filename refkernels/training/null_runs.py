@@ -39,7 +39,7 @@ def null_runs(
 ) -> list[Path]:
     """Make the runs to which `refkernels align A B --null FOLDER` compares two loss curves.
 
-    folder      each run is a folder in it, null_00 and so on; complete runs of these settings stay
+    folder      each run is a folder in it (null_00, ...); complete runs of these settings are kept
     loss        the definition: loss(xp, weights, batch), a formula such as that of examples/bert.py
     weights     the initial weights by name; they are rounded to float32
     batches     step s takes batch s mod len(batches)
@@ -52,15 +52,15 @@ def null_runs(
     The arithmetic is `refkernels.contexts.Shuffled`: float32, sums in random orders, every other
     operation rounded at random. The p-value holds if the roundings of A and B are no larger, which
     align checks on their captures (docs/align.md). Raises ValueError for an unknown optimizer or
-    weight, and for a folder with runs of other settings (another formula goes unnoticed); TypeError
-    for an argument that is not a function, number or mapping.
+    weight, and for a folder with runs of other settings (a different formula is not noticed);
+    TypeError for an argument that is not a function, number or mapping.
     """
     place, formula, all_batches = (
         as_path(folder, "folder"),
         as_function(loss, "loss"),
         as_list(batches, "batches"),
     )
-    count, length, first = (
+    run_count, step_count, first_seed = (
         as_count(runs, "runs"),
         as_count(steps, "steps"),
         as_count(seed, "seed", 0),
@@ -69,26 +69,26 @@ def null_runs(
         raise ValueError("batches is empty: a step needs one.")
     rate: Rate = lr if callable(lr) else functools.partial(_constant, as_real(lr, "lr"))
     folders = []
-    for number in range(count):
+    for number in range(run_count):
         run_folder = place / f"null_{number:02d}"
         folders.append(run_folder)
         training = Training(
-            Shuffled(first * 100_003 + number), formula, as_mapping(weights, "weights"), optimizer,
-            params, frozenset(undecayed), max_norm, way,
+            Shuffled(first_seed * 100_003 + number), formula, as_mapping(weights, "weights"),
+            optimizer, params, frozenset(undecayed), max_norm, way,
         )  # fmt: skip
         run = writing.described(
             getattr(formula, "__name__", "formula"), training.weights, optimizer,
             {"lr": rate(0), **params}, list(undecayed),
             notes={"arithmetic": training.xp.name, "max_norm": max_norm, "way": way},
         )  # fmt: skip
-        if _whole(run_folder, run, all_batches, rate, length):
+        if _is_complete(run_folder, run, all_batches, rate, step_count):
             continue
         lines = []
-        for step in range(length):
+        for step in range(step_count):
             batch = all_batches[step % len(all_batches)]
-            value = training.step(batch, rate(step))
-            lines.append(writing.line(step, value, [rate(step)], batch))
-            if not np.isfinite(value):
+            loss_value = training.step(batch, rate(step))
+            lines.append(writing.line(step, loss_value, [rate(step)], batch))
+            if not np.isfinite(loss_value):
                 break
         writing.write_run(run_folder, run, lines)
         progress(f"{run_folder.name}: {len(lines)} steps, last loss {lines[-1]['loss_hex']}")
@@ -99,11 +99,11 @@ def _constant(lr: float, step: int) -> float:
     return lr
 
 
-def _whole(
+def _is_complete(
     folder: Path, run: Mapping[str, Any], batches: Sequence[Any], rate: Rate, steps: int
 ) -> bool:
-    """Whether the folder holds that run with at least `steps` steps. Raises ValueError if it holds
-    another training."""
+    """Whether the folder holds this run with at least `steps` steps. Raises ValueError if it holds
+    a run of another training."""
     try:
         written = json.loads((folder / "rank_0" / "run.json").read_text("utf-8"))
         text = (folder / "rank_0" / "steps.jsonl").read_text("utf-8")

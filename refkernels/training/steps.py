@@ -31,7 +31,7 @@ _STATES = {  # the states that an optimizer keeps, zeros before the first step
     "adagrad": ("accum",), "lion": ("m",),
 }  # fmt: skip
 OPTIMIZERS = tuple(_STATES)
-_WHOLE = ("lamb",)
+_TENSOR_BY_TENSOR = ("lamb",)  # the step depends on norms of single tensors
 
 
 @dataclass
@@ -87,38 +87,38 @@ class Training:
         inputs = {"grads": _joined(gradients), "tensor": tensor}
         params = {"max_norm": self.max_norm, "way": self.way}
         outputs = self._read("clip_by_global_norm", inputs, params)
-        return _apart(outputs["clipped"], gradients)
+        return _split(outputs["clipped"], gradients)
 
     def update(self, gradients: Arrays, lr: float) -> None:
-        """Update the weights by an optimizer's step."""
+        """Update the weights by one step of the optimizer."""
         self.taken += 1
         decayed = [name for name in self.weights if name not in self.undecayed]
         for names in (decayed, [name for name in self.weights if name in self.undecayed]):
-            groups = [[name] for name in names] if self.optimizer in _WHOLE else [names]
+            groups = [[name] for name in names] if self.optimizer in _TENSOR_BY_TENSOR else [names]
             for group in groups:
                 if group:
-                    self._move(group, gradients, lr, names is decayed)
+                    self._update_group(group, gradients, lr, names is decayed)
 
-    def _move(self, names: list[str], gradients: Arrays, lr: float, decayed: bool) -> None:
+    def _update_group(self, names: list[str], gradients: Arrays, lr: float, decayed: bool) -> None:
         params = dict(self.params, lr=lr)
         op = _op(self.optimizer)
         if "step" in op.params:
             params["step"] = self.taken
         if not decayed:
             params["weight_decay"] = 0.0
-        shapes = {name: self.weights[name] for name in names}
-        inputs = {"param": _joined(shapes), "grad": _joined({n: gradients[n] for n in names})}
+        weights = {name: self.weights[name] for name in names}
+        inputs = {"param": _joined(weights), "grad": _joined({n: gradients[n] for n in names})}
         states = _STATES[self.optimizer]
         if self.optimizer == "sgd" and params.get("momentum"):
             states = ("buf",)
-        for word in states:
-            own = self.state.setdefault(word, {})
+        for state_name in states:
+            stored = self.state.setdefault(state_name, {})
             zeros = {name: np.zeros_like(self.weights[name]) for name in names}
-            inputs[word] = _joined({name: own.get(name, zeros[name]) for name in names})
+            inputs[state_name] = _joined({name: stored.get(name, zeros[name]) for name in names})
         outputs = self._read(self.optimizer, inputs, params)
-        self.weights |= _apart(outputs["param"], shapes)
-        for word in states:
-            self.state[word] |= _apart(outputs[word], shapes)
+        self.weights |= _split(outputs["param"], weights)
+        for state_name in states:
+            self.state[state_name] |= _split(outputs[state_name], weights)
 
     def _read(self, op: str, inputs: Arrays, params: Mapping[str, Any]) -> dict[str, Array]:
         """The outputs of an op's first form in this arithmetic."""
@@ -160,7 +160,10 @@ def _joined(arrays: Arrays) -> Array:
     return np.concatenate([array.reshape(-1) for array in arrays.values()])
 
 
-def _apart(flat: Array, like: Arrays) -> dict[str, Array]:
+def _split(flat: Array, like: Arrays) -> dict[str, Array]:
     ends = np.cumsum([array.size for array in like.values()])[:-1]
     parts = np.split(flat.reshape(-1), ends)
-    return {n: part.reshape(a.shape) for part, (n, a) in zip(parts, like.items(), strict=True)}
+    return {
+        name: part.reshape(array.shape)
+        for part, (name, array) in zip(parts, like.items(), strict=True)
+    }

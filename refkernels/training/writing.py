@@ -15,7 +15,7 @@ import refkernels
 from refkernels.records.files import write_whole
 
 Array = npt.NDArray[Any]
-_WORDS = {"float16": "F16", "float32": "F32", "float64": "F64", "int64": "I64", "bool": "BOOL"}
+_DTYPES = {"float16": "F16", "float32": "F32", "float64": "F64", "int64": "I64", "bool": "BOOL"}
 
 
 def described(
@@ -23,11 +23,12 @@ def described(
     undecayed: Sequence[str] = (), layers: Sequence[Mapping[str, Any]] = (),
     notes: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """run.json of a run of one rank; `params`: the optimizer's params, named as in its op."""
+    """The contents of run.json for a run of one rank; `params`: the optimizer's params, named as
+    in its op."""
     decayed = [name for name in weights if name not in undecayed]
     groups = [(decayed, params), (list(undecayed), {**params, "weight_decay": 0.0})]
     groups = [(names, settings) for names, settings in groups if names]
-    group_of = {name: at for at, (names, _) in enumerate(groups) for name in names}
+    group_of = {name: index for index, (names, _) in enumerate(groups) for name in names}
     return {
         "format": "refkernels-capture", "format_version": 1, "complete": False,
         "framework": "refkernels",
@@ -38,7 +39,7 @@ def described(
         "initial_parameters": hashed(weights), "model": model, "buffers": [],
         "parameters": [
             {"name": name, "own_name": name, "shape": list(array.shape),
-             "dtype": _WORDS[str(array.dtype)], "trainable": True, "group": group_of[name],
+             "dtype": _DTYPES[str(array.dtype)], "trainable": True, "group": group_of[name],
              "device": "cpu"}
             for name, array in weights.items()
         ],
@@ -54,19 +55,20 @@ def described(
 
 
 def hashed(arrays: Mapping[str, Any]) -> str:
-    """The SHA-256 of all bytes, integers as int64. The probe has another, faster fingerprint."""
+    """The SHA-256 of all bytes; integers are read as int64. `refkernels.capture` has a
+    faster hash."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         array = np.asarray(arrays[name])
-        whole = array.astype(np.int64) if array.dtype.kind in "iu" else array
-        digest.update(f"{name} {whole.dtype} {whole.shape}".encode() + whole.tobytes())
+        widened = array.astype(np.int64) if array.dtype.kind in "iu" else array
+        digest.update(f"{name} {widened.dtype} {widened.shape}".encode() + widened.tobytes())
     return digest.hexdigest()
 
 
 def line(
     step: int, loss: float, lr: Sequence[float], batch: Mapping[str, Any], captured: bool = False
 ) -> dict[str, Any]:
-    """The line of a step."""
+    """The line of a step in steps.jsonl."""
     finite = loss if np.isfinite(loss) else None
     return {
         "step": step, "loss": finite, "loss_hex": float(loss).hex(), "loss_dtype": "float32",
@@ -87,12 +89,12 @@ def write_tensors(folder: Path, step: int, tensors: Mapping[str, Array]) -> Path
     }  # fmt: skip
     content, end = [], 0
     for name, array in tensors.items():
-        whole = np.ascontiguousarray(array)
-        span = [end, end + whole.nbytes]
+        ordered = np.ascontiguousarray(array)
+        span = [end, end + ordered.nbytes]
         header[name] = {
-            "dtype": _WORDS[str(whole.dtype)], "shape": list(array.shape), "data_offsets": span,
+            "dtype": _DTYPES[str(ordered.dtype)], "shape": list(array.shape), "data_offsets": span,
         }  # fmt: skip
-        content.append(whole.tobytes())
+        content.append(ordered.tobytes())
         end = span[1]
     text = json.dumps(header).encode()
     path = folder / "rank_0" / f"step_{step:06d}.safetensors"
@@ -101,9 +103,9 @@ def write_tensors(folder: Path, step: int, tensors: Mapping[str, Array]) -> Path
 
 def write_run(folder: Path, run: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> Path:
     """Write a whole run: its lines first, then run.json, which says that it is complete."""
-    own = folder / "rank_0"
+    rank_folder = folder / "rank_0"
     captured = [step["step"] for step in lines if step["captured"]]
-    write_whole(own / "steps.jsonl", "".join(json.dumps(step) + "\n" for step in lines))
-    whole = {**run, "complete": True, "steps": captured}
-    write_whole(own / "run.json", json.dumps(whole, indent=1) + "\n")
+    write_whole(rank_folder / "steps.jsonl", "".join(json.dumps(step) + "\n" for step in lines))
+    complete_run = {**run, "complete": True, "steps": captured}
+    write_whole(rank_folder / "run.json", json.dumps(complete_run, indent=1) + "\n")
     return folder

@@ -254,7 +254,7 @@ def test_a_full_disk_stops_the_capture_and_not_the_training(
     rank = rank_of("full_disk")
     assert rank.complete
     assert rank.steps == (0, 3)
-    assert "found only 0.0 kB free" in rank.lines[1].reason
+    assert "only 0.0 kB are free" in rank.lines[1].reason
     assert "could not be written" in rank.lines[2].reason
     with pytest.raises(CaptureError, match="has no tensors of step 1; it has 0, 3"):
         rank.tensors(1)

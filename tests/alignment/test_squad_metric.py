@@ -58,7 +58,7 @@ def test_paired_answers_are_sharper() -> None:
 
 
 def test_what_cannot_be_compared_is_refused() -> None:
-    with pytest.raises(ValueError, match="one of the two only"):
+    with pytest.raises(ValueError, match="only one of the two"):
         metric.of_answers({"1": True}, {"2": True})
     with pytest.raises(ValueError, match="no question"):
         metric.of_answers({}, {})

@@ -28,7 +28,7 @@ from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
 from refkernels.diagnosis.variants.formulas import answer
 
 _ROUNDINGS = 4  # of the factor, of a product, and of another factor before it
-_TIMES = (0, 2, 4, 8)  # how often a range of tensors counts
+_TIMES = (0, 2, 4, 8)  # how many times each tensor of a range counts
 _MOST_TENSORS = 32  # of more tensors, some range has nearly any norm
 _CHANCE = 2.0**-10  # the largest probability that a meaningless norm is one of those tried
 
@@ -54,23 +54,28 @@ def by_other_tensors(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     got, tensor, params = outputs.get("clipped"), problem.inputs["tensor"], problem.params
     if got is None or got.shape != tensor.shape or params["norm_type"] != 2.0:
         return
-    ends = [each for each in _factors(problem.inputs["grads"], got, tensor) if each is not None]
+    factors = _factors(problem.inputs["grads"], got, tensor)
+    ends = [factor for factor in factors if factor is not None]
     low, high = max((end[0] for end in ends), default=0.0), min((end[1] for end in ends), default=0)
     if not 0.0 < low <= high < 1.0 or len(ends) <= int(tensor.max(initial=-1)):
         return
-    added, most = params["eps"] if params["way"] == "eps" else 0.0, params["max_norm"]
+    added, max_norm = params["eps"] if params["way"] == "eps" else 0.0, params["max_norm"]
     squares = np.bincount(tensor, np.square(to_float64(problem.inputs["grads"])))
     if not 1 < squares.size <= _MOST_TENSORS:  # of one tensor there is no other range
         return
     counts = _counts(squares.size)
     norms = np.sqrt(np.asarray(counts) @ squares)
     room = (_ROUNDINGS + math.sqrt(tensor.size)) * problem.format.u
-    near = (norms * (1 + room) + added >= most / high) & (norms * (1 - room) + added <= most / low)
-    if np.count_nonzero(near) != 1 or len(counts) * (2 * room + high / low - 1) > _CHANCE:
+    matching = (norms * (1 + room) + added >= max_norm / high) & (
+        norms * (1 - room) + added <= max_norm / low
+    )
+    if np.count_nonzero(matching) != 1 or len(counts) * (2 * room + high / low - 1) > _CHANCE:
         return
-    (chosen,) = np.flatnonzero(near)
+    (chosen,) = np.flatnonzero(matching)
     details = {"counts": ", ".join(map(str, counts[chosen]))}
-    answer = _by_norm(problem, float(norms[chosen]), math.sqrt(float(np.sum(squares))), added, most)
+    answer = _by_norm(
+        problem, float(norms[chosen]), math.sqrt(float(np.sum(squares))), added, max_norm
+    )
     # The evidence is a single number, and worth no more than its digits.
     price = float(problem.format.p)
     yield Variant("norm_of_other_tensors", details, answer, trials=len(counts), price=price)
@@ -81,19 +86,19 @@ def _counts(tensors: int) -> list[tuple[int, ...]]:
     counts = set()
     for start, stop in itertools.combinations(range(tensors + 1), 2):
         inside = (np.arange(tensors) >= start) & (np.arange(tensors) < stop)
-        for times, some in itertools.product(_TIMES, (inside, ~inside)):
-            counts.add(tuple(np.where(some, times, 1).tolist()))
+        for times, members in itertools.product(_TIMES, (inside, ~inside)):
+            counts.add(tuple(np.where(members, times, 1).tolist()))
     return sorted(count for count in counts if len(set(count)) > 1)  # else it is a factor
 
 
-def _by_norm(problem: Problem, norm: float, right: float, added: float, most: float) -> Answer:
+def _by_norm(problem: Problem, norm: float, right: float, added: float, max_norm: float) -> Answer:
     """The answer with another norm."""
-    ratio = min(1.0, most / (norm + added)) / min(1.0, most / (right + added))
+    ratio = min(1.0, max_norm / (norm + added)) / min(1.0, max_norm / (right + added))
     parts = scaled(problem, "clipped", ratio), scaled(problem, "norm", norm / right)
     return Answer(
-        {n: value for part in parts for n, value in part.reference.items()},
-        {n: value for part in parts for n, value in part.bound.items()},
-        {n: value for part in parts for n, value in part.plain.items()},
+        {name: value for part in parts for name, value in part.reference.items()},
+        {name: value for part in parts for name, value in part.bound.items()},
+        {name: value for part in parts for name, value in part.plain.items()},
         invariant=False,
     )
 

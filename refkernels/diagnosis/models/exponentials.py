@@ -1,4 +1,4 @@
-"""Exponentials that libraries of kernels bring along.
+"""Exponentials of kernel libraries.
 
 coarse    e^x = 2^n p(x - 0.693147 n), p of degree 5, in binary32 with FMA: nnacl's, which is
           MindSpore's on a CPU (mindspore-ai/mindspore, nnacl/fp32/exp_fp32.h). Its constant is
@@ -26,14 +26,14 @@ CLAMPS = {BINARY32: 88.723, BINARY64: 709.784}
 def coarse(x: Doubles, vector: bool) -> Doubles:
     """nnacl's exp of x in binary32, where a subnormal result is 0; in vectors n is x / ln 2 to the
     nearest integer, else x log2 e + 1/2 or - 1/2 is truncated."""
-    wide = _rounded(x)
+    rounded = _rounded(x)
     with np.errstate(all="ignore"):
-        turns = _rounded(_rounded(wide * _LOG2_E) + np.copysign(0.5, wide))
-        n = np.clip(np.rint(_rounded(wide / _LN2)) if vector else np.trunc(turns), -127, 129)
-        rest = _rounded(wide - n * _LN2)
-        power = np.full_like(rest, _COEFFICIENTS[0])
+        shifted = _rounded(_rounded(rounded * _LOG2_E) + np.copysign(0.5, rounded))
+        n = np.clip(np.rint(_rounded(rounded / _LN2)) if vector else np.trunc(shifted), -127, 129)
+        remainder = _rounded(rounded - n * _LN2)
+        power = np.full_like(remainder, _COEFFICIENTS[0])
         for coefficient in _COEFFICIENTS[1:]:
-            power = _rounded(power * rest + coefficient)
+            power = _rounded(power * remainder + coefficient)
         power = power * np.exp2(n)
     result = np.where(power < BINARY32.min_normal, 0.0, power)
     return np.where(n == 129, np.inf, np.where((n == -127) & ~np.isnan(x), 0.0, result))

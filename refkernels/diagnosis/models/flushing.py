@@ -2,10 +2,10 @@
 
     dy b / (a² + b²)     infinite in binary32 at a = b = 1e-20, whose squares are zeros
 
-A form of the op, or a fault that only rounds badly, is read with every subnormal result and input a
-zero, as with the processor's FTZ and DAZ bits. It fits where the kernel has its bits; or where the
-same elements are NaN or infinite, and the errors of the others are the kernel's, to a quarter of
-their size. The evidence in a wrong NaN or infinity is in its place (`places`).
+A form of the op, or a fault that only rounds badly, is read with every subnormal input and result
+set to zero, as with the processor's FTZ and DAZ bits. It fits where the kernel has its bits; or
+where the same elements are NaN or infinite, and the errors of the others match the kernel's to a
+quarter of their size. The evidence in a wrong NaN or infinity is in its place (`places`).
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ _LARGEST = 1 << 18  # elements of an output
 
 
 def of_formula(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
-    """The op's formulas so read, for outputs that are wrong."""
+    """The op's formulas, read in this way, for outputs that are wrong."""
     formulas = problem.op.formulas
-    wrong = {n: got for n, got in outputs.items() if not fits[n].fine and got.size <= _LARGEST}
+    wrong = {
+        name: got for name, got in outputs.items() if not fits[name].fine and got.size <= _LARGEST
+    }
     if formulas is None or not wrong or problem.format not in (BINARY32, BINARY64):
         return
     for cause, form, formula in _formulas(problem):

@@ -15,9 +15,9 @@ from refkernels.diagnosis.problem import Array, Doubles, Problem
 def specials(problem: Problem, output: str, wide: Doubles, wrong: Array) -> Claim | None:
     """The exponential of the gate, or another intermediate of a form, that overflows."""
     a = to_float64(problem.inputs["a"])
-    lost = ~np.isfinite(wide)
-    shows = np.asarray(lost | (wide == 0.0) | ~np.isfinite(a))
+    special = ~np.isfinite(wide)
+    visible = np.asarray(special | (wide == 0.0) | ~np.isfinite(a))
     sizes = {"exp(-a)": -a * LOG2_E}
-    explained = wrong & lost if (wrong & lost).any() else wrong & (wide == 0.0)
-    claim = overflow.first(problem, output, wrong, wrong, np.asarray(explained), sizes, shows)
+    explained = wrong & special if (wrong & special).any() else wrong & (wide == 0.0)
+    claim = overflow.first(problem, output, wrong, wrong, np.asarray(explained), sizes, visible)
     return claim or narrow.of_formula(problem, output, wide, wrong)

@@ -100,10 +100,13 @@ def _cancels(problem: Problem, name: str, got: Array) -> bool:
         return True
     exact, wide = np.asarray(problem.truth.reference[name]), to_float64(got)
     unit = min(problem.format.u, formats.BINARY32.u)
-    beyond = wrong_elements(problem, name, got)
-    error = np.abs(wide - exact)[beyond]
+    wrong = wrong_elements(problem, name, got)
+    error = np.abs(wide - exact)[wrong]
     return bool(
-        np.any((wide[beyond] == 0.0) | (error > _LEAST_LOSS * unit * _lost(problem, name)[beyond]))
+        np.any(
+            (wide[wrong] == 0.0)
+            | (error > _LEAST_LOSS * unit * _cancellation_loss(problem, name)[wrong])
+        )
     )
 
 
@@ -113,7 +116,7 @@ def _within(problem: Problem, name: str, got: Array, answer: Answer) -> Outcome:
     if problem.format.p < formats.BINARY32.p:
         levels.append((problem.format.u, 2.0 + _LIBRARY))
     for u, units in levels:
-        lost = np.nan_to_num(_lost(problem, name) * units * u, nan=0.0, posinf=0.0)
+        lost = np.nan_to_num(_cancellation_loss(problem, name) * units * u, nan=0.0, posinf=0.0)
         result = fit(
             problem, name, got, Answer(answer.reference, {name: answer.bound[name] + lost}, {})
         )
@@ -125,7 +128,7 @@ def _within(problem: Problem, name: str, got: Array, answer: Answer) -> Outcome:
     return outcome
 
 
-def _lost(problem: Problem, name: str) -> Array:
+def _cancellation_loss(problem: Problem, name: str) -> Array:
     """The effect of a unit of error in erf, or in t = tanh z: |x| / 2 in y; |dy| / 2 in dx, and
     another |dy x z'| through (1 - t)(1 + t) = 1 - t^2."""
     x = to_float64(problem.inputs["x"])
@@ -157,6 +160,6 @@ def _erf_form(x: Array, divide: bool, half: bool) -> Array:
     kind = x.dtype.type
     with np.errstate(all="ignore"):
         scaled = x / kind(math.sqrt(2.0)) if divide else x * kind(math.sqrt(0.5))
-        erf = np.array([math.erf(float(v)) for v in scaled.ravel()]).reshape(x.shape)
+        erf = np.array([math.erf(float(value)) for value in scaled.ravel()]).reshape(x.shape)
         inner = kind(1) + formats.cast(erf, x.dtype)
         return np.asarray(kind(0.5) * x * inner if half else x * (kind(0.5) * inner))

@@ -35,21 +35,23 @@ def other_constants(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         if cause == "float32_constants" and problem.format.p <= formats.BINARY32.p:
             continue
         stable, unstable = (problem.ask(op=op) for op in _ops(problem.op.name, constants))
-        details = {"constants": ", ".join(f"{float(c):.12g}" for c in constants)}
+        details = {"constants": ", ".join(f"{float(constant):.12g}" for constant in constants)}
         for plain in (stable, unstable):
-            other = replace(stable, bound=plain.bound, plain=plain.plain)
-            if any(_apart(problem, name, other) for name in outputs):
-                yield Variant(cause, details, other)
+            answer = replace(stable, bound=plain.bound, plain=plain.plain)
+            if any(_distinguishable(problem, name, answer) for name in outputs):
+                yield Variant(cause, details, answer)
 
 
-def _apart(problem: Problem, name: str, other: Answer) -> bool:
+def _distinguishable(problem: Problem, name: str, alternative: Answer) -> bool:
     """Whether more than rounding separates the two answers: some right element lies beyond the
-    other's bound."""
-    if name not in other.reference:
+    alternative's bound."""
+    if name not in alternative.reference:
         return False
-    right, others = (np.asarray(answer.reference[name]) for answer in (problem.truth, other))
+    right_values, other_values = (
+        np.asarray(answer.reference[name]) for answer in (problem.truth, alternative)
+    )
     with np.errstate(invalid="ignore"):
-        return bool(np.any(np.abs(right - others) > other.bound[name]))
+        return bool(np.any(np.abs(right_values - other_values) > alternative.bound[name]))
 
 
 def _narrow(value: float | Fraction) -> Fraction:

@@ -15,7 +15,7 @@ def other_numbers(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """The op with every such number that divides the channels."""
     asked, channels = int(problem.params[_PARAM]), problem.inputs["x"].shape[1]
     numbers = dict.fromkeys((channels // asked, channels, *_USUAL))
-    possible = [n for n in numbers if 0 < n != asked and channels % n == 0]
+    possible = [number for number in numbers if 0 < number != asked and channels % number == 0]
     for number in possible:
         details = {"param": _PARAM, "value": number, "asked": asked}
         answer = problem.ask(params={_PARAM: number})

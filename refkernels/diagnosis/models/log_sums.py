@@ -29,11 +29,11 @@ def off_by_rows(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> I
             continue
         error = wide - exact
         shift = np.median(error, axis=axis, keepdims=True)
-        left = np.abs(error - shift)
+        remaining = np.abs(error - shift)
         beyond = (np.abs(error) > bound).any(axis=axis, keepdims=True)
-        fits_all = bool((left <= bound).all() and beyond.any())
-        equal = int(np.count_nonzero(left <= bound))
-        largest = float(np.max(left / np.maximum(bound, np.finfo(np.float64).tiny)))
+        fits_all = bool((remaining <= bound).all() and beyond.any())
+        equal = int(np.count_nonzero(remaining <= bound))
+        largest = float(np.max(remaining / np.maximum(bound, np.finfo(np.float64).tiny)))
         outcome = Outcome(fits_all, equal, got.size, largest)
         details = {"error": float(f"{np.max(np.abs(shift)):.2g}")}
         yield Claim("inexact_logarithm", name, Prediction(outcome=outcome), details)

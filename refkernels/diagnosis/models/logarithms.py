@@ -1,14 +1,14 @@
-"""The logarithm that a library of kernels brings along, which leaves an error in whole rows.
+"""The logarithm of a kernel library: whole rows share its error.
 
     tabulated    E ln 2 + log(1 + z) + T_i,  z = r_i m - 1,  for the five leading bits i of the
                  mantissa m of x = 2^(E - 127) m; r_i is 1/m to 1/32, and T_i = -log r_i - 127 ln 2
 
-It is oneDNN's on a processor of x86 (oneapi-src/oneDNN, jit_uni_eltwise_injector.cpp), and so that
-of OneFlow's log_softmax. E keeps its bias, which each T_i takes away. Near -88 a number of binary32
-is one of 2^-17, so every logarithm with the same i errs by the rounding of T_i, up to 2^-18, and by
-127 times that of ln 2, 2.4e-7. log 1 is -1.4e-6.
+It is oneDNN's on x86 (oneapi-src/oneDNN, jit_uni_eltwise_injector.cpp), and OneFlow's log_softmax
+uses it. E keeps its bias, which each T_i subtracts. Near -88 the numbers of binary32 are 2^-17
+apart, so every logarithm with the same i errs by the rounding of T_i, up to 2^-18, and by 127 times
+that of ln 2, 2.4e-7. log 1 is -1.4e-6.
 
-The gradient of log_softmax is e^y, with the stored y: it errs relatively by what y errs.
+The gradient of log_softmax is e^y, with the stored y: its relative error is the error of y.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def tabulated(x: Doubles) -> Doubles:
         half, exponent = np.frexp(np.where(normal, stored, 1.0))
         i = np.clip(np.floor((2.0 * half - 1.0) * _STEPS), 0, _STEPS - 1).astype(np.int64)
         z = 2.0 * half * _INVERSES[i] - 1.0
-        turns = (exponent - 1 + _BIAS + _UPPER[i]) * _LN2
-        result: Doubles = np.log1p(z) + (turns + _LOGS[i]).astype(np.float32)
+        scaled_exponent = (exponent - 1 + _BIAS + _UPPER[i]) * _LN2
+        result: Doubles = np.log1p(z) + (scaled_exponent + _LOGS[i]).astype(np.float32)
         return np.where(normal, result, np.log(stored))
 
 

@@ -1,9 +1,9 @@
 """The answers of formulas that read another library's exp or log.
 
-A formula is read in binary64 with such a function in place of exp or log; that is the answer to
-another question. Where its arguments are exact or rounded once, as in softmax, it is the kernel's.
-The last digits of the function itself are another library's, so errors that are the kernel's to a
-quarter of their size count as evidence for the elements that are wrong.
+A formula is read in binary64 with such a function in place of exp or log, which gives the answer to
+another question. Where the function's arguments are exact or rounded once, as in softmax, this is
+the kernel's answer. The function's own last digits are those of another library, so errors that
+match the kernel's to a quarter of their size count as evidence for the elements that are wrong.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LARGEST = 1 << 18  # elements of an output
 
 
 def _functions(format: Format) -> Iterator[tuple[str, str, Callable[[Doubles], Doubles]]]:
-    """The causes, each with the function that it replaces and what it puts there."""
+    """The causes, each with the function that is replaced and its replacement."""
     if format is BINARY32:
         from refkernels.diagnosis.models import logarithms
 
@@ -43,7 +43,11 @@ def of_formula(
 ) -> Iterator[Claim | Variant]:
     """The answers of the op's first form with another exp or log, for outputs that are wrong. A
     gradient reads log in the answer that the forward pass stored."""
-    wrong = {n: got for n, got in outputs.items() if not fits[n].ordinary and got.size <= _LARGEST}
+    wrong = {
+        output: got
+        for output, got in outputs.items()
+        if not fits[output].ordinary and got.size <= _LARGEST
+    }
     if problem.op.formulas is None or not wrong:
         return
     formulas, direction = problem.op.formulas, problem.direction
@@ -80,18 +84,18 @@ def _compared(
 ) -> Iterator[Claim | Variant]:
     """The values as the answer to another question; or the wrong elements, where their errors are
     those of the values, to a quarter of their size."""
-    output, wide = truth.output, to_float64(values)
-    model = formats.cast(wide, formats.of(got))
+    output, doubles = truth.output, to_float64(values)
+    model = formats.cast(doubles, formats.of(got))
     right = problem.truth.reference[output].round(formats.of(got))[0]
     if model.shape != got.shape or evidence.same(model, right).all():
-        return  # it has no exponential, or only those of 0
-    # A zero in place of a subnormal says nothing of the exponential.
+        return  # the answer has no exponential, or only that of 0
+    # A zero in place of a subnormal says nothing about the exponential.
     flushed = (got == 0) & (model == 0) & (right != 0)
-    apart = [np.where(flushed, right, array) for array in (got, model)]
+    answers = [np.where(flushed, right, array) for array in (got, model)]
     wrong = wrong_elements(problem, output, got)
-    if wrong.any() and evidence.errors_alike(problem, output, *apart):
+    if wrong.any() and evidence.errors_alike(problem, output, *answers):
         equal = int(np.count_nonzero(evidence.same(got, model)))
         outcome = Outcome(True, equal, got.size, truth.over_bound)
         yield Claim(cause, output, Prediction(wrong=wrong, outcome=outcome))
     else:
-        yield Variant(cause, {}, moved(problem, output, wide, 0.0))
+        yield Variant(cause, {}, moved(problem, output, doubles, 0.0))

@@ -2,14 +2,14 @@
 
     (y_a, y_b) = (x_a c - x_b s, x_b c + x_a s)
 
-gives c and s of every position and pair of elements back, from the output alone:
+The output alone determines c and s of every position and pair of elements:
 
     c = sum(x_a y_a + x_b y_b) / sum(x_a² + x_b²),   s = sum(x_a y_b - x_b y_a) / sum(x_a² + x_b²)
 
 over the rows with that position. A kernel's own cosine may be off by a few units in the last place,
 so that no model has its bits; but where it is kept in the narrower format, c and s are numbers of
-that format as far as the output can tell. Being one saves an output the bits that the narrower
-format lacks, and costs those that name the number, counted from the right cosine or sine.
+that format as far as the output can tell. Such a number saves the bits that the narrower format
+lacks, and costs those that name it, counted from the right cosine or sine.
 """
 
 from __future__ import annotations
@@ -43,32 +43,32 @@ def narrow_tables(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     (got,) = outputs.values()
     if problem.format.name not in _NARROWER or got.dtype != problem.format.storage:
         return
-    places, which = np.unique(problem.inputs["position"], return_inverse=True)
-    solved = _solved(problem, to_float64(got), which.reshape(-1), len(places))
+    places, place_of = np.unique(problem.inputs["position"], return_inverse=True)
+    solved = _solved(problem, to_float64(got), place_of.reshape(-1), len(places))
     if solved is None:
         return
     for name in _NARROWER[problem.format.name]:
         format = formats.get(name)
-        kept = to_float64(formats.cast(solved, format))
-        if np.all(np.abs(kept - solved) <= 2.0**_LOST * problem.format.u):
-            yield from _variant(problem, places, which, kept, format)
+        narrow = to_float64(formats.cast(solved, format))
+        if np.all(np.abs(narrow - solved) <= 2.0**_LOST * problem.format.u):
+            yield from _variant(problem, places, place_of, narrow, format)
             return
 
 
 def _variant(
-    problem: Problem, places: Array, which: Array, kept: Doubles, format: Format
+    problem: Problem, places: Array, place_of: Array, narrow: Doubles, format: Format
 ) -> Iterator[Variant]:
     """The rotation by the tables of the places, unless these cost more bits than they save."""
-    right = _right(problem, places)
-    distance = np.rint(np.abs(kept - right) / ulp(right, format))
+    right = _right_tables(problem, places)
+    distance = np.rint(np.abs(narrow - right) / ulp(right, format))
     # Elias's gamma code of each distance, and a sign.
-    named = np.sum(2.0 * np.floor(np.log2(1.0 + distance)) + 2.0, axis=(0, 2))
-    saved = 2.0 * kept.shape[2] * (problem.format.p - format.p - _LOST)
-    net = saved - named
+    cost = np.sum(2.0 * np.floor(np.log2(1.0 + distance)) + 2.0, axis=(0, 2))
+    saved = 2.0 * narrow.shape[2] * (problem.format.p - format.p - _LOST)
+    net = saved - cost
     if net.sum() <= 0.0:
         return
-    rows = which.reshape(problem.inputs["position"].shape)
-    cosine, sine = kept.astype(problem.format.storage)[:, rows]
+    rows = place_of.reshape(problem.inputs["position"].shape)
+    cosine, sine = narrow.astype(problem.format.storage)[:, rows]
     tables = {"position": None, "cosine": cosine, "sine": sine}
     of_right_angles = bool(np.all(distance <= _ROUNDED))
     yield Variant(
@@ -84,7 +84,7 @@ def _dim(problem: Problem) -> int:
     return problem.inputs["x"].shape[-1] if dim is None else int(dim)
 
 
-def _right(problem: Problem, places: Array) -> Doubles:
+def _right_tables(problem: Problem, places: Array) -> Doubles:
     """The cosines and sines of the places, to about float64."""
     dim = _dim(problem)
     frequency = float(problem.params["base"]) ** (-np.arange(0, dim, 2) / max(dim, 1))
@@ -92,7 +92,7 @@ def _right(problem: Problem, places: Array) -> Doubles:
     return np.stack([np.cos(angles), np.sin(angles)])
 
 
-def _solved(problem: Problem, got: Doubles, which: Array, count: int) -> Doubles | None:
+def _solved(problem: Problem, got: Doubles, place_of: Array, count: int) -> Doubles | None:
     """The output's cosines and sines, by place and pair; None where some pair has none."""
     forward = problem.direction == "forward"
     x = to_float64(problem.inputs["x" if forward else problem.op.cotangent])
@@ -106,7 +106,7 @@ def _solved(problem: Problem, got: Doubles, which: Array, count: int) -> Doubles
 
     def total(terms: Doubles) -> Doubles:
         sums = np.zeros((count, len(first)))
-        np.add.at(sums, which, terms)
+        np.add.at(sums, place_of, terms)
         return sums
 
     squares = total(a * a + b * b)

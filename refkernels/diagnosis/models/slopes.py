@@ -9,7 +9,7 @@
     (dy x) / y                hypot: dy x likewise
 
 A formula is recognised by its bits where y and the functions are correctly rounded, or by its
-errors: these are the kernel's own, to a quarter of their size.
+errors where these match the kernel's to a quarter of their size.
 """
 
 from __future__ import annotations

@@ -32,30 +32,28 @@ def over_other_classes(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     for number in numbers:
         shares = functools.partial(_spread, number=number)
         fault = smoothed_by("smoothing_class_count", shares)
-        yield from _with(problem, fault, len(numbers), classes=number)
+        yield from _variant(problem, fault, len(numbers), classes=number)
 
 
 def in_float32(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """float64 logits with smoothing in float32: labels that were made and smoothed there, as in
-    Paddle, whose class weights are weights of rows; or the two shares, as in MindSpore."""
+    """float64 logits smoothed in float32: either the labels are made and smoothed in float32, as in
+    Paddle, where class weights act on rows; or only the two shares are, as in MindSpore."""
     if not _smooths(problem) or problem.format is not formats.BINARY64:
         return
     e, classes = np.float32(problem.params["label_smoothing"]), problem.inputs["x"].shape[-1]
-    own, class_share = np.float32(1) - e, e / np.float32(classes)
+    remaining, class_share = np.float32(1) - e, e / np.float32(classes)
     for cause, label_share in (
-        ("float32_labels", _exactly(own + class_share) - _exactly(class_share)),
-        ("float32_smoothing", _exactly(own)),
+        ("float32_labels", _exact(remaining + class_share) - _exact(class_share)),
+        ("float32_smoothing", _exact(remaining)),
     ):
-        shares = functools.partial(
-            _fixed, label_share=label_share, class_share=_exactly(class_share)
-        )
-        yield from _with(problem, smoothed_by(cause, shares), 1)
+        shares = functools.partial(_fixed, label_share=label_share, class_share=_exact(class_share))
+        yield from _variant(problem, smoothed_by(cause, shares), 1)
         if problem.inputs.get("weight") is not None:
             weighted = rows_smoothed_by("row_weights", shares, classes)
-            yield from _with(problem, weighted, 1, **{"with": cause})
+            yield from _variant(problem, weighted, 1, **{"with": cause})
 
 
-def _exactly(number: Any) -> Fraction:
+def _exact(number: Any) -> Fraction:
     return Fraction(float(number))
 
 
@@ -73,7 +71,7 @@ def _fixed(
     return xp.number(label_share), xp.number(class_share)
 
 
-def _with(problem: Problem, fault: Fault, trials: int, **details: Any) -> Iterator[Variant]:
+def _variant(problem: Problem, fault: Fault, trials: int, **details: Any) -> Iterator[Variant]:
     formula = getattr(fault, problem.direction)
     if not is_right(problem, formula):
         yield Variant(fault.cause, details, answer(problem, formula), trials=trials)

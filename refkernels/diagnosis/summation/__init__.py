@@ -2,7 +2,7 @@
 
 tree = reveal(box, 64)              # the tree of a black box that sums 64 values
 replay(tree, a, b)                  # the same order on any data, bit for bit
-known.name_of(tree)                 # "blocks of 384 in order, FMA"
+known.name_of(tree)                 # "blocks of 384 in sequence, FMA"
 """
 
 from refkernels.diagnosis.summation.replay import replay

@@ -1,8 +1,8 @@
 """Frameworks' ops as black boxes: one output element as the sum of its products or values.
 
 All other rows and columns hold ones. A table's gradient is a sum of K rows with one index; each of
-its M rows has as many, by turns. So the framework chooses its kernel by M, N and K, as it does
-for a user's data of that shape.
+its M rows has K of them, in turn. So the framework chooses its kernel by M, N and K, as it does for
+a user's data of that shape.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class OpBox:
 
     @property
     def direction(self) -> Direction:
-        """In which the framework is asked."""
+        """The direction in which the framework is asked."""
         return "backward" if self.scatter else "forward"
 
     @property
@@ -80,7 +80,7 @@ class OpBox:
 
     @property
     def rows(self) -> int:
-        """How many sums the question has, for sums of values; their rows for products."""
+        """The number of sums in the question, for sums of values; for products, of their rows."""
         return self.m * self.n if self.scatter else self.m
 
     @property

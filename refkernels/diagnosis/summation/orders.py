@@ -103,10 +103,10 @@ def _sums(box: OpBox, tree: SummationTree, a: Bits, got: Bits) -> tuple[int, int
     """`reproduced` for sums. A mean is the sum divided by K, or times 1 / K: both are tried."""
     best = (-1, got.size, box.dtype)
     for accumulator in dict.fromkeys((box.dtype, "float64")):
-        wide = np.dtype(accumulator)
-        total = replay(tree, a.astype(wide))
-        k = wide.type(box.k)
-        answers = [total / k, total * (wide.type(1) / k)] if box.mean else [total]
+        precision = np.dtype(accumulator)
+        total = replay(tree, a.astype(precision))
+        k = precision.type(box.k)
+        answers = [total / k, total * (precision.type(1) / k)] if box.mean else [total]
         equal = max(_equal(got, answer.astype(got.dtype)) for answer in answers)
         if equal > best[0]:
             best = (equal, got.size, accumulator)
@@ -131,4 +131,4 @@ def _without(tree: SummationTree, leaf: int) -> SummationTree:
             renumbered[tree.leaves + k] = n + len(nodes) - 1
         else:
             renumbered[tree.leaves + k] = kept[0]
-    return SummationTree.of(n, nodes, [f for f in tree.fused if 0 <= f < n])
+    return SummationTree.of(n, nodes, [fused for fused in tree.fused if 0 <= fused < n])

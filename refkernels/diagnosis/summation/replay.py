@@ -75,7 +75,7 @@ def compiled(tree: SummationTree) -> tuple[npt.NDArray[np.int64], int]:
     if not tree.nodes:
         steps, used = [(_LEAF, 0, 0)], 1
     program = np.array(steps, np.int64)
-    program.flags.writeable = False  # it is kept
+    program.flags.writeable = False  # the cache keeps it
     return program, used
 
 

@@ -131,9 +131,9 @@ def _forest(
             stack.append(_PlacementTask(group, size, task.pending[1]))
             continue
         if task.current is not None:
-            task.into.append(task.current)
+            task.subtrees_found.append(task.current)
             task.current, task.covered = None, 0
-        if not task.rest:
+        if not task.unplaced:
             stack.pop()
             continue
         task.begin(questions)
@@ -141,10 +141,10 @@ def _forest(
 
 
 class _PlacementTask:
-    def __init__(self, leaves: list[int], outer: int, into: list[int]) -> None:
-        self.rest = leaves
+    def __init__(self, leaves: list[int], outer: int, subtrees_found: list[int]) -> None:
+        self.unplaced = leaves
         self.outer = outer
-        self.into = into
+        self.subtrees_found = subtrees_found
         self.current: int | None = None
         self.covered = 0
         self.groups: list[tuple[int, list[int]]] = []
@@ -152,7 +152,7 @@ class _PlacementTask:
 
     def begin(self, questions: _Questions) -> None:
         """Take the first leaf left, and sort the others by the size of their common node."""
-        first, others = self.rest[0], self.rest[1:]
+        first, others = self.unplaced[0], self.unplaced[1:]
         by_size: dict[int, list[int]] = {}
         for j in others:
             by_size.setdefault(questions.size(first, j), []).append(j)
@@ -161,7 +161,7 @@ class _PlacementTask:
                 f"The box's answers around value {first} contradict one another: its order of "
                 "summation depends on the values."
             )
-        self.rest = by_size.pop(self.outer, [])  # they join the others at the node above
+        self.unplaced = by_size.pop(self.outer, [])  # they join the others at the node above
         self.groups = sorted(by_size.items())
         self.current, self.covered = first, 1
 

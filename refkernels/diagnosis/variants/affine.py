@@ -43,8 +43,10 @@ def _swapped(answer: Answer, first: str, second: str) -> Answer:
 def exchanged_inputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """Two inputs of one shape, each in the other's place."""
     formulas = problem.op.formulas
-    own = formulas is not None and any(fault.cause in _EXCHANGED for fault in formulas.faults)
-    if problem.direction == "backward" or own:
+    has_own_cause = formulas is not None and any(
+        fault.cause in _EXCHANGED for fault in formulas.faults
+    )
+    if problem.direction == "backward" or has_own_cause:
         return
     for first, second in _PAIRS:
         a, b = problem.inputs.get(first), problem.inputs.get(second)

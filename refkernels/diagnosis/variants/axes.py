@@ -19,6 +19,8 @@ def other_axis(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     names = problem.op.names("forward") if problem.direction == "forward" else ("dy",)
     arrays = outputs if problem.direction == "forward" else problem.inputs
     keeps = all(arrays[name].shape == x.shape for name in names if name in arrays)
-    for other, length in enumerate(x.shape):
-        if other != axis % x.ndim and length > 1 and (keeps or length == x.shape[axis]):
-            yield Variant("wrong_axes", {"axes": [other]}, problem.ask(params={"axis": other}))
+    for alternative, length in enumerate(x.shape):
+        if alternative != axis % x.ndim and length > 1 and (keeps or length == x.shape[axis]):
+            yield Variant(
+                "wrong_axes", {"axes": [alternative]}, problem.ask(params={"axis": alternative})
+            )

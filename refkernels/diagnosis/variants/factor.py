@@ -77,7 +77,7 @@ def scale_factor(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         label = names.of(problem, factors.low, factors.high)
         if factors.shared:
             label = label or _narrow(factors, formats.of(got))
-        elif label is None or factors.width > _RARE or _defined(problem, name, factors):
+        elif label is None or factors.width > _RARE or _is_other_definition(problem, name, factors):
             continue
         if label is None and abs(factors.best - 1.0) <= _ROUNDING * formats.of(got).u:
             continue
@@ -138,7 +138,7 @@ def interval(problem: Problem, output: str, got: Array) -> Interval | None:
     return Interval(-high, -best, -low, shared)
 
 
-def _defined(problem: Problem, output: str, factors: Interval) -> bool:
+def _is_other_definition(problem: Problem, output: str, factors: Interval) -> bool:
     """Whether another definition of the op is such a factor times the right one."""
     right = np.asarray(problem.truth.reference[output])
     answers = (variant.answer.reference.get(output) for variant in other_formulas(problem, {}))
@@ -183,10 +183,10 @@ def _allowed(z: Doubles, g: Doubles, margin: Doubles, tiny: float) -> tuple[floa
     return float(max(np.max(low), np.max(inner), 0.0)), float(np.min(high))
 
 
-def _narrow(factors: Interval, own: formats.Format) -> tuple[str, float, str] | None:
+def _narrow(factors: Interval, output_format: formats.Format) -> tuple[str, float, str] | None:
     """A factor that a narrower format holds, in a wider one: 0.1 in float32."""
     for format in (formats.BFLOAT16, formats.BINARY16, formats.BINARY32):
-        if format.p >= own.p or factors.width > _NEAR * format.u:
+        if format.p >= output_format.p or factors.width > _NEAR * format.u:
             continue
         value = formats.cast(np.asarray(factors.best), format)
         if float(value) in factors:

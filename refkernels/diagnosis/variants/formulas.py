@@ -62,7 +62,7 @@ def other_formulas_in_float32(problem: Problem, outputs: Arrays) -> Iterator[Var
     narrow = formats.BINARY32
     if not outputs or not all(precision.all_in(got, narrow) for got in outputs.values()):
         return
-    right = {n: problem.truth.reference[n].round(formats.BINARY64)[0] for n in outputs}
+    right = {name: problem.truth.reference[name].round(formats.BINARY64)[0] for name in outputs}
     if all(precision.all_in(array, narrow) for array in right.values()):
         return
     inputs = {
@@ -82,7 +82,7 @@ def other_eps(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         return
     for eps in USUAL_EPS:
         if eps != problem.params["eps"]:
-            yield Variant("eps_differs", {"eps": eps}, _with(problem, eps=eps))
+            yield Variant("eps_differs", {"eps": eps}, _answer_with(problem, eps=eps))
 
 
 def unasked(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
@@ -92,12 +92,12 @@ def unasked(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     params = {**problem.op.params, **problem.params}
     for name, (cause, usual) in UNASKED.items():
         for value in usual if params.get(name) == 0.0 else ():
-            yield Variant(cause, {name: value}, _with(problem, **{name: value}))
+            yield Variant(cause, {name: value}, _answer_with(problem, **{name: value}))
 
 
-def _with(problem: Problem, **params: float) -> Answer:
+def _answer_with(problem: Problem, **params: float) -> Answer:
     """The op's answer with these params."""
-    return problem.once((_with, *params.items()), lambda: problem.ask(params=params))
+    return problem.once((_answer_with, *params.items()), lambda: problem.ask(params=params))
 
 
 def rounded_params(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
@@ -107,19 +107,25 @@ def rounded_params(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     if problem.op.formulas is None or problem.format is formats.BINARY32:
         return
     params = {**problem.op.params, **problem.params}
-    narrow = {n: _held(v, held) for n, v in params.items() if isinstance(v, float)}
+    narrow = {
+        name: _rounded(value, held) for name, value in params.items() if isinstance(value, float)
+    }
     allowed = problem.op.formulas.domain
-    changed = {n: v for n, v in narrow.items() if v != params[n] and v in allowed(n)}
+    changed = {
+        name: value
+        for name, value in narrow.items()
+        if value != params[name] and value in allowed(name)
+    }
     for names in dict.fromkeys([*((name,) for name in changed), tuple(changed)]):
         rounded = {name: changed[name] for name in names}
         if names == ("eps",) and held is formats.BINARY32:
-            yield Variant("eps_rounded", rounded, _with(problem, **rounded))
+            yield Variant("eps_rounded", rounded, _answer_with(problem, **rounded))
         elif names:
             details = {"names": ", ".join(names), "held": held.name}
-            yield Variant("params_rounded", details, _with(problem, **rounded))
+            yield Variant("params_rounded", details, _answer_with(problem, **rounded))
 
 
-def _held(value: float, format: Format) -> float:
+def _rounded(value: float, format: Format) -> float:
     return float(formats.round_to(np.array(value), format))
 
 
@@ -130,18 +136,18 @@ def answer(problem: Problem, formula: Any) -> Answer:
     question = problem.direction, formula, problem.inputs, problem.params
     judged = {name: problem.format_of(name) for name in problem.op.names(problem.direction)}
 
-    def each(part: Callable[[Format], Mapping[str, T]]) -> dict[str, T]:
+    def by_format(part: Callable[[Format], Mapping[str, T]]) -> dict[str, T]:
         parts: dict[str, T] = {}
         for format in dict.fromkeys(judged.values()):
-            parts |= {n: value for n, value in part(format).items() if judged[n] == format}
+            parts |= {name: value for name, value in part(format).items() if judged[name] == format}
         return parts
 
     def bounds(format: Format) -> Mapping[str, Any]:
         return with_underflow(formulas.bounded(*question, format), format, problem.inputs)
 
     return Answer(
-        each(lambda format: formulas.certified(*question, ("rounding", format))),
-        Later(lambda: each(bounds)),
-        Later(lambda: each(lambda format: formulas.computed(*question, format))),
+        by_format(lambda format: formulas.certified(*question, ("rounding", format))),
+        Later(lambda: by_format(bounds)),
+        Later(lambda: by_format(lambda format: formulas.computed(*question, format))),
         invariant=False,
     )

@@ -5,7 +5,7 @@ Where the norm is that of all tensors, as in apex's LAMB, one tensor shows a fac
 it is fitted, and named by them.
 
 The first moment and the momentum buffer are linear in the gradient: a + f b from the gradient times
-f, where a belongs to no gradient. Every element leaves an interval for f.
+f, where a does not depend on the gradient. Every element leaves an interval for f.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def multiplied(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     details = {"factor": str(Fraction(number).limit_denominator(1 << 20))}
     for held in dict.fromkeys((number, float(np.float32(number)))):
         with np.errstate(over="ignore"):
-            times = (to_float64(grad) * held).astype(grad.dtype)
-        answer = problem.ask({"grad": times})
+            scaled_gradient = (to_float64(grad) * held).astype(grad.dtype)
+        answer = problem.ask({"grad": scaled_gradient})
         if all(_within(answer, output, got) for output, got in outputs.items()):
             yield Variant(_MULTIPLIED, details, answer, trials=2, parameters=1, price=price)
 
@@ -60,17 +60,22 @@ def multiplied(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 def _by_norm(
     problem: Problem, outputs: Arrays, grad: Array, low: float, high: float
 ) -> Iterator[Variant]:
-    """The gradient clipped to a norm, over its norm, or times a factor of many digits, where all
-    outputs fit."""
-    wide = to_float64(grad)
-    norm = float(np.linalg.norm(wide))
+    """The gradient clipped to a norm, divided by its norm, or multiplied by a factor of many
+    digits, where all outputs fit."""
+    gradient = to_float64(grad)
+    norm = float(np.linalg.norm(gradient))
     room = math.sqrt(grad.size) * formats.of(grad).u  # of the kernel's norm
     if not 0.0 < low <= high < math.inf or not 0.0 < norm < math.inf:
         return
     details: dict[str, Any]
-    most = _clipped_to(norm, room, low, high)
-    if most is not None:
-        cause, details, factor, tried = _CLIPPED, {"max_norm": most}, most / norm, len(_MAX_NORMS)
+    max_norm = _clipped_to(norm, room, low, high)
+    if max_norm is not None:
+        cause, details, factor, tried = (
+            _CLIPPED,
+            {"max_norm": max_norm},
+            max_norm / norm,
+            len(_MAX_NORMS),
+        )
     elif norm < 1.0 and low * (1.0 - room) <= 1.0 / norm <= high * (1.0 + room):
         cause, details, factor, tried = "gradient_normalised", {}, 1.0 / norm, 1
     elif len(outputs) > 1 and not _is_short(low, high):
@@ -78,7 +83,7 @@ def _by_norm(
         cause, details, tried = _MULTIPLIED, {"factor": f"{factor:.6g}", "fitted": True}, 1
     else:
         return
-    answer = problem.ask({"grad": (wide * factor).astype(grad.dtype)})
+    answer = problem.ask({"grad": (gradient * factor).astype(grad.dtype)})
     if all(_within(answer, output, got) for output, got in outputs.items()):
         fitted = int(cause == _MULTIPLIED)
         yield Variant(cause, details, answer, trials=tried, parameters=fitted)
@@ -89,7 +94,11 @@ def _clipped_to(norm: float, room: float, low: float, high: float) -> float | No
     LAMB, as apex has it, clips before its step."""
     if high >= 1.0:
         return None
-    fitting = [m for m in _MAX_NORMS if low * (1 - room) <= m / norm <= high * (1 + room)]
+    fitting = [
+        max_norm
+        for max_norm in _MAX_NORMS
+        if low * (1 - room) <= max_norm / norm <= high * (1 + room)
+    ]
     width = len(_MAX_NORMS) * (high / low - 1.0 + 2.0 * room)
     return fitting[0] if len(fitting) == 1 and width <= _CHANCE else None
 
@@ -106,7 +115,11 @@ def _is_of_question(problem: Problem, number: float) -> bool:
     params = {**problem.op.params, **problem.params}
     rates = [value for value in params.values() if isinstance(value, float) and 0.0 < value < 1.0]
     known = [number for rate in rates for number in (rate, 1.0 - rate) if number > 0.0]
-    return any(math.isclose(number, rate, rel_tol=2.0**-20) for k in known for rate in (k, 1.0 / k))
+    return any(
+        math.isclose(number, rate, rel_tol=2.0**-20)
+        for base in known
+        for rate in (base, 1.0 / base)
+    )
 
 
 def _within(answer: Answer, output: str, got: Array) -> bool:
@@ -122,13 +135,15 @@ def _factors(problem: Problem, name: str, got: Array, grad: Array) -> tuple[floa
     right = np.asarray(problem.truth.reference[name])
     if got.shape != right.shape or not np.isfinite(to_float64(grad)).all():
         return math.nan, math.nan
-    without = np.asarray(problem.ask({"grad": np.zeros_like(grad)}).reference[name])
-    wide, slope = to_float64(got), right - without
+    constant = np.asarray(problem.ask({"grad": np.zeros_like(grad)}).reference[name])
+    wide, slope = to_float64(got), right - constant
     with np.errstate(all="ignore"):
-        size = np.abs(wide) + np.abs(without)
+        size = np.abs(wide) + np.abs(constant)
         spread = _ROUNDINGS * formats.of(got).u * size
-        ends = np.sort(np.stack([(wide - without + side) / slope for side in (-spread, spread)]), 0)
-        room = formats.BINARY64.u * (np.abs(right) + np.abs(without)) / np.abs(slope)
+        ends = np.sort(
+            np.stack([(wide - constant + side) / slope for side in (-spread, spread)]), 0
+        )
+        room = formats.BINARY64.u * (np.abs(right) + np.abs(constant)) / np.abs(slope)
         ends = ends + np.stack([-room, room]) * np.abs(ends)  # both are rounded
     usable = np.isfinite(ends).all(axis=0) & (slope != 0.0)
     if not usable.any():

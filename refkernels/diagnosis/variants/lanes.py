@@ -84,7 +84,9 @@ def summed_axes(problem: Problem, output: str) -> dict[str, int]:
     that letter, counted from the end."""
     op, first = problem.op, problem.op.sums[problem.op.outputs[0]]
     product = op.sums[output]
-    (summed,) = {x for letters in product.terms.values() for x in letters} - {*product.letters}
+    (summed,) = {letter for letters in product.terms.values() for letter in letters} - {
+        *product.letters
+    }
     letters = {**first.terms, op.cotangent: first.letters}
     return {
         name: axes.index(summed) - len(axes)

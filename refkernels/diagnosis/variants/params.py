@@ -6,13 +6,12 @@ p. Newton's method in float64, with errors in ulp, finds the p of weighted least
     p' = p + <g - f(p), f'(p)> / <f'(p), f'(p)>
 
 Its uncertainty follows from the plain algorithm's errors, or half an ulp if these are smaller. A
-value that somebody chose has few digits: the shortest number in the interval is named if it has at
+value that a person chose has few digits: the shortest number in the interval is named if it has at
 most three digits, and an interval as narrow would rarely have one by chance. One that may be
 there by chance is `fitted`: it proves nothing, and any cause without a fitted number goes before
-it. 0 has no digits: it is
-named where an interval as narrow, at a random place between 0 and twice the request, would rarely
-hold it, and no definition of the op does the same. The certified answer with that value is then
-weighed like any other question. (eps has causes of its own.)
+it. 0 has no digits: it is named where an interval as narrow, at a random place between 0 and twice
+the request, would rarely hold it, and no definition of the op does the same. The certified answer
+with that value is then weighed like any other question. (eps has causes of its own.)
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ def other_values(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
                 answer = problem.ask(params={name: value})
             except ValueError:  # no value of this param
                 continue
-            if value == 0.0 and _defined(problem, outputs, answer):
+            if value == 0.0 and _is_other_definition(problem, outputs, answer):
                 continue
             details = {"param": name, "value": value, "asked": asked}
             named = {name: value} if unasked else details
@@ -74,7 +73,7 @@ def other_values(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             yield Variant(unasked or VALUE, {**named, **fitted}, answer, price=price)
 
 
-def _defined(problem: Problem, outputs: Arrays, answer: Answer) -> bool:
+def _is_other_definition(problem: Problem, outputs: Arrays, answer: Answer) -> bool:
     """Whether another definition of the op, which may change some outputs only, gives this answer
     too: that names it better."""
     for variant in other_formulas(problem, outputs):
@@ -104,21 +103,21 @@ class _Fitted:
         """The value of few digits that makes the output ordinary, with the number of its digits,
         or the fitted one with None; empty if there is none, or if the requested value does so
         too."""
-        found = self._solved()
-        if found is None:
+        solution = self._solved()
+        if solution is None:
             return {}
-        best, deviation = found
+        best, deviation = solution
         rounded = _ROUNDED * abs(best)
         if self.name in _PERIODIC:  # its logarithm is what a kernel rounds
             rounded *= max(1.0, abs(math.log(abs(best)))) if best else 1.0
-        half = _WIDE * deviation + rounded
-        if abs(best - self.asked) <= half:
+        half_width = _WIDE * deviation + rounded
+        if abs(best - self.asked) <= half_width:
             return {}
-        if abs(best) <= half:
-            short = (0.0, 0) if half <= _CHANCE * abs(self.asked) else None
+        if abs(best) <= half_width:
+            short = (0.0, 0) if half_width <= _CHANCE * abs(self.asked) else None
         else:
-            short = few_digits.chosen(abs(best) - half, abs(best) + half, _CHANCE)
-        around = abs(best), abs(best) - half, abs(best) + half
+            short = few_digits.chosen(abs(best) - half_width, abs(best) + half_width, _CHANCE)
+        around = abs(best), abs(best) - half_width, abs(best) + half_width
         if short is None and np.count_nonzero(self.usable) < _FEWEST:
             return {}
         size, digits = short or (float(few_digits.shortest(*around)), None)
@@ -131,20 +130,20 @@ class _Fitted:
 
     def _solved(self) -> tuple[float, float] | None:
         """The param of least squares and its standard deviation, None if no step leads there. Where
-        params begin at 0, a step beyond it ends there."""
+        the param's domain begins at 0, a step below 0 ends there."""
         value, deviation = self._start(), math.inf
         for _ in range(_STEPS):
-            here = self._values(value)
+            values = self._values(value)
             step = math.ldexp(max(abs(value), abs(self.asked)) or 1.0, -26)
-            there = None if here is None else self._values(value + step)
-            if here is None or there is None:
+            shifted = None if values is None else self._values(value + step)
+            if values is None or shifted is None:
                 return None
-            slope = self._in_ulps((there - here) / step)
+            slope = self._in_ulps((shifted - values) / step)
             squares = float(slope @ slope)
             if not 0.0 < squares < math.inf:
                 return None
             deviation = self.noise / math.sqrt(squares)
-            change = float(slope @ self._in_ulps(self.got - here)) / squares
+            change = float(slope @ self._in_ulps(self.got - values)) / squares
             if value + change < 0.0 < self.asked and value + change not in self.domain:
                 if value == 0.0:
                     return value, deviation
@@ -158,13 +157,15 @@ class _Fitted:
         return None
 
     def _start(self) -> float:
-        """Where to begin: at the requested value, or among many where angles wrap around."""
+        """Where to begin: at the requested value or, where angles wrap around, the best of many."""
         if self.name not in _PERIODIC:
             return self.asked
         starts = [self.asked * 2.0 ** (k / 8) for k in range(-8 * _OCTAVES, 8 * _OCTAVES + 1)]
         values = ((start, self._values(start)) for start in starts)
-        left = {start: self._rms(self.got - array) for start, array in values if array is not None}
-        return min(left, key=lambda start: left[start], default=self.asked)
+        distances = {
+            start: self._rms(self.got - array) for start, array in values if array is not None
+        }
+        return min(distances, key=lambda start: distances[start], default=self.asked)
 
     def _values(self, value: float) -> Doubles | None:
         """The output with this value, in float64; None if it is no value of the param."""

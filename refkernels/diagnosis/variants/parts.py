@@ -53,23 +53,23 @@ def of_means(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     if x is None or x.shape[1] < 2:
         return
     n, got = x.shape[1], np.asarray(outputs["y"], np.float64).reshape(-1)
-    wide = x.astype(np.float64)
+    terms = x.astype(np.float64)
     blocks = [2**k for k in range(1, 13) if 2**k < n and n % 2**k]
     nearest: list[tuple[float, str, dict[str, object], Any]] = []
     with np.errstate(all="ignore"):
         for block in blocks:
             starts = np.arange(0, n, block)
             sizes = np.minimum(starts + block, n) - starts
-            means = (np.add.reduceat(wide, starts, axis=1) / sizes).mean(axis=1)
+            means = (np.add.reduceat(terms, starts, axis=1) / sizes).mean(axis=1)
             formula = partial(_mean_of_means, block)
             nearest.append(
                 (_distance(means, got), "mean_of_block_means", {"block": block}, formula)
             )
         for length in lanes.padded(n):
-            means, formula = wide.sum(axis=1) / length, partial(_padded, length)
+            means, formula = terms.sum(axis=1) / length, partial(_padded, length)
             padding: dict[str, object] = {"n": n, "padded": length}
             nearest.append((_distance(means, got), "padded_divisor", padding, formula))
-        right = _distance(wide.mean(axis=1), got)
+        right = _distance(terms.mean(axis=1), got)
     if nearest:
         distance, cause, details, formula = min(nearest, key=lambda choice: choice[0])
         if distance < right:
@@ -167,12 +167,12 @@ def _without(problem: Problem, name: str, start: int, stop: int) -> Answer:
     return lanes.only(problem.ask(inputs), name)
 
 
-def _zeroed(a: Array, axis: int, start: int, stop: int) -> Array:
+def _zeroed(array: Array, axis: int, start: int, stop: int) -> Array:
     """0 along the last axis, or along all leading ones together."""
-    kept = np.array(a, order="C")
-    rows = kept.reshape(-1, a.shape[-1])
+    copy = np.array(array, order="C")
+    rows = copy.reshape(-1, array.shape[-1])
     if axis == -1:
         rows[:, start:stop] = 0
     else:
         rows[start:stop] = 0
-    return kept
+    return copy

@@ -35,8 +35,8 @@ def narrowed_inputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             arrays = {name: problem.inputs[name] for name in names}
             if not any(_narrower(array, format) for array in arrays.values()):
                 continue
-            for cause, told, narrow in narrowings(arrays, format):
-                details = {"format": format.name, "inputs": ", ".join(names), **told}
+            for cause, tie_details, narrow in narrowings(arrays, format):
+                details = {"format": format.name, "inputs": ", ".join(names), **tie_details}
                 # Invariants hold for the narrowed inputs, not for the given ones.
                 yield Variant(cause, details, replace(problem.ask(narrow), invariant=False))
 
@@ -44,14 +44,14 @@ def narrowed_inputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 def narrowings(
     arrays: Arrays, format: Format, truncated: bool = True
 ) -> Iterator[tuple[str, dict[str, str], Arrays]]:
-    """The arrays in a narrower format, with the cause and how ties were rounded to TF32: where no
-    element is a tie, both ways are one, and it is not told."""
+    """The arrays in a narrower format, with the cause and how ties were rounded to TF32. Where no
+    element is a tie, the two ways agree, and the details do not mention ties."""
     if format is not formats.TF32:
         yield _NEAREST[format.name], {}, _narrowed(arrays, format, formats.round_to)
     else:
         even = _narrowed(arrays, format, formats.round_to)
         away = _narrowed(arrays, format, formats.round_ties_away)
-        tied = any(not np.array_equal(even[n], away[n], equal_nan=True) for n in arrays)
+        tied = any(not np.array_equal(even[name], away[name], equal_nan=True) for name in arrays)
         yield "tf32_inputs", {"ties": "even"} if tied else {}, even
         if tied:
             yield "tf32_inputs", {"ties": "away"}, away
@@ -118,7 +118,8 @@ def flushed_inputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 def wrong_dtype(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """The right answer, computed in a narrower format or rounded to it: every element is a number
     of that format, though the right ones are not. float64 that was computed in float32, not only
-    rounded to it at the end, is `float32_cast`: some element is not a good float64, rounded."""
+    rounded to it at the end, is `float32_cast`: some element is not an ordinary float64 answer,
+    rounded once."""
     for name, got in outputs.items():
         for format in (formats.BINARY32, formats.BINARY16, formats.BFLOAT16):
             if format.p >= formats.of(got).p or not all_in(got, format):

@@ -77,13 +77,19 @@ def _nearest(problem: Problem, output: str, got: Array, arrays: Arrays) -> Itera
     with np.errstate(all="ignore"):
         right = distance(predicted(arrays, None), sampled)
 
-        def far(scheme: Scheme) -> float:
+        def distance_of(scheme: Scheme) -> float:
             return distance(predicted(arrays, scheme), sampled)
 
         # A scale in float16 is off by 2^-11 of it, unless it is subnormal: much less than a step.
-        near = sorted((s for s in schemes if s.kept is np.float32), key=far)[:_NEAR]
+        nearest = sorted(
+            (scheme for scheme in schemes if scheme.kept is np.float32), key=distance_of
+        )[:_NEAR]
         least, scheme = min(
-            ((far(s), s) for n in near for s in (n, n._replace(kept=np.float16))),
+            (
+                (distance_of(scheme), scheme)
+                for candidate in nearest
+                for scheme in (candidate, candidate._replace(kept=np.float16))
+            ),
             key=itemgetter(0),
         )
     if least * UNUSUAL**2 > right:  # not nearer by the ratio that is unusual
@@ -92,7 +98,7 @@ def _nearest(problem: Problem, output: str, got: Array, arrays: Arrays) -> Itera
         "inputs": ", ".join(arrays), "bits": scheme.bits, "scale": scheme.scale,
         "scheme": scheme.kind,
     }  # fmt: skip
-    answer = problem.ask({name: quantised(a, scheme) for name, a in arrays.items()})
+    answer = problem.ask({name: quantised(array, scheme) for name, array in arrays.items()})
     yield Variant("quantised_weights", details, answer, trials=len(schemes))
 
 
@@ -132,7 +138,10 @@ def _of_formula(problem: Problem, output: str, got: Array) -> Any:
     def predicted(arrays: Arrays, scheme: Scheme | None) -> Array:
         if scheme is None:
             return problem.truth.plain[output].astype(np.float64)
-        inputs = {**problem.inputs, **{n: quantised(a, scheme) for n, a in arrays.items()}}
+        inputs = {
+            **problem.inputs,
+            **{name: quantised(array, scheme) for name, array in arrays.items()},
+        }
         plain = problem.op.plain(problem.direction, inputs, problem.params, problem.format)
         return np.asarray(plain[output].astype(np.float64))
 
@@ -140,10 +149,10 @@ def _of_formula(problem: Problem, output: str, got: Array) -> Any:
 
 
 def _schemes(weight: Array) -> Iterator[Scheme]:
-    every = tuple(range(weight.ndim))
-    shared = {"the tensor": (every, 0), "each row": (every[1:], 0)}
+    all_axes = tuple(range(weight.ndim))
+    shared = {"the tensor": (all_axes, 0), "each row": (all_axes[1:], 0)}
     if weight.ndim > 2:
-        shared["each vector"] = (every[-1:], 0)
+        shared["each vector"] = (all_axes[-1:], 0)
     shared["each column"] = ((weight.ndim - 2,), 0)
     for group in _GROUPS:
         if weight.shape[-1] % group == 0 and weight.shape[-1] > group:

@@ -37,15 +37,15 @@ def truncated_output(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 
 
 def _possible(problem: Problem, output: str, got: Array, format: Format) -> bool:
-    """Whether all elements are numbers of the format, and few exceed the exact in magnitude."""
+    """Whether all elements are numbers of the format, and few exceed the exact values."""
     exact, wide = np.asarray(problem.truth.reference[output]), to_float64(got)
-    own = formats.of(got)
-    if format is not own:
-        if format.p >= own.p or not _all_in(wide, format):
+    output_format = formats.of(got)
+    if format is not output_format:
+        if format.p >= output_format.p or not _all_in(wide, format):
             return False
         if not np.any(np.isfinite(wide) & (wide != 0)):  # every format has these
             return False
-        if _all_in(to_float64(problem.truth.reference[output].round(own)[0]), format):
+        if _all_in(to_float64(problem.truth.reference[output].round(output_format)[0]), format):
             return False
     usable = np.isfinite(exact) & np.isfinite(wide) & (exact != 0)
     if not usable.any():
@@ -58,9 +58,9 @@ def _all_in(wide: Doubles, format: Format) -> bool:
     return bool(np.array_equal(to_float64(formats.truncate_to(wide, format)), wide, equal_nan=True))
 
 
-def _answer(problem: Problem, output: str, own: Format, format: Format) -> Answer:
+def _answer(problem: Problem, output: str, output_format: Format, format: Format) -> Answer:
     """trunc(z), with the largest distance of trunc(z') from it as the bound."""
-    bound = _bound_before(problem, output, own, format)
+    bound = _bound_before(problem, output, output_format, format)
     reference = problem.truth.reference[output]
     exact = np.asarray(reference)
     low_part = np.where(reference.scale == 0, reference.lo, 0.0)
@@ -76,17 +76,17 @@ def _answer(problem: Problem, output: str, own: Format, format: Format) -> Answe
     spread = np.where(np.isfinite(exact) & np.isnan(spread), np.inf, spread)
     # The plain answer is the other number that may be stored, so that neither is unusual: such
     # elements are few, but a step of a narrow format is many of the kernel's own.
-    other = np.where(np.isfinite(spread), cut + np.copysign(spread, cut), cut)
-    stored = formats.cast(other, own)
+    alternative = np.where(np.isfinite(spread), cut + np.copysign(spread, cut), cut)
+    stored = formats.cast(alternative, output_format)
     # Steps are counted in the narrow format's floats: one of them is many of the kernel's own.
-    counted = None if format is own or format.dtype is None else format
+    counted = None if format is output_format or format.dtype is None else format
     return Answer({output: Enclosure(cut)}, {output: spread}, {output: stored}, format=counted)
 
 
-def _bound_before(problem: Problem, output: str, own: Format, format: Format) -> Doubles:
+def _bound_before(problem: Problem, output: str, output_format: Format, format: Format) -> Doubles:
     """The bound of the value before truncation."""
-    work = own
-    if format is own:
+    work = output_format
+    if format is output_format:
         work = formats.BINARY64 if format.p >= formats.BINARY32.p else formats.BINARY32
     if format is formats.BINARY64:
         return problem.truth.bound[output] * _EXTENDED

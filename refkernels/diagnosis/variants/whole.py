@@ -49,7 +49,7 @@ def taken(reference: Enclosure, order: Array) -> Enclosure:
 
 
 def _comparable(got: Doubles, right: Doubles) -> tuple[Doubles, Doubles]:
-    """The rows of both as finite numbers, the largest of `right` 1."""
+    """The rows of both as finite numbers, scaled so that the largest of `right` is 1."""
     scale = np.max(np.abs(right), where=np.isfinite(right), initial=0.0) or 1.0
     with np.errstate(over="ignore"):
         rows, targets = (
@@ -64,8 +64,8 @@ def _rotation(rows: Doubles, targets: Doubles) -> Array:
     rows nearest to the first."""
     with np.errstate(over="ignore"):  # answers far too large are near no rotation
         starts = np.argsort(np.abs(targets - rows[0]).sum(axis=1), kind="stable")[:_NEAREST]
-        apart = [np.abs(rows - np.roll(targets, -start, axis=0)).sum() for start in starts]
-    return np.roll(np.arange(len(rows)), -starts[int(np.argmin(apart))])
+        distances = [np.abs(rows - np.roll(targets, -start, axis=0)).sum() for start in starts]
+    return np.roll(np.arange(len(rows)), -starts[int(np.argmin(distances))])
 
 
 def _matching_rows(rows: Doubles, targets: Doubles) -> Array | None:

@@ -43,10 +43,10 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Cla
     """
     family: list[evidence.Tried] = []
     faultless: dict[str, list[Array]] = {name: [] for name in outputs}
-    open_ = set(outputs)
+    unexplained = set(outputs)
     for model, threads, answer in _answers(problem, list(outputs)):
         for name in [
-            name for name in answer if name in (faultless if model.cause is None else open_)
+            name for name in answer if name in (faultless if model.cause is None else unexplained)
         ]:
             got, bits = outputs[name], answer[name]
             if bits.shape != got.shape or bits.dtype != got.dtype:
@@ -59,7 +59,7 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Cla
                     trial = trial.beside(_order_agreement(problem, model, threads, name, bits))
                 faultless[name].append(bits)
                 if trial.share == 1.0:
-                    open_.discard(name)
+                    unexplained.discard(name)
             elif trial.share == 1.0:
                 trial = trial.against(_nearest(bits, faultless[name], name))
             elif model in NUMERICAL and not fits[name].ordinary:
@@ -92,9 +92,9 @@ def _answers(problem: Problem, wanted: list[str]) -> Iterator[tuple[Model, int, 
     model that rounds eps has no fault where float32 holds eps."""
     sums = {"dweight", "dbias"} & set(wanted)
     eps = float(problem.params["eps"])
-    for listed in MODELS:
-        idle = listed.cause == "eps_rounded" and float(np.float32(eps)) == eps
-        model = replace(listed, cause=None) if idle else listed
+    for listed_model in MODELS:
+        harmless = listed_model.cause == "eps_rounded" and float(np.float32(eps)) == eps
+        model = replace(listed_model, cause=None) if harmless else listed_model
         earlier: list[dict[str, Array]] = []
         for threads in _THREADS if sums and model.name.startswith("torch") else (1,):
             params = {**problem.params, "threads": threads}
@@ -123,7 +123,7 @@ def _chance_agreement(got: Array, faultless: list[Array], name: str) -> tuple[fl
     distinct = {answer.tobytes(): answer for answer in faultless}.values()
     units = _units(got, name)
     differing = [evidence.apart(got, answer, name in _ROWS) for answer in distinct]
-    shares = [1.0 - n / units for n in differing if n]
+    shares = [1.0 - count / units for count in differing if count]
     any_model = (sum(shares) + 1.0) / (len(shares) + 2.0)
     return evidence.agreement(shares), max(evidence.agreement(shares, units), any_model)
 
@@ -135,16 +135,25 @@ def _order_agreement(problem: Problem, model: Model, threads: int, name: str, bi
     are one algorithm."""
     x, params = problem.inputs["x"], {**problem.params, "threads": threads}
     columns = math.prod(normalized_shape(problem))
-    flat = {k: a.reshape(-1, columns) for k, a in problem.inputs.items()}
+    flat = {input_name: array.reshape(-1, columns) for input_name, array in problem.inputs.items()}
     summed, rng = name in ("dweight", "dbias"), np.random.default_rng(0)
     shares = []
     for _ in range(_ORDERS):
         order = rng.permutation(x.size // columns if summed else columns)
         permuted = {
-            k: (a if summed and len(a) < len(order) else a[order] if summed else a[:, order])
-            for k, a in flat.items()
+            input_name: (
+                array
+                if summed and len(array) < len(order)
+                else array[order]
+                if summed
+                else array[:, order]
+            )
+            for input_name, array in flat.items()
         }
-        inputs = {k: a.reshape(problem.inputs[k].shape) for k, a in permuted.items()}
+        inputs = {
+            input_name: array.reshape(problem.inputs[input_name].shape)
+            for input_name, array in permuted.items()
+        }
         rerun = model.run(inputs, params, problem.direction, problem.format)[name]
         if name in _ROWS:
             rerun = rerun.reshape(-1, columns)[:, np.argsort(order)].reshape(rerun.shape)

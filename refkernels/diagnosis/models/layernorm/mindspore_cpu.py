@@ -78,8 +78,8 @@ def _forward(task: LayerNormTask) -> dict[str, Array]:
 
 
 def _backward(task: LayerNormTask) -> dict[str, Array]:
-    full, raised = _statistics(task)
-    mean = full.astype(np.float32)
+    mean_in_float64, raised = _statistics(task)
+    mean = mean_in_float64.astype(np.float32)
     # The product with the weight is rounded to the input's dtype first.
     t = task.stored(task.cotangent * task.scale).astype(np.float32)
     x, dy = (values.astype(np.float32) for values in (task.x, task.cotangent))

@@ -92,8 +92,8 @@ class LayerNormTask:
 
     def answer(self, **arrays: Array) -> dict[str, Array]:
         """The outputs by name in the caller's shapes, rounded to the format."""
-        whole = (*self.leading, *self.normalized)
-        shapes = {"y": whole, "dx": whole, "mean": self.leading, "rstd": self.leading}
+        full_shape = (*self.leading, *self.normalized)
+        shapes = {"y": full_shape, "dx": full_shape, "mean": self.leading, "rstd": self.leading}
         return {
             name: values.astype(self.format.storage).reshape(shapes.get(name, self.normalized))
             for name, values in arrays.items()
@@ -102,7 +102,11 @@ class LayerNormTask:
     def gradients(self, dx: Array, dweight: Array, dbias: Array) -> dict[str, Array]:
         """The backward outputs, with gradients of the affine parameters that are present."""
         affine = {"dweight": (self.weight, dweight), "dbias": (self.bias, dbias)}
-        present = {name: d for name, (parameter, d) in affine.items() if parameter is not None}
+        present = {
+            name: gradient
+            for name, (parameter, gradient) in affine.items()
+            if parameter is not None
+        }
         return self.answer(dx=dx, **present)
 
 

@@ -1,4 +1,4 @@
-"""LayerNorm's slips with blocks that do not divide n: padding that counts, or a missing tail.
+"""LayerNorm's faults where a block does not divide n: padding that counts, or a missing tail.
 
 Rows of n elements, padded to P lanes:
     padded_variance   mean = S / n, but sum (x - mean)^2 also has (P - n) mean^2: no lane is masked
@@ -25,7 +25,7 @@ Adding = Callable[..., Array]  # (values, more, times): each row's sum, and `tim
 
 
 @dataclass(frozen=True)
-class _Slip:
+class _PaddingFault:
     """mean = sum of `lanes` terms / `divisor`, variance = sum (x - mean)^2 over `squared` lanes,
     zeros from n on, / `by`; `sums`: the lanes and the divisor of backward's sums over a row."""
 
@@ -53,7 +53,7 @@ class _Slip:
 
 
 def of_rows(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """The slip that comes nearest to the output."""
+    """The fault that comes nearest to the output."""
     name = "y" if problem.direction == "forward" else "dx"
     if name not in outputs:
         return
@@ -67,46 +67,48 @@ def of_rows(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         return
     chosen = chosen[np.linspace(0, chosen.size - 1, min(chosen.size, SAMPLE)).astype(int)]
     sample, sampled = rows.take(chosen), got.reshape(rows.x.shape)[chosen]
-    slips = [_faultless(rows.n), *_slips(rows.n, rows.dy is not None)]
+    faults = [_faultless(rows.n), *_faults(rows.n, rows.dy is not None)]
     with np.errstate(all="ignore"):
-        distances = [distance(slip.answers(sample, _exactly)[name][0], sampled) for slip in slips]
-        slip = slips[int(np.argmin(distances))]
+        distances = [
+            distance(fault.answers(sample, _exactly)[name][0], sampled) for fault in faults
+        ]
+        fault = faults[int(np.argmin(distances))]
         if not min(distances) < distances[0]:
             return
-        answers = slip.answers(rows, _exactly)
-        plain = slip.answers(rows.cast(_working(problem)), _in_sequence)
+        answers = fault.answers(rows, _exactly)
+        plain = fault.answers(rows.cast(_working(problem)), _in_sequence)
     for output, (values, sizes) in answers.items():
         if output in rows.asked:
-            variant = rowwise.variant(slip.cause, slip.details, problem, output, values, sizes)
+            variant = rowwise.variant(fault.cause, fault.details, problem, output, values, sizes)
             shape = problem.truth.reference[output].shape
             storage = problem.truth.plain[output].dtype
-            sized = formats.cast(plain[output][0], storage).reshape(shape)
-            answer = replace(variant.answer, plain={output: sized})
-            yield replace(variant, answer=answer, trials=len(slips))
+            plain_values = formats.cast(plain[output][0], storage).reshape(shape)
+            answer = replace(variant.answer, plain={output: plain_values})
+            yield replace(variant, answer=answer, trials=len(faults))
 
 
-def _faultless(n: int) -> _Slip:
-    return _Slip("", {}, n, n, n, n)
+def _faultless(n: int) -> _PaddingFault:
+    return _PaddingFault("", {}, n, n, n, n)
 
 
-def _slips(n: int, backward: bool) -> Iterator[_Slip]:
-    """Every slip that may happen to a row of n elements."""
+def _faults(n: int, backward: bool) -> Iterator[_PaddingFault]:
+    """Every fault that a row of n elements may show."""
     for length in padded(n):
         details = {"n": n, "padded": length}
-        yield _Slip("padded_variance", details, n, n, length, n)
-        yield _Slip("padded_divisor", details, n, n, n, length)
-        yield _Slip("padded_divisor", details, n, length, n, length)
-        yield _Slip("padded_divisor", details, n, length, n, n)
-        yield _Slip("padded_row", details, n, length, length, length)
+        yield _PaddingFault("padded_variance", details, n, n, length, n)
+        yield _PaddingFault("padded_divisor", details, n, n, n, length)
+        yield _PaddingFault("padded_divisor", details, n, length, n, length)
+        yield _PaddingFault("padded_divisor", details, n, length, n, n)
+        yield _PaddingFault("padded_row", details, n, length, length, length)
         if backward:
-            yield _Slip("padded_divisor", details, n, n, n, n, {"divisor": length})
+            yield _PaddingFault("padded_divisor", details, n, n, n, n, {"divisor": length})
     for length in kept(n):
         details = {"n": n, "dropped": n - length}
-        yield _Slip("dropped_tail", details, length, n, length, n)
-        yield _Slip("dropped_tail", details, length, length, length, length)
+        yield _PaddingFault("dropped_tail", details, length, n, length, n)
+        yield _PaddingFault("dropped_tail", details, length, length, length, length)
         if backward:
-            yield _Slip("dropped_tail", details, n, n, n, n, {"kept": length})
-            yield _Slip("dropped_tail", details, length, n, length, n, {"kept": length})
+            yield _PaddingFault("dropped_tail", details, n, n, n, n, {"kept": length})
+            yield _PaddingFault("dropped_tail", details, length, n, length, n, {"kept": length})
 
 
 def _exactly(values: Array, more: Array | float = 0.0, times: int = 0) -> Array:

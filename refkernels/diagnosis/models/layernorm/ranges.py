@@ -15,7 +15,7 @@ from refkernels.diagnosis.models.layernorm import rowwise
 from refkernels.diagnosis.overflow import first
 from refkernels.diagnosis.problem import Array, Doubles, Problem
 
-_ROUNDINGS = 8.0  # E[x^2] - E[x]^2 may lose that many times n u E[x^2]
+_ROUNDINGS = 8.0  # E[x^2] - E[x]^2 may lose this many times n u E[x^2]
 
 
 def find(problem: Problem, output: str, wide: Doubles, wrong: Array) -> Claim | None:

@@ -33,8 +33,8 @@ def stored_statistics(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         if format.p >= work.p:
             continue
         for truncates in (False, True):
-            mean, mean_spread = _kept(rows.mean, mean_error, format, truncates)
-            rstd, rstd_spread = _kept(rows.rstd, rstd_error, format, truncates)
+            mean, mean_spread = _stored(rows.mean, mean_error, format, truncates)
+            rstd, rstd_spread = _stored(rows.rstd, rstd_error, format, truncates)
             cause = _CAUSES.get(format.name, "low_precision_statistics")
             spread = {"mean": mean_spread, "rstd": rstd_spread}
             for variant in rowwise.variants(
@@ -50,13 +50,14 @@ def stored_statistics(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
                     yield variant
 
 
-def _kept(
+def _stored(
     values: Doubles, error: Doubles, format: Format, truncates: bool
 ) -> tuple[Doubles, Doubles]:
     """The values in the format, and the distance to the neighbour that they may have instead."""
     store = formats.truncate_to if truncates else formats.round_to
     with np.errstate(all="ignore"):
         kept, low, high = (
-            to_float64(store(v, format)) for v in (values, values - error, values + error)
+            to_float64(store(shifted, format))
+            for shifted in (values, values - error, values + error)
         )
         return kept, np.nan_to_num(np.maximum(high - kept, kept - low), nan=0.0)

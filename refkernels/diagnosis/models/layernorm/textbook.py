@@ -134,41 +134,43 @@ def _statistics(task: LayerNormTask, recipe: Recipe) -> _RowStatistics:
     if recipe.form == "rsqrt":
         rstd = (1.0 / np.sqrt((var + eps).astype(np.float64))).astype(task.kind)
     if recipe.stored is not None:
-        mean, rstd = (formats.cast(v, recipe.stored).astype(task.kind) for v in (mean, rstd))
+        mean, rstd = (
+            formats.cast(values, recipe.stored).astype(task.kind) for values in (mean, rstd)
+        )
     return _RowStatistics(mean, rstd, root, factor)
 
 
-def _normalised(task: LayerNormTask, recipe: Recipe, s: _RowStatistics) -> Array:
+def _normalised(task: LayerNormTask, recipe: Recipe, statistics: _RowStatistics) -> Array:
     rounded = _rounding(recipe, task)[0]
     if recipe.form == "folded":
-        return task.x * s.rstd + (-s.rstd * s.mean)
+        return task.x * statistics.rstd + (-statistics.rstd * statistics.mean)
     if recipe.form == "divided":
-        return (task.x - s.mean) / s.root
-    return rounded(rounded(rounded(task.x) - s.mean) * s.rstd)
+        return (task.x - statistics.mean) / statistics.root
+    return rounded(rounded(rounded(task.x) - statistics.mean) * statistics.rstd)
 
 
 def _forward(task: LayerNormTask, recipe: Recipe) -> dict[str, Array]:
     rounded = _rounding(recipe, task)[0]
-    s = _statistics(task, recipe)
-    scaled = rounded(_normalised(task, recipe, s) * task.scale)
-    return task.answer(y=rounded(scaled + task.shift), mean=s.mean, rstd=s.rstd)
+    statistics = _statistics(task, recipe)
+    scaled = rounded(_normalised(task, recipe, statistics) * task.scale)
+    return task.answer(y=rounded(scaled + task.shift), mean=statistics.mean, rstd=statistics.rstd)
 
 
 def _backward(task: LayerNormTask, recipe: Recipe) -> dict[str, Array]:
     rounded, partial = _rounding(recipe, task)
-    s = _statistics(task, recipe)
-    xhat = _normalised(task, recipe, s)
+    statistics = _statistics(task, recipe)
+    xhat = _normalised(task, recipe, statistics)
     dy = rounded(task.cotangent)
     dweight = _sum(rounded(dy * xhat), 0, recipe, partial)
     dbias = _sum(dy, 0, recipe, partial)
     t = rounded(dy * task.scale)
     if recipe.constant:
-        return task.gradients(t * s.rstd, dweight, dbias)
+        return task.gradients(t * statistics.rstd, dweight, dbias)
     n = task.kind(task.x.shape[1])
     of_t = rounded(_sum(t, 1, recipe, partial) / n)
     of_product = rounded(_sum(rounded(t * xhat), 1, recipe, partial) / n)
-    inner = rounded(rounded(t - of_t) - rounded(xhat * (of_product * s.factor)))
-    return task.gradients(rounded(s.rstd * inner), dweight, dbias)
+    inner = rounded(rounded(t - of_t) - rounded(xhat * (of_product * statistics.factor)))
+    return task.gradients(rounded(statistics.rstd * inner), dweight, dbias)
 
 
 def _recast(task: LayerNormTask, working: Format) -> LayerNormTask:

@@ -167,8 +167,8 @@ def _affine_gradients(
         part = np.zeros((2, n), task.kind)
         last = min(first + share, rows)
         for i in range(first, last, step):
-            rows_ = slice(i, min(i + step, last))
-            _accumulate(task.x[rows_], task.cotangent[rows_], mean[rows_], rstd[rows_], fused, part)
+            chunk = slice(i, min(i + step, last))
+            _accumulate(task.x[chunk], task.cotangent[chunk], mean[chunk], rstd[chunk], fused, part)
             part = task.stored(part)
         total += part
     return total[0], total[1]
