@@ -23,7 +23,8 @@ def ops(
     if as_json:
         typer.echo(json.dumps({"schema": SCHEMA, "kind": "ops", "ops": rows}))
     else:
-        Console().print(op_table(rows))
+        console = Console()
+        console.print(op_table(rows, console.width))
 
 
 def op_rows() -> list[dict[str, Any]]:
