@@ -1148,9 +1148,7 @@ class Capture:
                 "in a chosen step each layer must run as Python"
             )
         if kind is not None:
-            self._missed.append(
-                "The block was left by %s in step %d." % (kind.__name__, self._step)
-            )
+            self._missed.append("%s ended the capture in step %d." % (kind.__name__, self._step))
         self._write_run(complete=kind is None)
 
     def step(self, loss: Any = None, lr: Any = None, batch: Any = None, **values: Any) -> None:
@@ -1381,7 +1379,7 @@ class Capture:
             for parameter in self._parameters.values()
         )
         # Parameters and two words of state, before and after; gradients, twice.
-        least = size * (8 if self._optimizer is not None else 2)
+        least_size = size * (8 if self._optimizer is not None else 2)
         count = len([step for step in self._steps if step >= self._first_step])
         if not self._writes:
             return
@@ -1391,18 +1389,18 @@ class Capture:
             "%d steps are chosen%s; %s are free"
             % (
                 _readable(size),
-                _readable(least),
+                _readable(least_size),
                 count,
                 " and each multiple of %d" % self._every if self._every else "",
                 _readable(free),
             )
         )
-        if least * max(count, 1) > free:
+        if least_size * max(count, 1) > free:
             raise OSError(
                 errno.ENOSPC,
                 "%s has %s free and the chosen steps need at least %s: choose fewer steps, "
                 "or bound them with only=" % (
-                    self._folder, _readable(free), _readable(least * max(count, 1)),
+                    self._folder, _readable(free), _readable(least_size * max(count, 1)),
                 ),
             )  # fmt: skip
 
@@ -1477,7 +1475,9 @@ class Capture:
             dtype, array = capture._framework.host(gradient)
             if capture._framework.name == "mindspore" and key in capture._tensors:
                 if dtype == "BF16":
-                    capture._miss("Of several bfloat16 backward passes in a step the last is kept.")
+                    capture._miss(
+                        "Of several bfloat16 backward passes in a step, only the last is recorded."
+                    )
                 else:
                     array = (array + capture._tensors[key][1]).astype(array.dtype)
             capture._tensors[key] = dtype, array
@@ -1525,25 +1525,25 @@ class Capture:
                 return original(*args, **kwargs)
             call = self._calls.get(name, 0)
             self._calls[name] = call + 1
-            ahead = "layers/%s/forward/%d/" % (name, call)
-            back = "layers/%s/backward/%d/" % (name, call)
+            forward_key = "layers/%s/forward/%d/" % (name, call)
+            backward_key = "layers/%s/backward/%d/" % (name, call)
             passed = {}
 
             def enter(path, leaf):
                 if not framework.is_tensor(leaf):
-                    self._scalar(ahead + "inputs/" + path, leaf)
+                    self._scalar(forward_key + "inputs/" + path, leaf)
                     return leaf
-                self._put(ahead + "inputs/" + path, leaf)
+                self._put(forward_key + "inputs/" + path, leaf)
                 if not framework.differentiable(leaf):
                     return leaf
                 if id(leaf) not in passed:  # a tensor passed twice stays one tensor
                     copy = framework.identity(leaf)
-                    framework.on_gradient(copy, receive(back + "inputs/" + path))
+                    framework.on_gradient(copy, receive(backward_key + "inputs/" + path))
                     passed[id(leaf)] = copy, getattr(copy, "_version", 0)
                 return passed[id(leaf)][0]
 
             for key, value in self._held(name, owner).items():
-                self._put("%sinputs/self.%s" % (ahead, key.lstrip("_")), value)
+                self._put("%sinputs/self.%s" % (forward_key, key.lstrip("_")), value)
             args = [_mapped(value, str(place), enter) for place, value in enumerate(args)]
             kwargs = {key: _mapped(value, key, enter) for key, value in kwargs.items()}
             self._listen(name, entering=True)
@@ -1560,9 +1560,9 @@ class Capture:
                 )
             for path, leaf in _leaves(result):
                 if framework.is_tensor(leaf):
-                    self._put(ahead + "outputs/" + path, leaf)
+                    self._put(forward_key + "outputs/" + path, leaf)
                     if framework.differentiable(leaf):
-                        framework.on_gradient(leaf, receive(back + "cotangents/" + path))
+                        framework.on_gradient(leaf, receive(backward_key + "cotangents/" + path))
             return result
 
         return forward
@@ -1579,8 +1579,8 @@ class Capture:
         return tensors
 
     def _listen(self, name, entering):
-        """Note where random numbers were drawn since a layer last began or ended. Only the first
-        chosen step does so, because it takes time."""
+        """Note where random numbers were drawn since a layer last began or ended. This takes time,
+        so only the first chosen step does it."""
         if self._traced:
             return
         now = self._framework.random_state()
@@ -1637,7 +1637,7 @@ class Capture:
         self._updates += 1
         if self._updates > 1:
             self._miss(
-                "Of a step with several updates the first is recorded; its line counts them."
+                "Of several updates in a step, only the first is recorded; the line counts them."
             )
             return
         framework = self._framework
@@ -1764,7 +1764,7 @@ class Capture:
                 )
             )
         if size > free:
-            reason = "its %s found only %s free" % (_readable(size), _readable(free))
+            reason = "it takes %s, and only %s are free" % (_readable(size), _readable(free))
             self._tell("step %d is not recorded: %s" % (self._step, reason))
             return reason
         metadata = {

@@ -235,7 +235,7 @@ def test_everything_is_restored_when_the_block_ends(returned: dict[str, Any], ra
     assert returned["raised"] == {"forwards": 0, "hooks": 0}
     rank = rank_of("raised")
     assert (rank.complete, rank.steps) == (False, (0, 1))
-    assert "The block was left by KeyError in step 2." in rank.not_captured
+    assert "KeyError ended the capture in step 2." in rank.not_captured
 
 
 def test_a_killed_run_leaves_whole_steps_only(returned: dict[str, Any], rank_of: Any) -> None:
@@ -254,7 +254,7 @@ def test_a_full_disk_stops_the_capture_and_not_the_training(
     rank = rank_of("full_disk")
     assert rank.complete
     assert rank.steps == (0, 3)
-    assert "found only 0.0 kB free" in rank.lines[1].reason
+    assert "only 0.0 kB are free" in rank.lines[1].reason
     assert "could not be written" in rank.lines[2].reason
     with pytest.raises(CaptureError, match="has no tensors of step 1; it has 0, 3"):
         rank.tensors(1)
