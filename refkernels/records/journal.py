@@ -71,7 +71,7 @@ class Journal:
         """Keep a finished piece: one line, written before this returns."""
         line = codec.dumps({self.words.piece: key, self.words.result: result}) + "\n"
         with (
-            self._writing("make room, then add --resume to go on"),
+            self._writing("make room, then add --resume to continue"),
             (self.directory / self.words.journal).open("a", encoding="utf-8") as file,
         ):
             file.write(line)
@@ -85,7 +85,7 @@ class Journal:
         """Write the records and delete the journal; `keep` an empty one if --resume can still add
         something."""
         path = self.directory / self.words.records
-        with self._writing("make room, then add --resume to go on"):
+        with self._writing("make room, then add --resume to continue"):
             write_whole(path, "".join(codec.dumps(record) + "\n" for record in records))
             with path.open("r+b") as file:
                 os.fsync(file.fileno())
@@ -124,8 +124,8 @@ class Journal:
         used = any(exists(self.directory / name) for name in files)
         if used and not resume:
             raise JournalError(
-                f"{self.directory} already holds a {self.words.work}: add --resume to go on with "
-                "it, or choose another --out."
+                f"{self.directory} already holds a {self.words.work}: add --resume to "
+                "continue it, or choose another --out."
             )
         if used:
             self._check(self.directory / self.words.manifest, question)

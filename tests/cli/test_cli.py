@@ -354,7 +354,7 @@ def test_managed_environments_are_deleted_only_where_the_user_agrees(
     assert (yes.exit_code, yes.stdout) == (0, f"Deleted: {newer}\n")
     assert not newer.exists()
     sentence = refused(refkernels_says("env", "remove", "numpy"))
-    assert sentence == "nothing is kept for numpy: see `refkernels env list`."
+    assert sentence == "no environment of numpy is kept here: see `refkernels env list`."
 
 
 def test_what_was_added_in_a_version_is_removed_by_that_name(
