@@ -135,20 +135,20 @@ class Journal:
 
     def _check(self, manifest: Path, question: Json) -> None:
         try:
-            before = codec.loads(manifest.read_text(encoding="utf-8"))
-            if not isinstance(before, dict):
+            stored = codec.loads(manifest.read_text(encoding="utf-8"))
+            if not isinstance(stored, dict):
                 raise ValueError("it is not an object")
         except (OSError, ValueError):
             raise JournalError(
                 f"{manifest} is missing or damaged, so it is unknown what was "
                 f"{self.words.done} there: choose another --out."
             ) from None
-        now = codec.loads(codec.dumps(question))
-        for key in now:
-            if before.get(key) != now[key]:
+        asked = codec.loads(codec.dumps(question))
+        for key in asked:
+            if stored.get(key) != asked[key]:
                 raise JournalError(
                     f"{self.directory} holds a {self.words.work} with {key} = "
-                    f"{before.get(key)!r}, not {now[key]!r}: resume with the same question, or "
+                    f"{stored.get(key)!r}, not {asked[key]!r}: resume with the same question, or "
                     "choose another --out."
                 )
 
@@ -159,8 +159,8 @@ class Journal:
         if not path.exists():
             return
         content = self._content(path)
-        whole = content[: content.rfind(b"\n") + 1]
-        for number, line in enumerate(whole.splitlines(), start=1):
+        complete_lines = content[: content.rfind(b"\n") + 1]
+        for number, line in enumerate(complete_lines.splitlines(), start=1):
             try:
                 entry = codec.loads(line.decode())
                 key, result = entry[self.words.piece], entry[self.words.result]
@@ -170,8 +170,8 @@ class Journal:
             if not sound:
                 raise self._damaged(path, number)
             self.done[key] = result
-        if len(whole) < len(content):
-            os.truncate(path, len(whole))
+        if len(complete_lines) < len(content):
+            os.truncate(path, len(complete_lines))
 
     def _content(self, path: Path) -> bytes:
         try:
