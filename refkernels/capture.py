@@ -1148,9 +1148,7 @@ class Capture:
                 "in a chosen step each layer must run as Python"
             )
         if kind is not None:
-            self._missed.append(
-                "The block was left by %s in step %d." % (kind.__name__, self._step)
-            )
+            self._missed.append("%s ended the capture in step %d." % (kind.__name__, self._step))
         self._write_run(complete=kind is None)
 
     def step(self, loss: Any = None, lr: Any = None, batch: Any = None, **values: Any) -> None:
@@ -1381,7 +1379,7 @@ class Capture:
             for parameter in self._parameters.values()
         )
         # Parameters and two words of state, before and after; gradients, twice.
-        least = size * (8 if self._optimizer is not None else 2)
+        least_size = size * (8 if self._optimizer is not None else 2)
         count = len([step for step in self._steps if step >= self._first_step])
         if not self._writes:
             return
@@ -1391,18 +1389,18 @@ class Capture:
             "%d steps are chosen%s; %s are free"
             % (
                 _readable(size),
-                _readable(least),
+                _readable(least_size),
                 count,
                 " and each multiple of %d" % self._every if self._every else "",
                 _readable(free),
             )
         )
-        if least * max(count, 1) > free:
+        if least_size * max(count, 1) > free:
             raise OSError(
                 errno.ENOSPC,
                 "%s has %s free and the chosen steps need at least %s: choose fewer steps, "
                 "or bound them with only=" % (
-                    self._folder, _readable(free), _readable(least * max(count, 1)),
+                    self._folder, _readable(free), _readable(least_size * max(count, 1)),
                 ),
             )  # fmt: skip
 
@@ -1478,7 +1476,7 @@ class Capture:
             if capture._framework.name == "mindspore" and key in capture._tensors:
                 if dtype == "BF16":
                     capture._miss(
-                        "Of several bfloat16 backward passes in a step, only the last is kept."
+                        "Of several bfloat16 backward passes in a step, only the last is recorded."
                     )
                 else:
                     array = (array + capture._tensors[key][1]).astype(array.dtype)
@@ -1581,8 +1579,8 @@ class Capture:
         return tensors
 
     def _listen(self, name, entering):
-        """Note where random numbers were drawn since a layer last began or ended. Only the first
-        chosen step does so, because it takes time."""
+        """Note where random numbers were drawn since a layer last began or ended. This takes time,
+        so only the first chosen step does it."""
         if self._traced:
             return
         now = self._framework.random_state()

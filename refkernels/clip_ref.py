@@ -74,7 +74,7 @@ def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Directio
 # --- norms -------------------------------------------------------------------------------------
 
 
-def _norms(xp: Any, grads: Any, tensor: Any, count: int, largest: bool = False) -> Any:
+def _tensor_norms(xp: Any, grads: Any, tensor: Any, count: int, largest: bool = False) -> Any:
     """The norm of each tensor, (1, count)."""
     if largest:
         masks = (tensor == k for k in range(count))
@@ -85,38 +85,40 @@ def _norms(xp: Any, grads: Any, tensor: Any, count: int, largest: bool = False) 
     return xp.sqrt(xp.reshape(sums, (1, count)))
 
 
-def _whole(xp: Any, grads: Any, largest: bool) -> Any:
+def _global_norm(xp: Any, grads: Any, largest: bool) -> Any:
     return xp.max(abs(grads)) if largest else xp.norm(grads)
 
 
-def _of_norms(xp: Any, grads: Any, tensor: Any, count: int, largest: bool) -> Any:
+def _norm_of_norms(xp: Any, grads: Any, tensor: Any, count: int, largest: bool) -> Any:
     """The norm of the tensors' norms, each stored in the arrays' format."""
-    return xp.store(_whole(xp, xp.store(_norms(xp, grads, tensor, count, largest)), largest))
+    return xp.store(
+        _global_norm(xp, xp.store(_tensor_norms(xp, grads, tensor, count, largest)), largest)
+    )
 
 
 # --- factors -----------------------------------------------------------------------------------
 
 
-def _eps(xp: Any, n: Any, max_norm: Any, eps: Any) -> Any:
+def _eps_factor(xp: Any, n: Any, max_norm: Any, eps: Any) -> Any:
     return xp.minimum(max_norm / (n + eps), xp.number(1))
 
 
-def _stored_eps(xp: Any, n: Any, max_norm: Any, eps: Any) -> Any:
+def _stored_eps_factor(xp: Any, n: Any, max_norm: Any, eps: Any) -> Any:
     return xp.minimum(xp.store(max_norm / xp.store(n + eps)), xp.number(1))
 
 
-def _max(xp: Any, n: Any, max_norm: Any, eps: Any = None) -> Any:
+def _max_factor(xp: Any, n: Any, max_norm: Any, eps: Any = None) -> Any:
     return max_norm / xp.maximum(n, max_norm)
 
 
-def _by_way(xp: Any, n: Any, max_norm: Any, way: str, eps: Any) -> Any:
-    return _eps(xp, n, max_norm, eps) if way == "eps" else _max(xp, n, max_norm)
+def _factor(xp: Any, n: Any, max_norm: Any, way: str, eps: Any) -> Any:
+    return _eps_factor(xp, n, max_norm, eps) if way == "eps" else _max_factor(xp, n, max_norm)
 
 
 def _clipped(xp: Any, grads: Any, n: Any, max_norm: Any, way: str, eps: Any, stored: bool) -> Any:
     if way == "eps":
-        return grads * (_stored_eps if stored else _eps)(xp, n, max_norm, eps)
-    c = _max(xp, n, max_norm)
+        return grads * (_stored_eps_factor if stored else _eps_factor)(xp, n, max_norm, eps)
+    c = _max_factor(xp, n, max_norm)
     product = grads * (xp.store(c) if stored else c)
     return xp.either(product, grads * max_norm / xp.maximum(n, max_norm))
 
@@ -128,8 +130,12 @@ def _by_global_norm(
     """`listed`: by the norm of the tensors' norms, with each step stored in the arrays' format."""
     if not grads.shape[-1]:
         return grads, xp.number(0)
-    ready = _of_norms(xp, grads, tensor, count, largest) if listed else _whole(xp, grads, largest)
-    return _clipped(xp, grads, ready, max_norm, way, eps, listed), ready
+    norm = (
+        _norm_of_norms(xp, grads, tensor, count, largest)
+        if listed
+        else _global_norm(xp, grads, largest)
+    )
+    return _clipped(xp, grads, norm, max_norm, way, eps, listed), norm
 
 
 def _by_norm(
@@ -138,13 +144,13 @@ def _by_norm(
 ) -> Any:  # fmt: skip
     if not grads.shape[-1]:
         return grads
-    n = _norms(xp, grads, tensor, count, largest)
+    n = _tensor_norms(xp, grads, tensor, count, largest)
     if not stored:
-        c = _by_way(xp, n, max_norm, way, eps)
+        c = _factor(xp, n, max_norm, way, eps)
     elif way == "eps":
-        c = _stored_eps(xp, xp.store(n), max_norm, eps)
+        c = _stored_eps_factor(xp, xp.store(n), max_norm, eps)
     else:
-        c = xp.store(_max(xp, xp.store(n), max_norm))
+        c = xp.store(_max_factor(xp, xp.store(n), max_norm))
     return grads * xp.take(c, tensor.reshape(-1), -1)
 
 
@@ -159,7 +165,7 @@ def _global_fault(cause: str, factor: Callable[..., Any], norm: Any = None) -> F
     """A fault with another factor, and another norm if `norm` is given."""
 
     def formula(xp: Any, grads: Any, tensor: Any, largest: bool, count: int, **params: Any) -> Any:
-        n = _whole(xp, grads, largest)
+        n = _global_norm(xp, grads, largest)
         if norm is not None:
             n = norm(xp, grads, tensor, count, largest)
         return grads * factor(xp, n, **params), n
@@ -168,59 +174,60 @@ def _global_fault(cause: str, factor: Callable[..., Any], norm: Any = None) -> F
 
 
 def _per_tensor(xp: Any, grads: Any, tensor: Any, count: int, largest: bool, **params: Any) -> Any:
-    c = _by_way(xp, _norms(xp, grads, tensor, count, largest), **params)
-    return grads * xp.take(c, tensor.reshape(-1), -1), _whole(xp, grads, largest)
+    c = _factor(xp, _tensor_norms(xp, grads, tensor, count, largest), **params)
+    return grads * xp.take(c, tensor.reshape(-1), -1), _global_norm(xp, grads, largest)
 
 
-def _other_eps(xp: Any, n: Any, max_norm: Any, way: str, eps: Any) -> Any:
+def _other_way(xp: Any, n: Any, max_norm: Any, way: str, eps: Any) -> Any:
     """The other way: without eps for way="eps", with eps for way="max"."""
-    return _max(xp, n, max_norm) if way == "eps" else _eps(xp, n, max_norm, eps)
+    return _max_factor(xp, n, max_norm) if way == "eps" else _eps_factor(xp, n, max_norm, eps)
 
 
 def _eps_beside_max(xp: Any, n: Any, max_norm: Any, way: str, eps: Any) -> Any:
     return max_norm / (xp.maximum(n, max_norm) + eps)
 
 
-_GLOBAL = (
+_GLOBALLY = (
     Fault("clipped_per_tensor", _per_tensor, outputs=("clipped",)),
-    _global_fault("clip_eps_differs", _other_eps),
+    _global_fault("clip_eps_differs", _other_way),
     _global_fault("clip_eps_always", _eps_beside_max),
     _global_fault("always_rescaled", lambda xp, n, max_norm, **_: max_norm / n),
     _global_fault("clipping_left_out", lambda xp, n, **_: xp.number(1)),
     _global_fault(
-        "norm_not_rooted", _by_way,
-        lambda xp, g, t, count, largest: xp.square(_whole(xp, g, largest)),
+        "norm_not_rooted", _factor,
+        lambda xp, grads, _, count, largest: xp.square(_global_norm(xp, grads, largest)),
     ),
     _global_fault(
-        "sum_of_norms", _by_way,
-        lambda xp, g, t, count, largest: xp.sum(_norms(xp, g, t, count, largest)),
+        "sum_of_norms", _factor,
+        lambda xp, *arrays: xp.sum(_tensor_norms(xp, *arrays)),
     ),
     _global_fault(
-        "other_norm", _by_way, lambda xp, g, t, count, largest: _whole(xp, g, not largest)
+        "other_norm", _factor,
+        lambda xp, grads, _, count, largest: _global_norm(xp, grads, not largest),
     ),
 )  # fmt: skip
 
 
 def _tensor_fault(cause: str, factor: Callable[..., Any]) -> Fault:
-    """A fault with another factor of the norms."""
+    """A fault with another factor for each tensor."""
 
     def formula(xp: Any, grads: Any, tensor: Any, largest: bool, count: int, **params: Any) -> Any:
-        n = _norms(xp, grads, tensor, count, largest)
+        n = _tensor_norms(xp, grads, tensor, count, largest)
         return grads * xp.take(factor(xp, n, **params), tensor.reshape(-1), -1)
 
     return Fault(cause, formula)
 
 
-def _together(xp: Any, grads: Any, tensor: Any, largest: bool, count: int, **params: Any) -> Any:
-    return grads * _by_way(xp, _whole(xp, grads, largest), **params)
+def _by_one_norm(xp: Any, grads: Any, tensor: Any, largest: bool, count: int, **params: Any) -> Any:
+    return grads * _factor(xp, _global_norm(xp, grads, largest), **params)
 
 
-_EACH = (
-    Fault("clipped_globally", _together),
-    _tensor_fault("clip_eps_differs", _other_eps),
+_PER_TENSOR = (
+    Fault("clipped_globally", _by_one_norm),
+    _tensor_fault("clip_eps_differs", _other_way),
     _tensor_fault("always_rescaled", lambda xp, n, max_norm, **_: max_norm / n),
     _tensor_fault("clipping_left_out", lambda xp, n, **_: 1 + 0 * n),
-    _tensor_fault("norm_not_rooted", lambda xp, n, **params: _by_way(xp, xp.square(n), **params)),
+    _tensor_fault("norm_not_rooted", lambda xp, n, **params: _factor(xp, xp.square(n), **params)),
 )
 
 
@@ -263,24 +270,24 @@ def _cases(op: str, settings: tuple[tuple[str, dict[str, Any]], ...]) -> list[Ca
     )  # fmt: skip
     cases = []
     for label, params_of_setting in settings:
-        for regime, kind, norm, most in regimes:
+        for regime, kind, norm, max_norm in regimes:
             if label and regime not in ("clipped", "not_clipped", "norm_is_max", "infinite", "nan"):
                 continue
             shown: dict[str, float | str] = {
                 "norm": norm,
                 **{name: str(value) for name, value in params_of_setting.items()},
             }
-            params, build = {"max_norm": most, **params_of_setting}, partial(_drawn, norm, kind)
+            params, build = {"max_norm": max_norm, **params_of_setting}, partial(_drawn, norm, kind)
             cases.append(case(op, regime, shown, build, params, directions=("forward",)))
     return cases
 
 
 def _by_value_cases() -> list[Case]:
-    def make(regime: str, values: Callable[[np.random.Generator], Any], most: float) -> Case:
+    def make(regime: str, values: Callable[[np.random.Generator], Any], max_value: float) -> Case:
         def build(rng: np.random.Generator, _: str) -> Arrays:
             return {"grads": values(rng)}
 
-        params = {"max_value": most}
+        params = {"max_value": max_value}
         return case("clip_by_value", regime, params, build, params, directions=("forward",))
 
     def normal(rng: np.random.Generator) -> Any:
@@ -305,7 +312,7 @@ OPS = (
         params={"max_norm": 1.0, "eps": 1e-6, "way": "eps", "norm_type": 2.0},
         domains={"max_norm": NOT_NEGATIVE},
         forms={"one_sum": _by_global_norm, "norm_of_norms": partial(_by_global_norm, listed=True)},
-        faults=_GLOBAL,
+        faults=_GLOBALLY,
         prepare=_prepare,
         cases=partial(
             _cases,
@@ -324,7 +331,7 @@ OPS = (
             "one_sum": partial(_by_norm, stored=False),
             "stored": partial(_by_norm, stored=True),
         },
-        faults=_EACH,
+        faults=_PER_TENSOR,
         prepare=_prepare,
         cases=partial(
             _cases,

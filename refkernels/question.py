@@ -44,19 +44,19 @@ def shared(inputs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     Raises ValueError if two kernels' inputs are not the same bits, and says where they differ:
     outputs for different inputs cannot be compared.
     """
-    first: dict[str, tuple[str, Any]] = {}
+    first_given: dict[str, tuple[str, Any]] = {}
     for kernel, kernel_inputs in inputs.items():
         for name, value in as_mapping(kernel_inputs, "inputs").items():
             if value is None:
                 continue
             array = _as_given(value, name)
-            other, known = first.setdefault(name, (kernel, array))
-            if (difference := _difference(known, array)) is not None:
+            first_kernel, first_array = first_given.setdefault(name, (kernel, array))
+            if (difference := _difference(first_array, array)) is not None:
                 raise ValueError(
-                    f"{other} and {kernel} got different inputs: {name} {difference}. Give both "
-                    "the same inputs, or explain each separately."
+                    f"{first_kernel} and {kernel} got different inputs: {name} {difference}. Give "
+                    "both the same inputs, or explain each separately."
                 )
-    return {name: array for name, (_, array) in first.items()}
+    return {name: array for name, (_, array) in first_given.items()}
 
 
 def _as_given(value: Any, name: str) -> npt.NDArray[Any]:
@@ -77,8 +77,8 @@ def _difference(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> str | None:
     if not places.size:
         return None
     index = tuple(int(i) for i in np.unravel_index(places[0], a.shape))
-    at = f" at [{', '.join(map(str, index))}]" if index else ""
-    return f"differs in {places.size} of {a.size} elements, first{at}: {a[index]} and {b[index]}"
+    place = f" at [{', '.join(map(str, index))}]" if index else ""
+    return f"differs in {places.size} of {a.size} elements, first{place}: {a[index]} and {b[index]}"
 
 
 def _inputs(op: Op, direction: Direction, inputs: Any) -> Arrays:

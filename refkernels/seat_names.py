@@ -74,7 +74,7 @@ class SeatName:
             _check_framework(self.framework)
         else:
             _check_kernel(self.kernel, self.version)
-        version = _normal(self.framework, self.version) if self.version else ""
+        version = _normalized_version(self.framework, self.version) if self.version else ""
         object.__setattr__(self, "version", version)
         _check_settings(self.settings)
         object.__setattr__(self, "settings", tuple(sorted(self.settings)))
@@ -92,7 +92,7 @@ class SeatName:
     def __str__(self) -> str:
         head = self.framework if self.kernel is None else str(self.kernel)
         version = f"=={self.version}" if self.version else ""
-        settings = ",".join(f"{name}={_value(value)}" for name, value in self.settings)
+        settings = ",".join(f"{name}={_escaped_value(value)}" for name, value in self.settings)
         device = f":{self.device}" if self.device else ""
         return head + version + (f"@{settings}" if settings else "") + device
 
@@ -132,8 +132,8 @@ def short(text: str) -> str:
         name = parse(text)
     except SeatNameError:
         return text
-    others = tuple(setting for setting in name.settings if setting[0] != "abi")
-    return text if name.kernel is None else str(replace(name, settings=others))
+    shown_settings = tuple(setting for setting in name.settings if setting[0] != "abi")
+    return text if name.kernel is None else str(replace(name, settings=shown_settings))
 
 
 def _framework(text: str) -> SeatName:
@@ -232,7 +232,7 @@ def _looks_like_a_path(text: str) -> bool:
     return re.search(rf".{_FILE}$", text, re.IGNORECASE | re.DOTALL) is not None
 
 
-def _normal(framework: str, version: str) -> str:
+def _normalized_version(framework: str, version: str) -> str:
     from packaging.version import InvalidVersion, Version
 
     try:
@@ -244,7 +244,7 @@ def _normal(framework: str, version: str) -> str:
         ) from None
 
 
-def _value(value: str) -> str:
+def _escaped_value(value: str) -> str:
     """A setting's value, escaped as the module's docstring says."""
     quoted = _quoted(value, "%,:@")
     return re.sub("^=|(?<==)=", "%3D", quoted)
@@ -254,10 +254,12 @@ def _quoted(text: str, special: str) -> str:
     """The text with %XX for special and unprintable characters, and for spaces at its ends."""
     last = len(text) - 1
     return "".join(
-        quote(c, safe="")
-        if c in special or not c.isprintable() or (c == " " and place in (0, last))
-        else c
-        for place, c in enumerate(text)
+        quote(character, safe="")
+        if character in special
+        or not character.isprintable()
+        or (character == " " and place in (0, last))
+        else character
+        for place, character in enumerate(text)
     )
 
 

@@ -41,7 +41,7 @@ def align(
                      "parameters that order and shapes do not match."),
     ] = None,
     step: Annotated[
-        list[int] | None, typer.Option(help="A captured step to judge (default: all). Repeatable.")
+        list[int] | None, typer.Option(help="A captured step to judge; all by default. Repeatable.")
     ] = None,
     metric: Annotated[
         Names | None,
@@ -109,8 +109,8 @@ def align(
 
 
 def _aligned(
-    a: Path, b: Path | None, nulls: list[Path], seeds: list[Path], names: Path | None,
-    steps: list[int] | None,
+    run_a: Path, run_b: Path | None, null_folders: list[Path], seed_runs: list[Path],
+    map_file: Path | None, steps: list[int] | None,
 ) -> dict[str, Any]:  # fmt: skip
     from refkernels.alignment import align
     from refkernels.alignment.run import runs_in
@@ -118,11 +118,10 @@ def _aligned(
     def progress(line: str) -> None:
         typer.echo(f"refkernels: {line}", err=True)
 
-    renamed = None if names is None else _map(names)
-    null_runs = [run for null in nulls for run in runs_in(null)]
-    return align(
-        a, b, nulls=null_runs, seeds=seeds, names=renamed, steps=steps, progress=progress
-    ).to_dict()
+    renamed = None if map_file is None else _read_map(map_file)
+    null_runs = [run for null in null_folders for run in runs_in(null)]
+    options: dict[str, Any] = {"nulls": null_runs, "seeds": seed_runs, "names": renamed}
+    return align(run_a, run_b, **options, steps=steps, progress=progress).to_dict()
 
 
 def _demonstrated() -> dict[str, Any]:
@@ -135,19 +134,19 @@ def _demonstrated() -> dict[str, Any]:
         return _aligned(*write_runs(Path(folder)), [], [], None, None)
 
 
-def _json(path: Path, what: str, largest: int = 2**30) -> Any:
+def _json(path: Path, expected: str, largest: int = 2**30) -> Any:
     if path.stat().st_size > largest:
-        raise ValueError(f"{path} is too large for {what}.")
+        raise ValueError(f"{path} is too large for {expected}.")
     try:
         return json.loads(path.read_text("utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
-        raise ValueError(f"{path} is not a JSON file: {what} is expected.") from None
+        raise ValueError(f"{path} is not a JSON file: {expected} is expected.") from None
 
 
-def _map(path: Path) -> dict[str, str]:
+def _read_map(path: Path) -> dict[str, str]:
     names = _json(path, "a map of names", _LARGEST_MAP)
     if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
-        raise ValueError(f"{path} is not a map of names: give a JSON object of texts.")
+        raise ValueError(f"{path} is not a map of names: give a JSON object of strings.")
     return names
 
 
@@ -181,10 +180,12 @@ def _print_metric(
             raise ValueError(
                 "Give --answers twice, and --dataset: the questions and their answers."
             )
-        right = metric.right_answers(_json(dataset, "a SQuAD file"))
+        right_answers = metric.right_answers(_json(dataset, "a SQuAD file"))
         predictions = [_json(path, "predictions") for path in answers]
         tests = {
-            name: metric.of_answers(*(metric.scores(run, right, score) for run in predictions))
+            name: metric.of_answers(
+                *(metric.scores(run, right_answers, score) for run in predictions)
+            )
             for name, score in metric.SCORES.items()
         }
         results = {name: asdict(test) for name, test in tests.items()}

@@ -87,10 +87,12 @@ def bisect(
     runs = _Runs(name, plan, out, parse_settings(settings or []), timeout)
     try:
         pairs = list(
-            boundaries(releases, runs.measured, lambda a, b: runs.changed(a, b, change), every)
+            boundaries(
+                releases, runs.measured, lambda old, new: runs.changed(old, new, change), every
+            )
         )
     except KeyboardInterrupt:
-        stop(f"Stopped; finished versions are kept: run it again to go on. ({out})")
+        stop(f"Stopped; finished versions are kept: run the command again to continue. ({out})")
     if not runs.studies:
         refuse(f"no version of {framework} could be measured: {next(iter(runs.reasons.values()))}")
     _show(runs, pairs, lang)
@@ -108,7 +110,7 @@ class _Runs:
         self.reasons: dict[str, str] = {}
 
     def measured(self, version: str) -> bool:
-        """Measure the version; whether it gave results. If not, the reason is kept."""
+        """Measure the version, and return whether it gave results. If not, the reason is kept."""
         from refkernels.frameworks import emulation, environments
         from refkernels.frameworks.catalog import FrameworkError
         from refkernels.records.journal import JournalError
@@ -154,10 +156,10 @@ class _Runs:
         return changes.compare(self.studies[old], self.studies[new])
 
     def changed(self, old: str, new: str, change: str) -> bool:
-        """Whether bits changed or, for "error", a verdict, an error or what runs at all."""
+        """Whether bits changed; with "error", whether a verdict, an error or what runs changed."""
         counts = self.compared(old, new).counts
-        same = ("same",) if change == "bits" else ("same", "bits")
-        return any(number for kind, number in counts.items() if kind not in same)
+        unchanged = ("same",) if change == "bits" else ("same", "bits")
+        return any(number for kind, number in counts.items() if kind not in unchanged)
 
 
 def _show(runs: _Runs, pairs: list[tuple[str, str]], lang: str) -> None:

@@ -138,8 +138,12 @@ def remove_environment(
                 )
             return
         if not folders:
-            others = " and ".join(f"`refkernels env remove {key}`" for key in addition.named(name))
-            refuse(f"nothing is kept for {name}: see {others or '`refkernels env list`'}.")
+            commands = " and ".join(
+                f"`refkernels env remove {key}`" for key in addition.named(name)
+            )
+            refuse(
+                f"no environment of {name} is kept here: see {commands or '`refkernels env list`'}."
+            )
         if not yes:
             _confirm(name, folders)
         for folder in folders:

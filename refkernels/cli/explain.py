@@ -28,7 +28,7 @@ from refkernels.cli.shared.options import (
 
 
 def explain(
-    what: CaseOrOp,
+    case_or_op: CaseOrOp,
     inputs: Annotated[
         Names | None,
         typer.Option(
@@ -102,16 +102,18 @@ def explain(
                 "--python, --set and --save."
             )
         _explain_pasted(
-            what, pasted, inputs or [], outputs or [], param or [], direction, lang, as_json,
+            case_or_op, pasted, inputs or [], outputs or [], param or [], direction, lang, as_json,
             fail_on, out,
         )  # fmt: skip
         return
     try:
         answers.words_of(lang)
-        ops = [] if what.endswith(".npz") else [what]
+        ops = [] if case_or_op.endswith(".npz") else [case_or_op]
         names, _ = asked_seats(framework, kernel, ops, abi, python)
         with tensors_of(names, timeout) as tensors:
-            case = read_case(what, inputs or [], outputs or [], param or [], direction, tensors)
+            case = read_case(
+                case_or_op, inputs or [], outputs or [], param or [], direction, tensors
+            )
         case, faults = _run(case, names, parse_settings(settings or []), device, timeout)
         for fault in faults:
             typer.echo(f"refkernels: {fault}", err=True)
@@ -134,7 +136,7 @@ def explain(
 
 
 def _explain_pasted(
-    what: str,
+    op_name: str,
     path: Path,
     inputs: list[str],
     outputs: list[str],
@@ -154,7 +156,7 @@ def _explain_pasted(
 
     try:
         words_of(lang)
-        op = registry.get(what)
+        op = registry.get(op_name)
         if str(path) == "-":
             content = text.read(sys.stdin.buffer, "The standard input")
         else:

@@ -71,7 +71,7 @@ def judge(
         Path | None,
         typer.Option(help="The file for the page in Markdown; for a folder, the pages' folder."),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a stopped folder.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped folder.")] = False,
     lang: Language = "en",
     as_json: AsJson = False,
 ) -> None:
@@ -98,29 +98,29 @@ def judge(
         _folder(Path(kernel), out or Path("judged"), question, resume, lang, as_json)
         return
     if resume:
-        refuse("--resume goes on with a folder of kernels, and this is one kernel.")
-    settings: dict[str, Any] = {"dtype": dtype, "level": level, "seed": seed, "lengths": lengths}
-    settings |= {"device": device, "times": times}
+        refuse("--resume continues a folder of kernels, and this is one kernel.")
+    options: dict[str, Any] = {"dtype": dtype, "level": level, "seed": seed, "lengths": lengths}
+    options |= {"device": device, "times": times}
     try:
         if task is not None:
             names = [kernel]
-            covered, judgement = _of_task(kernel, task, settings, lang, as_json)
+            covered, judgement = _of_task(kernel, task, options, lang, as_json)
         else:
             folder = f"{kernel} is no folder either"
             names, _ = named_kernels([kernel], [op] if op else [], abi, python, folder)
-            covered, judgement = None, verdict_on(names[0], **settings)
+            covered, judgement = None, verdict_on(names[0], **options)
     except (ValueError, FrameworkError) as error:
         refuse(f"{str(error).rstrip('.')}.")
-    words = ["refkernels", "judge", names[0], "--seed", str(judgement.seed)]
-    for option, value, usual in (
+    command = ["refkernels", "judge", names[0], "--seed", str(judgement.seed)]
+    for option, value, default in (
         ("--dtype", dtype, "float32"), ("--level", level, "default"), ("--device", device, "cpu"),
     ):  # fmt: skip
-        words += [option, value] if value != usual else []
+        command += [option, value] if value != default else []
     for text in length or ():
-        words += ["--length", text]
-    words += ["--times"] if times else []
-    words += ["--task", str(task)] if task else []
-    record, replay = judgement.to_dict(), shlex.join(words)
+        command += ["--length", text]
+    command += ["--times"] if times else []
+    command += ["--task", str(task)] if task else []
+    record, replay = judgement.to_dict(), shlex.join(command)
     record |= {"task": covered} if covered else {}
     if as_json:
         typer.echo(json.dumps({**record, "replay": replay}, allow_nan=False))
@@ -173,9 +173,9 @@ def _folder(
     from refkernels.reporting.reading import RecordsError
 
     columns = (TextColumn("judging"), BarColumn(), MofNCompleteColumn(), Remaining())
-    drawn = progress_bar(*columns, TextColumn("{task.description}", markup=False))
+    progress = progress_bar(*columns, TextColumn("{task.description}", markup=False))
     try:
-        with drawn as bar, log_of(bar) as log:
+        with progress as bar, log_of(bar) as log:
             task = bar.add_task("", total=None)
 
             def show(done: int, total: int, kernel: str) -> None:
@@ -192,7 +192,7 @@ def _folder(
     except OSError as error:
         refuse(f"{error.filename or out}: {error.strerror}.")
     except KeyboardInterrupt:
-        stop(f"Stopped; what is done is kept: add --resume to go on. ({out})")
+        stop(f"Stopped; what is done is kept: add --resume to continue. ({out})")
     if as_json:
         typer.echo(written[-1].read_text(encoding="utf-8"), nl=False)
     else:

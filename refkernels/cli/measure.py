@@ -80,7 +80,7 @@ def measure(
             "With --resume, of a finished run too.",
         ),
     ] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a stopped run.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped run.")] = False,
     isa: Annotated[
         bool,
         typer.Option(
@@ -130,7 +130,7 @@ def measure(
     except (FrameworkError, JournalError) as error:
         refuse(str(error))
     except KeyboardInterrupt:
-        stop(f"Stopped; finished work is kept: add --resume to go on. ({out})")
+        stop(f"Stopped; finished work is kept: add --resume to continue. ({out})")
     pages.show_measured(out, lang)
     measured = [record for record in outcome.records if record["kind"] == "measurement"]
     judged = [
@@ -166,19 +166,19 @@ def _measure(
     # sleeps; OpenMP's would spin and take the cores from the frameworks.
     numba.config.THREADING_LAYER = "workqueue"
     columns = (TextColumn("measuring"), BarColumn(), MofNCompleteColumn(), Remaining())
-    drawn = progress_bar(*columns, TextColumn("{task.description}"))
-    with drawn as bar, log_of(bar) as log:
+    progress_context = progress_bar(*columns, TextColumn("{task.description}"))
+    with progress_context as bar, log_of(bar) as log:
         task = bar.add_task("", total=len(plan.units))
 
-        def show(now: measurement.Progress) -> None:
+        def show(progress: measurement.Progress) -> None:
             if log is not None:
-                log.show(now.done, now.total, now.unit)
+                log.show(progress.done, progress.total, progress.unit)
                 return
             bar.start()
-            bar.update(task, completed=now.done, description=now.unit[:70])
+            bar.update(task, completed=progress.done, description=progress.unit[:70])
 
-        def tell(what: str) -> None:
-            show(measurement.Progress(what, len(plan.units), len(plan.units)))
+        def tell(line: str) -> None:
+            show(measurement.Progress(line, len(plan.units), len(plan.units)))
 
         return measurement.measure(
             plan,
@@ -203,7 +203,9 @@ def _show_first(console: Any, records: list[dict[str, Any]], lang: str) -> None:
     from refkernels import reporting
     from refkernels.reporting.words.report import words_of
 
-    measured = [{name: value for name, value in r.items() if name != "plan"} for r in records]
+    measured = [
+        {name: value for name, value in record.items() if name != "plan"} for record in records
+    ]
     console.print(reporting.terminal_table(measured, lang))
     console.print(words_of(lang)["so_far"])
 

@@ -23,7 +23,8 @@ def ops(
     if as_json:
         typer.echo(json.dumps({"schema": SCHEMA, "kind": "ops", "ops": rows}))
     else:
-        Console().print(op_table(rows))
+        console = Console()
+        console.print(op_table(rows, console.width))
 
 
 def op_rows() -> list[dict[str, Any]]:
@@ -37,7 +38,9 @@ def op_rows() -> list[dict[str, Any]]:
         cases = op.cases()
         used = {dtype for case in cases for dtype in case.dtypes}
         missing = f"its adapter has no op named {op.name}"
-        reasons = {known.name: adapters.ops_of(known.adapter) for known in catalog.frameworks()}
+        reasons = {
+            framework.name: adapters.ops_of(framework.adapter) for framework in catalog.frameworks()
+        }
         rows.append(
             {
                 "op": op.name,

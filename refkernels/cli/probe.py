@@ -15,7 +15,7 @@ from refkernels.cli.shared.pages import show_page
 
 
 def probe(
-    what: CaseOrOp,
+    case_or_op: CaseOrOp,
     inputs: Annotated[
         Names | None, typer.Option("--input", help="NAME=FILE.npy or FILE.npz. Repeatable.")
     ] = None,
@@ -43,20 +43,22 @@ def probe(
 
     try:
         with tensors_of([], 120.0) as tensors:
-            case = read_case(what, inputs or [], outputs or [], param or [], direction, tensors)
+            case = read_case(
+                case_or_op, inputs or [], outputs or [], param or [], direction, tensors
+            )
         if not case.outputs:
             raise ValueError("There is no kernel's answer to probe: give --output NAME=FILE.npy.")
         answers = case.outputs.get(kernel) if kernel else next(iter(case.outputs.values()))
         if answers is None or (kernel is None and len(case.outputs) > 1):
             kernels = ", ".join(case.outputs)
             raise ValueError(f"A probe is for one kernel: give --kernel, one of {kernels}.")
-        probe_ = probes.probe(case.op, case.inputs, answers, case.params, case.direction, seed)
-        written = probe_.save(out)
+        separating = probes.probe(case.op, case.inputs, answers, case.params, case.direction, seed)
+        written = separating.save(out)
     except (ValueError, TypeError, FrameworkError) as error:
         refuse(str(error))
     except OSError as error:
         refuse(f"{error.filename or out} cannot be written ({error.strerror}).")
-    _print(probe_.to_dict(), written, as_json, pages)
+    _print(separating.to_dict(), written, as_json, pages)
 
 
 def _print(answer: dict[str, Any], written: list[Path], as_json: bool, pages: Any) -> None:

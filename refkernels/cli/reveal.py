@@ -80,7 +80,7 @@ def reveal(
 
     names, _ = asked_seats(framework and [framework], kernel and [kernel], [op], abi, python)
     if len(names) != 1:
-        refuse("One kernel's order is revealed: name a --framework or a --kernel.")
+        refuse("Name one --framework or one --kernel: that whose order is revealed.")
     seat = names[0]
     if product_of(op) is None and scatter_of(op) is None:  # one value for each row
         n, column = 1, 0

@@ -60,7 +60,7 @@ def sweep(
     out: Annotated[Path, typer.Option(help="The folder for records, pages and plots.")] = Path(
         "sweep"
     ),
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a stopped sweep.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped sweep.")] = False,
     workers: Annotated[
         int | None,
         typer.Option(
@@ -95,7 +95,7 @@ def sweep(
     setting_values = parse_settings(settings or [])
     names, _ = asked_seats(framework, kernel, op, abi, python)
     if not names:
-        refuse("Nothing is to be swept: name a --framework or a --kernel.")
+        refuse("There is nothing to sweep: name a --framework or a --kernel.")
     crew = None
     try:
         if scheduler is None:
@@ -118,7 +118,7 @@ def sweep(
     except (FrameworkError, JournalError, sweeps.CrewError) as error:
         refuse(str(error))
     except KeyboardInterrupt:
-        stop(f"Stopped; finished work is kept: add --resume to go on. ({out})")
+        stop(f"Stopped; finished work is kept: add --resume to continue. ({out})")
     finally:
         if crew is not None:
             crew.close(at_once=True)  # if no sweep has done so
@@ -148,18 +148,24 @@ def _run(plan: Any, out: Path, resume: bool, crew: Any) -> list[dict[str, Any]]:
     from refkernels.runs import sweeps
 
     columns = (TextColumn("sweeping"), BarColumn(), TextColumn("{task.fields[rate]}"), Remaining())
-    drawn = progress_bar(*columns, TextColumn("{task.description}"), speed_estimate_period=60)
-    with drawn as bar, log_of(bar, lambda inputs: f"{inputs / 1e6:,.1f} M") as log:
+    progress_context = progress_bar(
+        *columns, TextColumn("{task.description}"), speed_estimate_period=60
+    )
+    with progress_context as bar, log_of(bar, lambda inputs: f"{inputs / 1e6:,.1f} M") as log:
         task = bar.add_task("", total=None, rate="")
 
-        def show(now: sweeps.Progress) -> None:
+        def show(progress: sweeps.Progress) -> None:
             if log is not None:
-                log.show(now.done, now.total, now.unit)
+                log.show(progress.done, progress.total, progress.unit)
                 return
             bar.start()
-            bar.update(task, completed=now.done, total=now.total, description=now.unit)
+            bar.update(
+                task, completed=progress.done, total=progress.total, description=progress.unit
+            )
             speed = bar.tasks[0].speed
             rate = f"{speed / 1e6:,.0f} M/s" if speed else ""
-            bar.update(task, rate=f"{now.done / 1e6:,.0f} of {now.total / 1e6:,.0f} M  {rate}")
+            bar.update(
+                task, rate=f"{progress.done / 1e6:,.0f} of {progress.total / 1e6:,.0f} M  {rate}"
+            )
 
         return sweeps.sweep(plan, out, resume=resume, crew=crew, progress=show)

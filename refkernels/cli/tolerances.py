@@ -24,7 +24,7 @@ from refkernels.cli.shared.options import (
 
 
 def tolerances(
-    what: CaseOrOp,
+    case_or_op: CaseOrOp,
     inputs: Annotated[
         Names | None, typer.Option("--input", help="NAME=FILE.npy or FILE.npz. Repeatable.")
     ] = None,
@@ -55,14 +55,14 @@ def tolerances(
 
     try:
         with tensors_of([], 120.0) as tensors:
-            case = read_case(what, inputs or [], [], param or [], direction, tensors)
+            case = read_case(case_or_op, inputs or [], [], param or [], direction, tensors)
         case.inputs.update(_drawn(shape or (), dtype, seed, case.inputs))
         allowed = tolerances_of(case.op, case.inputs, case.params, case.direction)
     except (ValueError, TypeError, FrameworkError) as error:
         refuse(str(error))
     if as_json:
-        finite = {name: asdict(tolerance) for name, tolerance in allowed.items()}
-        typer.echo(json.dumps(finite, allow_nan=False))
+        records = {name: asdict(tolerance) for name, tolerance in allowed.items()}
+        typer.echo(json.dumps(records, allow_nan=False))
         return
     table = Table("output", "atol", "rtol", "ulp", box=None)
     for name, tolerance in allowed.items():
@@ -72,8 +72,10 @@ def tolerances(
     console.print("ulp: what they allow an element of median size, for these inputs only.")
 
 
-def _drawn(shapes: Sequence[str], dtype: str, seed: int, read: dict[str, Any]) -> dict[str, Any]:
-    """The arrays of --shape; `read` are those of --input. Raises ValueError (one sentence)."""
+def _drawn(
+    shapes: Sequence[str], dtype: str, seed: int, from_files: dict[str, Any]
+) -> dict[str, Any]:
+    """The arrays of --shape; `from_files`: those of --input. Raises ValueError (one sentence)."""
     import numpy as np
 
     from refkernels.arithmetic import formats
@@ -92,7 +94,7 @@ def _drawn(shapes: Sequence[str], dtype: str, seed: int, read: dict[str, Any]) -
             raise ValueError(f"--shape {text!r} is not NAME=LENGTH,LENGTH, such as x=32,768.")
         if math.prod(axes) > MOST_ELEMENTS:
             raise ValueError(f"--shape {text!r} has more than {MOST_ELEMENTS:,} elements.")
-        if name in read or name in drawn:
+        if name in from_files or name in drawn:
             raise ValueError(f"{name} is given twice.")
         drawn[name] = rng.standard_normal(axes).astype(format.dtype)
     return drawn

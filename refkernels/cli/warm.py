@@ -47,7 +47,7 @@ def warm(
     with Progress(console=Console(stderr=True)) as bar:
         task = bar.add_task("compiling", total=len(names))
         try:
-            for name, number in _spread(names):
+            for name, number in _warm_all(names):
                 compiled += number
                 bar.update(task, advance=1, description=f"compiling ({name})")
         except KeyboardInterrupt:
@@ -58,7 +58,7 @@ def warm(
     )
 
 
-def _spread(names: list[str]) -> Iterator[tuple[str, int]]:
+def _warm_all(names: list[str]) -> Iterator[tuple[str, int]]:
     """Each op's name with the number of kernels compiled for it, in order of completion. This
     process warms the first op, so that those that warm the others find the shared kernels."""
     import multiprocessing
@@ -69,18 +69,20 @@ def _spread(names: list[str]) -> Iterator[tuple[str, int]]:
     if len(names) == 1:
         return
     context = multiprocessing.get_context("spawn")
-    with context.Pool(min(max(2, usable_cores()), _MOST_PROCESSES), initializer=_begin) as pool:
+    with context.Pool(
+        min(max(2, usable_cores()), _MOST_PROCESSES), initializer=_ignore_interrupts
+    ) as pool:
         # One family's ops share kernels: a process that takes several in a row compiles them once.
-        yield from pool.imap_unordered(_named, names[1:], chunksize=1)
+        yield from pool.imap_unordered(_warm_one, names[1:], chunksize=1)
 
 
-def _begin() -> None:
+def _ignore_interrupts() -> None:
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it
 
 
-def _named(name: str) -> tuple[str, int]:
+def _warm_one(name: str) -> tuple[str, int]:
     return name, use(name)
 
 
@@ -100,11 +102,11 @@ def use(name: str) -> int:
             if case.regime not in regimes and direction in case.directions:
                 regimes.add(case.regime)
                 for dtype in case.dtypes:
-                    _ask(op, case, dtype, direction, first=len(regimes) == 1)
+                    _use_case(op, case, dtype, direction, first=len(regimes) == 1)
     return waiting.watch.compiled - before
 
 
-def _ask(op: Op, case: Case, dtype: str, direction: Direction, first: bool) -> None:
+def _use_case(op: Op, case: Case, dtype: str, direction: Direction, first: bool) -> None:
     from refkernels.arithmetic import formats
     from refkernels.diagnosis.explain import explain
     from refkernels.testing import assert_kernel

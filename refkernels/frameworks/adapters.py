@@ -39,5 +39,7 @@ def _table(adapter: Path, name: str) -> list[tuple[str, ast.expr]]:
             names = [target.id for target in node.targets if isinstance(target, ast.Name)]
             if names == [name]:
                 pairs = zip(node.value.keys, node.value.values, strict=True)
-                return [(str(k.value), v) for k, v in pairs if isinstance(k, ast.Constant)]
+                return [
+                    (str(key.value), value) for key, value in pairs if isinstance(key, ast.Constant)
+                ]
     return []

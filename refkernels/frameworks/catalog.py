@@ -283,7 +283,10 @@ def _of_kernel(name: SeatName) -> Framework:
 
 
 def _frameworks() -> dict[str, Framework]:
-    return {f.name: f for f in (*BUILTIN, *_from_entry_points(), *_registered.values())}
+    return {
+        framework.name: framework
+        for framework in (*BUILTIN, *_from_entry_points(), *_registered.values())
+    }
 
 
 @functools.cache

@@ -98,11 +98,11 @@ def _build_with(
         environment.parent.mkdir(parents=True, exist_ok=True)
         progress(f"{spec}: pip install {' '.join(requirements)} into {environment}, with {python}")
         checked([python, "-m", "venv", str(environment)], spec, progress)
-        own = str(python_of(environment))
-        # Few of its thousands of modules are imported: the first import compiles and keeps these.
-        pip = [own, "-m", "pip", "install", "--no-compile", "--progress-bar", "off", "--no-input"]
-        checked([*pip, *requirements], spec, progress)
-        write_marker(environment, verify(spec, own))
+        own_python = str(python_of(environment))
+        # Most of its thousands of modules are never imported; Python compiles the others on import.
+        install = ["-m", "pip", "install", "--no-compile", "--progress-bar", "off", "--no-input"]
+        checked([own_python, *install, *requirements], spec, progress)
+        write_marker(environment, verify(spec, own_python))
         progress(f"{spec}: ready after {time.monotonic() - started:.0f} s")
     except OSError as error:
         raise CreationFailed(f"making {environment} failed: {error}") from error
@@ -116,8 +116,9 @@ def checked(
     step: str = "",
     place: str = "",
 ) -> str:
-    """Run a step and return its output; if it fails, raise one sentence with the line that names
-    the cause. `step` is what it does and `place` what for, by default its words and its first."""
+    """Run a command and return its output; if it fails, raise one sentence with the line that names
+    the cause. `step` and `place` name the command, and what it installs for, in that sentence; by
+    default its first words, and its program."""
     completed = subprocess.run(
         command,
         stdout=subprocess.PIPE,
@@ -147,13 +148,13 @@ def _failure(spec: Spec, step: str, place: str, lines: list[str]) -> CreationFai
             "and try again"
         )
     errors = [line for line in lines if line.lstrip().lower().startswith(_ERRORS)]
-    last = (errors or lines or ["no output"])[-1].strip()
+    last_line = (errors or lines or ["no output"])[-1].strip()
     if "No matching distribution" in text:
         return NoDistribution(
-            f"pip found no build of {spec} for {place}: {last} (check the version, the index "
+            f"pip found no build of {spec} for {place}: {last_line} (check the version, the index "
             "that pip uses, for PyPI has no builds with a label such as +cpu, and the network)"
         )
-    return CreationFailed(f"`{step}` failed for {spec}: {last}")
+    return CreationFailed(f"`{step}` failed for {spec}: {last_line}")
 
 
 def verify(spec: Spec, python: str) -> dict[str, str]:
@@ -164,20 +165,22 @@ def verify(spec: Spec, python: str) -> dict[str, str]:
         "print('\\n' + json.dumps({'version': str(m.__version__), "
         "'python': sys.version.split()[0], 'numpy': numpy.__version__}))"
     )
-    done = subprocess.run(
+    completed = subprocess.run(
         [python, "-c", code],
         capture_output=True,
         text=True,
         errors="replace",
         env=clean_environment(),
     )
-    if done.returncode != 0:
-        last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+    if completed.returncode != 0:
+        last_line = (
+            completed.stderr.strip().splitlines() or [f"exit status {completed.returncode}"]
+        )[-1]
         raise CreationFailed(
-            f"{spec} was installed but `import {module}` fails: {last} "
+            f"{spec} was installed but `import {module}` fails: {last_line} "
             f"(another version may work: `refkernels env create {spec.name}==VERSION`)"
         )
-    content: dict[str, str] = json.loads(done.stdout.strip().splitlines()[-1])
+    content: dict[str, str] = json.loads(completed.stdout.strip().splitlines()[-1])
     return content
 
 

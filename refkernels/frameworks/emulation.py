@@ -3,9 +3,9 @@
     environment/machine/       Debian's Python of that machine, its libraries and the wheels
     environment/bin/python     starts that Python under `qemu-aarch64`
 
-apt downloads Debian's packages with a state of its own, and they are unpacked, not installed; pip
+apt downloads Debian's packages, with a state of its own; they are unpacked, not installed. pip
 chooses the wheels as it would on that machine. Nothing needs root. From outside, the environment is
-like any other. Programs in it give that machine's bits, some fifty times more slowly.
+like any other. Programs in it give that machine's bits, about fifty times more slowly.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ def foreign(name: str) -> str:
     if not name or name == platform.machine():
         return ""
     if name not in MACHINES:
-        known = [*MACHINES, platform.machine()]
+        machines = [*MACHINES, platform.machine()]
         raise FrameworkError(
-            f"no machine is named {name!r}: {instead(name, known, 'the machines are')}"
+            f"no machine is named {name!r}: {instead(name, machines, 'the machines are')}"
         )
     return name
 
@@ -104,20 +104,20 @@ class _Build:
         return self.environment / "machine"
 
     def run(self, version: str) -> None:
-        emulator = self._needed(self.machine.emulator, "qemu-user")
-        apt, unpack = self._needed("apt-get", "apt"), self._needed("dpkg-deb", "dpkg")
+        emulator = self._program(self.machine.emulator, "qemu-user")
+        apt, unpack = self._program("apt-get", "apt"), self._program("dpkg-deb", "dpkg")
         self.root.mkdir(parents=True)
-        self._say(f"downloading Debian's Python for {self.machine.debian}")
+        self._report(f"downloading Debian's Python for {self.machine.debian}")
         downloads = self.environment / "debian"
         for package in self._download(apt, downloads):
             self._run("dpkg-deb --extract", [unpack, "--extract", str(package), str(self.root)])
         shutil.rmtree(downloads)
-        wrapper = self._wrapped(emulator)
+        wrapper = self._write_wrapper(emulator)
         versions = self._run(self.machine.emulator, [wrapper, "-c", _VERSIONS])
         python, glibc = json.loads(versions.splitlines()[-1])
         self._check_python(python, version)
         self._install(python, glibc, version)
-        self._say(f"importing {self.spec.framework.module}: a minute or two, emulated")
+        self._report(f"importing {self.spec.framework.module}: a minute or two, emulated")
         content = creation.verify(self.spec, wrapper)
         if self.spec.framework.in_system:
             content["version"] = glibc
@@ -126,10 +126,10 @@ class _Build:
         about = {"machine": self.machine.name, "emulator": f"{name} {release}"}
         creation.write_marker(self.environment, {**content, **about})
 
-    def _say(self, text: str) -> None:
+    def _report(self, text: str) -> None:
         self.progress(f"{self.spec} on {self.machine.name}: {text}")
 
-    def _needed(self, program: str, package: str) -> str:
+    def _program(self, program: str, package: str) -> str:
         path = shutil.which(program)
         if path is None:
             raise CreationFailed(
@@ -141,7 +141,7 @@ class _Build:
     def _run(
         self, step: str, command: list[str], variables: Mapping[str, str] | None = None
     ) -> str:
-        """What a step prints; if it fails, raise one sentence with the line that names the
+        """The output of a step; if it fails, raise one sentence with the line that names the
         cause."""
         clean = {**creation.clean_environment(), **(variables or {})}
         name = self.machine.name
@@ -168,7 +168,7 @@ class _Build:
         self._run("apt-get install --download-only", [*install, *_PACKAGES], configured)
         return sorted((folder / "archives").glob("*.deb"))
 
-    def _wrapped(self, emulator: str) -> str:
+    def _write_wrapper(self, emulator: str) -> str:
         """Write the environment's interpreter, a script; returns its path."""
         python = next(iter(sorted((self.root / "usr/bin").glob("python3.*[0-9]"))), None)
         if python is None:
@@ -197,7 +197,7 @@ class _Build:
 
     def _install(self, python: str, glibc: str, version: str) -> None:
         requirements = self._requirements(version)
-        self._say(f"pip install {' '.join(requirements)}")
+        self._report(f"pip install {' '.join(requirements)}")
         minor = int(glibc.split(".")[1])
         tags = [f"manylinux_2_{n}_{self.machine.name}" for n in range(minor, _OLDEST_GLIBC - 1, -1)]
         tags.append(f"manylinux2014_{self.machine.name}")

@@ -100,7 +100,9 @@ def find(name: str | Spec, machine: str = "") -> Interpreter:
     spec, machine = catalog.get(name), emulation.foreign(machine)
     if spec.framework.kernel is not None:
         return _of_kernel(spec, machine)
-    interpreters = list(_emulated(spec, machine) if machine else _everywhere(spec))
+    interpreters = list(
+        _emulated_interpreters(spec, machine) if machine else _all_interpreters(spec)
+    )
     for interpreter in interpreters:
         if not spec.version or (
             interpreter.version and versions.fits(interpreter.version, spec.version)
@@ -115,8 +117,8 @@ def find(name: str | Spec, machine: str = "") -> Interpreter:
 
 
 def _of_kernel(spec: Spec, machine: str) -> Interpreter:
-    """The interpreter that a kernel's name asks for: a framework's, a path, or the running one; on
-    an emulated machine a framework's, NumPy's if it asks for none."""
+    """The interpreter that a kernel's name asks for: a framework's, a path, or the running one. On
+    an emulated machine it is a framework's: NumPy's if the name asks for none."""
     python = spec.framework.python or ("numpy" if machine else sys.executable)
     if python.partition("==")[0] in catalog.names():
         return replace(find(python, machine), spec=spec, version="")
@@ -145,13 +147,13 @@ def create(
     for _, existing in _managed(owner):
         recorded = _recorded_version(existing)
         if recorded and version and versions.fits(recorded, version):
-            return _in(existing, spec)
+            return _interpreter_in(existing, spec)
     environment = _folder(owner, version)
     if machine:
         emulation.build(spec, version, environment, machine, progress)
     else:
         creation.build(spec, version, environment, progress)
-    return _in(environment, spec)
+    return _interpreter_in(environment, spec)
 
 
 def create_all(
@@ -228,15 +230,15 @@ def _line_of(spec: Spec, version: str, environment: Path, machine: str) -> Liste
     name = _seat(spec.name, machine)
     content = creation.marker(environment)
     if content is None:
-        created = _named(f"{spec.name}=={version}", machine)
-        cure = f"its creation was interrupted: `refkernels env create {created}`"
+        arguments = _create_arguments(f"{spec.name}=={version}", machine)
+        cure = f"its creation was interrupted: `refkernels env create {arguments}`"
         return Listed(name, version, "", str(environment), "managed", "broken", cure)
     version, python = content.get("version", version), content.get("python", "")
     path = str(creation.python_of(environment))
     return Listed(name, version, python, path, "managed", "ready")
 
 
-def _everywhere(spec: Spec) -> Iterator[Interpreter]:
+def _all_interpreters(spec: Spec) -> Iterator[Interpreter]:
     """Every interpreter that has the framework, in any version. For a spec without a version, only
     those that the bare name means."""
     if spec.framework.python:
@@ -251,19 +253,21 @@ def _everywhere(spec: Spec) -> Iterator[Interpreter]:
     for version, environment in _managed(spec.name):
         recorded = _recorded_version(environment)
         if recorded and (spec.version or version == (spec.framework.version or version)):
-            yield _in(environment, spec)
+            yield _interpreter_in(environment, spec)
 
 
-def _emulated(spec: Spec, machine: str) -> Iterator[Interpreter]:
-    """Those for an emulated machine: the version that `create` installs first."""
-    usual = spec.framework.machines.get(machine) or spec.framework.version
+def _emulated_interpreters(spec: Spec, machine: str) -> Iterator[Interpreter]:
+    """The interpreters for an emulated machine, that of the default version first."""
+    default_version = spec.framework.machines.get(machine) or spec.framework.version
     folders = _managed(_owner(spec.name, machine))
-    for version, environment in sorted(folders, key=lambda entry: entry[0] != usual):
-        if _recorded_version(environment) and (spec.version or version == (usual or version)):
-            yield _in(environment, spec)
+    for version, environment in sorted(folders, key=lambda entry: entry[0] != default_version):
+        if _recorded_version(environment) and (
+            spec.version or version == (default_version or version)
+        ):
+            yield _interpreter_in(environment, spec)
 
 
-def _in(environment: Path, spec: Spec) -> Interpreter:
+def _interpreter_in(environment: Path, spec: Spec) -> Interpreter:
     """The interpreter of a managed environment."""
     content = creation.marker(environment) or {}
     python, version = str(creation.python_of(environment)), _recorded_version(environment)
@@ -298,7 +302,7 @@ def _seat(name: str, machine: str) -> str:
     return f"{name}@{emulation.SETTING}={machine}" if machine else name
 
 
-def _named(name: str, machine: str) -> str:
+def _create_arguments(name: str, machine: str) -> str:
     """The words that name an environment to `refkernels env create`."""
     return name + (f" --machine {machine}" if machine else "")
 
@@ -322,15 +326,15 @@ def _recorded_version(environment: Path) -> str:
 
 
 def _cure(spec: Spec, machine: str = "") -> str:
-    usual = spec.framework.machines.get(machine) or spec.framework.version
+    default_version = spec.framework.machines.get(machine) or spec.framework.version
     interrupted = [
         environment
         for version, environment in _managed(_owner(spec.name, machine))
-        if version == (spec.version or usual)
+        if version == (spec.version or default_version)
     ]
     problem = "its creation was interrupted" if interrupted else "is not installed"
-    seat, created = _seat(str(spec), machine), _named(str(spec), machine)
-    cure = f"{seat} {problem}: run `refkernels env create {created}`"
+    seat, arguments = _seat(str(spec), machine), _create_arguments(str(spec), machine)
+    cure = f"{seat} {problem}: run `refkernels env create {arguments}`"
     if machine:
         return cure
     return f"{cure}, or name a Python that has it with `refkernels env add {spec} PYTHON`"

@@ -285,8 +285,8 @@ class Session:
     def _failed(self, status: str, reason: str) -> bool:
         self._end()
         # The sentences of `environments` name the framework already.
-        named = reason if reason.startswith(str(self.spec)) else f"{self.name}: {reason}"
-        self.status, self.reason, self.info = status, named, {}
+        sentence = reason if reason.startswith(str(self.spec)) else f"{self.name}: {reason}"
+        self.status, self.reason, self.info = status, sentence, {}
         return False
 
     def _hello(self, flags: Mapping[str, str]) -> dict[str, Any]:
@@ -303,9 +303,11 @@ class Session:
     def _described(
         self, reply: dict[str, Any], interpreter: environments.Interpreter, flags: Mapping[str, str]
     ) -> dict[str, Any]:
-        others = (*flags, emulation.SETTING)
+        keys_in_use = (*flags, emulation.SETTING)
         applied = {
-            key: value for key, value in self.settings.items() if key in others or not is_flag(key)
+            key: value
+            for key, value in self.settings.items()
+            if key in keys_in_use or not is_flag(key)
         }
         environment = {
             "framework": self.spec.name,
@@ -318,8 +320,8 @@ class Session:
         return {"framework": self.spec.name, **reported, "environment": environment}
 
     def _wrong_version(self) -> str | None:
-        """Why the version is not the one in the name, which an added interpreter may lack; or
-        None."""
+        """Why the version is not the one that the name asks for, which an added interpreter may
+        lack; None if it is."""
         version = self.info["version"]
         if versions.fits(version, self.spec.version):
             return None
@@ -342,12 +344,16 @@ def split_settings(
     flags = {key: value for key, value in settings.items() if key in own_flags}
     stray = [key for key in settings if is_flag(key) and key not in flags]
     if stray:
-        known = {flag for other in catalog.frameworks() for flag in flags_of(other.adapter)}
-        unknown = [key for key in stray if key not in known]
+        known_flags = {
+            flag
+            for any_framework in catalog.frameworks()
+            for flag in flags_of(any_framework.adapter)
+        }
+        unknown = [key for key in stray if key not in known_flags]
         if unknown:
             raise FrameworkError(
                 f"no adapter has a flag named {unknown[0]!r}: "
-                f"{instead(unknown[0], sorted(known | own_flags), 'the flags are')}, and "
+                f"{instead(unknown[0], sorted(known_flags | own_flags), 'the flags are')}, and "
                 "environment variables are in upper case"
             )
     return environment, flags

@@ -24,13 +24,13 @@ EXIT_SECONDS = 3.0
 READY_SECONDS = 60.0
 # Unset for a managed environment: it imports only its own packages, which are compiled once.
 UNSET = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE")
-# Unless the user sets it: a thread that waits for work sleeps. Spinning changes no bit, and next to
-# other busy processes it is nine tenths of the time that PyTorch takes for a small array.
+# Set unless the user sets it: threads that wait for work sleep. Spinning changes no bit, but beside
+# other busy processes it takes nine tenths of PyTorch's time for a small array.
 PATIENT = {"OMP_WAIT_POLICY": "PASSIVE"}
 OUT_OF_MEMORY = re.compile(
     r"bad_alloc|out of memory|alloc(ate)?( memory)? failed|fail(ed)? to alloc", re.IGNORECASE
 )
-TELLING = re.compile(r"fatal|error|terminate called", re.IGNORECASE)
+INFORMATIVE = re.compile(r"fatal|error|terminate called", re.IGNORECASE)
 CONTROL_SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -56,7 +56,7 @@ class WorkerProcess:
     ) -> None:
         import execnet
 
-        ready = READY_SECONDS * slowdown
+        ready_seconds = READY_SECONDS * slowdown
 
         self._log: Path | None = None
         self._arrays: Inline = SharedFolder() if interpreter.local else Inline()
@@ -64,11 +64,11 @@ class WorkerProcess:
         self._process: subprocess.Popen[bytes] | None = None
         try:
             spec, words = self._execnet_spec(interpreter, environment)
-            gateway = starting.start(self._group, spec, words, ready)
+            gateway = starting.start(self._group, spec, words, ready_seconds)
             # execnet hides the Popen object, but only its exit status reveals a crash.
             self._process = getattr(getattr(gateway, "_io", None), "popen", None)
             self._channel = gateway.remote_exec(WORKER.read_text(encoding="utf-8"))
-            self._channel.receive(timeout=ready)
+            self._channel.receive(timeout=ready_seconds)
         except execnet.RemoteError as error:
             self.kill()
             line = str(error).strip().splitlines()[-1]
@@ -133,7 +133,7 @@ class WorkerProcess:
 
     def ask(self, message: dict[str, Any], seconds: float) -> dict[str, Any]:
         """Send a request and wait for its answer; raise `NoReply` when none comes."""
-        doing = "starting and importing" if message["do"] == "hello" else _activity(message)
+        activity = "starting and importing" if message["do"] == "hello" else _activity(message)
         if message["do"] == "hello":
             message = {**message, "folder": self._arrays.path and str(self._arrays.path)}
         try:
@@ -141,12 +141,12 @@ class WorkerProcess:
             reply = self._channel.receive(timeout=seconds)
         except self._channel.TimeoutError:
             self.kill()
-            raise NoReply("timeout", f"no answer within {seconds:g} s while {doing}") from None
+            raise NoReply("timeout", f"no answer within {seconds:g} s while {activity}") from None
         except (EOFError, OSError) as error:
-            raise self._ended(doing) from error
+            raise self._ended(activity) from error
         except self._channel.RemoteError as error:
             line = str(error).strip().splitlines()[-1]
-            raise NoReply("error", f"the worker failed while {doing}: {line}") from error
+            raise NoReply("error", f"the worker failed while {activity}: {line}") from error
         return dict(reply)
 
     def quit(self) -> None:
@@ -174,7 +174,7 @@ class WorkerProcess:
                         stream.close()
         self._arrays.close()
 
-    def _ended(self, doing: str) -> NoReply:
+    def _ended(self, activity: str) -> NoReply:
         """The fault of a worker that ended without an answer."""
         code = None
         if self._process is not None:
@@ -183,16 +183,18 @@ class WorkerProcess:
         last_line = self._log_tail()
         if OUT_OF_MEMORY.search(last_line):
             return NoReply(
-                "oom", f"out of memory while {doing}, which ended the process ({last_line})"
+                "oom", f"out of memory while {activity}, which ended the process ({last_line})"
             )
         if code is not None and code < 0:
             name = signals.name(-code)
             hint = " (as the system does when memory runs out)" if name == "SIGKILL" else ""
             words = f"; its last words: {last_line}" if last_line and name != "SIGKILL" else ""
-            return NoReply("killed", f"the process was ended by {name}{hint} while {doing}{words}")
+            return NoReply(
+                "killed", f"the process was ended by {name}{hint} while {activity}{words}"
+            )
         words = f" ({last_line})" if last_line else ""
         status = "unknown exit status" if code is None else f"exit status {code}"
-        return NoReply("killed", f"the process ended with {status} while {doing}{words}")
+        return NoReply("killed", f"the process ended with {status} while {activity}{words}")
 
     def _log_tail(self) -> str:
         """The last informative line of the worker's standard error."""
@@ -202,7 +204,7 @@ class WorkerProcess:
             text = self._log.read_text(encoding="utf-8", errors="replace")
             lines = [CONTROL_SEQUENCE.sub("", line).strip() for line in text.splitlines()[-50:]]
             lines = [line for line in lines if line]
-            for sign in (OUT_OF_MEMORY, TELLING):
+            for sign in (OUT_OF_MEMORY, INFORMATIVE):
                 lines = [line for line in lines if sign.search(line)] or lines
             return lines[-1][:300] if lines else ""
         return ""

@@ -64,10 +64,10 @@ def _released(spec: Spec) -> list[Version]:
     )
     match = _LISTED.search(completed.stdout)
     if match is None:
-        last = (completed.stderr.strip().splitlines() or ["it printed nothing"])[-1]
+        last_line = (completed.stderr.strip().splitlines() or ["it printed nothing"])[-1]
         raise FrameworkError(
-            f"`pip index versions {distribution}` lists nothing ({last}): name the versions, such "
-            "as --versions 1.9.0,2.6.0"
+            f"`pip index versions {distribution}` lists nothing ({last_line}): name the versions, "
+            "such as --versions 1.9.0,2.6.0"
         )
     releases = [Version(part.strip()) for part in match[1].split(",")]
     return [version for version in releases if not version.is_prerelease]

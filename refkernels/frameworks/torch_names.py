@@ -17,10 +17,10 @@ ARGUMENTS = {
     "rms_norm": ("x", "normalized_shape", "weight", "eps"),
     "group_norm": ("x", "num_groups", "weight", "bias", "eps"),
 }
-"""What the arguments of a function are in its op, in torch's order; "input" is x."""
+"""The op's names for a function's arguments, in torch's order; torch's "input" is x."""
 NO_ROUNDING = frozenset((
     "view", "reshape", "flatten", "transpose", "permute", "contiguous", "squeeze", "unsqueeze",
     "expand", "t", "chunk", "split", "cat", "stack", "relu", "max_pool1d", "max_pool2d",
     "max_pool3d", "clamp", "neg", "abs", "argmax", "argmin", "sign",
 ))  # fmt: skip
-"""Those that only move, choose or compare numbers."""
+"""The functions that only move, choose or compare numbers."""

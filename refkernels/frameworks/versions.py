@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 
-def fits(found: str, wanted: str) -> bool:
-    """Whether `found` is a version that `wanted` means.  Every version fits a `wanted` of ""; the
-    unknown version "" fits nothing else.  A version outside PEP 440 fits only itself.
+def fits(installed: str, wanted: str) -> bool:
+    """Whether the version `installed` is one that `wanted` means.
+
+    Every version fits a `wanted` of ""; the unknown version "" fits nothing else.  A version
+    outside PEP 440 fits only itself.
     """
     from packaging.specifiers import InvalidSpecifier, SpecifierSet
     from packaging.version import InvalidVersion
 
-    if not wanted or found == wanted:
+    if not wanted or installed == wanted:
         return True
     try:
-        return SpecifierSet(f"=={wanted}").contains(found, prereleases=True)
+        return SpecifierSet(f"=={wanted}").contains(installed, prereleases=True)
     except (InvalidSpecifier, InvalidVersion):
         return False
 

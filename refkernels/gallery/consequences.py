@@ -22,11 +22,11 @@ RECORDED_SINE = np.float32(-0.9999996)
 QUESTION: dict[str, Any] = {"min_lr": 0.0, "max_lr": 1e-5, "decay_steps": 1000}
 
 
-def with_value(kernel: Kernel, at: np.float32, value: np.float32) -> Kernel:
-    """The kernel, with this value at one argument."""
+def with_value(kernel: Kernel, argument: np.float32, value: np.float32) -> Kernel:
+    """The kernel, but with this value at one argument."""
 
     def changed(x: Array) -> Array:
-        result: Array = np.where(x == at, value, kernel(x))
+        result: Array = np.where(x == argument, value, kernel(x))
         return result
 
     return changed

@@ -124,8 +124,8 @@ def _stored(name: str) -> dict[str, Array]:
     file = _FOLDER / f"{name}.npz"
     if not file.is_file():
         return {}
-    with file.open("rb") as stream, np.load(stream, allow_pickle=False) as held:
-        return dict(held)
+    with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
+        return dict(arrays)
 
 
 def _case(content: Mapping[str, Any]) -> dict[str, Array]:

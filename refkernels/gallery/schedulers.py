@@ -36,8 +36,8 @@ def rates(
     """
     numbers = float(min_lr), float(max_lr), decay_steps
     if warmup_steps:
-        return _asked(framework, "warmed", (*numbers, warmup_steps), timeout)
-    return _asked(framework, "cosine", numbers, timeout)
+        return _rates_of(framework, "warmed", (*numbers, warmup_steps), timeout)
+    return _rates_of(framework, "cosine", numbers, timeout)
 
 
 def decays(
@@ -47,13 +47,13 @@ def decays(
     """The rates of steps 0 to decay_steps by the framework's step, exponential and polynomial
     decays, in this order, by the name of the scheduler. Otherwise as `rates`."""
     numbers = float(max_lr), decay_steps, step_size, float(gamma), float(power)
-    return _asked(framework, "decays", numbers, timeout)
+    return _rates_of(framework, "decays", numbers, timeout)
 
 
-def _asked(
+def _rates_of(
     framework: str, kind: str, numbers: tuple[float, ...], timeout: float
 ) -> dict[str, npt.NDArray[Any]]:
-    """The rates of one kind of schedules."""
+    """The rates of one kind of schedule."""
     if framework not in FRAMEWORKS:
         known = ", ".join(FRAMEWORKS)
         raise SchedulersError(f"{framework!r} has no schedulers known here: choose from {known}.")
@@ -67,12 +67,13 @@ def _asked(
         file = Path(folder) / "rates.npz"
         question = [framework, str(file), kind, *map(repr, numbers)]
         _run([python.python, str(_SOURCE), *question], framework, timeout)
-        with np.load(file, allow_pickle=False) as held:
-            return dict(held)
+        with np.load(file, allow_pickle=False) as arrays:
+            return dict(arrays)
 
 
 def _run(command: list[str], framework: str, timeout: float) -> None:
-    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
+    removed = ("PYTHONPATH", "PYTHONHOME")
+    environment = {name: text for name, text in os.environ.items() if name not in removed}
     try:
         process = subprocess.run(
             command, env=environment, capture_output=True, text=True, timeout=timeout, check=False

@@ -45,10 +45,11 @@ class Elements(NamedTuple):
 def compare(parts: Sequence[Array], format: Format) -> Elements:
     """The figures of got against (hi + lo ± radius) 2^scale. `parts`: got, hi, lo, radius, scale;
     a constant lo, radius or scale may have length 1."""
-    got, hi, *others = parts
-    lo, radius, scale = (np.broadcast_to(part, hi.shape) for part in columns(hi, *others))
-    e, u, a, c = np.full((4, hi.size), np.nan)
-    figures = Elements(np.zeros(hi.size, np.int64), e, u, a, c, np.zeros(hi.size, np.uint64))
+    got, hi, *intervals = parts
+    lo, radius, scale = (np.broadcast_to(part, hi.shape) for part in columns(hi, *intervals))
+    flags, distance = np.zeros(hi.size, np.int64), np.zeros(hi.size, np.uint64)
+    error, uncertainty, absolute, certain = np.full((4, hi.size), np.nan)
+    figures = Elements(flags, error, uncertainty, absolute, certain, distance)
     with np.errstate(all="ignore"):  # a signalling NaN is data here
         g = got.astype(np.float64)
     special = ~np.isfinite(hi)
@@ -67,8 +68,8 @@ def compare(parts: Sequence[Array], format: Format) -> Elements:
 
 
 def _against_special(g: Array, hi: Array) -> Array:
-    same = (g == hi) | (np.isnan(g) & np.isnan(hi))
-    return flag.EXPECTED_SPECIAL | np.where(same, _RIGHT, flag.SPECIAL_MISMATCH)
+    matches = (g == hi) | (np.isnan(g) & np.isnan(hi))
+    return flag.EXPECTED_SPECIAL | np.where(matches, _RIGHT, flag.SPECIAL_MISMATCH)
 
 
 def _against_zero(g: Array, hi: Array, emax: int) -> tuple[Array, ...]:

@@ -57,13 +57,13 @@ class Errors:
         elements does not exceed."""
         if not self.present.size:
             return {}
-        upto = np.cumsum(self.counts)
+        cumulated = np.cumsum(self.counts)
         thousandths = {"p50": 500, "p99": 990, "p999": 999}
-        ranks = [-(-share * int(upto[-1]) // 1000) - 1 for share in thousandths.values()]
-        runs = np.searchsorted(upto, ranks, side="right")
+        ranks = [-(-share * int(cumulated[-1]) // 1000) - 1 for share in thousandths.values()]
+        runs = np.searchsorted(cumulated, ranks, side="right")
         bins, inside = (
             self.present[runs].tolist(),
-            (ranks - upto[runs] + self.counts[runs]).tolist(),
+            (ranks - cumulated[runs] + self.counts[runs]).tolist(),
         )
         members = self.members(sorted({k for k in bins if k}))
         return {
@@ -106,14 +106,14 @@ def _members(
     steps = step_of(lo, hi), step_of(radius, hi), step_of(scale, hi)
     block = first // TALLIED
     k0, k1, k2 = marks[0], marks[1], marks[2]
-    at = places[:, block].copy()
+    next_places = places[:, block].copy()
     for group in range(first, last, _GROUP):
-        upto = min(group + _GROUP, last)
+        end = min(group + _GROUP, last)
         holds = False
-        for i in range(np.uint64(group), np.uint64(upto)):  # no early exit, no sign: vectorised
+        for i in range(np.uint64(group), np.uint64(end)):  # no early exit, no sign: vectorised
             k = bins[i] & IN_BIN
             holds |= (k == k0) | (k == k1) | (k == k2)
-        for i in range(group, upto if holds else group):
+        for i in range(group, end if holds else group):
             k = bins[i] & IN_BIN
             if k != k0 and k != k1 and k != k2:
                 continue
@@ -124,5 +124,5 @@ def _members(
                 r, s = radius[i * steps[1]], scale[i * steps[2]]
                 size = abs(compare(g, z, tail, r, s, p, emin, emax)[1])
             which = 0 if k == k0 else (1 if k == k1 else 2)
-            sizes[at[which]] = size
-            at[which] += 1
+            sizes[next_places[which]] = size
+            next_places[which] += 1

@@ -115,9 +115,9 @@ def compare(g: float, hi: float, lo: float, r: float, s: int, p: int, emin: int,
 
 @inner
 def _against_special(g: float, hi: float) -> Any:
-    same = g == hi or (math.isnan(g) and math.isnan(hi))
+    matches = g == hi or (math.isnan(g) and math.isnan(hi))
     right = flag.CORRECT | flag.FAITHFUL
-    flags = flag.EXPECTED_SPECIAL | (right if same else flag.SPECIAL_MISMATCH)
+    flags = flag.EXPECTED_SPECIAL | (right if matches else flag.SPECIAL_MISMATCH)
     return flags, math.nan, math.nan, math.nan, math.nan, _NONE
 
 

@@ -102,7 +102,7 @@ def judge(
         },
         "bound": {
             "max_ratio": figure(summary.max_ratio),
-            **_held_to(op, direction, array, reference, forms),
+            **_limit_or_form(op, direction, array, reference, forms),
         },
         "plain": {"ratio": None if ratio is None else figure(ratio)},
         "condition": _condition_figures(conditions, worst),
@@ -162,7 +162,7 @@ def weigh(
     return Weighed(summary, errors, [invariant.name for invariant in broken])
 
 
-def _held_to(
+def _limit_or_form(
     op: Op,
     direction: Direction,
     got: npt.NDArray[Any],
@@ -172,8 +172,8 @@ def _held_to(
     """A limit and its source; or the first form whose bound permits the error of every element; or
     all forms, where no single form does but their maximum does."""
     if not forms:
-        held = op.limit is not None and direction == "forward"
-        return {"limit": op.limit, "limit_source": op.limit_source} if held else {}
+        limited = op.limit is not None and direction == "forward"
+        return {"limit": op.limit, "limit_source": op.limit_source} if limited else {}
     factor = np.ldexp(1.0, np.clip(reference.scale, -1100, 1023).astype(np.int32))
     with np.errstate(all="ignore"):
         exact = reference.hi * factor
@@ -294,13 +294,13 @@ def agreement(a: Any, b: Any) -> dict[str, Any]:
     check_alike(first, second)
     nan_a, nan_b = is_nan(first), is_nan(second)
     bits = formats.of(first).bits_dtype
-    same = np.ascontiguousarray(first).view(bits) == np.ascontiguousarray(second).view(bits)
-    same = same.reshape(first.shape) | (nan_a & nan_b)
+    equal = np.ascontiguousarray(first).view(bits) == np.ascontiguousarray(second).view(bits)
+    equal = equal.reshape(first.shape) | (nan_a & nan_b)
     numbers = ~(nan_a | nan_b)
-    result = {"elements": int(first.size), "equal_bits": int(np.count_nonzero(same))}
+    result = {"elements": int(first.size), "equal_bits": int(np.count_nonzero(equal))}
     if not numbers.any():
         return {**result, "max_abs_difference": None, "max_ulp_distance": None}
-    apart = numbers & ~same
+    apart = numbers & ~equal
     if not apart.any():
         return {**result, "max_abs_difference": 0.0, "max_ulp_distance": 0}
     first, second = first[apart], second[apart]
@@ -365,13 +365,13 @@ def _ulp_figures(summary: Summary) -> dict[str, Any] | None:
 def _condition_figures(
     condition: npt.NDArray[np.float64] | None, worst: dict[str, Any] | None
 ) -> dict[str, Any]:
-    known = np.empty(0) if condition is None else condition[~np.isnan(condition)]
-    if not known.size:
+    defined = np.empty(0) if condition is None else condition[~np.isnan(condition)]
+    if not defined.size:
         return {"max": None, "median": None, "at_worst": None}
-    place = known.size // 2
-    median = float(np.partition(known.reshape(-1), place)[place])
+    place = defined.size // 2
+    median = float(np.partition(defined.reshape(-1), place)[place])
     return {
-        "max": figure(math.inf if np.isinf(known).any() else known.max()),
+        "max": figure(math.inf if np.isinf(defined).any() else defined.max()),
         "median": figure(median),
         "at_worst": None if worst is None else worst["condition"],
     }

@@ -134,13 +134,13 @@ def without_kept_axes(
     statistics = op.outputs[1:] if direction == "forward" else ()
     return {
         name: array.reshape(shapes[name])
-        if name in statistics and array.shape == _kept(shapes[name], len(shapes[first]))
+        if name in statistics and array.shape == _with_kept_axes(shapes[name], len(shapes[first]))
         else array
         for name, array in outputs.items()
     }
 
 
-def _kept(shape: tuple[int, ...], axes: int) -> tuple[int, ...]:
+def _with_kept_axes(shape: tuple[int, ...], axes: int) -> tuple[int, ...]:
     return shape + (1,) * (axes - len(shape))
 
 

@@ -79,7 +79,7 @@ def tally_plain(
     powers of two is exact here.
     The interval is within the binade where |t - centre| + reach is less than a quarter of 2^p, and
     holds no midpoint where |t - rint t| + reach is less than 1/2. Both differences are exact
-    (Sterbenz); reach and the sum are wrong by 2^-51 of themselves, which SLACK takes in.
+    (Sterbenz); reach and the sum have relative errors of 2^-51, which SLACK covers.
     A got of z's exponent that is not its power of two has its neighbours one ulp(z) away: it is
     faithful where it is certainly nearer than that.
     got / z is in [1/2, 2], so that got - hi is exact (Sterbenz) and (got - hi) - lo is the error to
@@ -90,18 +90,18 @@ def tally_plain(
     p, emin, emax = format
     lowest = np.int64(max(emin + 1, -900) + 1023) << 52
     highest = np.int64(emax - 1 + 1023) << 52
-    one = np.int64(2046 + p - 1) << 52
+    inverse_field = np.int64(2046 + p - 1) << 52
     dropped = (np.int64(1) << np.int64(53 - p)) - 1
     quarter = 2.0 ** (p - 2)
     centre, inside, half = 3.0 * quarter, quarter * SLACK, 0.5 * SLACK
-    plains, corrects, faithfuls = np.int64(0), np.int64(0), np.int64(0)
+    plain_count, correct_count, faithful_count = np.int64(0), np.int64(0), np.int64(0)
     none = np.int64(0)
     error, uncertainty, absolute, distance = none, none, none, none
     for i in range(hi.size):
         g, z, r = np.float64(got[i]), hi[i], radius[i]
         z_bits, g_bits = bits_of(z), bits_of(g)
         power, sign = z_bits & EXPONENT, z_bits & _SIGN
-        inverse = float_of(one - power)
+        inverse = float_of(inverse_field - power)
         t, unit = float_of(z_bits ^ sign) * inverse, float_of(g_bits ^ sign) * inverse
         nearest, reach = np.rint(t), (abs(lo[i]) + r) * inverse
         right = unit == nearest
@@ -115,16 +115,16 @@ def tally_plain(
         )
         away = abs((g - z) - lo[i])
         size, spread = away * inverse, r * inverse
-        plains += plain
-        corrects += plain & right
-        faithfuls += plain & (right | (size + spread < 1.0))
+        plain_count += plain
+        correct_count += plain & right
+        faithful_count += plain & (right | (size + spread < 1.0))
         sizes[i] = size if plain else NOT_PLAIN
         error = max(error, bits_of(size if plain else 0.0))
         uncertainty = max(uncertainty, bits_of(spread if plain else 0.0))
         absolute = max(absolute, bits_of(away if plain else 0.0))
         distance = max(distance, bits_of(abs(unit - nearest) if plain else 0.0))
     steps = np.int64(float_of(distance))
-    return plains, corrects, faithfuls, error, uncertainty, absolute, steps
+    return plain_count, correct_count, faithful_count, error, uncertainty, absolute, steps
 
 
 @inner
@@ -147,12 +147,12 @@ def hold_plain(
     """
     full_width()
     unknown, threshold = ratio < 0.0, ratio * SLACK
-    beyonds, nearer = np.int64(0), np.int64(0)
+    beyond_count, candidates = np.int64(0), np.int64(0)
     for i in range(hi.size):
         plain, limit = sizes[i] >= 0.0, bound[i]
         excess = (abs((np.float64(got[i]) - hi[i]) - lo[i]) - radius[i]) * SLACK
         certain = excess if excess > 0.0 else 0.0
-        beyonds += plain & (certain > limit)
+        beyond_count += plain & (certain > limit)
         more = (certain > 0.0) & (certain >= threshold * limit)
-        nearer += plain & (more | (unknown & (limit == limit)))
-    return beyonds, nearer
+        candidates += plain & (more | (unknown & (limit == limit)))
+    return beyond_count, candidates

@@ -93,7 +93,7 @@ def summarise(
     if small.allowance.covers(array_summary.figures, reference.size, kernel=_tally):
         return Summary(*array_summary.figures(columns, limit, limits))
     blocks = -(-reference.size // TALLIED)
-    kept = (
+    tallies = (
         np.empty(reference.size, np.uint16),
         np.zeros((blocks, _COUNTERS), np.int64),
         np.zeros((blocks, 5)),
@@ -102,9 +102,9 @@ def summarise(
         np.zeros(blocks, np.int64),
         np.zeros((blocks, NO_BIN + 1), np.int32),
     )
-    each_block(_tally, reference.size, *columns, limit, limits, kept, block=TALLIED)
-    errors = Errors(columns, limits, kept[0], kept[-1]) if distribution else None
-    return _combine(reference.size, errors, *kept[1:-1])
+    each_block(_tally, reference.size, *columns, limit, limits, tallies, block=TALLIED)
+    errors = Errors(columns, limits, tallies[0], tallies[-1]) if distribution else None
+    return _combine(reference.size, errors, *tallies[1:-1])
 
 
 def _shaped(bound: npt.ArrayLike, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
@@ -122,10 +122,10 @@ def _tally(
     scale: Any,
     bound: Any,
     format: Any,
-    kept: Any,
+    tallies: Any,
 ) -> None:
-    """The figures of one block, into its places of `kept`."""
-    bins, counts, maxima, places, sums, distances, filled = kept
+    """The figures of one block, into its places of `tallies`."""
+    bins, counts, maxima, places, sums, distances, filled = tallies
     block = first // TALLIED
     # Views are taken once: each one costs an atomic reference count.
     count, maximum, place, fill = counts[block], maxima[block], places[block], filled[block]
@@ -143,16 +143,16 @@ def _tally(
         furthest = max(furthest, np.uint64(counted[plain.DISTANCE]))
         if not unbounded:
             ratio = maximum[_RATIO] if place[1] >= 0 else -1.0
-            beyond, nearer = hold_plain(g, *parts[:3], limits, errors, ratio)
+            beyond, candidates = hold_plain(g, *parts[:3], limits, errors, ratio)
             count[_BEYOND] += beyond
-            if nearer > 0:
+            if candidates > 0:
                 _raise_ratio(i, g, *parts[:3], limits, errors, maximum, place)
         fill_bins(errors, binned)
         if counted[plain.PLAIN] < n:
-            others = _tally_others(
+            other_distance = _tally_others(
                 i, g, *parts, limits, format, errors, binned, count, maximum, place
             )
-            furthest = max(furthest, others)
+            furthest = max(furthest, other_distance)
         _add(errors, lanes)
         for e in range(n):
             fill[binned[e] & IN_BIN] += 1
@@ -339,16 +339,16 @@ def _combine(
     distances: npt.NDArray[np.int64],
 ) -> Summary:
     totals = counts.sum(axis=0)
-    named = {name: int(totals[bit.bit_length() - 1]) for name, bit in flag.COUNTED.items()}
-    named["compared"] += int(totals[_PLAIN])
-    named["faithful"] += int(totals[_PLAIN_FAITHFUL])
-    named["elements"] = elements
-    named["not_correctly_rounded"] = int(totals[_NOT_CORRECT])
-    named["beyond_bound"] = int(totals[_BEYOND])
-    compared = named["compared"]
+    counted = {name: int(totals[bit.bit_length() - 1]) for name, bit in flag.COUNTED.items()}
+    counted["compared"] += int(totals[_PLAIN])
+    counted["faithful"] += int(totals[_PLAIN_FAITHFUL])
+    counted["elements"] = elements
+    counted["not_correctly_rounded"] = int(totals[_NOT_CORRECT])
+    counted["beyond_bound"] = int(totals[_BEYOND])
+    compared = counted["compared"]
     tops = maxima.max(axis=0, initial=0.0)
     return Summary(
-        counts=named,
+        counts=counted,
         max=float(tops[_ERROR]),
         max_uncertainty=float(tops[_UNCERTAINTY]),
         mean=math.fsum(sums) / compared if compared else math.nan,
@@ -366,5 +366,5 @@ def _combine(
 
 def _place(values: npt.NDArray[np.float64], places: npt.NDArray[np.int64]) -> int | None:
     """The place of the first largest value among the blocks that have one."""
-    having = np.flatnonzero(places >= 0)
-    return int(places[having[np.argmax(values[having])]]) if having.size else None
+    present = np.flatnonzero(places >= 0)
+    return int(places[present[np.argmax(values[present])]]) if present.size else None

@@ -129,14 +129,16 @@ def rms_errors(
         sides, wide = ([side[usable] for side in pair] for pair in (sides, wide))
     if elementwise:
         return _errors_in_ulp(sides[0], sides[1], chosen, format)
-    off = [np.asarray(side - chosen.hi) for side in wide]
-    for error in off:
+    errors = [np.asarray(side - chosen.hi) for side in wide]
+    for error in errors:
         error -= chosen.lo
-    half = np.asarray(ulp(chosen.hi, format) / 2)
+    half_ulp = np.asarray(ulp(chosen.hi, format) / 2)
     # Scaled by the largest figure, so that no square overflows.
-    size = max(_largest(part) for part in (chosen.hi, *off)) or 1.0
+    largest = max(_largest(part) for part in (chosen.hi, *errors)) or 1.0
     with np.errstate(over="ignore"):  # half an ulp of zero, beside errors that are smaller still
-        return RmsErrors(half.size, size, *(_rms_of_parts(part, size) for part in (*off, half)))
+        return RmsErrors(
+            half_ulp.size, largest, *(_rms_of_parts(part, largest) for part in (*errors, half_ulp))
+        )
 
 
 def _errors_in_ulp(
@@ -148,8 +150,8 @@ def _errors_in_ulp(
     if not defined.any():
         return None
     size = max(1.0, float(np.max(np.abs(got_errors[defined]))))
-    own, of_plain = (_rms(part[defined] / size) for part in (got_errors, plain_errors))
-    return RmsErrors(int(np.count_nonzero(defined)), size, own, of_plain, 0.5 / size)
+    of_got, of_plain = (_rms(part[defined] / size) for part in (got_errors, plain_errors))
+    return RmsErrors(int(np.count_nonzero(defined)), size, of_got, of_plain, 0.5 / size)
 
 
 def _largest(values: npt.NDArray[np.float64]) -> float:

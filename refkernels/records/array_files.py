@@ -67,7 +67,7 @@ def opened_npz(path: str | os.PathLike[str]) -> Iterator[Archive]:
     path = _path(path)
     name = path.name
     with opened(path) as file:
-        with _faults_named(name):
+        with _errors_naming(name):
             archive = zipfile.ZipFile(file)
         with archive:
             yield Archive(name, archive)
@@ -80,22 +80,22 @@ class Archive:
         self._name, self._archive = name, archive
         members = archive.infolist()
         if len(members) > MOST_ARRAYS:
-            raise self._wrong(f"it holds {len(members):,} files, more than {MOST_ARRAYS:,}.")
+            raise self._error(f"it holds {len(members):,} files, more than {MOST_ARRAYS:,}.")
         if foreign := [file.filename for file in members if not file.filename.endswith(".npy")]:
-            raise self._wrong(f"it holds {foreign[0]!r}, which is not an array.")
+            raise self._error(f"it holds {foreign[0]!r}, which is not an array.")
         self.names = tuple(file.filename.removesuffix(".npy") for file in members)
         if len(set(self.names)) < len(self.names):
-            raise self._wrong("it holds an array twice.")
+            raise self._error("it holds an array twice.")
         size = sum(file.file_size for file in members)
         if size > MOST_BYTES:
-            raise self._wrong(f"it would unpack to {size:,} bytes, more than {MOST_BYTES:,}.")
+            raise self._error(f"it would unpack to {size:,} bytes, more than {MOST_BYTES:,}.")
 
-    def read(self, name: str, most: int = MOST_BYTES) -> Array:
-        """One array of at most `most` bytes."""
-        with _faults_named(self._name), self._archive.open(f"{name}.npy") as file:
-            return read_array(file, f"{self._name}: {name}", most)
+    def read(self, name: str, most_bytes: int = MOST_BYTES) -> Array:
+        """One array of at most `most_bytes` bytes."""
+        with _errors_naming(self._name), self._archive.open(f"{name}.npy") as file:
+            return read_array(file, f"{self._name}: {name}", most_bytes)
 
-    def _wrong(self, sentence: str) -> ArrayFileError:
+    def _error(self, sentence: str) -> ArrayFileError:
         return ArrayFileError(f"{self._name}: {sentence}")
 
 
@@ -110,7 +110,7 @@ def _path(path: Any) -> Path:
 
 
 @contextlib.contextmanager
-def _faults_named(name: str) -> Iterator[None]:
+def _errors_naming(name: str) -> Iterator[None]:
     """Turns errors of `zipfile` and its decompressors into one sentence."""
     try:
         yield
@@ -145,12 +145,12 @@ def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         yield file
 
 
-def read_array(file: Any, name: str, most: int = MOST_BYTES) -> Array:
+def read_array(file: Any, name: str, most_bytes: int = MOST_BYTES) -> Array:
     """The array in an open .npy file that holds nothing else; `name` is its name in errors."""
     shape, dtype, order = _header(file, name)
     size = math.prod(shape) * dtype.itemsize
-    if size > most:
-        raise ArrayFileError(f"{name} promises {size:,} bytes, more than {most:,}.")
+    if size > most_bytes:
+        raise ArrayFileError(f"{name} promises {size:,} bytes, more than {most_bytes:,}.")
     content = _content(file, size)
     if len(content) != size:
         more = "more" if len(content) > size else "fewer"

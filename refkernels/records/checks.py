@@ -62,8 +62,10 @@ class OneOf(Check):
     def rule(self) -> Json:
         if float in self.types:
             figure = {"$ref": FIGURE}
-            others = sorted(_NAMES[kind] for kind in self.types - {float, int})
-            return {"anyOf": [figure, *({"type": kind} for kind in others)]} if others else figure
+            other_types = sorted(_NAMES[kind] for kind in self.types - {float, int})
+            if not other_types:
+                return figure
+            return {"anyOf": [figure, *({"type": kind} for kind in other_types)]}
         names = sorted(_NAMES[kind] for kind in self.types)
         bounds = dict(zip(("minimum", "maximum"), self.between or (), strict=False))
         return {"type": names if len(names) > 1 else names[0], **bounds}
@@ -182,8 +184,8 @@ class Each(Check):
         if not isinstance(value, list):
             return "must be a list"
         for inner in value:
-            if wrong := self.check(inner):
-                return wrong
+            if complaint := self.check(inner):
+                return complaint
         return None
 
     def passes(self, values: Sequence[Any]) -> bool:
@@ -204,8 +206,8 @@ class Named(Check):
         if not isinstance(value, dict):
             return "must be an object"
         for name, inner in value.items():
-            if wrong := self.check(inner):
-                return f"{name}.{wrong}"
+            if complaint := self.check(inner):
+                return f"{name}.{complaint}"
         return None
 
     def passes(self, values: Sequence[Any]) -> bool:
@@ -227,8 +229,8 @@ class Object(Check):
         if not isinstance(value, dict):
             return "must be an object"
         for name, check in self.checks.items():
-            if wrong := check(value.get(name)):
-                return f"{name}.{wrong}"
+            if complaint := check(value.get(name)):
+                return f"{name}.{complaint}"
         return None
 
     def passes(self, values: Sequence[Any]) -> bool:
@@ -273,8 +275,8 @@ class Every(Check):
 
     def __call__(self, value: Any) -> str | None:
         for check in self.checks:
-            if wrong := check(value):
-                return wrong
+            if complaint := check(value):
+                return complaint
         return self.besides(value)
 
     def passes(self, values: Sequence[Any]) -> bool:
@@ -286,12 +288,12 @@ class Every(Check):
         return {**rule, "$comment": self.comment} if self.comment else rule
 
 
-def types(what: str, *kinds: type) -> OneOf:
-    return OneOf(what, frozenset(kinds))
+def types(description: str, *kinds: type) -> OneOf:
+    return OneOf(description, frozenset(kinds))
 
 
-def integer(what: str, low: int, high: int) -> OneOf:
-    return OneOf(what, frozenset((int,)), (low, high))
+def integer(description: str, low: int, high: int) -> OneOf:
+    return OneOf(description, frozenset((int,)), (low, high))
 
 
 def maybe(check: Check) -> Check:

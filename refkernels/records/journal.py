@@ -71,7 +71,7 @@ class Journal:
         """Keep a finished piece: one line, written before this returns."""
         line = codec.dumps({self.words.piece: key, self.words.result: result}) + "\n"
         with (
-            self._writing("make room, then add --resume to go on"),
+            self._writing("make room, then add --resume to continue"),
             (self.directory / self.words.journal).open("a", encoding="utf-8") as file,
         ):
             file.write(line)
@@ -85,7 +85,7 @@ class Journal:
         """Write the records and delete the journal; `keep` an empty one if --resume can still add
         something."""
         path = self.directory / self.words.records
-        with self._writing("make room, then add --resume to go on"):
+        with self._writing("make room, then add --resume to continue"):
             write_whole(path, "".join(codec.dumps(record) + "\n" for record in records))
             with path.open("r+b") as file:
                 os.fsync(file.fileno())
@@ -124,8 +124,8 @@ class Journal:
         used = any(exists(self.directory / name) for name in files)
         if used and not resume:
             raise JournalError(
-                f"{self.directory} already holds a {self.words.work}: add --resume to go on with "
-                "it, or choose another --out."
+                f"{self.directory} already holds a {self.words.work}: add --resume to "
+                "continue it, or choose another --out."
             )
         if used:
             self._check(self.directory / self.words.manifest, question)
@@ -135,20 +135,20 @@ class Journal:
 
     def _check(self, manifest: Path, question: Json) -> None:
         try:
-            before = codec.loads(manifest.read_text(encoding="utf-8"))
-            if not isinstance(before, dict):
+            stored = codec.loads(manifest.read_text(encoding="utf-8"))
+            if not isinstance(stored, dict):
                 raise ValueError("it is not an object")
         except (OSError, ValueError):
             raise JournalError(
                 f"{manifest} is missing or damaged, so it is unknown what was "
                 f"{self.words.done} there: choose another --out."
             ) from None
-        now = codec.loads(codec.dumps(question))
-        for key in now:
-            if before.get(key) != now[key]:
+        asked = codec.loads(codec.dumps(question))
+        for key in asked:
+            if stored.get(key) != asked[key]:
                 raise JournalError(
                     f"{self.directory} holds a {self.words.work} with {key} = "
-                    f"{before.get(key)!r}, not {now[key]!r}: resume with the same question, or "
+                    f"{stored.get(key)!r}, not {asked[key]!r}: resume with the same question, or "
                     "choose another --out."
                 )
 
@@ -159,8 +159,8 @@ class Journal:
         if not path.exists():
             return
         content = self._content(path)
-        whole = content[: content.rfind(b"\n") + 1]
-        for number, line in enumerate(whole.splitlines(), start=1):
+        complete_lines = content[: content.rfind(b"\n") + 1]
+        for number, line in enumerate(complete_lines.splitlines(), start=1):
             try:
                 entry = codec.loads(line.decode())
                 key, result = entry[self.words.piece], entry[self.words.result]
@@ -170,8 +170,8 @@ class Journal:
             if not sound:
                 raise self._damaged(path, number)
             self.done[key] = result
-        if len(whole) < len(content):
-            os.truncate(path, len(whole))
+        if len(complete_lines) < len(content):
+            os.truncate(path, len(complete_lines))
 
     def _content(self, path: Path) -> bytes:
         try:

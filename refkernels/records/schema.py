@@ -67,8 +67,8 @@ def valid(records: Iterable[Mapping[str, Any]]) -> bool:
 def document() -> dict[str, Any]:
     """The schema of a line of records.jsonl or sweeps.jsonl, as JSON Schema (2020-12)."""
     common = _COMMON.rule()
-    for name, known in FIELDS.items():
-        common["properties"][name] = {"description": known.meaning, **common["properties"][name]}
+    for name, field in FIELDS.items():
+        common["properties"][name] = {"description": field.meaning, **common["properties"][name]}
     kinds = {
         kind: check.rule()
         if check is _ENVIRONMENT
@@ -295,7 +295,7 @@ def _miscounted(record: Mapping[str, Any]) -> str | None:
     return None
 
 
-_COMMON = fields({}, {name: known.check for name, known in FIELDS.items()})
+_COMMON = fields({}, {name: field.check for name, field in FIELDS.items()})
 _ENVIRONMENT = Every((fields({"framework": NAME}), Named(SHALLOW)))
 _KINDS: dict[str, Check] = {
     "measurement": Every((_MEASUREMENT, Where(_ANSWERED, _JUDGED))),

@@ -53,7 +53,9 @@ class Records(Sequence[Record]):
     def of(self, kind: str = "measurement", **fields: Any) -> Records:
         """The records of one kind with these field values: of(op="sin", dtype="float32")."""
         wanted = {"kind": kind, **fields}.items()
-        return Records([r for r in self if all(r.get(name) == value for name, value in wanted)])
+        return Records(
+            [record for record in self if all(record.get(name) == value for name, value in wanted)]
+        )
 
     def to_frame(self, kind: str = "measurement") -> pandas.DataFrame:
         """The records of one kind as a pandas.DataFrame, one column per field: `ulp.max`,
@@ -106,12 +108,12 @@ def load_records(path: str | os.PathLike[str]) -> Records:
 _OPEN = ("params", "parameters", "settings", "inputs", "shapes", "thread_pools", "flags")
 
 
-def _flat(record: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+def _flat(record: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """(dotted name, value) of every field."""
     for name, value in record.items():
         if isinstance(value, list) or (isinstance(value, Mapping) and name in _OPEN):
-            yield before + name, json.dumps(value)
+            yield prefix + name, json.dumps(value)
         elif isinstance(value, Mapping):
-            yield from _flat(value, f"{before}{name}.")
+            yield from _flat(value, f"{prefix}{name}.")
         else:
-            yield before + name, value
+            yield prefix + name, value

@@ -102,8 +102,8 @@ def _parse(line: str, where: str, last: bool, harmless: bool, plain: bool) -> Re
 
 def _check(record: Record, where: str) -> None:
     if complaint := schema.complaint(record):
-        field, _, what = complaint.rpartition(".")
-        raise RecordsError(f"{where}: in a record of kind {record['kind']!r} {field!r} {what}.")
+        field, _, rule = complaint.rpartition(".")
+        raise RecordsError(f"{where}: in a record of kind {record['kind']!r} {field!r} {rule}.")
 
 
 def _shown(value: Any) -> Any:

@@ -19,10 +19,10 @@ _CELLS = re.compile(r"(?<!\\)\|")
 
 def inline(text: str) -> str:
     """One line: code, bold, escaped marks."""
-    parts, at, bold = [], 0, False
+    parts, end, bold = [], 0, False
     for mark in _INLINE.finditer(text):
-        parts.append(_plain(text[at : mark.start()]))
-        at = mark.end()
+        parts.append(_plain(text[end : mark.start()]))
+        end = mark.end()
         if mark["code"] is not None:
             parts.append(f"<code>{html.escape(mark['code'].strip())}</code>")
         elif mark["mark"] is not None:
@@ -30,7 +30,7 @@ def inline(text: str) -> str:
         else:
             bold = not bold
             parts.append("<b>" if bold else "</b>")
-    return "".join([*parts, _plain(text[at:]), "</b>" if bold else ""])
+    return "".join([*parts, _plain(text[end:]), "</b>" if bold else ""])
 
 
 def _plain(text: str) -> str:

@@ -72,7 +72,7 @@ class JudgedOutput:
         return np.isinf(radius) & np.isfinite(self.reference.hi)
 
     @property
-    def what(self) -> str:
+    def label(self) -> str:
         """The output's name in messages: "layernorm y"."""
         return f"{self.op} {self.name}".strip()
 
@@ -84,16 +84,16 @@ class JudgedOutput:
         exact = np.asarray(self.reference).reshape(-1)
         rounded = self.reference.round(self.format)[0].astype(np.float64).reshape(-1)
         bound = self.bound.reshape(-1)
-        fine = (got == rounded) | (np.isnan(got) & np.isnan(exact)) | np.isposinf(bound)
-        fine |= self.uncertified.reshape(-1)
+        passing = (got == rounded) | (np.isnan(got) & np.isnan(exact)) | np.isposinf(bound)
+        passing |= self.uncertified.reshape(-1)
         with np.errstate(all="ignore"):
             ratio = np.abs(got - exact) / bound
-        return np.where(fine, 0.0, np.where(np.isnan(ratio), math.inf, ratio))
+        return np.where(passing, 0.0, np.where(np.isnan(ratio), math.inf, ratio))
 
-    def worst(self, most: int) -> Places:
-        """Flat indices of at most `most` elements, the worst first; elements whose ratio is below a
-        thousandth of the worst one's are left out."""
-        order = np.argsort(-self.ratios, kind="stable")[:most]
+    def worst(self, count: int) -> Places:
+        """Flat indices of at most `count` elements, the worst first, without those whose ratio is
+        below a thousandth of the worst one's."""
+        order = np.argsort(-self.ratios, kind="stable")[:count]
         places = [int(place) for place in order if self.ratios[place] > 0.0]
         return [place for place in places if self.ratios[place] >= self.ratios[places[0]] * 1e-3]
 

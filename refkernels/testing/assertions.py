@@ -11,7 +11,7 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array, spread, to_float64
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.mode import in_default_mode
-from refkernels.metrology import outputs as answered
+from refkernels.metrology import outputs as kernel_outputs
 from refkernels.metrology.judgement import violated
 from refkernels.metrology.ulp_errors import as_enclosure, ulp_error
 from refkernels.op import Direction, Op
@@ -125,7 +125,7 @@ def assert_kernel(
         raise ValueError(f"verdict is {quoted}: ask for 'rounding' or 'correctly_rounded'.")
     try:
         record, arrays, settings = question.read(op, inputs, params, direction)
-        by_name = answered.named(record, direction, outputs)
+        by_name = kernel_outputs.named(record, direction, outputs)
         baseline, factor = _baseline(record, direction, max_over_baseline, by_name)
         demands = Demands(
             verdict,
@@ -137,8 +137,8 @@ def assert_kernel(
         raise refusal.with_traceback(None) from refusal.__cause__
     limits.check_dtype(record, direction, arrays, by_name, dtype)
     arguments = (record, direction, arrays, settings)
-    for answer, other in judged(*arguments, by_name, baseline, demands.max_ulp):
-        demands.check(answer, other)
+    for answer, baseline_output in judged(*arguments, by_name, baseline, demands.max_ulp):
+        demands.check(answer, baseline_output)
 
 
 def judged(
@@ -155,45 +155,48 @@ def judged(
     Raises AssertionError for an output of the wrong shape, ValueError for one of the baseline's.
     """
     __tracebackhide__ = True
-    judged_in = {name: formats.of(array) for name, array in outputs.items()}
-    first = op.names(direction)[0]
-    judged_in.setdefault(first, next(iter(judged_in.values())))  # it shows which axes are kept
-    asked = answered.ask(op, direction, inputs, params, judged_in)
-    got, others = _shaped(op, direction, asked, outputs, baseline)
-    RECORDING.add(op, direction, inputs, params, got, asked.truths)
+    formats_of = {name: formats.of(array) for name, array in outputs.items()}
+    first_name = op.names(direction)[0]
+    # The first output shows which axes are kept.
+    formats_of.setdefault(first_name, next(iter(formats_of.values())))
+    oracle = kernel_outputs.ask(op, direction, inputs, params, formats_of)
+    got, baselines = _shaped(op, direction, oracle, outputs, baseline)
+    RECORDING.add(op, direction, inputs, params, got, oracle.truths)
     for name in got:
         failed = FailedQuestion(op, direction, inputs, params, got, name)
-        yield _answer(failed, asked, max_ulp), others.get(name)
+        yield _answer(failed, oracle, max_ulp), baselines.get(name)
 
 
 def _shaped(
     op: Op,
     direction: Direction,
-    asked: answered.Asked,
+    oracle: kernel_outputs.Asked,
     outputs: Mapping[str, Array],
     baseline: Mapping[str, Array],
 ) -> tuple[dict[str, Array], dict[str, Array]]:
     """The kernel's and the baseline's outputs in the shapes of the truth."""
     __tracebackhide__ = True
-    shapes = {name: exact.shape for name, exact in asked.reference.items()}
-    got = answered.without_kept_axes(op, direction, outputs, shapes)
+    shapes = {name: exact.shape for name, exact in oracle.reference.items()}
+    got = kernel_outputs.without_kept_axes(op, direction, outputs, shapes)
     for name, array in got.items():
         _check_shape(f"{op.name}'s {name}", array.shape, shapes[name])
-    others = answered.without_kept_axes(op, direction, baseline, shapes)
-    for name, array in others.items():
+    baselines = kernel_outputs.without_kept_axes(op, direction, baseline, shapes)
+    for name, array in baselines.items():
         if array.shape != shapes[name]:
             raise ValueError(
                 f"The baseline's {name} has shape {array.shape}, but {shapes[name]} is right."
             )
-    return got, others
+    return got, baselines
 
 
-def _answer(kernel: FailedQuestion, asked: answered.Asked, max_ulp: float | None) -> JudgedOutput:
+def _answer(
+    kernel: FailedQuestion, oracle: kernel_outputs.Asked, max_ulp: float | None
+) -> JudgedOutput:
     """One output of a kernel with its truth, its bound and the plain algorithm's answer."""
     op, direction, inputs, params = kernel.op, kernel.direction, kernel.inputs, kernel.params
     name, got = kernel.output, kernel.outputs[kernel.output]
-    exact, format = asked.reference[name], formats.of(got)
-    bound = asked.bound[name] if max_ulp is None else ulp_limit(exact, max_ulp, format)
+    exact, format = oracle.reference[name], formats.of(got)
+    bound = oracle.bound[name] if max_ulp is None else ulp_limit(exact, max_ulp, format)
     broken = violated(op, direction, name, got, exact, inputs, params)
     return JudgedOutput(
         name,
@@ -205,11 +208,11 @@ def _answer(kernel: FailedQuestion, asked: answered.Asked, max_ulp: float | None
         product=op.sums.get(name),
         elementwise=op.elementwise,
         declared=op.limit if direction == "forward" else None,
-        plain=np.broadcast_to(asked.plain[name], got.shape),
+        plain=np.broadcast_to(oracle.plain[name], got.shape),
         inputs=inputs,
         broken=tuple(invariant.statement for invariant in broken),
         cause=kernel.cause,
-        conditions=lambda: asked.condition,
+        conditions=lambda: oracle.condition,
     )
 
 
@@ -222,7 +225,7 @@ def _baseline(
     if not isinstance(demand, tuple | list) or len(demand) != 2:
         raise TypeError("max_over_baseline is (outputs, factor): the baseline's outputs, a number.")
     factor = limits.ratio_of(demand[1], "max_over_baseline's factor")
-    baseline = answered.named(op, direction, demand[0])
+    baseline = kernel_outputs.named(op, direction, demand[0])
     shared = {name: array for name, array in baseline.items() if name in outputs}
     if not shared:
         raise ValueError(

@@ -13,7 +13,7 @@ from refkernels import question
 from refkernels.arithmetic import formats
 from refkernels.frameworks import catalog, environments
 from refkernels.frameworks.gateway import Reply, Session
-from refkernels.metrology import outputs as answered
+from refkernels.metrology import outputs as kernel_outputs
 from refkernels.metrology.judgement import violated
 from refkernels.metrology.verdict import verdict
 from refkernels.op import Direction, Op
@@ -69,19 +69,23 @@ class Baselines:
         try:
             limit = limits.ratio_of(factor, "factor")
             record, arrays, settings = question.read(op, inputs, params, direction)
-            by_name = answered.named(record, direction, outputs)
+            by_name = kernel_outputs.named(record, direction, outputs)
         except (TypeError, ValueError) as refusal:  # pytest shows the caller alone
             raise refusal.with_traceback(None) from refusal.__cause__
         limits.check_dtype(record, direction, arrays, by_name, None)
-        answer = self._answer(than, record, direction, arrays, {**record.params, **settings})
-        baseline = {name: array for name, array in answer.items() if name in by_name}
-        for output, other in judged(record, direction, arrays, settings, by_name, baseline):
-            if other is None:
+        answers = self._answer(than, record, direction, arrays, {**record.params, **settings})
+        baseline = {name: array for name, array in answers.items() if name in by_name}
+        for output, baseline_output in judged(
+            record, direction, arrays, settings, by_name, baseline
+        ):
+            if baseline_output is None:
                 raise ValueError(f"{than} gives no {output.name} to compare with.")
-            its_verdict = _verdict_of(output, other, record, direction, settings)
-            least = min(its_verdict, "rounding", key=VERDICTS.index)
-            demands = Demands(least, max_over_plain=np.inf, max_over_baseline=limit, baseline=than)
-            demands.check(output, other)
+            baseline_verdict = _verdict_of(output, baseline_output, record, direction, settings)
+            demanded = min(baseline_verdict, "rounding", key=VERDICTS.index)
+            demands = Demands(
+                demanded, max_over_plain=np.inf, max_over_baseline=limit, baseline=than
+            )
+            demands.check(output, baseline_output)
 
     def close(self) -> None:
         """End all interpreters."""
@@ -102,7 +106,9 @@ class Baselines:
                 self._sessions[name] = Session(name)
             except catalog.UnknownFramework as error:
                 raise ValueError(str(error)) from None
-        arrays = {key: np.ascontiguousarray(a).reshape(a.shape) for key, a in inputs.items()}
+        arrays = {
+            key: np.ascontiguousarray(array).reshape(array.shape) for key, array in inputs.items()
+        }
         session = self._sessions[name]
         reply: Reply = session.run(op.name, direction, arrays, params, leaves=op.differentiated)
         if not reply.ok:
@@ -114,13 +120,16 @@ class Baselines:
 
 def _verdict_of(
     output: JudgedOutput,
-    other: npt.NDArray[Any],
+    baseline_output: npt.NDArray[Any],
     op: Op,
     direction: Direction,
     params: Mapping[str, Any],
 ) -> str:
     """The verdict on the baseline's numbers."""
-    arguments = (op, direction, output.name, other, output.reference, output.inputs, params)
-    broken = tuple(invariant.statement for invariant in violated(*arguments))
-    same = replace(output, got=other, format=formats.of(other), broken=broken)
-    return verdict(same.summary.counts, broken)
+    answer = (op, direction, output.name, baseline_output)
+    invariants = violated(*answer, output.reference, output.inputs, params)
+    broken = tuple(invariant.statement for invariant in invariants)
+    judged_baseline = replace(
+        output, got=baseline_output, format=formats.of(baseline_output), broken=broken
+    )
+    return verdict(judged_baseline.summary.counts, broken)

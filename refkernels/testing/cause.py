@@ -50,15 +50,15 @@ class FailedQuestion:
                 f"  Cause: not looked for, as this process has spent {SECONDS:g} s on causes: call "
                 "refkernels.explain."
             )
-        cut, kept, whole = self._excerpt(places)
+        cut, kept_rows, all_rows = self._excerpt(places)
         if cut is None:
             return _LARGE
-        scope = "" if kept == whole else f" (found in {kept} of {whole} rows)"
+        scope = "" if kept_rows == all_rows else f" (found in {kept_rows} of {all_rows} rows)"
         start = time.perf_counter()
         try:
             return _cause_lines(cut, scope)
         except Exception as error:  # a failure here must not hide the assertion
-            if kept < whole and isinstance(error, ValueError):  # some rows make no question
+            if kept_rows < all_rows and isinstance(error, ValueError):  # some rows make no question
                 return _LARGE
             return f"  Cause: not found, as refkernels.explain failed ({_short(error)})."
         finally:
@@ -75,21 +75,21 @@ class FailedQuestion:
             return None, 0, 0
         if rowed <= ROWS:
             return self, 0, 0
-        whole = flat._rows(rowed_names)
-        kept = ROWS * whole // rowed
-        if not whole or not kept:
+        all_rows = flat._rows(rowed_names)
+        kept_rows = ROWS * all_rows // rowed
+        if not all_rows or not kept_rows:
             return None, 0, 0
         shape = flat.outputs[self.output].shape
         worst = np.unravel_index(np.asarray(places, np.intp), shape)[0]
-        first = list(dict.fromkeys(int(row) for row in worst))[: min(_WORST, kept)]
-        spread = np.linspace(0, whole - 1, kept - len(first)).astype(int)
-        rows = np.unique(np.concatenate([np.asarray(first, int), spread]))
+        worst_rows = list(dict.fromkeys(int(row) for row in worst))[: min(_WORST, kept_rows)]
+        spread = np.linspace(0, all_rows - 1, kept_rows - len(worst_rows)).astype(int)
+        rows = np.unique(np.concatenate([np.asarray(worst_rows, int), spread]))
         cut = replace(
             flat,
             inputs={n: a[rows] if n in rowed_names else a for n, a in flat.inputs.items()},
             outputs={n: flat.outputs[n][rows] for n in flat._by_row() if n in flat.outputs},
         )
-        return cut, len(rows), whole
+        return cut, len(rows), all_rows
 
     def _flat(self) -> "FailedQuestion":
         inputs = {name: array.reshape(-1) for name, array in self.inputs.items()}
@@ -106,18 +106,22 @@ class FailedQuestion:
         shapes += [array.shape for name, array in self.outputs.items() if name in self._by_row()]
         axes = max(len(self.inputs[name].shape) for name in rowed_names)
         shared = [self.inputs[name].ndim for name in self.inputs if name not in rowed_names]
-        if self.output not in self._by_row() or not all(shapes) or self._other_axes():
+        if self.output not in self._by_row() or not all(shapes) or self._may_use_other_axes():
             return 0
         if not self.op.elementwise and (axes < 2 or any(n >= max(axes, 3) for n in shared)):
             return 0  # one row, or a batch axis that other inputs have too
         rows = {shape[0] for shape in shapes}
         return rows.pop() if len(rows) == 1 else 0
 
-    def _other_axes(self) -> bool:
+    def _may_use_other_axes(self) -> bool:
         """Whether a param may name other axes than the op's default ones."""
         lettered = self.op.formulas is not None and not self.op.elementwise
         usual = self.op.params.items() if lettered else ()
-        return any(self.params.get(n, d) != d for n, d in usual if isinstance(d, int))
+        return any(
+            self.params.get(name, default) != default
+            for name, default in usual
+            if isinstance(default, int)
+        )
 
 
 def _cause_lines(question: FailedQuestion, scope: str) -> str:

@@ -42,11 +42,13 @@ class Demands:
         """Raise AssertionError if the answer fails a demand, or if none of its elements is
         certified; warn if some elements are not, and if the error is unusual."""
         __tracebackhide__ = True
-        TALLY.add(answer.what, answer.summary.max_ratio)
+        TALLY.add(answer.label, answer.summary.max_ratio)
         judged = verdict(answer.summary.counts, answer.broken)
         if VERDICTS.index(judged) < VERDICTS.index(self.verdict):
-            named = judged != "exceeds_bound" or self.max_ulp is None
-            self._fail(answer, (f"{judged}: " if named else "") + self._finding(answer, judged))
+            names_verdict = judged != "exceeds_bound" or self.max_ulp is None
+            self._fail(
+                answer, (f"{judged}: " if names_verdict else "") + self._finding(answer, judged)
+            )
         if uncertified := answer.summary.counts["uncertified"]:
             _warn_of_uncertified(answer, uncertified)
         over_plain = _ratio(answer, answer.plain)
@@ -65,12 +67,12 @@ class Demands:
                 f"{limit} allows {self.max_over_baseline:g}",
             )
         if self.max_over_plain is None and self.max_ulp is None and over_plain > UNUSUAL:
-            _warn(answer, over_plain)
+            _warn_of_unusual(answer, over_plain)
 
     def _fail(self, answer: JudgedOutput, finding: str) -> NoReturn:
         __tracebackhide__ = True
         limit = "bound" if self.max_ulp is None else "max_ulp"
-        raise AssertionError(message(f"{answer.what}: {finding}", answer, limit))
+        raise AssertionError(message(f"{answer.label}: {finding}", answer, limit))
 
     def _finding(self, answer: JudgedOutput, judged: str) -> str:
         counts, size = answer.summary.counts, answer.got.size
@@ -96,18 +98,18 @@ class Demands:
         }[judged]
 
 
-def _ratio(answer: JudgedOutput, other: Array | None) -> float:
-    """The RMS error over the other's, or over that of one rounding if that is larger."""
-    if other is None:
+def _ratio(answer: JudgedOutput, baseline: Array | None) -> float:
+    """The RMS error over the baseline's, or over that of one rounding if that is larger."""
+    if baseline is None:
         return 0.0
-    parts = answer.got, other, answer.reference, answer.format, answer.elementwise
+    parts = answer.got, baseline, answer.reference, answer.format, answer.elementwise
     return error_over_plain(*parts) or 0.0
 
 
 def _warn_of_uncertified(answer: JudgedOutput, uncertified: int) -> None:
     first = _place(answer, int(np.argmax(answer.uncertified)))
     warnings.warn(
-        f"{answer.what}: the exact value of {uncertified} of {answer.got.size} elements is not "
+        f"{answer.label}: the exact value of {uncertified} of {answer.got.size} elements is not "
         f"enclosed, the first at {first}: any answer passes there. The formula divides by zero or "
         "is undefined on these inputs; leave them out, or give the formula another branch for "
         "them by xp.where.",
@@ -122,12 +124,12 @@ def _place(answer: JudgedOutput, place: int) -> str:
     return f"{answer.name}[{index}]" if index else answer.name
 
 
-def _warn(answer: JudgedOutput, over_plain: float) -> None:
+def _warn_of_unusual(answer: JudgedOutput, over_plain: float) -> None:
     TALLY.unusual += 1
     places = answer.worst(1)
     where = _place(answer, places[0]) if places else answer.name
     warnings.warn(
-        f"{answer.what}: the RMS error is {over_plain:.3g} times that of the plain algorithm in "
+        f"{answer.label}: the RMS error is {over_plain:.3g} times that of the plain algorithm in "
         f"{answer.format} (a right kernel's is below 2), though every element is inside its bound; "
         f"error / bound is largest at {where}. "
         "refkernels.explain looks for the cause; max_over_plain=4 makes this a failure, a larger "
@@ -140,11 +142,11 @@ def _warn(answer: JudgedOutput, over_plain: float) -> None:
 def _callers_level() -> int:
     """The number of frames between `warnings.warn` and the call of the assertion."""
     level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and _here(frame.f_globals):
+    while frame.f_back is not None and _in_this_package(frame.f_globals):
         level, frame = level + 1, frame.f_back
     return level
 
 
-def _here(names: dict[str, Any]) -> bool:
+def _in_this_package(names: dict[str, Any]) -> bool:
     name = str(names.get("__name__", ""))
     return name.startswith("refkernels.testing.") or name == in_default_mode.__module__

@@ -45,16 +45,18 @@ def check_dtype(
     __tracebackhide__ = True
     first = op.names(direction)[0]
     input_formats = {formats.of(array) for name, array in inputs.items() if name not in op.kinds}
-    wanted = input_formats if dtype is None else {_format(dtype)}
+    allowed = input_formats if dtype is None else {_format(dtype)}
     if dtype is None and "low" in op.kinds.values():
         return  # operands of low precision do not determine it
     if dtype is None and all(format.storage.itemsize == 2 for format in input_formats):
-        wanted = {*input_formats, BINARY32}
-    if first in outputs and formats.of(outputs[first]) not in wanted:
-        got = outputs[first].dtype
-        where = "" if dtype is not None else " where the inputs are " + _and(input_formats)
-        cure = f"say dtype='{got}' if that is meant" if dtype is None else f"not {_and(wanted)}"
-        raise AssertionError(f"{op.name}'s {first} is {got}{where}: {cure}.")
+        allowed = {*input_formats, BINARY32}
+    if first in outputs and formats.of(outputs[first]) not in allowed:
+        actual = outputs[first].dtype
+        where = "" if dtype is not None else " where the inputs are " + _joined(input_formats)
+        cure = (
+            f"say dtype='{actual}' if that is meant" if dtype is None else f"not {_joined(allowed)}"
+        )
+        raise AssertionError(f"{op.name}'s {first} is {actual}{where}: {cure}.")
 
 
 def _format(dtype: Any) -> Format:
@@ -69,8 +71,8 @@ def _format(dtype: Any) -> Format:
     return formats.get(name)
 
 
-def _and(given: set[Format]) -> str:
-    return " and ".join(sorted(format.name for format in given))
+def _joined(chosen: set[Format]) -> str:
+    return " and ".join(sorted(format.name for format in chosen))
 
 
 def _type(value: Any) -> str:

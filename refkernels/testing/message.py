@@ -19,10 +19,10 @@ def message(head: str, answer: JudgedOutput, limit: str = "bound") -> str:
     lines = [f"{head}.", *_figures(answer, limit)]
     for place in answer.worst(_SHOWN):
         lines += _element_lines(answer, place, limit)
-    nothing = answer.summary.counts["uncertified"] == answer.got.size
-    named = None if nothing else answer.cause(answer.worst(_SEARCHED))
-    cause = named or f"  Next step: {_next_step(answer)}"
-    return "\n".join([*lines, cause])
+    none_certified = answer.summary.counts["uncertified"] == answer.got.size
+    known_cause = None if none_certified else answer.cause(answer.worst(_SEARCHED))
+    last = known_cause or f"  Next step: {_next_step(answer)}"
+    return "\n".join([*lines, last])
 
 
 def _figures(answer: JudgedOutput, limit: str) -> list[str]:

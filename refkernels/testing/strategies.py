@@ -72,14 +72,14 @@ def cases(
     if max_length < 1:
         raise ValueError(f"max_length is {max_length}: an axis has at least one element.")
     signature = _signature(record)
-    common = elements if isinstance(elements, st.SearchStrategy) else None
-    by_name = {} if common is not None else as_mapping(elements, "elements")
+    shared_elements = elements if isinstance(elements, st.SearchStrategy) else None
+    by_name = {} if shared_elements is not None else as_mapping(elements, "elements")
     _check_names(by_name, record.takes(direction), "input")
     _check_names(params or {}, record.params, "param")
     letters = {letter for argument in signature.takes.values() for letter in argument.own}
     fixed = as_mapping(lengths, "lengths")
     _check_names(fixed, letters, "letter")
-    default = common if common is not None else _numbers(format)
+    default = shared_elements if shared_elements is not None else _numbers(format)
     sizes = {letter: _length(fixed.get(letter), max_length) for letter in sorted(letters)}
     settings = {**record.params, **(params or {})}
 
@@ -97,9 +97,9 @@ def cases(
                 values = draw(arrays(np.float64, axes, elements=by_name.get(name, default)))
                 inputs[name] = formats.round_to(values, format)
             else:
-                whole = by_name.get(name) or _whole(argument, shape)
+                integers = by_name.get(name) or _integers(argument, shape)
                 kind = np.bool_ if argument.kind == "bool" else np.int64
-                inputs[name] = draw(arrays(kind, axes, elements=whole))
+                inputs[name] = draw(arrays(kind, axes, elements=integers))
         return KernelCase(record, direction, format, case(draw, inputs))
 
     def case(draw: st.DrawFn, inputs: dict[str, npt.NDArray[Any]]) -> Case:
@@ -129,23 +129,23 @@ def _signature(op: Op) -> Signature:
 
 def _numbers(format: str) -> Elements:
     limit = formats.get(format).max
-    near = st.floats(-min(_LARGE, limit), min(_LARGE, limit))
-    return near | near | near | st.floats(-limit, limit)
+    usual = st.floats(-min(_LARGE, limit), min(_LARGE, limit))
+    return usual | usual | usual | st.floats(-limit, limit)
 
 
-def _whole(argument: Argument, shape: Mapping[str, int]) -> Elements:
+def _integers(argument: Argument, shape: Mapping[str, int]) -> Elements:
     if argument.kind == "bool":
         return st.booleans()
     return st.integers(0, min(shape.values(), default=2) - 1)
 
 
-def _length(fixed: int | Elements | None, most: int) -> Elements:
+def _length(fixed: int | Elements | None, longest: int) -> Elements:
     if fixed is None:
-        return st.integers(1, most)
+        return st.integers(1, longest)
     return st.just(fixed) if isinstance(fixed, int) else fixed
 
 
-def _check_names(given: Mapping[str, Any], known: Any, what: str) -> None:
-    if unknown := [name for name in given if name not in known]:
-        meant = instead(unknown[0], sorted(known)) if known else "it has none"
-        raise ValueError(f"The op has no {what} {quoted(unknown[0])}: {meant}.")
+def _check_names(names: Mapping[str, Any], allowed: Any, kind: str) -> None:
+    if unknown := [name for name in names if name not in allowed]:
+        advice = instead(unknown[0], sorted(allowed)) if allowed else "it has none"
+        raise ValueError(f"The op has no {kind} {quoted(unknown[0])}: {advice}.")

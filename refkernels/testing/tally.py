@@ -13,11 +13,11 @@ class AssertionTally:
     largest_ratio: float = 0.0
     where: str = ""
 
-    def add(self, what: str, ratio: float) -> None:
+    def add(self, output: str, ratio: float) -> None:
         self.assertions += 1
         if ratio > self.largest_ratio or not self.where:
             test = os.environ.get("PYTEST_CURRENT_TEST", "").rsplit(" ", 1)[0]
-            self.largest_ratio, self.where = ratio, f"{what}, {test}" if test else what
+            self.largest_ratio, self.where = ratio, f"{output}, {test}" if test else output
 
 
 TALLY = AssertionTally()

@@ -20,7 +20,7 @@ from refkernels import question
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.mode import in_default_mode
-from refkernels.metrology import outputs as answered
+from refkernels.metrology import outputs as kernel_outputs
 from refkernels.metrology.ulp_errors import ulp as ulp_of
 from refkernels.op import Direction, Op
 
@@ -60,8 +60,8 @@ def tolerances(
     record, arrays, settings = question.read(op, inputs, params, direction)
     format = formats.get(dtype) if dtype is not None else _narrowest(arrays)
     names = record.names(direction)
-    asked = answered.ask(record, direction, arrays, settings, dict.fromkeys(names, format))
-    return {name: _tolerance(name, asked, format) for name in asked.reference}
+    oracle = kernel_outputs.ask(record, direction, arrays, settings, dict.fromkeys(names, format))
+    return {name: _tolerance(name, oracle, format) for name in oracle.reference}
 
 
 def _narrowest(arrays: Mapping[str, npt.NDArray[Any]]) -> Format:
@@ -69,38 +69,38 @@ def _narrowest(arrays: Mapping[str, npt.NDArray[Any]]) -> Format:
     return min(floating, key=lambda format: format.p)
 
 
-def _tolerance(name: str, asked: answered.Asked, format: Format) -> Tolerance:
-    exact = asked.reference[name]
-    size = (np.abs(exact.hi) * np.exp2(np.asarray(exact.scale, np.float64))).ravel()
-    bound = asked.bound[name].ravel()
-    if not size.size:
+def _tolerance(name: str, oracle: kernel_outputs.Asked, format: Format) -> Tolerance:
+    exact = oracle.reference[name]
+    magnitude = (np.abs(exact.hi) * np.exp2(np.asarray(exact.scale, np.float64))).ravel()
+    bound = oracle.bound[name].ravel()
+    if not magnitude.size:
         return Tolerance(0.0, 0.0, 0.0)
-    if wrong := int((~(np.isfinite(size) & np.isfinite(bound))).sum()):
+    if wrong := int((~(np.isfinite(magnitude) & np.isfinite(bound))).sum()):
         raise ValueError(
-            f"{name}: {wrong} of {size.size} elements are not finite numbers, or may overflow on "
-            "the way, so that no tolerance is right: give inputs without them."
+            f"{name}: {wrong} of {magnitude.size} elements are not finite numbers, or may overflow "
+            "on the way, so that no tolerance is right: give inputs without them."
         )
-    rtol = _up(_best_rtol(size, bound))
-    atol = _up(_atol(rtol, size, bound))
-    median = float(np.median(size))
+    rtol = _rounded_up(_best_rtol(magnitude, bound))
+    atol = _rounded_up(_atol(rtol, magnitude, bound))
+    median = float(np.median(magnitude))
     ulp = (atol + rtol * median) / float(ulp_of(median, format))
     return Tolerance(atol, rtol, ulp)
 
 
-def _atol(rtol: float, size: Array, bound: Array) -> float:
+def _atol(rtol: float, magnitude: Array, bound: Array) -> float:
     """The least atol for this rtol, as `allclose` computes with them: product and sum are
     rounded."""
     with np.errstate(over="ignore"):
-        excess = float((bound - np.nextafter(rtol * size, 0.0)).max())
+        excess = float((bound - np.nextafter(rtol * magnitude, 0.0)).max())
     return math.nextafter(excess, math.inf) if excess > 0.0 else 0.0
 
 
-def _best_rtol(size: Array, bound: Array) -> float:
+def _best_rtol(magnitude: Array, bound: Array) -> float:
     """The rtol of the least average: the minimum over rtol >= 0 of the largest of the lines
     b_i + rtol (mean - z_i) and rtol mean. One falling and one rising line enclose it. The line that
     is largest where they meet replaces one of them, until none is larger."""
-    offsets, slopes = np.append(bound, 0.0), float(size.mean()) - np.append(size, 0.0)
-    falling, rising, rtol = int(np.argmax(offsets)), len(size), 0.0
+    offsets, slopes = np.append(bound, 0.0), float(magnitude.mean()) - np.append(magnitude, 0.0)
+    falling, rising, rtol = int(np.argmax(offsets)), len(magnitude), 0.0
     while slopes[falling] < 0.0:
         rtol = (offsets[falling] - offsets[rising]) / (slopes[rising] - slopes[falling])
         heights = offsets + rtol * slopes
@@ -111,7 +111,7 @@ def _best_rtol(size: Array, bound: Array) -> float:
     return float(rtol)
 
 
-def _up(value: float) -> float:
+def _rounded_up(value: float) -> float:
     """Rounded up to two decimal digits."""
     if value == 0.0:
         return 0.0

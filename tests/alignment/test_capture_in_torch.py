@@ -235,7 +235,7 @@ def test_everything_is_restored_when_the_block_ends(returned: dict[str, Any], ra
     assert returned["raised"] == {"forwards": 0, "hooks": 0}
     rank = rank_of("raised")
     assert (rank.complete, rank.steps) == (False, (0, 1))
-    assert "The block was left by KeyError in step 2." in rank.not_captured
+    assert "KeyError ended the capture in step 2." in rank.not_captured
 
 
 def test_a_killed_run_leaves_whole_steps_only(returned: dict[str, Any], rank_of: Any) -> None:

@@ -188,7 +188,7 @@ def stage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("refkernels.frameworks.creation.build", reach)
     monkeypatch.setattr("refkernels.frameworks.emulation.build", reach)
     monkeypatch.setattr("refkernels.frameworks.released._released", lambda spec: RELEASED)
-    monkeypatch.setattr("refkernels.cli.warm._spread", reach)
+    monkeypatch.setattr("refkernels.cli.warm._warm_all", reach)
     monkeypatch.setattr("refkernels.frameworks.cells.Cell.__init__", reach)
     monkeypatch.setattr("refkernels.judging.tasks.read", reach)
     monkeypatch.setattr("refkernels.alignment.align", reach)

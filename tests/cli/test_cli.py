@@ -277,6 +277,26 @@ def test_the_ops_are_listed_with_who_has_them() -> None:
     assert {line.split()[0] for line in lines if not line.startswith(" ")} >= set(rows)
 
 
+@pytest.mark.parametrize("width", [64, 80, 100, 160])
+def test_the_table_of_ops_fits_and_breaks_no_word(
+    width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    table, _, left_out = refkernels_says("ops").stdout.partition("also shows:")
+    assert max(map(len, table.splitlines())) <= width
+    assert bool(left_out) == (width < 100)
+    assert ("not in" in left_out) == (width < 80)
+    words = set(table.replace(",", " ").split())
+    for row in json.loads(refkernels_says("ops", "--json").stdout)["ops"]:
+        names = [f"[{name}]" if name in row["optional"] else name for name in row["inputs"]]
+        names += [row["op"], *(row["outputs"] if "outputs" not in left_out else ())]
+        names += row["backward"]["outputs"] if "backward" not in left_out else []
+        names += [f"{name}={value}" for name, value in row["params"].items() if value is not None]
+        reasons = row["frameworks"].items() if "not in" not in left_out else ()
+        names += [name for name, reason in reasons if reason is not None]
+        assert words.issuperset(names), row["op"]
+
+
 def test_environments_refuse_what_they_do_not_know(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -334,7 +354,7 @@ def test_managed_environments_are_deleted_only_where_the_user_agrees(
     assert (yes.exit_code, yes.stdout) == (0, f"Deleted: {newer}\n")
     assert not newer.exists()
     sentence = refused(refkernels_says("env", "remove", "numpy"))
-    assert sentence == "nothing is kept for numpy: see `refkernels env list`."
+    assert sentence == "no environment of numpy is kept here: see `refkernels env list`."
 
 
 def test_what_was_added_in_a_version_is_removed_by_that_name(

@@ -69,7 +69,7 @@ def test_a_product_s_tree_its_depth_its_bound_and_its_proof_are_printed(tmp_path
             "reveal knows sum, matmul, linear, embedding, layernorm, not 'exp'",
         ),
         (["embedding", "--framework", "numpy", "--m", "9999", "--n", "9999"], "--m 9999, --n 9999"),
-        (["sum"], "One kernel's order is revealed: name a --framework or a --kernel."),
+        (["sum"], "Name one --framework or one --kernel: that whose order is revealed."),
         (["sum", "--framework", "nunpy"], "no framework is named 'nunpy'"),
         (["sum", "--framework", "numpy", "--dtype", "float8"], "There is no dtype 'float8'"),
         (["sum", "--framework", "numpy", "--row", "99"], "There is no element (99, 0)"),

@@ -29,7 +29,7 @@ def refkernels_says(*arguments: str | Path) -> Any:
     [
         (["sine", "--framework", "numpy"], "There is no op 'sine': did you mean 'sin'?"),
         (["matmul", "--framework", "numpy"], "matmul is not a function of one number"),
-        (["sin"], "Nothing is to be swept: name a --framework or a --kernel."),
+        (["sin"], "There is nothing to sweep: name a --framework or a --kernel."),
         (["sin", "--framework", "nunpy"], "no framework is named 'nunpy'"),
         (["sin", "--framework", "numpy", "--dtype", "float8"], "There is no dtype 'float8'"),
         (["sin", "--framework", "numpy", "--range", "1"], "--range '1' is not A:B"),

@@ -185,7 +185,7 @@ def test_the_same_records_give_the_same_bytes(small):
 
 def test_plots_drawn_in_several_processes_have_the_same_bytes(small, monkeypatch):
     folder, here = small
-    monkeypatch.setattr(pages, "_CALLS_EACH", 1)
+    monkeypatch.setattr(pages, "_FEWEST_CALLS", 1)
     monkeypatch.setattr(crew, "usable_cores", lambda: 2)
     assert os.getpid() not in pages.starmap(os.getpid, [(), ()])
     written = write_report(folder, starmap=pages.starmap)

@@ -63,10 +63,10 @@ def _split(text: str) -> tuple[str | None, str]:
     return (parts[1], parts[2]) if parts else (None, text)
 
 
-def _add(arrays: dict[str, Array], option: str, more: Mapping[str, Array]) -> None:
-    if twice := [name for name in more if name in arrays]:
-        raise ValueError(f"{option} gives {twice[0]!r} twice: leave one of them out.")
-    arrays.update(more)
+def _add(arrays: dict[str, Array], option: str, new_arrays: Mapping[str, Array]) -> None:
+    if repeated := [name for name in new_arrays if name in arrays]:
+        raise ValueError(f"{option} gives {repeated[0]!r} twice: leave one of them out.")
+    arrays.update(new_arrays)
 
 
 def _read(name: str | None, place: str, tensors: Tensors) -> dict[str, Array]:

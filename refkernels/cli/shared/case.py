@@ -7,7 +7,7 @@ from typing import Any
 
 
 def read_case(
-    what: str,
+    case_or_op: str,
     inputs: list[str],
     outputs: list[str],
     params: list[str],
@@ -19,25 +19,25 @@ def read_case(
     from refkernels.cli.shared import arrays
     from refkernels.diagnosis import casefile
 
-    if not what.endswith(".npz"):
+    if not case_or_op.endswith(".npz"):
         return casefile.CaseFile(
-            registry.get(what).name,
+            registry.get(case_or_op).name,
             direction or "forward",  # type: ignore[arg-type]
-            _of_all(arrays.read_inputs(inputs, tensors)),
+            _by_name(arrays.read_inputs(inputs, tensors)),
             arrays.read_outputs(outputs, tensors),
             read_params(params),
         )
     if inputs or params or direction:
         raise ValueError(
-            f"{what} holds its own inputs, params and direction: give only --output or "
+            f"{case_or_op} holds its own inputs, params and direction: give only --output or "
             "--framework besides it."
         )
-    case = casefile.load(what)
+    case = casefile.load(case_or_op)
     case.outputs.update(arrays.read_outputs(outputs, tensors))
     return case
 
 
-def _of_all(inputs: dict[str, Any]) -> dict[str, Any]:
+def _by_name(inputs: dict[str, Any]) -> dict[str, Any]:
     """The inputs of one question. Some may be given per kernel, as torch:x; inputs that differ
     between kernels are refused."""
     from refkernels import question

@@ -34,19 +34,20 @@ def explain_symptoms(
     """
     from refkernels.reporting.measure.study import Study
 
-    known = list(records)
-    while chosen := _chosen(Study.of(known), every):
+    known_records = list(records)
+    while chosen := _chosen(Study.of(known_records), every):
         started: deque[tuple[Any, Callable[[], Record]]] = deque()
         ahead = iter(chosen)
         for number in range(1, len(chosen) + 1):
             started += [
-                (each, _start(each, seats, call)) for each in islice(ahead, _AHEAD - len(started))
+                (example_ahead, _start(example_ahead, seats, call))
+                for example_ahead in islice(ahead, _AHEAD - len(started))
             ]
             example, result = started.popleft()
-            about = f"{example.subject} {example.op} {example.direction} {example.dtype}"
-            tell(f"explaining {number} of {len(chosen)}: {about}")
+            question = f"{example.subject} {example.op} {example.direction} {example.dtype}"
+            tell(f"explaining {number} of {len(chosen)}: {question}")
             record = {**_head(example), **_guarded(result)}
-            known.append(record)
+            known_records.append(record)
             yield record
 
 
@@ -58,8 +59,8 @@ def _chosen(study: Any, every: bool) -> list[Any]:
 
 
 def _head(example: Any) -> Record:
-    about = ("framework", "version", "device", "dtype", "settings", "formula")
-    head = {name: example.record.get(name) for name in about}
+    fields = ("framework", "version", "device", "dtype", "settings", "formula")
+    head = {name: example.record.get(name) for name in fields}
     head = {"schema": example.record["schema"], "kind": "explanation", **head}
     return head | {
         "op": example.op, "direction": example.direction, "case": example.case, "cause": None
@@ -104,7 +105,8 @@ def _question(name: str, case: str, dtype: str, direction: Direction) -> tuple[O
     from refkernels import registry
 
     op = registry.get(name)
-    arrays, params = next(each for each in op.cases() if each.name == case).build(dtype)
+    chosen = next(candidate for candidate in op.cases() if candidate.name == case)
+    arrays, params = chosen.build(dtype)
     return op, {key: arrays[key] for key in op.takes(direction) if key in arrays}, params
 
 

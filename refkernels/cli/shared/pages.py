@@ -15,8 +15,8 @@ import typer
 from refkernels.cli.shared.endings import refuse
 
 Record = dict[str, Any]
-_CALLS_EACH = 4  # of `starmap`: with fewer, a process takes longer to start than it saves
-_MOST = 4  # processes of `starmap`: each takes a quarter of a gigabyte
+_FEWEST_CALLS = 4  # of `starmap`: with fewer, a process takes longer to start than it saves
+_MOST_PROCESSES = 4  # processes of `starmap`: each takes a quarter of a gigabyte
 
 
 def show_measured(directory: Path, lang: str = "en", everything: bool = False) -> None:
@@ -45,12 +45,12 @@ def starmap(function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) 
     they cannot start, or one dies, this process does the work."""
     from refkernels.runs.sweeps.crew import Processes, usable_cores
 
-    width = min(usable_cores(), len(arguments) // _CALLS_EACH, _MOST)
-    if width < 2:
+    processes = min(usable_cores(), len(arguments) // _FEWEST_CALLS, _MOST_PROCESSES)
+    if processes < 2:
         return itertools.starmap(function, arguments)
     with contextlib.ExitStack() as stack:
         try:
-            crew = Processes(width)
+            crew = Processes(processes)
             stack.callback(crew.close)
             executor = crew.executor()
             futures = [executor.submit(function, *call) for call in arguments]
@@ -87,7 +87,7 @@ def _write_and_print(
     name: str,
     write: Callable[[Path, list[Record]], list[Path]],
     table: Callable[[list[Record]], Any],
-    look: Sequence[str] = (),
+    closing: Sequence[str] = (),
 ) -> None:
     from rich.console import Console
 
@@ -101,10 +101,10 @@ def _write_and_print(
     except OSError as error:
         refuse(f"{error.filename or directory}: {error.strerror or error}.")
     Console().print(table(records))
-    if look:
-        for line in look:
+    if closing:
+        for line in closing:
             typer.echo(line)
         return
     page = next((path for path in written if path.suffix == ".html"), directory)
-    more = len(written) - 1
-    typer.echo(f"Written: {page} and {more} more file{'' if more == 1 else 's'} beside it.")
+    others = len(written) - 1
+    typer.echo(f"Written: {page} and {others} more file{'' if others == 1 else 's'} beside it.")

@@ -57,28 +57,28 @@ class Log:
     def __exit__(self, *_: object) -> None:
         self._ended.set()
 
-    def show(self, done: int, total: int, what: str) -> None:
+    def show(self, done: int, total: int, unit: str) -> None:
         """Record the state of the work; write a line if one is due."""
         with self._lock:
             if self._begin is None:
                 self._begin = (self._clock(), done)
                 self._reported = done / max(1, total)
-            if self._state != (done, total, what):
-                self._state, self._since = (done, total, what), self._clock()
+            if self._state != (done, total, unit):
+                self._state, self._since = (done, total, unit), self._clock()
         self.beat()
 
     def beat(self) -> None:
         """Write a line if one is due."""
         with self._lock:
-            done, total, what = self._state
+            done, total, unit = self._state
             now, share = self._clock(), done / max(1, total)
             if share - self._reported < self.SHARE and now - self._last < self.SECONDS:
                 return
-            if what and now - self._since >= self.SECONDS:
-                what += f", for {_span(now - self._since)}"
-            what = f": {what}" if what else ""
-            of = f"{self._counted(done)} of {self._counted(total)}"
-            self._write(f"{100.0 * share:.0f} %, {of}{self._left(now)}{what}")
+            if unit and now - self._since >= self.SECONDS:
+                unit += f", for {_span(now - self._since)}"
+            unit = f": {unit}" if unit else ""
+            counts = f"{self._counted(done)} of {self._counted(total)}"
+            self._write(f"{100.0 * share:.0f} %, {counts}{self._left(now)}{unit}")
             self._last, self._reported = now, share
 
     def _left(self, now: float) -> str:

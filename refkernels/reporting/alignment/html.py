@@ -21,9 +21,9 @@ STYLES = {"same": "vc", "different": "vx", "undecidable": "vu"}
 def page(alignment: Mapping[str, Any], lang: str = "en") -> str:
     """The page of a record (`Alignment.to_dict`), in the language `lang`."""
     words = words_of(lang)
-    head, *rest = markdown(alignment, lang).split("\n## ")
+    head, *later = markdown(alignment, lang).split("\n## ")
     title, _, lead = head.removeprefix("# ").partition("\n\n")
-    sections = dict(section.partition("\n\n")[::2] for section in rest)
+    sections = dict(section.partition("\n\n")[::2] for section in later)
     bodies = {name: blocks(body) for name, body in sections.items()}
     plot = draw_losses(alignment, words)
     if plot is not None:
@@ -32,8 +32,8 @@ def page(alignment: Mapping[str, Any], lang: str = "en") -> str:
             f"<figcaption>{inline(plot.caption)}</figcaption></figure>"
         )
         if words["curve"] not in bodies:  # insert it where the Markdown page has it: before the ops
-            at = list(bodies).index(words["local"]) if words["local"] in bodies else len(bodies)
-            before = dict(list(bodies.items())[:at])
+            place = list(bodies).index(words["local"]) if words["local"] in bodies else len(bodies)
+            before = dict(list(bodies.items())[:place])
             bodies = {**before, words["curve"]: "", **bodies}
         bodies[words["curve"]] += figure
     if words["local"] in bodies:
@@ -46,6 +46,8 @@ def page(alignment: Mapping[str, Any], lang: str = "en") -> str:
         style=STYLES[alignment["verdict"]["word"]],
         verdict=words[f"verdict:{alignment['verdict']['word']}"],
         lead=Markup(blocks(lead)),
-        sections=[(f"s{at}", name, Markup(body)) for at, (name, body) in enumerate(bodies.items())],
+        sections=[
+            (f"s{number}", name, Markup(body)) for number, (name, body) in enumerate(bodies.items())
+        ],
         css=style(),
     )

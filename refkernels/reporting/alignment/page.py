@@ -44,7 +44,7 @@ def brief(alignment: Record, lang: str = "en") -> str:
     """The page without its folded parts."""
     words = words_of(lang)
     parts = [
-        f"# {words['title_alone' if _alone(alignment) else 'title']}",
+        f"# {words['title_alone' if _is_one_run(alignment) else 'title']}",
         headline(alignment, lang),
         _section(words["runs"], _runs(alignment, words)),
         _suspects(alignment, words, lang),
@@ -53,7 +53,9 @@ def brief(alignment: Record, lang: str = "en") -> str:
         _section(words["local"], _local(alignment, words)),
         _causes(alignment, words, lang),
         _notes(alignment, words),
-        _section(words["remarks"], "\n".join(f"- {escaped(r)}" for r in alignment["remarks"])),
+        _section(
+            words["remarks"], "\n".join(f"- {escaped(remark)}" for remark in alignment["remarks"])
+        ),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -61,7 +63,7 @@ def brief(alignment: Record, lang: str = "en") -> str:
 def headline(alignment: Record, lang: str = "en") -> str:
     """The verdict in a sentence or two."""
     words, verdict = words_of(lang), alignment["verdict"]
-    end = "_alone" if _alone(alignment) else ""
+    end = "_alone" if _is_one_run(alignment) else ""
     if verdict["word"] == "same":
         return words[f"same{end}"]
     if verdict["word"] == "different":
@@ -71,7 +73,7 @@ def headline(alignment: Record, lang: str = "en") -> str:
     sentence = words["undecidable"].format(reasons=words["and"].join(reasons))
     missing = {reason["word"] for reason in verdict["reasons"]}
     cure = words["cure:curves"] if "curves" in missing else words["cure:null"]
-    helps = not missing & {"saturated", "few"} and not _alone(alignment)
+    helps = not missing & {"saturated", "few"} and not _is_one_run(alignment)
     return f"{sentence} {cure}" if helps else sentence
 
 
@@ -90,8 +92,12 @@ def suspect(suspected: Record, words: Words, lang: str) -> str:
     where = words["in_run"].format(run=suspected["run"]) if suspected["run"] else ""
     step = words["at_step"].format(step=suspected["step"])
     if suspected["source"] == "judgement":
-        others = suspected["places"] - 1
-        more = words["place" if others == 1 else "places"].format(count=others) if others else ""
+        more_places = suspected["places"] - 1
+        more = (
+            words["place" if more_places == 1 else "places"].format(count=more_places)
+            if more_places
+            else ""
+        )
         return step + _judged(suspected["judgement"], words, lang, where) + more
     if suspected["source"] == "departure":
         return step + _parted(suspected, words)
@@ -107,7 +113,7 @@ def suspect(suspected: Record, words: Words, lang: str) -> str:
 
 
 def _parted(departure: Record, words: Words) -> str:
-    what = words[f"parted:{departure['what']}"].format(where=code(departure["where"]))
+    subject = words[f"parted:{departure['what']}"].format(where=code(departure["where"]))
     factor, cause = departure["factor"], departure["cause"]
     if cause is not None:
         cause_details = dict(cause["details"])
@@ -115,15 +121,15 @@ def _parted(departure: Record, words: Words) -> str:
             cause_details["factor"] = _whole(cause_details["factor"])
         why = words[f"cause:{cause['word']}"].format(run=cause["run"], **cause_details)
         why += "" if cause["sure"] else words["unsure"].format(other="AB".replace(cause["run"], ""))
-        return (_multiple(departure, words, what) if factor is not None else what) + why
+        return (_multiple(departure, words, subject) if factor is not None else subject) + why
     if factor is not None:
-        return _multiple(departure, words, what)
-    return words["parted"].format(what=what, apart=_short(departure["apart"]))
+        return _multiple(departure, words, subject)
+    return words["parted"].format(what=subject, apart=_short(departure["apart"]))
 
 
-def _multiple(departure: Record, words: Words, what: str) -> str:
+def _multiple(departure: Record, words: Words, subject: str) -> str:
     return words["parted_factor"].format(
-        what=what,
+        what=subject,
         factor=_whole(departure["factor"]),
         parted=departure["parted"],
         places=departure["places"],
@@ -167,7 +173,7 @@ def _judged(judgement: Record, words: Words, lang: str, where: str) -> str:
     return sentence + words["multiplied"] if multiplied else sentence
 
 
-def _alone(alignment: Record) -> bool:
+def _is_one_run(alignment: Record) -> bool:
     return len(alignment["runs"]) == 1
 
 
@@ -209,10 +215,10 @@ def _suspects(alignment: Record, words: Words, lang: str) -> str:
     if len(listed) < 2:
         return ""
     lines = [
-        f"{at}. {suspect(suspected, words, lang)}"
-        for at, suspected in enumerate(listed[:_LISTED], 1)
+        f"{number}. {suspect(suspected, words, lang)}"
+        for number, suspected in enumerate(listed[:_LISTED], 1)
     ]
-    title = words["suspects_alone" if _alone(alignment) else "suspects"]
+    title = words["suspects_alone" if _is_one_run(alignment) else "suspects"]
     return _section(title, "\n".join(lines))
 
 
@@ -327,18 +333,18 @@ def layers_table(alignment: Record, words: Words, lang: str) -> str:
     rows = []
     for name, local in zip(_names(alignment), alignment["local"], strict=True):
         for layer in local["layers"]:
-            what = words["fine"]
+            finding = words["fine"]
             if layer["cause"]:
                 candidate = {"cause": layer["cause"], "details": layer["details"], "model": None}
                 confidence = words[layer["confidence"]] if layer["confidence"] else words["assumed"]
-                what = f"{says(candidate, lang)} ({confidence})"
+                finding = f"{says(candidate, lang)} ({confidence})"
             elif layer["wrong"]:
-                what = words["beyond"].format(count=layer["wrong"])
-            what = f"**{what}**" if layer["wrong"] else what
+                finding = words["beyond"].format(count=layer["wrong"])
+            finding = f"**{finding}**" if layer["wrong"] else finding
             rows.append(
                 [
                     name, code(layer["name"]), escaped(layer["type"]), words[layer["stage"]],
-                    str(layer["step"]), _short(layer["over_bound"]), what,
+                    str(layer["step"]), _short(layer["over_bound"]), finding,
                 ]
             )  # fmt: skip
     return grid(words["layer_columns"], rows, "llll--l") if rows else ""
@@ -356,7 +362,7 @@ def _causes(alignment: Record, words: Words, lang: str) -> str:
         for judgement in local["unordinary"]:
             key = (name, judgement["op"], judgement["stage"], str(judgement["cause"]))
             if key not in lines and (judgement["cause"] or judgement["wrong"]):
-                run = "" if _alone(alignment) else words["in_run"].format(run=name)
+                run = "" if _is_one_run(alignment) else words["in_run"].format(run=name)
                 step = words["at_step"].format(step=judgement["step"])
                 lines[key] = "- " + step + _judged(judgement, words, lang, run)
     return _section(words["causes"], "\n".join(list(lines.values())[:_LISTED]))
@@ -368,7 +374,7 @@ def _notes(alignment: Record, words: Words) -> str:
         for differing in alignment["differences"]
         if not differing["decisive"]
     ]
-    return _section(words["notes_alone" if _alone(alignment) else "notes"], "\n".join(lines))
+    return _section(words["notes_alone" if _is_one_run(alignment) else "notes"], "\n".join(lines))
 
 
 def _null(alignment: Record) -> list[str]:

@@ -53,15 +53,15 @@ def _differences(
 ) -> None:  # fmt: skip
     if band:
         steps = sorted(band)
-        low, high = ([band[step][at] - band[step][1] for step in steps] for at in (0, 2))
+        low, high = ([band[step][end] - band[step][1] for step in steps] for end in (0, 2))
         axes.fill_between(steps, low, high, color=drawing.GRID, label=words["plot:band"])
         middle = {step: mean for step, (_, mean, _) in band.items()}
         shown = list(enumerate(curves))
     else:
         middle, shown = curves[0], [(1, curves[1])]
     for number, curve in shown:
-        apart = {step: loss - middle[step] for step, loss in curve.items() if step in middle}
-        axes.plot(*_points(apart), color=colour_of(number), linewidth=1.2, label="AB"[number])
+        differences = {step: loss - middle[step] for step, loss in curve.items() if step in middle}
+        axes.plot(*_points(differences), color=colour_of(number), linewidth=1.2, label="AB"[number])
     axes.set_title(words["plot:apart" if band else "plot:apart_from_a"])
     axes.ticklabel_format(axis="y", style="sci", scilimits=(-2, 2))
     axes.legend(frameon=False, loc="upper left", ncols=3)

@@ -21,7 +21,7 @@ from refkernels.seat_names import framework_of
 Record = Mapping[str, Any]
 _BRACKETS = r"\s*(?:\([^()]*\{[^()]*\)|（[^（）]*\{[^（）]*）|= \{[^}]*\})"
 _UNDECIDED = 3  # most undecided causes that are listed
-_NOTHING = "uncertified"
+_UNCERTIFIED = "uncertified"
 
 
 def show(value: Any) -> str:
@@ -79,9 +79,9 @@ class ExplainedKernel:
         return self.verdict in SOUND and not self.unusual
 
     @property
-    def nothing(self) -> bool:
+    def none_certified(self) -> bool:
         """Whether no element is certified, so that there is nothing to explain."""
-        return self.verdict == _NOTHING
+        return self.verdict == _UNCERTIFIED
 
     @property
     def cause(self) -> str | None:
@@ -99,7 +99,7 @@ class ExplainedKernel:
     def best(self) -> Record | None:
         """The candidate that the answer names."""
         named = [candidate for candidate in self.candidates if candidate["confidence"] is not None]
-        return self._own(self._alike(named))
+        return self._own_model(self._alike(named))
 
     @cached_property
     def models(self) -> list[str]:
@@ -166,7 +166,7 @@ class ExplainedKernel:
             if fits and candidate["output"] == self.output:
                 by_cause.setdefault(candidate["cause"], []).append(candidate)
         groups = [
-            sorted(alike, key=lambda candidate: candidate is not self._own(alike))
+            sorted(alike, key=lambda candidate: candidate is not self._own_model(alike))
             for alike in by_cause.values()
         ]
         return groups[:_UNDECIDED]
@@ -187,9 +187,9 @@ class ExplainedKernel:
         ]
         whole = [candidate for candidate in models if candidate["equal"] == candidate["elements"]]
         deciding = [candidate for candidate in whole if candidate["output"] == self.output]
-        return self._own(deciding or whole)
+        return self._own_model(deciding or whole)
 
-    def _own(self, candidates: list[Record]) -> Record | None:
+    def _own_model(self, candidates: list[Record]) -> Record | None:
         """The kernel's own model if it is among them, else the first: several may give the same
         bits."""
         framework = framework_of(self.name)
@@ -274,8 +274,8 @@ def says(candidate: Record, lang: str, among: bool = False) -> str:
         details = {**details, "eps": _number_or_interval(low, high, lang)}
     text = _filled(CAUSES[cause].says[lang], details)
     if details.get("with") in CAUSES:
-        other = _filled(CAUSES[details["with"]].says[lang], details)
-        text = WORDS[lang]["and_also"].format(says=text, other=other)
+        second_cause = _filled(CAUSES[details["with"]].says[lang], details)
+        text = WORDS[lang]["and_also"].format(says=text, other=second_cause)
     if "with_eps" in details:
         low, high = details.get("interval", (details["with_eps"],) * 2)
         text = WORDS[lang]["with_eps"].format(says=text, eps=_number_or_interval(low, high, lang))
@@ -299,7 +299,7 @@ def advice(cause: str, lang: str) -> str:
 
 
 class _Unknown:
-    """A number on which hypotheses of the cause differ."""
+    """Stands for a number on which the cause's hypotheses differ."""
 
     def __repr__(self) -> str:
         return "?"

@@ -42,7 +42,7 @@ def markdown(answer: Record, lang: str = "en", sources: Mapping[str, str] | None
     """
     words = words_of(lang)
     kernels = kernels_of(answer)
-    parts = _open(answer, lang)
+    parts = _unfolded_parts(answer, lang)
     parts.append(folded(words["elements"], _elements(answer, words)))
     ruled_out = _ruled_out(kernels, words, lang)
     if ruled_out:
@@ -61,10 +61,10 @@ def markdown(answer: Record, lang: str = "en", sources: Mapping[str, str] | None
 
 def brief(answer: Record, lang: str = "en") -> str:
     """The part of the answer that is not folded, for a terminal."""
-    return "\n\n".join(part for part in _open(answer, lang) if part) + "\n"
+    return "\n\n".join(part for part in _unfolded_parts(answer, lang) if part) + "\n"
 
 
-def _open(answer: Record, lang: str) -> list[str]:
+def _unfolded_parts(answer: Record, lang: str) -> list[str]:
     words = words_of(lang)
     kernels = kernels_of(answer)
     parts = [f"**{escaped(summary(answer, lang), 4000)}**", _table(kernels, words, lang)]
@@ -125,11 +125,11 @@ def _pairs(answer: Record, words: Mapping[str, str]) -> str:
             equal = words["of"].format(
                 equal=show(figures["equal_bits"]), elements=show(figures["elements"])
             )
-            same = figures["equal_bits"] == figures["elements"]
-            why = words["same"] if same else escaped(_why(difference, words, fine))
+            all_equal = figures["equal_bits"] == figures["elements"]
+            why = words["same"] if all_equal else escaped(_why(difference, words, fine))
             pair = f"{escaped(difference['a'])} – {escaped(difference['b'])}, {output}"
-            far = show(figures["max_abs_difference"])
-            rows.append([pair, equal, far, show(figures["max_ulp_distance"]), why])
+            largest_difference = show(figures["max_abs_difference"])
+            rows.append([pair, equal, largest_difference, show(figures["max_ulp_distance"]), why])
     return grid(words["pairs"], rows, "l---l")
 
 
@@ -147,7 +147,7 @@ def _paragraphs(kernels: list[ExplainedKernel], words: Mapping[str, str], lang: 
     for kernel in kernels:
         for line in _cause(kernel, words, lang):
             causes.setdefault(line, []).append(kernel.name)
-        if kernel.nothing:
+        if kernel.none_certified:
             todo.setdefault(words["todo:uncertified"], []).append(kernel.name)
             continue
         bad = kernel.best is None and not kernel.fine
@@ -181,7 +181,7 @@ def _cause(kernel: ExplainedKernel, words: Mapping[str, str], lang: str) -> list
     if best is None:
         if kernel.verdict == "correctly_rounded":
             return [f"**{words['no_cause']}**{colon}{words['flawless']}"]
-        if kernel.nothing:
+        if kernel.none_certified:
             return [f"**{words['no_cause']}**{colon}{words['nothing']}"]
         if kernel.fine:
             parts = [words["ordinary"], *_fits_too(kernel, words, lang)]
@@ -270,7 +270,9 @@ def _fits_too(kernel: ExplainedKernel, words: Mapping[str, str], lang: str) -> l
     for alike in kernel.undecided:
         best = alike[0]
         sentence = words["fits_too"].format(says=escaped(says(best, lang)), cause=best["cause"])
-        models = list(dict.fromkeys(str(each["model"]) for each in alike if each["model"]))
+        models = list(
+            dict.fromkeys(str(candidate["model"]) for candidate in alike if candidate["model"])
+        )
         if len(models) > 1:
             sentence += _space(lang) + _alike(models, words, lang)
         lines.append(sentence + _space(lang) + _bits(kernel, best, words, lang))
@@ -288,10 +290,16 @@ def _space(lang: str) -> str:
 
 
 def _nearest(kernel: ExplainedKernel, words: Mapping[str, str]) -> str:
-    measured = [c for c in kernel.ruled_out if c["over_plain"] is not None]
+    measured = [candidate for candidate in kernel.ruled_out if candidate["over_plain"] is not None]
     if not measured:
         return words["tried_bare"].format(tried=show(kernel.tried))
-    best = min(measured, key=lambda c: (_error_left(c["over_plain"]), _error_left(c["over_bound"])))
+    best = min(
+        measured,
+        key=lambda candidate: (
+            _error_left(candidate["over_plain"]),
+            _error_left(candidate["over_bound"]),
+        ),
+    )
     bound = best["over_bound"]
     return words["tried"].format(
         tried=show(kernel.tried),
@@ -332,7 +340,9 @@ def _ruled_out(kernels: list[ExplainedKernel], words: Mapping[str, str], lang: s
     rows = []
     more = False
     for kernel in kernels:
-        ruled_out = sorted(kernel.ruled_out, key=lambda c: _error_left(c["over_plain"]))
+        ruled_out = sorted(
+            kernel.ruled_out, key=lambda candidate: _error_left(candidate["over_plain"])
+        )
         more = more or len(ruled_out) > _RULED_OUT
         for candidate in ruled_out[:_RULED_OUT]:
             name = f"`{candidate['cause']}`"

@@ -129,7 +129,7 @@ def script(
 def blank_script(question: Mapping[str, Any]) -> str:
     """The script for a user's own kernel; the user fills in the call."""
     names = list(question["shapes"])
-    output_names = dict.fromkeys(dtype["output"] for dtype in question["elements"])
+    output_names = dict.fromkeys(element["output"] for element in question["elements"])
     outputs = ", ".join(f"'{name}': ..." for name in output_names)
     params = [f"{key}={_param(value)}" for key, value in question["params"].items()]
     dtypes = _dtypes(question).items()
@@ -168,7 +168,7 @@ def _operation(source: str, op: str) -> _Operation | None:
     module = ast.parse(source)
     functions = {node.name: node for node in module.body if isinstance(node, ast.FunctionDef)}
     for node in module.body:
-        if not isinstance(node, ast.Assign) or [ast.unparse(t) for t in node.targets] != ["OPS"]:
+        if not isinstance(node, ast.Assign) or list(map(ast.unparse, node.targets)) != ["OPS"]:
             continue
         assert isinstance(node.value, ast.Dict)
         for key, value in zip(node.value.keys, node.value.values, strict=True):
@@ -210,7 +210,7 @@ def _called(node: ast.AST, functions: Mapping[str, ast.FunctionDef]) -> list[ast
         }
         pending += [functions[name] for name in (names & functions.keys()) - called]
         called |= names & functions.keys()
-    return [name_node for name, name_node in functions.items() if name in called]
+    return [function for name, function in functions.items() if name in called]
 
 
 def _imports(source: str, framework: str, text: str) -> list[str]:

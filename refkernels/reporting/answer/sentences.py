@@ -28,7 +28,7 @@ def summary(answer: Record, lang: str = "en") -> str:
     kernels = kernels_of(answer)
     end = "." if lang == "en" else "。"
     if len(kernels) == 1:
-        return _alone(kernels[0], words, lang) + end
+        return _one_kernel(kernels[0], words, lang) + end
     parts = []
     bad = [kernel for kernel in kernels if not kernel.fine]
     # Of many kernels, some of them wrong, the wrong ones matter, not the widest pair.
@@ -40,7 +40,9 @@ def summary(answer: Record, lang: str = "en") -> str:
         _named_kernel(kernel, words, lang) + _blamed(kernel, words, lang, stated) for kernel in bad
     ]
     if not bad:
-        bound = max((kernel.largest_bound for kernel in kernels), key=lambda b: number(b) or 0.0)
+        bound = max(
+            (kernel.largest_bound for kernel in kernels), key=lambda ratio: number(ratio) or 0.0
+        )
         parts.append(words["all_fine"].format(bound=show_ratio(bound)))
     return ("; " if lang == "en" else "；").join(parts) + end
 
@@ -91,7 +93,7 @@ def _limit(kernel: ExplainedKernel, words: Mapping[str, str]) -> str:
     )
 
 
-def _alone(kernel: ExplainedKernel, words: Mapping[str, str], lang: str) -> str:
+def _one_kernel(kernel: ExplainedKernel, words: Mapping[str, str], lang: str) -> str:
     if kernel.name:
         return _named_kernel(kernel, words, lang) + _blamed(kernel, words, lang, set())
     key = "exact" if kernel.verdict == "correctly_rounded" else "alone"
@@ -110,7 +112,7 @@ def _blamed(kernel: ExplainedKernel, words: Mapping[str, str], lang: str, stated
     found."""
     best = kernel.best
     if best is None:
-        if kernel.fine or kernel.nothing:
+        if kernel.fine or kernel.none_certified:
             return ""
         return words["and_unexplained"].format(tried=show(kernel.tried))
     if kernel.cause in stated:
@@ -131,8 +133,8 @@ def _blamed(kernel: ExplainedKernel, words: Mapping[str, str], lang: str, stated
     blamed = words[key].format(says=text, confidence=words[best["confidence"]])
     reasons = [says(reason, lang) for reason in kernel.reasons if reason not in kernel.rivals]
     if reasons:
-        others = "".join(words["or"].format(says=reason) for reason in reasons[1:])
-        blamed += words["perhaps"].format(says=reasons[0]) + others + words["or_elsewhere"]
+        more_reasons = "".join(words["or"].format(says=reason) for reason in reasons[1:])
+        blamed += words["perhaps"].format(says=reasons[0]) + more_reasons + words["or_elsewhere"]
     return blamed
 
 
@@ -176,9 +178,9 @@ def _because(pair: Record, answer: Record, words: Mapping[str, str], lang: str) 
         return ""
     confidence = words[pair["confidence"]] if pair["confidence"] else ""
     if pair["cause"] == "summation_order":
-        each = _orders(pair, answer, lang)
-        if each is not None:
-            return words["because_each"].format(**each, confidence=confidence)
+        orders = _orders(pair, answer, lang)
+        if orders is not None:
+            return words["because_each"].format(**orders, confidence=confidence)
     holders = [
         holder
         for holder in kernels_of(answer)
@@ -202,6 +204,8 @@ def _orders(pair: Record, answer: Record, lang: str) -> dict[str, str] | None:
     sentences = {"a": pair["a"], "b": pair["b"]}
     for key in ("a", "b"):
         kernel = ExplainedKernel(pair[key], answer["kernels"][pair[key]])
-        candidates = [c for c in kernel.candidates if c["model"] == models[pair[key]]]
+        candidates = [
+            candidate for candidate in kernel.candidates if candidate["model"] == models[pair[key]]
+        ]
         sentences[f"{key}_says"] = says(candidates[0], lang)
     return sentences

@@ -121,11 +121,11 @@ def compare(old: Study, new: Study) -> RunComparison:
     )
 
 
-def _by_place(study: Study, other: Study) -> dict[Place, Measurement]:
+def _by_place(study: Study, other_study: Study) -> dict[Place, Measurement]:
     """Every output by its place. A failure has no outputs: it stands for every output that the
     other run has there."""
     outputs: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    for measurement in other.measurements:
+    for measurement in other_study.measurements:
         outputs[
             measurement.subject,
             measurement.op,

@@ -144,9 +144,11 @@ def log_axis(
     high = max(high, low + 1)
     step = max(1, math.ceil((high - low) / most))
     first = low + (-low) % step  # so that 1 is a tick wherever it is in range
-    exponents = [e for e in range(first, high + 1, step) if _LEAST <= e <= _MOST]
-    labels = [power_label(e) for e in exponents]
-    ticks = [10.0**e for e in exponents]
+    exponents = [
+        exponent for exponent in range(first, high + 1, step) if _LEAST <= exponent <= _MOST
+    ]
+    labels = [power_label(exponent) for exponent in exponents]
+    ticks = [10.0**exponent for exponent in exponents]
     start = float(low)
     if zero is not None:
         keep = [i for i, tick in enumerate(ticks) if tick > 2.5 * zero]
@@ -155,7 +157,9 @@ def log_axis(
     axis.set_ticks(ticks, labels)
     axis.minorticks_off()
     margin = 0.03 * (high - start)
-    limits = [10.0 ** min(max(e, _LEAST), _MOST) for e in (start - margin, high + margin)]
+    limits = [
+        10.0 ** min(max(exponent, _LEAST), _MOST) for exponent in (start - margin, high + margin)
+    ]
     (axes.set_xlim if which == "x" else axes.set_ylim)(*limits)
 
 

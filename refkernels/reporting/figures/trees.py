@@ -72,9 +72,9 @@ class _Tree:
                 together = ", all at once" if self.at_once(part) else ""
                 written.append(before + self.run(terms) + together)
                 continue
-            how = "in sequence" if len(terms) > 2 else "the sum of two"
-            how = f"{len(terms)} at once" if self.at_once(part) else how
-            written.append(f"{before}{how}: {self.sizes[part]} values")
+            order = "in sequence" if len(terms) > 2 else "the sum of two"
+            order = f"{len(terms)} at once" if self.at_once(part) else order
+            written.append(f"{before}{order}: {self.sizes[part]} values")
             parts = self.grouped(terms)
             for place in reversed(range(len(parts))):
                 last = place == len(parts) - 1
@@ -99,7 +99,9 @@ class _Tree:
             heavy, light = (
                 (first, second) if self.sizes[first] >= self.sizes[second] else (second, first)
             )
-            if joined and not self._continues(self.sizes[light], [self.sizes[j] for j in joined]):
+            if joined and not self._continues(
+                self.sizes[light], [self.sizes[term] for term in joined]
+            ):
                 break
             joined.append(light)
             node = heavy
@@ -116,7 +118,7 @@ class _Tree:
         names = [self.names.get(term, str(term)) for term in terms]
         products = [term for term in terms[1:] if term not in self.names]  # a bias is not one
         fused = " (FMA)" if products and self.fused.issuperset(products) else ""
-        regular = len({b - a for a, b in itertools.pairwise(terms)}) == 1
+        regular = len({after - before for before, after in itertools.pairwise(terms)}) == 1
         if len(terms) <= 4 or (len(terms) <= 16 and not regular):
             return " + ".join(names) + fused
         return f"{names[0]} + {names[1]} + … + {names[-1]}{fused}, {len(terms)} values in sequence"

@@ -80,7 +80,7 @@ def board(records: Sequence[Record], lang: str = "en") -> tuple[list[TaskGroup],
             right[record["op"], record["direction"], record["dtype"], inputs].append(record)
         else:
             refused.append(_refused(record, lang))
-    groups = [TaskGroup(*question, _rows(same)) for question, same in sorted(right.items())]
+    groups = [TaskGroup(*question, _rows(alike)) for question, alike in sorted(right.items())]
     return groups, refused
 
 

@@ -62,5 +62,6 @@ def certainties(study: Study) -> list[Certainty]:
             for tier, elements in tiers.items():
                 row.tiers[tier] += int(as_number(elements) or 0)
     return sorted(
-        rows.values(), key=lambda r: (r.op, rank_of_direction(r.direction), rank_of_dtype(r.dtype))
+        rows.values(),
+        key=lambda row: (row.op, rank_of_direction(row.direction), rank_of_dtype(row.dtype)),
     )

@@ -73,8 +73,8 @@ def _identical(names: list[str], pairs: dict[tuple[str, str], SeatPair]) -> list
     groups: list[list[str]] = []
     for name in names:
         for group in groups:
-            theirs = [pairs.get((name, other)) or pairs.get((other, name)) for other in group]
-            if all(pair and pair.elements and pair.equal == pair.elements for pair in theirs):
+            their_pairs = [pairs.get((name, other)) or pairs.get((other, name)) for other in group]
+            if all(pair and pair.elements and pair.equal == pair.elements for pair in their_pairs):
                 group.append(name)
                 break
         else:
@@ -142,11 +142,11 @@ def alike_by_case(study: Study) -> dict[str, list[Alike]]:
             [direction, *((line.everybody, line.groups, line.cases) for line in of_format)]
         )
         if content in alike[op]:
-            same = alike[op][content]
-            of_format = [replace(line, where=f"{line.where}, {dtype}") for line in same]
+            lines_of_format = alike[op][content]
+            of_format = [replace(line, where=f"{line.where}, {dtype}") for line in lines_of_format]
         alike[op][content] = of_format
     return {
-        op: [line for same in by_content.values() for line in same]
+        op: [line for lines_of_format in by_content.values() for line in lines_of_format]
         for op, by_content in alike.items()
     }
 
@@ -217,8 +217,8 @@ def _is_seed(case: str) -> bool:
 
 
 @dataclass
-class Held:
-    """One property of one op for one subject, over all records."""
+class Checks:
+    """The checks of one property of one op for one subject, over all records."""
 
     checked: int = 0
     broken: int = 0
@@ -243,10 +243,10 @@ class Invariance:
     """One op: property x subject."""
 
     op: str
-    rows: list[tuple[str, dict[str, Held]]]  # property, per subject
+    rows: list[tuple[str, dict[str, Checks]]]  # property, per subject
 
     @property
-    def by_property(self) -> dict[str, dict[str, Held]]:
+    def by_property(self) -> dict[str, dict[str, Checks]]:
         """The subjects of each property that was checked."""
         return dict(self.rows)
 
@@ -268,15 +268,18 @@ class Invariance:
 
 def invariances(study: Study) -> list[Invariance]:
     """One table per op; the op with most broken checks first."""
-    groups: dict[str, dict[str, dict[str, Held]]] = defaultdict(lambda: defaultdict(dict))
+    groups: dict[str, dict[str, dict[str, Checks]]] = defaultdict(lambda: defaultdict(dict))
     for subject, record in study.invariances:
         if (record.get("status") or "ok") == "ok":
             cells = groups[record["op"]][record["property"]]
-            cells.setdefault(subject, Held()).add(record)
-    known = list(PROPERTIES)
+            cells.setdefault(subject, Checks()).add(record)
+    known_properties = list(PROPERTIES)
     tables = []
     for op, properties in groups.items():
-        order = sorted(properties, key=lambda p: (known.index(p) if p in known else 99, p))
+        order = sorted(
+            properties,
+            key=lambda p: (known_properties.index(p) if p in known_properties else 99, p),
+        )
         rows = [(name, properties[name]) for name in order]
         tables.append(Invariance(op, rows))
     return sorted(tables, key=lambda table: (-table.broken, table.op))

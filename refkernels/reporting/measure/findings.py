@@ -172,12 +172,13 @@ def findings(study: Study) -> list[Finding]:
     ]
     return sorted(
         unsorted,
-        key=lambda f: (
-            f.input,
-            f.dtype not in WIDE,
-            f.verdict == UNUSUAL,
-            -f.loss,
-            (f.op, f.direction, f.dtype, f.subject, f.output, f.verdict.name),
+        key=lambda finding: (
+            finding.input,
+            finding.dtype not in WIDE,
+            finding.verdict == UNUSUAL,
+            -finding.loss,
+            (finding.op, finding.direction, finding.dtype, finding.subject, finding.output),
+            finding.verdict.name,
         ),
     )
 
@@ -217,7 +218,7 @@ def unrun(study: Study) -> list[Unrun]:
         unsorted.append(Unrun(status, subject, reason, places, len(members)))
     return sorted(
         unsorted,
-        key=lambda u: (rank_of_status(u.status), -u.records, u.subject, u.reason),
+        key=lambda gap: (rank_of_status(gap.status), -gap.records, gap.subject, gap.reason),
     )
 
 

@@ -26,7 +26,7 @@ _MOST_OPS = 6  # named in a sentence
 def headline(study: Study, words: Mapping[str, str]) -> list[str]:
     """The sentences of the first paragraph."""
     return [
-        _what(study, words),
+        _measured(study, words),
         *_verdicts(study, words),
         *_failures(study, words),
         *_invariance(study, words),
@@ -39,9 +39,9 @@ def absent(study: Study, words: Mapping[str, str]) -> list[str]:
     """The seats that gave no answer at all, each in a sentence with the reason."""
     answering = {m.subject for m in study.measurements}
     reasons = {
-        f.subject: f.reason
-        for f in study.failures
-        if f.subject not in answering and f.status != "unsupported" and f.reason
+        failure.subject: failure.reason
+        for failure in study.failures
+        if failure.subject not in answering and failure.status != "unsupported" and failure.reason
     }
     return [
         words["absent"].format(seat=subject, reason=clipped(reasons[subject], 240))
@@ -64,7 +64,7 @@ def scope(study: Study, words: Mapping[str, str]) -> list[str]:
     return []
 
 
-def _what(study: Study, words: Mapping[str, str]) -> str:
+def _measured(study: Study, words: Mapping[str, str]) -> str:
     results = study.measurements or study.failures
     if not results:
         return words["nothing"]
@@ -126,8 +126,10 @@ def _invariance(study: Study, words: Mapping[str, str]) -> Iterator[str]:
     parts = []
     for name in order[:5]:
         subjects = listed(words, sorted(broken[name]))
-        known = words.get(f"depend:{name}")
-        parts.append(known.format(who=subjects) if known else f"{clipped(name, 60)} ({subjects})")
+        sentence = words.get(f"depend:{name}")
+        parts.append(
+            sentence.format(who=subjects) if sentence else f"{clipped(name, 60)} ({subjects})"
+        )
     if parts:
         yield words["bits_depend"].format(what=listed(words, parts))
 

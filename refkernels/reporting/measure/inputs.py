@@ -81,8 +81,8 @@ def loss(m: Measurement) -> float:
     part, whole = concerned(m)
     mean = abs(m.number("ulp", "mean") or 0.0)
     digits = math.log2(all_digits(m.dtype))
-    known = math.isfinite(mean) and math.isfinite(digits)
-    lost = min(1.0, math.log2(1.0 + mean) / digits) if known else 1.0
+    is_known = math.isfinite(mean) and math.isfinite(digits)
+    lost = min(1.0, math.log2(1.0 + mean) / digits) if is_known else 1.0
     return max(part / whole * lost if whole else 0.0, special / elements if elements else 0.0)
 
 

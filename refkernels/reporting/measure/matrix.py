@@ -45,10 +45,10 @@ class Mark:
         """The class that gives the colour; "" where the style sheet knows it without one: by the
         verdict at the end of the link, or for rounding."""
         if self.finding:
-            known = self.finding.endswith(f"-{self.style.name.partition('_')[0]}")
+            implied = self.finding.endswith(f"-{self.style.name.partition('_')[0]}")
         else:
-            known = self.style.name == "rounding"
-        return "" if known else self.style.style
+            implied = self.style.name == "rounding"
+        return "" if implied else self.style.style
 
 
 @dataclass(frozen=True, eq=False)

@@ -308,12 +308,12 @@ def _properties_of(tables: Iterable[Invariance]) -> list[str]:
 def _cases_text(row: Alike, rows: list[Alike], words: Mapping[str, str]) -> str:
     """The cases of one line. A line with most cases of its passes and formats does not name them:
     the other lines, which follow it, name the rest."""
-    others = [other for other in rows if other.where == row.where and other is not row]
-    if not others:
+    other_lines = [line for line in rows if line.where == row.where and line is not row]
+    if not other_lines:
         return words["all"]
-    if len(row.cases) > sum(len(other.cases) for other in others):
+    if len(row.cases) > sum(len(line.cases) for line in other_lines):
         return words["all_but_below"]
-    return ", ".join(row.short([case for each in rows for case in each.cases]))
+    return ", ".join(row.short([case for any_line in rows for case in any_line.cases]))
 
 
 def _float32_outputs(findings: Iterable[Finding]) -> dict[tuple[str, ...], list[str]]:
@@ -324,11 +324,11 @@ def _float32_outputs(findings: Iterable[Finding]) -> dict[tuple[str, ...], list[
     return outputs
 
 
-def _explained_beside(found: Iterable[Symptom]) -> dict[str, Symptom]:
+def _explained_beside(all_symptoms: Iterable[Symptom]) -> dict[str, Symptom]:
     """The symptom with a known cause that each finding belongs to, by the finding's id."""
     return {
         finding_id(m): symptom
-        for symptom in found
+        for symptom in all_symptoms
         if known_cause(symptom.explanation)
         for m in symptom.covered
     }

@@ -77,16 +77,16 @@ def _largest_bounds(
 def draw_growth(plot: GrowthPlot, subjects: list[str]) -> Drawn | None:
     """Max ulp (above) and error / bound (below) against the regime's parameter."""
     numbers = {subject: i for i, subject in enumerate(subjects)}
-    lines_ = [line for lines in plot.panels.values() for line in lines]
+    all_lines = [line for lines in plot.panels.values() for line in lines]
     tops = [
-        ("largest error in ulp", _values(line.ulp for line in lines_)),
-        ("largest error / bound", [*_values(line.bound for line in lines_), 1.0]),
+        ("largest error in ulp", _values(line.ulp for line in all_lines)),
+        ("largest error / bound", [*_values(line.bound for line in all_lines), 1.0]),
     ]
-    rows = [(label, values) for label, values in tops if any(v > 0 for v in values)]
-    xs = _values(line.x for line in lines_)
+    rows = [(label, values) for label, values in tops if any(value > 0 for value in values)]
+    xs = _values(line.x for line in all_lines)
     if not rows or not any(x > 0 for x in xs):
         return None
-    names = {_short(line.subject) for line in lines_}
+    names = {_short(line.subject) for line in all_lines}
     across = 2.2 + max(0.75, 0.07 * max(map(len, names)))  # a panel and the names on its right
     with mpl.rc_context(drawing.STYLE):
         width, height = 0.75 + across * len(plot.panels), 0.6 + 2.2 * len(rows)
@@ -110,10 +110,10 @@ def draw_growth(plot: GrowthPlot, subjects: list[str]) -> Drawn | None:
                 else:
                     axes.tick_params(labelbottom=False)
         title = f"{plot.op}: error against {plot.growth.label}"
-        others = f" {joined(list(plot.left_out))}: see the tables." if plot.left_out else ""
+        left_out = f" {joined(list(plot.left_out))}: see the tables." if plot.left_out else ""
         caption = (
             f"{count(plot.cases, 'case')} of the regime {plot.growth.regime}; where several cases "
-            f"share an x, the largest error is drawn. Both axes are logarithmic.{others}"
+            f"share an x, the largest error is drawn. Both axes are logarithmic.{left_out}"
         )
         return finish(figure, plot.name, title, caption)
 
@@ -125,7 +125,10 @@ def draw_spread(
     numbers = {subject: i for i, subject in enumerate(subjects)}
     directions = list(dict.fromkeys(direction for direction, _ in panels))
     dtypes = list(dict.fromkeys(dtype for _, dtype in panels))
-    tall = {d: max(len(panels.get((d, t), [])) for t in dtypes) for d in directions}
+    tall = {
+        direction: max(len(panels.get((direction, dtype), [])) for dtype in dtypes)
+        for direction in directions
+    }
     height = 0.2 + sum(0.55 + 0.24 * rows for rows in tall.values())
     longest = max(len(_short(spread.subject)) for panel in panels.values() for spread in panel)
     beside = max(0.95, 0.076 * longest)  # the names on a panel's left
@@ -171,7 +174,7 @@ def _growth_panel(
     xs: list[float],
 ) -> None:
     places = _places(xs)
-    positive = [v for v in values if v > 0]
+    positive = [value for value in values if value > 0]
     zero = min(positive) / 8 if 0 in values else None
     _x_axis(axes, xs)
     drawing.log_axis(axes, "y", positive, zero, most=6)
@@ -190,7 +193,7 @@ def _growth_panel(
             drawn[line.subject] = points
             ends.append((*points[-1], line.subject))
     for subject, points in drawn.items():
-        together = [other for other, theirs in drawn.items() if _coincide(points, theirs)]
+        together = [name for name, other_points in drawn.items() if _coincide(points, other_points)]
         number, turn = numbers[subject], together.index(subject)
         # Lines that coincide alternate their dashes, so that every colour is seen.
         dashes = (5.0 * turn, (5.0, 5.0 * (len(together) - 1))) if len(together) > 1 else "solid"
@@ -233,12 +236,15 @@ def _x_axis(axes: Axes, xs: list[float]) -> None:
     axes.set_xlim(-0.2, len(values) - 0.8)
 
 
-def _coincide(points: list[tuple[float, float]], others: list[tuple[float, float]]) -> bool:
+def _coincide(points: list[tuple[float, float]], other_points: list[tuple[float, float]]) -> bool:
     """Whether two lines cannot be told apart: within 2 % at every point of both."""
-    if [x for x, _ in points] != [x for x, _ in others]:
+    if [x for x, _ in points] != [x for x, _ in other_points]:
         return False
-    pairs = zip(points, others, strict=True)
-    return all(abs(a - b) <= 0.02 * max(abs(a), abs(b)) for (_, a), (_, b) in pairs)
+    pairs = zip(points, other_points, strict=True)
+    return all(
+        abs(first - second) <= 0.02 * max(abs(first), abs(second))
+        for (_, first), (_, second) in pairs
+    )
 
 
 def _direct_labels(axes: Axes, ends: list[tuple[float, float, str]], numbers: Numbers) -> None:
@@ -363,4 +369,6 @@ def _drawable(value: float | None) -> bool:
 
 
 def _values(groups: Iterable[Iterable[float | None]]) -> list[float]:
-    return [v for values_ in groups for v in values_ if v is not None and math.isfinite(v)]
+    return [
+        value for group in groups for value in group if value is not None and math.isfinite(value)
+    ]

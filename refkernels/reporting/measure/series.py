@@ -102,8 +102,8 @@ def growth_plots(study: Study) -> list[GrowthPlot]:
     rank = {growth.regime: number for number, growth in enumerate(PLOTS)}
     chosen: list[GrowthPlot] = []
     for regime in sorted(by_regime, key=lambda growth: (rank.get(growth, len(PLOTS)), growth)):
-        most = sorted(by_regime[regime], key=lambda item: (-item[0], item[1].op))[:MOST_OPS]
-        chosen += sorted((plot for _, plot in most), key=lambda plot: plot.op)
+        grown_most = sorted(by_regime[regime], key=lambda item: (-item[0], item[1].op))[:MOST_OPS]
+        chosen += sorted((plot for _, plot in grown_most), key=lambda plot: plot.op)
     return chosen[:MOST_PLOTS]
 
 
@@ -151,15 +151,22 @@ def _lines(parameter: str, measurements: list[Measurement]) -> list[SeriesLine]:
         by_x = points[subject]
         if len(by_x) > 1:
             places = sorted(by_x)
-            ulp = [largest(drawn_ulp(m.ulp_max, m.dtype) for m in by_x[v]) for v in places]
-            bound = [largest(m.number("bound", "max_ratio") for m in by_x[v]) for v in places]
+            ulp = [
+                largest(drawn_ulp(m.ulp_max, m.dtype) for m in by_x[x_value]) for x_value in places
+            ]
+            bound = [
+                largest(m.number("bound", "max_ratio") for m in by_x[x_value]) for x_value in places
+            ]
             lines.append(SeriesLine(subject, places, ulp, bound))
     return lines
 
 
 def safe_name(text: str) -> str:
     """`text` as a file name: anything but ASCII letters, digits, dashes and underscores is `_`."""
-    return "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in text)
+    return "".join(
+        character if character.isascii() and (character.isalnum() or character in "-_") else "_"
+        for character in text
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,8 +179,8 @@ class Spread:
     max: float | None
 
 
-def closely_looked_at(study: Study) -> set[str]:
-    """The ops with many cases, whose plots have something to show; all ops if none has many."""
+def ops_with_many_cases(study: Study) -> set[str]:
+    """The ops with many cases, whose plots are worth drawing; all ops if none has many."""
     cases: dict[str, set[str]] = defaultdict(set)
     for m in study.measurements:
         cases[m.op].add(m.case)
@@ -184,7 +191,7 @@ def spreads(study: Study) -> dict[str, dict[tuple[str, str], list[Spread]]]:
     """op -> (pass, format) -> spread per subject, over all cases and outputs, for at most two
     formats of each op with many cases."""
     groups: dict[tuple[str, str, str, str], list[Measurement]] = defaultdict(list)
-    chosen = closely_looked_at(study)
+    chosen = ops_with_many_cases(study)
     for m in study.measurements:
         if m.op in chosen:
             groups[m.op, m.direction, m.dtype, m.subject].append(m)

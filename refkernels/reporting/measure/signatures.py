@@ -26,7 +26,7 @@ def float32_places(measurements: Iterable[Measurement]) -> set[Place]:
         if m.dtype == "float64" and (answer := _answer(m)):
             fits = _SMALL <= abs(answer) < _BIG
             bits[place_of(m)].append(_bits(answer) if fits else 53)
-    return {place for place, each in bits.items() if _BITS // 2 < max(each) <= _BITS}
+    return {place for place, counts in bits.items() if _BITS // 2 < max(counts) <= _BITS}
 
 
 def _answer(m: Measurement) -> float | None:

@@ -112,20 +112,20 @@ class Study:
             by_kind[str(record.get("kind"))].append(record)
         labels = _labels({_identity(record) for record in by_kind["measurement"]})
         results = [_measurement(record, labels) for record in by_kind["measurement"]]
-        known = ("measurement", "agreement", "invariance", "environment", "explanation")
-        called = _compared_as(by_kind["measurement"], labels)
+        known_kinds = ("measurement", "agreement", "invariance", "environment", "explanation")
+        label_of_name = _compared_as(by_kind["measurement"], labels)
         return cls(
             measurements=[m for m in results if m.status == "ok"],
             failures=[m for m in results if m.status != "ok"],
             agreements=[
-                {**record, **{side: called(record[side]) for side in ("a", "b")}}
+                {**record, **{side: label_of_name(record[side]) for side in ("a", "b")}}
                 for record in by_kind["agreement"]
             ],
             invariances=[(_label_of(record, labels), record) for record in by_kind["invariance"]],
             environments=by_kind["environment"],
             explanations=[(_label_of(record, labels), record) for record in by_kind["explanation"]],
             subjects=_ordered(results),
-            unknown=sum(len(alike) for kind, alike in by_kind.items() if kind not in known),
+            unknown=sum(len(alike) for kind, alike in by_kind.items() if kind not in known_kinds),
         )
 
     @cached_property
@@ -253,10 +253,10 @@ def _distinguishing(identity: Identity, kin: list[Identity], devices: set[str]) 
 def _name(name: str, version: str, device: str, settings: tuple[tuple[str, str], ...]) -> str:
     """The name of the seat with these parts; "" if no name can say them."""
     try:
-        own = parse(name)
-        all_settings = tuple(merged(dict(settings), own).items())
-        version, device = version or own.version, device or own.device
-        return str(SeatName(own.framework, version, own.kernel, all_settings, device))
+        parsed = parse(name)
+        all_settings = tuple(merged(dict(settings), parsed).items())
+        version, device = version or parsed.version, device or parsed.device
+        return str(SeatName(parsed.framework, version, parsed.kernel, all_settings, device))
     except SeatNameError:
         return ""
 

@@ -1,9 +1,9 @@
 """Symptoms, which group findings so that one cause takes one line, and the card of each seat.
 
 The findings of one op on one seat in one format are one symptom for each kind of input and verdict.
-A symptom is left out if a more ordinary input shows one that is at least as bad. What
-was found for one of an op's options holds for it alone where another was explained too. Symptoms
-that differ in format are joined, and so are those of several ops with one known cause or signature.
+A symptom is left out if a more ordinary input shows one that is at least as bad. If several of an
+op's options were explained, each explanation holds for its own option. Symptoms that differ in
+format are joined, and so are those of several ops with one known cause or signature.
 A card begins with ordinary inputs, and among these with what is most wrong (`inputs.loss`).
 """
 
@@ -212,11 +212,11 @@ class Card:
         return self.lines[MOST_LINES:]
 
 
-def cards(study: Study, found: list[Symptom] | None = None) -> list[Card]:
+def cards(study: Study, all_symptoms: list[Symptom] | None = None) -> list[Card]:
     """A card for each seat that answered: kernels before formulas of ours, and the seat with the
-    most important symptom first. `found`: the study's symptoms, if they are known."""
+    most important symptom first. `all_symptoms`: the study's, if they are known."""
     groups: dict[str, list[Symptom]] = defaultdict(list)
-    for symptom in symptoms(study) if found is None else found:
+    for symptom in symptoms(study) if all_symptoms is None else all_symptoms:
         groups[symptom.subject].append(symptom)
     unsorted = []
     for subject in study.subjects:
@@ -252,9 +252,9 @@ def worth_explaining(study: Study, every: bool = False) -> list[Measurement]:
     return examples
 
 
-def _unexplained(found: list[Symptom]) -> list[Measurement]:
-    missing = [symptom.example for symptom in found if symptom.explanation is None]
-    return missing or [m for symptom in found for m in symptom.open]
+def _unexplained(listed_symptoms: list[Symptom]) -> list[Measurement]:
+    missing = [symptom.example for symptom in listed_symptoms if symptom.explanation is None]
+    return missing or [m for symptom in listed_symptoms for m in symptom.open]
 
 
 def symptoms(study: Study) -> list[Symptom]:
@@ -264,7 +264,7 @@ def symptoms(study: Study) -> list[Symptom]:
         if level_of(m).rank < _ROUNDING:
             groups[m.subject, m.op, m.dtype].append(m)
     measured = Measured(study)
-    alone = [each for group in groups.values() for each in _of_one_op(group, study, measured)]
+    alone = [symptom for group in groups.values() for symptom in _of_one_op(group, study, measured)]
     together: dict[tuple[object, ...], list[Symptom]] = defaultdict(list)
     for symptom in alone:
         cause, unexplained = symptom.cause, symptom.explanation is None
@@ -273,10 +273,12 @@ def symptoms(study: Study) -> list[Symptom]:
         together[place].append(symptom)
     joined = []
     for alike in together.values():
-        first = min(alike, key=lambda s: (known_cause(s.explanation) is None, s.badness))
+        first = min(
+            alike, key=lambda symptom: (known_cause(symptom.explanation) is None, symptom.badness)
+        )
         members = (
             *first.measurements,
-            *(each for symptom in alike if symptom is not first for each in symptom.measurements),
+            *(m for symptom in alike if symptom is not first for m in symptom.measurements),
         )
         joined.append(
             replace(
@@ -302,18 +304,18 @@ def _of_one_op(
     for m in measurements:
         level = level_of(m)
         parts[input_of(m), level.rank, place_of(m) not in float32, level.name].append(m)
-    kept: list[tuple[Input, float, bool, list[Measurement], list[Measurement]]] = []
+    shown_parts: list[tuple[Input, float, bool, list[Measurement], list[Measurement]]] = []
     for (kind, rank, unsigned, _), part in sorted(parts.items(), key=lambda item: item[0][:3]):
         caused = unsigned and any(known_cause(study.explanation_of(m)) for m in part)
         covering = next(
-            (covered for _, kept_rank, kept_unsigned, _, covered in kept
-             if kept_rank <= rank and (kept_unsigned or not caused)), None,
+            (covered for _, shown_rank, shown_unsigned, _, covered in shown_parts
+             if shown_rank <= rank and (shown_unsigned or not caused)), None,
         )  # fmt: skip
         if covering is None:
-            kept.append((kind, rank, unsigned, part, list(part)))
+            shown_parts.append((kind, rank, unsigned, part, list(part)))
         else:
             covering += part
-    for kind, _, unsigned, part, covered in kept:
+    for kind, _, unsigned, part, covered in shown_parts:
         for members, explanation, unexplained in _by_cause(part, study):
             apart = set(part) - set(members)
             stands_for = [m for m in covered if m not in apart]
@@ -332,32 +334,38 @@ def _of_one_op(
 def _by_cause(
     part: list[Measurement], study: Study
 ) -> Iterator[tuple[list[Measurement], Record | None, list[Measurement]]]:
-    """The measurements by what was found for their options, with the explanation. Options that are
-    not explained count as the first known cause's, which may hide another: an example of each comes
-    with it."""
+    """The measurements by the cause that was found for their options, with the explanation. Options
+    without an explanation join the first known cause. It may hide another one, so an example of
+    each of these options comes with it."""
     by_options: dict[object, list[Measurement]] = defaultdict(list)
     for m in part:
         by_options[_options(m)].append(m)
-    found = {
+    explanation_of = {
         options: next(filter(None, map(study.explanation_of, group)), None)
         for options, group in by_options.items()
     }
-    known = sorted(filter(None, found.values()), key=lambda record: known_cause(record) is None)
-    groups: dict[str | None, list[Measurement]] = {known_cause(record): [] for record in known}
+    explanations = sorted(
+        filter(None, explanation_of.values()), key=lambda record: known_cause(record) is None
+    )
+    groups: dict[str | None, list[Measurement]] = {
+        known_cause(record): [] for record in explanations
+    }
     first = next(iter(groups), None)
     for options, group in by_options.items():
-        record = found[options]
+        record = explanation_of[options]
         groups.setdefault(first if record is None else known_cause(record), []).extend(group)
     for cause, caused in groups.items():
-        explanation = next((record for record in known if known_cause(record) == cause), None)
-        hidden = [by_options[each] for each, record in found.items() if record is None]
+        explanation = next(
+            (record for record in explanations if known_cause(record) == cause), None
+        )
+        hidden = [by_options[option] for option, record in explanation_of.items() if record is None]
         open_here = hidden if cause is not None and cause == first else []
         yield caused, explanation, [example_of(group) for group in open_here]
 
 
 def _options(m: Measurement) -> frozenset[object]:
-    """Which params a case gives, with the words among them: cases that differ in numbers alone ask
-    for one thing."""
+    """The names of a case's params, with the values of words and flags: cases that differ only in
+    numbers have the same options."""
     params = (m.record["case"].get("params") or {}).items()
     return frozenset(
         (name, value if isinstance(value, str | bool) else None) for name, value in params

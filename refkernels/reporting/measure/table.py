@@ -1,4 +1,4 @@
-"""The measurements as a table in CSV, for those who count for themselves."""
+"""The measurements as a table in CSV, for further analysis."""
 
 from __future__ import annotations
 

@@ -43,8 +43,10 @@ def draw_sweeps(op: str, dtype: str, sweeps: list[SweepRow], subjects: list[str]
                 _steps(axes, points, colour_of(number))
         _error_axis(errors, [y for y, _ in ends])
         drawing.no_digit_line(errors, "y", (y for y, _ in ends), dtype)
-        most = max([per_cent for row in swept for _, _, per_cent in _line(row, low)], default=0.0)
-        shares.set_ylim(0, next(top for top in (1, 2, 5, 10, 20, 50, 100) if top >= most))
+        largest_share = max(
+            [per_cent for row in swept for _, _, per_cent in _line(row, low)], default=0.0
+        )
+        shares.set_ylim(0, next(top for top in (1, 2, 5, 10, 20, 50, 100) if top >= largest_share))
         shares.set_ylabel("not correctly\nrounded, %")
         for axes in (errors, shares):
             _number_line(axes, swept, low, high)
@@ -81,7 +83,7 @@ def _steps(axes: Axes, points: list[tuple[float, float]], colour: str) -> None:
 
 def _exponents(swept: list[SweepRow]) -> tuple[int, int]:
     """The least and the largest exponent of all binades; (0, 0) if none has an exponent."""
-    exponents = [b.get("exponent") for row in swept for b in row.record["binades"]]
+    exponents = [binade.get("exponent") for row in swept for binade in row.record["binades"]]
     finite = [exponent for exponent in exponents if exponent is not None]
     return min(finite, default=0), max(finite, default=0)
 
@@ -119,8 +121,9 @@ def _number_line(axes: Axes, swept: list[SweepRow], low: int, high: int) -> None
     """Ticks at powers of two, on the sides that were swept."""
     signs = {binade["sign"] for row in swept for binade in row.record["binades"]}
     length = high - low + 1
-    step = next(s for s in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512) if length / s <= 6)
-    exponents = [e for e in range(low + 1, high + 1) if e % step == 0] or [low]
+    steps = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+    step = next(step for step in steps if length / step <= 6)
+    exponents = [exponent for exponent in range(low + 1, high + 1) if exponent % step == 0] or [low]
     places: list[float] = [0.0] if signs == {-1, 1} else []
     labels = ["0"] if places else []
     for sign in sorted(signs):

@@ -44,18 +44,18 @@ def sweep_table(records: list[Record]) -> RenderableType:
 
 
 def _worst_pair(row: SweepRow) -> str:
-    at, got = row.ulp["input"]["decimal"], row.ulp["got"]["decimal"]
-    return f"worst at {', '.join(row.takes)} = {at}: got {got}, exactly {row.ulp['exact']}"
+    inputs, answer = row.ulp["input"]["decimal"], row.ulp["got"]["decimal"]
+    return f"worst at {', '.join(row.takes)} = {inputs}: got {answer}, exactly {row.ulp['exact']}"
 
 
 def _faults(row: SweepRow) -> list[str]:
     lines = []
     for _, words, number, first in row.faults:
-        at = ""
+        place = ""
         if where := first.get("input", {}):
-            at = f", first at {where['hex']} = {where['decimal']}"
-        got = f" (got {first['got']['decimal']})" if where else ""
-        lines.append(f"{number:,} {words}{at}{got}")
+            place = f", first at {where['hex']} = {where['decimal']}"
+        answer = f" (got {first['got']['decimal']})" if where else ""
+        lines.append(f"{number:,} {words}{place}{answer}")
     if row.reason:
         lines.append(row.reason)
     return lines

@@ -1,5 +1,5 @@
-"""The words of a comparison of two runs, in English and Chinese; `report.words_of` gives them out
-beside those of `measured`."""
+"""The words of a comparison of two runs, in English and Chinese; `report.words_of` returns them
+with those of `measured`."""
 
 COMPARED: dict[str, tuple[str, str]] = {
     "compare:title": ("What changed between two runs", "两次运行之间的变化"),

@@ -111,8 +111,8 @@ WORDS: dict[str, dict[str, str]] = {
         "unguarded": "no guard pages on this device",
         "not_all_tried": "time was up before every wrong kernel had been tried",
         "not_timed": "it was not timed: the timed calls gave no answer",
-        "special_as_defined": "for some NaN or infinite inputs it gives what the Model gives, and "
-        "the op's formula something else",
+        "special_as_defined": "for some NaN or infinite inputs it gives what the Model gives, not "
+        "what the op's formula gives",
         "timed": "{seconds} a call, the median of {calls} judged calls on {inputs}",
         "replay": "replay",
         "families": "family | asked | reject every decoy",

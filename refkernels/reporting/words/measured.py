@@ -1,4 +1,4 @@
-"""The words of a measurement's report, in English and Chinese; `report.words_of` gives them out.
+"""The words of a measurement's report, in English and Chinese; `report.words_of` returns them.
 
 `{...}` stands for a name or a figure. Verdicts, statuses and flags are in `vocabulary`, causes in
 `causes`.
@@ -132,7 +132,7 @@ MEASURED: dict[str, tuple[str, str]] = {
     "maybe": ("perhaps it {says} ({confidence})", "可能{says}（{confidence}）"),
     "no_cause": ("cause not found; {tried} hypotheses tried", "未找到原因；已尝试 {tried} 种假设"),
     "crosses": (
-        "by rounding alone, at most {ulp} ulp: the exact results lie as near to the limit",
+        "by rounding alone, at most {ulp} ulp: the exact results lie that near to the limit",
         "仅为舍入误差，最大 {ulp} ulp：准确结果与被违反的界限相距不超过这一误差",
     ),
     "float32_answers": (

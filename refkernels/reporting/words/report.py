@@ -1,5 +1,5 @@
 """The words of a measurement's report (`measured`) and of a comparison of two runs (`compared`) by
-language, and the phrases that are built of them."""
+language, and the phrases that are built from them."""
 
 from __future__ import annotations
 

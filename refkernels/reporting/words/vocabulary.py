@@ -153,9 +153,9 @@ WIDE = frozenset(["float32", "float64"])  # what people train and check in; show
 
 def verdict(name: str) -> Verdict:
     """The verdict called `name`; an unknown one ranks just below `exceeds_bound`."""
-    known = _KNOWN.get(name)
-    if known is not None:
-        return known
+    listed = _KNOWN.get(name)
+    if listed is not None:
+        return listed
     return Verdict(
         name, "?", name[:16], "vq", "bold",
         f"A verdict that this version of the report does not know: {name}.",

@@ -207,7 +207,7 @@ class Lent(Crew):
         return self._executor
 
     def replace(self) -> None:
-        raise CrewError("The executor has broken: give a new one, and add --resume to go on.")
+        raise CrewError("The executor has broken: give a new one, and add --resume to continue.")
 
 
 class Dask(Lent):

@@ -115,7 +115,7 @@ def test_a_stopped_run_resumed_has_the_records_of_an_undisturbed_one(
     process.send_signal(stop)
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == (130 if stop == signal.SIGINT else -signal.SIGKILL)
-    assert ("add --resume to go on" in stderr) == (stop == signal.SIGINT)
+    assert ("add --resume to continue" in stderr) == (stop == signal.SIGINT)
     assert not (out / "records.jsonl").exists()
     if sys.platform == "linux":
         assert len(workers) == 2
