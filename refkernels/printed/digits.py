@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -67,6 +67,17 @@ class Intervals:
                 distance > 0.0, np.nextafter(distance * (1 + 2.0**-50), np.inf), 0.0
             )
         return np.where(np.isfinite(self.mid), distance, 0.0)
+
+    def transposed(self) -> Intervals:
+        """The intervals of the transposed matrices."""
+        low, high, middle = (np.swapaxes(a, -1, -2) for a in (self.low, self.high, self.middle))
+        return replace(self, low=low, high=high, middle=middle)
+
+    def doubled(self) -> Intervals:
+        """The intervals of twice the numbers; what overflows is infinite."""
+        with np.errstate(over="ignore"):
+            low, high, middle = (a + a for a in (self.low, self.high, self.middle))
+        return replace(self, low=low, high=high, middle=middle)
 
 
 def intervals(tensor: Printed) -> Intervals:

@@ -4,8 +4,8 @@
               inputs in their intervals (`reach`): proven, whatever the digits hide
     within    some number of every interval may be a right answer: no error can be shown
 
-A cause is another formula, another eps, a factor. It is named if the output is wrong and lies in
-the cause's reach in every element. A fault that only rounds badly is the op itself in exact
+A cause is another computation (`causes`) or a factor. It is named if the output is wrong and lies
+in the cause's reach in every element. A fault that only rounds badly is the op itself in exact
 arithmetic: it is named if the output is as near to the fault's model at the midpoints as right
 kernels are to the truth, and not if its rounding depends on hidden digits. For an output that is
 within, another cause that also fits stays undecided, and the digits that would decide it are
@@ -15,8 +15,8 @@ estimated: k more digits make intervals 10^k times narrower, while rounding erro
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -30,6 +30,7 @@ from refkernels.diagnosis.explain import explain
 from refkernels.op import Direction, Op
 from refkernels.printed import reach as reaches
 from refkernels.printed import roles as choices
+from refkernels.printed.causes import PossibleCause, possible
 from refkernels.printed.digits import Intervals, intervals
 from refkernels.printed.reach import Box, Reach
 from refkernels.printed.text import Printed
@@ -37,19 +38,10 @@ from refkernels.records.codec import storable
 
 SCHEMA = 1
 WRONG, WITHIN = "wrong", "within"
-_USUAL_EPS = (1e-3, 1e-5, 1e-6, 1e-7, 1e-8, 1e-12, 0.0)
 _NARROW = 2.0**-4  # relative width of a factor's interval; in a wider one no factor is named
 _DIGITS = {"float16": 5, "bfloat16": 4, "float32": 9, "float64": 17}  # digits that identify a float
 _LARGEST_TERM = 64  # the largest numerator and denominator of a factor that is named
 Record = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class _PossibleCause:
-    cause: str
-    details: Mapping[str, Any]
-    reach: Mapping[str, Reach]
-    unstable: bool = False
 
 
 @in_default_mode
@@ -115,12 +107,12 @@ def _judged(
     formats_of = {
         printed.format for by_output in answers.values() for printed in by_output.values()
     }
-    by_format: dict[Format, tuple[dict[str, Reach], list[_PossibleCause]]] = {}
+    by_format: dict[Format, tuple[dict[str, Reach], list[PossibleCause]]] = {}
     for format in formats_of:
         if format is None:
             raise ValueError("An output is printed as whole numbers: print it as floats.")
         right = reaches.reach(op, direction, box, params, format)
-        by_format[format] = right, list(_causes(op, direction, box, params, format, right))
+        by_format[format] = right, list(possible(op, direction, box, params, format, right))
     kernels: Record = {}
     for kernel, by_output in answers.items():
         outputs = {}
@@ -135,7 +127,7 @@ def _judged(
 
 
 def _output_verdict(
-    op: Op, name: str, printed: Intervals, right: Reach, causes: Sequence[_PossibleCause], box: Box
+    op: Op, name: str, printed: Intervals, right: Reach, causes: Sequence[PossibleCause], box: Box
 ) -> Record:
     """The verdict on one printed output."""
     if printed.mid.shape != right.mid.shape:
@@ -192,8 +184,9 @@ def outside(printed: Intervals, right: Reach) -> npt.NDArray[np.bool_]:
     return np.asarray(right.known & ~meets)
 
 
-def _explains(cause: _PossibleCause, name: str, printed: Intervals) -> bool:
-    return name in cause.reach and _fits(printed, cause.reach[name])
+def _explains(cause: PossibleCause, name: str, printed: Intervals) -> bool:
+    reach = cause.reach.get(name)
+    return reach is not None and reach.mid.shape == printed.mid.shape and _fits(printed, reach)
 
 
 def _fits(printed: Intervals, reach: Reach) -> bool:
@@ -237,42 +230,6 @@ def _digits_needed(apart: Any, slack: Any, digits: int, format: Format) -> int |
     needed = digits + max(math.ceil(math.log10(ratio)) if ratio > 0.0 else 0, 0)
     needed += needed == digits  # these digits do not decide it
     return needed if needed <= _DIGITS[format.name] else None
-
-
-def _causes(
-    op: Op,
-    direction: Direction,
-    box: Box,
-    params: Mapping[str, Any],
-    format: Format,
-    right: Mapping[str, Reach],
-) -> Iterator[_PossibleCause]:
-    """Other computations that a kernel may have made, each with its reach."""
-    definition = op.definition
-    for eps in _USUAL_EPS:
-        if isinstance(params.get("eps"), float) and eps != params["eps"]:
-            reach_with_eps = reaches.reach(op, direction, box, {**params, "eps": eps}, format)
-            yield _PossibleCause("eps_differs", {"eps": eps}, reach_with_eps)
-    if definition is not None:
-        for fault in definition.faults:
-            formula = getattr(fault, direction)
-            if formula is None:
-                continue
-            arguments = (definition, direction, formula, box, params, format)
-            try:
-                if fault.unstable:
-                    reach = reaches.of_model(*arguments, right)
-                else:
-                    reach = reaches.of_formula(*arguments)
-            except (ValueError, TypeError, ZeroDivisionError):
-                continue  # the formula has no value here
-            details = dict(fault.details or {})
-            yield _PossibleCause(fault.cause, details, fault.changed(reach), fault.unstable)
-    if direction == "forward" and "bias" in box and "bias" in op.optional:
-        without = {name: interval for name, interval in box.items() if name != "bias"}
-        yield _PossibleCause(
-            "missing_bias", {}, reaches.reach(op, direction, without, params, format)
-        )
 
 
 def _factor(printed: Intervals, right: Reach) -> Record | None:

@@ -279,3 +279,49 @@ def test_a_factor_of_a_layernorm_that_no_variance_gives_stays_one() -> None:
     y = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + np.float32(1e-5))
     judgement = judged("layernorm", {"x": x}, np.float32(0.75) * y, 4)
     assert [entry["cause"] for entry in judgement["causes"]] == ["scale_factor"]
+
+
+def named(op: str, inputs: Arrays, got: np.ndarray, **params: object) -> list[str]:
+    judgement = judged(op, inputs, got, 4, **params)
+    assert judgement["verdict"] == "wrong"
+    return [cause["cause"] for cause in judgement["causes"]]
+
+
+def test_another_question_than_the_one_asked_is_named() -> None:
+    rng = np.random.default_rng(29)
+    x, weight = (rng.standard_normal((3, 3)).astype(np.float32) for _ in range(2))
+    bias = rng.standard_normal(3).astype(np.float32)
+    along_rows = np.exp(x) / np.exp(x).sum(0)
+    assert named("softmax", {"x": x}, along_rows) == ["wrong_axes"]
+    assert named("softmax", {"x": x}, np.exp(x) / np.exp(x).sum(1)[:, None], axis=0) == [
+        "wrong_axes"
+    ]
+    assert named("linear", {"x": x, "weight": weight}, x @ weight) == ["transposed_weight"]
+    y = x @ weight.T
+    arrays = {"x": x, "weight": weight, "bias": bias}
+    assert named("linear", arrays, y + bias + bias) == ["doubled_bias"]
+    assert named("linear", arrays, y) == ["missing_bias"]
+    assert named("matmul", {"a": x, "b": weight}, weight @ x) == ["inputs_exchanged"]
+    param = {"param": bias, "grad": np.abs(bias)}
+    decayed = bias - 0.5 * (np.abs(bias) + 0.1 * bias)
+    assert named("sgd", param, decayed, lr=0.5, momentum=0.0) == ["decay_unasked"]
+
+
+def test_swapped_gradients_are_named() -> None:
+    rng = np.random.default_rng(31)
+    x, dy = (rng.standard_normal((2, 5)).astype(np.float32) for _ in range(2))
+    centred = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+    dweight, dbias = (dy * centred).sum(0), dy.sum(0)
+    ones = np.ones(5, np.float32)
+    thread = "".join(
+        shown(name, array, 4)
+        for name, array in {
+            "dy": dy, "x": x, "weight": ones, "bias": ones, "dweight": dbias, "dbias": dweight
+        }.items()
+    )  # fmt: skip
+    answer = verdict.explain_printed(
+        "layernorm", text.tensors(thread), ("dy=1", "x=2", "weight=3", "bias=4"),
+        ("kernel:dweight=5", "kernel:dbias=6"), direction="backward",
+    )  # fmt: skip
+    for output in answer["kernels"]["kernel"]["outputs"].values():
+        assert [cause["cause"] for cause in output["causes"]] == ["swapped_weight_bias_grad"]

@@ -10,7 +10,9 @@ import numpy as np
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.diagnosis.hypothesis import Variant, moved
 from refkernels.diagnosis.problem import Answer, Arrays, Problem
+from refkernels.op import Op
 
+SWAPPED_GRADIENTS = ("dweight", "dbias")
 _PAIRS = (
     ("weight", "bias"), ("a", "b"), ("x", "exponent"), ("q", "k"), ("k", "v"), ("m", "v"),
     ("param", "grad"),
@@ -21,7 +23,7 @@ _FLOAT64 = 2.0**-52  # relative: the truth is rounded to float64 here
 
 def swapped_gradients(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """dweight and dbias swapped."""
-    pair = ("dweight", "dbias")
+    pair = SWAPPED_GRADIENTS
     if problem.direction == "forward" or not set(pair) & set(outputs):
         return
     truth = problem.truth
@@ -40,15 +42,17 @@ def _swapped(answer: Answer, first: str, second: str) -> Answer:
     )
 
 
+def exchangeable(op: Op) -> tuple[tuple[str, str], ...]:
+    """The pairs of inputs that a caller may exchange; none if the op names this itself."""
+    faults = op.formulas.faults if op.formulas is not None else ()
+    return () if any(fault.cause in _EXCHANGED for fault in faults) else _PAIRS
+
+
 def exchanged_inputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """Two inputs of one shape, each in the other's place."""
-    formulas = problem.op.formulas
-    has_own_cause = formulas is not None and any(
-        fault.cause in _EXCHANGED for fault in formulas.faults
-    )
-    if problem.direction == "backward" or has_own_cause:
+    if problem.direction == "backward":
         return
-    for first, second in _PAIRS:
+    for first, second in exchangeable(problem.op):
         a, b = problem.inputs.get(first), problem.inputs.get(second)
         if a is None or b is None or a.shape != b.shape or np.array_equal(a, b, equal_nan=True):
             continue
@@ -84,16 +88,23 @@ def wrong_bias(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         yield Variant("doubled_bias", {}, problem.ask({"bias": twice}))
 
 
-def transposed(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """A product's second factor, a square matrix, transposed."""
-    product = problem.op.sums.get(problem.op.outputs[0])
+def second_factor(op: Op) -> str | None:
+    """The name of a product's second factor, a matrix; None if the op is no product."""
+    product = op.sums.get(op.outputs[0])
     if product is None:
-        return
-    name = next(
+        return None
+    return next(
         name
         for name, letters in product.terms.items()
-        if len(letters) > 1 and name not in problem.op.row_inputs
+        if len(letters) > 1 and name not in op.row_inputs
     )
+
+
+def transposed(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """A product's second factor, a square matrix, transposed."""
+    name = second_factor(problem.op)
+    if name is None:
+        return
     weight = problem.inputs[name]
     if weight.ndim < 2 or weight.shape[-1] != weight.shape[-2]:
         return

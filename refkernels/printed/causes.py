@@ -1,0 +1,137 @@
+"""Other computations that a printed output may come from, each with its reach.
+
+They are the causes of `diagnosis` that are another question about the same op, or another formula:
+another eps, the op's faults, another axis, inputs that are exchanged or transposed, a bias left out
+or added twice, gradients swapped, a decay that was not requested. The reach of such a question is
+that of the op for other intervals or other params.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from refkernels.arithmetic.formats import Format
+from refkernels.diagnosis.variants.affine import SWAPPED_GRADIENTS, exchangeable, second_factor
+from refkernels.diagnosis.variants.formulas import UNASKED, USUAL_EPS
+from refkernels.op import Direction, Op
+from refkernels.printed import reach as reaches
+from refkernels.printed.digits import Intervals
+from refkernels.printed.reach import Box, Reach
+
+
+@dataclass(frozen=True)
+class PossibleCause:
+    """A cause, and what kernels with it may answer. `unstable`: it is the op itself in exact
+    arithmetic, and rounds badly."""
+
+    cause: str
+    details: Mapping[str, Any]
+    reach: Mapping[str, Reach]
+    unstable: bool = False
+
+
+def possible(
+    op: Op,
+    direction: Direction,
+    box: Box,
+    params: Mapping[str, Any],
+    format: Format,
+    right: Mapping[str, Reach],
+) -> Iterator[PossibleCause]:
+    """Every cause whose reach is known, other values of params first."""
+    for cause, details, changed in _other_questions(op, direction, box, params):
+        others = {**box, **changed.inputs}
+        inputs = {name: interval for name, interval in others.items() if interval is not None}
+        settings = {**params, **changed.params}
+        try:
+            reach = reaches.reach(op, direction, inputs, settings, format)
+        except (ValueError, TypeError, ZeroDivisionError):
+            continue  # the op has no such question
+        yield PossibleCause(cause, details, reach)
+    yield from _faults(op, direction, box, params, format, right)
+    first, second = SWAPPED_GRADIENTS
+    if direction == "backward" and {first, second} <= set(right):
+        swapped = {first: right[second], second: right[first]}
+        yield PossibleCause("swapped_weight_bias_grad", {}, swapped)
+
+
+@dataclass(frozen=True)
+class _Changed:
+    """What another question changes; an input that is None is left out."""
+
+    inputs: Mapping[str, Intervals | None]
+    params: Mapping[str, Any]
+
+
+_Question = tuple[str, dict[str, Any], _Changed]
+
+
+def _other_questions(
+    op: Op, direction: Direction, box: Box, params: Mapping[str, Any]
+) -> Iterator[_Question]:
+    yield from _other_params(params, box)
+    if direction == "forward":
+        yield from _other_inputs(op, box)
+
+
+def _other_params(params: Mapping[str, Any], box: Box) -> Iterator[_Question]:
+    for eps in USUAL_EPS:
+        if isinstance(params.get("eps"), float) and eps != params["eps"]:
+            yield "eps_differs", {"eps": eps}, _Changed({}, {"eps": eps})
+    for name, (cause, usual) in UNASKED.items():
+        for value in usual if params.get(name) == 0.0 else ():
+            yield cause, {name: value}, _Changed({}, {name: value})
+    axis, x = params.get("axis"), box.get("x")
+    if isinstance(axis, int | np.integer) and x is not None:
+        shape = x.middle.shape
+        for alternative in range(len(shape)):
+            if alternative != axis % len(shape) and shape[alternative] > 1:
+                yield "wrong_axes", {"axes": [alternative]}, _Changed({}, {"axis": alternative})
+
+
+def _other_inputs(op: Op, box: Box) -> Iterator[_Question]:
+    """Inputs in each other's place, transposed, left out, and added twice."""
+    for first, second in exchangeable(op):
+        a, b = box.get(first), box.get(second)
+        if a is not None and b is not None and a.middle.shape == b.middle.shape:
+            details = {"inputs": f"{first} and {second}"}
+            yield "inputs_exchanged", details, _Changed({first: b, second: a}, {})
+    name = second_factor(op)
+    weight = box.get(name) if name is not None else None
+    if name is not None and weight is not None:
+        *_, rows, columns = (0, 1, *weight.middle.shape)
+        if rows == columns:
+            yield "transposed_weight", {"input": name}, _Changed({name: weight.transposed()}, {})
+    if "bias" in box and "bias" in op.optional:
+        yield "missing_bias", {}, _Changed({"bias": None}, {})
+        yield "doubled_bias", {}, _Changed({"bias": box["bias"].doubled()}, {})
+
+
+def _faults(
+    op: Op,
+    direction: Direction,
+    box: Box,
+    params: Mapping[str, Any],
+    format: Format,
+    right: Mapping[str, Reach],
+) -> Iterator[PossibleCause]:
+    definition = op.definition
+    for fault in definition.faults if definition is not None else ():
+        formula = getattr(fault, direction)
+        if formula is None:
+            continue
+        assert definition is not None
+        arguments = (definition, direction, formula, box, params, format)
+        try:
+            if fault.unstable:
+                reach = reaches.of_model(*arguments, right)
+            else:
+                reach = reaches.of_formula(*arguments)
+        except (ValueError, TypeError, ZeroDivisionError):
+            continue  # the formula has no value here
+        details = dict(fault.details or {})
+        yield PossibleCause(fault.cause, details, fault.changed(reach), fault.unstable)
