@@ -175,8 +175,8 @@ def read(
     arrays: Mapping[int, npt.NDArray[Any]],
     shape_of: Callable[[Term], Shape] = lambda term: term.shape,
 ) -> list[Value]:
-    """The terms in another context, over other arrays of the same levels where `shape_of` gives
-    the shape that a term is broadcast to."""
+    """The terms in another context, over `arrays` of the same levels. `shape_of` gives the shape
+    that a term is broadcast to."""
     values: dict[Term, Any] = {}
     for term in in_order(list(terms)):
         operands = [values[operand] for operand in term.operands]
