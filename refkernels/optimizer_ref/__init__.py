@@ -7,8 +7,8 @@ An optional state that is left out (vmax: amsgrad's; buf: momentum's; mean: a ce
 None in the answer. Hyper-parameters are taken exactly, as binary64; the bound is for kernels that
 hold them so. These ops have no backward pass.
 
-`formulas` are the formulas, `faults` the other definitions, with which `refkernels.explain` answers
-"which Adam is this?", `OPS` lists the ops.
+`formulas` holds the formulas. `faults` holds other definitions, by which `refkernels.explain`
+answers "which Adam is this?". `OPS` lists the ops.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _prepare(
     if misshapen := [name for name, shape in shapes.items() if shape != shapes["param"]]:
         raise ValueError(
             f"{misshapen[0]} has shape {shapes[misshapen[0]]} and param {shapes['param']}: they "
-            "are the same."
+            "must be equal."
         )
     as_count(params.get("step", 1), "step")
     as_text(params.get("name", ""), "name")
@@ -120,8 +120,10 @@ def _with_untouched(
     """As `_prepare`, with a mask of the elements in rows without a gradient, and whether there are
     any. A row is one index of the first of two or more axes: an array of one axis has no rows."""
     ready, grad = _prepare(inputs, params, direction), inputs["grad"]
-    none = np.all(grad == 0, axis=tuple(range(1, grad.ndim)), keepdims=True) & (grad.ndim > 1)
-    untouched = np.array(np.broadcast_to(none, grad.shape))
+    without_gradient = np.all(grad == 0, axis=tuple(range(1, grad.ndim)), keepdims=True) & (
+        grad.ndim > 1
+    )
+    untouched = np.array(np.broadcast_to(without_gradient, grad.shape))
     formula_params = {**ready.params, "sparse": bool(untouched.any())}
     return Prepared({**ready.inputs, "untouched": untouched}, formula_params)
 
@@ -146,8 +148,8 @@ def _optimizer(
     letters: str = "...",
     **described: Any,
 ) -> Op:
-    """The op. `states`: "m v vmax?"; `shown`, `more`: see `cases`; `ways`: the formula's, by name;
-    the last is any mixture of them."""
+    """The op. `states`: "m v vmax?"; `shown`, `more`: see `cases`; `ways`: the names of the
+    formula's ways, the last for any mixture of them."""
     names = states.replace("?", "").split()
     states_text = ", ".join(
         f"{word.strip('?')}[{letters}]" + "?" * word.count("?") for word in states.split()
@@ -256,13 +258,13 @@ def sgd(
     """(param, buf) after a step of SGD, with momentum where there is a buf.
 
     params      lr=0.01, momentum=0.9, dampening=0.0, weight_decay=0.0, nesterov=False, step=1;
-                in step 1 buf becomes the gradient, as in PyTorch. name="weight", as in `momentum`,
-                `adam` and `adamw`, is the parameter's: it has no effect here, as it should
+                in step 1 buf becomes the gradient, as in PyTorch. name="weight" is the parameter's
+                name, here and in `momentum`, `adam` and `adamw`; as it should, it has no effect
     certify     the question (`refkernels.Enclosure`)
 
     Arrays are of one shape, float16, bfloat16, float32 or float64. The bound (`OPS`) is proven for
     the forms of `formulas`, elementwise. Raises TypeError for other dtypes and for params that are
-    no numbers, ValueError for shapes that do not fit and for a step below 1.
+    not numbers, ValueError for shapes that do not fit and for a step below 1.
     """
     return _step("sgd", certify, {"param": param, "grad": grad, "buf": buf}, params)
 
@@ -270,8 +272,8 @@ def sgd(
 def momentum(
     param: Any, grad: Any, buf: Any, *, certify: Certify = "enclosure", **params: Any
 ) -> Any:
-    """(param, buf) as in `sgd` without dampening, with a buf that starts at 0: lr=0.01,
-    momentum=0.9, weight_decay=0.0, nesterov=False."""
+    """(param, buf) after a step as in `sgd` without dampening, with a buf that starts at 0:
+    lr=0.01, momentum=0.9, weight_decay=0.0, nesterov=False. Otherwise as `sgd`."""
     return _step("momentum", certify, {"param": param, "grad": grad, "buf": buf}, params)
 
 
@@ -290,7 +292,8 @@ def adamw(
     param: Any, grad: Any, m: Any, v: Any, vmax: Any = None, *, certify: Certify = "enclosure",
     **params: Any,
 ) -> Any:  # fmt: skip
-    """(param, m, v, vmax) after a step of AdamW: as `adam`, weight_decay=0.01, decoupled."""
+    """(param, m, v, vmax) after a step of AdamW: weight_decay=0.01, decoupled. Otherwise as
+    `adam`."""
     arrays = {"param": param, "grad": grad, "m": m, "v": v, "vmax": vmax}
     return _step("adamw", certify, arrays, params)
 
@@ -298,8 +301,8 @@ def adamw(
 def lamb(
     param: Any, grad: Any, m: Any, v: Any, *, certify: Certify = "enclosure", **params: Any
 ) -> Any:
-    """(param, m, v) after a step of LAMB, whose trust ratio is that of the whole array: as
-    `adamw`, eps=1e-6."""
+    """(param, m, v) after a step of LAMB, whose trust ratio is that of the whole array; eps=1e-6.
+    Otherwise as `adamw`."""
     return _step("lamb", certify, {"param": param, "grad": grad, "m": m, "v": v}, params)
 
 

@@ -28,7 +28,8 @@ Way = int | None
 
 
 def _of(xp: Any, way: Way, *ways: Callable[[], Any]) -> Any:
-    """A value by one of the ways, by the last where there are fewer, or by any of them."""
+    """A value by one of the ways, or, with `way` None, by any of them. Where there are fewer ways
+    than `way`, the last is taken."""
     if way is None:
         return functools.reduce(xp.either, (compute() for compute in ways))
     return ways[min(way, len(ways) - 1)]()
@@ -223,8 +224,8 @@ def lion(
     way: Way = 0, shrink: Any = None, **_: Any,
 ) -> Any:  # fmt: skip
     mixed = blend(xp, way, m, grad, beta1)
-    none = xp.number(0)
-    sign = xp.where(mixed > 0, xp.number(1), xp.where(mixed < 0, xp.number(-1), none * mixed))
+    zero = xp.number(0)
+    sign = xp.where(mixed > 0, xp.number(1), xp.where(mixed < 0, xp.number(-1), zero * mixed))
     if weight_decay is not None and shrink is None:
         shrink = lr * weight_decay
     return decayed(param, shrink) - lr * sign, blend(xp, way, m, grad, beta2)
