@@ -5,8 +5,8 @@ and cumsum.
     sum_backward(dy, x, axis=-1), ...                 -> Enclosure
 
 `axis` is an integer, several of them, or None for all; y lacks these axes (cumsum goes along one,
-and keeps it). float64 sums are exact however much cancels. `formulas` are the formulas, `faults`
-the wrong ways, `OPS` lists the ops. Bounds are proven for sums and products in any order.
+and keeps it). float64 sums are exact however much cancels. `formulas` holds the formulas, `faults`
+the wrong ways; `OPS` lists the ops. Bounds are proven for sums and products in any order.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ def prod_backward(dy: Any, x: Any, *, axis: Axis = -1, certify: Certify = "enclo
 
 
 def max(x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
-    """y = the largest x along the axes, exactly; NaN where one is. Otherwise as `sum`."""
+    """y = the largest x along the axes, exactly; NaN where one x is NaN. Otherwise as `sum`."""
     return _forward(MAX, x, certify, axis=axis)
 
 
