@@ -263,24 +263,24 @@ def _cases(op: str, settings: tuple[tuple[str, dict[str, Any]], ...]) -> list[Ca
     )  # fmt: skip
     cases = []
     for label, params_of_setting in settings:
-        for regime, kind, norm, most in regimes:
+        for regime, kind, norm, max_norm in regimes:
             if label and regime not in ("clipped", "not_clipped", "norm_is_max", "infinite", "nan"):
                 continue
             shown: dict[str, float | str] = {
                 "norm": norm,
                 **{name: str(value) for name, value in params_of_setting.items()},
             }
-            params, build = {"max_norm": most, **params_of_setting}, partial(_drawn, norm, kind)
+            params, build = {"max_norm": max_norm, **params_of_setting}, partial(_drawn, norm, kind)
             cases.append(case(op, regime, shown, build, params, directions=("forward",)))
     return cases
 
 
 def _by_value_cases() -> list[Case]:
-    def make(regime: str, values: Callable[[np.random.Generator], Any], most: float) -> Case:
+    def make(regime: str, values: Callable[[np.random.Generator], Any], max_value: float) -> Case:
         def build(rng: np.random.Generator, _: str) -> Arrays:
             return {"grads": values(rng)}
 
-        params = {"max_value": most}
+        params = {"max_value": max_value}
         return case("clip_by_value", regime, params, build, params, directions=("forward",))
 
     def normal(rng: np.random.Generator) -> Any:

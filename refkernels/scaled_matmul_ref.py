@@ -48,8 +48,8 @@ class _Operands:
 
     def misread(self) -> tuple[Array, Array]:
         """Each float8 read as the other float8."""
-        others = {_E4M3: _E5M2, _E5M2: _E4M3}
-        reinterpreted = (operand.view(others[operand.dtype]) for operand in (self.a, self.b))
+        other_float8 = {_E4M3: _E5M2, _E5M2: _E4M3}
+        reinterpreted = (operand.view(other_float8[operand.dtype]) for operand in (self.a, self.b))
         return tuple(map(_exact, reinterpreted))  # type: ignore[return-value]
 
     def saturated(self) -> tuple[Array, Array]:
@@ -71,8 +71,8 @@ def _saturated(array: Array) -> Array:
     wide = _exact(array)
     if array.dtype not in (_E4M3, _E5M2):
         return wide
-    most = float(ml_dtypes.finfo(array.dtype).max)
-    sign = np.where(array.view(np.uint8) >> 7, -most, most)
+    largest = float(ml_dtypes.finfo(array.dtype).max)
+    sign = np.where(array.view(np.uint8) >> 7, -largest, largest)
     return np.where(np.isfinite(wide), wide, sign).astype(np.float16)
 
 
@@ -103,7 +103,7 @@ def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Directio
 
 
 def _product(xp: Any, a: Any, b: Any) -> Any:
-    """(rows, n)."""
+    """The product without scales, (rows, n)."""
     product = xp.matmul(xp.reshape(a, (1, *a.shape)), xp.reshape(b, (1, *b.shape[-2:])))
     return xp.reshape(product, (a.shape[0], b.shape[-1]))
 
