@@ -9,8 +9,8 @@ from refkernels.ops import Fault
 from refkernels.reduction_ref.formulas import gradient, root, two_pass
 
 
-def _with_ddof(ddof: int, xp: Any, x: Any, **_: Any) -> Any:
-    return two_pass(xp, x, ddof)
+def _with_ddof(fixed_ddof: int, xp: Any, x: Any, **_: Any) -> Any:
+    return two_pass(xp, x, fixed_ddof)
 
 
 def _one_pass(xp: Any, x: Any, ddof: int, **_: Any) -> Any:
