@@ -1,4 +1,4 @@
-"""What a survey of training ops says of four frameworks, asked again with the tool.
+"""Checks the claims of a survey of training ops in four frameworks, by asking the frameworks again.
 
     python benchmarks/training_facts.py [--only START] [--resume [--again]] [--out FOLDER]
 

@@ -5,7 +5,7 @@
     refkernels align run_torch run_paddle --null FOLDER
 
 No framework is needed: the formula is trained in refkernels.contexts.Shuffled. Options mean what
-they mean in train_bert.py. A finished run is not made again.
+they mean in train_bert.py. Finished runs are not repeated.
 """
 
 from __future__ import annotations

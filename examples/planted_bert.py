@@ -1,4 +1,4 @@
-"""What can be wrong with a training and hardly shows: planted in train_bert.py, for torch.
+"""Faults of a training that hardly show, planted in train_bert.py's trainings with torch.
 
     PYTHON examples/train_bert.py torch FOLDER --planted tanh_gelu
 

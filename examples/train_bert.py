@@ -4,9 +4,10 @@
 
 FRAMEWORK is torch, oneflow, paddle or mindspore, and PYTHON an interpreter that has it (`refkernels
 env list` names them). Optimizer, schedule and clipping are the framework's own; --help tells the
-options. Batches have 8 rows, and step s takes batch s mod 10, or the next batches to make --rows.
-FOLDER is what `refkernels align` reads; prints the losses as JSON. Needs capture.py (refkernels/)
-on its path: it is found beside this file's folder, or beside the file.
+options. Batches have 8 rows, and step s takes batch s mod 10; with more --rows, a step takes as
+many consecutive batches as make them. FOLDER is what `refkernels align` reads; prints the losses as
+JSON. Needs capture.py (refkernels/) on its path: it is found beside this file's folder, or beside
+the file.
 """
 
 import argparse

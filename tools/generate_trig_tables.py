@@ -1,4 +1,6 @@
-"""Writes kernels/trigonometric/tables.json: the constants of the trigonometric oracle, from mpmath.
+"""Writes refkernels/kernels/trigonometric/tables.json: the trigonometric oracle's constants.
+
+mpmath computes them.
 
     python tools/generate_trig_tables.py
 

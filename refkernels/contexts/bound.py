@@ -5,8 +5,8 @@ compute has |ẑ - z| <= r. With M = |mid| + rho >= |z| and M + r >= |ẑ|, and 
 `rounding`, to follow (u, η of the working format; F the reading of the primitive in Ball):
 
     a + b        r_a + r_b
-    a b          M_a r_b + M_b r_a + r_a r_b                âb̂ - ab = a(b̂-b) + b(â-a) +
-    (â-a)(b̂-b)
+    a b          M_a r_b + M_b r_a + r_a r_b                âb̂ - ab = a(b̂-b) + b(â-a)
+                                                                      + (â-a)(b̂-b)
     a / b        (r_a + M_F r_b) / (least |b| - r_b)        â/b̂ - a/b = ((â-a) - (a/b)(b̂-b)) / b̂
     a²           r (2 M + r)
     a^n          n r (M + r)^(n-1), then n - 1 roundings, `accumulation.power`

@@ -1,4 +1,4 @@
-"""Arithmetics that round in other ways than `Working`.
+"""Arithmetics that round differently from `Working`.
 
 Composed: an op made of a library's own ops in a 16-bit format. Each op computes in binary32, its
 scalars and sums too, and stores its result in the format, as libraries do. With `fma`, a product

@@ -3,7 +3,7 @@
 Small arrays are read by NumPy's `Ball`, with nothing to compile; up to GENERATED elements in blocks
 of rows that stay in the cache, on the threads that Numba may use. Larger arrays go to a generated
 kernel, compiled once for a formula and kept. Formulas that are not graphs over rows (products of
-matrices, sums over other axes) are read by NumPy whole.
+matrices, sums over other axes) are read by NumPy as a whole.
 """
 
 from __future__ import annotations

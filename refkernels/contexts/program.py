@@ -40,7 +40,7 @@ class Program:
         try:
             self.shape: Shape = np.broadcast_shapes(*(array.shape for array in read))
         except ValueError:
-            raise Untraceable("A formula of parts of its rows has no rows of its own.") from None
+            raise Untraceable("Arrays without a common shape have no rows.") from None
         if not self.shape:
             raise Untraceable("A formula of numbers alone has no rows.")
         self.level: dict[Term, int] = {}

@@ -2,7 +2,7 @@
 
 From finite numbers only a pole gives an infinity: 1 / 0, log 0. A result too large for binary64
 becomes its largest number, and with `underflow` a result too small its smallest, of the same sign:
-it stays other than zero. A difference of two such numbers is unknown, and never taken for zero. So
+it never becomes zero. A difference of two such numbers is unknown, and never taken for zero. So
 an infinity or a NaN in this arithmetic belongs to the definition: an input or a pole caused it.
 """
 

@@ -1,7 +1,7 @@
 """Canonical questions that are asked again: `explain` reads hundreds of formulas on one question.
 
 An array is known by its identity, so questions are kept only inside `questions_kept()`, where
-nobody changes an array in place. A few small ones are kept, the latest.
+nobody changes an array in place. Only the latest few are kept, and only small ones.
 """
 
 from __future__ import annotations

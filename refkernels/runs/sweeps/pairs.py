@@ -7,8 +7,8 @@ equal); from special values, alone and beside any number; and uniformly from all
 then moves one input or both by ± 2^k patterns, from the worst pairs and from those whose answers
 are next to overflow and to zero.
 
-An answer that is 0, infinite or NaN shows little, and far beyond the format's range the oracle
-needs milliseconds for it. Only the first few such answers of each call are judged.
+An answer that is 0, infinite or NaN shows little, and the oracle needs milliseconds for one that is
+far beyond the format's range. Only the first few such answers of each call are judged.
 """
 
 from collections.abc import Sequence
