@@ -360,6 +360,9 @@ def rmsprop(
         b' = mu b + g' / (sqrt(a' - mean'²) + eps),  w' = w - lr b'
 
     Without a mean the root is that of a'; without a buf mu b is left out.
+
+    Sources: Tieleman and Hinton (2012), "Neural networks for machine learning", lecture 6.5; with
+    a mean: Graves (2013), arXiv:1308.0850.
     """
     arrays = {"param": param, "grad": grad, "accum": accum, "mean": mean, "buf": buf}
     return _step("rmsprop", certify, arrays, params)

@@ -15,7 +15,8 @@ orders, and `way` None is any mixture of them. A weight decay of 0 is None here:
 
 Sources: Kingma and Ba (2015), arXiv:1412.6980; Reddi, Kale and Kumar (2018), arXiv:1904.09237;
 Loshchilov and Hutter (2019), arXiv:1711.05101; You et al. (2020), arXiv:1904.00962; Duchi, Hazan
-and Singer (2011); Chen et al. (2023), arXiv:2302.06675.
+and Singer (2011); Tieleman and Hinton (2012), "Neural networks for machine learning", lecture 6.5;
+Graves (2013), arXiv:1308.0850; Chen et al. (2023), arXiv:2302.06675.
 """
 
 from __future__ import annotations
