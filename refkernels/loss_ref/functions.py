@@ -157,7 +157,7 @@ def soft_cross_entropy_backward(
 ) -> Enclosure:
     """dx_ij = g_i (softmax(x)_ij Σ_k q_ik - q_ij), q the labels, smoothed and weighted.
 
-    Otherwise as `soft_cross_entropy`.
+    g = dloss, for a mean divided by the number of rows. Otherwise as `soft_cross_entropy`.
     """
     arguments = {"dloss": dloss, "x": x, "target": target, "weight": weight}
     return _backward(
@@ -205,7 +205,7 @@ def l1_backward(
 ) -> Enclosure:
     """dx = g sign(x - target), 0 where they are equal.
 
-    Otherwise as `l1`.
+    g = dloss, for a mean divided by the number of elements. Otherwise as `l1`.
     """
     arguments = {"dloss": dloss, "x": x, "target": target}
     return _backward("l1", arguments, certify, reduction=reduction)
@@ -237,7 +237,7 @@ def huber_backward(
 ) -> Enclosure:
     """dx = g d for |d| < delta, g delta sign(d) beyond.
 
-    Otherwise as `huber`.
+    g = dloss, for a mean divided by the number of elements. Otherwise as `huber`.
     """
     arguments = {"dloss": dloss, "x": x, "target": target}
     return _backward("huber", arguments, certify, reduction=reduction, delta=delta)
@@ -271,7 +271,7 @@ def smooth_l1_backward(
 ) -> Enclosure:
     """dx = g d / beta for |d| < beta, g sign(d) beyond.
 
-    Otherwise as `smooth_l1`.
+    g = dloss, for a mean divided by the number of elements. Otherwise as `smooth_l1`.
     """
     arguments = {"dloss": dloss, "x": x, "target": target}
     return _backward("smooth_l1", arguments, certify, reduction=reduction, beta=beta)
@@ -311,7 +311,7 @@ def bce_with_logits_backward(
 ) -> Enclosure:
     """dx = g w ((1 - t) σ(x) - p t σ(-x)),  σ(x) = 1 / (1 + e^-x).
 
-    Otherwise as `bce_with_logits`.
+    g = dloss, for a mean divided by the number of elements. Otherwise as `bce_with_logits`.
     """
     arguments = {
         "dloss": dloss,
@@ -352,7 +352,7 @@ def kl_div_backward(
 ) -> Enclosure:
     """dx = -g target, or -g e^target with log_target.
 
-    Otherwise as `kl_div`.
+    g = dloss, divided as the loss is by `reduction`. Otherwise as `kl_div`.
     """
     arguments = {"dloss": dloss, "x": x, "target": target}
     return _backward("kl_div", arguments, certify, reduction=reduction, log_target=log_target)
@@ -388,7 +388,8 @@ def masked_lm_loss_backward(
 ) -> Enclosure:
     """dx_ij = dloss w_i / (Σ w + eps) (softmax(x)_ij - [j = t]).
 
-    Otherwise as `masked_lm_loss`.
+    That is the gradient of the "mean"; other reductions do not divide. Otherwise as
+    `masked_lm_loss`.
     """
     arguments = {"dloss": dloss, "x": x, "target": target, "weights": weights}
     return _backward("masked_lm_loss", arguments, certify, reduction=reduction, eps=eps)
