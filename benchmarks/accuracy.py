@@ -2,9 +2,9 @@
 
     python benchmarks/accuracy.py [--out benchmarks/results/NAME]
 
-Takes half an hour on two cores. Without --out the folder is named after the machine:
-benchmarks/results/cpu-x86_64-linux, say. A stopped run continues where it was; the records of a
-finished one are kept as records.jsonl.gz, which every command reads.
+Takes half an hour on two cores. Without --out the folder is named after the machine, such as
+benchmarks/results/cpu-x86_64-linux. A stopped run resumes. The records of a finished one are kept
+as records.jsonl.gz, which every command reads.
 """
 
 import argparse
@@ -24,8 +24,8 @@ def main() -> int:
     name = f"cpu-{platform.machine()}-{platform.system()}".lower()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=RESULTS / name)
-    arguments, others = parser.parse_known_args()
-    command = ["measure", "--full", "--out", str(arguments.out), "--resume", *others]
+    arguments, measure_options = parser.parse_known_args()
+    command = ["measure", "--full", "--out", str(arguments.out), "--resume", *measure_options]
     status = subprocess.call([sys.executable, "-m", "refkernels", *command])
     records = arguments.out / "records.jsonl"
     if status in (0, 1) and records.exists():  # finished; 1: the report shows a fault

@@ -37,7 +37,7 @@ class Side:
     cache: Path
 
     def run(self, name: str) -> Times:
-        """The work's times in a new process. Raises RuntimeError with its last line."""
+        """The work's times in a new process. Raises RuntimeError with its last line of error."""
         environment = {
             **os.environ,
             "PYTHONPATH": str(self.package),

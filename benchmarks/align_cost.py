@@ -1,4 +1,4 @@
-"""What `refkernels align RUN` costs: seconds and memory, of a captured run.
+"""What `refkernels align RUN` costs for a captured run, in seconds and memory.
 
     python benchmarks/align_cost.py RUN [--out FILE]
 

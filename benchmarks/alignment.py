@@ -1,4 +1,4 @@
-"""Faults of a training: does its first step name them, and when does its loss curve show them?
+"""Faults of a training: are they named from its first step, and when does its loss curve show them?
 
     python benchmarks/alignment.py [--steps 200] [--nulls 10] [--out FILE]
 

@@ -75,8 +75,8 @@ KERNELS: dict[str, Callable[[np.random.Generator], Iterator[Answers]]] = {
 
 
 def shares(kernel: Callable[[np.random.Generator], Iterator[Answers]], seed: int) -> list[float]:
-    """Per tolerance, the share of elements that it accepts in one draw; last benchdnn's, if it has
-    one for the op."""
+    """For each tolerance, the share of elements that it accepts in one draw; benchdnn's comes last,
+    where it has one for the op."""
     answers = list(kernel(np.random.default_rng(seed)))
     got, exact = (np.concatenate([np.ravel(pair[part]) for pair in answers]) for part in (0, 1))
     error, size = np.abs(got - exact), np.abs(exact)
@@ -87,7 +87,7 @@ def shares(kernel: Callable[[np.random.Generator], Iterator[Answers]], seed: int
         for op, t in BENCHDNN.items()
         if name.startswith(op)
     ]  # fmt: skip
-    return [float(np.mean(error <= most)) for most in allowed]
+    return [float(np.mean(error <= limit)) for limit in allowed]
 
 
 def used(error: Any, exact: Any, t: float) -> float:
@@ -129,7 +129,7 @@ CURVES = (
 
 
 def plot(curves: dict[str, list[float]]) -> bytes:
-    """The curves: what lies below 1 passes."""
+    """The curves: below 1 a test passes."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
@@ -162,8 +162,8 @@ def main() -> None:
     parser.add_argument("--plot", action="store_true", help="draw the curves that are kept")
     arguments = parser.parse_args()
     if arguments.plot:
-        kept = json.loads(OUT.read_text(encoding="utf-8"))["curves"]
-        write_whole(OUT.parent / "plots" / "judging-tolerances.png", plot(kept))
+        kept_curves = json.loads(OUT.read_text(encoding="utf-8"))["curves"]
+        write_whole(OUT.parent / "plots" / "judging-tolerances.png", plot(kept_curves))
         return
     shares_ = {
         name: [shares(kernel, seed) for seed in range(arguments.draws)]

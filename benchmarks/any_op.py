@@ -1,9 +1,10 @@
 """Faults that any op may have, planted in every op that is a formula and each of its directions.
 
-The first output of a right kernel with another sign, another scale, exchanged, unwritten or
-corrupted rows, or in a narrower format; a right kernel's answer to narrower inputs, or with another
-value of a param; one whose sums leave out their tail. Each where it can be told: on the case whose
-numbers are finite and of which the most are different.
+The faults: the first output of a right kernel with another sign, another scale, exchanged,
+unwritten or corrupted rows, or in a narrower format; a right kernel's answer to narrower inputs, or
+with another value of a param; an answer whose sums leave out their tail. Each is planted where it
+can be recognised: in the case with the most different numbers among those whose numbers are all
+finite.
 """
 
 from collections.abc import Callable, Iterator
@@ -47,23 +48,24 @@ CHANGES: dict[str, Callable[[Array], Array]] = {
 
 
 def planted(seeds: int) -> Iterator[tuple[str, Planted]]:
-    """All of them, once."""
+    """All kernels with such a fault, once."""
     for op in registry.ops().values() if seeds else ():
         if op.formulas is not None:
             yield from planted_in(op)
 
 
 def planted_in(op: Any) -> Iterator[tuple[str, Planted]]:
-    """Those of one op."""
+    """The kernels of one op."""
     for direction in op.directions:
-        questions = [asked for _, asked in sorted(_telling(op, direction), key=itemgetter(0))]
+        ranked = sorted(_telling(op, direction), key=itemgetter(0))
+        questions = [question for _, question in ranked]
         for question in questions[-1:]:
             for cause, outputs in _answers(op, question, direction):
                 yield from _named(op, cause, question, outputs, direction)
             for param, cause, outputs in _with_other_params(op, question, direction):
                 for name, kernel in _named(op, cause, question, outputs, direction):
                     yield f"{name}-{param}", kernel
-        for question in [asked for asked in questions if _tail(asked)][-1:]:
+        for question in [question for question in questions if _tail(question)][-1:]:
             outputs = _without_tail(op, question, direction)
             yield from _named(op, "dropped_tail", question, outputs, direction)
 
@@ -88,8 +90,9 @@ def _named(
 
 
 def _telling(op: Any, direction: Any) -> Iterator[tuple[tuple[int, float], tuple[Any, Any]]]:
-    """The questions whose first output has many different numbers, all finite; how many, and how
-    little of them float32 loses: an error tells nothing where rounding may be as large."""
+    """The questions whose first output has many different numbers, all finite, each with its rank:
+    how many they are, and how little of them float32 loses. An error shows nothing where rounding
+    may be as large."""
     for _, inputs, params in every_op._questions(op, direction, "float32"):
         floats = (array for array in inputs.values() if array.dtype.kind == "f")
         if not all(np.isfinite(array).all() for array in floats):
@@ -128,16 +131,16 @@ def _answers(op: Any, question: Any, direction: Any) -> Iterator[tuple[str, Any]
 def _with_other_params(op: Any, question: Any, direction: Any) -> Iterator[tuple[str, str, Any]]:
     """Each float param but eps at 3/4 of its value, or 1/4 for 0, with the cause and the answer."""
     inputs, params = question
-    for name, asked in {**op.params, **params}.items():
-        if name == "eps" or not isinstance(asked, float):
+    for name, default in {**op.params, **params}.items():
+        if name == "eps" or not isinstance(default, float):
             continue
-        value = float(f"{0.75 * asked:.3g}") if asked else 0.25
-        unasked = UNASKED.get(name, ("",))[0] if not asked else ""
+        value = float(f"{0.75 * default:.3g}") if default else 0.25
+        cause = UNASKED.get(name, ("",))[0] if not default else ""
         try:
             outputs = _right(op, (inputs, {**params, name: value}), direction)
         except ValueError:  # no value of this param
             continue
-        yield name, unasked or "param_differs", outputs
+        yield name, cause or "param_differs", outputs
 
 
 def _tail(question: Any) -> int:
@@ -147,7 +150,7 @@ def _tail(question: Any) -> int:
 
 
 def _without_tail(op: Any, question: Any, direction: Any) -> Any:
-    """The answer of a kernel whose sums over that axis leave out what is left over."""
+    """The answer of a kernel whose sums over that axis leave out what does not fill the lanes."""
     n = _tail(question)
     form = next(iter(op.formulas.way(direction).forms.values()))
     return _right(op, question, direction, altered.without(form, (n, n - n % LANES, n, True)))
@@ -175,6 +178,6 @@ def _same(op: Any, question: Any, outputs: Any, direction: Any) -> Iterator[str]
         answers.append(
             ("wrong_dtype", {n: y.astype(dtype).astype(y.dtype) for n, y in right.items()})
         )
-    for cause, others in answers:
-        if all(np.array_equal(others[n], outputs[n]) for n in outputs):
+    for cause, answer in answers:
+        if all(np.array_equal(answer[n], outputs[n]) for n in outputs):
             yield cause

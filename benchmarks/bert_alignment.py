@@ -1,4 +1,4 @@
-"""The thread on BERT: its trainings as curves, and what is wrong with one, by align and by curve.
+"""The thread on BERT: its trainings as curves, and planted faults, by align and by curve.
 
     python benchmarks/bert_alignment.py curves  [--work FOLDER] [--only GLOB]
     python benchmarks/bert_alignment.py planted [--work FOLDER] [--only GLOB]
@@ -133,11 +133,16 @@ def curve_runs() -> Iterator[tuple[str, str, str, dict[str, str]]]:
         plain = f"{options} --captured"
         for seat in seats.split():
             yield f"{name}/{seat}", seat, plain, {}
-    for name, (setting, more) in OTHERS.items():
-        yield f"{name}/torch", "torch", f"{SETTINGS[setting][0]} --captured {more}", {}
+    for name, (setting, more_options) in OTHERS.items():
+        yield f"{name}/torch", "torch", f"{SETTINGS[setting][0]} --captured {more_options}", {}
     for name, (options, _, nulls) in SETTINGS.items():
-        for null, (more, environment) in NULLS.items() if nulls else ():
-            yield f"{name}/torch_{null}", "torch", f"{options} --captured {more}", environment
+        for null, (more_options, environment) in NULLS.items() if nulls else ():
+            yield (
+                f"{name}/torch_{null}",
+                "torch",
+                f"{options} --captured {more_options}",
+                environment,
+            )
 
 
 def curves(work: Path, only: str) -> None:
@@ -171,13 +176,15 @@ def _short(number: float | None) -> float | None:
 def _keep(out: Path, record: dict[str, Any]) -> None:
     """Write the record with one line for each run, or row."""
     ((head, entries),) = ((key, part) for key, part in record.items() if key in ("runs", "rows"))
-    rest = {key: value for key, value in record.items() if key != head}
+    other_entries = {key: value for key, value in record.items() if key != head}
     if isinstance(entries, dict):
         lines = [f"{json.dumps(key)}: {json.dumps(entry)}" for key, entry in entries.items()]
         text = "{\n" + ",\n".join(lines) + "\n}"
     else:
         text = "[\n" + ",\n".join(json.dumps(entry) for entry in entries) + "\n]"
-    before = "".join(f"{json.dumps(key)}: {json.dumps(value)},\n" for key, value in rest.items())
+    before = "".join(
+        f"{json.dumps(key)}: {json.dumps(value)},\n" for key, value in other_entries.items()
+    )
     write_whole(out, "{" + before + json.dumps(head) + ": " + text + "}\n")
 
 
@@ -198,11 +205,11 @@ def planted(work: Path, only: str, steps: int) -> None:
         nulls = [
             losses_of(
                 trained(
-                    work / f"planted@{optimizer}@{null}", "torch", f"{plain} --captured {more}",
+                    work / f"planted@{optimizer}@{null}", "torch", f"{plain} --captured {extra}",
                     environment,
                 )
             )
-            for null, (more, environment) in NULLS.items()
+            for null, (extra, environment) in NULLS.items()
         ]  # fmt: skip
         for name in wanted:
             folder = work / f"planted@{optimizer}@{name}"

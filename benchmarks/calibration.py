@@ -5,10 +5,10 @@
 Each kernel is right: sums in lanes, blocks, chains of FMAs or random trees, in any order; functions
 rounded after errors of a hundredth of an ulp to an ulp; LayerNorm by two passes, Welford and
 float64. Some results may be off by one ulp, as in libraries. It answers 1 to 100 elements. A proven
-or matched cause is false where it blames the kernel, or where every model named differs from the
-kernel in more than a tenth of the elements of fresh answers. (A twin differs in about a hundredth:
-LayerNorm's two passes with and without Chan's correction.) Prints the rates and the false ones;
-FILE keeps the records, so that `--first` resumes the run.
+or matched cause is false where it blames the kernel, or where every model that it names differs
+from the kernel in more than a tenth of the elements of fresh answers. (A twin differs in about a
+hundredth: LayerNorm's two passes with and without Chan's correction.) Prints the rates and the
+false causes; FILE keeps the records, so that `--first` resumes the run.
 """
 
 from __future__ import annotations
@@ -186,9 +186,9 @@ def _norm(rng: Generator, dtype: Any) -> Right:
     n = max(n, 2)
     backward, affine = bool(rng.integers(2)), bool(rng.integers(2))
     offset = float(rng.choice([0.0, 1.0, 10.0, 100.0])) if dtype.itemsize > 2 else 0.0
-    how: dict[str, Any] = {"variance": str(rng.choice(["two_pass", "welford", "corrected"]))}
+    options: dict[str, Any] = {"variance": str(rng.choice(["two_pass", "welford", "corrected"]))}
     if rng.integers(4) == 0:
-        how["statistics"] = np.float64
+        options["statistics"] = np.float64
     share, kernel = _share(rng), planted.Kernel(rng)
     size = float(np.exp2(rng.uniform(-5, 5)))
 
@@ -205,7 +205,7 @@ def _norm(rng: Generator, dtype: Any) -> Right:
         return inputs
 
     def answer(inputs: Arrays) -> Arrays:
-        return kernel.layernorm(inputs, **how)
+        return kernel.layernorm(inputs, **options)
 
     return Right("layernorm", "backward" if backward else "forward", draw, answer, share)
 

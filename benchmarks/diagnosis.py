@@ -5,11 +5,11 @@
 A fault counts where it shows: the verdict is worse than rounding, or the output is unusual. Then
 its cause must be named first. Ops that are formulas bring their own faults, all of which are
 planted (`every_op`), and those that any op may have (`any_op`); the others are written by hand
-(`faults`). A right kernel is blamed where its
-verdict is worse than rounding, or where a cause other than an order of summation is named. Writes
-diagnosis.md and diagnosis.json, prints the confusion matrix and the time of two large explanations.
-The large run is that of 5,000 right kernels; FILE has a line for each kernel that is explained, and
-a run with the same FILE and sizes goes on behind them.
+(`faults`). A right kernel is blamed where its verdict is worse than rounding, or where a cause
+other than an order of summation is named. Writes diagnosis.md and diagnosis.json, prints the
+confusion matrix and the time of two large explanations. The kept results are of 5,000 right
+kernels. FILE has a line for each kernel that is explained; a run with the same FILE and sizes
+resumes after them.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def examine(name: str, planted: Planted) -> dict[str, Any]:
 
 
 def missed(record: dict[str, Any]) -> bool:
-    """A fault that shows and is called something else; a right kernel that is blamed."""
+    """Whether a fault that shows is called something else, or a right kernel is blamed."""
     return not record["right"] and (record["planted"] is None or record["shows"])
 
 
@@ -117,7 +117,7 @@ def times() -> dict[str, float]:
 
 
 def kernels(seeds: int, right: int) -> Iterator[tuple[str, Planted]]:
-    """All of them, with names, in the order of the table."""
+    """All kernels with their names, in the order of the table."""
     half = right // 2
     yield from faults.planted(seeds)
     yield from every_op.planted(seeds)
@@ -127,7 +127,7 @@ def kernels(seeds: int, right: int) -> Iterator[tuple[str, Planted]]:
 
 
 def kept(journal: Path | None) -> list[dict[str, Any]]:
-    """The records of a journal; a last line that was cut off is none."""
+    """The records of a journal, without a last line that was cut off."""
     if journal is None or not journal.exists():
         return []
     lines = journal.read_text().splitlines(keepends=True)
@@ -188,8 +188,8 @@ def main() -> int:
     text = report(records, large)
     arguments.out.mkdir(parents=True, exist_ok=True)
     write_whole(arguments.out / "diagnosis.md", text)
-    whole = {"schema": 1, "kind": "diagnosis", "times": large, "records": records}
-    write_whole(arguments.out / "diagnosis.json", json.dumps(whole, indent=1) + "\n")
+    content = {"schema": 1, "kind": "diagnosis", "times": large, "records": records}
+    write_whole(arguments.out / "diagnosis.json", json.dumps(content, indent=1) + "\n")
     print(text)
     slow = any(seconds > SECONDS for seconds in large.values())
     return int(slow or any(missed(record) for record in records))

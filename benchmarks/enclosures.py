@@ -166,7 +166,7 @@ def spread(name: str, rng: np.random.Generator, mid: Array) -> Array:
 
 
 def place(rng: np.random.Generator, n: int) -> Array:
-    """Where in a ball: its ends, its middle, anywhere."""
+    """Places in a ball: its ends, its middle, anywhere."""
     return np.where(
         rng.random(n) < 0.6, rng.choice([-1.0, 1.0, 0.0], n), rng.uniform(-1, 1, n).round(9)
     )
@@ -226,11 +226,11 @@ def fused(name: str, rng: np.random.Generator, shape: Any) -> int:
     return check(name, [exact_points([x, *zeros]) for x in points], shape, (mid, radius))
 
 
-def agree(name: str, arrays: list[Array], one: tuple[Array, Array], other: Any) -> None:
-    """Equal mids where both are finite; equal radii, to 2^-20, where nothing magnifies their
-    roundings. Wide balls do, and roots of numbers that underflow, and divisors beyond 2^1000, whose
-    inverse a kernel takes for 2^-1000."""
-    (mid, radius), (a, p) = one, other
+def agree(name: str, arrays: list[Array], by_numpy: tuple[Array, Array], by_kernel: Any) -> None:
+    """Asserts equal mids where both are finite, and equal radii, to 2^-20, where nothing magnifies
+    their roundings. They are magnified by wide balls, by roots of numbers that underflow, and by
+    divisors beyond 2^1000, whose inverse a kernel takes for 2^-1000."""
+    (mid, radius), (a, p) = by_numpy, by_kernel
     known = np.isfinite(radius) & np.isfinite(p)
     np.testing.assert_array_equal(mid[known], a[known], name)
     near = known & (radius <= np.abs(mid) * 2.0**-10) & (np.abs(mid) > 2.0**-300)
@@ -260,38 +260,38 @@ def arb(name: str, rng: np.random.Generator, shape: Any) -> int:
     """Balls of 64 bits: of Arb's own rules, and of the rules written in them."""
     drawn = list(balls(name, rng, shape))
     with Arb(64) as xp:
-        given = [
+        columns = [
             [flint.arb(*pair) for pair in zip(m.tolist(), r.tolist(), strict=True)]
             for m, r, _ in drawn
         ]
-        enclosed = data(RULES[name](xp, *(xp.value(objects(column, shape)) for column in given)))
+        enclosed = data(RULES[name](xp, *(xp.value(objects(column, shape)) for column in columns)))
     return _check_arb(name, [p for _, _, p in drawn], shape, enclosed)
 
 
-def _check_arb(name: str, points: list[list[Any]], shape: Any, found: Array) -> int:
+def _check_arb(name: str, points: list[list[Any]], shape: Any, enclosed: Array) -> int:
     count = 0
     if name in TRANSCENDENTAL:
-        waiting = [i for i, ball in enumerate(found.flat) if ball.is_finite()]
+        waiting = [i for i, ball in enumerate(enclosed.flat) if ball.is_finite()]
         count = len(waiting)
         for precision in PRECISIONS[2 if name in ROWS else 1 :]:
             with Arb(precision) as xp:
                 if name in ROWS:
-                    given = [objects(ball, shape) for ball in points]
-                    truth = data(RULES[name](xp, *map(xp.value, given))).reshape(-1)[waiting]
+                    inputs = [objects(ball, shape) for ball in points]
+                    truth = data(RULES[name](xp, *map(xp.value, inputs))).reshape(-1)[waiting]
                 else:
-                    given = [
+                    inputs = [
                         objects([ball[i] for i in waiting], (len(waiting),)) for ball in points
                     ]
-                    truth = data(RULES[name](xp, *map(xp.value, given)))
+                    truth = data(RULES[name](xp, *map(xp.value, inputs)))
                 pairs = list(zip(waiting, truth, strict=True))
-                assert all(found.flat[i].overlaps(z) for i, z in pairs), name
-                waiting = [i for i, z in pairs if not found.flat[i].contains(z)]
+                assert all(enclosed.flat[i].overlaps(z) for i, z in pairs), name
+                waiting = [i for i, z in pairs if not enclosed.flat[i].contains(z)]
             if not waiting:
                 return count
-        raise AssertionError((name, "undecided", [found.flat[i] for i in waiting[:3]]))
+        raise AssertionError((name, "undecided", [enclosed.flat[i] for i in waiting[:3]]))
     exact = Fractions()
-    given = [exact.value(objects([rational(x) for x in ball], shape)) for ball in points]
-    for z, ball in zip(data(RULES[name](exact, *given)).flat, found.flat, strict=True):
+    inputs = [exact.value(objects([rational(x) for x in ball], shape)) for ball in points]
+    for z, ball in zip(data(RULES[name](exact, *inputs)).flat, enclosed.flat, strict=True):
         if ball.is_finite():
             middle, radius = rational(ball.mid()), rational(ball.rad())
             assert z is not None, (name, ball)

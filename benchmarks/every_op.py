@@ -24,15 +24,15 @@ NARROW = {"fp16_inputs": np.dtype(np.float16), "bf16_inputs": np.dtype(ml_dtypes
 
 
 def _questions(
-    op: Any, direction: Any, dtype: str, most: int = LARGEST
+    op: Any, direction: Any, dtype: str, largest: int = LARGEST
 ) -> Iterator[tuple[str, Any, Any]]:
-    """The op's cases with at most so many elements."""
+    """The op's cases with at most `largest` elements: name, inputs and params."""
     for case in op.cases():
         if dtype not in case.dtypes or direction not in case.directions:
             continue
         inputs, params = case.build(dtype)
         arrays = {name: inputs[name] for name in op.takes(direction) if name in inputs}
-        if sum(np.size(array) for array in arrays.values()) <= most:
+        if sum(np.size(array) for array in arrays.values()) <= largest:
             yield case.name, arrays, params
 
 
@@ -77,13 +77,13 @@ def _of_fault(op: Any, fault: Any, direction: Any, seed: int) -> Iterator[Plante
     """Kernels with a fault: in float32 on the cases where some number has fewer than half of its
     digits right. A fault that no such case shows is planted once: in the first format in which its
     error is beyond the bound, where it is largest against it."""
-    none = True
+    unshown = True
     for _, inputs, params in _questions(op, direction, "float32"):
         outputs = _faulty(op, fault, (inputs, params), direction, "float32", seed)
         if _beyond(op, outputs, (inputs, params), direction, "float32"):
-            none = False
+            unshown = False
             yield _planted(op, fault, (inputs, params), outputs, direction, "float32", seed)
-    if none:
+    if unshown:
         yield _largest(op, fault, direction, seed)
 
 
@@ -123,7 +123,8 @@ def _over_bound(op: Any, outputs: Any, question: Any, direction: Any, dtype: str
 def _planted(
     op: Any, fault: Any, question: Any, outputs: Any, direction: Any, dtype: str, seed: int
 ) -> Planted:
-    """With the other causes that have the same bits, or that nothing tells apart from it."""
+    """The kernel with the fault, and the other causes that have the same bits or that nothing
+    distinguishes from it."""
     also = rivals(op, question, outputs, direction, dtype, seed, fault)
     inputs, params = question
     return Planted(
@@ -134,16 +135,16 @@ def _planted(
 def rivals(
     op: Any, question: Any, outputs: Any, direction: Any, dtype: str, seed: int, fault: Any = None
 ) -> set[str]:
-    """The causes that have the same bits, or that nothing tells apart."""
+    """The causes that have the same bits, or that nothing distinguishes."""
     plain = op.plain(direction, *question, dtype)
-    others = [other_fault for other_fault in op.formulas.faults if other_fault is not fault]
+    other_faults = [other_fault for other_fault in op.formulas.faults if other_fault is not fault]
     unstable = fault is not None and fault.unstable
-    also = {other_fault.cause for other_fault in others if unstable and other_fault.unstable}
-    for other_fault in others:
+    also = {other_fault.cause for other_fault in other_faults if unstable and other_fault.unstable}
+    for other_fault in other_faults:
         if (formula := getattr(other_fault, direction)) is not None:
             computed = _computed(op, formula, question, direction, dtype, seed)
-            same = plain | other_fault.changed(computed)
-            if all(np.array_equal(same[n], outputs[n], equal_nan=True) for n in outputs):
+            altered = plain | other_fault.changed(computed)
+            if all(np.array_equal(altered[n], outputs[n], equal_nan=True) for n in outputs):
                 also.add(other_fault.cause)
     factors = _multiplied(outputs, plain)
     also |= {"scale_factor"} if any(abs(factor - 1) > 2.0**-16 for factor in factors) else set()
@@ -156,7 +157,7 @@ def rivals(
 
 
 def _alike(got: Any, right: Any) -> bool:
-    """Whether the numbers agree to a few roundings, so that only special values tell of a fault."""
+    """Whether the numbers agree to a few roundings, so that only special values show a fault."""
     wide, exact = got.astype(np.float64), right.astype(np.float64)
     numbers = np.isfinite(wide) & np.isfinite(exact)
     eps = 16.0 * formats.of(got).u
@@ -165,7 +166,7 @@ def _alike(got: Any, right: Any) -> bool:
 
 def _of_narrow_inputs(op: Any, outputs: Any, question: Any, direction: Any) -> Iterator[str]:
     """The causes by which x in 16 bits gives every bit of the fault: beside a bend of a function
-    both may be 0, and nothing tells them apart."""
+    both may be 0, and nothing distinguishes them."""
     inputs, params = question
     for cause, dtype in NARROW.items():
         if "x" in inputs:

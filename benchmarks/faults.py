@@ -79,7 +79,7 @@ def _linear(cause: str, answer: Callable[[Kernel, Arrays], Array], square: bool 
 
 
 def _after(cause: str, change: Callable[[np.random.Generator, Array], Array]) -> Builder:
-    """A right answer of one op or another, changed."""
+    """A right answer of some op, changed."""
 
     def build(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> Planted:
         kernel = Kernel(rng)
@@ -193,11 +193,11 @@ def _reduced(rng: np.random.Generator, x: Array) -> Array:
     """sin after one of several reductions in float32."""
     f = np.float32
     x = x.astype(f)
-    how = int(rng.integers(3))
-    if how == 2:
+    method = int(rng.integers(3))
+    if method == 2:
         return np.sin(np.fmod(x, f(2 * math.pi)))
     k = np.rint(x * f(2 / math.pi))
-    if how == 1:
+    if method == 1:
         first = f(math.floor(math.pi / 2 * 2**10) / 2**10)
         r = (x - k * first) - k * f(math.pi / 2 - float(first))
     else:
@@ -366,8 +366,8 @@ def _right_norm(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) ->
     offset = float(rng.choice([0.0, 1.0, 10.0, 100.0]))
     inputs = norm_inputs(rng, shape, dtype, offset if dtype != FLOAT16 else 0.0, backward)
     variance = str(rng.choice(["two_pass", "welford", "corrected"]))
-    how = {"statistics": np.float64} if rng.integers(4) == 0 else {}
-    outputs = Kernel(rng).layernorm(inputs, variance=variance, **how)
+    options = {"statistics": np.float64} if rng.integers(4) == 0 else {}
+    outputs = Kernel(rng).layernorm(inputs, variance=variance, **options)
     direction = "backward" if backward else "forward"
     return Planted(None, "layernorm", inputs, outputs, {}, direction, str(dtype))
 

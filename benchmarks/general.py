@@ -33,8 +33,8 @@ def _rms_norm(cause: str) -> Builder:
                 squares = np.square(x.astype(np.float16)).astype(np.float32)
         else:
             start = 16 * int(rng.integers(1, 3))
-            kept = np.delete(x, range(start, start + 16), axis=1)
-            squares = np.square(kept.astype(working(dtype)))
+            others = np.delete(x, range(start, start + 16), axis=1)
+            squares = np.square(others.astype(working(dtype)))
         y = _rms(kernel, x, squares, shape[1]).astype(dtype)
         return Planted(cause, "rms_norm", {"x": x}, {"y": y}, {"eps": 1e-5}, dtype=str(dtype))
 
@@ -45,8 +45,8 @@ def _quantised(bits: int, rows: bool) -> Builder:
     def build(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> Planted:
         inputs = linear_inputs(rng, shape, dtype)
         weight = inputs["weight"].astype(np.float32)
-        most = np.float32(2 ** (bits - 1) - 1)
-        scale = np.max(np.abs(weight), axis=1 if rows else None, keepdims=True) / most
+        largest = np.float32(2 ** (bits - 1) - 1)
+        scale = np.max(np.abs(weight), axis=1 if rows else None, keepdims=True) / largest
         used = {**inputs, "weight": (np.rint(weight / scale) * scale).astype(dtype)}
         y = Kernel(rng).linear(used)
         return Planted("quantised_weights", "linear", inputs, {"y": y}, dtype=str(dtype))

@@ -4,7 +4,7 @@
     make gpu TORCH=/path/to/its/python       (remembered, as `refkernels env add torch` does)
     python benchmarks/gpu.py --device cpu    a rehearsal without a GPU
 
-The folder is named after the device, benchmarks/results/nvidia-h200, say, and keeps records and
+The folder is named after the device, such as benchmarks/results/nvidia-h200, and keeps records and
 tables. A stopped run resumes.
 """
 

@@ -1,4 +1,4 @@
-"""What `judge` and the usual rules say about the same kernels: cheats, and right ones.
+"""What `judge` and the usual rules say about the same kernels, cheats and right ones.
 
     python benchmarks/judging.py [--seeds 1] [--first 0] [--op OP] [--sample N]   adds runs to
                                                                                   judging.jsonl
@@ -21,9 +21,9 @@ ones: small integers for a product, whose bits must be right; numbers whose exac
 statistics exact for LayerNorm; few large values for softmax; several ranges for gelu. `judge` draws
 its own inputs, new ones for each seed.
 
-The seconds are those of the processor, of the judge and of the kernel's processes together, of the
-first right kernel of each op. The judge's own clock counts them too, so that a loaded machine stops
-it where an idle one would.
+The seconds are processor seconds, of the judge and the kernel's processes together, for the first
+right kernel of each op. The judge's own clock counts them too, so that a loaded machine stops it
+where an idle one would.
 """
 
 from __future__ import annotations
@@ -196,20 +196,20 @@ def passed(path: Path, function: str, op: str) -> dict[str, bool]:
 
 def benchdnn(op: str, got: Any) -> bool:
     """Whether every element is within oneDNN's threshold. Where the terms of an answer cancel, its
-    error is compared with 1 (a gelu of a large negative number), or with the normed number (a
+    error is relative to 1 (a gelu of a large negative number), or to the normalised number (a
     LayerNorm whose bias has the other sign)."""
     inputs, known = truth(op, like_benchdnn)
     exact = np.asarray(known.reference[registry.get(op).outputs[0]])
     right = exact.astype(np.float32).astype(float)
-    error, most = np.abs(got - right), BENCHDNN[op]
-    near = error <= most * np.where(np.abs(right) > 1e-5, np.abs(right), 1.0)
+    error, threshold = np.abs(got - right), BENCHDNN[op]
+    near = error <= threshold * np.where(np.abs(right) > 1e-5, np.abs(right), 1.0)
     if op == "gelu":
         wide = inputs["x"].astype(float)
-        cancels = np.abs(exact) <= 2 * 2.0**-23 / most * np.abs(wide)  # 1 + erf <= 2 comp_err
-        near |= (wide < 0) & cancels & (error <= most)
+        cancels = np.abs(exact) <= 2 * 2.0**-23 / threshold * np.abs(wide)  # 1 + erf <= 2 comp_err
+        near |= (wide < 0) & cancels & (error <= threshold)
     if op == "layernorm":
         normed = np.abs(right - inputs["bias"])
-        near |= (normed > np.abs(right)) & (error <= most * normed)
+        near |= (normed > np.abs(right)) & (error <= threshold * normed)
     return bool(np.all(near))
 
 
@@ -236,15 +236,15 @@ def _lines(file: Path) -> list[dict[str, Any]]:
 def run(seeds: range, folders: tuple[str, ...], ops: Collection[str], sample: int | None) -> None:
     """Every kernel on every seed, or only so many of each op and folder, drawn by the seed; the
     kernels of an op share the truths of a seed."""
-    judged = {(kept["kernel"], kept["seed"]) for kept in runs() if kept["judge"] == version()}
+    judged = {(line["kernel"], line["seed"]) for line in runs() if line["judge"] == version()}
     with RUNS.open("a", encoding="utf-8") as file:
         for seed in seeds:
             for judged_op in ops:
                 shared = Examinations()
                 for folder in folders:
-                    own = [kernel for kernel in kernels(folder) if kernel[2] == judged_op]
-                    drawn = np.random.default_rng(seed).permutation(len(own))[:sample]
-                    for path, function, op in (own[i] for i in sorted(drawn)):
+                    of_op = [kernel for kernel in kernels(folder) if kernel[2] == judged_op]
+                    drawn = np.random.default_rng(seed).permutation(len(of_op))[:sample]
+                    for path, function, op in (of_op[i] for i in sorted(drawn)):
                         if (label(path, function), seed) in judged:
                             continue
                         judgement = judge(
@@ -279,7 +279,7 @@ def time_default(ops: Collection[str]) -> None:
             line = {"kernel": label(path, function), "op": op, "verdict": judgement.verdict}
             line |= {"processor": round(processor() - begin[0], 1)}
             line |= {"wall": round(time.monotonic() - begin[1], 1)}
-            line |= {"asked": sum(asked for asked, _ in judgement.families.values())}
+            line |= {"asked": sum(count for count, _ in judgement.families.values())}
             line |= {"killed": len(judgement.killed), "alive": list(judgement.alive)}
             line |= {"flags": list(judgement.flags), "judge": version()}
             file.write(json.dumps(line) + "\n")
@@ -300,9 +300,9 @@ def tables() -> None:
     }
     right = [run for run in of_last if run["kernel"].startswith("right/")]
     by_kernel = {
-        name: (len(own), sum(run["verdict"] != "right" for run in own))
+        name: (len(runs_of), sum(run["verdict"] != "right" for run in runs_of))
         for name in {run["kernel"] for run in right}
-        if (own := [run for run in right if run["kernel"] == name])
+        if (runs_of := [run for run in right if run["kernel"] == name])
     }
     record = {
         "rules": rules,

@@ -9,8 +9,8 @@ others at some step. Printed: the share of experiments at or below each level, f
 against a reference, and for Student's p, which has no guarantee under `rare`.
 
 Each kind is repeated with a pair that rounds `WIDER` times as much as the null runs. Their
-deviations are then widened by the same factor, as in align. No theorem covers its p, or how often
-one of the pair is the farthest of all; these rates measure both.
+deviations are then widened by the same factor, as in align. No theorem covers the p of such a pair,
+or how often one of the pair is the farthest of all; these rates measure both.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 @dataclass(frozen=True)
 class Planted:
     """A question and a kernel's answer. `cause`: the fault, None for a right kernel; `also`: other
-    causes that may be named for it."""
+    causes that may be named instead."""
 
     cause: str | None
     op: str
@@ -49,7 +49,7 @@ class Kernel:
         self.fold = bool(rng.integers(2))
 
     def sum(self, values: Array, axis: int = -1) -> Array:
-        """Over one axis, kept as length 1, in the dtype of the values."""
+        """The sum over one axis, kept as length 1, in the dtype of the values."""
         terms = np.moveaxis(values, axis, 0)
         parts = [
             np.add.accumulate(terms[lane :: self.lanes], axis=0, dtype=terms.dtype)[-1]
@@ -154,7 +154,7 @@ class Kernel:
 
 
 def welford(x: Array) -> tuple[Array, Array]:
-    """Row by row, in order."""
+    """Mean and variance by Welford's recurrence, row by row, in order."""
     mean = np.zeros((len(x), 1), x.dtype)
     total = np.zeros_like(mean)
     for k in range(x.shape[1]):
@@ -170,7 +170,7 @@ _ROOT = np.sqrt(2 / np.longdouble(math.pi))
 
 
 def _upper(z: Array) -> Array:
-    """erfc of a long double: a float64's, and its slope times the rest."""
+    """erfc of a long double: that of its float64, and the slope there times the remainder."""
     near = z.astype(np.float64)
     return _ERFC(near) - 2.0 / math.sqrt(math.pi) * np.exp(-near * near) * (z - near)
 

@@ -51,10 +51,10 @@ BERT_ULPS = {"torch": ULPS[:10], "paddle": ULPS[10:]}  # null runs
 
 
 def train(
-    work: Path, folder: str, framework: str, how: tuple[str, str], variants: list[str],
+    work: Path, folder: str, framework: str, definition: tuple[str, str], variants: list[str],
     **environment: str,
 ) -> None:  # fmt: skip
-    """The runs that are not there yet."""
+    """Trains the runs that are not there yet."""
     missing = [
         variant for variant in variants if not _whole(work / folder / variant.replace(":", "_"))
     ]
@@ -63,7 +63,7 @@ def train(
     if missing:
         variables = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
         variables.pop("PYTHONPATH", None)
-        optimizer, seed = how
+        optimizer, seed = definition
         subprocess.run(
             [environments.find(framework).python, "rounding_training.py", folder, STEPS, seed,
              optimizer, *missing],
@@ -79,24 +79,24 @@ def _whole(folder: Path) -> bool:
         return False
 
 
-def small(how: tuple[str, str]) -> tuple[list[tuple[str, str]], list[str]]:
+def small(definition: tuple[str, str]) -> tuple[list[tuple[str, str]], list[str]]:
     """Pairs and null runs of the small transformer."""
-    folder = "small_{}_{}".format(*how)
+    folder = "small_{}_{}".format(*definition)
     variants = (*ROUNDINGS, *(f"{name}/base" for name in MACHINES))
     runs = [f"{folder}/{variant}" for variant in variants]
     return list(itertools.combinations(runs, 2)), [f"{folder}/{variant}" for variant in ULPS]
 
 
-def train_small(work: Path, how: tuple[str, str]) -> None:
-    folder = "small_{}_{}".format(*how)
-    train(work, folder, "torch", how, [*ROUNDINGS, *ULPS])
+def train_small(work: Path, definition: tuple[str, str]) -> None:
+    folder = "small_{}_{}".format(*definition)
+    train(work, folder, "torch", definition, [*ROUNDINGS, *ULPS])
     for name, environment in MACHINES.items():
-        train(work, f"{folder}/{name}", "torch", how, ["base"], **environment)
+        train(work, f"{folder}/{name}", "torch", definition, ["base"], **environment)
 
 
-def bert(how: tuple[str, str]) -> tuple[list[tuple[str, str]], list[str]]:
+def bert(definition: tuple[str, str]) -> tuple[list[tuple[str, str]], list[str]]:
     """Pairs and null runs of the BERT, in two frameworks."""
-    folder = "bert_{}_{}".format(*how)
+    folder = "bert_{}_{}".format(*definition)
     pairs = [
         (f"{folder}/torch_{mine}", f"{folder}/paddle_{theirs}")
         for mine, theirs in itertools.product(OF_BERT["torch"], OF_BERT["paddle"])
@@ -104,10 +104,10 @@ def bert(how: tuple[str, str]) -> tuple[list[tuple[str, str]], list[str]]:
     return pairs, [f"{folder}/{name}_{ulp}" for name, ulps in BERT_ULPS.items() for ulp in ulps]
 
 
-def train_bert(work: Path, how: tuple[str, str]) -> None:
-    for framework, own in OF_BERT.items():
-        variants = [f"{framework}:{variant}" for variant in (*own, *BERT_ULPS[framework])]
-        train(work, "bert_{}_{}".format(*how), framework, how, variants)
+def train_bert(work: Path, definition: tuple[str, str]) -> None:
+    for framework, roundings in OF_BERT.items():
+        variants = [f"{framework}:{variant}" for variant in (*roundings, *BERT_ULPS[framework])]
+        train(work, "bert_{}_{}".format(*definition), framework, definition, variants)
 
 
 def main() -> None:
@@ -121,37 +121,37 @@ def main() -> None:
         shutil.copy(ROOT / name, work)
     shutil.copytree(ROOT / "examples" / "data", work / "data", dirs_exist_ok=True)
     journal = work / "pairs.jsonl"
-    kept = arguments.out is not None and arguments.out.exists()
-    rows = json.loads(arguments.out.read_text())["rows"] if kept else []
+    is_kept = arguments.out is not None and arguments.out.exists()
+    rows = json.loads(arguments.out.read_text())["rows"] if is_kept else []
     if journal.exists():
         known = {(row["a"], row["b"]) for row in rows}
         lines = map(json.loads, journal.read_text().splitlines())
         rows += [row for row in lines if (row["a"], row["b"]) not in known]
     done = {(row["a"], row["b"]) for row in rows}
     for runs_of, train_all, definitions in ((small, train_small, SMALL), (bert, train_bert, BERT)):
-        for how in definitions:
-            pairs, nulls = runs_of(how)
+        for definition in definitions:
+            pairs, nulls = runs_of(definition)
             left = [pair for pair in pairs if pair not in done]
             if not left:
                 continue
-            train_all(work, how)
+            train_all(work, definition)
             runs: dict[str, tuple[Run, LocalTruth]] = {}
-            curves = [Run.read(work / one) for one in nulls]
+            curves = [Run.read(work / name) for name in nulls]
             frameworks = dict.fromkeys(run.first.framework for run in curves)
             speaking = {name: representative(name, curves) or curves[0] for name in frameworks}
             null = {name: judge_run(run).judgements for name, run in speaking.items()}
             for pair in left:
-                for one in pair:
-                    if one not in runs:
-                        run = Run.read(work / one)
-                        runs[one] = run, judge_run(run)
-                rows.append(_row(pair, [runs[one] for one in pair], curves, null))
+                for name in pair:
+                    if name not in runs:
+                        run = Run.read(work / name)
+                        runs[name] = run, judge_run(run)
+                rows.append(_row(pair, [runs[name] for name in pair], curves, null))
                 with journal.open("a") as file:
                     file.write(json.dumps(rows[-1]) + "\n")
                 _say(rows)
             if arguments.out:
-                whole = {"of": PAIRS, **_counts(rows), "rows": rows}
-                write_whole(arguments.out, json.dumps(whole, indent=1) + "\n")
+                record = {"of": PAIRS, **_counts(rows), "rows": rows}
+                write_whole(arguments.out, json.dumps(record, indent=1) + "\n")
 
 
 def _row(

@@ -48,12 +48,12 @@ def small(folder, steps, seed, optimizer_name, variant):
 def bert(folder, steps, rate, optimizer_name, variant):
     import train_bert
 
-    framework, _, how = variant.partition(":")
+    framework, _, change = variant.partition(":")
     argv = [
         "train_bert.py", framework, os.path.join(folder, variant.replace(":", "_")),
         "--optimizer", optimizer_name, "--lr", rate, "--steps", str(steps), "--captured", "0",
     ]  # fmt: skip
-    sys.argv = [*argv, "--perturb", how[3:]] if how.startswith("ulp") else argv
+    sys.argv = [*argv, "--perturb", change[3:]] if change.startswith("ulp") else argv
     train_bert.main()
 
 

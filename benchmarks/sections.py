@@ -38,7 +38,8 @@ def _certainty_last(row: Row, run: Callable[[], Any], format: str) -> None:
 
 
 def matmul(n: int, seconds: float) -> Iterator[Row]:
-    """float32 and float64 products of order n beside NumPy's float64 @; slow peers on corners."""
+    """float32 and float64 products of order n beside NumPy's float64 @. Slow peers compute a
+    corner."""
     rng = np.random.default_rng(n)
     even = [rng.uniform(0.5, 1.0, (n, n)).astype(np.float32) for _ in "ab"]
     normal = [rng.standard_normal((n, n)).astype(np.float32) for _ in "ab"]
@@ -64,7 +65,7 @@ def matmul(n: int, seconds: float) -> Iterator[Row]:
         )
         entry = row(work, "refkernels", n * n, bar=bar if bars else None)
         contestants[work] = entry, lambda run=runs[work]: _none(run())
-    race(contestants, seconds, rest=BLAS_SPINS)
+    race(contestants, seconds, pause=BLAS_SPINS)
     for work, (_, _, _, format) in ours.items():
         _certainty_last(contestants[work][0], runs[work], format)
     slow = {}
@@ -138,10 +139,10 @@ def formula(op: str, shape: tuple[int, int], torch: peers.Torch, seconds: float)
     contestants: dict[str, tuple[Row, Work]] = {}
     runs = {"forward": forward, "forward + backward": both}
     for work, run in runs.items():
-        base, whole = f"torch float64 {op} {work}", f"{op} {work}"
+        base, label = f"torch float64 {op} {work}", f"{op} {work}"
         bar = 3.0 if work == "forward" and shape == (4096, 1024) else None
-        entry = Row("formulas", whole, size, "refkernels", n, base=base, bar=bar)
-        theirs = Row("formulas", whole, size, base, n, base=base)
+        entry = Row("formulas", label, size, "refkernels", n, base=base, bar=bar)
+        theirs = Row("formulas", label, size, base, n, base=base)
         direction, arrays = ("forward", inputs) if run is forward else ("backward", with_cotangent)
         contestants[work] = entry, lambda run=run: _none(run())
         contestants[base] = theirs, torch.work(op, direction, arrays)

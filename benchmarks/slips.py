@@ -12,7 +12,7 @@ OPS = ("linear", "linear backward", "layernorm", "layernorm backward", "function
 
 
 def cut(values: Array, dtype: Any) -> Array:
-    """Truncated: rounded to nearest, and one step back where that is larger."""
+    """The values truncated: rounded to nearest, and moved one step back where that is larger."""
     if dtype == "tf32":
         return (values.astype(np.float32).view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
     near = values.astype(dtype)
@@ -53,8 +53,8 @@ def _function(
 
 
 def _cut_output(op: str, to: Any = None) -> Builder:
-    """A right answer in a wider format, truncated at the end; to: to a format narrower than the
-    dtype."""
+    """A right answer in a wider format, truncated at the end to the dtype, or to `to`, which is
+    narrower."""
 
     def build(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> Planted:
         if op == "function":
@@ -81,9 +81,9 @@ def _cut_inputs(op: str, to: Any) -> Builder:
             y = exact(name, cut(x, to).astype(np.float64)).astype(dtype)
             return _planted(cause, name, {"x": x}, {"y": y}, dtype)
         inputs = _asked(rng, op, shape, dtype)
-        kept = ("bias",) if op.startswith("linear") else ("weight", "bias", "dy")
+        left_wide = ("bias",) if op.startswith("linear") else ("weight", "bias", "dy")
         narrow = {
-            name: array if name in kept else cut(array, to).astype(dtype)
+            name: array if name in left_wide else cut(array, to).astype(dtype)
             for name, array in inputs.items()
         }
         return _planted(cause, op, inputs, _right(Kernel(rng), op, narrow), dtype)
@@ -153,17 +153,19 @@ def _blocks(cause: str, slip: str, dy: bool = False) -> Builder:
     return build
 
 
-def _miscounted(kernel: Kernel, x: Array, slip: str, length: int, kept: int) -> tuple[Array, Array]:
+def _miscounted(
+    kernel: Kernel, x: Array, slip: str, length: int, full_blocks: int
+) -> tuple[Array, Array]:
     kind, n = x.dtype.type, x.shape[1]
     divisor = length if slip in ("mean", "both", "row") else n
-    counted = x[:, :kept] if slip.startswith("tail") else x
+    counted = x[:, :full_blocks] if slip.startswith("tail") else x
     if slip == "tail, counted":
-        divisor = kept
+        divisor = full_blocks
     mean = kernel.sum(counted) / kind(divisor)
     if slip in ("variance", "row"):
         counted = np.pad(x, ((0, 0), (0, length - n)))
     squares = kernel.sum(np.square(counted - mean))
-    var = squares / kind({"both": length, "row": length, "tail, counted": kept}.get(slip, n))
+    var = squares / kind({"both": length, "row": length, "tail, counted": full_blocks}.get(slip, n))
     if slip == "divided":
         var = squares / kind(length)
     return mean, kind(1) / np.sqrt(var + kind(1e-5))

@@ -3,8 +3,9 @@
     python benchmarks/speed.py [--out benchmarks/results/NAME] [--quick] [--without SECTION]
 
 Takes five minutes on two cores. The contestants of a table take turns, round by round; figures are
-medians with quartiles, and ratios are taken within a round. Slow peers compute fewer elements,
-which are counted. Writes speed.md and speed.json; the exit status is 1 where a bar is missed.
+medians with quartiles, and ratios are taken within a round, per element. Slow peers compute fewer
+elements; the tables say how many. Writes speed.md and speed.json; the exit status is 1 where a bar
+is missed.
 """
 
 import argparse

@@ -80,10 +80,10 @@ def race(
     contestants: Mapping[str, tuple[Row, Work]],
     seconds: float,
     rounds: int = 15,
-    rest: float = 0.0,
+    pause: float = 0.0,
 ) -> None:
     """Run every contestant once to warm up, then in turn until the time or the rounds are over (at
-    least 3 rounds, unless one takes longer than `seconds`). Each waits `rest` seconds first,
+    least 3 rounds, unless one takes longer than `seconds`). Each waits `pause` seconds first,
     because some thread pools spin after their work, on the next one's cores.
 
     A contestant that raises is out, with its reason in `missing`. Ratios are filled in afterwards.
@@ -96,7 +96,7 @@ def race(
     for done in range(rounds):
         began = time.perf_counter()
         for name, (row, work) in list(alive.items()):
-            time.sleep(rest)
+            time.sleep(pause)
             taken = _run(row, work)
             if taken is None:
                 row.seconds.clear()

@@ -1,4 +1,4 @@
-"""What a survey of training ops says of four frameworks, asked again with the tool.
+"""Checks the claims of a survey of training ops in four frameworks, by asking the frameworks again.
 
     python benchmarks/training_facts.py [--only START] [--resume [--again]] [--out FOLDER]
 
@@ -45,16 +45,17 @@ def record_of(fact: Fact, seats: Seats) -> dict[str, Any]:
 
 
 def answered(path: Path, facts: list[Fact], again: bool = False) -> dict[str, dict[str, Any]]:
-    """The kept records of these facts that are not open, by name; `again`: nor different."""
+    """The kept records of these facts, by name, except the open ones; with `again`, also except
+    those that differ."""
     if not path.exists():
         return {}
-    kept, asked = {}, {"open", "differs"} if again else {"open"}
+    records, repeated = {}, {"open", "differs"} if again else {"open"}
     figures = {fact.name: fact.figure for fact in facts}
     for record in json.loads(path.read_text())["records"]:
         name = f"{record['section']} {record['framework']}: {record['claim']}"
-        if record["verdict"] not in asked and figures.get(name) == record["figure"]:
-            kept[name] = record
-    return kept
+        if record["verdict"] not in repeated and figures.get(name) == record["figure"]:
+            records[name] = record
+    return records
 
 
 def ask(
@@ -70,12 +71,12 @@ def ask(
             start = time.perf_counter()
             record = records[fact.name] = record_of(fact, seats)
             seconds = time.perf_counter() - start
-            told = f"{record['verdict']:10} {fact.name} | {fact.figure} | {record['ours']}"
-            print(f"{told} | {seconds:.1f} s", flush=True)
+            line = f"{record['verdict']:10} {fact.name} | {fact.figure} | {record['ours']}"
+            print(f"{line} | {seconds:.1f} s", flush=True)
             if path is not None:
                 in_order = [records[fact.name] for fact in facts if fact.name in records]
-                whole = {"schema": 1, "kind": "training_facts", "records": in_order}
-                text = json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+                content = {"schema": 1, "kind": "training_facts", "records": in_order}
+                text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
                 write_whole(path, text)
     finally:
         seats.close()

@@ -3,9 +3,9 @@
     python benchmarks/workloads.py NAME     prints {"processor": seconds, "wall": ..., "calls": ...}
 
 They use public names that every version has. No NumPy twin stands in for a kernel: all kernels are
-compiled. The first call is not counted, except of whole processes; then as many follow as fit into
-a fifth of a second of processor time, of all threads and of finished child processes. Means over
-the calls.
+compiled. The first call is not counted, except for whole processes; then as many follow as fit into
+a fifth of a second of processor time, of all threads and of finished child processes. The figures
+are means over these calls.
 """
 
 import gzip
@@ -38,7 +38,7 @@ def _product(n: int, certify: Any) -> Run:
     return lambda: matmul_ref.forward(a, b, certify=certify)
 
 
-def _norm(shape: tuple[int, int], both: bool) -> Run:
+def _norm(shape: tuple[int, int], backward: bool) -> Run:
     from refkernels import layernorm_ref
 
     x, dy = _normal(*shape), _normal(*shape, seed=2)
@@ -46,7 +46,7 @@ def _norm(shape: tuple[int, int], both: bool) -> Run:
 
     def run() -> None:
         layernorm_ref.forward(x, weight, bias)
-        if both:
+        if backward:
             layernorm_ref.backward(dy, x, weight)
 
     return run
@@ -120,7 +120,7 @@ class Process:
 
     def __call__(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            arguments = [folder if one == "OUT" else one for one in self.arguments]
+            arguments = [folder if word == "OUT" else word for word in self.arguments]
             # Not in this folder: Python looks for `refkernels` in the working folder first.
             command = [sys.executable, *arguments]
             completed = subprocess.run(command, capture_output=True, text=True, cwd=folder)

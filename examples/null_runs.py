@@ -5,7 +5,7 @@
     refkernels align run_torch run_paddle --null FOLDER
 
 No framework is needed: the formula is trained in refkernels.contexts.Shuffled. Options mean what
-they mean there. A run that is whole is not made again.
+they mean in train_bert.py. Finished runs are not repeated.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ def main() -> None:
     parser.add_argument("--total", type=int, default=0)
     parser.add_argument("--clip", type=float, default=0.0)
     parser.add_argument("--runs", type=int, default=19)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
 
-    total = asked.total or asked.steps
-    if asked.warmup and total <= asked.warmup:
-        parser.error("--total: more than --warmup")
+    total = arguments.total or arguments.steps
+    if arguments.warmup and total <= arguments.warmup:
+        parser.error("--total must be more than --warmup")
     weights, _ = bert.load()
     batches = [bert.load(step)[1] for step in range(10)]
-    optimizer, params = OPTIMIZERS[asked.optimizer]
+    optimizer, params = OPTIMIZERS[arguments.optimizer]
     null_runs(
-        asked.folder, bert.loss, weights, batches, optimizer,
-        lr=lambda step: rate(step, asked.lr, asked.warmup, total), steps=asked.steps,
-        runs=asked.runs, undecayed=[name for name in weights if any(e in name for e in EXEMPT)],
-        max_norm=asked.clip or None, progress=print, **params,
+        arguments.folder, bert.loss, weights, batches, optimizer,
+        lr=lambda step: rate(step, arguments.lr, arguments.warmup, total), steps=arguments.steps,
+        runs=arguments.runs, undecayed=[name for name in weights if any(e in name for e in EXEMPT)],
+        max_norm=arguments.clip or None, progress=print, **params,
     )  # fmt: skip
 
 

@@ -1,8 +1,8 @@
-"""What can be wrong with a training and hardly shows: planted in train_bert.py, for torch.
+"""Faults of a training that hardly show, planted in train_bert.py's trainings with torch.
 
     PYTHON examples/train_bert.py torch FOLDER --planted tanh_gelu
 
-Nothing of it is declared: a layer or an optimizer says what the right one says, and computes
+None of these faults is declared: a layer or an optimizer states the right definition, and computes
 something else. `refkernels align` has to find it in the numbers. "nothing" plants the right update
 in the same hand-written form.
 """
@@ -60,7 +60,7 @@ def loss_over_padding(model):
 
 
 def gradient_times_8(model):
-    """A sum over eight ranks in place of their mean; the loss is printed right."""
+    """A sum over eight ranks in place of their mean; the printed loss is right."""
 
     def seen(layer, inputs, losses):
         for loss in losses:

@@ -4,9 +4,10 @@
 
 FRAMEWORK is torch, oneflow, paddle or mindspore, and PYTHON an interpreter that has it (`refkernels
 env list` names them). Optimizer, schedule and clipping are the framework's own; --help tells the
-options. Batches have 8 rows, and step s takes batch s mod 10, or the next batches to make --rows.
-FOLDER is what `refkernels align` reads; prints the losses as JSON. Needs capture.py (refkernels/)
-on its path: it is found beside this file's folder, or beside the file.
+options. Batches have 8 rows, and step s takes batch s mod 10; with more --rows, a step takes as
+many consecutive batches as make them. FOLDER is what `refkernels align` reads; prints the losses as
+JSON. Needs capture.py (refkernels/) on its path: it is found beside this file's folder, or beside
+the file.
 """
 
 import argparse
@@ -78,8 +79,8 @@ def model_of(nn, base, linear, norm, call, softmax, turn, constant, gelu, cross_
             self.eps = 1e-5
 
         def forward(self, logits, labels, weights):
-            each = cross_entropy(logits, labels, reduction="none").reshape((-1,))
-            return (each * weights).sum() / (weights.sum() + self.eps)
+            losses = cross_entropy(logits, labels, reduction="none").reshape((-1,))
+            return (losses * weights).sum() / (weights.sum() + self.eps)
 
     class Bert(base):
         def __init__(self):
@@ -104,9 +105,9 @@ def model_of(nn, base, linear, norm, call, softmax, turn, constant, gelu, cross_
             return self.masked(logits, labels, weights), self.sentence(next_or_not, following)
 
     if call != "forward":
-        for one in (Attention, Block, MaskedLMLoss, Bert):
-            setattr(one, call, one.forward)
-            del one.forward
+        for layer in (Attention, Block, MaskedLMLoss, Bert):
+            setattr(layer, call, layer.forward)
+            del layer.forward
     return Bert()
 
 
@@ -126,9 +127,9 @@ def key_of(name):
     """A parameter's name in the weights' file."""
     if name in NAMES:
         return NAMES[name]
-    layer, _, own = name.rpartition(".")
+    layer, _, part = name.rpartition(".")
     base = NAMES[layer]
-    return base if base in ("emb.word", "emb.pos", "emb.type") else f"{base}.{ENDS[own]}"
+    return base if base in ("emb.word", "emb.pos", "emb.type") else f"{base}.{ENDS[part]}"
 
 
 def exempt(name):
@@ -136,14 +137,15 @@ def exempt(name):
     return any(part in key for part in EXEMPT)
 
 
-def like_torch(asked, api, turned_linear):
-    """torch and oneflow; paddle where turned_linear."""
+def like_torch(args, api, turned_linear):
+    """The model in torch and oneflow; in paddle where `turned_linear`, whose linear weights are
+    transposed."""
     nn = api.nn
     base = nn.Layer if turned_linear else nn.Module
     parameter = (
-        (lambda array: api.create_parameter(list(array.shape), asked.dtype))
+        (lambda array: api.create_parameter(list(array.shape), args.dtype))
         if turned_linear
-        else (lambda array: nn.Parameter(api.tensor(array.astype(asked.dtype))))
+        else (lambda array: nn.Parameter(api.tensor(array.astype(args.dtype))))
     )
     epsilon = "epsilon" if turned_linear else "eps"
     softmax = (lambda: nn.Softmax(axis=-1)) if turned_linear else (lambda: nn.Softmax(dim=-1))
@@ -151,23 +153,23 @@ def like_torch(asked, api, turned_linear):
         (lambda y, axes: y.transpose(axes)) if turned_linear else (lambda y, axes: y.permute(*axes))
     )
     if turned_linear:
-        api.set_default_dtype(asked.dtype)
+        api.set_default_dtype(args.dtype)
     model = model_of(
         nn, base, nn.Linear, lambda: nn.LayerNorm(WIDTH, **{epsilon: EPS}), "forward", softmax,
         turn, parameter, nn.GELU, nn.functional.cross_entropy,
     )  # fmt: skip
     if not turned_linear:
-        model = model.to(getattr(api, asked.dtype)).to(asked.device)
+        model = model.to(getattr(api, args.dtype)).to(args.device)
     weights, _ = data()
     for name, p in model.named_parameters():
-        array = weights[key_of(name)].astype(asked.dtype)
+        array = weights[key_of(name)].astype(args.dtype)
         linear = name.endswith(".weight") and array.ndim == 2 and "emb" not in key_of(name)
         array = array.T.copy() if turned_linear and linear else array
         if turned_linear:
             p.set_value(array)
         else:
             with api.no_grad():
-                p.copy_(api.tensor(array).to(asked.device))
+                p.copy_(api.tensor(array).to(args.device))
     return model
 
 
@@ -177,78 +179,78 @@ def weighed(losses, shares):
     return masked * shares[0] + sentence * shares[1]
 
 
-def groups_of(asked, model):
-    """Parameters as torch and oneflow take them: those that are decayed, and the exempt."""
+def groups_of(args, model):
+    """The parameter groups of torch and oneflow: those that are decayed, and the exempt."""
     named = list(model.named_parameters())
     parts = [([p for _, p in named], {})]
-    if asked.optimizer in ("adamw", "lamb"):
+    if args.optimizer in ("adamw", "lamb"):
         parts = [
             ([p for name, p in named if not exempt(name)], {"weight_decay": DECAY}),
             ([p for name, p in named if exempt(name)], {"weight_decay": 0.0}),
         ]
-    if asked.graph and asked.clip:  # oneflow's graphs clip each group by its own norm
-        own = {"clip_grad_max_norm": asked.clip, "clip_grad_norm_type": 2.0}
-        alone = asked.clip_scope == "parameter"
+    if args.graph and args.clip:  # oneflow's graphs clip each group by its own norm
+        clipping = {"clip_grad_max_norm": args.clip, "clip_grad_norm_type": 2.0}
+        alone = args.clip_scope == "parameter"
         parts = [
-            (some, {**how, **own})
-            for params, how in parts
-            for some in ([[p] for p in params] if alone else [params])
+            (group, {**decay, **clipping})
+            for params, decay in parts
+            for group in ([[p] for p in params] if alone else [params])
         ]
-    return [{"params": params, "lr": asked.lr, **how} for params, how in parts]
+    return [{"params": params, "lr": args.lr, **changes} for params, changes in parts]
 
 
-def with_torch(asked, api):
-    """torch, and oneflow, which is used alike."""
-    model, optim = like_torch(asked, api, False), api.optim
-    groups, schedulers = groups_of(asked, model), optim.lr_scheduler
+def with_torch(args, api):
+    """The training in torch, and in oneflow, which is used in the same way."""
+    model, optim = like_torch(args, api, False), api.optim
+    groups, schedulers = groups_of(args, model), optim.lr_scheduler
     optimizer = {
-        "sgd": lambda: optim.SGD(groups, lr=asked.lr, momentum=asked.momentum),
-        "adam": lambda: optim.Adam(groups, lr=asked.lr),
-        "adamw": lambda: optim.AdamW(groups, lr=asked.lr),
-        "lamb": lambda: optim.LAMB(groups, lr=asked.lr, eps=1e-6),
-    }[asked.optimizer]()
+        "sgd": lambda: optim.SGD(groups, lr=args.lr, momentum=args.momentum),
+        "adam": lambda: optim.Adam(groups, lr=args.lr),
+        "adamw": lambda: optim.AdamW(groups, lr=args.lr),
+        "lamb": lambda: optim.LAMB(groups, lr=args.lr, eps=1e-6),
+    }[args.optimizer]()
 
     def clip():
         all_of_them = [p for p in model.parameters() if p.grad is not None]
-        alone = asked.clip_scope == "parameter"
-        for some in [[p] for p in all_of_them] if alone else [all_of_them]:
-            norm = api.nn.utils.clip_grad_norm_(some, asked.clip)
+        alone = args.clip_scope == "parameter"
+        for group in [[p] for p in all_of_them] if alone else [all_of_them]:
+            norm = api.nn.utils.clip_grad_norm_(group, args.clip)
         return None if alone else norm
 
-    if asked.planted:
+    if args.planted:
         from planted_bert import plant
 
-        optimizer, clip = plant(asked.planted, model, optimizer, clip)
-    scheduler, rest = None, asked.total - asked.warmup
-    if asked.warmup and asked.framework == "torch":
-        warm = schedulers.LinearLR(optimizer, FROM, total_iters=asked.warmup)
-        decay = schedulers.PolynomialLR(optimizer, rest)
-        scheduler = schedulers.SequentialLR(optimizer, [warm, decay], [asked.warmup])
-    elif asked.warmup:
-        decay = schedulers.PolynomialLR(optimizer, rest, 0.0)
-        scheduler = schedulers.WarmUpLR(decay, FROM, asked.warmup, "linear", warmup_prefix=True)
-    if asked.graph:
+        optimizer, clip = plant(args.planted, model, optimizer, clip)
+    scheduler, decay_steps = None, args.total - args.warmup
+    if args.warmup and args.framework == "torch":
+        warm = schedulers.LinearLR(optimizer, FROM, total_iters=args.warmup)
+        decay = schedulers.PolynomialLR(optimizer, decay_steps)
+        scheduler = schedulers.SequentialLR(optimizer, [warm, decay], [args.warmup])
+    elif args.warmup:
+        decay = schedulers.PolynomialLR(optimizer, decay_steps, 0.0)
+        scheduler = schedulers.WarmUpLR(decay, FROM, args.warmup, "linear", warmup_prefix=True)
+    if args.graph:
         return model, optimizer, as_graph(api, model, optimizer, scheduler), api.tensor
 
-    kind = asked.device.partition(":")[0]
-    if asked.tf32:
+    kind = args.device.partition(":")[0]
+    if args.tf32:
         api.set_float32_matmul_precision("high")
 
     def step(parts):
         optimizer.zero_grad()
         losses = []
         for batch, shares in parts:
-            with api.autocast(kind, api.bfloat16) if asked.amp else contextlib.nullcontext():
+            with api.autocast(kind, api.bfloat16) if args.amp else contextlib.nullcontext():
                 loss = weighed(model(*batch), shares)
             loss.backward()
             losses.append(loss.detach())
-        norm = clip() if asked.clip else None
+        norm = clip() if args.clip else None
         optimizer.step()
         if scheduler is not None:
             scheduler.step()
         return losses, {} if norm is None else {"clip_norm": norm}
 
-    return model, optimizer, step, lambda array: api.tensor(array).to(asked.device)
+    return model, optimizer, step, lambda array: api.tensor(array).to(args.device)
 
 
 def as_graph(api, model, optimizer, scheduler):
@@ -269,29 +271,33 @@ def as_graph(api, model, optimizer, scheduler):
     return lambda parts: ([graph(*batch) for batch, _ in parts], {})
 
 
-def with_paddle(asked, api):
-    model, optim = like_torch(asked, api, True), api.optimizer
-    alone = asked.clip_scope == "parameter"
+def with_paddle(args, api):
+    model, optim = like_torch(args, api, True), api.optimizer
+    alone = args.clip_scope == "parameter"
     kind = api.nn.ClipGradByNorm if alone else api.nn.ClipGradByGlobalNorm
-    rate = asked.lr
-    if asked.warmup:
-        decay = optim.lr.PolynomialDecay(asked.lr, asked.total - asked.warmup, 0.0, 1.0)
-        rate = optim.lr.LinearWarmup(decay, asked.warmup, FROM * asked.lr, asked.lr)
-    how = {
+    rate = args.lr
+    if args.warmup:
+        decay = optim.lr.PolynomialDecay(args.lr, args.total - args.warmup, 0.0, 1.0)
+        rate = optim.lr.LinearWarmup(decay, args.warmup, FROM * args.lr, args.lr)
+    common = {
         "learning_rate": rate, "parameters": model.parameters(),
-        "grad_clip": kind(asked.clip) if asked.clip else None,
+        "grad_clip": kind(args.clip) if args.clip else None,
     }  # fmt: skip
-    kept = {p.name for name, p in model.named_parameters() if exempt(name)}
+    exempt_names = {p.name for name, p in model.named_parameters() if exempt(name)}
     optimizer = {
-        "sgd": lambda: optim.Momentum(momentum=asked.momentum, **how),
-        "adam": lambda: optim.Adam(**how),
+        "sgd": lambda: optim.Momentum(momentum=args.momentum, **common),
+        "adam": lambda: optim.Adam(**common),
         "adamw": lambda: optim.AdamW(
-            weight_decay=DECAY, apply_decay_param_fun=lambda name: name not in kept, **how
+            weight_decay=DECAY,
+            apply_decay_param_fun=lambda name: name not in exempt_names,
+            **common,
         ),
         "lamb": lambda: optim.Lamb(
-            lamb_weight_decay=DECAY, exclude_from_weight_decay_fn=lambda p: p.name in kept, **how
+            lamb_weight_decay=DECAY,
+            exclude_from_weight_decay_fn=lambda p: p.name in exempt_names,
+            **common,
         ),
-    }[asked.optimizer]()
+    }[args.optimizer]()
 
     def step(parts):
         losses = []
@@ -301,24 +307,24 @@ def with_paddle(asked, api):
             losses.append(loss.detach())
         optimizer.step()
         optimizer.clear_grad()
-        if asked.warmup:
+        if args.warmup:
             rate.step()
         return losses, {}
 
     return model, optimizer, step, api.to_tensor
 
 
-def with_mindspore(asked, api):
+def with_mindspore(args, api):
     nn, ops, Tensor = api.nn, api.ops, api.Tensor
     api.set_device("CPU")
     api.set_context(mode=api.PYNATIVE_MODE)
     model = model_of(
         nn, nn.Cell, nn.Dense, lambda: nn.LayerNorm((WIDTH,), epsilon=EPS), "construct",
         lambda: nn.Softmax(axis=-1), lambda y, axes: y.transpose(axes),
-        lambda array: api.Parameter(Tensor(array.astype(asked.dtype)), name="mlm_bias"),
+        lambda array: api.Parameter(Tensor(array.astype(args.dtype)), name="mlm_bias"),
         lambda: nn.GELU(approximate=False), ops.cross_entropy,
     )  # fmt: skip
-    if asked.dtype == "float64":  # nn.CrossEntropyLoss takes float16 and float32 only
+    if args.dtype == "float64":  # nn.CrossEntropyLoss takes float16 and float32 only
 
         class CrossEntropyLoss(nn.Cell):
             def construct(self, logits, labels):
@@ -327,31 +333,31 @@ def with_mindspore(asked, api):
         model.sentence = CrossEntropyLoss()
     weights, _ = data()
     for name, p in model.parameters_and_names():
-        p.set_dtype(getattr(api, asked.dtype))
-        p.set_data(Tensor(weights[key_of(name)].astype(asked.dtype)))
+        p.set_dtype(getattr(api, args.dtype))
+        p.set_data(Tensor(weights[key_of(name)].astype(args.dtype)))
     named = list(model.parameters_and_names())
     free = [p for _, p in named]
     groups = [
         {"params": [p for name, p in named if not exempt(name)], "weight_decay": DECAY},
         {"params": [p for name, p in named if exempt(name)], "weight_decay": 0.0},
     ]
-    rate, rest = asked.lr, asked.total - asked.warmup
-    if asked.warmup:
-        rising = [asked.lr * (FROM + (1 - FROM) * t / asked.warmup) for t in range(asked.warmup)]
-        rate = rising + nn.polynomial_decay_lr(asked.lr, 0.0, rest, 1, rest, 1.0)
+    rate, decay_steps = args.lr, args.total - args.warmup
+    if args.warmup:
+        rising = [args.lr * (FROM + (1 - FROM) * t / args.warmup) for t in range(args.warmup)]
+        rate = rising + nn.polynomial_decay_lr(args.lr, 0.0, decay_steps, 1, decay_steps, 1.0)
     optimizer = {
-        "sgd": lambda: nn.Momentum(free, rate, asked.momentum),
+        "sgd": lambda: nn.Momentum(free, rate, args.momentum),
         "adam": lambda: nn.Adam(free, rate),
         "adamw": lambda: nn.AdamWeightDecay(groups, rate),
-    }[asked.optimizer]()
+    }[args.optimizer]()
     gradients = api.value_and_grad(
         lambda shares, *batch: weighed(model(*batch), shares), None, optimizer.parameters
     )
 
     def clipped(grads):
-        if asked.clip_scope == "parameter":
-            return tuple(ops.clip_by_norm(grad, asked.clip) for grad in grads)
-        return ops.clip_by_global_norm(grads, asked.clip)
+        if args.clip_scope == "parameter":
+            return tuple(ops.clip_by_norm(grad, args.clip) for grad in grads)
+        return ops.clip_by_global_norm(grads, args.clip)
 
     def step(parts):
         losses, total = [], None
@@ -359,7 +365,7 @@ def with_mindspore(asked, api):
             loss, grads = gradients(shares, *batch)
             losses.append(loss)
             total = grads if total is None else tuple(map(ops.add, total, grads))
-        optimizer(clipped(total) if asked.clip else total)
+        optimizer(clipped(total) if args.clip else total)
         return losses, {}
 
     return model, optimizer, step, Tensor
@@ -370,66 +376,66 @@ TRAININGS = {
 }  # fmt: skip
 
 
-def batches_of(asked, tensor):
+def batches_of(args, tensor):
     """For each step its micro-batches, on the device, and the share of each in the two losses."""
     _, batches = data()
     held = batches["ids"].shape[1]  # rows of a batch in the file
-    shuffled = np.random.default_rng(asked.permute)
+    shuffled = np.random.default_rng(args.permute)
 
     def arrays(now):
         rows = len(now["ids"])
         order = np.tile(np.arange(LENGTH), (rows, 1))
-        keep = np.where(now["mask"], 0.0, -10000.0)[:, None, None, :].astype(asked.dtype)
+        keep = np.where(now["mask"], 0.0, -10000.0)[:, None, None, :].astype(args.dtype)
         places = (np.arange(rows)[:, None] * LENGTH + now["positions"]).reshape(-1)
         return (
             now["ids"], now["types"], order, keep, places, now["labels"].reshape(-1),
-            now["weights"].reshape(-1).astype(asked.dtype), np.arange(rows) * LENGTH, now["next"],
+            now["weights"].reshape(-1).astype(args.dtype), np.arange(rows) * LENGTH, now["next"],
         )  # fmt: skip
 
-    micro = asked.micro or asked.rows
-    for step in range(asked.steps):
-        taken = [(step * (asked.rows // held) + i) % 10 for i in range(asked.rows // held)]
-        whole = {name: np.concatenate(array[taken]) for name, array in batches.items()}
-        if asked.permute is not None:
-            order = shuffled.permutation(asked.rows)
-            whole = {name: array[order] for name, array in whole.items()}
+    micro = args.micro or args.rows
+    for step in range(args.steps):
+        taken = [(step * (args.rows // held) + i) % 10 for i in range(args.rows // held)]
+        full = {name: np.concatenate(array[taken]) for name, array in batches.items()}
+        if args.permute is not None:
+            order = shuffled.permutation(args.rows)
+            full = {name: array[order] for name, array in full.items()}
         parts = []
-        for first in range(0, asked.rows, micro):
-            at = 0 if asked.same_shard else first
-            now = {name: array[at : at + micro] for name, array in whole.items()}
-            share = micro / asked.rows
-            counted = (now["weights"].sum() + 1e-5) / (whole["weights"].sum() + 1e-5)
-            shares = (float(counted) if asked.mean_over == "tokens" else share, share)
-            given = arrays(now)
-            if asked.framework == "mindspore":
-                given = [one.astype(np.int32) if one.dtype.kind == "i" else one for one in given]
-            parts.append(([tensor(one) for one in given], shares))
+        for first in range(0, args.rows, micro):
+            at = 0 if args.same_shard else first
+            now = {name: array[at : at + micro] for name, array in full.items()}
+            share = micro / args.rows
+            counted = (now["weights"].sum() + 1e-5) / (full["weights"].sum() + 1e-5)
+            shares = (float(counted) if args.mean_over == "tokens" else share, share)
+            inputs = arrays(now)
+            if args.framework == "mindspore":
+                inputs = [x.astype(np.int32) if x.dtype.kind == "i" else x for x in inputs]
+            parts.append(([tensor(x) for x in inputs], shares))
         yield parts
 
 
 OPTIONS = """
 --optimizer     sgd, adam, adamw, lamb; the last two decay by 0.01, norms and biases exempt
 --lr            learning rate
---momentum      of sgd
---steps         of training
+--momentum      momentum of sgd
+--steps         number of steps
 --captured      steps whose tensors are kept
 --warmup        steps of a linear warm-up from lr/10; then a polynomial decay to 0 at --total
 --total         steps of that schedule (default: --steps)
 --clip          the norm to clip to
 --clip-scope    model or parameter: the norm of all gradients, or of each
---rows          of a step, a multiple of 8
+--rows          rows of a step, a multiple of 8
 --micro         rows of a micro-batch, over which gradients are accumulated
 --mean-over     micro or tokens: the mean of the micro-batches' means, or over a step's tokens
 --same-shard    every micro-batch is the first one, as where every rank reads the same shard
---permute       a seed: a batch's rows in another order, which rounds differently and no more
+--permute       a seed: a batch's rows in another order, which changes the rounding alone
 --perturb       a seed: one weight is moved by one ulp
 --dtype         float32 or float64
---threads       torch: of an operation
+--threads       torch: threads of an operation
 --amp           torch: autocast to bfloat16
 --device        torch: cpu or cuda
 --tf32          torch: products of float32 matrices may use TF32
 --graph         oneflow: nn.Graph
---planted       torch: what is wrong, by its name in planted_bert.py
+--planted       torch: the fault, by its name in planted_bert.py
 """
 DEFAULTS = {
     "optimizer": "sgd", "lr": 1e-3, "momentum": 0.9, "steps": 100, "captured": [0, 1, 2],
@@ -449,56 +455,57 @@ def options(words):
     parser.add_argument("framework", choices=sorted(TRAININGS))
     parser.add_argument("folder")
     for line in OPTIONS.strip().splitlines():
-        option, told = line.split(maxsplit=1)
+        option, meaning = line.split(maxsplit=1)
         name = option[2:].replace("-", "_")
         value = DEFAULTS[name]
-        how = {"action": "store_true"} if value is False else {"default": value}
+        parsing = {"action": "store_true"} if value is False else {"default": value}
         if name in CHOICES:
-            how["choices"] = CHOICES[name]
+            parsing["choices"] = CHOICES[name]
         elif value is not False:
-            how["type"] = int if value is None or name == "captured" else type(value)
-            how.update({"nargs": "*"} if name == "captured" else {})
-        parser.add_argument(option, help=told, **how)
-    asked = parser.parse_args(words)
-    asked.total = asked.total or asked.steps
-    is_torch, is_oneflow = asked.framework == "torch", asked.framework == "oneflow"
+            parsing["type"] = int if value is None or name == "captured" else type(value)
+            parsing.update({"nargs": "*"} if name == "captured" else {})
+        parser.add_argument(option, help=meaning, **parsing)
+    args = parser.parse_args(words)
+    args.total = args.total or args.steps
+    is_torch, is_oneflow = args.framework == "torch", args.framework == "oneflow"
     for wrong, why in (
-        ((asked.planted or asked.amp or asked.threads or asked.tf32 or asked.device != "cpu")
-         and not is_torch, "an option is torch's"),
-        (asked.graph and not is_oneflow, "--graph is oneflow's"),
-        (asked.graph and asked.micro, "--graph takes the rows of a step at once"),
-        (asked.optimizer == "lamb" and asked.framework in ("torch", "mindspore"),
-         f"{asked.framework} has no LAMB for CPUs"),
-        (asked.dtype == "float64" and asked.optimizer == "adam" and asked.framework == "mindspore",
+        ((args.planted or args.amp or args.threads or args.tf32 or args.device != "cpu")
+         and not is_torch, "--planted, --amp, --threads, --tf32 and --device are for torch only"),
+        (args.graph and not is_oneflow, "--graph is for oneflow only"),
+        (args.graph and args.micro, "--graph takes the rows of a step at once, without --micro"),
+        (args.optimizer == "lamb" and args.framework in ("torch", "mindspore"),
+         f"{args.framework} has no LAMB for CPUs"),
+        (args.dtype == "float64" and args.optimizer == "adam" and args.framework == "mindspore",
          "mindspore's Adam takes float16 and float32 only"),
-        (asked.rows % 8 or asked.rows % (asked.micro or 1), "--rows: a multiple of 8 and --micro"),
-        (asked.warmup and asked.total <= asked.warmup, "--total: more than --warmup"),
+        (args.rows % 8 or args.rows % (args.micro or 1),
+         "--rows must be a multiple of 8 and of --micro"),
+        (args.warmup and args.total <= args.warmup, "--total must be more than --warmup"),
     ):  # fmt: skip
         parser.error(why) if wrong else None
-    return asked
+    return args
 
 
 def main(words=None):
-    asked = options(words)
-    api = __import__(asked.framework)
-    if asked.threads:
-        api.set_num_threads(asked.threads)
-    model, optimizer, step, tensor = TRAININGS[asked.framework](asked, api)
+    args = options(words)
+    api = __import__(args.framework)
+    if args.threads:
+        api.set_num_threads(args.threads)
+    model, optimizer, step, tensor = TRAININGS[args.framework](args, api)
     printed = []
-    how = {"steps": asked.captured, "perturb": asked.perturb}
-    how["hash_every"] = 1 if asked.captured else 0
-    with Capture(asked.folder, model, optimizer, **how) as capture:
-        for parts in batches_of(asked, tensor):
-            losses, told = step(parts)
+    chosen = {"steps": args.captured, "perturb": args.perturb}
+    chosen["hash_every"] = 1 if args.captured else 0
+    with Capture(args.folder, model, optimizer, **chosen) as capture:
+        for parts in batches_of(args, tensor):
+            losses, values = step(parts)
             batch = {
                 f"{name}{i}": part[at]
                 for i, (part, _) in enumerate(parts)
                 for name, at in (("ids", 0), ("labels", 5))
             }
             if len(losses) > 1:
-                told.update({f"loss_{i}": float(one) for i, one in enumerate(losses)})
+                values.update({f"loss_{i}": float(part) for i, part in enumerate(losses)})
             loss = losses[0] if len(losses) == 1 else sum(losses[1:], losses[0])
-            capture.step(loss=loss, batch=batch, **told)
+            capture.step(loss=loss, batch=batch, **values)
             printed.append(float(loss))
     print(json.dumps(printed))
 

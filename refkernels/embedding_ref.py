@@ -140,7 +140,7 @@ OPS = (
 def embedding(
     weight: Any, indices: Any, *, padding_idx: int | None = None, certify: Certify = "enclosure"
 ) -> Enclosure:
-    """y_i = weight[indices_i], exactly; y has the shape of indices and one axis more.
+    """y_i = weight[indices_i], exactly; y has the shape of indices followed by d.
 
     weight        (v, d), float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`)
     indices       integers, 0 <= index < v, of any shape

@@ -35,7 +35,7 @@ _E4M3, _E5M2 = np.dtype(ml_dtypes.float8_e4m3fn), np.dtype(ml_dtypes.float8_e5m2
 
 @dataclass(frozen=True, eq=False)
 class _Operands:
-    """The caller's arrays, with a as a matrix, and their values as wrong kernels read them."""
+    """The caller's arrays, a with two axes, and their values as wrong kernels read them."""
 
     a: Array
     b: Array
@@ -43,14 +43,13 @@ class _Operands:
     scale_b: Array
 
     @property
-    def all_float8(self) -> bool:
-        """Whether both operands are float8."""
+    def one_format(self) -> bool:
         return {self.a.dtype, self.b.dtype} <= {_E4M3, _E5M2}
 
     def misread(self) -> tuple[Array, Array]:
         """Each float8 read as the other float8."""
-        counterparts = {_E4M3: _E5M2, _E5M2: _E4M3}
-        reinterpreted = (operand.view(counterparts[operand.dtype]) for operand in (self.a, self.b))
+        other_float8 = {_E4M3: _E5M2, _E5M2: _E4M3}
+        reinterpreted = (operand.view(other_float8[operand.dtype]) for operand in (self.a, self.b))
         return tuple(map(_exact, reinterpreted))  # type: ignore[return-value]
 
     def saturated(self) -> tuple[Array, Array]:
@@ -104,7 +103,7 @@ def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Directio
 
 
 def _product(xp: Any, a: Any, b: Any) -> Any:
-    """(rows, n)."""
+    """The product without scales, (rows, n)."""
     product = xp.matmul(xp.reshape(a, (1, *a.shape)), xp.reshape(b, (1, *b.shape[-2:])))
     return xp.reshape(product, (a.shape[0], b.shape[-1]))
 
@@ -113,7 +112,7 @@ def _column(xp: Any, scale_a: Any) -> Any:
     return xp.reshape(scale_a, (scale_a.shape[0], 1))
 
 
-def _row(xp: Any, scale_b: Any) -> Any:
+def _wide(xp: Any, scale_b: Any) -> Any:
     return xp.reshape(scale_b, (1, 1, scale_b.shape[-1]))
 
 
@@ -134,14 +133,14 @@ def _before(
     xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, **_: Any
 ) -> Any:  # fmt: skip
     """The scales applied to the operands."""
-    return _plus(_product(xp, a * _column(xp, scale_a), b * _row(xp, scale_b)), bias)
+    return _plus(_product(xp, a * _column(xp, scale_a), b * _wide(xp, scale_b)), bias)
 
 
 def _rounded(
     xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, **_: Any
 ) -> Any:  # fmt: skip
     """The scaled operands stored in c's format."""
-    left, right = xp.store(a * _column(xp, scale_a)), xp.store(b * _row(xp, scale_b))
+    left, right = xp.store(a * _column(xp, scale_a)), xp.store(b * _wide(xp, scale_b))
     return _plus(_product(xp, left, right), bias)
 
 
@@ -184,14 +183,14 @@ def _swapped(
     return _plus(_product(xp, a, b) * rows * columns, bias)
 
 
-def _reading(read: str) -> Any:
+def _of_others(read: str) -> Any:
     """A fault that reads wrong values from float8 operands."""
 
     def formula(
         xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, row: Any, operands: _Operands,
         bias: Any = None, **_: Any,
     ) -> Any:  # fmt: skip
-        if operands.all_float8:
+        if operands.one_format:
             left, right = getattr(operands, read)()
             a, b = xp.array(left[row]), xp.array(right)
         return _after(xp, a, b, scale_a, scale_b, bias)
@@ -214,8 +213,8 @@ _FAULTS = (
     Fault("scale_b_missing", _without("scale_b")),
     Fault("scales_inverted", _inverted),
     Fault("scales_swapped", _swapped),
-    Fault("float8_misread", _reading("misread")),
-    Fault("nan_saturated", _reading("saturated")),
+    Fault("float8_misread", _of_others("misread")),
+    Fault("nan_saturated", _of_others("saturated")),
     Fault("int16_wrapped", _wrapped),
     Fault("narrow_accumulator", _narrow, unstable=True),
     Fault("scaled_operands_rounded", _rounded, unstable=True),
@@ -225,14 +224,14 @@ _FAULTS = (
 def cases() -> list[Case]:
     """All cases. Appended, never changed."""
 
-    def make(regime: str, parameters: Any, *shape: int, **options: Any) -> Case:
-        arrays = partial(_drawn, shape or (6, 48, 5), **options)
+    def make(regime: str, parameters: Any, *shape: int, **how: Any) -> Case:
+        arrays = partial(_drawn, shape or (6, 48, 5), **how)
         return case("scaled_matmul", regime, parameters, arrays, directions=("forward",))
 
-    formats = ("float8_e4m3fn", "float8_e5m2", "int8", "bfloat16", "float16")
+    low = ("float8_e4m3fn", "float8_e5m2", "int8", "bfloat16", "float16")
     return [
-        *(make("tensor", {"operands": operand}, operands=operand) for operand in formats),
-        *(make("row", {"operands": operand}, operands=operand, rows=True) for operand in formats),
+        *(make("tensor", {"operands": operand}, operands=operand) for operand in low),
+        *(make("row", {"operands": operand}, operands=operand, rows=True) for operand in low),
         *(make("products", {"products": k}, 4, k, 3) for k in (16, 64, 256, 1024)),
         *(
             make("products", {"products": k, "of": "int8"}, 4, k, 3, operands="int8")

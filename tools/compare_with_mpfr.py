@@ -3,9 +3,10 @@
     python tools/compare_with_mpfr.py sin 10000000 [--format float32] [--seed 0]
 
 The inputs are COUNT random bit patterns of the format, both ends of every binade, and the op's own
-cases (the hard ones among them); every pattern where the format has no more than COUNT. MPFR, by
+cases (the hard ones among them), or every pattern where the format has no more than COUNT. MPFR, by
 gmpy2, rounds correctly into the format, subnormals included. Arb computes the functions that MPFR
-lacks, in balls narrow enough to round. Exits with 1 where a single bit differs.
+lacks, in balls narrow enough to round. Exits with 1 if a single bit differs or a rounding is not
+certified.
 Source: Fousse, Hanrot, Lefevre, Pelissier, Zimmermann (2007), "MPFR", doi:10.1145/1236463.1236468.
 """
 
@@ -102,7 +103,7 @@ def _number(end: Any) -> Any:
 
 
 def inputs(name: str, format: formats.Format, count: int, seed: int) -> np.ndarray:
-    """Finite and not zero, in the format."""
+    """The inputs, finite and not zero, in the format."""
     bits = 8 * format.storage.itemsize
     if count >= 1 << bits:
         words = np.arange(1 << bits, dtype=np.uint64)
@@ -133,9 +134,9 @@ def compare(name: str, x: np.ndarray, format: formats.Format) -> tuple[np.ndarra
             answer = registry.get(name).forward(part, certify=("rounding", format))
             values, certified = answer.round(format)
             wide, truth = values.astype(np.float64), rounded(name, part.astype(np.float64), format)
-            same = (wide == truth) & (np.signbit(wide) == np.signbit(truth))
-            same |= np.isnan(wide) & np.isnan(truth)
-            different.append(part[~same])
+            equal = (wide == truth) & (np.signbit(wide) == np.signbit(truth))
+            equal |= np.isnan(wide) & np.isnan(truth)
+            different.append(part[~equal])
             uncertified += int((~certified).sum())
     return np.concatenate(different), uncertified, dict(tally)
 

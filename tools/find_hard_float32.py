@@ -49,8 +49,8 @@ def distance(enclosure):
     """|f(x) - midpoint| in float32 ulp, by the double-double."""
     _, exponent = np.frexp(enclosure.hi)
     units = np.ldexp(np.abs(enclosure.hi), formats.BINARY32.p - exponent)
-    rest = np.ldexp(enclosure.lo * np.sign(enclosure.hi), formats.BINARY32.p - exponent)
-    return np.abs((units - np.floor(units) - 0.5) + rest)
+    low = np.ldexp(enclosure.lo * np.sign(enclosure.hi), formats.BINARY32.p - exponent)
+    return np.abs((units - np.floor(units) - 0.5) + low)
 
 
 def main():

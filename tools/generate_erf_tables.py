@@ -4,8 +4,8 @@
 
 erfcx(w) = exp(w^2) erfc(w), the smooth factor of every tail.
 
-Tables, for double-doubles. About each node the Taylor series (Arb balls, TERMS terms, the rest by
-Cauchy's estimate) is written in Chebyshev polynomials, truncated at the wanted degree and rounded.
+Tables, for double-doubles. About each node the Taylor series (Arb balls, TERMS terms, the remainder
+by Cauchy's estimate) is written in Chebyshev polynomials, cut at the wanted degree and rounded.
 The difference between the rounded polynomial and the series is then summed in Chebyshev polynomials
 too: this proves the error over the whole interval, without sampling. The rounding errors of
 Horner's rule are bounded step by step.
@@ -169,24 +169,24 @@ def node(row: int) -> tuple[Fraction, Fraction]:
 def erfcx_row(
     middle: Fraction, r: Fraction, degree: int, pairs: int
 ) -> tuple[list[list[float]], Fraction]:
-    """One row and its relative error. The rest of the series: |erfcx| <= 7 in the unit disc about
-    any middle >= 0 (erfcx(z) = 2 exp(z^2) - erfcx(-z), |erfcx| <= 1 where Re z >= 0), and <= 1 in
-    the disc of radius `middle`."""
+    """One row and its relative error. The remainder of the series: |erfcx| <= 7 in the unit disc
+    about any middle >= 0 (erfcx(z) = 2 exp(z^2) - erfcx(-z), |erfcx| <= 1 where Re z >= 0), and
+    <= 1 in the disc of radius `middle`."""
     radius, largest = (Fraction(1), 7) if middle < 1 else (middle, 1)
     ratio = r / radius
-    rest = largest * ratio**TERMS / (1 - ratio)
+    remainder = largest * ratio**TERMS / (1 - ratio)
     coefficients, approximation = economised(erfcx_series(middle), r, degree, pairs)
     w = exact(middle + r)
     least = lower((w * w).exp() * w.erfc())
-    return coefficients, (approximation + rest + horner_error(coefficients, r)) / least
+    return coefficients, (approximation + remainder + horner_error(coefficients, r)) / least
 
 
 def even_polynomial(
     top: Fraction, degree: int, pairs: int, bits: int = 53
 ) -> tuple[list[list[float]], Fraction]:
-    """erf(x)/x in s = x^2 over [0, top]; the alternating series leaves out less than its next
-    term. The polynomial, economised about the middle, is moved to 0 before it is rounded. The
-    error relative to the least value, without rounding errors."""
+    """Coefficients of erf(x)/x in s = x^2 over [0, top], and their error relative to the least
+    value, without rounding errors. The alternating series leaves out less than its next term. The
+    polynomial, economised about the middle, is moved to 0 before it is rounded."""
     r = middle = top / 2
     scaled = [c * exact(r) ** k for k, c in enumerate(moved(even_series(), middle))]
     cut = to_monomials(to_chebyshev(scaled)[: degree + 1])
@@ -197,8 +197,8 @@ def even_polynomial(
     for k, c in enumerate(moved(known, middle)):
         difference[k] -= c * exact(r) ** k
     error = sum((upper(abs(c)) for c in to_chebyshev(difference)), Fraction(0))
-    rest = 2 * top**TERMS / factorial(TERMS)
-    return coefficients, (error + rest) / least_even(top)
+    remainder = 2 * top**TERMS / factorial(TERMS)
+    return coefficients, (error + remainder) / least_even(top)
 
 
 def least_even(top: Fraction) -> Fraction:
@@ -240,8 +240,8 @@ def smooth_polynomial(
 def smooth_error(
     p: list[Fraction], a: Fraction, b: Fraction, shift: Fraction, middle: Fraction, r: Fraction
 ) -> Fraction:
-    """|p(u)/(w + shift) - erfcx(w)| / erfcx(w) for |w - middle| <= r. The rest by Cauchy in the
-    unit disc, where 1/(w + shift) <= 1/(middle + shift - 1) and |u| is bounded with it."""
+    """|p(u)/(w + shift) - erfcx(w)| / erfcx(w) for |w - middle| <= r. The remainder is bounded by
+    Cauchy in the unit disc, where 1/(w + shift) <= 1/(middle + shift - 1), which bounds |u| too."""
     inverse = 1 / constant(exact(middle + shift), 1)
     u = exact(a) - exact(b) * inverse
     value = constant(exact(p[-1]))
@@ -253,8 +253,8 @@ def smooth_error(
     size = 1 / (middle + shift - 1)
     reach = a + b * size
     largest = size * sum(abs(c) * reach**n for n, c in enumerate(p)) + 7
-    rest = largest * r**TERMS / (1 - r)
-    total = sum((upper(abs(c)) for c in to_chebyshev(scaled)), Fraction(0)) + rest
+    remainder = largest * r**TERMS / (1 - r)
+    total = sum((upper(abs(c)) for c in to_chebyshev(scaled)), Fraction(0)) + remainder
     w = exact(middle + r)
     return total / lower((w * w).exp() * w.erfc())
 

@@ -1,4 +1,6 @@
-"""Writes kernels/trigonometric/tables.json: the constants of the trigonometric oracle, from mpmath.
+"""Writes refkernels/kernels/trigonometric/tables.json: the trigonometric oracle's constants.
+
+mpmath computes them.
 
     python tools/generate_trig_tables.py
 
@@ -55,18 +57,19 @@ def quadrants() -> Table:
 
 
 def chunks(biased: int) -> tuple[float, float, float]:
-    """The last binade's row serves infinities and NaN too: infinity times zero is NaN."""
+    """A row of QUADRANTS. That of the last binade serves infinities and NaN too: infinity times
+    zero is NaN."""
     if biased < REDUCED_FROM:
         return 0.0, 0.0, double(2 / mpmath.pi)
     unit = mpmath.mpf(2) ** (biased - 150)  # x = m unit, m < 2^24
-    rest = mpmath.fmod(2 / mpmath.pi * unit, 4)
+    remaining = mpmath.fmod(2 / mpmath.pi * unit, 4)
     parts = []
     for k in (1, 2):
         quantum = mpmath.mpf(2) ** (2 - k * CHUNK)
-        part = mpmath.floor(rest / quantum) * quantum
-        rest -= part
+        part = mpmath.floor(remaining / quantum) * quantum
+        remaining -= part
         parts.append(double(part / unit))
-    return parts[0], parts[1], double(rest / unit)
+    return parts[0], parts[1], double(remaining / unit)
 
 
 def tables() -> list[Table]:

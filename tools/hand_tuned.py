@@ -1,4 +1,4 @@
-"""Compares each hand-tuned oracle with `settle`'s reading of its formula, which would replace it:
+"""Compares each hand-tuned oracle with `settle`'s reading of its formula, which could replace it:
 how many elements each decides, and the reading's processor time over the oracle's.
 
     python tools/hand_tuned.py [OP ...] [--runs 5]
@@ -107,7 +107,7 @@ def inputs_of(op: Op, direction: Direction, dtype: str, side: int) -> dict[str, 
 
 
 def questions(op: Op) -> Iterator[tuple[str, Direction, Any, dict[str, Any]]]:
-    """(what is asked, direction, question, inputs)."""
+    """(the question in words, direction, question, inputs)."""
     side = 128 if op.elementwise else 512
     for direction in ("forward", "backward"):
         narrow = inputs_of(op, direction, "float32", side)
@@ -140,12 +140,12 @@ def _hard(op: Op, arrays: dict[str, Any]) -> dict[str, Any]:
 def compared(name: str, runs: int) -> Iterator[list[str]]:
     op = registry.get(name)
     replacement = formulas(op)
-    for asked, direction, question, inputs in questions(op):
+    for wording, direction, question, inputs in questions(op):
         question_asked = direction, inputs, {}, question
-        with tiers.counted() as own_tiers:  # compiles, too
-            own = op.evaluate(*question_asked)
-        with tiers.counted() as read_tiers:
-            read = replacement.evaluate(*question_asked)
+        with tiers.counted() as oracle_tiers:  # compiles, too
+            oracle_answers = op.evaluate(*question_asked)
+        with tiers.counted() as reading_tiers:
+            reading_answers = replacement.evaluate(*question_asked)
         ratios = []
         for _ in range(runs):
             begun = time.process_time()
@@ -153,12 +153,15 @@ def compared(name: str, runs: int) -> Iterator[list[str]]:
             between = time.process_time()
             replacement.evaluate(*question_asked)
             ratios.append((time.process_time() - between) / (between - begun))
-        by_tier = [decided(op, answers, question) for answers in (own, read)]
+        by_tier = [decided(op, answers, question) for answers in (oracle_answers, reading_answers)]
         ratio = statistics.median(ratios)
         better = by_tier[1] >= by_tier[0] and ratio <= BAR
-        used = [" ".join(sorted(tally, key=tiers.NAMES.index)) for tally in (own_tiers, read_tiers)]
+        used = [
+            " ".join(sorted(tally, key=tiers.NAMES.index))
+            for tally in (oracle_tiers, reading_tiers)
+        ]
         yield [
-            name, direction, asked, *used, *(f"{n:,}" for n in by_tier), f"{ratio:.2f}",
+            name, direction, wording, *used, *(f"{n:,}" for n in by_tier), f"{ratio:.2f}",
             "reading" * better,
         ]  # fmt: skip
 

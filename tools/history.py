@@ -39,7 +39,7 @@ class Figure(NamedTuple):
     place: str  # "sin forward float32"
     verdict: str
     bound: float | str | None
-    decided: int  # results; in runs before 2026-11-23 those that have an error in ulp
+    decided: int  # results; in runs before 2026-11-23 only those that have an error in ulp
     correct: int  # the correctly rounded ones
     cases: int
     case_names: str  # a fingerprint
@@ -101,12 +101,12 @@ def _seat(measurement: Measurement) -> str:
 def _figure(seat: str, place: str, measurements: list[Measurement]) -> Figure:
     scores = score(measurements)
     bits = [(m.case, m.output, str(m.record.get("digest") or "")) for m in measurements]
-    whole = all(digest for *_, digest in bits)
+    all_have_digests = all(digest for *_, digest in bits)
     bound = None if scores.bound is None else codec.figure(float(f"{scores.bound:.6g}"))
     cases = {case for case, *_ in bits}
     return Figure(
         seat, place, scores.verdict.name, bound, scores.decided, scores.correct, len(cases),
-        _fingerprint(sorted(cases)), _fingerprint(sorted(bits)) if whole else "",
+        _fingerprint(sorted(cases)), _fingerprint(sorted(bits)) if all_have_digests else "",
     )  # fmt: skip
 
 
@@ -167,8 +167,8 @@ def both(old: Run, new: Run) -> Iterator[Change]:
 
 
 def _versionless(seat: str) -> str:
-    framework, _, *rest = [*seat.split(" "), ""]
-    return " ".join([framework, *rest])
+    framework, _, *settings = [*seat.split(" "), ""]
+    return " ".join([framework, *settings])
 
 
 def main() -> None:

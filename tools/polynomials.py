@@ -75,7 +75,7 @@ class Series:
 
 
 def fit(target: Target, coefficients: int, kind: Any) -> list[float]:
-    """Constant term first, each rounded to the dtype."""
+    """The coefficients of the fit, constant term first, each rounded to the dtype."""
 
     def g(u: Any) -> Any:
         return target.g(mpmath.mpf(u), mpmath.pi, mpmath.sqrt, mpmath)
@@ -86,7 +86,7 @@ def fit(target: Target, coefficients: int, kind: Any) -> list[float]:
 
 
 def error(target: Target, coefficients: list[float]) -> Any:
-    """A proven bound of |p(u) - g(u)| for 0 <= u <= end, as a flint.arb."""
+    """A proven bound on |p(u) - g(u)| for 0 <= u <= end, as a flint.arb."""
     flint.ctx.prec, flint.ctx.cap = 2000, TERMS
     half = flint.arb(target.end) / 2
     near = flint.arb_series([half, 1])
@@ -102,8 +102,8 @@ def error(target: Target, coefficients: list[float]) -> Any:
             weight = weight * (j - k) / (DEGREE - k)
         parts.append(abs(b).upper())
     ratio = half / flint.arb(target.radius)
-    rest = target.bound * ratio ** (TERMS - 2) / (1 - ratio)
-    return max(parts) + rest
+    remainder = target.bound * ratio ** (TERMS - 2) / (1 - ratio)
+    return max(parts) + remainder
 
 
 def tables() -> list[Table]:

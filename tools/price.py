@@ -117,14 +117,14 @@ def _bound(node: ast.stmt) -> list[str]:
 
 
 def _makes(node: ast.stmt, op: str) -> bool:
-    """Whether it is X = formula_op("op", ...)."""
+    """Whether the statement is X = formula_op("op", ...)."""
     call = getattr(node, "value", None)
     first = call.args[:1] if isinstance(call, ast.Call) else []
     return any(isinstance(argument, ast.Constant) and argument.value == op for argument in first)
 
 
 def beside(op: str) -> tuple[int, int, int]:
-    """Its lines in the adapters, of its equations, and of the words for its faults."""
+    """An op's lines in the adapters, of its equations, and of the words for its faults."""
     adapters = sum(
         f'"{op}"' in line
         for path in (PACKAGE / "frameworks" / "remote").glob("*_adapter.py")
@@ -148,12 +148,25 @@ def per_op(ops: Sequence[str]) -> list[list[str]]:
     for op in ops:
         home = next(room for room in registry.families() if op in names(room))
         room = Room(home)
-        others: set[Place] = set().union(
+        other_ops: set[Place] = set().union(
             *(room.reached(name) for name in names(home) if name != op)
         )
         mine = room.reached(op)
-        own, *more = room.size(mine - others), *beside(op)
-        rows.append([op, *map(str, (own, room.size(mine & others), *more, own + sum(more)))])
+        own_lines, *other_lines = room.size(mine - other_ops), *beside(op)
+        rows.append(
+            [
+                op,
+                *map(
+                    str,
+                    (
+                        own_lines,
+                        room.size(mine & other_ops),
+                        *other_lines,
+                        own_lines + sum(other_lines),
+                    ),
+                ),
+            ]
+        )
     return rows
 
 
@@ -166,8 +179,8 @@ def per_room(before: Path | None) -> list[list[str]]:
     for room in registry.families():
         size, count = sum(map(lines, modules(room).values())), len(names(room))
         tests = sum(map(lines, (ROOT / "tests" / room).rglob("*.py")))
-        each = f"{size / count:.0f}" if count else "–"
-        row = [f"`{room}`", str(count), f"{size:,}", each, f"{tests:,}"]
+        lines_per_op = f"{size / count:.0f}" if count else "–"
+        row = [f"`{room}`", str(count), f"{size:,}", lines_per_op, f"{tests:,}"]
         if before is not None:
             older = [
                 path for path in modules(room, before / "refkernels").values() if path.exists()
@@ -215,16 +228,16 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def written(page: str, tables: Sequence[tuple[list[str], list[list[str]]]]) -> str:
-    """The page with these tables in the place of those of the same kind; their columns "before"."""
+    """The page with these tables in the place of those of the same kind. Columns "before" stay."""
     for head, rows in tables:
         start = page.index(f"| {head[0]} |")
         end = page.index("\n\n", start)
-        kept = {cells[0]: cells for cells in map(_cells, page[start:end].splitlines())}
-        if "before" in kept[head[0]] and "before" not in head:
-            place = kept[head[0]].index("before")
+        old_rows = {cells[0]: cells for cells in map(_cells, page[start:end].splitlines())}
+        if "before" in old_rows[head[0]] and "before" not in head:
+            place = old_rows[head[0]].index("before")
             head = [*head[:place], "before", *head[place:]]
             rows = [
-                [*row[:place], kept[row[0]][place] if row[0] in kept else "–", *row[place:]]
+                [*row[:place], old_rows[row[0]][place] if row[0] in old_rows else "–", *row[place:]]
                 for row in rows
             ]
         page = page[:start] + table(head, rows) + page[end:]
@@ -240,17 +253,17 @@ if __name__ == "__main__":
     parser.add_argument("ops", nargs="*", default=OPS)
     parser.add_argument("--before", type=Path)
     parser.add_argument("--write", action="store_true")
-    asked = parser.parse_args()
-    times = ["before"] * (asked.before is not None)
+    options = parser.parse_args()
+    times = ["before"] * (options.before is not None)
     tables = [
         (
             ["op", "own", "shared", "adapters", "equations", "words", "in all but shared"],
-            per_op(asked.ops),
+            per_op(options.ops),
         ),
-        (["room", "ops", *times, "lines", "lines per op", "tests"], per_room(asked.before)),
-        (["for", *times, "now"], of_package(asked.before)),
+        (["room", "ops", *times, "lines", "lines per op", "tests"], per_room(options.before)),
+        (["for", *times, "now"], of_package(options.before)),
     ]
-    if asked.write:
+    if options.write:
         write_whole(PAGE, written(PAGE.read_text(encoding="utf-8"), tables))
     else:
         print("\n\n".join(table(head, rows) for head, rows in tables))

@@ -103,7 +103,7 @@ class Thread:
 
 
 def _stored(array: Any, place: str, larger: Arrays) -> dict[str, Any] | str:
-    """The array as the entry has it: spelled out, or kept among the larger arrays."""
+    """The array in the form of an entry: spelled out, or kept among the larger arrays."""
     values = np.asarray(array)
     if values.size > _SPELLED:
         larger[place] = values
@@ -113,7 +113,7 @@ def _stored(array: Any, place: str, larger: Arrays) -> dict[str, Any] | str:
 
 
 def _shortest(values: Any) -> Any:
-    """The shortest decimals that are these numbers in their own format."""
+    """The shortest decimals that read back as these numbers in their own format."""
     return np.vectorize(lambda value: float(str(value)), otypes=[object])(values)
 
 
@@ -202,11 +202,11 @@ def _clipping(rng: np.random.Generator, names: tuple[str, str]) -> tuple[Arrays,
     tensor = np.repeat(np.arange(4), 8)
     inputs = {**_f32(grads=rng.standard_normal(N) * (1 + tensor)), "tensor": tensor}
     g = np.asarray(inputs["grads"], np.float64)
-    own = np.sqrt(np.add.reduceat(g * g, np.arange(0, N, 8)))
-    whole = math.sqrt(float(np.sum(own * own)))
+    tensor_norms = np.sqrt(np.add.reduceat(g * g, np.arange(0, N, 8)))
+    global_norm = math.sqrt(float(np.sum(tensor_norms * tensor_norms)))
     factors = (
-        np.minimum(1, 1 / (own + 1e-6))[tensor],
-        np.full(N, min(1, 1 / (whole + 1e-6))),
+        np.minimum(1, 1 / (tensor_norms + 1e-6))[tensor],
+        np.full(N, min(1, 1 / (global_norm + 1e-6))),
     )
     return inputs, {k: _f32(clipped=g * f) for k, f in zip(names, factors, strict=True)}
 
@@ -215,21 +215,21 @@ def _clipping(rng: np.random.Generator, names: tuple[str, str]) -> tuple[Arrays,
 
 
 def _rows_of_two_lengths(rng: np.random.Generator) -> tuple[Arrays, Any, Any]:
-    """Two micro-batches (or ranks) of 12 places and 11 classes, 3 and 10 of which have labels."""
+    """Two micro-batches (or ranks) of 12 places and 11 classes; 3 and 10 places have labels."""
     x = rng.standard_normal((2, 12, 11)).astype(F)
     target = rng.integers(0, 11, (2, 12))
     target[0, 3:] = target[1, 10:] = -100
     wide = x.astype(np.float64)
     p = np.exp(wide) / np.exp(wide).sum(-1, keepdims=True)
-    kept = target >= 0
-    return {"x": x, "target": target}, p - np.eye(11)[np.maximum(target, 0)], kept
+    labelled = target >= 0
+    return {"x": x, "target": target}, p - np.eye(11)[np.maximum(target, 0)], labelled
 
 
 def _mean_of_means(names: tuple[str, str]) -> Any:
     def build(rng: np.random.Generator) -> tuple[Arrays, dict[str, Arrays]]:
-        inputs, slope, kept = _rows_of_two_lengths(rng)
-        count = kept.sum(1, keepdims=True)
-        shares = kept / (2 * count), kept / count.sum()
+        inputs, slope, labelled = _rows_of_two_lengths(rng)
+        count = labelled.sum(1, keepdims=True)
+        shares = labelled / (2 * count), labelled / count.sum()
         inputs = {"dloss": np.ones((), F), **inputs}
         answers = (_f32(dx=slope * share[..., None]) for share in shares)
         return inputs, dict(zip(names, answers, strict=True))
@@ -262,8 +262,8 @@ def _smoothed(rng: np.random.Generator) -> tuple[Arrays, dict[str, Arrays]]:
         ("fairseq's loss of logits", wide),
         ("with log_softmax", wide - np.log(np.exp(wide).sum(-1, keepdims=True))),
     ):
-        own = scores[np.arange(N), target]
-        answers[name] = _f32(loss=-(0.9 * own + 0.1 * scores.mean(-1)))
+        label_scores = scores[np.arange(N), target]
+        answers[name] = _f32(loss=-(0.9 * label_scores + 0.1 * scores.mean(-1)))
     return {"x": x, "target": target}, answers
 
 
@@ -290,7 +290,8 @@ def _layernorm(eps: Mapping[str, float]) -> Any:
         centred = x - x.mean(1, keepdims=True)
         var = np.square(centred).mean(1, keepdims=True)
         return inputs, {
-            name: _f32(y=centred / np.sqrt(var + own) * weight + bias) for name, own in eps.items()
+            name: _f32(y=centred / np.sqrt(var + added) * weight + bias)
+            for name, added in eps.items()
         }
 
     return build

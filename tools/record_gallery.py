@@ -3,8 +3,9 @@ of TF32 and bfloat16 products.
 
     python tools/record_gallery.py refkernels/gallery/entries
 
-The gallery's are of torch 2.13.0 (CPU) and paddle 3.3.1, one thread, on an x86-64 with AVX-512.
-Arrays of another machine may differ in bits, and then belong in an entry of their own.
+The gallery's own arrays come from torch 2.13.0 (CPU) and paddle 3.3.1, one thread, on an x86-64
+with AVX-512. Arrays of another machine may differ in bits; they then belong in an entry of their
+own.
 """
 
 import sys
@@ -71,12 +72,12 @@ def main(folder: Path) -> None:
     np.savez_compressed(folder / "linear-tf32.npz", **tf32_linear())
     np.savez_compressed(folder / "einsum-bf16.npz", **bf16_einsum())
     x = np.random.default_rng(78265).standard_normal(1000).astype(np.float32)
-    by = {name: answers(name, x) for name in ("torch", "paddle")}
+    by_framework = {name: answers(name, x) for name in ("torch", "paddle")}
     for entry, key in (("sine-two-libraries", "sin"), ("cosine-two-libraries", "cos")):
-        outputs = {f"output.{name}.y": found[key] for name, found in by.items()}
+        outputs = {f"output.{name}.y": by_case[key] for name, by_case in by_framework.items()}
         np.savez_compressed(folder / f"{entry}.npz", **{"input.x": x}, **outputs)
     for entry, key in (("linear-with-bias", "uniform"), ("linear-without-bias", "zero")):
-        outputs = {f"output.{name}.y": found[key] for name, found in by.items()}
+        outputs = {f"output.{name}.y": by_case[key] for name, by_case in by_framework.items()}
         np.savez_compressed(folder / f"{entry}.npz", **outputs)
 
 

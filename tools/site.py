@@ -78,8 +78,9 @@ def gallery_pages() -> list[tuple[str, str]]:
         explanation = entry.explain()
         for language, suffix in LANGUAGES.items():
             page = page_of(entry, explanation, language)
-            other = f"[{'中文' if language == 'en' else 'English'}]({name}{_other(language)})"
-            pages.append((f"gallery/{name}{suffix}", f"{page}\n\n{other}\n"))
+            title = "中文" if language == "en" else "English"
+            link = f"[{title}]({name}{_suffix_of_other(language)})"
+            pages.append((f"gallery/{name}{suffix}", f"{page}\n\n{link}\n"))
         rows.append(f"| [{name}]({name}.md) ([中文]({name}.zh.md)) | {explanation.summary} |")
     head = ["# Gallery", "", INTRODUCTION, "", "| thread | explanation |", "|---|---|"]
     return [*pages, ("gallery/index.md", "\n".join([*head, *rows, ""]))]
@@ -91,8 +92,9 @@ INTRODUCTION = (
 )
 
 
-def _other(language: str) -> str:
-    return next(suffix for other, suffix in LANGUAGES.items() if other != language)
+def _suffix_of_other(language: str) -> str:
+    """The suffix of a page in the language that is not this one."""
+    return next(suffix for name, suffix in LANGUAGES.items() if name != language)
 
 
 def command_line() -> str:

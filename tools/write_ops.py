@@ -91,7 +91,7 @@ def says(cause: str) -> str:
 
 
 def equations(op: str, direction: str) -> list[str]:
-    """One or more, as LaTeX."""
+    """The equations of one direction, one or more, as LaTeX."""
     lines = texts().get(op, {}).get(direction, "").splitlines()
     return [line.strip() for line in lines if line.strip()]
 
@@ -111,12 +111,12 @@ def form_names(op: Op, direction: str) -> list[str]:
 
 def _first_sentences(text: str) -> str:
     """The text up to the first sentence that is not about the bound."""
-    kept: list[str] = []
+    sentences: list[str] = []
     for sentence in re.split(r"(?<=[.;])\s+(?=[A-Z`])", text):
         if re.match(r"(Raises|Sources?:|Otherwise as|(What e|E)lse\b)", sentence):
             break
-        kept.append(sentence)
-    return " ".join(kept)
+        sentences.append(sentence)
+    return " ".join(sentences)
 
 
 def _bounds_in(document: str | None) -> str:
@@ -136,19 +136,19 @@ def bound(op: Op, family: str, direction: str) -> str:
     if function is not None and direction == "forward" and function.limit is not None:
         return f"{function.limit:g} ulp ({function.limit_source})."
     module = importlib.import_module(f"refkernels.{family}")
-    own = getattr(op, f"{direction}_bound").__doc__
-    if inspect.isfunction(getattr(op, f"{direction}_bound")) and op.formulas is None and own:
-        return " ".join(inspect.cleandoc(own).split())
+    document = getattr(op, f"{direction}_bound").__doc__
+    if inspect.isfunction(getattr(op, f"{direction}_bound")) and op.formulas is None and document:
+        return " ".join(inspect.cleandoc(document).split())
     name = op.name if direction == "forward" else f"{op.name}_backward"
     return _bounds_in(getattr(getattr(module, name, None), "__doc__", None))
 
 
 def condition(op: Op, direction: str) -> str:
     """The condition number in the words of its function's docstring, if it has its own function."""
-    own = getattr(op, f"{direction}_condition")
-    if not inspect.isfunction(own) or op.formulas is not None:
+    function = getattr(op, f"{direction}_condition")
+    if not inspect.isfunction(function) or op.formulas is not None:
         return ""
-    return " ".join(inspect.cleandoc(own.__doc__ or "").split())
+    return " ".join(inspect.cleandoc(function.__doc__ or "").split())
 
 
 # --- what the adapters' sources say ---------------------------------------------------------------
@@ -195,9 +195,9 @@ def _called(node: ast.AST, modules: dict[str, str]) -> Iterator[str]:
     """The full names of the framework's functions in the code of a node."""
     for part in ast.walk(node):
         if isinstance(part, ast.Attribute):
-            head, _, rest = ast.unparse(part).partition(".")
-            if head in modules and re.fullmatch(r"[\w.]+", rest):
-                yield f"{modules[head]}.{rest}"
+            head, _, attribute = ast.unparse(part).partition(".")
+            if head in modules and re.fullmatch(r"[\w.]+", attribute):
+                yield f"{modules[head]}.{attribute}"
 
 
 def _reached(node: ast.AST, functions: dict[str, ast.AST]) -> list[ast.AST]:
@@ -205,9 +205,9 @@ def _reached(node: ast.AST, functions: dict[str, ast.AST]) -> list[ast.AST]:
     nodes, waiting = [node], [node]
     while waiting:
         names = {part.id for part in ast.walk(waiting.pop()) if isinstance(part, ast.Name)}
-        own = [functions[name] for name in sorted(names & functions.keys())]
-        waiting += [function for function in own if function not in nodes]
-        nodes += [function for function in own if function not in nodes]
+        named = [functions[name] for name in sorted(names & functions.keys())]
+        waiting += [function for function in named if function not in nodes]
+        nodes += [function for function in named if function not in nodes]
     return nodes
 
 
@@ -227,9 +227,9 @@ def _checked(text: str, op: str, framework: str, node: ast.AST, source: _Source)
         for alias in node.names
     }
     for name in text.split():
-        where, _, last = name.rpartition(".")
+        qualifier, _, attribute = name.rpartition(".")
         if name not in known | imported and not (
-            last in texts and where in {*known, *modules.values()}
+            attribute in texts and qualifier in {*known, *modules.values()}
         ):
             raise ValueError(f"[{op}] {framework} = {name}: the adapter does not call it.")
     return " / ".join(f"`{name}`" for name in text.split())
@@ -294,18 +294,18 @@ def _shapes(op: Op, direction: str, gives: bool) -> str:
 
 def _way(op: Op, family: str, direction: str) -> list[str]:
     """Equations, arrays, forms and bound of one direction."""
-    own = texts_of(op.name)
+    descriptions = texts_of(op.name)
     lines = [f"### {op.name}: {direction}", ""]
     for equation in equations(op.name, direction):
         lines += ["$$", equation, "$$", ""]
     for key in ("note", "reduction"):
-        if direction == "forward" and key in own:
-            lines += [own[key].replace("\n", " "), ""]
+        if direction == "forward" and key in descriptions:
+            lines += [descriptions[key].replace("\n", " "), ""]
     lines += [f"{_shapes(op, direction, False)} → {_shapes(op, direction, True)}", ""]
     if names := form_names(op, direction):
         lines += ["Forms:", ""]
         for name in names:
-            meaning = own.get(f"{direction} {name}")
+            meaning = descriptions.get(f"{direction} {name}")
             lines.append(f"- `{name}`" + (f": {_literal(meaning)}" if meaning else ""))
         lines.append("")
     if statement := bound(op, family, direction):
@@ -336,15 +336,15 @@ def _faults(op: Op) -> list[str]:
     lines = ["| fault | the kernel ... | in |", "|---|---|---|"]
     ways: dict[str, list[str]] = {}
     for fault in faults:
-        where = ways.setdefault(fault.cause, [])
+        labels = ways.setdefault(fault.cause, [])
         formulas = {"forward": fault.forward, "backward": fault.backward}
-        where += [
-            way for way, formula in formulas.items() if formula is not None and way not in where
+        labels += [
+            way for way, formula in formulas.items() if formula is not None and way not in labels
         ]
-        where += ["unstable"] * (fault.unstable and "unstable" not in where)
-    for cause, where in ways.items():
+        labels += ["unstable"] * (fault.unstable and "unstable" not in labels)
+    for cause, labels in ways.items():
         sentence = _PLACE.sub(r"*\1*", says(cause))
-        lines.append(f"| `{cause}` | {sentence} | {', '.join(where)} |")
+        lines.append(f"| `{cause}` | {sentence} | {', '.join(labels)} |")
     return [*lines, ""]
 
 

@@ -101,11 +101,11 @@ def _score(score: scores.Score | None) -> str:
     return f"{size} · {_right(score.correct, score.decided)}"
 
 
-def _right(part: int, whole: int) -> str:
+def _right(part: int, total: int) -> str:
     """A share in few digits, rounded down; "all" only where all are."""
-    if part in (0, whole):
+    if part in (0, total):
         return "all" if part else "0 %"
-    percent = 100.0 * part / whole
+    percent = 100.0 * part / total
     for least, digits in ((99.99, None), (99.9, 2), (99.0, 1), (1.0, 0)):
         if percent >= least:
             if digits is None:
@@ -249,15 +249,15 @@ def emulated(framework: str = "torch", folder: Path = EMULATED) -> str:
     study = _study(folder)
     equal: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     seats = {env["framework"] for env in study.environments}
-    own = {seat for seat in seats if parse(seat).framework == framework}
+    of_framework = {seat for seat in seats if parse(seat).framework == framework}
     for pair in study.agreements:
-        if {pair["a"], pair["b"]} <= own:
+        if {pair["a"], pair["b"]} <= of_framework:
             counts = equal[f"{pair['op']} {pair['direction']} {pair['dtype']}"]
             counts[0] += pair["equal_bits"]
             counts[1] += pair["elements"]
     results: dict[str, dict[str, list[Measurement]]] = defaultdict(lambda: defaultdict(list))
     for result in study.measurements:
-        if result.record["framework"] in own:
+        if result.record["framework"] in of_framework:
             place = f"{result.op} {result.direction} {result.dtype}"
             results[place][_machine(result)].append(result)
     machines = sorted({machine for place in results.values() for machine in place}, reverse=True)
@@ -266,8 +266,8 @@ def emulated(framework: str = "torch", folder: Path = EMULATED) -> str:
         if equal[place][0] < equal[place][1]:
             cells = [_score(scores.score(results[place][machine])) for machine in machines]
             rows.append([place, *cells, _right(*equal[place])])
-    same = [place for place in sorted(equal) if equal[place][0] == equal[place][1]]
-    below = f"\n\nThe same in all bits: {joined(same)}." if same else ""
+    equal_places = [place for place in sorted(equal) if equal[place][0] == equal[place][1]]
+    below = f"\n\nThe same in all bits: {joined(equal_places)}." if equal_places else ""
     return f"{_table(['core cases', *machines, 'same bits'], rows)}{below}"
 
 
@@ -294,7 +294,7 @@ def gpu() -> str:
     rows = []
     for place, of_seats in sorted(results.items()):
         answered = {seat: [m for m in of_seats[seat] if m.status == "ok"] for seat in seats}
-        all_scores = [scores.score(some) if some else None for some in answered.values()]
+        all_scores = [scores.score(answers) if answers else None for answers in answered.values()]
         if len({score.verdict.rank < _ROUNDING for score in all_scores if score}) > 1:
             rows.append([place, *map(_score, all_scores)])
     return _table(["all cases", *seats], rows)
@@ -310,15 +310,15 @@ _BITS_DEPEND_ON = {
 
 def gpu_bits() -> str:
     """The ops and passes whose bits depend on what they must not, on the CPU and on the GPU."""
-    found: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
+    places: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
     for _, record in _study(GPU).invariances:
         on_gpu = str(record["device"]).startswith("cuda")
         if record.get("different") and "allow_tf32=1" not in record["framework"]:
             place = f"{record['op']} {record['direction']}".removesuffix(" forward")
-            found[record["property"], "GPU" if on_gpu else "CPU"][place] = None
+            places[record["property"], "GPU" if on_gpu else "CPU"][place] = None
     rows = [
-        [what, *(joined(sorted(found[name, place])) or "–" for place in ("CPU", "GPU"))]
-        for name, what in _BITS_DEPEND_ON.items()
+        [cause, *(joined(sorted(places[name, place])) or "–" for place in ("CPU", "GPU"))]
+        for name, cause in _BITS_DEPEND_ON.items()
     ]
     return _table(["bits depend on", "CPU", "GPU"], rows)
 
@@ -394,7 +394,7 @@ def planted() -> str:
 
 
 def planted_in_transformer() -> str:
-    """The same for each fault planted in the small transformer."""
+    """As `planted`, for each fault planted in the small transformer."""
     record = json.loads((RESULTS / "alignment.json").read_text())
     rows = [[row["planted"], *_headline(row)] for row in record["rows"]]
     return _table(["planted", "`align`, steps 0 to 2", "curve from step"], rows)
@@ -455,7 +455,7 @@ def judged() -> str:
     }
     passed = {rule: sum(rules.get(rule, False) for rules in cheats.values()) for rule in RULES}
     judge_passes = sum("right" in verdicts[name] for name in cheats)
-    right = sum(bool(found) for name, found in verdicts.items() if name.startswith("right/"))
+    right = sum(bool(seen) for name, seen in verdicts.items() if name.startswith("right/"))
     return (
         f"of {len(cheats)} cheats that the tests keep (each a small file, with its reason) "
         f"`allclose` passes {passed['1e-2']} at 1e-2, {passed['1e-4']} at 1e-4 and "

@@ -39,8 +39,8 @@ def tables(records: list[dict[str, Any]]) -> Iterator[str]:
     """The counts, and a table for each section of the survey."""
     counts = Counter(record["verdict"] for record in records)
     kinds = {"reproduced": "reproduced", "differs": "different", "open": "open"}
-    told = ", ".join(f"{counts[kind]} {word}" for kind, word in kinds.items() if counts[kind])
-    yield f"{len(records)} claims: {told}."
+    parts = ", ".join(f"{counts[kind]} {word}" for kind, word in kinds.items() if counts[kind])
+    yield f"{len(records)} claims: {parts}."
     for section, title in TITLES.items():
         of_section = [r for r in records if r["section"].partition(".")[0] == section]
         if of_section:

@@ -54,7 +54,7 @@ def entry(name: str) -> str:
     """A row of the table: the call and its meaning."""
     method = getattr(Context, name)
     parameters = list(inspect.signature(method).parameters.values())[1:]
-    call = ", ".join(str(each.replace(annotation=each.empty)) for each in parameters)
+    call = ", ".join(str(parameter.replace(annotation=parameter.empty)) for parameter in parameters)
     meaning = " ".join((inspect.getdoc(method) or "").split("\n\n")[0].split())
     escaped = re.sub(r"([|*\[\]])", r"\\\1", meaning)
     return f"| `xp.{name}({call})` | {escaped} |"

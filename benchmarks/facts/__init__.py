@@ -1,1 +1,1 @@
-"""What `training_facts.py` checks: claims about the frameworks, by section of the survey."""
+"""The claims about frameworks that `training_facts.py` checks, by section of the survey."""

@@ -1,7 +1,7 @@
 """A claim about a framework, and the ways to ask whether it holds.
 
-A `Fact` is a claim with the survey's figure. `see` asks the framework and says what was seen, and
-whether it is what the survey says; `because` is the reason where it is not.
+A `Fact` is a claim with the survey's figure. `see` asks the framework, and says what was seen and
+whether that is what the survey says; `because` is the reason where it is not.
 """
 
 from __future__ import annotations
@@ -118,7 +118,8 @@ def gives(
     digits: int = 7,
     places: Any = ...,
 ) -> Callable[[Seats, Fact], Seen]:
-    """Whether the numbers of an output (the first) at `places` are those, in so many digits."""
+    """Whether the numbers of an output (the first by default) at `places` are the expected ones, in
+    so many digits."""
 
     def see(seats: Seats, fact: Fact) -> Seen:
         reply = seats.run(fact, op, inputs, params, direction)
@@ -131,7 +132,8 @@ def gives(
 
 
 def compared(got: Sequence[float], expected: Sequence[float], digits: int) -> Seen:
-    """Numbers beside the survey's: equal where a unit of its last printed digit is not passed."""
+    """Numbers beside the survey's: equal where they differ by at most a unit of its last printed
+    digit."""
     text = ", ".join(f"{value:.{digits}g}" for value in got)
     equal = len(got) == len(expected) and all(map(_same(digits), got, expected))
     return Seen(text, equal)
@@ -201,10 +203,10 @@ def ulps(
             return Seen(f"{got:.3g} ulp", small or near)
         drawn = [got]
         while len(drawn) < DRAWS and not min(drawn) <= figure <= max(drawn):
-            more = again(len(drawn))(seats, fact)
-            if isinstance(more, str):
-                return Seen(more, False)
-            drawn.append(more)
+            size = again(len(drawn))(seats, fact)
+            if isinstance(size, str):
+                return Seen(size, False)
+            drawn.append(size)
         ends = f"{min(drawn):.3g} to {max(drawn):.3g} ulp in {len(drawn)} draws"
         return Seen(ends, min(drawn) <= figure <= max(drawn))
 

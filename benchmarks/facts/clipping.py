@@ -31,8 +31,8 @@ def clip(
 ) -> Fact:  # fmt: skip
     tensors = np.array([0, 0, 1, 1, 1])
     inputs = {"grads": np.array(grads, dtype), "tensor": tensors}
-    asked = {"max_norm": 1.0, **params}
-    see = gives(op, inputs, asked, expected, output="clipped", digits=digits)
+    all_params = {"max_norm": 1.0, **params}
+    see = gives(op, inputs, all_params, expected, output="clipped", digits=digits)
     return Fact("2", framework, f"{call}: {claim}", figure, see, because)
 
 

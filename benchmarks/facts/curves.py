@@ -146,8 +146,8 @@ def differs(dtype: str, clip: str, scope: str, figure: float) -> Callable[[Seats
         if isinstance(got, str):
             return Seen(got, False)
         early = slice(EARLY + 1)
-        most = float(np.max(np.abs(np.array(got)[early] / expected[early] - 1)))
-        return Seen(f"{most:.1e}", 1 / SIZE <= most / figure <= SIZE)
+        largest = float(np.max(np.abs(np.array(got)[early] / expected[early] - 1)))
+        return Seen(f"{largest:.1e}", 1 / SIZE <= largest / figure <= SIZE)
 
     return see
 

@@ -34,13 +34,13 @@ def _rows() -> list[Fact]:
          {"label_smoothing": 0.125}, {"paddle": ("weights of whole rows", "row_weights")}),
     ]  # fmt: skip
     made = []
-    for section, claim, figure, arrays, params, others in table:
+    for section, claim, figure, arrays, params, by_framework in table:
         for framework in ALL:
-            own, *causes = others.get(framework, (figure,))
+            expected, *causes = by_framework.get(framework, (figure,))
             single = causes == ["row_weights"]  # its labels are float32: another cause in float64
             inputs = _cast({"x": X, **arrays}, "float32" if single else PRECISE[framework])
             see = explained("cross_entropy", inputs, params, *causes)
-            made.append(Fact(section, framework, claim, own, see))
+            made.append(Fact(section, framework, claim, expected, see))
     for claim, weighted in (("soft labels", False), ("soft labels with class weights", True)):
         for framework in ALL:
             arrays = {"x": X, "target": SOFT, **({"weight": WEIGHT} if weighted else {})}
@@ -85,10 +85,10 @@ def _special(framework: str) -> list[Fact]:
                          refused("cross_entropy", out, {}, "IndexError")))  # fmt: skip
     elif framework == "oneflow":
         cause = "invalid_label_ignored"
-        many = {"x": X, "target": np.where(np.arange(24) % 6 == 0, 7, LABELS)}
+        rows = {"x": X, "target": np.where(np.arange(24) % 6 == 0, 7, LABELS)}
         made += [
             Fact("0.8", framework, f"label {label} has a loss of 0", "loss 0",
-                 explained("cross_entropy", {**many, "target": np.where(
+                 explained("cross_entropy", {**rows, "target": np.where(
                      np.arange(24) % 6 == 0, label, LABELS)}, {"reduction": "none"}, cause))
             for label in (7, -1)
         ]  # fmt: skip
@@ -118,9 +118,9 @@ def logits(kind: str, dtype: str, draw: int = 0) -> Array:
 
 
 def labels(x: Array, draw: int) -> Array:
-    """In the first draw the least of the kept classes, so that no loss is near 0; then any."""
-    kept = x[:, :20]
-    return np.argmin(kept, -1) if draw == 0 else np.arange(len(x)) % kept.shape[1]
+    """In the first draw the label of the least logit of 20, so that no loss is near 0; then any."""
+    classes = x[:, :20]
+    return np.argmin(classes, -1) if draw == 0 else np.arange(len(x)) % classes.shape[1]
 
 
 TABLE: dict[tuple[str, str], tuple[tuple[float | str, float | str], ...]] = {
@@ -140,7 +140,7 @@ MAXIMUM = (
 
 
 def _asked(op: str, kind: str, dtype: str, draw: int) -> Any:
-    """The error of an op of a draw."""
+    """The error of an op on a draw."""
     x = logits(kind, dtype, draw)
     if op == "softmax":
         return errors(op, {"x": x}, {}, "y")
@@ -148,7 +148,7 @@ def _asked(op: str, kind: str, dtype: str, draw: int) -> Any:
 
 
 def _slope(dtype: str, draw: int) -> Any:
-    """The error of cross entropy's gradient of a draw."""
+    """The error of cross entropy's gradient on a draw."""
     x = logits("normal", dtype, draw)
     inputs = {"dloss": np.ones(len(x), dtype), "x": x, "target": np.arange(len(x)) % CLASSES}
     return errors("cross_entropy", inputs, {"reduction": "none"}, "dx", "backward")

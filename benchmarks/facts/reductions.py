@@ -58,7 +58,7 @@ def _facts() -> list[Fact]:
 
 
 def _asked(op: str, kind: str, dtype: str, draw: int) -> Ask:
-    """The error of an op of a draw."""
+    """The error of an op on a draw."""
 
     def ask(seats: Seats, fact: Fact) -> float | str:
         x = million(kind, dtype, draw)
@@ -91,7 +91,7 @@ CLIPPED = [
 
 
 def _last(kind: str, draw: int) -> Ask:
-    """The error of the last of a draw's cumulative sums, which is that of all."""
+    """The error of the last of a draw's cumulative sums, which is the sum of all."""
 
     def ask(seats: Seats, fact: Fact) -> float | str:
         x = million(kind, "float32", draw)

@@ -22,8 +22,8 @@ def test_any_block_and_shape(block, dtype, shape):
     if dtype == "bfloat16" and DEVICE == "cpu":
         pytest.skip("Triton's interpreter cuts bits off where a GPU rounds to bfloat16 (3.9)")
     draws = torch.Generator().manual_seed(sum(shape))
-    made = [torch.randn(size, generator=draws) for size in (shape, shape[-1:], shape[-1:])]
-    x, weight, bias = (one.to(DEVICE, getattr(torch, dtype)) for one in made)
+    drawn = [torch.randn(size, generator=draws) for size in (shape, shape[-1:], shape[-1:])]
+    x, weight, bias = (array.to(DEVICE, getattr(torch, dtype)) for array in drawn)
     inputs = {"x": x, "weight": weight, "bias": bias}
     assert_kernel("layernorm", inputs, layernorm(**inputs, block=block), {"eps": 1e-5})
 

@@ -3,7 +3,7 @@ elu, selu, softsign, log_sigmoid, swiglu.
 
     mish(x) -> y        mish_backward(dy, x) -> dx        Enclosures
 
-`formulas` has the formulas and wrong ways to compute them, `OPS` the ops, with their bounds.
+`formulas` holds the formulas and wrong ways to compute them, `OPS` the ops, with their bounds.
 sigmoid, silu, softplus, gelu and tanh are in `elementary_ref`.
 """
 
@@ -46,7 +46,7 @@ __all__ = [
 def _limits_of_mish(
     inputs: dict[str, Any], params: dict[str, Any], direction: Direction
 ) -> Prepared:
-    """The value grows with x; the slope does not."""
+    """The value grows with x without end, but the slope tends to 1: only there is +inf replaced."""
     return formulas.limits(inputs, params, direction, "x", "x" * (direction == "backward"))
 
 

@@ -60,9 +60,9 @@ def limits(
     clipped = dict(inputs)
     for name in {*below, *above} & {*inputs}:
         x = inputs[name]
-        most = np.asarray(formats.of(x).max).astype(x.dtype)
+        largest = np.asarray(formats.of(x).max).astype(x.dtype)
         clipped[name] = np.clip(
-            x, -most if name in below else -np.inf, most if name in above else np.inf
+            x, -largest if name in below else -np.inf, largest if name in above else np.inf
         ).astype(x.dtype)
     return Prepared(clipped, params)
 
@@ -72,16 +72,16 @@ def sigmoid(xp: Any, x: Any) -> Any:
     return xp.where(x < 0, e, xp.number(1)) / (1 + e)
 
 
-def _slack(xp: Any, x: Any) -> Any:
+def _log1p_exp(xp: Any, x: Any) -> Any:
     """log(1 + e^-|x|)."""
     return xp.log1p(xp.exp(-abs(x)))
 
 
 def _softplus(xp: Any, x: Any) -> Any:
     """max(x, 0) + log(1 + e^-|x|), or log1p(e^x) where x < 40."""
-    apart = xp.where(x < 0, xp.number(0), x) + _slack(xp, x)
-    whole = xp.log1p(xp.exp(xp.minimum(x, xp.number(40))))
-    return xp.either(apart, xp.where(x < 40, whole, apart))
+    apart = xp.where(x < 0, xp.number(0), x) + _log1p_exp(xp, x)
+    direct = xp.log1p(xp.exp(xp.minimum(x, xp.number(40))))
+    return xp.either(apart, xp.where(x < 40, direct, apart))
 
 
 # --- mish --------------------------------------------------------------------------------------
@@ -110,8 +110,8 @@ def mish_stored(xp: Any, x: Any) -> Any:
 
 def mish_slope(xp: Any, dy: Any, x: Any) -> Any:
     e, n, d = _parts(xp, x)
-    more = xp.where(x < 0, e, xp.square(e)) * (1 + e)
-    return dy * ((n + x * (4 * more) / d) / d)
+    product = xp.where(x < 0, e, xp.square(e)) * (1 + e)
+    return dy * ((n + x * (4 * product) / d) / d)
 
 
 def mish_softplus_slope(xp: Any, dy: Any, x: Any) -> Any:
@@ -235,7 +235,7 @@ def softsign_slope(xp: Any, dy: Any, x: Any) -> Any:
 
 
 def log_sigmoid(xp: Any, x: Any) -> Any:
-    return xp.where(x < 0, x, xp.number(0)) - _slack(xp, x)
+    return xp.where(x < 0, x, xp.number(0)) - _log1p_exp(xp, x)
 
 
 def log_sigmoid_softplus(xp: Any, x: Any) -> Any:

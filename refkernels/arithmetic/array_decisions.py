@@ -1,7 +1,7 @@
 """NumPy twins of the kernels of `decisions`, on whole arrays.
 
-Widths get the exact test alone, which the kernels' quick test never contradicts. `small` says when
-a twin runs.
+Widths are decided by the exact test alone, which the kernels' quick test never contradicts. `small`
+says when a twin runs.
 """
 
 from typing import Any
@@ -30,7 +30,8 @@ def exponents(hi: Array, lo: Array) -> Array:
 
 
 def nearest_units(t: Array, lo: Array) -> Array:
-    """The integers nearest to t + lo for a tiny lo, which breaks ties; ties without it to even."""
+    """The integers nearest to t + lo. lo is tiny and only breaks ties; where it is 0, ties go to
+    even."""
     nearest = np.rint(t)
     fraction = t - nearest
     nearest += (fraction == 0.5) & (lo > 0.0)
@@ -86,14 +87,15 @@ def _clear(hi: Array, lo: Array, radius: Array, scale: Array, format: Format) ->
         bits = h.view(np.int64)
         unit = np.where((bits & SIGNIFICAND) == 0, 2.0**-54, 2.0**-53)
         return inside & (reach < (bits & EXPONENT).view(np.float64) * unit * ROOM)
-    half, kept = cut(p)
+    half, mask = cut(p)
     low = (h - reach).view(np.int64) + (half - OUTWARD)
     high = (h + reach).view(np.int64) + (half + OUTWARD)
-    return inside & (((low ^ high) & kept) == 0)
+    return inside & (((low ^ high) & mask) == 0)
 
 
 def cut(p: int) -> tuple[int, int]:
-    """Half a unit of the last of p places, as bits of a float64, and the bits of those places."""
+    """Half a unit of the last of p places, as bits of a float64, and a mask that cuts off the bits
+    below that place."""
     return 1 << (52 - p), ~((1 << (53 - p)) - 1)
 
 
@@ -101,8 +103,8 @@ def _clearly_rounded(hi: Array, p: int) -> Array:
     """`decisions._round_clear`."""
     if p == 53:
         return hi
-    half, kept = cut(p)
-    rounded: Array = ((hi.view(np.int64) + half) & kept).view(np.float64)
+    half, mask = cut(p)
+    rounded: Array = ((hi.view(np.int64) + half) & mask).view(np.float64)
     return rounded
 
 

@@ -26,7 +26,7 @@ MOST_AXES = 32  # the most that NumPy 1 and Numba support
 def as_float_array(value: Any, name: str) -> npt.NDArray[Any]:
     """`value` as a NumPy array of float16, bfloat16, float32 or float64, on the host.
 
-    Python numbers and lists of them become float64. Never a copy where a view will do.
+    Python numbers and lists of them become float64. Nothing is copied where a view will do.
     Raises TypeError, naming `name`, for integer, complex, boolean and object dtypes, for masked
     arrays and for Enclosures; ValueError for ragged lists, for integers that float64 does not hold
     and for more than 32 axes.
@@ -56,8 +56,8 @@ def to_float64(array: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 
 
 def as_whole_numbers(value: Any, name: str) -> npt.NDArray[np.int64]:
-    """`value` as an array of int64. Raises TypeError, naming `name`, for any other dtype than an
-    integer one and for masked arrays, ValueError for ragged lists and beyond int64."""
+    """`value` as an array of int64. Raises TypeError, naming `name`, for a dtype that is not an
+    integer's and for masked arrays; ValueError for ragged lists and for numbers beyond int64."""
     return _whole(value, name, 0)
 
 
@@ -111,11 +111,11 @@ def _whole(value: Any, name: str, depth: int) -> npt.NDArray[np.int64]:
     beyond = array.dtype == np.uint64 and array.size and int(array.max()) >= 2**63
     if beyond or array.dtype == object:
         raise ValueError(f"{name} has an element that int64 does not hold.")
-    whole = array.dtype.kind in "iu" or (not array.size and array.dtype.kind == "f")
-    if not whole or isinstance(value, np.ma.MaskedArray):
+    integers = array.dtype.kind in "iu" or (not array.size and array.dtype.kind == "f")
+    if not integers or isinstance(value, np.ma.MaskedArray):
         raise TypeError(
             f"{name} has dtype {array.dtype}, but it must be whole numbers, an integer dtype"
-            f"{', unmasked' if whole else ''}."
+            f"{', unmasked' if integers else ''}."
         )
     return array.astype(np.int64)
 
@@ -187,8 +187,8 @@ def _from_list(values: list[Any] | tuple[Any, ...], name: str, depth: int) -> np
     if plain and depth < MOST_AXES:
         return np.asarray(tuple(items_of(values)), np.float64)
     items = _stack(values, name, depth, _checked)
-    same = len({item.dtype for item in items}) == 1
-    return np.asarray(items if same else [to_float64(item) for item in items])
+    one_dtype = len({item.dtype for item in items}) == 1
+    return np.asarray(items if one_dtype else [to_float64(item) for item in items])
 
 
 def _stack(
@@ -224,7 +224,7 @@ def _from_torch(tensor: Any, name: str) -> npt.NDArray[Any]:
 
 
 def _from_cupy(array: Any) -> npt.NDArray[Any]:
-    """CuPy copies nothing off a GPU unasked."""
+    """A copy on the host: CuPy refuses to make one implicitly."""
     return np.asarray(array.get())
 
 

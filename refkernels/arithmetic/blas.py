@@ -43,18 +43,18 @@ def on_one_thread() -> Iterator[None]:
     it.
     """
     global _inside
-    own, shared = _libraries()
-    own_limits = [(library, library.get_num_threads()) for library in own]
+    per_thread, shared = _libraries()
+    their_limits = [(library, library.get_num_threads()) for library in per_thread]
     with _THREADS:
         if not _inside:
             _before[:] = [(library, library.get_num_threads()) for library in shared]
             _set((library, 1) for library in shared)
         _inside += 1
-    _set((library, 1) for library in own)
+    _set((library, 1) for library in per_thread)
     try:
         yield
     finally:
-        _set(own_limits)
+        _set(their_limits)
         with _THREADS:
             _inside -= 1
             if not _inside:
@@ -75,18 +75,21 @@ def _set(limits: Iterable[tuple[Any, int]]) -> None:
 def _libraries() -> tuple[list[Any], list[Any]]:
     """The loaded BLAS libraries: those with a limit for each thread, and those with one for all."""
     libraries = threadpoolctl.ThreadpoolController().lib_controllers
-    every = [library for library in libraries if library.user_api == "blas"]
-    own = [library for library in every if getattr(library, "threading_layer", "") == "openmp"]
-    return own, [library for library in every if library not in own]
+    blas_libraries = [library for library in libraries if library.user_api == "blas"]
+    per_thread = [
+        library for library in blas_libraries if getattr(library, "threading_layer", "") == "openmp"
+    ]
+    return per_thread, [library for library in blas_libraries if library not in per_thread]
 
 
 @functools.cache
 def conventional(rows: int, terms: int, columns: int) -> bool:
     """Whether NumPy's product of matrices of at most this shape adds each element's own terms.
 
-    The last quarter of a product whose left upper blocks are huge and odd, and whose other blocks
-    are ones: it is `terms` exactly, unless the huge blocks were mixed in and subtracted again (as
-    Strassen and Winograd do) or the product ran in less than double precision.
+    Of each factor the upper left block is huge, with a full significand, and the rest is ones (in
+    the last column 1 + 2^-40). So the lower right quarter of the product is `terms` (times
+    1 + 2^-40) exactly, unless the huge blocks were mixed in and subtracted again, as Strassen and
+    Winograd do, or the product ran in less than double precision.
     """
     left, right = np.ones((rows, terms)), np.ones((terms, columns))
     left[: rows // 2, : terms // 2] = 2.0**60 / 3.0
@@ -121,13 +124,13 @@ def _product(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> Doubles:
     return result
 
 
-def _cuts(length: int, most: int) -> list[slice]:
-    return [slice(start, min(start + most, length)) for start in range(0, length, most)]
+def _cuts(length: int, longest: int) -> list[slice]:
+    return [slice(start, min(start + longest, length)) for start in range(0, length, longest)]
 
 
 def _tile(a: Doubles, b: Doubles) -> Doubles:
-    """A product within a tile. The BLAS is tested at the next powers of two: seldom, and a small
-    product does not wait for the test of a large one."""
+    """A product within a tile. The BLAS is tested at the next powers of two, so that tests are few
+    and a small product does not wait for the test of a large one."""
     shape = a.shape[-2], a.shape[-1], b.shape[-1]
     if 0 in shape or conventional(*(1 << (n - 1).bit_length() for n in shape)):
         return np.asarray(multiply(a, b))

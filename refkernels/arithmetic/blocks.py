@@ -32,7 +32,7 @@ CACHED = BLOCK // 2
 TIMED = CACHED // 4
 """Elements of a first block, whose time predicts that of the others."""
 HANDED_OVER = 1.2e-4
-"""Seconds of work from which a helper pays: until it runs, and for the locks, 30 to 100 us go."""
+"""Seconds of work from which a helper pays: its start and the locks take 30 to 100 us."""
 
 _thread = threading.local()  # .inside: whether this thread runs a task
 
@@ -43,8 +43,8 @@ def spread(
 ) -> None:
     """task(start, stop) for all blocks of range(size), each once, in any order.
 
-    `timed`: a small first block runs alone; if by its time the rest will end before a helper could
-    start, no helper runs.
+    `timed`: a small first block runs alone. If its time predicts that the others will end before a
+    helper could start, no helper runs.
     Raises what a task raises, once no other task runs; blocks that have not begun are dropped.
     Called inside a task, it runs on that task's thread only: helpers are busy, and might wait for
     one another.
@@ -77,8 +77,8 @@ def spread(
 
 
 def each(task: Callable[..., Any], arguments: Iterable[tuple[Any, ...]], pays: bool = True) -> Any:
-    """[task(*values) for values in arguments], in that order; on this thread alone unless others
-    pay."""
+    """[task(*values) for values in arguments], in that order; on this thread alone where helpers do
+    not pay."""
     listed = list(arguments)
     if not pays:
         return [task(*values) for values in listed]
@@ -99,8 +99,8 @@ def each_block(
     block: int = BLOCK,
     twin: Callable[..., None] | None = None,
 ) -> None:
-    """kernel(first, last, *arguments) for the blocks [first, last) of range(size); where the size
-    is `small`, twin(*arguments) once."""
+    """kernel(first, last, *arguments) for the blocks [first, last) of range(size), or
+    twin(*arguments) once where `small` allows it."""
     if twin is not None and small.allowance.covers(twin, size, kernel=kernel):
         return twin(*arguments)
     spread(size, lambda first, last: kernel(first, last, *arguments), block)

@@ -37,7 +37,7 @@ class intrinsic:
 
     @functools.cached_property
     def _numba_type_(self) -> Any:
-        """What Numba asks of an object that a kernel names."""
+        """The type of this object where a kernel names it."""
         from numba.core.typing.templates import make_intrinsic_template
 
         template = make_intrinsic_template(self, self.definition, self.definition.__name__)

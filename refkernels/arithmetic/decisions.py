@@ -28,7 +28,8 @@ from refkernels.arithmetic.jit import inner, njit
 
 @inner
 def step_of(part: Any, whole: Any) -> int:
-    """1 where part has an element for each of whole's, 0 where its first SPAN repeat for all."""
+    """1 where part has an element for each of whole's, 0 where its first SPAN elements serve for
+    all."""
     return 1 if part.size == whole.size else 0
 
 
@@ -104,13 +105,13 @@ def _mark_doubtful(
     least, most = 2.0 ** max(emin + 1, LEAST), 2.0**emax
     doubtful = 0
     if p < 53:
-        half, kept = np.int64(1) << (52 - p), ~((np.int64(1) << (53 - p)) - 1)
+        half, mask = np.int64(1) << (52 - p), ~((np.int64(1) << (53 - p)) - 1)
         for i in range(hi.size):
             h = abs(hi[i])
             reach = abs(lo[i]) + radius[i]
             low = bits_of(h - reach) + (half - OUTWARD)
             high = bits_of(h + reach) + (half + OUTWARD)
-            clear = (h > least) & (h < most) & (scale[i] == 0) & (((low ^ high) & kept) == 0)
+            clear = (h > least) & (h < most) & (scale[i] == 0) & (((low ^ high) & mask) == 0)
             marks[i] = not clear
             doubtful += not clear
         return doubtful
@@ -133,9 +134,9 @@ def _round_clear(hi: Any, p: int, values: Any) -> None:
         for i in range(hi.size):
             values[i] = hi[i]
         return
-    half, kept = np.int64(1) << (52 - p), ~((np.int64(1) << (53 - p)) - 1)
+    half, mask = np.int64(1) << (52 - p), ~((np.int64(1) << (53 - p)) - 1)
     for i in range(hi.size):
-        values[i] = float_of((bits_of(hi[i]) + half) & kept)
+        values[i] = float_of((bits_of(hi[i]) + half) & mask)
 
 
 @inner
@@ -284,7 +285,8 @@ def _uncertainty_or_more(
     limit: float,
     least: float,
 ) -> float:
-    """The uncertainty; radius / ulp(hi), which is no more than it, where that exceeds the limit."""
+    """The uncertainty, or a lower bound on it, radius / ulp(hi), where that exceeds the limit
+    already."""
     h = abs(hi)
     if scale == 0 and least < h < 2.0**1023:
         at_least = radius * float_of((np.int64(2046 + p - 1) << 52) - (bits_of(h) & EXPONENT))
@@ -298,8 +300,8 @@ def _measure_clear(
     hi: Any, lo: Any, radius: Any, scale: Any, p: int, emin: int, result: Any
 ) -> int:
     """radius / ulp of the elements whose interval stays in hi's binade towards zero, far from
-    subnormals; -1 for the others, whose number is returned. hi + lo is never in a higher binade
-    than hi = fl(hi + lo), so the smallest ulp touched is hi's."""
+    subnormals; -1 for the others. Returns how many others there are. hi + lo is never in a higher
+    binade than hi = fl(hi + lo), so the smallest ulp touched is hi's."""
     least = 2.0 ** max(emin + 1, LEAST)
     doubtful = 0
     for i in range(hi.size):

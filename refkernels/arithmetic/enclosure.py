@@ -52,7 +52,7 @@ class Enclosure(NoArithmetic):
 
     Parameters: `hi` float64 array; `lo`, `radius` float64 and `scale` integer, each broadcast to
     hi's shape; `radius` may be `Relative`. Raises ValueError where a radius is negative or NaN, a
-    lo is infinite or NaN, a scale is beyond 32 bits, or a shape does not broadcast, TypeError for
+    lo is infinite or NaN, a scale is beyond 32 bits, or a shape does not broadcast; TypeError for
     anything but numbers.
 
     `np.asarray` and `numpy.testing` take it as an array of float64. It has no arithmetic, which
@@ -345,15 +345,19 @@ def _part(value: Any, dtype: type, name: str) -> npt.NDArray[Any]:
         return _NO_SCALE if dtype is np.int64 else _NOTHING
     listed = isinstance(value, list | tuple)
     array = as_float_array(value, f"An Enclosure's {name}") if listed else read(value)
-    more = isinstance(value, NoArithmetic | np.ma.MaskedArray)  # carries more than an array holds
-    if array is not None and array.dtype == dtype and not more:
+    carries_more = isinstance(value, NoArithmetic | np.ma.MaskedArray)  # more than an array holds
+    if array is not None and array.dtype == dtype and not carries_more:
         return array
-    if array is None or more or not (array.dtype.kind in "fiu" or formats.is_one(array.dtype)):
+    if (
+        array is None
+        or carries_more
+        or not (array.dtype.kind in "fiu" or formats.is_one(array.dtype))
+    ):
         raise TypeError(f"An Enclosure's {name} is made of numbers, not of {type(value).__name__}.")
     with np.errstate(invalid="ignore", over="ignore"):
         converted: npt.NDArray[Any] = array.astype(dtype)
-        same = np.array_equal(converted.astype(array.dtype), array, equal_nan=True)
-    if not same:
+        is_exact = np.array_equal(converted.astype(array.dtype), array, equal_nan=True)
+    if not is_exact:
         raise ValueError(f"An Enclosure's {name} is not held exactly by {np.dtype(dtype).name}.")
     return converted
 

@@ -25,14 +25,16 @@ _SCALED_SIZE = 1000  # log2 of a scaled ball, which keeps its low part far from 
 def to_integers(values: npt.NDArray[np.float64]) -> tuple[list[int], int]:
     """Integers m_i and one exponent e with values_i = m_i * 2^e exactly; finite values, flat."""
     mantissas, exponents = np.frexp(np.ravel(values))
-    whole = np.ldexp(mantissas, 53).astype(np.int64)
-    nonzero = whole != 0
+    mantissa_integers = np.ldexp(mantissas, 53).astype(np.int64)
+    nonzero = mantissa_integers != 0
     if not nonzero.any():
-        return [0] * whole.size, 0
+        return [0] * mantissa_integers.size, 0
     powers = exponents.astype(np.int64) - 53
     lowest = int(powers[nonzero].min())
     shifts = np.where(nonzero, powers - lowest, 0)
-    return [m << s for m, s in zip(whole.tolist(), shifts.tolist(), strict=True)], lowest
+    return [
+        m << s for m, s in zip(mantissa_integers.tolist(), shifts.tolist(), strict=True)
+    ], lowest
 
 
 def from_integer_balls(
@@ -183,9 +185,9 @@ def _scaled(value: float, power: int) -> tuple[float, bool]:
 
 def _scaled_up(value: int, power: int, lost: int) -> float:
     """At least value 2^power + lost 2^-1075, too large by 2^-50 of itself or a few 2^-1074."""
-    whole, shift = _float_up(value)
-    scaled = math.ldexp(whole, power + shift)
-    if lost or math.ldexp(scaled, -power - shift) != whole:
+    rounded_up, shift = _float_up(value)
+    scaled = math.ldexp(rounded_up, power + shift)
+    if lost or math.ldexp(scaled, -power - shift) != rounded_up:
         scaled = math.nextafter(scaled, math.inf) + lost * 2.0**-1074
     return scaled
 

@@ -52,12 +52,13 @@ class Kernel:
 
     @property
     def signatures(self) -> list[Any]:
-        """The types for which this process has it."""
+        """The types for which this process has compiled the kernel, or read it from disk."""
         return list(self.dispatcher.signatures) if "dispatcher" in vars(self) else []
 
     @property
     def is_kept(self) -> bool:
-        """Whether it has been compiled for some types, by this process or on disk."""
+        """Whether the kernel has been compiled for some types, by this process or by an earlier one
+        that kept it on disk."""
         if self.signatures:
             return True
         code = self.py_func.__code__
@@ -79,13 +80,13 @@ class Kernel:
 
     def __reduce__(self) -> Any:
         name = str(self.py_func.__qualname__)
-        if "<locals>" in name:  # no import finds it by name: by its function, if that works
+        if "<locals>" in name:  # no import finds that name; the function may pickle by itself
             return _again, (type(self), self.py_func, self._options)
-        return name  # as functions are pickled
+        return name  # by its name, as functions are
 
 
 class InnerKernel(Kernel):
-    """One that has no entry from Python."""
+    """A kernel that has no entry from Python."""
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         name = self.py_func.__name__

@@ -1,5 +1,5 @@
-"""One ladder for all oracles: a draft of the answer, which tier after tier improves in place where
-the question is still open.
+"""One ladder for all oracles: a draft of the answer, improved in place by one tier after another
+where the question is still open.
 
     answer = Draft(hi, 0.0, radius)                    # the first tier's, for all elements
     climb({"c": answer}, {"c": left}, "float64", steps, question.undecided)
@@ -78,9 +78,11 @@ def climb(
     steps: Sequence[tuple[str, Step]],
     undecided: Callable[[Enclosure], npt.NDArray[np.bool_]],
 ) -> None:
-    """Improves the drafts where they are left open, step after step until none is, and counts in
-    `tiers` the elements that each step answered: `first`, which made the drafts, all that it did
-    not leave open; the last step all that reached it."""
+    """Improves the drafts at the open elements `left`, step by step, until none is open.
+
+    Counts in `tiers` the elements that each tier answered: for `first`, which made the drafts, all
+    that it did not leave open; for the last step, all that reached it.
+    """
     tier, answered = first, sum(places.size for places in known.values())
     for name, step in steps:
         left = {output: at for output, at in left.items() if at.size}
@@ -102,9 +104,11 @@ def refine(
     sharper: Callable[[Indices, int, Enclosure], Enclosure],
     undecided: Callable[[Enclosure], npt.NDArray[np.bool_]],
 ) -> Enclosure:
-    """A tier of multiple precision: the flat answer, its open elements recomputed in more and more
-    bits until none is open, or up to the last precision. Calls
-    sharper(left, bits, their answer)."""
+    """A tier of multiple precision: recomputes the open elements `left` of a flat answer in more
+    and more bits, until none is open or the last precision is reached.
+
+    sharper(left, bits, answer) recomputes the elements `left`, whose answer so far it gets.
+    """
     draft = Draft.of(known)
     for precision in precisions:
         if not left.size:

@@ -52,9 +52,9 @@ def _called(function: object) -> str:
     return f"np.{getattr(function, '__name__', 'ufunc')}"
 
 
-def _error(value: object, what: str) -> TypeError:
+def _error(value: object, operation: str) -> TypeError:
     name = type(value).__name__
     return TypeError(
-        f"{what} does not know the radius of an {name} and would lose it: compute with its values, "
-        "np.asarray(e), or with its parts, e.hi, e.lo and e.radius."
+        f"{operation} does not know the radius of an {name} and would lose it: compute with its "
+        "values, np.asarray(e), or with its parts, e.hi, e.lo and e.radius."
     )

@@ -31,14 +31,14 @@ def table(enclosure: Enclosure) -> str:
         f"| {_decimal(radius, 0.0, scale, 2, decimal.ROUND_UP)} |"
         for i, (hi, lo, radius, scale) in enumerate(_first(enclosure))
     ]
-    more = f"\n\n{enclosure.size - _SHOWN} more" if enclosure.size > _SHOWN else ""
+    note = f"\n\n{enclosure.size - _SHOWN} more" if enclosure.size > _SHOWN else ""
     head = ["| element | value in 20 digits | radius |", "|---|---|---|"]
-    return f"Enclosure, shape {enclosure.shape}\n\n" + "\n".join([*head, *rows]) + more
+    return f"Enclosure, shape {enclosure.shape}\n\n" + "\n".join([*head, *rows]) + note
 
 
 def _some(part: npt.NDArray[Any]) -> str:
-    more = ", ..." if part.size > _SHOWN else ""
-    return f"[{', '.join(map(repr, part.flat[:_SHOWN].tolist()))}{more}]"
+    ellipsis = ", ..." if part.size > _SHOWN else ""
+    return f"[{', '.join(map(repr, part.flat[:_SHOWN].tolist()))}{ellipsis}]"
 
 
 def _first(enclosure: Enclosure) -> list[tuple[Any, ...]]:

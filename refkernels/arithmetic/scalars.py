@@ -25,12 +25,12 @@ def as_real(value: Any, name: str) -> float:
         # NumPy compares integers with floats after rounding them.
         exact = int(value) if isinstance(value, np.integer) else value
         number = float(exact)
-        same = bool(number == exact or exact != exact)
+        is_exact = bool(number == exact or exact != exact)
     except OverflowError:
-        same = False
+        is_exact = False
     except Exception as failure:  # raised by a class of the caller's own
         raise TypeError(f"{name} is {shown(value)}, which cannot be read.") from failure
-    if not same:
+    if not is_exact:
         raise ValueError(f"{name} is {shown(value)}, which float64 does not hold exactly.")
     return number
 

@@ -33,8 +33,8 @@ class Allowance:
     def covers(
         self, twin: Callable[..., Any], size: int, steps: int = 0, kernel: Any = None
     ) -> bool:
-        """Whether the twin, in that many steps, takes these elements instead of the kernel; if so,
-        they are counted."""
+        """Whether the twin, in that many steps, takes these elements instead of the kernel. Counts
+        the elements."""
         if size > SMALL:
             return False
         self.asked += 1

@@ -60,8 +60,8 @@ def pairwise(x: Any) -> Any:
 @inner
 def _eight_lanes(x: Any) -> Any:
     r0, r1, r2, r3, r4, r5, r6, r7 = x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]
-    whole = x.size - x.size % _LANES
-    for i in range(_LANES, whole, _LANES):
+    multiple = x.size - x.size % _LANES
+    for i in range(_LANES, multiple, _LANES):
         r0 += x[i]
         r1 += x[i + 1]
         r2 += x[i + 2]
@@ -71,7 +71,7 @@ def _eight_lanes(x: Any) -> Any:
         r6 += x[i + 6]
         r7 += x[i + 7]
     total = ((r0 + r1) + (r2 + r3)) + ((r4 + r5) + (r6 + r7))
-    for i in range(whole, x.size):
+    for i in range(multiple, x.size):
         total += x[i]
     return total
 

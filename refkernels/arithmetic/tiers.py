@@ -30,8 +30,8 @@ def counted() -> Iterator[dict[str, int]]:
 
 
 def answered(tier: str, elements: int) -> None:
-    """Called by an oracle: this tier answered that many elements (negative where a later tier takes
-    them over)."""
+    """Adds that many elements to the tier's count (a negative number where a later tier takes
+    elements over). Oracles call it."""
     tally = _TALLY.get()
     if tally is None or not elements:
         return

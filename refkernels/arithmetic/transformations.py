@@ -50,13 +50,13 @@ def multiply_add(a: Doubles, b: Doubles, c: Doubles) -> Doubles:
     """fl(a b + c), rounded once, a zero with the sign of IEEE 754, for factors as of `two_prod` and
     |c| <= 2^1000; NaN where a number is not finite.
 
-    The exact sum is high + low + rest; low + rest, rounded to odd, still breaks high's ties.
+    The exact sum is high + low + lowest; low + lowest, rounded to odd, still breaks high's ties.
     Source: Boldo and Melquiond (2008), doi:10.1109/TC.2007.70819.
     """
     product, error = two_prod(a, b)
-    middle, rest = two_sum(c, error)
+    middle, lowest = two_sum(c, error)
     high, low = two_sum(product, middle)
-    tail, dropped = two_sum(rest, low)
+    tail, dropped = two_sum(lowest, low)
     even = (tail.view(np.int64) & 1) == 0
     odd = np.nextafter(tail, np.copysign(np.inf, dropped))
     tail = np.where(even & (dropped != 0.0), odd, tail)

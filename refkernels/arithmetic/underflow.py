@@ -45,5 +45,5 @@ def loss(eta: float, *factors: Any, inside: Any = None) -> Any:
     amplified = amplification(*(0.0 for _ in fixed), *factors)
     doublings = len(fixed) + len(factors) - 1
     product = math.prod((*fixed, *factors), start=2.0**doublings)
-    own = _OWN * (1.0 + doublings) * 2.0**doublings
-    return np.fmin(max(eta / 2.0, _OWN) * amplified, product + own * amplified)
+    float64_loss = _OWN * (1.0 + doublings) * 2.0**doublings
+    return np.fmin(max(eta / 2.0, _OWN) * amplified, product + float64_loss * amplified)

@@ -1,4 +1,4 @@
-"""Messages for a user who waits for kernels: that they are being compiled, and why again.
+"""Messages for a user who waits for kernels: that they are being compiled, and why not just once.
 
 Numba compiles a kernel when it is first called. That takes seconds for the larger ones, and where
 the kernels can be kept it happens once for each machine and version of this package.

@@ -148,7 +148,7 @@ def rotary(
     layout      which numbers are pair i: "half", a = i and b = i + dim / 2 (GPT-NeoX, Llama);
                 "interleaved", 2 i and 2 i + 1 (GPT-J)
     dim         how many elements of the last axis, from the first on, are rotated: all by default.
-                The others stay
+                The others stay unchanged
 
     The angle is exact: cosine and sine are those of the real number t. A kernel in float32 or 16
     bits computes its angles in float32, and its bound grows by about position base^(-2 i / dim)

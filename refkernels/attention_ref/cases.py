@@ -103,7 +103,7 @@ def _half(rng: Generator, dtype: str) -> Arrays:
 
 
 def _one_row(rng: Generator, dtype: str) -> Arrays:
-    """One query among many sees no key, as padding does: the others are theirs alone."""
+    """One query among many sees no key, as in padding: it must not change the others' answers."""
     keep = rng.random((1, 1, 64, 12)) < 0.5
     keep[..., 0] = True
     keep[..., 37, :] = False

@@ -111,9 +111,9 @@ def recomputed(xp: Any, dy: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
     lanes = present(s.shape, **options)
     m = pivot(xp, s, lanes)
     e = exponential(xp, s - m, lanes)
-    whole = total(xp, e, lanes)
-    y = xp.store(xp.matmul(e, v) / whole)
-    p = exponential(xp, s - (m + xp.log(whole)), lanes)
+    denominator = total(xp, e, lanes)
+    y = xp.store(xp.matmul(e, v) / denominator)
+    p = exponential(xp, s - (m + xp.log(denominator)), lanes)
     dp = xp.matmul(dy, turned(xp, v))
     return gradients(xp, p, p * (dp - xp.sum(dy * y)), dy, q, k, options.get("scale"))
 

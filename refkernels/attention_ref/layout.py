@@ -107,11 +107,11 @@ def _shapes(q: Array, k: Array, v: Array) -> _Shapes:
 
 def _taking_part(inputs: dict[str, Any], causal: Any, shapes: _Shapes) -> dict[str, Any]:
     """mask without its -inf, and the arrays that decide which keys take part."""
-    whole = (*shapes.lead, shapes.queries, shapes.keys)
+    scores_shape = (*shapes.lead, shapes.queries, shapes.keys)
     mask, keep = (
         None
         if inputs[name] is None
-        else _broadcast(name, inputs[name], whole).reshape(*shapes.stacked, shapes.keys)
+        else _broadcast(name, inputs[name], scores_shape).reshape(*shapes.stacked, shapes.keys)
         for name in ("mask", "keep")
     )
     unmasked = None

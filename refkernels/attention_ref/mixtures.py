@@ -29,10 +29,10 @@ def _kept_wide(a: Any) -> Any:
 
 def _scores(xp: Any, keep: Keep, q: Any, k: Any, options: dict[str, Any]) -> Any:
     scaling, k_transposed = factor(xp, q, options.get("scale")), turned(xp, k)
-    whole = keep(xp.matmul(q, k_transposed))
-    s = xp.either(keep(whole * scaling), keep(xp.matmul(keep(q * scaling), k_transposed)))
+    product = keep(xp.matmul(q, k_transposed))
+    s = xp.either(keep(product * scaling), keep(xp.matmul(keep(q * scaling), k_transposed)))
     if options.get("scale") is None:
-        s = xp.either(s, keep(whole / xp.sqrt(xp.number(q.shape[-1]))))
+        s = xp.either(s, keep(product / xp.sqrt(xp.number(q.shape[-1]))))
     if options["rooted"]:
         root = xp.sqrt(scaling)
         s = xp.either(s, keep(xp.matmul(keep(q * root), keep(k_transposed * root))))
@@ -46,26 +46,26 @@ def _weights(xp: Any, keep: Keep, q: Any, k: Any, options: dict[str, Any]) -> An
     m = pivot(xp, s, lanes)
     e = by_either(xp, s - m, lanes)
     slipped = online(xp, s, m, e)
-    whole = xp.either(total(xp, e, lanes), total(xp, slipped, lanes))
-    return s, lanes, m, xp.either(e, slipped), whole
+    denominator = xp.either(total(xp, e, lanes), total(xp, slipped, lanes))
+    return s, lanes, m, xp.either(e, slipped), denominator
 
 
-def _output(xp: Any, e: Any, whole: Any, v: Any) -> Any:
-    p = xp.store(xp.either(e / whole, e * (1 / whole)))
+def _output(xp: Any, e: Any, denominator: Any, v: Any) -> Any:
+    p = xp.store(xp.either(e / denominator, e * (1 / denominator)))
     sums = xp.matmul(xp.store(e), v)
-    return xp.either(xp.matmul(p, v), xp.either(sums / whole, sums * (1 / whole)))
+    return xp.either(xp.matmul(p, v), xp.either(sums / denominator, sums * (1 / denominator)))
 
 
 def _forward(xp: Any, keep: Keep, q: Any, k: Any, v: Any, options: dict[str, Any]) -> Any:
-    *_, e, whole = _weights(xp, keep, q, k, options)
-    return _output(xp, e, whole, v)
+    *_, e, denominator = _weights(xp, keep, q, k, options)
+    return _output(xp, e, denominator, v)
 
 
 def _backward(xp: Any, keep: Keep, dy: Any, q: Any, k: Any, v: Any, options: dict[str, Any]) -> Any:
-    s, lanes, m, e, whole = _weights(xp, keep, q, k, options)
-    y = xp.store(_output(xp, e, whole, v))
-    again = exponential(xp, s - (m + xp.log(whole)), lanes)
-    p = keep(xp.either(xp.either(e / whole, e * (1 / whole)), again))
+    s, lanes, m, e, denominator = _weights(xp, keep, q, k, options)
+    y = xp.store(_output(xp, e, denominator, v))
+    again = exponential(xp, s - (m + xp.log(denominator)), lanes)
+    p = keep(xp.either(xp.either(e / denominator, e * (1 / denominator)), again))
     dp = keep(xp.matmul(dy, turned(xp, v)))
     mean = xp.either(xp.sum(p * dp), xp.sum(dy * y))
     ds = xp.store(p * (dp - mean))

@@ -3,7 +3,7 @@
     (y_a, y_b) = (x_a cos t - x_b sin t, x_b cos t + x_a sin t),   t = p base^(-2 i / D)
 
 for the pairs i = 0 ... D/2 - 1 of the first D of x's last axis: a, b = i, i + D/2 (`layout` "half":
-GPT-NeoX, Llama) or 2 i, 2 i + 1 ("interleaved": GPT-J, RoFormer). The rest of x stays.
+GPT-NeoX, Llama) or 2 i, 2 i + 1 ("interleaved": GPT-J, RoFormer). The rest of x is unchanged.
 
 The angle is exact, p being an integer. Kernels compute it in float32: the frequency is off by some
 roundings, the product by one more, so that t is off by about p 2^-22 base^(-2 i / D) and the bound
@@ -37,7 +37,9 @@ def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction
     d, chosen = x.shape[-1], params["dim"]
     dim = d if chosen is None else as_count(chosen, "dim")
     if dim > d or dim % 2:
-        raise ValueError(f"x has shape {x.shape}: of {d}, an even number is rotated, not {dim}.")
+        raise ValueError(
+            f"x has shape {x.shape}: dim must be an even number of at most {d}, not {dim}."
+        )
     if layout not in LAYOUTS:
         raise ValueError(f"layout is {layout!r}: it must be one of {', '.join(LAYOUTS)}.")
     position = inputs["position"]

@@ -3,7 +3,7 @@
     pow(x, exponent)    atan2(a, b)    hypot(a, b)        -> y, Enclosures
     pow_backward(dy, x, exponent) -> (dx, dexponent), and so on
 
-Elements stand alone; arrays are of one shape. `formulas` has the formulas, `OPS` the ops.
+Elements are independent; all arrays have one shape. `formulas` holds the formulas, `OPS` the ops.
 """
 
 from __future__ import annotations

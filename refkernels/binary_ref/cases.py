@@ -42,8 +42,8 @@ def cases_of_pow() -> list[Case]:
 
     def beside_one(rng: Any, format: Any, n: int) -> Any:
         x = 1.0 + rng.integers(-64, 65, n) * 2.0 ** (1 - format.p)
-        most = min(format.emax * 2.0 ** (format.p - 7), format.max / 4)
-        return x, rng.uniform(-1, 1, n) * most
+        largest = min(format.emax * 2.0 ** (format.p - 7), format.max / 4)
+        return x, rng.uniform(-1, 1, n) * largest
 
     def full_range(rng: Any, format: Any, n: int) -> Any:
         x = 2.0 ** rng.uniform(format.emin + 1, format.emax - 1, n)

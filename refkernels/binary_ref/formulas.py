@@ -53,8 +53,8 @@ def special_power(x: Doubles, y: Doubles, negative: Any) -> Doubles:
         (a == inf, sign * np.where(y > 0.0, inf, 0.0)),
     )
     values = np.full(x.shape, np.nan)
-    for where, value in reversed(rules):
-        values = np.where(where, value, values)
+    for condition, value in reversed(rules):
+        values = np.where(condition, value, values)
     return values
 
 
@@ -118,10 +118,10 @@ def pow_slopes(
     if rounded:
         lower = store(exponent - 1)
         below = below * xp.exp((lower - lower) * logarithm)
-    whole = store(xp.library(_signed_power, LIMITS["pow"], (x, exponent), negative))
+    power = store(xp.library(_signed_power, LIMITS["pow"], (x, exponent), negative))
     below, logarithm = store(below), store(logarithm)
     dx = xp.either(dy * store(exponent * below), store(dy * exponent) * below)
-    dlog = xp.either(dy * store(whole * logarithm), store(dy * whole) * logarithm)
+    dlog = xp.either(dy * store(power * logarithm), store(dy * power) * logarithm)
     return xp.where(special, value, dx), xp.where(undefined, value_log, dlog)
 
 

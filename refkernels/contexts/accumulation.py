@@ -19,11 +19,13 @@ from refkernels.contexts.ball import U
 _UP = 1.0 + 2.0**-40  # exceeds the roundings that follow it
 
 
-def summed(rounding: Rounding, errors: Doubles, sizes: Doubles, terms: Any, most: int) -> Doubles:
-    """Σ r + (n - 1) u Σ (M + r) for `terms` n <= most. A partial sum is at most
+def summed(
+    rounding: Rounding, errors: Doubles, sizes: Doubles, terms: Any, most_terms: int
+) -> Doubles:
+    """Σ r + (n - 1) u Σ (M + r) for n = `terms` <= most_terms. A partial sum is at most
     Σ (M + r) (1 + (n - 1) u)."""
     growth = rounding.unit * np.maximum(np.asarray(terms, np.float64) - 1.0, 0.0)
-    slack = 1.0 + 4.0 * most * U + 2.0**-50  # the caller's sums are rounded too
+    slack = 1.0 + 4.0 * most_terms * U + 2.0**-50  # the caller's sums are rounded too
     error = (errors + growth * sizes) * slack
     return np.where(rounding.beyond(sizes * (1.0 + growth) * slack), np.inf, error)
 
@@ -128,13 +130,14 @@ def moments(
 def products(
     rounding: Rounding, terms: int, size: Doubles, relative: Doubles, top: Doubles
 ) -> Doubles:
-    """The error of a product of at most n factors, multiplied in any order, of at most `size`
-    with the factors' own errors, which are `relative` to them in all; `top` is at least the product
-    of those factors, and of their parts, that exceed 1.
+    """The error of a product of at most n factors, multiplied in any order.
 
-    Factors off by e_k of at most c_k, their errors included, are c_1 ... c_n sum e_k / c_k off.
-    n - 1 roundings follow, (1 + u)^n - 1 <= expm1(n u); what underflows, η/2 each, is multiplied by
-    others, `top` at most. A product with an exact 0 among its factors is 0.
+    `size` is at least the product of the c_k, the factors' magnitudes with their errors e_k
+    included; `relative` is sum e_k / c_k; `top` is at least the product of max(c_k, 1).
+
+    The factors' errors move the product by c_1 ... c_n sum e_k / c_k at most. n - 1 roundings
+    follow, (1 + u)^n - 1 <= expm1(n u). A product that underflows loses η/2, which other factors
+    multiply by `top` at most. A product with an exact 0 among its factors is 0.
     """
     growth = np.expm1(terms * rounding.unit)
     error = size * relative + growth * size + terms * rounding.half * top * (1.0 + growth)

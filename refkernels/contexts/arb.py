@@ -21,7 +21,7 @@ from refkernels.contexts.value import Value, not_a_value
 
 
 class Arb(Objectwise):
-    """Balls of `precision` bits, which a `with` block sets: flint's precision is the process's.
+    """Balls of `precision` bits, set by a `with` block: flint has one precision for the process.
 
         with Arb(256) as xp:
             y = softmax(xp, xp.array(x))

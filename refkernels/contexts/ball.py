@@ -262,10 +262,10 @@ class Ball(Context):
         with np.errstate(all="ignore"):
             for into, rows in ((total, mid), (sizes, np.abs(mid)), (radii, radius)):
                 np.add.at(into, index, rows)
-            most = int(np.bincount(index.reshape(-1), minlength=1).max(initial=1))
+            most_rows = int(np.bincount(index.reshape(-1), minlength=1).max(initial=1))
             # The first addition, to 0, is exact.
-            spread = radii + self.unit * (most - 1) * sizes
-            spread = spread * (1.0 + 2.0 * most * U + 2.0**-50)
+            spread = radii + self.unit * (most_rows - 1) * sizes
+            spread = spread * (1.0 + 2.0 * most_rows * U + 2.0**-50)
             return self.value(total, outward(spread))
 
     unit = U
@@ -316,11 +316,11 @@ def folded(a: Doubles, axis: int) -> Doubles:
     """The sums along an axis, which is kept, in the order of `ball_rules.fold`."""
     terms = np.moveaxis(a, axis, -1)
     if terms.shape[-1] > SPAN:
-        whole = terms.shape[-1] // SPAN * SPAN
-        spans = terms[..., :whole].reshape(*terms.shape[:-1], -1, SPAN)
+        multiple = terms.shape[-1] // SPAN * SPAN
+        spans = terms[..., :multiple].reshape(*terms.shape[:-1], -1, SPAN)
         parts_ = [_halved(spans)[..., 0]]
-        if whole < terms.shape[-1]:
-            parts_.append(_halved(terms[..., whole:]))
+        if multiple < terms.shape[-1]:
+            parts_.append(_halved(terms[..., multiple:]))
         terms = np.concatenate(parts_, axis=-1)
     return np.moveaxis(_halved(terms), -1, axis)
 

@@ -5,9 +5,9 @@ Each rule takes (a, p), p None where a is exact, and gives (mid, radius); see `b
 infinity says that these float64 kernels cannot decide: `functions` then asks the double-double
 tiers. Where an argument may be NaN nothing is known, however narrow the function's range.
 
-Errors, e = 2^-1074: 2^-51 of exp and rsqrt, 2^-50 of expm1, log and log1p, 2^-49 of tanh and erf,
-2^-46 of erfc, as proven in `kernels.elementary` (`fast`, `erf`) for float64 arguments, except as
-follows; and e where a result underflows. sqrt is correctly rounded.
+Relative errors: 2^-51 of exp and rsqrt, 2^-50 of expm1, log and log1p, 2^-49 of tanh and erf, 2^-46
+of erfc, and e = 2^-1074 absolutely where a result underflows. `kernels.elementary` (`fast`, `erf`)
+proves them for float64 arguments, with these differences here; sqrt is correctly rounded.
   exp      n = rint(x / ln 2) has 11 bits up to |x| = 1400, so its reduction is as exact as up to
            700; 2^n in two factors, of which the second may round a subnormal. expm1 is exp beyond
            600, where 1 is 2^-865 of it.
@@ -20,7 +20,7 @@ follows; and e where a result underflows. sqrt is correctly rounded.
 
 Spreads, x = p / a:
   exp      e^p - 1 <= p (1 + p) for p <= 1; expm1 the same, times |expm1 a| + 1. Where a + p is
-           below -750, as of a logit that is masked by a huge number, e^(a + p) < 2^-1080
+           below -750, as in a logit that a huge number masks, e^(a + p) < 2^-1080
   log      -log(1 - x) <= x / (1 - x) <= x (1 + 2 x) for x <= 1/2; log1p with 1 + a for a
   tanh     p sup (1 - tanh²); |tanh| is at least |tanh a| - p everywhere in the ball
   erf      2 p / √pi

@@ -182,7 +182,7 @@ def finite(mid: Any, radius: Any) -> Any:
 
 @njit
 def height(n: int) -> int:
-    """The additions that a term of a folded sum of n takes part in at most."""
+    """The most additions that a term of a folded sum of n terms takes part in."""
     spans = (n + SPAN - 1) // SPAN
     return _halvings(min(n, SPAN)) + _halvings(spans)
 
@@ -200,14 +200,14 @@ def _halvings(n: int) -> int:
 def term(mid: Any, radius: Any, growth: Any) -> Any:
     """A term's share in the radius of its sum, growth = h u; ETA is for an underflow."""
     size = abs(mid)
-    own = fma(growth, size, _or_zero(radius))
-    return own + select(size < ETA, size, ETA)
+    share = fma(growth, size, _or_zero(radius))
+    return share + select(size < ETA, size, ETA)
 
 
 @rule
 def total(mid: Any, terms: Any) -> Any:
-    """A sum from the folded mids and terms of its radius: the roundings of their fold, and
-    (1 + u)^h - 1 <= h u (1 + h u), are below 2^-45 of it."""
+    """A sum from the folded mids and the folded terms of its radius. 1 + 2^-40 covers the roundings
+    of that fold, and (1 + u)^h - 1 <= h u (1 + h u): both are below 2^-45 relatively."""
     return mid, outward(terms * (1.0 + 2.0**-40))
 
 

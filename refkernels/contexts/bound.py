@@ -5,8 +5,8 @@ compute has |ẑ - z| <= r. With M = |mid| + rho >= |z| and M + r >= |ẑ|, and 
 `rounding`, to follow (u, η of the working format; F the reading of the primitive in Ball):
 
     a + b        r_a + r_b
-    a b          M_a r_b + M_b r_a + r_a r_b                âb̂ - ab = a(b̂-b) + b(â-a) +
-    (â-a)(b̂-b)
+    a b          M_a r_b + M_b r_a + r_a r_b                âb̂ - ab = a(b̂-b) + b(â-a)
+                                                                      + (â-a)(b̂-b)
     a / b        (r_a + M_F r_b) / (least |b| - r_b)        â/b̂ - a/b = ((â-a) - (a/b)(b̂-b)) / b̂
     a²           r (2 M + r)
     a^n          n r (M + r)^(n-1), then n - 1 roundings, `accumulation.power`
@@ -65,7 +65,8 @@ class Bound(Unrounded):
     `exp2` allows exp(x) to be taken as exp2(x log2 e), the product and the constant rounded.
     scalars="binary64": params are held and combined in binary64, and may be rounded where they meet
     arrays; else a kernel may hold them in the working format.
-    `extra`: by how many terms more a product of matrices may err, as products of split floats do.
+    `extra`: how many terms more the error of a product of matrices allows for, as products of split
+    floats need.
     """
 
     def __init__(
@@ -132,8 +133,8 @@ class Bound(Unrounded):
         underflow: bool = True,
         scaled: Bools | bool = False,
     ) -> BoundValue:
-        """A result with error `error` before its rounding; where `scaled` it is a number of the
-        format times a power of two, which only underflow rounds."""
+        """A result with error `error` before its rounding. Where `scaled`, it is a number of the
+        format times a power of two, which is rounded only where it underflows."""
         rounding = self._rounding(*operands)
         with np.errstate(all="ignore"):
             size = np.abs(exact.mid) + exact.radius + error
@@ -211,7 +212,7 @@ class Bound(Unrounded):
     def library(
         self, formula: Callable[..., Value], limit: int, inputs: Sequence[Value], *beside: Any
     ) -> Value:
-        """f(ẑ) = f(z), and the library's limit; of inputs that are not exact nothing is known."""
+        """The library's limit alone, since ẑ = z; infinite where an input is not exact."""
         exact = formula(
             self.ball,
             *(parts(item).exact for item in inputs),
@@ -258,13 +259,13 @@ class Bound(Unrounded):
         with np.errstate(all="ignore"):
             reach = x.reach
             errors, sizes = (part.sum(axis, keepdims=True) for part in (x.error, reach))
-            terms = np.count_nonzero(reach, axis, keepdims=True)  # to add a 0 rounds nothing
+            terms = np.count_nonzero(reach, axis, keepdims=True)  # adding a 0 rounds nothing
             return self._summed(self.ball.sum(x.exact, axis), errors, sizes, terms, n)
 
     def _summed(
-        self, exact: BallValue, errors: Doubles, sizes: Doubles, terms: Any, most: int
+        self, exact: BallValue, errors: Doubles, sizes: Doubles, terms: Any, most_terms: int
     ) -> BoundValue:
-        error = accumulation.summed(self.working, errors, sizes, terms, most)
+        error = accumulation.summed(self.working, errors, sizes, terms, most_terms)
         return BoundValue(self, exact, outward(error))
 
     def mean(self, a: Value, axis: int = -1) -> BoundValue:
@@ -296,12 +297,12 @@ class Bound(Unrounded):
         exact: BallValue = product(x.exact, axis)
         with np.errstate(all="ignore"):
             reach = product(self.ball.value(x.reach, 0.0), axis)
-            own = np.where(x.error > 0.0, x.error / x.reach, 0.0).sum(axis, keepdims=True)
+            relative = np.where(x.error > 0.0, x.error / x.reach, 0.0).sum(axis, keepdims=True)
             top = np.maximum(x.reach, 1.0).prod(axis, keepdims=True) * (1.0 + 2.0 * n * U)
             size = np.abs(reach.mid) + reach.radius
-            error = accumulation.products(self.working, n, size, own, top)
+            error = accumulation.products(self.working, n, size, relative, top)
             if n < (2 if name == "prod" else 3):  # one factor: nothing is multiplied
-                error = x.error if name == "prod" and n else size * own
+                error = x.error if name == "prod" and n else size * relative
             return BoundValue(self, exact, outward(error))
 
     def welford(self, a: Value, axis: int = -1) -> tuple[BoundValue, BoundValue]:
@@ -341,7 +342,7 @@ class Bound(Unrounded):
         with np.errstate(all="ignore"):
             error = blas.product(x.size, y.error) + blas.product(x.error, y.size + y.error)
             sizes = blas.product(x.reach, y.reach) * (1.0 + 4.0 * terms * U)
-            # By structure: a product by 0 is 0, and to add it rounds nothing.
+            # By structure: a product by 0 is 0, and adding it rounds nothing.
             counts = blas.product(*((part.reach > 0.0).astype(float) for part in (x, y)))
             erring = counts + np.where(counts > 0.0, self.extra, 0.0)
             lost = accumulation.product(self.working, erring, sizes)

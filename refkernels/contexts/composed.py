@@ -1,10 +1,10 @@
-"""Arithmetic that rounds otherwise than `Working`.
+"""Arithmetics that round differently from `Working`.
 
 Composed: an op made of a library's own ops in a 16-bit format. Each op computes in binary32, its
 scalars and sums too, and stores its result in the format, as libraries do. With `fma`, a product
 that is added belongs to the same op: a + alpha b.
 
-NarrowFunctions: binary64 but for exp, log, tanh, erf, …, which are taken in binary32.
+NarrowFunctions: one format, but exp, log, tanh, erf, … are taken in binary32.
 OtherFunction: one format, with another exp, log, ….
 Flushed: one format, in which subnormal numbers are zeros.
 """
@@ -94,7 +94,7 @@ class Flushed(Working):
         return self._flushed(super().times(a, b))
 
     def running(self, total: Any, terms: Any) -> Any:
-        """The partial sums; one by cancellation alone is subnormal, and is a zero in the next."""
+        """The partial sums. Only cancellation makes one subnormal; the next takes it as a zero."""
         sums = np.empty_like(terms)
         for k in range(terms.shape[-1]):
             total = sums[..., k] = self.plus(total, terms[..., k])

@@ -26,7 +26,7 @@ Index = npt.NDArray[np.integer[Any]]
 
 
 def _of_some(reduction: Callable[..., Any]) -> Callable[..., Any]:
-    """A reduction that has no value over no elements, and says so."""
+    """A reduction that raises ValueError over no elements, where it has no value."""
 
     @functools.wraps(reduction)
     def reduce(self: Context, a: Value, axis: int = -1) -> Any:
@@ -48,7 +48,7 @@ class Context(ABC):
     name: str
 
     def __init_subclass__(cls) -> None:
-        """No elements have no maximum, mean or pivot, however a context computes these."""
+        """Makes max, mean and pivot raise over no elements, however a context computes them."""
         super().__init_subclass__()
         for name in ("max", "mean", "pivot"):
             if name in vars(cls):
@@ -257,17 +257,17 @@ class Context(ABC):
 
     @abstractmethod
     def pivot(self, a: Value, axis: int = -1) -> Value:
-        """A number near the axis' maximum on which the result does not depend mathematically: no
-        radius, derivative 0. Allowed only where that is so."""
+        """A number near the axis' maximum. It has no radius and derivative 0: allowed only where
+        the result does not depend on it mathematically."""
 
     # --- what a kernel may do ----------------------------------------------------------------
 
     def store(self, a: Value) -> Value:
-        """a, kept in the storage format: where a kernel may keep it narrow."""
+        """a, kept in the storage format: for a value that a kernel may keep narrow."""
         return taken(a)
 
     def narrow(self, a: Value, format: str) -> Value:
-        """a, kept in the format of that name, whatever the others are."""
+        """a, kept in the format of that name, whatever the working and storage formats are."""
         return taken(a)
 
     def either(self, a: Value, b: Value) -> Value:

@@ -91,9 +91,9 @@ class DoubleDouble(Context):
     def _or_ball(self, ok: Any, value: DoubleDoubleValue, ball: BallValue) -> DoubleDoubleValue:
         if np.all(ok):
             return value
-        other = self._from_ball(ball)
-        tail = self.ball.where(np.broadcast_to(ok, value.shape), value.tail, other.tail)
-        return DoubleDoubleValue(self, np.where(ok, value.head, other.head), tail)
+        converted = self._from_ball(ball)
+        tail = self.ball.where(np.broadcast_to(ok, value.shape), value.tail, converted.tail)
+        return DoubleDoubleValue(self, np.where(ok, value.head, converted.head), tail)
 
     # --- arithmetic --------------------------------------------------------------------------
 
@@ -225,7 +225,7 @@ class DoubleDouble(Context):
         return self.array(parts(a).head.max(axis=axis, keepdims=True))
 
     def cumsum(self, a: Value, axis: int = -1) -> Value:
-        """Hillis and Steele: each element adds the one 1, 2, 4, ... before it."""
+        """By Hillis and Steele: each element adds the element 1, 2, 4, ... places before it."""
         n, step = parts(a).shape[axis], 1
         while step < n:
             before = self.take(a, np.arange(step), axis)
@@ -309,14 +309,14 @@ class DoubleDouble(Context):
 
 
 def _exact_sums(terms: Doubles) -> Enclosure:
-    """Over the last axis."""
+    """The exact sums over the last axis."""
     sums = [exact_sum(row) for row in terms.reshape(-1, terms.shape[-1])]
     mids, exponents = zip(*sums, strict=True)
     return from_integer_balls(mids, [0] * len(sums), exponents, terms.shape[:-1])
 
 
 def _any(ball: BallValue) -> bool:
-    """Whether it is anything but zeros."""
+    """Whether the ball is anything but exact zeros."""
     return bool(ball.mid.any() or ball.radius.any())
 
 

@@ -3,7 +3,7 @@
 Small arrays are read by NumPy's `Ball`, with nothing to compile; up to GENERATED elements in blocks
 of rows that stay in the cache, on the threads that Numba may use. Larger arrays go to a generated
 kernel, compiled once for a formula and kept. Formulas that are not graphs over rows (products of
-matrices, sums over other axes) are read by NumPy whole.
+matrices, sums over other axes) are read by NumPy as a whole.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ def read_ball(formula: Callable[..., Any], *arrays: Any, **params: Any) -> Balls
     return [ball_parts(value) for value in values]
 
 
-def _in_blocks(whole: CutRows) -> Balls:
-    program, balls = whole.program, whole.empty()
+def _in_blocks(cut_rows: CutRows) -> Balls:
+    program, balls = cut_rows.program, cut_rows.empty()
     flat = [(mid.reshape(-1), radius.reshape(-1)) for mid, radius in balls]
-    numbers = {k: x for k, x in whole.traced.items() if k not in program.reads}
+    numbers = {k: x for k, x in cut_rows.traced.items() if k not in program.reads}
 
     def work(first: int, last: int) -> None:
-        start, stop = whole.elements(first, last)
-        rows = (1, stop - start) if program.flat else (last - first, whole.width)
+        start, stop = cut_rows.elements(first, last)
+        rows = (1, stop - start) if program.flat else (last - first, cut_rows.width)
         levels = program.reads.values()
-        parts = zip(whole.part(first, last), levels, strict=True)
+        parts = zip(cut_rows.part(first, last), levels, strict=True)
         shaped = [x.reshape(_shape(level, rows)) for x, level in parts]
         arrays = numbers | dict(zip(program.reads, shaped, strict=True))
 
@@ -61,14 +61,14 @@ def _in_blocks(whole: CutRows) -> Balls:
             return _shape(program.level[term], rows)
 
         results = read(program.outputs, Ball(), arrays, shape_of)
-        places = zip(flat, whole.places(first, last), results, program.outputs, strict=True)
+        places = zip(flat, cut_rows.places(first, last), results, program.outputs, strict=True)
         for (mid, radius), at, result, term in places:
             a, p = ball_parts(result)
             shape = shape_of(term)
             mid[at] = np.broadcast_to(a, shape).reshape(-1)
             radius[at] = np.broadcast_to(p, shape).reshape(-1)
 
-    spread(whole.rows, work, whole.block(CACHED))
+    spread(cut_rows.rows, work, cut_rows.block(CACHED))
     return balls
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from refkernels.elementwise.function import Function
 
 Doubles = npt.NDArray[np.float64]
-_MORE = 1.0 + 2.0**-38  # covers the roundings of an argument of e^-y, y <= 2^10, and of p's terms
+_MORE = 1.0 + 2.0**-38  # covers the roundings of y in e^-y, y <= 2^10, and of p's terms
 _LESS = 1.0 - 2.0**-50
 _ETA = 2.0**-1074
 _TWO_OVER_ROOT_PI = 1.1283791670955128  # rounded up

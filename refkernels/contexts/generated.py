@@ -41,8 +41,8 @@ Task = Callable[[int, int, Balls], None]
 
 def arguments(xp: Context, arrays: Sequence[Any]) -> list[Any]:
     """A formula's arguments: floats are the context's, integers and truth values stay arrays."""
-    whole = [np.asarray(array) for array in arrays]
-    return [array if array.dtype.kind in "iub" else xp.array(array) for array in whole]
+    as_arrays = [np.asarray(array) for array in arrays]
+    return [array if array.dtype.kind in "iub" else xp.array(array) for array in as_arrays]
 
 
 def outputs_of(result: Any) -> list[Value]:
@@ -103,7 +103,7 @@ class CutRows:
         """Uninitialised arrays for the results, in their shapes."""
         shape = self.program.shape
         full = [self.program.level[term] == FULL for term in self.program.outputs]
-        shapes = [shape if whole else (*shape[:-1], 1) for whole in full]
+        shapes = [shape if is_full else (*shape[:-1], 1) for is_full in full]
         return [(np.empty(shape), np.empty(shape)) for shape in shapes]
 
     def places(self, first: int, last: int) -> list[slice]:

@@ -56,8 +56,8 @@ class Waiting(ObjectValue):
         if self.elements is None:
             elements = [self.context.element(x) for x in self.floats.reshape(-1).tolist()]
             self.elements = objects(elements, self.shape)
-        kept: Objects = self.elements
-        return kept
+        made: Objects = self.elements
+        return made
 
 
 def objects(elements: list[Any], shape: tuple[int, ...]) -> Objects:

@@ -1,8 +1,8 @@
 """Products of float64 matrices to twice the precision, for heads of any size.
 
 `kernels.products.dot2` takes numbers of [2^-420, 2^481) and zeros. An operand whose largest element
-lies outside [2^-200, 2^480) is multiplied by a power of two first; elements that are then below
-2^-420 are left out, and returned as `rest`.
+lies outside [2^-200, 2^480) is multiplied by a power of two first. Elements that are then below
+2^-420 are left out of `values` and kept, unscaled, in `rest`.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class Program:
         try:
             self.shape: Shape = np.broadcast_shapes(*(array.shape for array in read))
         except ValueError:
-            raise Untraceable("A formula of parts of its rows has no rows of its own.") from None
+            raise Untraceable("Arrays without a common shape have no rows.") from None
         if not self.shape:
             raise Untraceable("A formula of numbers alone has no rows.")
         self.level: dict[Term, int] = {}
@@ -175,8 +175,8 @@ def read(
     arrays: Mapping[int, npt.NDArray[Any]],
     shape_of: Callable[[Term], Shape] = lambda term: term.shape,
 ) -> list[Value]:
-    """The terms in another context, over other arrays of the same levels where `shape_of` gives
-    the shape that a term is broadcast to."""
+    """The terms in another context, over `arrays` of the same levels. `shape_of` gives the shape
+    that a term is broadcast to."""
     values: dict[Term, Any] = {}
     for term in in_order(list(terms)):
         operands = [values[operand] for operand in term.operands]

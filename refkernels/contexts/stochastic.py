@@ -110,7 +110,7 @@ def _wide(*arrays: Array) -> list[Doubles]:
 
 
 def _finite_or_zero(x: Doubles) -> Doubles:
-    """0 where the result is not finite, so that there is no error term."""
+    """x, or 0 where it is not finite: such a result has no error term."""
     return np.where(np.isfinite(x), x, 0.0)
 
 

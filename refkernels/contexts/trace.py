@@ -138,9 +138,9 @@ class Trace(Context):
         """A number whose ball is known before the kernel runs."""
         return self._apply("known", option=(mid, radius), shape=())
 
-    def unknown(self, what: str) -> Expression:
+    def unknown(self, name: str) -> Expression:
         """A number that no kernel over rows knows; a result that needs it has no graph."""
-        return self._opaque(what, shape=())
+        return self._opaque(name, shape=())
 
     # --- elements ----------------------------------------------------------------------------
 
@@ -250,10 +250,10 @@ class Trace(Context):
         shape = (length, *taken(a).shape[np.ndim(index) :])
         return self._opaque("scatter_add", a, shape=shape)
 
-    def _opaque(self, what: str, *values: Value, shape: Any) -> Expression:
+    def _opaque(self, name: str, *values: Value, shape: Any) -> Expression:
         """A term that keeps its operands but not its operation."""
         terms = tuple(term_of(value) for value in values)
-        return Expression(self, Term("opaque", terms, what, tuple(shape)))
+        return Expression(self, Term("opaque", terms, name, tuple(shape)))
 
 
 def term_of(value: Value) -> Term:

@@ -2,7 +2,7 @@
 
 From finite numbers only a pole gives an infinity: 1 / 0, log 0. A result too large for binary64
 becomes its largest number, and with `underflow` a result too small its smallest, of the same sign:
-it stays other than zero. A difference of two such numbers is unknown, and never taken for zero. So
+it never becomes zero. A difference of two such numbers is unknown, and never taken for zero. So
 an infinity or a NaN in this arithmetic belongs to the definition: an input or a pole caused it.
 """
 
@@ -62,21 +62,23 @@ class Unbounded(Working):
         return np.where(lost, np.copysign(_SMALLEST, results), results)
 
     def running(self, total: Doubles, terms: Doubles) -> Doubles:
-        whole = np.concatenate([total[..., None], terms], axis=-1)
-        finite = np.isfinite(whole)
+        chain = np.concatenate([total[..., None], terms], axis=-1)
+        finite = np.isfinite(chain)
         with np.errstate(all="ignore"):
-            known = np.where(finite, whole, 0.0)
+            known = np.where(finite, chain, 0.0)
             sums = np.add.accumulate(known, axis=-1)
             if not np.isfinite(sums).all():
                 shared = np.add.accumulate(known * _SHARE, axis=-1)
-                most = _LARGEST * _SHARE
-                sums = np.where(np.isfinite(sums), sums, np.clip(shared, -most, most) / _SHARE)
+                largest = _LARGEST * _SHARE
+                sums = np.where(
+                    np.isfinite(sums), sums, np.clip(shared, -largest, largest) / _SHARE
+                )
             sizes = abs(known)
             unknown = (sizes == _LARGEST) | (self.underflow & (sizes == _SMALLEST))
             vague = np.logical_or.accumulate(unknown, axis=-1)
             sums = np.where(vague & (sums == 0.0), _SMALLEST, sums)
             if not finite.all():
-                special = np.add.accumulate(np.where(finite, 0.0, whole), axis=-1)
+                special = np.add.accumulate(np.where(finite, 0.0, chain), axis=-1)
                 sums = np.where(np.logical_and.accumulate(finite, axis=-1), sums, special)
         return np.asarray(sums[..., 1:])
 

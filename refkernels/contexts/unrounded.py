@@ -34,7 +34,7 @@ class Unrounded(Context):
         return BoundValue(self, self.ball.absolute(x.exact), x.error, x.loose)
 
     def _ends(self, x: BoundValue) -> tuple[Doubles, Doubles]:
-        """Numbers below and above z and every ẑ."""
+        """Lower and upper bounds on z and every ẑ."""
         hull = self._hull(x)
         with np.errstate(all="ignore"):
             return lower(hull.mid, hull.radius), upper(hull.mid, hull.radius)

@@ -131,20 +131,20 @@ def not_a_value(value: Any) -> TypeError:
             f"A value of {value.context.name} meets another context's: all arrays of a formula "
             "come from the xp that is passed to it."
         )
-    written, what = "...", f"a value of type {type(value).__name__}"
+    written, description = "...", f"a value of type {type(value).__name__}"
     if isinstance(value, int | float | np.number) and not isinstance(value, bool):
         written = repr(value.item() if isinstance(value, np.number) else value)
-        what = f"the {type(value).__name__} {written}"
+        description = f"the {type(value).__name__} {written}"
     return TypeError(
-        f"xp's functions take xp's values, and one was given {what}: write xp.number({written}), "
-        "which is exact."
+        f"xp's functions take xp's values, and one was given {description}: write "
+        f"xp.number({written}), which is exact."
     )
 
 
-def _choice(what: str) -> TypeError:
+def _choice(subject: str) -> TypeError:
     """The error for Python's `if`, `and`, `or`, `not`, `max` and `min`, which decide once for all
     elements."""
     return TypeError(
-        f"{what} differs from element to element, so Python's if, and, or, max and min cannot "
+        f"{subject} differs from element to element, so Python's if, and, or, max and min cannot "
         "decide by it: write xp.where(mask, a, b), xp.maximum, xp.minimum, or &, | and ~."
     )

@@ -106,14 +106,14 @@ class Working(Context):
             raise ValueError(f"{self.format} is not a format to compute in: it has no arithmetic.")
 
     def value(self, array: Any) -> WorkingValue:
-        """An array of the format, from one of any."""
+        """An array of any format, converted to this one."""
         array = np.asarray(array)
         if array.dtype is not self.format.dtype:
             array = formats.cast(array, self.format)
         return WorkingValue(self, array)
 
     def unstored(self, array: Any) -> WorkingValue:
-        """A scalar as it meets an array."""
+        """A scalar, in the form in which it meets an array."""
         return self.value(array)
 
     def array(self, values: Array) -> WorkingValue:
@@ -164,10 +164,10 @@ class Working(Context):
 
     @_scalars_apart
     def add(self, a: Value, b: Value) -> WorkingValue:
-        for product, other in ((a, b), (b, a)):
+        for product, addend in ((a, b), (b, a)):
             factors = _factors(product)
             if factors is not None:
-                return self.value(multiply_add(*factors, data(other)))
+                return self.value(multiply_add(*factors, data(addend)))
         return self.value(self.plus(data(a), data(b)))
 
     @_scalars_apart
@@ -225,7 +225,7 @@ class Working(Context):
     def library(
         self, formula: Callable[..., Value], limit: int, inputs: Sequence[Value], *beside: Any
     ) -> WorkingValue:
-        """From double-doubles, or Arb, rounded; IEEE 754's special values where these have none."""
+        """Double-doubles or Arb, rounded; IEEE 754's special values where these have no value."""
         from refkernels.contexts import objects
         from refkernels.contexts.arb import Arb
         from refkernels.contexts.double_double import DoubleDouble
@@ -275,7 +275,7 @@ class Working(Context):
         return total
 
     def _last(self, total: Array, terms: Array) -> Array:
-        """The last of the partial sums; of many terms by a kernel, which keeps no others."""
+        """The last of the partial sums. Many terms go to a kernel, which keeps only the last."""
         rounds_so = type(self).running is Working.running and terms.dtype.type in _WITH_KERNELS
         if not rounds_so or terms.size < _MANY:
             return self.running(total, terms)[..., -1]
@@ -290,10 +290,10 @@ class Working(Context):
         return slice(None, None, -1 if self.order == "reversed" else 1)
 
     def running(self, total: Array, terms: Array) -> Array:
-        """The partial sums over the last axis that begin with `total`: NumPy's are in sequence."""
+        """The partial sums over the last axis, begun with `total`: NumPy's are in sequence."""
         with np.errstate(all="ignore"):
-            whole = np.concatenate([total[..., None], terms], axis=-1)
-            return np.add.accumulate(whole, axis=-1, dtype=terms.dtype)[..., 1:]
+            chain = np.concatenate([total[..., None], terms], axis=-1)
+            return np.add.accumulate(chain, axis=-1, dtype=terms.dtype)[..., 1:]
 
     def _fused(self, a: Array, b: Array, total: Array) -> Array:
         if a.dtype.type not in _WITH_KERNELS:

@@ -119,12 +119,12 @@ class Writer:
         everywhere = "base + start : base + stop"
         for index, level in self.program.reads.items():
             if f"x{index}_[" in text:
-                where = "start:stop" if level == COLUMN else everywhere
-                self._put(12, f"x{index}_ = x{index}[{where}]")
+                section = "start:stop" if level == COLUMN else everywhere
+                self._put(12, f"x{index}_ = x{index}[{section}]")
         for name, kind in self.scratch.items():
             if f"{name}_[" in text:
-                where = "start:stop" if kind == "kept" else ":size_"
-                self._put(12, f"{name}_ = {name}[{where}]")
+                section = "start:stop" if kind == "kept" else ":size_"
+                self._put(12, f"{name}_ = {name}[{section}]")
         for number, output in enumerate(self.program.outputs):
             if self.program.level[output] == FULL and f"y{number}_[" in text:
                 self._put(12, *(f"{part}{number}_ = {part}{number}[{everywhere}]" for part in "yq"))

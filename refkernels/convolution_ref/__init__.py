@@ -148,7 +148,8 @@ def conv2d(
     stride      one number, or one for each axis; dilation likewise
     padding     zeros: a number, one for each axis, or [top, bottom, left, right]; "valid" is 0,
                 "same" gives ceil(H / stride) rows, an odd zero at the end
-    groups      how many: each takes C / groups adjacent channels of x and gives O / groups of y
+    groups      the number of groups: each takes C / groups adjacent channels of x and gives
+                O / groups of y
     certify     the question (`refkernels.Enclosure`)
 
     With K terms that are not padding the bound is about (K + 1) u (sum |x weight| + |bias|), proven

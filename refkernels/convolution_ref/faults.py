@@ -76,8 +76,8 @@ def _of_places(cause: str, change: Callable[[Axis], Axis]) -> Fault:
     def forward(
         xp: Any, x: Any, weight: Any, row: Any, source: Source, bias: Any = None, **_: Any
     ) -> Any:
-        other = source.grid.changed(change)
-        return direct(xp, xp.array(source.at(row, other.windows)), weight, bias)
+        altered = source.grid.changed(change)
+        return direct(xp, xp.array(source.at(row, altered.windows)), weight, bias)
 
     def dx(xp: Any, weight: Any, row: Any, source: Source, back: Source, **_: Any) -> Any:
         table = source.grid.changed(change).back
@@ -158,10 +158,10 @@ def _narrow_images(
     xp: Any, dy: Any, x: Any, places: Any, source: Source, **_: Any
 ) -> Any:  # fmt: skip
     """The images' sums added one by one, each partial sum stored in x's format."""
-    columns, each = windows(xp, x, places), len(source.grid.windows)
+    columns, places_per_image = windows(xp, x, places), len(source.grid.windows)
     total = None
-    for start in range(0, dy.shape[1], each):
-        image = np.arange(start, start + each)
+    for start in range(0, dy.shape[1], places_per_image):
+        image = np.arange(start, start + places_per_image)
         share = dweight_of(xp, xp.take(dy, image, axis=1), xp.take(columns, image, axis=0))
         total = xp.store(share if total is None else total + share)
     return dweight(xp, dy, x, places) if total is None else total

@@ -32,7 +32,7 @@ BACKWARD = Signature.parse(
 
 
 def windows(xp: Any, x: Any, places: Any) -> Any:
-    """(m, g, c, t) of x (places of x, g, c)."""
+    """x (places of x, g, c) as (m, g, c, t): the elements under the taps."""
     if places is None:
         return x
     zero = xp.array(np.zeros((1, *x.shape[1:])))
@@ -40,7 +40,7 @@ def windows(xp: Any, x: Any, places: Any) -> Any:
 
 
 def product(xp: Any, x: Any, weight: Any) -> Any:
-    """(rows, g, o) of (rows, g, c, t) and (1, g, o, c, t)."""
+    """The sums over c and t, (rows, g, o), from (rows, g, c, t) and (1, g, o, c, t)."""
     rows, groups, channels, taps = x.shape
     terms, out = channels * taps, weight.shape[2]
     left = xp.reshape(xp.transpose(x, (1, 0, 2, 3)), (groups, rows, terms))
@@ -70,7 +70,7 @@ def direct(xp: Any, x: Any, weight: Any, bias: Any = None, **_: Any) -> Any:
 
 
 def _filtered(xp: Any, m: int, weight: Any, row: Any, source: Source) -> Any:
-    """Each row's element by F(m, 3)."""
+    """The element of y of each row, by F(m, 3)."""
     grid = source.grid
     inside = np.unravel_index(row % max(len(grid.windows), 1), grid.out)
     tiles = xp.array(source.at(row, grid.tiles(m)))
@@ -94,12 +94,12 @@ def filtered(m: int) -> Callable[..., Any]:
 
 
 def swapped(xp: Any, weight: Any) -> Any:
-    """(1, g, c, o, t)."""
+    """The weight as (1, g, c, o, t)."""
     return xp.transpose(weight, (0, 1, 3, 2, 4))
 
 
 def dx_direct(xp: Any, above: Any, weight: Any, there: Any = None, **_: Any) -> Any:
-    """One sum."""
+    """One sum over the output channels and the taps."""
     if there is not None:
         return dx_columns(xp, above, weight, there)
     return product(xp, above, swapped(xp, weight))
@@ -134,12 +134,12 @@ def dx_filtered(m: int) -> Callable[..., Any]:
 
 
 def reverse(xp: Any, weight: Any) -> Any:
-    """The taps in reverse."""
+    """The weight with its taps in reverse."""
     return xp.take(weight, np.arange(weight.shape[-1])[::-1], axis=-1)
 
 
 def dweight(xp: Any, dy: Any, x: Any, places: Any, **_: Any) -> Any:
-    """(g, o, c, t)."""
+    """The gradient of the weight, (g, o, c, t)."""
     return dweight_of(xp, dy, windows(xp, x, places))
 
 
@@ -151,7 +151,7 @@ def dweight_of(xp: Any, dy: Any, x: Any) -> Any:
 
 
 def dbias(xp: Any, dy: Any, **_: Any) -> Any:
-    """(1, g, o)."""
+    """The gradient of the bias, (1, g, o)."""
     return xp.reshape(xp.sum(dy, 1), (1, *dy.shape[2:]))
 
 

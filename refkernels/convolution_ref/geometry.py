@@ -136,9 +136,9 @@ class Grid:
         return Grid(tuple(axis.turned() for axis in self.axes))
 
     def changed(self, change: Callable[[Axis], Axis]) -> Grid:
-        """A changed geometry, if y keeps its shape; else this one."""
-        other = Grid(tuple(change(axis) for axis in self.axes))
-        return other if other.out == self.out else self
+        """The grid with every axis changed, if y keeps its shape; else this grid."""
+        altered = Grid(tuple(change(axis) for axis in self.axes))
+        return altered if altered.out == self.out else self
 
 
 def undilated(axis: Axis) -> Axis:
@@ -190,8 +190,8 @@ def axes_of(
         _each(values, name, rank) for values, name in ((stride, "stride"), (dilation, "dilation"))
     )
     pads = _padding(padding, lengths, taps, steps, wide)
-    each = zip(lengths, taps, steps, wide, pads, strict=True)
-    axes = tuple(Axis(n, k, s, d, low, high) for n, k, s, d, (low, high) in each)
+    per_axis = zip(lengths, taps, steps, wide, pads, strict=True)
+    axes = tuple(Axis(n, k, s, d, low, high) for n, k, s, d, (low, high) in per_axis)
     for axis in axes:
         if axis.reach > axis.length + axis.low + axis.high:
             raise ValueError(

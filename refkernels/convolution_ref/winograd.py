@@ -51,10 +51,10 @@ def convolved(m: int) -> Callable[..., Any]:
         for axis in range(3, 3 + rank):
             data = _transformed(xp, data, _matrix(xp, _B[m]), axis)
             taps = _transformed(xp, taps, _matrix(xp, _G[m], _OVER[m]), axis)
-        many = (m + 2) ** rank
-        data = xp.transpose(xp.reshape(data, (rows, groups, channels, many)), (1, 3, 0, 2))
-        taps = xp.transpose(xp.reshape(taps, (groups, out, channels, many)), (0, 3, 2, 1))
-        y = xp.transpose(xp.matmul(data, taps), (2, 0, 3, 1))  # (rows, groups, out, many)
+        elements = (m + 2) ** rank
+        data = xp.transpose(xp.reshape(data, (rows, groups, channels, elements)), (1, 3, 0, 2))
+        taps = xp.transpose(xp.reshape(taps, (groups, out, channels, elements)), (0, 3, 2, 1))
+        y = xp.transpose(xp.matmul(data, taps), (2, 0, 3, 1))  # (rows, groups, out, elements)
         y = xp.reshape(y, (rows, groups, out, *wide))
         for place in places[::-1]:
             weights = xp.take(_matrix(xp, _A[m]), place, axis=0)

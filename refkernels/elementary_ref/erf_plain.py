@@ -44,7 +44,7 @@ def _polynomial(coefficients: tuple[float, ...], x: Array) -> Array:
 
 
 def _product(a: Array, b: Array) -> tuple[Array, Array]:
-    """fl(a b) and the rest of the product."""
+    """fl(a b) and the remainder of the product."""
     (a_high, a_low), (b_high, b_low) = _split(a), _split(b)
     high = a * b
     return high, ((a_high * b_high - high) + a_high * b_low + a_low * b_high) + a_low * b_low
@@ -80,8 +80,8 @@ def _decay(factor: Array, s: Array, low: Array) -> Array:
     n = np.rint(s * s.dtype.type(-1 / math.log(2)))
     r = ((-s - n * s.dtype.type(first)) - n * s.dtype.type(second)) - low
     p = r + r * r * _polynomial(tuple(1 / math.factorial(k) for k in range(2, terms)), r)
-    whole = np.where(np.isnan(n), 0, n).astype(np.int32)
-    return np.asarray(np.ldexp(factor + factor * p, whole))
+    exponent = np.where(np.isnan(n), 0, n).astype(np.int32)
+    return np.asarray(np.ldexp(factor + factor * p, exponent))
 
 
 def _size(x: Array) -> Array:

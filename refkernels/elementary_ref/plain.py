@@ -3,7 +3,7 @@
 exp and expm1: Cody and Waite's reduction n = rint(x / ln 2), r = (x - n C1) - n C2, the Taylor
 series of expm1(r), and (1 + p) 2^n or 2^n p + (2^n - 1). log: x = 2^e (1 + f), s = f / (2 + f),
 log(1 + f) = f - (f^2/2 - s (f^2/2 + R(s^2))). log1p(x) = log(u) x / (u - 1) with u = 1 + x. All
-else by the textbook formula from these, arranged so that nothing overflows before the result does.
+others follow from these by textbook formulas, arranged so that nothing overflows before the result.
 NumPy keeps every operation in the dtype of x.
 
 Sources: Cody and Waite, "Software Manual for the Elementary Functions" (1980); fdlibm's e_log.c
@@ -48,8 +48,8 @@ def _expm1_reduced(r: Array) -> Array:
 
 def _scaled(p: Array, n: Array) -> Array:
     """p 2^n, rounded once."""
-    whole = np.where(np.isnan(n), 0, n).astype(np.int32)
-    return np.asarray(np.ldexp(p, whole))
+    exponent = np.where(np.isnan(n), 0, n).astype(np.int32)
+    return np.asarray(np.ldexp(p, exponent))
 
 
 def exp(x: Array) -> Array:

@@ -1,13 +1,13 @@
 """Condition numbers, and the bounds of elementwise functions and of their backward passes.
 
 A function that libraries offer is held to a *library limit*, which is a specification and no
-theorem: so many ulp of the exact value (Goldberg's ulp, constant through the subnormals), and IEEE
-754's half for sqrt and the reciprocal. A function made of others, and every dx = dy f'(x), has a
-bound *proven for its named forms* (`running`), provided that the functions inside keep to the
-limit: the largest of the forms' bounds, element by element. The limit holds where all forms leave
-the format's range on their way to a finite result, and for infinite inputs. Where a slope or
-gradient comes near the format's largest number, an intermediate product may exceed it, and the
-bound is infinite.
+theorem: a number of ulp of the exact value (Goldberg's ulp, constant through the subnormals), half
+an ulp for sqrt and the reciprocal as in IEEE 754. A function made of others, and every
+dx = dy f'(x), has a bound *proven for its named forms* (`running`), provided that the functions
+inside keep to the limit: the largest of the forms' bounds, element by element. Where all forms
+leave the format's range on their way to a finite result, and for infinite inputs, the limit is the
+bound. Where a slope or gradient comes near the format's largest number, an intermediate product may
+exceed it, and the bound is infinite.
 """
 
 from typing import Any
@@ -44,22 +44,23 @@ def forward_bound(
 
     `limit`: of library functions, in ulp; the function's own by default. `known`: f(x), if an
     oracle has already computed it. Where the format does not hold x, a kernel may compute in a
-    format that does and round once more: half an ulp, and the limit in ulp of that format, if that
-    is more.
-    Raises as `oracle.forward` does.
+    format that does and round once more: the bound is then half an ulp plus the limit in ulp of
+    that format, if that is more.
+    Raises as `oracle.forward` does, and TypeError or ValueError for a limit that is not a number of
+    at least 0, and ValueError for an unknown format.
     """
     x, target = as_float_array(x, "x"), formats.get(format)
     if function.forms:
         return _largest(_of_forms(function, function.forms, (x,), target, _limit(limit, LIMIT)))
     values = oracle.forward(function, x) if known is None else known
     ulp = _ulp_of_values(function, x, values, target)
-    most, own = _limit(limit, function.limit), formats.of(x)
+    allowed, own_format = _limit(limit, function.limit), formats.of(x)
     with np.errstate(over="ignore"):
-        bound = most * ulp
-        if not target.holds(own):
-            finer = _ulp_of_values(function, x, values, formats.working_format(own))
-            bound = np.maximum(bound, ulp / 2.0 + most * finer)
-    return np.where((bound == 0.0) & (most > 0.0), ETA, bound)  # half of float64's least number
+        bound = allowed * ulp
+        if not target.holds(own_format):
+            finer = _ulp_of_values(function, x, values, formats.working_format(own_format))
+            bound = np.maximum(bound, ulp / 2.0 + allowed * finer)
+    return np.where((bound == 0.0) & (allowed > 0.0), ETA, bound)  # half of float64's least number
 
 
 @in_default_mode
@@ -70,7 +71,7 @@ def backward_bound(
     finite.
 
     `limit`: of the library functions that the forms call, in ulp.
-    Raises as `oracle.backward` does.
+    Raises as `oracle.backward` does, and as `forward_bound` does for a limit and a format.
     """
     pair = oracle.pair_of(dy, x)
     forms = _of_forms(
@@ -83,13 +84,14 @@ def backward_bound(
 def form_bounds(
     function: Function, *arrays: Any, format: Format | str, limit: float | None = None
 ) -> Bounds:
-    """The bounds by form: of f(x) for x, of dx for dy and x. Empty for a library function. The op's
-    bound is their maximum."""
-    target, most = formats.get(format), _limit(limit, LIMIT)
+    """The bounds by form: of f(x) for one array, x, and of dx for two, dy and x. Empty for f(x) of
+    a library function. The op's bound is their maximum. Raises as `forward_bound` and
+    `backward_bound` do."""
+    target, allowed = formats.get(format), _limit(limit, LIMIT)
     if len(arrays) == 1:
         inputs: tuple[Array, ...] = (as_float_array(arrays[0], "x"),)
-        return _of_forms(function, function.forms, inputs, target, most)
-    return _of_forms(function, function.slope_forms, oracle.pair_of(*arrays), target, most)
+        return _of_forms(function, function.forms, inputs, target, allowed)
+    return _of_forms(function, function.slope_forms, oracle.pair_of(*arrays), target, allowed)
 
 
 def _largest(bounds: Bounds) -> Doubles:
@@ -146,16 +148,16 @@ def _excuse_steep_slopes(
 ) -> None:
     """Sets the bounds to infinity where f'(x) or the gradient, or eight times it, overflows the
     format, because an intermediate product may; to NaN where the gradient is not a number."""
-    most = format.max / 8.0
+    threshold = format.max / 8.0
     ordinary = np.isfinite(x) & np.isfinite(dy)
-    bounds[:, ordinary & (np.abs(dx) > most)] = np.inf
+    bounds[:, ordinary & (np.abs(dx) > threshold)] = np.inf
     with np.errstate(all="ignore"):
-        gentle = (np.abs(dx) <= most * np.abs(to_float64(dy))) & (dy != 0)
+        gentle = (np.abs(dx) <= threshold * np.abs(to_float64(dy))) & (dy != 0)
         doubtful = np.flatnonzero(ordinary & ~gentle)
         if not doubtful.size:
             return
         slopes = oracle.slopes(function, x[doubtful])
-        steep = np.abs(np.asarray(slopes)) > most
+        steep = np.abs(np.asarray(slopes)) > threshold
     bounds[:, doubtful[steep | np.isinf(slopes.radius)]] = np.inf
     gradients = oracle.backward(function, dy[doubtful], x[doubtful])
     bounds[:, doubtful[~np.isfinite(gradients.hi)]] = np.nan
@@ -163,14 +165,16 @@ def _excuse_steep_slopes(
 
 @in_default_mode
 def forward_condition(function: Function, x: Any) -> Doubles:
-    """|x f'(x) / f(x)|, a float64 estimate shaped like x."""
+    """|x f'(x) / f(x)|, a float64 estimate shaped like x. Raises TypeError for dtypes that
+    `oracle.forward` does not take."""
     with np.errstate(all="ignore"):
         return function.condition(to_float64(as_float_array(x, "x")))
 
 
 @in_default_mode
 def backward_condition(function: Function, dy: Any, x: Any) -> Doubles:
-    """|x f''(x) / f'(x)|, the condition of dy f'(x) in x (in dy it is 1)."""
+    """|x f''(x) / f'(x)|, a float64 estimate of the condition of dy f'(x) in x (in dy it is 1).
+    Raises as `oracle.backward` does."""
     _, x = oracle.pair_of(dy, x)
     with np.errstate(all="ignore"):
         return function.slope_condition(to_float64(x))

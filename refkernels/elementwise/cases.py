@@ -77,7 +77,7 @@ def subnormals(n: int, format: Format, generator: np.random.Generator) -> Double
 
 
 def specials(format: Format, generator: np.random.Generator) -> tuple[Doubles, Doubles]:
-    """Each of ±0, ±inf, NaN, the extremes and 1 in x with each of a few of them in dy."""
+    """Each of ±0, ±inf, NaN, the extremes and 1 as x, with each of a few of them as dy."""
     edges = (0.0, format.min_subnormal, format.min_normal, 1.0, format.max, math.inf)
     x = [*edges, *(-edge for edge in edges), math.nan]
     dy = [0.0, -0.0, 1.0, -format.max, format.min_subnormal, math.inf, math.nan]

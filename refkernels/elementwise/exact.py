@@ -3,8 +3,8 @@
 A function gives balls (mid ± radius) 2^exponent of integers with the value certainly and strictly
 inside. The precision grows until they decide the question, or up to the last one here. A value that
 is a rounding boundary itself, a rational, must have radius 0. The answer of the tier before is
-kept, since it may know what no precision decides: on which side of x the value x (1 - exp(-x))
-lies.
+kept, since it may know what no precision here decides, such as on which side of x the value
+x (1 - exp(-x)) lies.
 """
 
 from collections.abc import Callable
@@ -35,11 +35,11 @@ def gradients(
 ) -> Enclosure:
     """dy f'(x) for finite dy and x, flat, as sharp as the question asks; `known` as in `values`."""
 
-    whole = function.exact_gradient
+    exact_gradient = function.exact_gradient
 
     def product(factor: float, argument: float) -> Evaluation:
-        if whole is not None:
-            return lambda precision: whole(factor, argument, precision)
+        if exact_gradient is not None:
+            return lambda precision: exact_gradient(factor, argument, precision)
         top, bottom = factor.as_integer_ratio()  # bottom is a power of two
 
         def at(precision: int) -> Ball:

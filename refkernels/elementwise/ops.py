@@ -28,9 +28,9 @@ class Family:
     def function(self, name: str) -> Function:
         """The function of that name."""
         if not isinstance(name, str) or name not in self.functions:
-            *most, last = self.functions
+            *leading, last = self.functions
             raise ValueError(
-                f"{self.module} knows {', '.join(most)} and {last}, not {shown(name)}."
+                f"{self.module} knows {', '.join(leading)} and {last}, not {shown(name)}."
             )
         return self.functions[name]
 

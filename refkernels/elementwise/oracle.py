@@ -23,7 +23,7 @@ from refkernels.elementwise.function import Array, Filler, Function
 from refkernels.elementwise.product import multiply_all
 
 _CHUNK = 1 << 22  # elements tested at a time, to save memory
-_MANY = 1 << 20  # elements from which the threads' turns in Python cost more than a fuller cache
+_MANY = 1 << 20  # elements beyond which Python's work for a block costs more than a fuller cache
 _HUGE, _TINY = 2.0**200, 2.0**-200  # beyond them a Fast guarantees the sign only
 # The exponent fields between them, without zeros and infinities, as an offset and a length.
 _LOWEST, _SPREAD = np.uint64(1023 - 199), np.uint64(398)
@@ -39,7 +39,8 @@ Columns = tuple[Array, Array, Array, Array]  # hi, lo, radius, scale
 
 @in_default_mode
 def forward(function: Function, x: Any, certify: Certify = "enclosure") -> Enclosure:
-    """f(x), element by element, as sharp as the question asks.
+    """f(x), element by element, as sharp as the question asks: each exact value lies inside its
+    element of the Enclosure, shaped like x.
 
     x: any shape, float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`).
     Raises TypeError for other dtypes and ValueError for an unknown question.
@@ -89,14 +90,17 @@ def backward(
     dy, x = pair_of(dy, x)
     flat_dy, flat_x = (np.ascontiguousarray(array).reshape(-1) for array in (dy, x))
     columns = _columns(flat_x.size)
-    kept = None if known is None else [getattr(known, part).reshape(-1) for part in PARTS]
+    slope_parts = None if known is None else [getattr(known, part).reshape(-1) for part in PARTS]
 
     def block(start: int, stop: int) -> None:
-        if kept is None:
+        if slope_parts is None:
             slope, scales = np.empty((3, stop - start)), np.empty(stop - start, np.int64)
             function.slopes(to_float64(flat_x[start:stop]), slope[0], slope[1], slope[2], scales)
         else:
-            slope, scales = np.stack([part[start:stop] for part in kept[:3]]), kept[3][start:stop]
+            slope, scales = (
+                np.stack([part[start:stop] for part in slope_parts[:3]]),
+                slope_parts[3][start:stop],
+            )
         filled = (column[start:stop] for column in columns)
         multiply_all(to_float64(flat_dy[start:stop]), slope, scales, *filled)
 
@@ -166,7 +170,7 @@ def _float64(fast: Fast, x: Array, question: Question) -> tuple[Enclosure, Indic
 
 @njit(nogil=True)
 def _any_beyond(hi: Any) -> bool:
-    """Whether some element may lie where a Fast guarantees its sign only: one comparison of
+    """Whether some element may lie where a Fast guarantees only its sign, by one comparison of
     bits."""
     bits = hi.view(np.uint64)
     count = np.int64(0)
@@ -180,7 +184,7 @@ def _any_beyond(hi: Any) -> bool:
 def _judge(hi: Any, outward: float, ties: Any, marks: Any) -> bool:
     """Marks the elements that are left open, and returns whether there are any.
 
-    Elements beyond the range in which a Fast guarantees a relative error are. Where
+    Left open are elements beyond the range in which a Fast guarantees a relative error. Where
     ties = (requested, mask, tie) asks for a rounding, so are elements whose interval may hold a
     rounding boundary: its ends, moved outward by more than their error, are different float32, or
     one float32 that is a midpoint of the narrower format, as its last bits show.

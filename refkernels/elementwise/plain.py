@@ -18,7 +18,8 @@ from refkernels.elementwise.function import Array, Function
 
 @in_default_mode
 def forward_plain(function: Function, x: Any, *, format: Format | str) -> Array:
-    """f(x) by the plain algorithm in the format."""
+    """f(x) by the plain algorithm in the format, shaped like x; no bound. Raises as
+    `oracle.forward` does, and ValueError for an unknown format."""
     target = formats.get(format)
     with np.errstate(all="ignore"):
         x = formats.cast(as_float_array(x, "x"), target)
@@ -27,7 +28,8 @@ def forward_plain(function: Function, x: Any, *, format: Format | str) -> Array:
 
 @in_default_mode
 def backward_plain(function: Function, dy: Any, x: Any, *, format: Format | str) -> Array:
-    """fl(dy f'(x)) by the plain algorithm in the format."""
+    """fl(dy f'(x)) by the plain algorithm in the format, shaped like x; no bound. Raises as
+    `oracle.backward` does, and ValueError for an unknown format."""
     target = formats.get(format)
     dy, x = oracle.pair_of(dy, x)
     with np.errstate(all="ignore"):

@@ -13,9 +13,9 @@ with one rounding to follow, |fl(x) - x| <= u |x| + η / 2 (`arithmetic.rounding
 
 A product with a power of two loses η / 2 at most. Overflow: where `over` is set, ẑ may also be
 infinite, with the sign of m. A quotient by it may then be 0, off by its whole value; exp of it is 0
-or infinite; tanh, erf and erfc saturate, from 64 on. Of other results made from it (`through`)
-nothing is known. A result that overflows in its own last rounding keeps its bound: infinity counts
-as the next number.
+or infinite; tanh, erf and erfc saturate, from 64 on. Nothing is known of other results made from it
+(`through`). A result that overflows in its own last rounding keeps its bound: infinity counts as
+the next number.
 
 Source: Higham (2002), "Accuracy and Stability of Numerical Algorithms", section 3.3 (running error
 analysis). `contexts.Bound` does the same with enclosures; tests compare the two.
@@ -37,7 +37,7 @@ from refkernels.elementwise.function import Array, Doubles
 
 _UP = 1.0 + 2.0**-30  # covers the roundings of the radii themselves: 2^-52 for each operation
 _MORE = 1.0 + 2.0**-50
-_OWN = 8 * 2.0**-53  # 4 ulp of float64, relative
+_FLOAT64_ERROR = 8 * 2.0**-53  # 4 ulp of float64, relative
 _LARGE = 2.0**20  # exp and tanh of larger arguments are 0, infinite or 1
 _TAIL = 2.0**-150  # above 1 - |tanh| at _SATURATED, and below a library's error
 _SATURATED = 64.0  # beyond it every library's tanh and erf are ±1
@@ -139,8 +139,8 @@ class Running:
         self, m: Any, r: Any, least: Any, over: Any, through: Any, away: Any = None
     ) -> RunningValue:
         """A result that is off by r before it is rounded. `away`: how far ẑ is from some number of
-        the format; a rounding in a wider format first, and then another, lose no more than three
-        times that."""
+        the format. Two roundings, the first in a wider format, lose no more than three times
+        that."""
         lost = self.unit * (np.abs(m) * _MORE + 2.0 * r)
         if away is not None:
             lost = np.minimum(lost, 3.0 * away)
@@ -156,14 +156,14 @@ class Running:
         m = np.where(np.isinf(m), np.copysign(top, m), m)
         return RunningValue(self, m, np.where(np.isnan(r), np.inf, r), over | beyond, through)
 
-    def _spoilt(self, r: Any, where: Any) -> Any:
-        return np.where(where, np.inf, r)
+    def _infinite_where(self, r: Any, mask: Any) -> Any:
+        return np.where(mask, np.inf, r)
 
     def add(self, a: RunningValue, b: RunningValue) -> RunningValue:
         over = a.over | b.over
         r = a.r + b.r
         if np.any(over):
-            r = self._spoilt(r, over & (np.signbit(a.m) != np.signbit(b.m)) & (b.m != 0.0))
+            r = self._infinite_where(r, over & (np.signbit(a.m) != np.signbit(b.m)) & (b.m != 0.0))
         away = _size(b) if _exact_scalar(a) else _size(a) if _exact_scalar(b) else None
         return self._rounded(a.m + b.m, r, 0.0, over, a.through | b.through | over, away)
 
@@ -172,7 +172,7 @@ class Running:
         r = (np.abs(a.m) + a.r) * b.r + (np.abs(b.m) + 2.0 * b.r) * a.r
         if np.any(over):  # 0 times infinity; beyond float64, too, the product's size is unknown
             zero = (np.abs(a.m) <= 2.0 * a.r) | (np.abs(b.m) <= 2.0 * b.r)
-            r = self._spoilt(r, over & (zero | (self.wide & (np.abs(m) < _LARGE))))
+            r = self._infinite_where(r, over & (zero | (self.wide & (np.abs(m) < _LARGE))))
         through = a.through | b.through | over
         least = np.where(_zero(a) | _zero(b), 0.0, self.half)
         if _power_of_two(a) or _power_of_two(b):  # exact, but for underflow
@@ -189,7 +189,7 @@ class Running:
         if np.any(b.over):  # the quotient, or 0
             nothing = (np.abs(a.m) + a.r) / np.abs(b.m) * 2.0
             r = np.where(b.over, np.where(least > 0.0, r, 0.0) + nothing, r)
-            r = self._spoilt(r, a.over & b.over)
+            r = self._infinite_where(r, a.over & b.over)
         away = None
         if _exact_scalar(a) and a.m == 1.0:  # 1 / b - 1 = (1 - b) / b
             away = np.where(least > 0.0, (np.abs(b.m - 1.0) * _MORE + 2.0 * b.r) / least, np.inf)
@@ -199,11 +199,11 @@ class Running:
     def square(self, a: RunningValue) -> RunningValue:
         """a². Exactly 1 for ±1, which every kernel has where tanh saturates."""
         product = self.multiply(a, a)
-        one = (np.abs(a.m) == 1.0) & (a.r < _TAIL)
-        if not np.any(one):
+        is_one = (np.abs(a.m) == 1.0) & (a.r < _TAIL)
+        if not np.any(is_one):
             return product
         return RunningValue(
-            self, product.m, np.where(one, 4.0 * a.r, product.r), a.over, product.through
+            self, product.m, np.where(is_one, 4.0 * a.r, product.r), a.over, product.through
         )
 
     # --- functions ---------------------------------------------------------------------------
@@ -218,7 +218,7 @@ class Running:
             assert primitive.spread is not None, f"{name} of a rounded argument"
             r = np.where(np.asarray(a.r) > 0.0, primitive.spread(a.m, a.r, size), 0.0)
         limit = self.limit if primitive.limit is None else primitive.limit
-        off = max(2.0 * limit * self.unit, _OWN)
+        off = max(2.0 * limit * self.unit, _FLOAT64_ERROR)
         r = r + off * (size * _MORE + 2.0 * r) + 2.0 * limit * self.rounding.half
         if primitive.saturates:
             far = np.abs(a.m) - 2.0 * a.r > _SATURATED

@@ -5,7 +5,9 @@ elements that the one before leaves open: `float64` (on the sums of `lanes`), `d
 `exact`, in integers. `forward_bound` and `backward_bound` bound the errors of the named forms, with
 sums in any order (`bounds` holds the proof); `forward_condition` and `backward_condition` give the
 condition numbers. `naive`, `two_pass`, `welford`, `chunked_welford`, `pairwise`, `layernorm` and
-`layernorm_backward` are the algorithms in the working precision. `OPS` lists the op.
+`layernorm_backward` are the algorithms in the working precision. Bounds and condition numbers are
+float64; they raise as `forward` and `backward` do, and ValueError for an unknown format. `OPS`
+lists the op.
 """
 
 from typing import TYPE_CHECKING

@@ -84,17 +84,17 @@ def _welford(row: Any, start: int, stop: int, step: int) -> Any:
 
 
 @inner
-def _chan_merge(count: int, mean: Any, squares: Any, n: int, other: Any, more: Any) -> Any:
-    """The state of both parts together."""
+def _chan_merge(count: int, mean: Any, squares: Any, n: int, mean_b: Any, squares_b: Any) -> Any:
+    """(count, mean, sum of squared deviations) of two parts together, by Chan's formula."""
     if n == 0:
         return count, mean, squares
     if count == 0:
-        return n, other, more
+        return n, mean_b, squares_b
     kind = type(mean)
-    delta = other - mean
+    delta = mean_b - mean
     share = kind(n) / kind(count + n)
     mean += delta * share
-    squares += more + delta * delta * kind(count) * share
+    squares += squares_b + delta * delta * kind(count) * share
     return count + n, mean, squares
 
 
@@ -106,9 +106,9 @@ def _chunked_welford(row: Any, lanes: int, chunk: int) -> Any:
         lane_count, lane_mean, lane_squares = 0, zero, zero
         for start in range(lane, row.size, lanes * chunk):
             stop = min(start + lanes * chunk, row.size)
-            n, other, more = _welford(row, start, stop, lanes)
+            n, mean_b, squares_b = _welford(row, start, stop, lanes)
             lane_count, lane_mean, lane_squares = _chan_merge(
-                lane_count, lane_mean, lane_squares, n, other, more
+                lane_count, lane_mean, lane_squares, n, mean_b, squares_b
             )
         count, mean, squares = _chan_merge(
             count, mean, squares, lane_count, lane_mean, lane_squares
@@ -181,29 +181,31 @@ def moments(x: Array, algorithm: str, *, lanes: int = 8, chunk: int = 16) -> Mom
 
 
 def naive(x: Array, *, clamp: bool = False) -> Moments:
-    """E[x^2] - E[x]^2, sums in order; clamped at 0 on request."""
+    """Mean and E[x^2] - E[x]^2, sums in order; clamped at 0 on request. Raises TypeError for a
+    clamp that is not a bool; otherwise as `moments`."""
     if not isinstance(clamp, bool | np.bool_):
         raise TypeError(f"clamp is {shown(clamp)}, but it must be True or False.")
     return moments(x, "naive_clamped" if clamp else "naive")
 
 
 def two_pass(x: Array) -> Moments:
-    """The mean of (x - mean)^2, sums in order."""
+    """Mean and the mean of (x - mean)^2, sums in order; otherwise as `moments`."""
     return moments(x, "two_pass")
 
 
 def welford(x: Array) -> Moments:
-    """Welford's running update, in order."""
+    """Mean and variance by Welford's running update, in order; otherwise as `moments`."""
     return moments(x, "welford")
 
 
 def chunked_welford(x: Array, *, lanes: int = 8, chunk: int = 16) -> Moments:
-    """Welford per lane and chunk, merged in order by Chan's formula."""
+    """Mean and variance by Welford's update per lane and chunk, merged in order by Chan's formula;
+    otherwise as `moments`."""
     return moments(x, "chunked_welford", lanes=lanes, chunk=chunk)
 
 
 def pairwise(x: Array) -> Moments:
-    """Two passes with pairwise sums."""
+    """Mean and variance by two passes with pairwise sums; otherwise as `moments`."""
     return moments(x, "pairwise")
 
 
@@ -276,7 +278,8 @@ def layernorm(
     """LayerNorm in the working precision of `format` (x's own where None), as arrays.
 
     `form`: "centred" (x - mean) * rstd, "folded" x * rstd + (-rstd * mean), or "divided"
-    (x - mean) / sqrt(var + eps); then * weight + bias. Raises as the oracle's `forward`.
+    (x - mean) / sqrt(var + eps); then * weight + bias. Raises as the oracle's `forward` does, and
+    ValueError for an unknown format, algorithm or form.
     """
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape)
     target, kind = _working(problem.dtype if format is None else format)
@@ -309,7 +312,8 @@ def layernorm_backward(
     format: Format | str | None = None,
     algorithm: str = "two_pass",
 ) -> BackwardArrays:
-    """The gradients in the working precision of `format`, every sum in order, as arrays."""
+    """The gradients in the working precision of `format` (x's own where None), every sum in order,
+    as arrays. Raises as the oracle's `backward` does, and as `layernorm` does."""
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape, dy=dy)
     target, kind = _working(problem.dtype if format is None else format)
     with np.errstate(over="ignore"):
@@ -337,11 +341,11 @@ def forward_plain(
     normalized_shape: NormalizedShape = None,
     format: Format | str,
 ) -> ForwardArrays:
-    """Welford's streaming algorithm, one row after the other: the scale of ordinary rounding
-    errors.
+    """LayerNorm by Welford's streaming algorithm: the scale of ordinary rounding errors.
 
-    Where the mean is large, two passes are far more accurate: compared with them, a framework that
-    streams or merges would look unusual. One-pass variance is unusual compared with both.
+    Where the mean is large, two passes are far more accurate. Compared with them, a framework that
+    streams or merges would look unusual; one-pass variance looks unusual beside either. Raises as
+    `layernorm` does.
     """
     return layernorm(
         x,
@@ -364,7 +368,8 @@ def backward_plain(
     normalized_shape: NormalizedShape = None,
     format: Format | str,
 ) -> BackwardArrays:
-    """The gradients by plain sequential sums, with Welford's statistics as in `forward_plain`."""
+    """The gradients by plain sequential sums, with Welford's statistics as in `forward_plain`.
+    Raises as `layernorm_backward` does."""
     return layernorm_backward(
         dy,
         x,

@@ -46,9 +46,9 @@ def moments(x: Array, algorithm: str, lanes: int, chunk: int, mean: Array, var: 
 
 def _pairwise_sum(values: Array) -> Array:
     while values.shape[1] > 1:
-        whole = values.shape[1] // 2 * 2
-        halves = values[:, 0:whole:2] + values[:, 1:whole:2]
-        values = np.concatenate([halves, values[:, whole:]], axis=1)
+        even = values.shape[1] // 2 * 2
+        halves = values[:, 0:even:2] + values[:, 1:even:2]
+        values = np.concatenate([halves, values[:, even:]], axis=1)
     return values[:, 0]
 
 
@@ -65,13 +65,13 @@ def _welford(x: Array) -> State:
 def _merged(first: State, second: State) -> State:
     """`algorithms._chan_merge`."""
     count, mean, squares = first
-    n, other, more = second
+    n, mean_b, squares_b = second
     if n == 0 or count == 0:
         return first if n == 0 else second
     kind = mean.dtype.type
-    delta = other - mean
+    delta = mean_b - mean
     share = kind(n) / kind(count + n)
-    merged = squares + (more + delta * delta * kind(count) * share)
+    merged = squares + (squares_b + delta * delta * kind(count) * share)
     return count + n, mean + delta * share, merged
 
 

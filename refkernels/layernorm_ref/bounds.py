@@ -211,11 +211,11 @@ class _ColumnSums:
         growth = gamma(height + 8.0, self.work.u)
         dweight = self.terms + growth * (self.scaled + self.terms)
         dbias = growth * self.size
-        many = ~(1.1 * self.size < self.work.max)
-        large = self.overflows | many | ~(1.1 * (self.scaled + dweight) < self.work.max)
+        overflowing = ~(1.1 * self.size < self.work.max)
+        large = self.overflows | overflowing | ~(1.1 * (self.scaled + dweight) < self.work.max)
         return (
             _output(dweight, np.asarray(exact.dweight).reshape(-1), large, format),
-            _output(dbias, np.asarray(exact.dbias).reshape(-1), many, format),
+            _output(dbias, np.asarray(exact.dbias).reshape(-1), overflowing, format),
         )
 
 

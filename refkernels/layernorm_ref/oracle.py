@@ -222,8 +222,8 @@ def solve_backward(problem: RowProblem, question: Question = _ENCLOSURE) -> Solv
     float64.column_sums(sums, height, *parts)
     unsafe = (rows["state"] == float64.NEXT_TIER) | _poor(radius, top, question)
     dx, left = _rows(problem, hi, radius, question, unsafe, doubts)
-    gradients, more = _parameter_gradients(rows["state"], rows["r"], question, parts)
-    known = _settled(problem, {"dx": dx, **gradients}, {"dx": left, **more}, question)
+    gradients, left_of_columns = _parameter_gradients(rows["state"], rows["r"], question, parts)
+    known = _settled(problem, {"dx": dx, **gradients}, {"dx": left, **left_of_columns}, question)
     return Solved(problem, _backward(problem, known), lambda: _statistics(problem, rows))
 
 
@@ -345,13 +345,13 @@ def _refined(
         open_places.append(chunk.start * n + np.flatnonzero(below.undecided(enclosure)))
     row_drafts, left = {name: draft}, {name: np.concatenate(open_places)}
     if name == "y":
-        more = {"mean": mean(records), "rstd": rstd(records)}
+        others = {"mean": mean(records), "rstd": rstd(records)}
     else:
         all_columns = dict.fromkeys(COLUMNS, np.arange(n))
-        more = Columns(problem, records).double_double(question, all_columns)
-    drafts, more_left = _begun(more, below)
+        others = Columns(problem, records).double_double(question, all_columns)
+    drafts, left_of_others = _begun(others, below)
     options = question, "double_double", records
-    answer = named(problem, _settled(problem, row_drafts | drafts, left | more_left, *options))
+    answer = named(problem, _settled(problem, row_drafts | drafts, left | left_of_others, *options))
     return Solved(problem, answer, lambda: _refined_statistics(problem, records))
 
 

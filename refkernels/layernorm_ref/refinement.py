@@ -51,7 +51,7 @@ def rstd(rows: Records) -> Enclosure:
 
 
 def y(x: Rows, problem: RowProblem, rows: Records) -> Enclosure:
-    """By double-double, of rows with their records."""
+    """y of some rows by double-double, given their records."""
     weight, bias = problem.weight, problem.bias
     defined = ~undefined(rows)
     safe = defined & ~_lost(rows) & tame(weight).all() & tame(bias).all()
@@ -61,7 +61,7 @@ def y(x: Rows, problem: RowProblem, rows: Records) -> Enclosure:
 
 
 def dx(x: Rows, dy: Rows, problem: RowProblem, rows: Records) -> Enclosure:
-    """By double-double, of rows with their records."""
+    """dx of some rows by double-double, given their records."""
     weight = problem.weight
     defined = ~undefined(rows) & np.isfinite(dy).all(axis=1) & np.isfinite(weight).all()
     safe = defined & ~_lost(rows) & tame(dy).all(axis=1) & tame(weight).all()
@@ -82,10 +82,10 @@ def _blank(x: Rows, undefined: Mask) -> Rows:
     return parts
 
 
-def _only(rows: Records, kept: Mask) -> Records:
-    """The records with all other rows marked, so that kernels leave them alone."""
+def _only(rows: Records, wanted: Mask) -> Records:
+    """The records with the rows that are not wanted marked, so that kernels leave those alone."""
     chosen = rows.copy()
-    chosen["state"][~kept] = double_double.NEEDS_EXACT
+    chosen["state"][~wanted] = double_double.NEEDS_EXACT
     return chosen
 
 
@@ -293,7 +293,7 @@ def rows_of_block(x: Rows) -> int:
 
 
 def undefined(rows: Records) -> Mask:
-    """The rows whose xhat is NaN: not finite, or 0 * inf."""
+    """The rows whose xhat is NaN: those that are not finite, and those where it is 0 * inf."""
     infinite = (rows["state"] == double_double.CONSTANT) & np.isinf(rows["r_hi"])
     return (rows["state"] == double_double.NOT_FINITE) | infinite
 

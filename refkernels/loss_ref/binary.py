@@ -21,7 +21,7 @@ def _times(values: Any, weight: Any) -> Any:
     return values if weight is None else values * weight
 
 
-def _slack(xp: Any, x: Any, log1p: bool = True) -> Any:
+def _log1p_exp(xp: Any, x: Any, log1p: bool = True) -> Any:
     """log(1 + e^-|x|)."""
     e = xp.exp(-abs(x))
     return xp.log1p(e) if log1p else xp.log(1 + e)
@@ -40,18 +40,18 @@ def _shifted(
     xp: Any, x: Any, target: Any, weight: Any = None, pos_weight: Any = None, log1p: bool = True,
     **_: Any,
 ) -> Any:  # fmt: skip
-    zero, slack, other = xp.number(0), _slack(xp, x, log1p), (1 - target) * x
+    zero, slack, complement = xp.number(0), _log1p_exp(xp, x, log1p), (1 - target) * x
     if pos_weight is not None:
         factor = _factor(xp, target, pos_weight)
-        return _times(other + factor * (slack + xp.maximum(-x, zero)), weight)
-    apart = xp.either(xp.maximum(x, zero) - x * target, other + xp.maximum(-x, zero)) + slack
-    return _times(xp.either(apart, other - (xp.minimum(x, zero) - slack)), weight)
+        return _times(complement + factor * (slack + xp.maximum(-x, zero)), weight)
+    apart = xp.either(xp.maximum(x, zero) - x * target, complement + xp.maximum(-x, zero)) + slack
+    return _times(xp.either(apart, complement - (xp.minimum(x, zero) - slack)), weight)
 
 
 def _apart(
     xp: Any, x: Any, target: Any, weight: Any = None, pos_weight: Any = None, **_: Any
 ) -> Any:
-    zero, slack = xp.number(0), _slack(xp, x)
+    zero, slack = xp.number(0), _log1p_exp(xp, x)
     positive = _times(target, pos_weight) * (xp.maximum(-x, zero) + slack)
     return _times((1 - target) * (xp.maximum(x, zero) + slack) + positive, weight)
 

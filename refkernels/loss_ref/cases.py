@@ -207,7 +207,7 @@ def labels(rng: Generator, x: Any) -> Any:
 
 
 def probabilities(rng: Generator, x: Any) -> Any:
-    """Between 0 and 1, an eighth of them 0."""
+    """Numbers between 0 and 1, an eighth of them 0."""
     p = rng.random(x.shape)
     return np.where(p < 0.125, 0.0, p)
 
@@ -279,7 +279,7 @@ def _masked(rng: Generator, arrays: Arrays) -> None:
 
 
 def _ignore(rng: Generator, arrays: Arrays) -> None:
-    """A third of the labels, more of them in later sequences."""
+    """Ignores a third of the labels, more of them in later sequences."""
     share = np.linspace(0.0, 0.7, len(arrays["target"]))[:, None]
     arrays["target"][rng.random(arrays["target"].shape) < share] = IGNORED
 
@@ -314,6 +314,6 @@ def _weigh(size: float, rng: Generator, arrays: Arrays) -> None:
 
 def _predicted(rng: Generator, arrays: Arrays) -> None:
     """In each sequence only the first few predictions have weight."""
-    batch, most = arrays["target"].shape
-    number = rng.integers(1, most + 1, (batch, 1))
-    arrays["weights"] = (np.arange(most) < number).astype(np.float64)
+    batch, longest = arrays["target"].shape
+    number = rng.integers(1, longest + 1, (batch, 1))
+    arrays["weights"] = (np.arange(longest) < number).astype(np.float64)

@@ -48,8 +48,8 @@ def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction
     label = target % n
     total, smoothed, e = None, None, params["label_smoothing"]
     if weight is not None:
-        own = np.where(valid, weight[label], np.nan)[kept]
-        total = Shared(lambda xp: xp.sum(xp.array(own[None])))
+        label_weights = np.where(valid, weight[label], np.nan)[kept]
+        total = Shared(lambda xp: xp.sum(xp.array(label_weights[None])))
         smoothed = Shared(
             lambda xp: (
                 (1 - xp.number(e)) * total.of(xp)

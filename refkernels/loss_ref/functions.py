@@ -4,8 +4,8 @@ In all of them x and target are float16, bfloat16, float32 or float64 (NumPy, DL
 labels whole numbers. `reduction` is "none", "sum" or "mean". Gradients take dloss, the cotangent of
 the loss, first: a number, or one for each row where there is no reduction. `certify` is the
 question (`refkernels.Enclosure`). Bounds (`OPS`) are proven for the forms that the loss's module
-names, with sums in any order. Raises TypeError for other dtypes; ValueError for shapes that do not
-fit and for an unknown reduction.
+names, with sums in any order. All functions raise TypeError for other dtypes, and ValueError for
+shapes that do not fit and for an unknown reduction.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def cross_entropy(
 
     x (..., n) logits; target (...) whole numbers, the labels t; weight (n,) the classes' w, ones by
     default; e = label_smoothing. Rows with the label ignore_index give 0. "mean" divides by the sum
-    of w_t over the other rows. A label that is not a class gives NaN, and so do no rows at all.
+    of w_t over the other rows: NaN where there are none. A label that is not a class gives NaN.
     Source: Blanchard, Higham and Higham (2021), doi:10.1093/imanum/draa038.
     """
     return _forward(
@@ -67,9 +67,9 @@ def cross_entropy_backward(
     label_smoothing: float = 0.0,
     certify: Certify = "enclosure",
 ) -> Enclosure:
-    """dx_ij = g_i (softmax(x)_ij Σ_k q_ik - q_ij), g = dloss over what the mean divides by.
+    """dx_ij = g_i (softmax(x)_ij Σ_k q_ik - q_ij).
 
-    Otherwise as `cross_entropy`.
+    g = dloss, for a mean divided by its denominator. Otherwise as `cross_entropy`.
     """
     arguments = {"dloss": dloss, "x": x, "target": target, "weight": weight}
     return _backward(
@@ -114,9 +114,9 @@ def nll_backward(
     ignore_index: int = -100,
     certify: Certify = "enclosure",
 ) -> Enclosure:
-    """dx_ij = -g_i w_t [j = t], g = dloss over what the mean divides by.
+    """dx_ij = -g_i w_t [j = t].
 
-    Otherwise as `nll`.
+    g = dloss, for a mean divided by its denominator. Otherwise as `nll`.
     """
     arguments = {"dloss": dloss, "x": x, "target": target, "weight": weight}
     return _backward("nll", arguments, certify, reduction=reduction, ignore_index=ignore_index)
@@ -157,7 +157,7 @@ def soft_cross_entropy_backward(
 ) -> Enclosure:
     """dx_ij = g_i (softmax(x)_ij Σ_k q_ik - q_ij), q the labels, smoothed and weighted.
 
-    Otherwise as `soft_cross_entropy`.
+    g = dloss, for a mean divided by the number of rows. Otherwise as `soft_cross_entropy`.
     """
     arguments = {"dloss": dloss, "x": x, "target": target, "weight": weight}
     return _backward(
@@ -182,9 +182,9 @@ def mse(
 def mse_backward(
     dloss: Any, x: Any, target: Any, *, reduction: str = "mean", certify: Certify = "enclosure"
 ) -> Enclosure:
-    """dx = 2 (x - target) g, g = dloss, over the number of elements for a mean.
+    """dx = 2 (x - target) g.
 
-    Otherwise as `mse`.
+    g = dloss, for a mean divided by the number of elements. Otherwise as `mse`.
     """
     arguments = {"dloss": dloss, "x": x, "target": target}
     return _backward("mse", arguments, certify, reduction=reduction)
@@ -205,7 +205,7 @@ def l1_backward(
 ) -> Enclosure:
     """dx = g sign(x - target), 0 where they are equal.
 
-    Otherwise as `l1`.
+    g = dloss, for a mean divided by the number of elements. Otherwise as `l1`.
     """
     arguments = {"dloss": dloss, "x": x, "target": target}
     return _backward("l1", arguments, certify, reduction=reduction)
@@ -237,7 +237,7 @@ def huber_backward(
 ) -> Enclosure:
     """dx = g d for |d| < delta, g delta sign(d) beyond.
 
-    Otherwise as `huber`.
+    g = dloss, for a mean divided by the number of elements. Otherwise as `huber`.
     """
     arguments = {"dloss": dloss, "x": x, "target": target}
     return _backward("huber", arguments, certify, reduction=reduction, delta=delta)
@@ -271,7 +271,7 @@ def smooth_l1_backward(
 ) -> Enclosure:
     """dx = g d / beta for |d| < beta, g sign(d) beyond.
 
-    Otherwise as `smooth_l1`.
+    g = dloss, for a mean divided by the number of elements. Otherwise as `smooth_l1`.
     """
     arguments = {"dloss": dloss, "x": x, "target": target}
     return _backward("smooth_l1", arguments, certify, reduction=reduction, beta=beta)
@@ -289,7 +289,7 @@ def bce_with_logits(
     """l = w ((1 - t) s(x) + p t s(-x)),  s(x) = max(x, 0) + log(1 + e^-|x|).
 
     x and target t have one shape; weight w and pos_weight p broadcast to it, ones by default. The
-    bound holds s with log or log1p: near 0 it is absolute, a few u, as kernels' errors are.
+    bound holds for s with log or log1p: near 0 it is absolute, a few u, as kernels' errors are.
     """
     return _forward(
         "bce_with_logits",
@@ -311,7 +311,7 @@ def bce_with_logits_backward(
 ) -> Enclosure:
     """dx = g w ((1 - t) σ(x) - p t σ(-x)),  σ(x) = 1 / (1 + e^-x).
 
-    Otherwise as `bce_with_logits`.
+    g = dloss, for a mean divided by the number of elements. Otherwise as `bce_with_logits`.
     """
     arguments = {
         "dloss": dloss,
@@ -352,7 +352,7 @@ def kl_div_backward(
 ) -> Enclosure:
     """dx = -g target, or -g e^target with log_target.
 
-    Otherwise as `kl_div`.
+    g = dloss, divided as the loss is by `reduction`. Otherwise as `kl_div`.
     """
     arguments = {"dloss": dloss, "x": x, "target": target}
     return _backward("kl_div", arguments, certify, reduction=reduction, log_target=log_target)
@@ -369,8 +369,8 @@ def masked_lm_loss(
 ) -> Enclosure:
     """BERT's Σ w_i l_i / (Σ w_i + eps), l = cross entropy, w = weights, of target's shape.
 
-    It depends on the sum of the batch's weights, so the mean over parts of a batch is another
-    number. Source: Devlin et al. (2018), arXiv:1810.04805, run_pretraining.py.
+    It depends on the sum of the batch's weights, so the mean of the losses of a batch's parts is
+    another number. Source: Devlin et al. (2018), arXiv:1810.04805, run_pretraining.py.
     """
     arguments = {"x": x, "target": target, "weights": weights}
     return _forward("masked_lm_loss", arguments, certify, reduction=reduction, eps=eps)
@@ -388,7 +388,8 @@ def masked_lm_loss_backward(
 ) -> Enclosure:
     """dx_ij = dloss w_i / (Σ w + eps) (softmax(x)_ij - [j = t]).
 
-    Otherwise as `masked_lm_loss`.
+    That is the gradient of the "mean"; other reductions do not divide. Otherwise as
+    `masked_lm_loss`.
     """
     arguments = {"dloss": dloss, "x": x, "target": target, "weights": weights}
     return _backward("masked_lm_loss", arguments, certify, reduction=reduction, eps=eps)

@@ -193,8 +193,8 @@ def _counted(weights: Any) -> int | None:
     rounds; else None."""
     wide = np.asarray(weights, np.float64)
     size = float(np.sum(np.abs(wide)))
-    whole = size <= 2.0 ** formats.of(weights).p and bool(np.all(wide == np.rint(wide)))
-    return int(np.sum(wide)) if whole else None
+    countable = size <= 2.0 ** formats.of(weights).p and bool(np.all(wide == np.rint(wide)))
+    return int(np.sum(wide)) if countable else None
 
 
 def _weighted(xp: Any, log: Any, weights: Any, **arguments: Any) -> Any:

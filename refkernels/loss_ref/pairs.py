@@ -33,7 +33,7 @@ WEIGHTED = PAIR + ", weight[...]?, pos_weight[...]?"
 
 
 def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
-    """Elements are rows."""
+    """The question with elements as rows."""
     x, settings = inputs["x"], dict(params)
     for name, array in inputs.items():
         if array is None or name == "dloss" or array.shape == x.shape:

@@ -68,8 +68,8 @@ def in_sequence(kept: Bools) -> npt.NDArray[np.int64] | None:
     """
     if kept.ndim < 2 or not kept.size:
         return None
-    own = np.maximum(np.count_nonzero(kept, axis=-1, keepdims=True), 1)
-    return np.broadcast_to(own * (kept.size // kept.shape[-1]), kept.shape)
+    in_own_sequence = np.maximum(np.count_nonzero(kept, axis=-1, keepdims=True), 1)
+    return np.broadcast_to(in_own_sequence * (kept.size // kept.shape[-1]), kept.shape)
 
 
 def _right(total: Any, **_: Any) -> Any:
@@ -77,7 +77,7 @@ def _right(total: Any, **_: Any) -> Any:
 
 
 def _divided(xp: Any, numerator: Any, of: Total, arguments: Mapping[str, Any]) -> Any:
-    """Divided by the denominator of all rows; or by each row's own, an array."""
+    """The numerator over the denominator of all rows, or over each row's own, an array."""
     total = of(**arguments)
     if isinstance(total, np.ndarray):
         return numerator / xp.array(total)
@@ -95,10 +95,10 @@ def reduced(terms: Rows, of: Total = _right) -> Staged:
         apart = isinstance(of(**arguments), np.ndarray)
         if reduction == "mean" and apart:
             rows = [_divided(xp, row, of, arguments) for row in rows]
-        whole = [xp.sum(row, axis=0) for row in rows]
+        sums = [xp.sum(row, axis=0) for row in rows]
         if reduction == "mean" and not apart:
-            whole = [_divided(xp, term, of, arguments) for term in whole]
-        return functools.reduce(xp.add, whole)
+            sums = [_divided(xp, term, of, arguments) for term in sums]
+        return functools.reduce(xp.add, sums)
 
     return Staged(terms, finish)
 

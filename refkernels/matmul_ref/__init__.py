@@ -151,7 +151,8 @@ def backward_plain(dc: Any, a: Any, b: Any, *, format: Format | str) -> MatmulBa
 
 @in_default_mode
 def linear(x: Any, weight: Any, bias: Any = None, *, certify: Certify = "enclosure") -> Enclosure:
-    """y = x @ weightᵀ + bias, certified; y (..., out_features)."""
+    """y = x @ weightᵀ + bias, certified; x (..., in_features), weight (out_features, in_features),
+    bias (out_features,), y (..., out_features)."""
     return oracle.evaluate(_linear(x, weight, bias), certify)
 
 

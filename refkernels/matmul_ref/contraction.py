@@ -166,14 +166,14 @@ def _fold(
     depth = len(batch)
     operand = operand.reshape((1,) * (depth + 2 - operand.ndim) + operand.shape)
     rows, columns = operand.shape[-2:]
-    own = tuple(operand.shape[axis] for axis in kept)
+    kept_lengths = tuple(operand.shape[axis] for axis in kept)
     inside = math.prod(operand.shape[axis] for axis in summed)
     if summed_first:
         order, folded = (*kept, *summed, depth, depth + 1), (inside * rows, columns)
     else:
         order, folded = (*kept, depth, *summed, depth + 1), (rows, inside * columns)
-    count = math.prod(own)
-    index = np.arange(count, dtype=np.int64).reshape(own)
+    count = math.prod(kept_lengths)
+    index = np.arange(count, dtype=np.int64).reshape(kept_lengths)
     return operand.transpose(order).reshape(count, *folded), index
 
 

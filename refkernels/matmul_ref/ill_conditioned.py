@@ -1,9 +1,9 @@
 """Dot products with a chosen condition number, in any format.
 
 The generator is Ogita, Rump, Oishi (2005), algorithm 6.1, doi:10.1137/030601818, for several
-columns y that share one row x: the first half of the terms has random exponents up to half the
-condition number's; each term of the second half, with falling exponents, cancels the exact sum so
-far down to its own size; the last one leaves the sum that gives the condition number.
+columns y that share one row x. The first half of the terms has random exponents up to half the
+condition number's. Each term of the second half, with falling exponents, cancels the exact sum so
+far down to its own size; the last term leaves the sum that gives the condition number.
 """
 
 import math

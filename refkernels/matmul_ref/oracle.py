@@ -3,7 +3,8 @@
 **Tiers.** Each answers the elements that the one before it left open:
 
     float64        one product by BLAS and a norm bound (`gemm`), where that can be enough: for
-                   questions about narrower formats, and for none with operands of 32 bits
+                   questions about narrower formats, and for "enclosure" with operands of 32 bits
+                   and fewer
     slices         products cut at a fixed place, with an a-priori bound (`slices`), for all
                    elements; after float64 only where that leaves many open
     double_double  Dot2, with a running bound on its error (`dot2`), for those still open; and for
@@ -86,8 +87,8 @@ def evaluate(contraction: Contraction, certify: Certify = "enclosure") -> Enclos
     steps = _steps(problem)[tier == "double_double" :]
     climb({"c": answer}, {"c": remaining}, tier, steps, question.undecided)
     if problem.left is not left or problem.right is not right:
-        where, values = special.values(left, right, problem.at)
-        answer.put(where, Enclosure(values))
+        places, values = special.values(left, right, problem.at)
+        answer.put(places, Enclosure(values))
     return answer.enclosure().reshape(contraction.shape)
 
 

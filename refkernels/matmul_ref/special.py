@@ -27,8 +27,8 @@ def values(
     )
     nan = (undefined > 0) | ((positive > 0) & (negative > 0))
     specials = np.where(nan, np.nan, np.where(positive > 0, np.inf, -np.inf)).ravel()
-    where = np.flatnonzero(nan | (positive > 0) | (negative > 0))
-    return where, specials[where]
+    places = np.flatnonzero(nan | (positive > 0) | (negative > 0))
+    return places, specials[places]
 
 
 def _both(

@@ -129,8 +129,8 @@ def batch_statistics(
     xp: Any, x: Any, running_mean: Any, running_var: Any, training: bool, momentum: Any, eps: Any,
     moments: Any = two_pass, biased: bool = False, taken: bool | None = None, **_: Any,
 ) -> Any:  # fmt: skip
-    """The m and v + eps in use, and the new running statistics; `taken`: whether the batch's
-    are used."""
+    """The m and v + eps in use, and the new running statistics. `taken`: whether the batch's own m
+    and v are used."""
     m, v = moments(xp, x)
     used = (m, v) if (training if taken is None else taken) else (running_mean, running_var)
     new = (running_mean, running_var)
@@ -187,11 +187,11 @@ BATCH_BACKWARD = {
 }
 
 
-def _with_variance(kept: bool) -> Staged:
-    """With the biased variance in the running one, or the unbiased."""
+def _with_variance(as_biased: bool) -> Staged:
+    """Batch norm whose new_var always takes the biased variance, or always the unbiased one."""
 
     def statistics(xp: Any, biased: bool, **arguments: Any) -> Any:
-        return batch_statistics(xp, biased=kept, **arguments)
+        return batch_statistics(xp, biased=as_biased, **arguments)
 
     return Staged(statistics, batch().finish)
 
@@ -201,7 +201,7 @@ def _swapped(xp: Any, momentum: Any, **arguments: Any) -> Any:
 
 
 def _kept(xp: Any, running_mean: Any = None, running_var: Any = None, **arguments: Any) -> Any:
-    """With the running statistics as they were."""
+    """Batch norm that leaves the running statistics unchanged."""
     y, new_mean, new_var = batch()(
         xp, running_mean=running_mean, running_var=running_var, **arguments
     )

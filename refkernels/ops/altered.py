@@ -1,5 +1,6 @@
 """Formulas read in altered contexts: reductions that skip a part of an axis, means with another
-divisor, and primitives whose results overflow a narrow format. Loaded on first use."""
+divisor, and primitives whose results overflow a narrow format. This module is loaded on first
+use."""
 
 from __future__ import annotations
 
@@ -61,7 +62,7 @@ def without(formula: Any, part: tuple[int, int, int, bool]) -> Any:
     if isinstance(formula, Staged):
         return Staged(without(formula.statistics, part), without(formula.finish, part))
     if isinstance(formula, Apart):
-        return Apart(tuple(each and without(each, part) for each in formula.formulas))
+        return Apart(tuple(f and without(f, part) for f in formula.formulas))
 
     @functools.wraps(formula, updated=())
     def read(xp: Any, /, *arguments: Any, **named: Any) -> Any:
@@ -102,8 +103,10 @@ def _watched(name: str) -> Callable[..., Any]:
         self.depth -= 1
         if self.depth:  # a part of another primitive
             return result
-        same = name == "multiply" and arguments[0] is arguments[1]
-        label = f"{arguments[0]}(x)" if name == "function" else _SHOWN["square" if same else name]
+        is_square = name == "multiply" and arguments[0] is arguments[1]
+        label = (
+            f"{arguments[0]}(x)" if name == "function" else _SHOWN["square" if is_square else name]
+        )
         return self.noted(label, result)
 
     return watched
@@ -156,7 +159,7 @@ def averaged(formula: Any, n: int, divisor: int) -> Any:
             averaged(formula.statistics, n, divisor), averaged(formula.finish, n, divisor)
         )
     if isinstance(formula, Apart):
-        return Apart(tuple(each and averaged(each, n, divisor) for each in formula.formulas))
+        return Apart(tuple(f and averaged(f, n, divisor) for f in formula.formulas))
 
     @functools.wraps(formula, updated=())
     def read(xp: Any, /, *arguments: Any, **named: Any) -> Any:

@@ -13,8 +13,8 @@ from refkernels.ops.canonical import Array, Restore
 
 
 def axes_of(axis: Any, shape: tuple[int, ...], several: bool = True) -> tuple[int, ...]:
-    """The axes that `axis` names, counted from 0, in x's order: one for an integer, several for a
-    tuple or list, all for None.
+    """The axes that `axis` names, counted from 0, in x's order: one for an integer; where `several`
+    are allowed, also those of a tuple or list, and all for None.
 
     Raises TypeError for anything else, ValueError for axes that x lacks, an axis named twice
     and an empty tuple, which NumPy takes for no axis and PyTorch for all.
@@ -43,21 +43,21 @@ def along(
     """
     shape = inputs["x"].shape
     axes = axes_of(axis, shape, several)
-    kept = tuple(k for k in range(len(shape)) if k not in axes)
-    leading, joined = (tuple(shape[k] for k in chosen) for chosen in (kept, axes))
+    remaining = tuple(k for k in range(len(shape)) if k not in axes)
+    leading, joined = (tuple(shape[k] for k in chosen) for chosen in (remaining, axes))
     moved = {}
     for name, array in inputs.items():
         wanted = shape if name in whole else leading
         if array is not None and array.shape != wanted:
-            other = f"x {shape}" if name in whole else f"the result {leading}"
-            raise ValueError(f"{name} has shape {array.shape} and {other}: they must be equal.")
+            expected = f"x {shape}" if name in whole else f"the result {leading}"
+            raise ValueError(f"{name} has shape {array.shape} and {expected}: they must be equal.")
         if array is not None and name in whole:
-            array = array.transpose(kept + axes).reshape(*leading, math.prod(joined))
+            array = array.transpose(remaining + axes).reshape(*leading, math.prod(joined))
         moved[name] = array
 
     def restore(name: str, array: Array) -> Array:
         if array.ndim == len(leading):
             return array
-        return array.reshape(leading + joined).transpose(np.argsort(kept + axes))
+        return array.reshape(leading + joined).transpose(np.argsort(remaining + axes))
 
     return moved, restore

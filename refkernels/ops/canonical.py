@@ -41,8 +41,8 @@ class Shared:
 class Prepared:
     """The result of an op's own `prepare`.
 
-    inputs      arrays with axes as in the signature; those that are not inputs have the
-                rows and letters of the input with most of them
+    inputs      arrays with axes as in the signature; an array that is not an input has the rows and
+                letters of the input with the most letters
     params      the formula's params: `prepare` may drop those that it used up, and add the number
                 of rows, since a formula sees a block of them; `Shared` for values of all rows
     restore     gives an output the axes that users expect; it only moves elements
@@ -166,16 +166,16 @@ def canonical(signature: Signature, prepared: Prepared) -> Canonical:
         argument = signature.takes.get(name) or largest
         arrays[name] = None if array is None else _flattened(argument, array, leading, letters)
     shapes = {
-        name: (rows if output.rows else 1, *_own(output, letters, lengths))
+        name: (rows if output.rows else 1, *_own_shape(output, letters, lengths))
         for name, output in signature.gives.items()
     }
 
     def restore(name: str, array: Array) -> Any:
         output = signature.gives[name]
-        own = tuple(lengths[letter] for letter in output.own)
+        after = tuple(lengths[letter] for letter in output.own)
         if output.several:
             return _apart(array, pieces[output.own])
-        return prepared.restore(name, array.reshape((*leading, *own) if output.rows else own))
+        return prepared.restore(name, array.reshape((*leading, *after) if output.rows else after))
 
     by_row = {name: output.rows for name, output in signature.gives.items()}
     return Canonical(signature, arrays, prepared.params, rows, shapes, by_row, restore)
@@ -242,15 +242,16 @@ def _lengths(signature: Signature, inputs: Mapping[str, Any]) -> tuple[dict[str,
 
 def _flattened(argument: Argument, array: Array, leading: Shape, letters: list[str]) -> Array:
     if argument.rows:
-        own = array.shape[array.ndim - len(argument.own) :]
+        own_lengths = array.shape[array.ndim - len(argument.own) :]
         if array.shape[: array.ndim - len(argument.own)] != leading:
-            array = np.broadcast_to(array, leading + own)
-        array = array.reshape((math.prod(leading), *own))
+            array = np.broadcast_to(array, leading + own_lengths)
+        array = array.reshape((math.prod(leading), *own_lengths))
     else:
         array = array[None]
     return array[..., None] if len(letters) <= 1 and not argument.own else array
 
 
-def _own(argument: Argument, letters: list[str], lengths: Mapping[str, int]) -> Shape:
-    own = tuple(lengths[letter] for letter in argument.own)
-    return own or ((1,) if len(letters) <= 1 else ())
+def _own_shape(argument: Argument, letters: list[str], lengths: Mapping[str, int]) -> Shape:
+    """The axes after the rows; one of length 1 where the op has one letter and the array none."""
+    shape = tuple(lengths[letter] for letter in argument.own)
+    return shape or ((1,) if len(letters) <= 1 else ())

@@ -43,16 +43,16 @@ def draft(
     if by_row and large:
         with contextlib.suppress(Untraceable):
             answers, left = _generated(formula, question, by_row, goal)
-    others = tuple(name for name in names if name not in answers)
-    if others:
+    unanswered = tuple(name for name in names if name not in answers)
+    if unanswered:
         reading, known = readings.ball(), None
-        summed = not any(question.rows_of[name] for name in others)
+        summed = not any(question.rows_of[name] for name in unanswered)
         if summed and large and isinstance(formula, Staged):
             with contextlib.suppress(Untraceable):
                 known = _statistics(formula, question, reading.xp)
-        parts_by_name = readings.read(formula, reading, question, others, known)
+        parts_by_name = readings.read(formula, reading, question, unanswered, known)
         answers |= {name: enclosing.ball(*parts) for name, parts in parts_by_name.items()}
-        left |= {name: np.flatnonzero(undecided(answers[name], goal)) for name in others}
+        left |= {name: np.flatnonzero(undecided(answers[name], goal)) for name in unanswered}
     return {name: answers[name] for name in names}, {n: at for n, at in left.items() if at.size}
 
 
@@ -93,9 +93,9 @@ def _generated(
 
 
 def _statistics(formula: Staged, question: Canonical, xp: Context) -> Values:
-    """The statistics of all rows by a fused kernel. Raises Untraceable if there is none, or if a
-    statistic stays unknown: every sum over the rows would be unknown too, and NumPy may enclose it.
-    """
+    """The statistics of all rows by a fused kernel. Raises Untraceable if there is no such kernel,
+    or if it leaves a statistic unknown: every sum over the rows would be unknown too, where NumPy
+    may enclose it."""
 
     def wanted(xp: Context, **arguments: Any) -> list[Value]:
         return list(several(formula.statistics(xp, **arguments)))
@@ -113,8 +113,9 @@ def _statistics(formula: Staged, question: Canonical, xp: Context) -> Values:
 def _kernel(
     wanted: Callable[..., list[Value]], question: Canonical, beforehand: Reading | None = None
 ) -> generated.Generated:
-    """The fused kernel of wanted(xp, ...), which gives values of each row. `beforehand` computes
-    what all rows share; without it such a value is unknown. Raises Untraceable."""
+    """The fused kernel of wanted(xp, ...), which gives values of each row. `beforehand` is the
+    reading that computes what all rows share; without it such a value is unknown. Raises
+    Untraceable."""
     present = {name: array for name, array in question.arrays.items() if array is not None}
     absent = dict.fromkeys(name for name in question.arrays if name not in present)
 

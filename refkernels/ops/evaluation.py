@@ -1,5 +1,5 @@
-"""The ways to read formulas; loaded with the contexts on first use. An op's letters, its names and
-what its elements depend on are known without them.
+"""The ways to read formulas. This module and the contexts are loaded on first use: an op's letters,
+its names and what its elements depend on are known without them.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ def bound(
     working: Format, target: Format, scalars: Any, remember: bool = False, extra: float = 0.0
 ) -> Reading:
     """The reading that bounds the error of a right kernel, which works in one format and stores in
-    another. `remember`: several formulas are read, and compute their common steps once; `extra`: as
-    for `Bound`."""
+    another. `remember`: the common steps of several formulas are computed once; `extra`: as for
+    `Bound`."""
     context = Remembering if remember else Bound
     return readings.bound(context(working, target, scalars=scalars, extra=extra))
 
 
 def working(working: Format, target: Format, scalars: Any, **options: Any) -> Reading:
-    """The reading that computes such a kernel's answer."""
+    """The reading that computes the answer of a kernel that works in one format and stores in
+    another."""
     return readings.working(Working(working, target, scalars=scalars, **options))
 
 

@@ -128,7 +128,7 @@ def by_output(outputs: Collection[str], result: Any) -> dict[str, Any]:
             f"{', '.join(outputs)}."
         )
     for name, value in zip(outputs, results, strict=True):
-        if not isinstance(value, Value | None) or all(each is None for each in results):
+        if not isinstance(value, Value | None) or all(result is None for result in results):
             raise TypeError(
                 f"The formula's {name} is of type {type(value).__name__}: a formula returns values "
                 "of xp, and xp.number(...) makes one from a number."

@@ -28,7 +28,8 @@ def formula_op(
     fast: Fast | None = None,
     **described: Any,
 ) -> Op:
-    """The op of these formulas. `described`: as for `formulas_of`; the rest: as for `Op`."""
+    """The op of these formulas. `described`: options of `formulas_of`; the others are fields of
+    `Op`."""
     formulas = formulas_of(name, signature, coupled, **described)
     takes, gives = formulas.forward.signature.takes, formulas.forward.signature.gives
     reverse = formulas.backward
@@ -109,7 +110,8 @@ def formulas_of(
     widest          the form, if any, that covers the others: its bound holds for all
     conventions     formulas that differ in special values alone, where libraries disagree: `judge`
                     accepts theirs too
-    limited         whether `prepare` only puts limits in the place of infinities
+    limited         whether all that `prepare` does is to replace infinities, so that values are
+                    limits
     """
     read_signature = Signature.parse(signature, coupled, everywhere)
     above = {f"d{output}": output for output in cotangents or list(read_signature.gives)[:1]}

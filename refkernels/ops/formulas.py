@@ -50,8 +50,9 @@ class Formulas:
     """The formulas of an op, and how they are read. `backward` is None where the op has no backward
     pass. `widest`: a form whose bound holds for all forms; "": the bound is their maximum.
     `domains`: the values that restricted params may take. `conventions`: formulas that differ in
-    special values alone, which a right kernel may give as well. `limited`: whether `prepare`
-    only puts limits in the place of infinities; the forms themselves may be NaN there."""
+    special values alone, which a right kernel may give as well. `limited`: whether all that
+    `prepare` does is to replace infinities, so that values are limits; the forms themselves may be
+    NaN there."""
 
     name: str
     params: Mapping[str, Any]
@@ -132,10 +133,10 @@ class Formulas:
         question = self.question(direction, places, params)
         shape = question.shapes[output]
         order = question.restore(output, np.arange(math.prod(shape)).reshape(shape))
-        row, *own = np.unravel_index(int(order[index]), shape)
+        row, *places_of_letters = np.unravel_index(int(order[index]), shape)
         argument = question.signature.gives[output]
         at = ((int(row),) if argument.rows else ()) + tuple(
-            int(i) for i in own[: len(argument.own)]
+            int(i) for i in places_of_letters[: len(argument.own)]
         )
         inside = {}
         for name, slices in question.signature.cone(output, at, question.lettered()).items():
@@ -259,11 +260,11 @@ class Formulas:
         format: Format,
         **options: Any,
     ) -> dict[str, Array]:
-        """The answer of a kernel that rounds otherwise: "narrow", every intermediate result to a
-        format of 16 bits; "composed", likewise, but each op in binary32 within; "narrow functions",
-        functions in binary32; "other function", the one that is called `instead` by the option
-        `function`; "flushed", subnormal results to zeros. `options` are those of
-        `contexts.Working`."""
+        """The answer of a kernel in another arithmetic: "narrow", every intermediate result rounded
+        to a format of 16 bits; "composed", the same, but each op computes in binary32; "narrow
+        functions", functions in binary32; "other function", the option `function` in the place of
+        the function called `instead`; "flushed", subnormal numbers as zeros. Other `options` are
+        those of `contexts.Working`."""
         question = self.question(direction, inputs, params)
         reading = _evaluation().other_working(arithmetic, format, self.scalars, **options)
         return self._read(direction, formula, reading, question)

@@ -1,7 +1,7 @@
 """Canonical questions that are asked again: `explain` reads hundreds of formulas on one question.
 
 An array is known by its identity, so questions are kept only inside `questions_kept()`, where
-nobody changes an array in place. A few small ones are kept, the latest.
+nobody changes an array in place. Only the latest few are kept, and only small ones.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _kept: ContextVar[_Kept | None] = ContextVar("kept", default=None)
 @contextlib.contextmanager
 def questions_kept() -> Iterator[None]:
     """Inside the block, this thread keeps its latest questions. No array may change in place."""
-    kept = _kept.get()
-    token = _kept.set(OrderedDict() if kept is None else kept)
+    current = _kept.get()
+    token = _kept.set(OrderedDict() if current is None else current)
     try:
         yield
     finally:
@@ -38,27 +38,27 @@ def canonical_once(
     params: Mapping[str, Any],
 ) -> Canonical:
     """`find()`, or what it returned for the same op, direction (`about`), arrays and params."""
-    kept = _kept.get()
-    if kept is None or not all(map(_shows_its_value, params.values())):
+    questions = _kept.get()
+    if questions is None or not all(map(_shows_its_value, params.values())):
         return find()
     key = (
         about,
         tuple((name, id(value)) for name, value in inputs.items()),
         tuple((name, type(value), repr(value)) for name, value in params.items()),
     )
-    if key in kept:
-        kept.move_to_end(key)
-        return kept[key][0]
+    if key in questions:
+        questions.move_to_end(key)
+        return questions[key][0]
     question = find()
     if question.elements <= _LARGEST:
-        kept[key] = question, tuple(inputs.values())  # as long as they live, no id is used again
-        if len(kept) > _MOST:
-            kept.popitem(last=False)
+        questions[key] = question, tuple(inputs.values())  # while these live, no id is used again
+        if len(questions) > _MOST:
+            questions.popitem(last=False)
     return question
 
 
 def _shows_its_value(param: Any) -> bool:
-    """Whether equal texts of a param mean equal params, which those of long arrays do not."""
+    """Whether params with equal texts are equal; for long arrays they need not be."""
     if isinstance(param, list | tuple):
         return all(map(_shows_its_value, param))
     return param is None or isinstance(param, bool | int | float | str)

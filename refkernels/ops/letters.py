@@ -97,9 +97,9 @@ class Signature:
 
         Raises ValueError where the index has fewer places than the output has letters.
         """
-        own = self.gives[output].own
+        letters_of_output = self.gives[output].own
         rows, places = self._split(output, index)
-        at = dict(zip(own, places, strict=True))
+        at = dict(zip(letters_of_output, places, strict=True))
         free = {letter: i for letter, i in at.items() if letter not in self.coupled}
         return {
             name: (

@@ -102,9 +102,9 @@ def read(
     names: tuple[str, ...],
     statistics: Values | None = None,
 ) -> dict[str, Parts]:
-    """The outputs of a formula, by name, in their canonical shapes. Empty outputs are not computed:
-    the formula might take the maximum of no elements. `statistics`: those of all rows, if they are
-    known and no output has rows."""
+    """The outputs of a formula, by name, in their canonical shapes. Empty outputs are not computed,
+    since the formula might take the maximum of no elements. `statistics`: those of all rows, where
+    they are known already and no output has rows."""
     empty = {name for name in names if 0 in question.shapes[name]}
     outputs = {name: _nothing(reading, question.shapes[name]) for name in empty}
     names = tuple(name for name in names if name not in empty)

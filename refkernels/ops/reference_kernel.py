@@ -50,15 +50,15 @@ class Oracle:
         return self._read("forward", "bound", arrays, named, format=format)
 
     def backward_bound(self, *arrays: Any, format: Format | str, **named: Any) -> Any:
-        """The same of the gradients."""
+        """The bound on the error of such a kernel's gradients."""
         return self._read("backward", "bound", arrays, named, format=format)
 
     def forward_condition(self, *arrays: Any, **named: Any) -> Any:
-        """An upper bound on every element's condition number: `contexts.amplification`."""
+        """An upper bound on the condition number of every element (`contexts.amplification`)."""
         return self._read("forward", "condition", arrays, named)
 
     def backward_condition(self, *arrays: Any, **named: Any) -> Any:
-        """The same of the gradients."""
+        """An upper bound on the condition number of every element of the gradients."""
         return self._read("backward", "condition", arrays, named)
 
     def forward_plain(self, *arrays: Any, format: Format | str, **named: Any) -> Any:
@@ -66,7 +66,7 @@ class Oracle:
         return self._read("forward", "plain", arrays, named, format=format)
 
     def backward_plain(self, *arrays: Any, format: Format | str, **named: Any) -> Any:
-        """The same of the gradients."""
+        """The gradients by their first form, computed in the format, its sums in order."""
         return self._read("backward", "plain", arrays, named, format=format)
 
     def _read(

@@ -26,7 +26,7 @@ from refkernels.ops.slices import Cut, Slice, cut_of, sliced
 
 _SMALL = 0.75  # slices below this share of the arrays are read on their own
 _CUT = 8 * CACHED
-"""Elements in a block of cut arrays, so many that a reading's fixed cost does not dominate."""
+"""Elements in a block of cut arrays: enough that a reading's fixed cost does not dominate."""
 Enclose = Callable[[Value, tuple[int, ...]], Enclosure]
 
 
@@ -79,8 +79,8 @@ class Selection:
         formula = self._apart(name)
         arrays = needed(formula, self.question.take(slice(0, 1)))
         slices = sliced(self.question, arrays, name, columns, formula.sliced).arrays.items()
-        own = {k for k, argument in self.question.signature.takes.items() if argument.rows}
-        return sum(a.size * (number if k in own else 1) for k, a in slices if a is not None)
+        with_rows = {k for k, argument in self.question.signature.takes.items() if argument.rows}
+        return sum(a.size * (number if k in with_rows else 1) for k, a in slices if a is not None)
 
     def _apart(self, name: str) -> Apart:
         formula = restricted_to(self.formula, self.question, [name])
@@ -112,10 +112,10 @@ class Selection:
         ends = [0, *(np.flatnonzero(np.diff(shared)) + 1), column.size]
         yield from ((slice(None), slice(*pair)) for pair in itertools.pairwise(ends))
 
-    def _blocks(self, own: Indices | None = None) -> Iterator[Indices]:
+    def _blocks(self, rows: Indices | None = None) -> Iterator[Indices]:
         width = max(self.question.elements // max(self.question.rows, 1), 1)
-        length = max(CACHED // width, self._cut_rows() if own is None else 1, 1)
-        listed = self.rows if own is None else own
+        length = max(CACHED // width, self._cut_rows() if rows is None else 1, 1)
+        listed = self.rows if rows is None else rows
         for start in range(0, max(listed.size, 1), length):  # a sum over no rows is an output too
             yield listed[start : start + length]
 
@@ -200,8 +200,8 @@ class Selection:
         if not self._sliceable():
             return 1
         widths = [self._cut(name, self.rows)[0].elements(self.question) for name in self.wanted]
-        most, whole = max(widths), self.question.size_of_row
-        return max(_CUT // max(most, 1), 1) if most < _SMALL * whole else 1
+        widest, full = max(widths), self.question.size_of_row
+        return max(_CUT // max(widest, 1), 1) if widest < _SMALL * full else 1
 
     def _slices(self, rows: Indices, arrays: Mapping[str, Any]) -> dict[str, Slice]:
         """The slices of a sliced formula's outputs that need only a small part of the arrays."""

@@ -148,9 +148,9 @@ class _AnswerSoFar:
             narrowing = before.narrowing(selection.wanted, sharper)
             left = narrowing if precision >= _ALGEBRAIC else left
 
-    def _rational(self, left: Open, most: int) -> None:
+    def _rational(self, left: Open, budget: int) -> None:
         selection = Selection(self.formula, self.question, self._open(left))
-        if selection.cost > most:
+        if selection.cost > budget:
             return
         try:
             self._meet(selection, selection.read(Rational(), enclosing.rational))

@@ -80,45 +80,46 @@ def cut_of(
 ) -> Cut:
     """The cut for an output's elements at flat `columns`, of the rows numbered `row` of `rows`;
     without `row`, of any rows, which then share their indices. `free`: whether letters are cut."""
-    takes, own = question.signature.takes, question.signature.gives[name].own
+    takes, letters = question.signature.takes, question.signature.gives[name].own
     lengths = question.shapes[name][1:]
     kept: dict[str, Indices] = {}
     flat, shape = np.zeros(columns.shape, np.intp), []
     for letter, length, places in zip(
-        own, lengths, np.unravel_index(columns, lengths), strict=False
+        letters, lengths, np.unravel_index(columns, lengths), strict=False
     ):
         if free and letter not in question.signature.coupled:
             by_row = all(a.rows for a in takes.values() if letter in a.own)
-            table, which = (
+            table, position = (
                 _of_each_row(row, places, rows, length)
                 if by_row and row is not None
                 else _of_all(places)
             )
             if table.shape[1] < length:
-                kept[letter], places, length = table, which, table.shape[1]
+                kept[letter], places, length = table, position, table.shape[1]
         shape.append(length)
         flat = flat * length + places
-    return Cut(kept, (*shape, *lengths[len(own) :]), flat)
+    return Cut(kept, (*shape, *lengths[len(letters) :]), flat)
 
 
 def _of_all(places: Indices) -> tuple[Indices, Indices]:
-    """The indices, once each, (1, width), and which of them each place is."""
-    indices, which = np.unique(places, return_inverse=True)
-    return indices[None], which
+    """The different indices, (1, width), and the position of each place among them."""
+    indices, position = np.unique(places, return_inverse=True)
+    return indices[None], position
 
 
 def _of_each_row(row: Indices, places: Indices, rows: int, length: int) -> tuple[Indices, Indices]:
-    """The same for each row, (rows, width)."""
+    """The different indices of each row, (rows, width), and the position of each place among its
+    row's."""
     if not places.size:
         return np.zeros((rows, 1), np.intp), places
-    pairs, which = np.unique(row * length + places, return_inverse=True)
+    pairs, position = np.unique(row * length + places, return_inverse=True)
     owner, index = np.divmod(pairs, length)
     starts = np.searchsorted(owner, np.arange(rows))
     number = np.arange(pairs.size) - starts[owner]
     filled = np.minimum(starts, pairs.size - 1)
     table = np.repeat(index[filled][:, None], int(number.max()) + 1, axis=1)
     table[owner, number] = index
-    return table, number[which]
+    return table, number[position]
 
 
 def sliced(

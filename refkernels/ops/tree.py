@@ -25,9 +25,9 @@ def tree(name: str, values: Mapping[str, Any]) -> Any:
 def _grown(name: str, values: Mapping[str, Any]) -> Any:
     branches: dict[str, Any] = {}
     for path, value in values.items():
-        first, dot, rest = path.partition(".")
+        first, dot, subpath = path.partition(".")
         if dot:
-            branches.setdefault(first, {})[rest] = value
+            branches.setdefault(first, {})[subpath] = value
         else:
             branches[first] = value
     fields = {

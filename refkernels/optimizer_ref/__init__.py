@@ -7,8 +7,8 @@ An optional state that is left out (vmax: amsgrad's; buf: momentum's; mean: a ce
 None in the answer. Hyper-parameters are taken exactly, as binary64; the bound is for kernels that
 hold them so. These ops have no backward pass.
 
-`formulas` are the formulas, `faults` the other definitions, with which `refkernels.explain` answers
-"which Adam is this?", `OPS` lists the ops.
+`formulas` holds the formulas. `faults` holds other definitions, by which `refkernels.explain`
+answers "which Adam is this?". `OPS` lists the ops.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _prepare(
     if misshapen := [name for name, shape in shapes.items() if shape != shapes["param"]]:
         raise ValueError(
             f"{misshapen[0]} has shape {shapes[misshapen[0]]} and param {shapes['param']}: they "
-            "are the same."
+            "must be equal."
         )
     as_count(params.get("step", 1), "step")
     as_text(params.get("name", ""), "name")
@@ -120,8 +120,10 @@ def _with_untouched(
     """As `_prepare`, with a mask of the elements in rows without a gradient, and whether there are
     any. A row is one index of the first of two or more axes: an array of one axis has no rows."""
     ready, grad = _prepare(inputs, params, direction), inputs["grad"]
-    none = np.all(grad == 0, axis=tuple(range(1, grad.ndim)), keepdims=True) & (grad.ndim > 1)
-    untouched = np.array(np.broadcast_to(none, grad.shape))
+    without_gradient = np.all(grad == 0, axis=tuple(range(1, grad.ndim)), keepdims=True) & (
+        grad.ndim > 1
+    )
+    untouched = np.array(np.broadcast_to(without_gradient, grad.shape))
     formula_params = {**ready.params, "sparse": bool(untouched.any())}
     return Prepared({**ready.inputs, "untouched": untouched}, formula_params)
 
@@ -146,8 +148,8 @@ def _optimizer(
     letters: str = "...",
     **described: Any,
 ) -> Op:
-    """The op. `states`: "m v vmax?"; `shown`, `more`: see `cases`; `ways`: the formula's, by name;
-    the last is any mixture of them."""
+    """The op. `states`: "m v vmax?"; `shown`, `more`: see `cases`; `ways`: the names of the
+    formula's ways, the last for any mixture of them."""
     names = states.replace("?", "").split()
     states_text = ", ".join(
         f"{word.strip('?')}[{letters}]" + "?" * word.count("?") for word in states.split()
@@ -255,14 +257,18 @@ def sgd(
 ) -> Any:
     """(param, buf) after a step of SGD, with momentum where there is a buf.
 
+        g' = g + wd w,  b' = mu b + (1 - dampening) g' (step 1: b' = g'),  w' = w - lr b'
+
+    With nesterov w' = w - lr (g' + mu b'); without a buf w' = w - lr g'.
+
     params      lr=0.01, momentum=0.9, dampening=0.0, weight_decay=0.0, nesterov=False, step=1;
-                in step 1 buf becomes the gradient, as in PyTorch. name="weight", as in `momentum`,
-                `adam` and `adamw`, is the parameter's: it has no effect here, as it should
+                in step 1 buf becomes the gradient, as in PyTorch. name="weight" is the parameter's
+                name, here and in `momentum`, `adam` and `adamw`; as it should, it has no effect
     certify     the question (`refkernels.Enclosure`)
 
     Arrays are of one shape, float16, bfloat16, float32 or float64. The bound (`OPS`) is proven for
     the forms of `formulas`, elementwise. Raises TypeError for other dtypes and for params that are
-    no numbers, ValueError for shapes that do not fit and for a step below 1.
+    not numbers, ValueError for shapes that do not fit and for a step below 1.
     """
     return _step("sgd", certify, {"param": param, "grad": grad, "buf": buf}, params)
 
@@ -270,8 +276,11 @@ def sgd(
 def momentum(
     param: Any, grad: Any, buf: Any, *, certify: Certify = "enclosure", **params: Any
 ) -> Any:
-    """(param, buf) as in `sgd` without dampening, with a buf that starts at 0: lr=0.01,
-    momentum=0.9, weight_decay=0.0, nesterov=False."""
+    """(param, buf) after a step as in `sgd` without dampening, with a buf that starts at 0:
+    lr=0.01, momentum=0.9, weight_decay=0.0, nesterov=False. Otherwise as `sgd`.
+
+        g' = g + wd w,  b' = mu b + g',  w' = w - lr b'   (nesterov: w' = w - lr (g' + mu b'))
+    """
     return _step("momentum", certify, {"param": param, "grad": grad, "buf": buf}, params)
 
 
@@ -281,7 +290,16 @@ def adam(
 ) -> Any:  # fmt: skip
     """(param, m, v, vmax) after a step of Adam: lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8,
     weight_decay=0.0 (coupled), step=1. It is dense: a row without a gradient moves too, which a
-    sparse or lazy Adam's does not (`refkernels.explain` says `lazy_rows`). Otherwise as `sgd`."""
+    sparse or lazy Adam's does not (`refkernels.explain` says `lazy_rows`). Otherwise as `sgd`.
+
+        g' = g + wd w,  m' = beta1 m + (1 - beta1) g',  v' = beta2 v + (1 - beta2) g'²
+        w' = w - lr (m' / c1) / (sqrt(v') / sqrt(c2) + eps),  c_i = 1 - beta_i^step
+
+    Where there is a vmax (AMSGrad), max(vmax, v') takes the place of v' in w'.
+
+    Source: Kingma and Ba (2015), arXiv:1412.6980; AMSGrad: Reddi, Kale and Kumar (2018),
+    arXiv:1904.09237.
+    """
     arrays = {"param": param, "grad": grad, "m": m, "v": v, "vmax": vmax}
     return _step("adam", certify, arrays, params)
 
@@ -290,7 +308,13 @@ def adamw(
     param: Any, grad: Any, m: Any, v: Any, vmax: Any = None, *, certify: Certify = "enclosure",
     **params: Any,
 ) -> Any:  # fmt: skip
-    """(param, m, v, vmax) after a step of AdamW: as `adam`, weight_decay=0.01, decoupled."""
+    """(param, m, v, vmax) after a step of AdamW: weight_decay=0.01, decoupled. Otherwise as
+    `adam`.
+
+        w' = w (1 - lr wd) - lr (m' / c1) / (sqrt(v') / sqrt(c2) + eps),  with g for g' in m' and v'
+
+    Source: Loshchilov and Hutter (2019), arXiv:1711.05101.
+    """
     arrays = {"param": param, "grad": grad, "m": m, "v": v, "vmax": vmax}
     return _step("adamw", certify, arrays, params)
 
@@ -298,8 +322,15 @@ def adamw(
 def lamb(
     param: Any, grad: Any, m: Any, v: Any, *, certify: Certify = "enclosure", **params: Any
 ) -> Any:
-    """(param, m, v) after a step of LAMB, whose trust ratio is that of the whole array: as
-    `adamw`, eps=1e-6."""
+    """(param, m, v) after a step of LAMB, whose trust ratio is that of the whole array; eps=1e-6.
+    Otherwise as `adamw`.
+
+        r = (m' / c1) / (sqrt(v' / c2) + eps),  u = r + wd w,  w' = w - lr (|w| / |u|) u
+
+    The norms are Euclidean, and the trust ratio |w| / |u| is 1 where either of them is 0.
+
+    Source: You et al. (2020), arXiv:1904.00962.
+    """
     return _step("lamb", certify, {"param": param, "grad": grad, "m": m, "v": v}, params)
 
 
@@ -307,7 +338,13 @@ def adagrad(
     param: Any, grad: Any, accum: Any, *, certify: Certify = "enclosure", **params: Any
 ) -> Any:
     """(param, accum) after a step of Adagrad: lr=0.01, lr_decay=0.0, eps=1e-10, weight_decay=0.0,
-    step=1. Otherwise as `sgd`."""
+    step=1. Otherwise as `sgd`.
+
+        g' = g + wd w,  a' = a + g'²
+        w' = w - lr / (1 + (step - 1) lr_decay) g' / (sqrt(a') + eps)
+
+    Source: Duchi, Hazan and Singer (2011).
+    """
     return _step("adagrad", certify, {"param": param, "grad": grad, "accum": accum}, params)
 
 
@@ -317,12 +354,26 @@ def rmsprop(
 ) -> Any:  # fmt: skip
     """(param, accum, mean, buf) after a step of RMSprop, centred where there is a mean, with
     momentum where there is a buf: lr=0.01, rho=0.99, eps=1e-8, momentum=0.9, weight_decay=0.0.
-    Otherwise as `sgd`."""
+    Otherwise as `sgd`.
+
+        g' = g + wd w,  a' = rho a + (1 - rho) g'²,  mean' = rho mean + (1 - rho) g'
+        b' = mu b + g' / (sqrt(a' - mean'²) + eps),  w' = w - lr b'
+
+    Without a mean the root is that of a'; without a buf mu b is left out.
+
+    Sources: Tieleman and Hinton (2012), "Neural networks for machine learning", lecture 6.5; with
+    a mean: Graves (2013), arXiv:1308.0850.
+    """
     arrays = {"param": param, "grad": grad, "accum": accum, "mean": mean, "buf": buf}
     return _step("rmsprop", certify, arrays, params)
 
 
 def lion(param: Any, grad: Any, m: Any, *, certify: Certify = "enclosure", **params: Any) -> Any:
     """(param, m) after a step of Lion: lr=1e-4, beta1=0.9, beta2=0.99, weight_decay=0.0. Where the
-    sign of beta1 m + (1 - beta1) g is in doubt the bound covers both. Otherwise as `sgd`."""
+    sign of beta1 m + (1 - beta1) g is in doubt the bound covers both. Otherwise as `sgd`.
+
+        w' = w (1 - lr wd) - lr sign(beta1 m + (1 - beta1) g),  m' = beta2 m + (1 - beta2) g
+
+    Source: Chen et al. (2023), arXiv:2302.06675.
+    """
     return _step("lion", certify, {"param": param, "grad": grad, "m": m}, params)

@@ -1,7 +1,7 @@
 """The inputs on which optimizers are measured: one step, from a state, by regime.
 
-A quarter of the parameters is 0 wherever possible: there the update appears alone, with all of its
-digits.
+A quarter of the parameters is 0 wherever possible: there the new parameter is the update itself,
+with all of its digits.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Other definitions of the optimizers, and wrong ones, from present and past frameworks.
 
-Each is a keyword of a formula: its step, its decay, its correction, its trust ratio. A kernel whose
+Each changes one keyword of a formula: its step, decay, correction or trust ratio. A kernel whose
 state has another meaning (lr inside the momentum) gets its own kind of state.
 """
 
@@ -75,9 +75,9 @@ def _too(names: str, fault: Fault, kind: str = "betas") -> Fault:
     return replace(fault, forward=_in_float32(fault.forward, names, kind), details=details)
 
 
-def _with(fault: Fault, other: str) -> Fault:
-    """A fault whose formula has another one's difference too."""
-    return replace(fault, details={**(fault.details or {}), "with": other})
+def _with(fault: Fault, cause: str) -> Fault:
+    """A fault whose formula also has the difference of another cause."""
+    return replace(fault, details={**(fault.details or {}), "with": cause})
 
 
 def _of_param(cause: str, formula: Formula) -> Fault:
@@ -171,12 +171,12 @@ def _lazy(formula: Formula) -> Formula:
     return moved
 
 
-def _apart(formula: Formula, others: Formula) -> Formula:
+def _apart(formula: Formula, of_untouched: Formula) -> Formula:
     """Another formula for the rows without a gradient."""
 
     def moved(xp: Any, **arguments: Any) -> Any:
         untouched, new = _with_rows(formula, xp, **arguments)
-        return _joined(xp, untouched, _with_rows(others, xp, **arguments)[1], new)
+        return _joined(xp, untouched, _with_rows(of_untouched, xp, **arguments)[1], new)
 
     return moved
 
@@ -184,12 +184,13 @@ def _apart(formula: Formula, others: Formula) -> Formula:
 def _with_rows(
     formula: Formula, xp: Any, untouched: Any, sparse: bool, **arguments: Any
 ) -> tuple[Any, Any]:
-    """The untouched elements, and the formula's step; the definition's where there are none."""
+    """The untouched elements, and the formula's step; the definition's step where there are no such
+    elements."""
     return untouched, (formula if sparse else formulas.adam)(xp, **arguments)
 
 
-def _joined(xp: Any, untouched: Any, here: Any, elsewhere: Any) -> tuple[Any, ...]:
-    pairs = zip(here, elsewhere, strict=True)
+def _joined(xp: Any, untouched: Any, inside: Any, outside: Any) -> tuple[Any, ...]:
+    pairs = zip(inside, outside, strict=True)
     return tuple(b if b is None else xp.where(untouched, a, b) for a, b in pairs)
 
 

@@ -15,7 +15,8 @@ orders, and `way` None is any mixture of them. A weight decay of 0 is None here:
 
 Sources: Kingma and Ba (2015), arXiv:1412.6980; Reddi, Kale and Kumar (2018), arXiv:1904.09237;
 Loshchilov and Hutter (2019), arXiv:1711.05101; You et al. (2020), arXiv:1904.00962; Duchi, Hazan
-and Singer (2011); Chen et al. (2023), arXiv:2302.06675.
+and Singer (2011); Tieleman and Hinton (2012), "Neural networks for machine learning", lecture 6.5;
+Graves (2013), arXiv:1308.0850; Chen et al. (2023), arXiv:2302.06675.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ Way = int | None
 
 
 def _of(xp: Any, way: Way, *ways: Callable[[], Any]) -> Any:
-    """A value by one of the ways, by the last where there are fewer, or by any of them."""
+    """A value by one of the ways, or, with `way` None, by any of them. Where there are fewer ways
+    than `way`, the last is taken."""
     if way is None:
         return functools.reduce(xp.either, (compute() for compute in ways))
     return ways[min(way, len(ways) - 1)]()
@@ -223,8 +225,8 @@ def lion(
     way: Way = 0, shrink: Any = None, **_: Any,
 ) -> Any:  # fmt: skip
     mixed = blend(xp, way, m, grad, beta1)
-    none = xp.number(0)
-    sign = xp.where(mixed > 0, xp.number(1), xp.where(mixed < 0, xp.number(-1), none * mixed))
+    zero = xp.number(0)
+    sign = xp.where(mixed > 0, xp.number(1), xp.where(mixed < 0, xp.number(-1), zero * mixed))
     if weight_decay is not None and shrink is None:
         shrink = lr * weight_decay
     return decayed(param, shrink) - lr * sign, blend(xp, way, m, grad, beta2)

@@ -5,8 +5,8 @@ and cumsum.
     sum_backward(dy, x, axis=-1), ...                 -> Enclosure
 
 `axis` is an integer, several of them, or None for all; y lacks these axes (cumsum goes along one,
-and keeps it). float64 sums are exact however much cancels. `formulas` are the formulas, `faults`
-the wrong ways, `OPS` lists the ops. Bounds are proven for sums and products in any order.
+and keeps it). float64 sums are exact however much cancels. `formulas` holds the formulas, `faults`
+the wrong ways; `OPS` lists the ops. Bounds are proven for sums and products in any order.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ def prod_backward(dy: Any, x: Any, *, axis: Axis = -1, certify: Certify = "enclo
 
 
 def max(x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
-    """y = the largest x along the axes, exactly; NaN where one is. Otherwise as `sum`."""
+    """y = the largest x along the axes, exactly; NaN where one x is NaN. Otherwise as `sum`."""
     return _forward(MAX, x, certify, axis=axis)
 
 
@@ -228,7 +228,10 @@ def max_backward(dy: Any, x: Any, *, axis: Axis = -1, certify: Certify = "enclos
 
 
 def cumsum(x: Any, *, axis: int = -1, certify: Certify = "enclosure") -> Enclosure:
-    """y_i = x_1 + ... + x_i along one axis; y has x's shape. Otherwise as `sum`."""
+    """y_i = x_1 + ... + x_i along one axis; y has x's shape. Otherwise as `sum`.
+
+    The bound of y_i is (i - 1) 2^-24 (|x_1| + ... + |x_i|) in float32, sums in any order.
+    """
     return _forward(CUMSUM, x, certify, axis=axis)
 
 

@@ -73,10 +73,10 @@ def _cases(op: str) -> list[Case]:
     if op == "prod":
         listed.append(make("zeros", {"n": 7}, _zeros))
     if op not in ("prod", "max"):
-        most = 6 if op == "cumsum" else 7  # neither first nor last: not of the core
+        power = 6 if op == "cumsum" else 7  # neither first nor last: not of the core
         listed += [
             make("elements", {"n": n}, _uniform(n), {"axis": None}, ("float32",), ("forward",))
-            for n in (10**3, 10**4, 10**most, 10**5)
+            for n in (10**3, 10**4, 10**power, 10**5)
         ]
     if op == "max":
         listed.append(make("ties", {"n": 7}, lambda rng: np.round(rng.uniform(-2, 2, (64, 7)))))

@@ -9,8 +9,8 @@ from refkernels.ops import Fault
 from refkernels.reduction_ref.formulas import gradient, root, two_pass
 
 
-def _with_ddof(other: int, xp: Any, x: Any, **_: Any) -> Any:
-    return two_pass(xp, x, other)
+def _with_ddof(fixed_ddof: int, xp: Any, x: Any, **_: Any) -> Any:
+    return two_pass(xp, x, fixed_ddof)
 
 
 def _one_pass(xp: Any, x: Any, ddof: int, **_: Any) -> Any:
@@ -29,12 +29,12 @@ def _variances(of: Any) -> tuple[Fault, ...]:
     )
 
 
-def _other_norm(which: str, xp: Any, x: Any, **_: Any) -> Any:
-    if which == "rms":
+def _other_norm(kind: str, xp: Any, x: Any, **_: Any) -> Any:
+    if kind == "rms":
         return xp.sqrt(xp.mean(xp.square(x)))
-    if which == "squared":
+    if kind == "squared":
         return xp.sum(xp.square(x))
-    return xp.sum(abs(x)) if which == "1" else xp.max(abs(x))
+    return xp.sum(abs(x)) if kind == "1" else xp.max(abs(x))
 
 
 def _to_first(xp: Any, dy: Any, x: Any, first: Any, **_: Any) -> Any:
@@ -76,7 +76,7 @@ def _beside_norm(xp: Any, dy: Any, x: Any, **_: Any) -> Any:
 
 
 def _floored(xp: Any, x: Any, **_: Any) -> Any:
-    """As in MindSpore, of zeros too."""
+    """As in MindSpore, also for zeros."""
     return xp.maximum(xp.norm(x), xp.number(_GUARD))
 
 

@@ -140,7 +140,7 @@ def by_others(xp: Any, dy: Any, x: Any, **_: Any) -> Any:
 
 def by_quotient(xp: Any, dy: Any, x: Any, zero: Any, **_: Any) -> Any:
     """y / x, and the product of the others where x is 0."""
-    whole = xp.where(zero, xp.number(1), x)
+    divisor = xp.where(zero, xp.number(1), x)
     y = xp.store(xp.prod(x))
-    quotient = xp.either(dy * y / whole, dy * (y / whole))
+    quotient = xp.either(dy * y / divisor, dy * (y / divisor))
     return xp.where(zero, dy * xp.others(x), quotient)

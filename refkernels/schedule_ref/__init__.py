@@ -7,8 +7,8 @@
     rate(step, Schedule(...))          warm-up and decay, certified: `schedules`
     conventions(lr, step, Schedule)    which step convention rates follow, the nearest first
 
-A schedule is a function of a whole number of steps and has no gradient: no adapter runs it as an
-op, and the registry finds none here.
+A schedule is a function of a whole number of steps and has no gradient. No adapter runs it as an
+op, and the registry lists no op of this room.
 """
 
 from refkernels.op import Op

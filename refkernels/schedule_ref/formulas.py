@@ -38,7 +38,9 @@ def formula(
     format: Format | str = "float32",
     cosine: Kernel = np.cos,
 ) -> Array:
-    """min_lr + delta (1 + cos(pi t / T)), every operation rounded to float32 or float64."""
+    """min_lr + delta (1 + cos(pi t / T)), every operation rounded to float32 or float64; steps of
+    any shape. `formula_bound` bounds its error. Raises as `cosine_decay` does, TypeError for a
+    `cosine` that is not such a function, and ValueError for another format."""
     part, kind, low, delta = _start(step, min_lr, max_lr, decay_steps, format)
     result: Array = low + delta * (kind(1) + _values(cosine, kind(np.pi) * part))
     return result
@@ -55,7 +57,7 @@ def clipped(
     cosine: Kernel = np.cos,
 ) -> Array:
     """min_lr + delta max(1 + cos(pi t / T), 0): the rate cannot fall below min_lr, but is min_lr
-    wherever the cosine's error exceeds 1 + cos."""
+    wherever the cosine's error exceeds 1 + cos. Raises as `formula` does."""
     part, kind, low, delta = _start(step, min_lr, max_lr, decay_steps, format)
     left = np.maximum(kind(1) + _values(cosine, kind(np.pi) * part), kind(0))
     result: Array = low + delta * left
@@ -72,7 +74,8 @@ def through_sine(
     format: Format | str = "float32",
     sine: Kernel = np.sin,
 ) -> Array:
-    """min_lr + delta (1 + sin(pi (t / T + 1/2))): another operator with the same cancellation."""
+    """min_lr + delta (1 + sin(pi (t / T + 1/2))): another operator with the same cancellation.
+    Raises as `formula` does."""
     part, kind, low, delta = _start(step, min_lr, max_lr, decay_steps, format)
     result: Array = low + delta * (kind(1) + _values(sine, kind(np.pi) * (part + kind(0.5))))
     return result

@@ -3,8 +3,9 @@
     softmax(x), log_softmax(x), logsumexp(x)          -> Enclosure
     softmax_backward(dy, x), log_softmax_backward(dy, x), logsumexp_backward(dy, x)
 
-`formulas` holds the formulas, `faults` the faults, `OPS` lists the ops. -inf in x is a mask: y is
-0 there, or -inf. A row that is masked as a whole, or has a NaN or +inf, is NaN.
+`formulas` holds the formulas, `faults` the wrong ways; `OPS` lists the ops. -inf in x is a mask:
+there softmax is 0 and log_softmax -inf. Both are NaN in a row that is masked as a whole, or has a
+NaN or +inf.
 """
 
 from __future__ import annotations

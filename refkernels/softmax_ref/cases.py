@@ -85,7 +85,7 @@ def _uniform(spread: float, rng: Generator, dtype: str) -> Arrays:
 
 
 def _confident(gap: float, rng: Generator, dtype: str) -> Arrays:
-    """One class is so far above the others."""
+    """One class lies above the others by `gap`."""
     x = rng.standard_normal((32, 17))
     x[np.arange(32), rng.integers(0, 17, 32)] += gap
     return _with_dy(rng, x)
@@ -120,7 +120,7 @@ def _all_but_one(rng: Generator, dtype: str) -> Arrays:
 
 
 def _one_row(rng: Generator, dtype: str) -> Arrays:
-    """One row among many is masked as a whole: the others are theirs alone."""
+    """One row among many is masked as a whole: it must not change the others' answers."""
     x = rng.standard_normal((64, 12))
     x[37] = -np.inf
     return _with_dy(rng, x)

@@ -119,8 +119,8 @@ def _narrow_sum(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
 def _narrow_sum_gradient(xp: Any, dy: Any, x: Any, present: Any = None, **arguments: Any) -> Any:
     y = xp.store(_narrow_sum(xp, x, present))
     total = xp.sum(exponential(xp, x - pivot(xp, x, present), present))
-    one = total / total  # NaN in a row without a key, as in the op
-    return dy - exponential(xp, y, present) * one * xp.sum(dy)
+    one_or_nan = total / total  # NaN in a row without a key, as in the op
+    return dy - exponential(xp, y, present) * one_or_nan * xp.sum(dy)
 
 
 def _unshifted_total(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:

@@ -131,7 +131,7 @@ shifted = Staged(_shift, _subtract_log)
 logsumexp = Staged(_shift, _subtract_logsumexp)
 
 
-def _rest(xp: Any, x: Any, top: Bools, present: Mask = None) -> Any:
+def _without_top(xp: Any, x: Any, top: Bools, present: Mask = None) -> Any:
     """The largest x, and S without its term, which is 1. x - m takes its place: 0 where x is
     finite."""
     m = at(xp, x, top)
@@ -143,7 +143,7 @@ def _subtract_log1p(xp: Any, row: Any, x: Any, present: Mask = None, **_: Any) -
     return log_masked(xp, (x - m) - xp.log1p(total_less_1), total_less_1, present)
 
 
-log1p = Staged(_rest, _subtract_log1p)
+log1p = Staged(_without_top, _subtract_log1p)
 
 
 def _add_up(xp: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
@@ -169,7 +169,7 @@ from_output = Staged(_add_up, _from_output)
 def _set_apart(xp: Any, dy: Any, x: Any, top: Bools, present: Mask = None) -> Any:
     """m, the largest x's dy, and S and sum dy without its terms."""
     others = xp.sum(xp.where(top, xp.number(0), dy))
-    return *_rest(xp, x, top, present), others, at(xp, dy, top)
+    return *_without_top(xp, x, top, present), others, at(xp, dy, top)
 
 
 def _from_parts(xp: Any, row: Any, dy: Any, x: Any, top: Bools, present: Mask = None) -> Any:
@@ -193,7 +193,7 @@ def total_shifted(xp: Any, x: Any, present: Mask = None, beyond: Mask = None, **
 
 
 def total_log1p(xp: Any, x: Any, top: Bools, present: Mask = None, **_: Any) -> Any:
-    m, total_less_1 = _rest(xp, x, top, present)
+    m, total_less_1 = _without_top(xp, x, top, present)
     return m + xp.log1p(total_less_1)
 
 

@@ -31,11 +31,11 @@ def by_either(xp: Any, d: Any, present: Mask) -> Any:
 
 def rescalings(xp: Any, x: Any, m: Any) -> Any:
     """An upper bound on how often an online kernel rescales the term of each x."""
-    unit, zero, most = xp.number(1), xp.number(0), xp.number(x.shape[-1])
+    unit, zero, count = xp.number(1), xp.number(0), xp.number(x.shape[-1])
     for width in reversed(_NEAR):
         near = x > m - xp.number(width)
-        most = xp.where(near, xp.sum(xp.where(near, unit, zero)), most)
-    return most
+        count = xp.where(near, xp.sum(xp.where(near, unit, zero)), count)
+    return count
 
 
 def online(xp: Any, x: Any, m: Any, e: Any) -> Any:
@@ -95,8 +95,8 @@ def _add_up(xp: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
 
 
 def _log_gradient(xp: Any, row: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
-    kept = by_either(xp, xp.store(_log_softmax(xp, row[:2], x)), present)
-    return dy - xp.either(_softmax(xp, row[:2], x, present), kept) * row[2]
+    of_stored = by_either(xp, xp.store(_log_softmax(xp, row[:2], x)), present)
+    return dy - xp.either(_softmax(xp, row[:2], x, present), of_stored) * row[2]
 
 
 softmax_gradient = Staged(_weigh, _softmax_gradient)

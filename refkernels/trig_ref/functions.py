@@ -79,10 +79,11 @@ def sin(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
 
 
 def cos(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """The cosine of every element; as `sin`. For float64 cos(±0) = 1 exactly."""
+    """The cosine of every element; otherwise as `sin`. For float64 cos(±0) = 1 exactly."""
     return oracle.forward(_COS, x, certify)
 
 
 def tan(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """The tangent of every element; as `sin`, with twice its radius. tan(±0) = ±0 exactly."""
+    """The tangent of every element; otherwise as `sin`, with twice its radius. tan(±0) = ±0
+    exactly."""
     return oracle.forward(_TAN, x, certify)

@@ -45,7 +45,7 @@ def _smaller_than_dy(got: npt.NDArray[Any], inputs: Arrays, params: Mapping[str,
 
 
 def _outside(low: float, high: float) -> Violated:
-    """Where an answer is beyond [low, high], each end rounded outward to the format."""
+    """Where an answer is outside [low, high], each end rounded outward to the format."""
 
     def violated(got: npt.NDArray[Any], inputs: Arrays, params: Mapping[str, Any]) -> Mask:
         ends = formats.round_to(np.array([low, high]), formats.of(np.asarray(got)))

@@ -108,7 +108,8 @@ FUNCTIONS = (_ASIN, _ACOS, _ATAN, _SINPI, _COSPI)
 
 
 def asin(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """The angle in [-pi/2, pi/2] whose sine is x, element by element; arguments as `trig_ref.sin`.
+    """The angle in [-pi/2, pi/2] whose sine is x, element by element. Takes and raises what
+    `trig_ref.sin` does.
 
     Relative radius <= 2^-99 for float64, 2^-49 for narrower inputs unless the question needs more;
     asin(±0) = ±0 exactly; NaN for |x| > 1. Source: the error budgets in `inverse` and
@@ -118,17 +119,18 @@ def asin(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
 
 
 def acos(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """The angle in [0, pi] whose cosine is x; as `asin`. acos(1) = +0 exactly."""
+    """The angle in [0, pi] whose cosine is x; otherwise as `asin`. acos(1) = +0 exactly."""
     return oracle.forward(_ACOS, x, certify)
 
 
 def atan(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """The angle in [-pi/2, pi/2] whose tangent is x; as `asin`. atan(±inf) encloses ±pi/2."""
+    """The angle in [-pi/2, pi/2] whose tangent is x; otherwise as `asin`. atan(±inf) encloses
+    ±pi/2."""
     return oracle.forward(_ATAN, x, certify)
 
 
 def sinpi(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """sin(pi x), element by element; arguments as `trig_ref.sin`.
+    """sin(pi x), element by element. Takes and raises what `trig_ref.sin` does.
 
     Relative radius <= 2^-101 for float64, 2^-49 for narrower inputs unless the question needs more.
     Exact at multiples of 1/2, with sinpi(±n) = ±0; infinities and NaN give NaN.
@@ -138,5 +140,5 @@ def sinpi(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
 
 
 def cospi(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """cos(pi x); as `sinpi`. Exact at multiples of 1/2, with cospi(n + 1/2) = +0."""
+    """cos(pi x); otherwise as `sinpi`. Exact at multiples of 1/2, with cospi(n + 1/2) = +0."""
     return oracle.forward(_COSPI, x, certify)

@@ -83,8 +83,8 @@ def test_a_kernel_with_angles_in_float32_keeps_to_the_bound() -> None:
 @pytest.mark.parametrize(
     ("given", "kind", "said"),
     [
-        ({"x": X[..., :9]}, ValueError, "an even number is rotated, not 9"),
-        ({"dim": 12}, ValueError, "of 10, an even number is rotated, not 12"),
+        ({"x": X[..., :9]}, ValueError, "an even number of at most 9, not 9"),
+        ({"dim": 12}, ValueError, "an even number of at most 10, not 12"),
         ({"dim": 3}, ValueError, "not 3"),
         ({"dim": 4.0}, TypeError, "dim is 4.0"),
         ({"layout": "neox"}, ValueError, "one of half, interleaved"),

@@ -123,7 +123,7 @@ def test_null_runs_have_the_learning_rates_of_the_training(
     [
         ("mindspore --optimizer adam --dtype float64", "Adam takes float16 and float32 only"),
         ("mindspore --optimizer lamb", "mindspore has no LAMB"),
-        ("torch --warmup 5 --steps 5", "--total: more than --warmup"),
+        ("torch --warmup 5 --steps 5", "--total must be more than --warmup"),
     ],
 )
 def test_what_a_framework_lacks_is_refused(words: str, why: str, tmp_path: Path) -> None:

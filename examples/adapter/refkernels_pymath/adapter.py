@@ -7,19 +7,19 @@ import numpy as np
 
 
 def each(function):
-    """The function on every element; what Python raises is what C's function returns."""
+    """The function on every element; NaN where Python raises, as C's function returns."""
 
-    def one(x):
+    def of_number(x):
         try:
             return function(x)
         except (ValueError, OverflowError):
             return math.nan
 
-    return lambda x: np.array([one(value) for value in x.ravel().tolist()]).reshape(x.shape)
+    return lambda x: np.array([of_number(value) for value in x.ravel().tolist()]).reshape(x.shape)
 
 
 def fsum(x, axis=-1):
-    """Correctly rounded, along one axis."""
+    """The correctly rounded sum along one axis."""
     if not isinstance(axis, int):
         raise NotImplementedError("math.fsum adds one list of numbers")
     return np.apply_along_axis(math.fsum, axis, x)

@@ -31,8 +31,8 @@ _LAMBDA_ALPHA = 1.7580993408473768599402175208123
 
 
 @inner
-def _within(x: Any, most: Any) -> Any:
-    return most if x > most else x
+def _within(x: Any, largest: Any) -> Any:
+    return largest if x > largest else x
 
 
 @njit(nogil=True)

@@ -9,9 +9,9 @@ Slopes: ±2/sqrt(pi) exp(-x^2): exp 5, constant 1, product 5 -> SLOPE 12 U^2, FA
 |x| < TINY: the constant itself, x^2 < 2^-120.
 Fast. erf, |x| < 1: FAST_ERF_ERROR 2^-49.04, all roundings; x^2 stays at 2^-100 below that. Else
 1 - exp(-x^2) erfcx(x): the tail's 2^-51 + 2^-47.89 + 2^-53, of at most 0.157 beside erf >= 0.842,
-and one rounding -> 2^-49.9; at 6, where arguments stay, 1 - erf is 2^-55.4. erfc: tail FAST_ERROR
-2^-46.4; for x < 0 2 - tail with one rounding -> 2^-46.3; at 12 erfc is 2^-212, below what a Fast
-must resolve.
+and one rounding -> 2^-49.9; at 6, where arguments are cut, 1 - erf is 2^-55.4. erfc: tail
+FAST_ERROR 2^-46.4; for x < 0 2 - tail with one rounding -> 2^-46.3; at 12 erfc is 2^-212, below
+what a Fast must resolve.
 """
 
 import math
@@ -51,7 +51,7 @@ TINIEST = 2.0**-906  # above erfc(25)
 
 _BLOCK = 256
 _ONE, _SIX = np.float32(1.0), np.float32(6.0)
-_LEAST = 2.0**-100  # of x^2, whose powers then are not subnormals, which are slow
+_LEAST = 2.0**-100  # of x^2, so that its powers are no subnormals, which are slow
 _SERIES = np.array(ERF_SERIES)
 _PAIRS = ERF_SERIES_PAIRS
 _S0, _S1, _S2, _S3, _S4, _S5, _S6, _S7, _S8, _S9, _S10, _S11 = FAST_ERF

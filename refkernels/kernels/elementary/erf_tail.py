@@ -5,8 +5,8 @@ however small it is; erfcx is smooth, between 1 and 1/(w sqrt pi).
 
 erfcx_dd. w < 32: polynomials about 97 nodes, ERFCX_ERROR 4.61 U^2 (erf_tables.py). Else, with
 y = 1/(2 w^2), the asymptotic series sum (-1)^n (2n-1)!! y^n / (w sqrt pi), 14 terms, which leaves
-out less than its next one, 27!! 2^-154 < 0.75 U^2 of the sum; y 15 U^2 counts with y <= 2^-11, last
-addition 3.1, 1/(w sqrt pi) 1 + 9.9, product 5                            -> 19.8 U^2
+out less than its next one, 27!! 2^-154 < 0.75 U^2 of the sum; y's 15 U^2 has the weight y <= 2^-11,
+last addition 3.1, 1/(w sqrt pi) 1 + 9.9, product 5                       -> 19.8 U^2
 tail_dd. exp 5, erfcx 4.7 or 19.8, product 5, and 3 for a rounded w (|w erfcx'/erfcx| <= 1)
     -> w < 32: 17.7 U^2 < NEAR; else 32.8 U^2 < MIDDLE; where s > FAR exp's FAR_ERROR besides.
 fast_tail. exp_fast 2^-51, FAST_TAIL_ERROR 2^-46.52, one product          -> FAST_ERROR 2^-46.4

@@ -168,7 +168,8 @@ def _exp_near(xh: Any, xl: Any) -> Any:
 
 @inner
 def _exp_far(xh: Any, xl: Any) -> Any:
-    """x / ln 2 to 7 U^2 of at most 2^29.6, so its fraction to 2^-73.5; that times ln 2."""
+    """`exp_dd` for |x| > FAR: x / ln 2 is known to 7 U^2 of at most 2^29.6, so its fraction, which
+    is then multiplied by ln 2, to 2^-73.5."""
     yh, yl = dd_mul(xh, xl, INV_LN2_HIGH, INV_LN2_LOW)
     n = np.rint(yh)
     fh, fl = two_sum(yh - n, yl)

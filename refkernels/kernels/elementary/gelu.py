@@ -9,7 +9,7 @@ beyond 32), |x|/sqrt(2 pi) 1 + 2, the difference 3; exp 5 and the product 5: 20.
 Tiny x: x (1/2 + x/sqrt(2 pi)), slope 1/2 + 2 x/sqrt(2 pi); next terms x^2/3 of the last ones.
 Beyond CERTAIN the distance from x or from 1 is below TINIEST |x|.
 Fast: |x|/sqrt 2 has 1.5 units, x^2/2 is exact: tail 2^-46.4, 1 - Q (Q <= 1/2) and the product, one
-unit each -> FAST_GELU_BOUND 2^-46; arguments stay at -17, where |gelu| is below 2^-206.
+unit each -> FAST_GELU_BOUND 2^-46; arguments are cut at -17, where |gelu| is below 2^-206.
 """
 
 import math

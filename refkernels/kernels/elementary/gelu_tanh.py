@@ -9,9 +9,9 @@ the same way 9. e: 5 U^2 + 11.1 U^2 v (FAR_ERROR beyond FAR). e/(1 + e) moves by
 2, the quotient 9.9, the product with x 2 -> (19 + 11.1 v) U^2. D is zero at x = -0.7525: its error
 is relative to 1 + q: q 9 + 2 + 2 + 9.9 + 5 + 11.1 v, the difference 3; then e/(1 + e) 17 + 11.1 v
 and the product 5 -> (53 + 23 v) U^2 (1 + q).
-Tiny x: as gelu, the terms in question are the same; next ones 0.17 x^2 of them.
+Tiny x: as in gelu, by the same terms; the next ones are 0.17 x^2 of them.
 Fast: v by two roundings and rounded A, B has 2.5 units: 2^-44.5 of e where v <= 142, exp 2^-51,
-four more roundings -> FAST_GELU_TANH_BOUND 2^-44; arguments stay at -12.5, below 2^-226.
+four more roundings -> FAST_GELU_TANH_BOUND 2^-44; arguments are cut at -12.5: results below 2^-226.
 """
 
 import math

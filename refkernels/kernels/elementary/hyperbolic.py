@@ -32,7 +32,7 @@ COSH_ERROR = 14 * U**2
 TANH_ERROR = 13 * U**2
 SLOPE_ERROR = 30 * U**2
 LARGE = 40.0
-_REST = 2.0**-115  # e^(-2 LARGE)
+_NEGLECTED = 2.0**-115  # e^(-2 LARGE)
 
 
 @inner
@@ -41,7 +41,7 @@ def _sinh_cosh_large(code: int, x: Any) -> Any:
     if size > FARTHEST:
         return beyond(x if code == SINH else size)
     high, low, k = exp_dd(size, 0.0)
-    radius = high * (exp_error(size) + _REST)
+    radius = high * (exp_error(size) + _NEGLECTED)
     if code == SINH and x < 0.0:
         high, low = -high, -low
     return place(high, low, radius, k - 1)

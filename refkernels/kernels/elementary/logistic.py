@@ -53,7 +53,7 @@ _LEAST = -900  # below this k E only decides on which side of a value the result
 
 @inner
 def _decay(x: Any) -> Any:
-    """exp(-|x|) as (high, low, k); for |x| > FARTHEST that of FARTHEST, whose size alone counts."""
+    """exp(-|x|) as (high, low, k); beyond FARTHEST, where only its size matters, exp(-FARTHEST)."""
     return exp_dd(-min(abs(x), FARTHEST), 0.0)
 
 

@@ -79,9 +79,9 @@ def chosen_dot_products(
 ) -> tuple[Any, Any, Any]:
     """high + low ± radius, 1-d: line i of left[p] with line j of right[q], chosen = p, i, q, j."""
     count = chosen[0].size
-    # Neighbouring lines stored across share cache lines, so they are taken together.
+    # Neighbouring lines that are stored across share cache lines, so they are taken together.
     order = np.argsort(chosen[3] if right.across else chosen[1], kind="stable")
-    chosen = tuple(each[order] for each in chosen)
+    chosen = tuple(indices[order] for indices in chosen)
     parts = tuple(np.zeros(count) for _ in range(3))
     step = max(_SHARE // (16 * max(left.terms, 1)) // WIDTH, 1) * WIDTH
 
@@ -100,10 +100,10 @@ def _tiles(
 ) -> None:  # fmt: skip
     _, rows, columns = high.shape
     across = (columns + COLUMNS - 1) // COLUMNS
-    each = (rows + ROWS - 1) // ROWS * across
+    per_batch = (rows + ROWS - 1) // ROWS * across
     for n in range(first, last):
-        b = n // each
-        i0 = n % each // across * ROWS
+        b = n // per_batch
+        i0 = n % per_batch // across * ROWS
         j0 = n % across * COLUMNS
         _tile(
             left, left_across, left_index[b], i0, min(i0 + ROWS, rows),

@@ -124,9 +124,9 @@ def _tiles(batch: int, rows: int, columns: int) -> list[tuple[int, slice, slice]
 
 
 def _multiply(left: Floats, right: Floats, result: Floats) -> None:
-    first, *others = _chunks(left.shape[1])
+    first, *later = _chunks(left.shape[1])
     blas.multiply(left[:, first], right[first], out=result)
-    part = np.empty(result.shape) if others else result
-    for chunk in others:
+    part = np.empty(result.shape) if later else result
+    for chunk in later:
         blas.multiply(left[:, chunk], right[chunk], out=part)
         result += part

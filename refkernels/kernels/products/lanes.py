@@ -23,7 +23,7 @@ SLICES_ROWS, SLICES_VECTORS = 2, 4  # 16 accumulators, and as many anchors, idle
 
 @functools.cache
 def _kinds() -> tuple[Any, Any]:
-    """The types of an array and of a whole number."""
+    """The types of an array and of an index."""
     return types.Array(types.float64, 1, "C"), types.intp
 
 
@@ -50,10 +50,10 @@ def _dot2(rows: int, across: int, elementwise: bool) -> Any:
                 _fold(builder, call.state(n, tile), s, c, builder.fmul(factor, d))
             return context.get_dummy_value()
 
-        floats, whole = _kinds()
+        floats, index = _kinds()
         if (a, b, state) != (floats,) * 3:
             return None
-        parameters = floats, whole, whole, floats, whole, whole, floats, whole, types.float64
+        parameters = floats, index, index, floats, index, index, floats, index, types.float64
         return types.void(*parameters), generate
 
     return accumulate
@@ -91,11 +91,11 @@ def _slices(rows: int, across: int) -> Any:
                 _fold(builder, call.state(n, tile), high, builder.load(c), None)
             return context.get_dummy_value()
 
-        floats, whole = _kinds()
+        floats, index = _kinds()
         if (a, b, state, alpha, beta) != (floats,) * 5:
             return None
-        parameters = floats, whole, whole, floats, whole, whole, floats, whole
-        return types.void(*parameters, floats, whole, floats, whole), generate
+        parameters = floats, index, index, floats, index, index, floats, index
+        return types.void(*parameters, floats, index, floats, index), generate
 
     return accumulate
 

@@ -40,7 +40,7 @@ class Lines(NamedTuple):
 def pack(
     lines: Any, across: bool, p: int, first: int, last: int, k0: int, n: int, panel: Any, width: int
 ) -> None:
-    """panel[width k + x] = term k0 + k of line first + x; places beyond the last line stay."""
+    """panel[width k + x] = term k0 + k of line first + x; beyond the last line it is unchanged."""
     if across:
         for k in range(n):
             # Slices: an index that might be negative would keep the loop from vectorising.
@@ -58,7 +58,7 @@ def pack(
 def pack_chosen(
     lines: Any, across: bool, p: Any, line: Any, width: int, k0: int, n: int, panel: Any
 ) -> None:
-    """panel[WIDTH k + x] = term k0 + k of line[x] of lines[p[x]], x < width; the rest stays."""
+    """panel[WIDTH k + x] = term k0 + k of line[x] of lines[p[x]], x < width; else unchanged."""
     if across:
         for x in range(width):
             source, target = lines[p[x], k0 : k0 + n, line[x]], panel[x:]
@@ -74,7 +74,7 @@ def pack_chosen(
 @njit(nogil=True)
 def magnitude_bits(bits: Any) -> Any:
     """From the bits of float64 numbers: those of the largest magnitude, and those of the smallest
-    nonzero one less 1 (2^64 - 1 where all are zeros)."""
+    nonzero magnitude minus 1 (2^64 - 1 where all are zeros)."""
     mask = np.uint64(0x7FFFFFFFFFFFFFFF)
     one = np.uint64(1)
     largest = np.uint64(0)

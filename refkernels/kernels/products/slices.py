@@ -100,13 +100,13 @@ def _tiles(
 ) -> None:  # fmt: skip
     _, rows, columns = high.shape
     across = (columns + COLUMNS - 1) // COLUMNS
-    each = (rows + ROWS - 1) // ROWS * across
+    per_batch = (rows + ROWS - 1) // ROWS * across
     row_panels = np.zeros((ROWS // SLICES_ROWS, DEPTH * SLICES_ROWS))
     column_panel = np.zeros(DEPTH * _ACROSS)
     state = np.empty(3 * ROWS * COLUMNS)
     for n in range(first, last):
-        b = n // each
-        i0, j0 = n % each // across * ROWS, n % across * COLUMNS
+        b = n // per_batch
+        i0, j0 = n % per_batch // across * ROWS, n % across * COLUMNS
         p, q = left_index[b], right_index[b]
         _tile(
             left, left_across, p, i0, min(i0 + ROWS, rows), alpha[p],

@@ -35,8 +35,8 @@ def normalise_rows(
         r, regular = rows["r"], rows["state"] == REGULAR
         constant = (rows["state"] == CONSTANT) & (r < np.inf)
         y = multiply_add(d * r[:, None], weight, bias)
-        others = np.where(constant[:, None], bias + 0.0, np.nan)
-        hi[:] = np.where(regular[:, None], y, others)
+        otherwise = np.where(constant[:, None], bias + 0.0, np.nan)
+        hi[:] = np.where(regular[:, None], y, otherwise)
         largest = np.where(constant, np.abs(bias).max(), 0.0)
         top[:] = np.where(regular, np.fmax.reduce(np.abs(y), axis=1), largest)
         spread = rows["d_error"] + rows["largest"] * (rows["r_error"] + 3.1 * U)
@@ -100,9 +100,9 @@ def _doubtful(hi: Array, radius: Array, screen: Screen) -> Array:
     if kind == 2:
         open_ = ~(radius <= narrow * (h - radius))
     else:
-        half, kept = cut(p)
+        half, mask = cut(p)
         low = (h - radius).view(np.int64) + (half - OUTWARD)
         high = (h + radius).view(np.int64) + (half + OUTWARD)
-        open_ = ~((h > least) & (h < most) & (((low ^ high) & kept) == 0))
+        open_ = ~((h > least) & (h < most) & (((low ^ high) & mask) == 0))
     counts: Array = np.where(radius[:, 0] == 0.0, 0, open_.sum(axis=1))
     return counts

@@ -104,8 +104,8 @@ class ExactRow:
 def quotient(numerator: int, denominator: int, exponent: int, bits: int) -> Ball:
     """numerator * 2^exponent / denominator; exact where that is a dyadic rational."""
     shift = bits + denominator.bit_length()
-    whole, remainder = divmod(numerator << shift, denominator)
-    return whole, 1 if remainder else 0, exponent - shift
+    floor, remainder = divmod(numerator << shift, denominator)
+    return floor, 1 if remainder else 0, exponent - shift
 
 
 def add_balls(balls: Sequence[Ball]) -> Ball:

@@ -22,7 +22,8 @@ Step = Callable[[Any, list[Any], list[Any], list[Any]], Any]
 
 
 class PassCounts(NamedTuple):
-    """A tally of a row pass, which starts from numbers[start], or from 0 where start is None.
+    """One tally of a row pass: its kind and its start, which is numbers[start], or 0 where `start`
+    is None.
 
     "sum", and after it "error": s and c of a compensated sum in LANES lanes, folded into
     (hi, lo) = two_sum(s, c). "plain", "top", "low": a plain sum, the largest and the least, in
@@ -51,7 +52,7 @@ def row_pass(step: Step, tallies: Sequence[PassCounts], writes: bool = False) ->
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             call = _RowPass(context, builder, signature, arguments, step, tallies, writes)
             call.whole_groups()
-            call.rest()
+            call.last_elements()
             return context.make_tuple(builder, signature.return_type, call.folded())
 
         if not all(_is_floats(array, 1) for array in arrays):
@@ -147,14 +148,14 @@ class _RowPass:
                     place = vectors.at(builder, self.target, start, v * WIDTH)
                     builder.store(result, place, align=8)
 
-    def rest(self) -> None:
+    def last_elements(self) -> None:
         """Emits the loop over the row's last elements, one at a time, with the lanes in memory."""
-        builder, whole = self.builder, self.n.type
-        remaining = builder.srem(self.n, whole(LANES))
-        with builder.if_then(builder.icmp_signed(">", remaining, whole(0)), likely=False):
+        builder, integer = self.builder, self.n.type
+        remaining = builder.srem(self.n, integer(LANES))
+        with builder.if_then(builder.icmp_signed(">", remaining, integer(0)), likely=False):
             lanes = cgutils.alloca_once(builder, ir.DoubleType(), size=len(self.tallies) * LANES)
             places = [
-                (register, vectors.at(builder, lanes, whole(t * LANES), v * WIDTH))
+                (register, vectors.at(builder, lanes, integer(t * LANES), v * WIDTH))
                 for t, held in enumerate(self.registers)
                 for v, register in enumerate(held)
             ]
@@ -208,8 +209,8 @@ def _fold_sum(builder: Any, s: list[Any], c: list[Any]) -> tuple[Any, Any]:
         s, c = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     high, low = s[0], c[0]
     for lanes in (4, 2, 1):
-        others = vectors.turned(builder, high, lanes), vectors.turned(builder, low, lanes)
-        high, low = merged(high, low, *others)
+        turned = vectors.turned(builder, high, lanes), vectors.turned(builder, low, lanes)
+        high, low = merged(high, low, *turned)
     return vectors.two_sum(
         builder, vectors.first_lane(builder, high), vectors.first_lane(builder, low)
     )
@@ -219,11 +220,11 @@ def _fold(builder: Any, kind: str, values: Any) -> Any:
     """One tally of eight lanes."""
     joined = {"top": vectors.larger, "low": vectors.smaller}
     for lanes in (4, 2, 1):
-        other = vectors.turned(builder, values, lanes)
+        turned = vectors.turned(builder, values, lanes)
         if kind == "plain":
-            values = builder.fadd(values, other)
+            values = builder.fadd(values, turned)
         else:
-            values = joined[kind](builder, values, other)
+            values = joined[kind](builder, values, turned)
     return vectors.first_lane(builder, values)
 
 
@@ -255,9 +256,9 @@ class _ColumnPass:
     def columns(self, j: Any, across: int | None) -> None:
         """Emits the columns from j: that many vectors of them, or one column where `across` is
         None."""
-        builder, whole = self.builder, j.type
-        inside = builder.srem(j, whole(STRIP))
-        start = builder.add(builder.mul(builder.sub(j, inside), whole(self.tallies)), inside)
+        builder, integer = self.builder, j.type
+        inside = builder.srem(j, integer(STRIP))
+        start = builder.add(builder.mul(builder.sub(j, inside), integer(self.tallies)), inside)
         held = []  # for each vector, where its tallies are kept and the registers that hold them
         for v in range(across or 1):
             steps = [t * STRIP + v * WIDTH for t in range(self.tallies)]

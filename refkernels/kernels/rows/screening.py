@@ -45,10 +45,10 @@ def doubtful(hi: Any, radius: float, screen: Screen) -> int:
         for j in range(hi.size):
             count += not radius <= narrow * (abs(hi[j]) - radius)
         return count
-    half, kept = np.int64(1) << (52 - p), ~((np.int64(1) << (53 - p)) - 1)
+    half, mask = np.int64(1) << (52 - p), ~((np.int64(1) << (53 - p)) - 1)
     for j in range(hi.size):
         h = abs(hi[j])
         low = bits_of(h - radius) + (half - OUTWARD)
         high = bits_of(h + radius) + (half + OUTWARD)
-        count += not ((h > least) & (h < most) & (((low ^ high) & kept) == 0))
+        count += not ((h > least) & (h < most) & (((low ^ high) & mask) == 0))
     return count

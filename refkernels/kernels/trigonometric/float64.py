@@ -82,8 +82,8 @@ def _value(code: int, x: Any, c1: Any, c2: Any, c3: Any) -> Any:
 def _fill(code: int, x: Any, hi: Any) -> None:
     """Blocks with one exponent, as a sweep has them, need no look-up.
 
-    Zeros, whose sign the loop loses, are counted and written afterwards: a loop with such a sum
-    makes LLVM work on several vectors at a time, and hide one's latency behind another.
+    Zeros, whose sign the loop loses, are counted and written afterwards. A loop with such a sum
+    makes LLVM work on several vectors at a time, so that one hides the latency of another.
     """
     full_width()
     columns = np.empty((3, WIDTH))

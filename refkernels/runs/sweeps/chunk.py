@@ -37,7 +37,7 @@ Last = tuple[float, float]  # the answer to the last pattern of a call, and the 
 
 
 class ChunkFailed(Exception):
-    """The framework gave no answer; (status, reason)."""
+    """The framework gave no answer. Its arguments are a status and a reason."""
 
 
 @in_default_mode
@@ -125,8 +125,8 @@ def judge_call(
 
 
 def side(op: Op, pattern: int, got: npt.NDArray[Any]) -> Side:
-    """One side of the step between two chunks: the answer at the border, and the fast tier's exact
-    value (None: the tier does not give one)."""
+    """One side of the step between two chunks: the answer at the border, and the exact value by the
+    fast tier (None where the tier gives none)."""
     format = formats.of(got)
     bits = int(got.view(format.bits_dtype)[0])
     if op.fast is None or format is not formats.BINARY32:
@@ -145,12 +145,12 @@ def settle_borders(op: Op, tally: SweepTally) -> None:
         return
     after = np.array([border for border, _ in known], np.int64)
     before_got, after_got = (
-        patterns.values_of(np.array([sides[which][0] for _, sides in known]), tally.format)
-        for which in ("before", "after")
+        patterns.values_of(np.array([sides[end][0] for _, sides in known]), tally.format)
+        for end in ("before", "after")
     )
     hi, hi_after = (
-        np.array([sides[which][1] for _, sides in known], np.float64)  # None becomes NaN
-        for which in ("before", "after")
+        np.array([sides[end][1] for _, sides in known], np.float64)  # None becomes NaN
+        for end in ("before", "after")
     )
     error = plain.widened(op.fast.error) if op.fast is not None else 0.0
     exact = (Enclosure(ends, 0.0, np.nan_to_num(np.abs(ends) * error)) for ends in (hi, hi_after))
@@ -183,10 +183,10 @@ def _judge_fast(
             room.steps, room.filled,
         )  # fmt: skip
         room.previous[:] = float(answers[-1]), room.hi[length - 1]
-    others, steps = room.filled.tolist()
-    listed = room.listed[:others]
+    listed_count, steps = room.filled.tolist()
+    listed = room.listed[:listed_count]
     _judge_listed(op, fast, span.start + listed.astype(np.int64), got[listed],
-                  room.listed_hi[:others], tally)  # fmt: skip
+                  room.listed_hi[:listed_count], tally)  # fmt: skip
     tally.add_tiers({"float64": size})
     places = room.steps[:steps].astype(np.int64)
     earlier = np.where(places > 0, judging.widest(got[places - 1]), before)
@@ -197,35 +197,35 @@ def _judge_fast(
 def _judge_listed(
     op: Op,
     fast: Fast,
-    where: npt.NDArray[np.int64],
+    codes: npt.NDArray[np.int64],
     got: npt.NDArray[Any],
     hi: npt.NDArray[np.float64],
     tally: SweepTally,
 ) -> None:
     """Judge the elements that are not plain: by the fast tier's interval if that settles them, else
     by the oracle."""
-    if not where.size:
+    if not codes.size:
         return
     radius = np.where(np.isfinite(hi), np.abs(hi) * plain.widened(fast.error), 0.0)
-    doubtful = np.empty(where.size, np.int64)
-    number = _judge_elements(where, got, Enclosure(hi, 0.0, radius), tally, doubtful)
-    settled = np.ones(where.size, np.bool_)
+    doubtful = np.empty(codes.size, np.int64)
+    number = _judge_elements(codes, got, Enclosure(hi, 0.0, radius), tally, doubtful)
+    settled = np.ones(codes.size, np.bool_)
     settled[doubtful[:number]] = False
-    _check_invariants(op, where[settled], got[settled], tally)
-    _check_bound(op, where[settled], got[settled], Enclosure(hi, 0.0, radius)[settled], tally)
+    _check_invariants(op, codes[settled], got[settled], tally)
+    _check_bound(op, codes[settled], got[settled], Enclosure(hi, 0.0, radius)[settled], tally)
     tally.add_tiers({"float64": -number})
     for start in range(0, number, _EVALUATED):
         part = doubtful[:number][start : start + _EVALUATED]
-        _judge_exactly(op, where[part], got[part], tally)
+        _judge_exactly(op, codes[part], got[part], tally)
 
 
 def _judge_exactly(
-    op: Op, where: npt.NDArray[np.int64], got: npt.NDArray[Any], tally: SweepTally
+    op: Op, codes: npt.NDArray[np.int64], got: npt.NDArray[Any], tally: SweepTally
 ) -> Enclosure:
-    exact = evaluate(op, where, tally, ("rounding", tally.format))
-    _judge_elements(where, got, exact, tally, None)
-    _check_invariants(op, where, got, tally)
-    _check_bound(op, where, got, exact, tally)
+    exact = evaluate(op, codes, tally, ("rounding", tally.format))
+    _judge_elements(codes, got, exact, tally, None)
+    _check_invariants(op, codes, got, tally)
+    _check_bound(op, codes, got, exact, tally)
     return exact
 
 
@@ -234,34 +234,35 @@ def _judge_carefully(
 ) -> Last:
     """Judge any format, every element by the oracle's certified rounding."""
     for start in range(span.start, span.stop, _EVALUATED):
-        where = np.arange(start, min(start + _EVALUATED, span.stop), dtype=np.int64)
-        answers = got[start - span.start :][: where.size]
-        exact = _judge_exactly(op, where, answers, tally)
+        codes = np.arange(start, min(start + _EVALUATED, span.stop), dtype=np.int64)
+        answers = got[start - span.start :][: codes.size]
+        exact = _judge_exactly(op, codes, answers, tally)
         wide = judging.widest(answers)
         sign = 1 << (patterns.width(tally.format) - 1)
-        steps = where[1:] != sign
+        steps = codes[1:] != sign
         against, unknown = inverted(wide[:-1], wide[1:], exact[:-1], exact[1:])
-        _count_inversions(where[1:], answers[1:], against & steps, tally)
+        _count_inversions(codes[1:], answers[1:], against & steps, tally)
         places = np.flatnonzero(unknown & steps)
-        _settle_steps(op, where[1:][places], wide[:-1][places], answers[1:][places], tally)
+        _settle_steps(op, codes[1:][places], wide[:-1][places], answers[1:][places], tally)
         if last is not None and start != sign:
-            _settle_steps(op, where[:1], np.array([last[0]]), answers[:1], tally)
+            _settle_steps(op, codes[:1], np.array([last[0]]), answers[:1], tally)
         last = float(wide[-1]), 0.0
     assert last is not None
     return last
 
 
 def judge_any(
-    op: Op, where: npt.NDArray[np.int64], got: npt.NDArray[Any], tally: SweepTally
+    op: Op, codes: npt.NDArray[np.int64], got: npt.NDArray[Any], tally: SweepTally
 ) -> Any:
-    """Judge answers to any patterns; returns the oracle's enclosure of the exact values."""
-    return _judge_exactly(op, where, got, tally)
+    """Judge answers to any patterns, or to pairs by their codes in a batch. Returns the oracle's
+    enclosure of the exact values."""
+    return _judge_exactly(op, codes, got, tally)
 
 
-def evaluate(op: Op, where: npt.NDArray[np.int64], tally: SweepTally, certify: Any) -> Enclosure:
-    """The oracle's answer for some patterns, its tiers counted in the tally."""
+def evaluate(op: Op, codes: npt.NDArray[np.int64], tally: SweepTally, certify: Any) -> Enclosure:
+    """The oracle's answer to some patterns, its tiers counted in the tally."""
     with tiers.counted() as counted:
-        exact = _oracle(op, tally.inputs_of(where), certify)
+        exact = _oracle(op, tally.inputs_of(codes), certify)
     tally.add_tiers(counted)
     return exact
 
@@ -274,7 +275,7 @@ def _oracle(op: Op, inputs: Sequence[npt.NDArray[Any]], certify: Any) -> Enclosu
 
 
 def _judge_elements(
-    where: npt.NDArray[np.int64],
+    codes: npt.NDArray[np.int64],
     got: npt.NDArray[Any],
     exact: Enclosure,
     tally: SweepTally,
@@ -285,43 +286,43 @@ def _judge_elements(
     got_bits = got.view(tally.format.bits_dtype).astype(np.int64)
     return int(
         judging.judge_elements(
-            where, judging.widest(got), got_bits, np.ascontiguousarray(exact.hi), *parts,
+            codes, judging.widest(got), got_bits, np.ascontiguousarray(exact.hi), *parts,
             judging.limits_of(tally.format), tally.shift, doubtful is None, tally.table, room,
         )
     )  # fmt: skip
 
 
 def _check_bound(
-    op: Op, where: npt.NDArray[np.int64], got: npt.NDArray[Any], exact: Enclosure, tally: SweepTally
+    op: Op, codes: npt.NDArray[np.int64], got: npt.NDArray[Any], exact: Enclosure, tally: SweepTally
 ) -> None:
     """Count answers beyond the bound of the op's forms, which are kept with the violated
     invariants. An op with a limit in ulp needs no such count. A faithful float32 answer is never
     beyond the bound."""
-    if op.limit is not None or not where.size:
+    if op.limit is not None or not codes.size:
         return
     with _ONE_ORACLE, np.errstate(all="ignore"):
-        inputs = dict(zip(op.inputs, tally.inputs_of(where), strict=True))
+        inputs = dict(zip(op.inputs, tally.inputs_of(codes), strict=True))
         bound = op.bound("forward", inputs, {}, tally.format)[op.outputs[0]]
         error = np.abs(judging.widest(got) - np.asarray(exact))
         beyond = np.flatnonzero(error - exact.radius * np.exp2(exact.scale) > bound)
-    _add_violations(BEYOND, beyond, where, got, tally)
+    _add_violations(BEYOND, beyond, codes, got, tally)
 
 
 def _add_violations(
     name: str,
     violated: npt.NDArray[np.intp],
-    where: npt.NDArray[np.int64],
+    codes: npt.NDArray[np.int64],
     got: npt.NDArray[Any],
     tally: SweepTally,
 ) -> None:
     if violated.size:
-        first = violated[np.argmin(where[violated])]
+        first = violated[np.argmin(codes[violated])]
         answer = int(got.view(tally.format.bits_dtype)[first])
-        tally.add_violations(name, violated.size, int(where[first]), answer)
+        tally.add_violations(name, violated.size, int(codes[first]), answer)
 
 
 def _check_invariants(
-    op: Op, where: npt.NDArray[np.int64], got: npt.NDArray[Any], tally: SweepTally
+    op: Op, codes: npt.NDArray[np.int64], got: npt.NDArray[Any], tally: SweepTally
 ) -> None:
     """Count violated invariants. They hold for every faithful answer, so plain elements are
     skipped.
@@ -329,9 +330,9 @@ def _check_invariants(
     An invariant between elements (for example, that answers rise) is left to the inversions,
     because only some of its elements are seen here.
     """
-    if not where.size:
+    if not codes.size:
         return
-    inputs = dict(zip(op.inputs, tally.inputs_of(where), strict=True))
+    inputs = dict(zip(op.inputs, tally.inputs_of(codes), strict=True))
     for invariant in op.invariants:
         if (invariant.direction, invariant.output) != ("forward", op.outputs[0]):
             continue
@@ -339,7 +340,7 @@ def _check_invariants(
             continue
         with np.errstate(invalid="ignore"):
             violated = np.flatnonzero(invariant.violated(got, inputs, {}))
-        _add_violations(invariant.name, violated, where, got, tally)
+        _add_violations(invariant.name, violated, codes, got, tally)
 
 
 def _settle_steps(
@@ -354,8 +355,8 @@ def _settle_steps(
     for first in range(0, after.size, _EVALUATED):
         part = slice(first, first + _EVALUATED)
         exact_before, exact_after = (
-            _oracle(op, [judging.widest(*tally.inputs_of(where))], "enclosure")
-            for where in (after[part] - 1, after[part])
+            _oracle(op, [judging.widest(*tally.inputs_of(codes))], "enclosure")
+            for codes in (after[part] - 1, after[part])
         )
         wide = judging.widest(got_before[part]), judging.widest(got_after[part])
         against, _ = inverted(*wide, exact_before, exact_after)
@@ -363,13 +364,13 @@ def _settle_steps(
 
 
 def _count_inversions(
-    where: npt.NDArray[np.int64], got: npt.NDArray[Any], against: Any, tally: SweepTally
+    codes: npt.NDArray[np.int64], got: npt.NDArray[Any], against: Any, tally: SweepTally
 ) -> None:
     if not against.any():
         return
     column = judging.INVERSIONS
     shift = tally.format.p - 1
-    np.add.at(tally.counts[:, column], where[against] >> shift, 1)
+    np.add.at(tally.counts[:, column], codes[against] >> shift, 1)
     answers = got.view(tally.format.bits_dtype).astype(np.int64)[against]
-    first = int(np.argmin(where[against]))
-    judging.note_first(tally.firsts, column, int(where[against][first]), int(answers[first]))
+    first = int(np.argmin(codes[against]))
+    judging.note_first(tally.firsts, column, int(codes[against][first]), int(answers[first]))

@@ -42,7 +42,7 @@ class Job:
 
 
 class Crew:
-    """Workers behind an executor; `width` of them work at the same time."""
+    """Workers behind an executor. `width`: how many of them work at the same time."""
 
     def __init__(self, width: int) -> None:
         self.width = width
@@ -52,14 +52,15 @@ class Crew:
         raise NotImplementedError
 
     def replace(self) -> None:
-        """Called when the executor has broken."""
+        """Replaces an executor that has broken."""
         raise NotImplementedError
 
     def close(self, at_once: bool = False) -> None:
-        """Release the workers; at_once: even in the middle of a chunk."""
+        """Release the workers; with `at_once`, even in the middle of a chunk."""
 
     def limit(self, most: int) -> None:
-        """To as many workers as will ever have work at the same time; before they start."""
+        """Lowers `width` to `most`, the most workers that will ever have work at the same time.
+        Called before the workers start."""
         self.width = min(self.width, most)
 
     def results(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Json]]:
@@ -272,9 +273,9 @@ def _no_interrupt() -> Iterator[None]:
 def _finalizing() -> bool:
     """Whether another thread runs one of multiprocessing's finalizers."""
     finalizer = multiprocessing.util.Finalize.__call__.__code__
-    others = (f for n, f in sys._current_frames().items() if n != threading.get_ident())
+    stacks = (f for n, f in sys._current_frames().items() if n != threading.get_ident())
     return any(
-        frame.f_code is finalizer for other in others for frame, _ in traceback.walk_stack(other)
+        frame.f_code is finalizer for stack in stacks for frame, _ in traceback.walk_stack(stack)
     )
 
 

@@ -1,7 +1,7 @@
 """Steps in the wrong direction: neighbouring inputs whose answers are ordered against the truth.
 
-Where the function is monotone, an inversion is a non-monotone step; elsewhere it is still an order
-that no correctly rounded kernel gives. No table of monotone functions is needed: the exact values
+Where the function is monotone, an inversion is a non-monotone step; elsewhere it is still a step
+that no correctly rounded kernel makes. No table of monotone functions is needed: the exact values
 themselves give the direction of each step.
 """
 

@@ -133,17 +133,17 @@ def _far(g: float, z: float, radius: float, limits: Any) -> Any:
     """
     p, emin, emax = limits
     shift = np.int64(53 - p)
-    half, kept = np.int64(1) << (shift - 1), ~((np.int64(1) << shift) - 1)
+    half, mask = np.int64(1) << (shift - 1), ~((np.int64(1) << shift) - 1)
     h = abs(z)
     low, high = bits_of(h - radius) - OUTWARD, bits_of(h + radius) + OUTWARD
     bits = bits_of(abs(g))
     power = bits & EXPONENT
     usable = (np.int64(emin + 1024) << 52 <= power) and (power <= np.int64(emax + 1022) << 52)
     one_binade = (((low ^ bits) | (high ^ bits)) & EXPONENT) == 0
-    decided = (((low + half) ^ (high + half)) & kept) == 0
+    decided = (((low + half) ^ (high + half)) & mask) == 0
     if not (usable and one_binade and decided and (g < 0.0) == (z < 0.0)):
         return np.uint64(0)
-    distance = np.uint64(abs(bits - ((low + half) & kept)) >> shift)
+    distance = np.uint64(abs(bits - ((low + half) & mask)) >> shift)
     return distance if distance >= np.uint64(2) else np.uint64(0)
 
 
@@ -161,13 +161,13 @@ def _keep_worst(
 
 @inner
 def _distance_bin(distance: Any) -> Any:
-    """Its own bin below EXACT_DISTANCES, above it one for each power of two."""
+    """The bin of a distance: its own below EXACT_DISTANCES, above it one for each power of two."""
     if distance < np.uint64(EXACT_DISTANCES):
         return np.int64(distance)
-    exponent, rest = 10, distance >> np.uint64(11)
-    while rest:
+    exponent, remaining = 10, distance >> np.uint64(11)
+    while remaining:
         exponent += 1
-        rest >>= np.uint64(1)
+        remaining >>= np.uint64(1)
     return EXACT_DISTANCES + exponent - 10
 
 

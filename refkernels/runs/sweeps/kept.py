@@ -44,21 +44,21 @@ def taken(question: SweepQuestion) -> Iterator[Session]:
     """The session for a question, started on first use and kept for this thread's next question."""
     settings = dict(question.settings)
     key = (str(question.framework), tuple(sorted(settings.items())))
-    kept: _KeptSession | None = getattr(_this_thread, "session", None)
-    if kept is not None and kept.timer is not None:
-        kept.timer.cancel()
-    if kept is not None and (kept.key != key or kept.session.status != "ok"):
-        kept.close()
-        kept = None
-    if kept is None:
-        kept = _this_thread.session = _KeptSession(
+    current: _KeptSession | None = getattr(_this_thread, "session", None)
+    if current is not None and current.timer is not None:
+        current.timer.cancel()
+    if current is not None and (current.key != key or current.session.status != "ok"):
+        current.close()
+        current = None
+    if current is None:
+        current = _this_thread.session = _KeptSession(
             key, Session(question.framework, settings, question.timeout)
         )
-    with kept.lock:
+    with current.lock:
         try:
-            yield kept.session
+            yield current.session
         finally:
-            kept.leave()
+            current.leave()
 
 
 def prepare(question: SweepQuestion) -> None:
@@ -69,19 +69,19 @@ def prepare(question: SweepQuestion) -> None:
 
 def cold(kernel: Any) -> bool:
     """Whether this thread's session calls this kernel for the first time; remembers the call."""
-    kept: _KeptSession = _this_thread.session
-    before = len(kept.warm)
-    kept.warm.add(kernel)
-    return len(kept.warm) > before
+    current: _KeptSession = _this_thread.session
+    before = len(current.warm)
+    current.warm.add(kernel)
+    return len(current.warm) > before
 
 
 def release() -> None:
     """Close this thread's session now."""
-    kept: _KeptSession | None = getattr(_this_thread, "session", None)
-    if kept is not None:
-        if kept.timer is not None:
-            kept.timer.cancel()
-        kept.close()
+    current: _KeptSession | None = getattr(_this_thread, "session", None)
+    if current is not None:
+        if current.timer is not None:
+            current.timer.cancel()
+        current.close()
         _this_thread.session = None
 
 
@@ -117,11 +117,11 @@ class Room:
 
 def room(size: int, block: int) -> Room:
     """This thread's buffers, with lists for at least `size` elements."""
-    kept: Room | None = getattr(_this_thread, "room", None)
-    if kept is None or len(kept.steps) < size or len(kept.x) < block:
-        kept = _this_thread.room = Room(
+    buffers: Room | None = getattr(_this_thread, "room", None)
+    if buffers is None or len(buffers.steps) < size or len(buffers.x) < block:
+        buffers = _this_thread.room = Room(
             np.empty(block, np.uint32), np.empty(block), np.empty(2),
             np.empty(size + 1, np.int32), np.empty(size + 1), np.empty(size, np.int32),
             np.zeros(2, np.int64),
         )  # fmt: skip
-    return kept
+    return buffers

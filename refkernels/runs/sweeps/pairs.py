@@ -7,8 +7,8 @@ equal); from special values, alone and beside any number; and uniformly from all
 then moves one input or both by ± 2^k patterns, from the worst pairs and from those whose answers
 are next to overflow and to zero.
 
-An answer that is 0, infinite or NaN shows little, and far beyond the format's range the oracle
-needs milliseconds for it. Only the first few such answers of each call are judged.
+An answer that is 0, infinite or NaN shows little, and the oracle needs milliseconds for one that is
+far beyond the format's range. Only the first few such answers of each call are judged.
 """
 
 from collections.abc import Sequence
@@ -56,8 +56,8 @@ class Batch(SweepTally):
         binades = (self.pairs[:, 0] >> np.uint64(self.format.p - 1)).astype(np.int64)
         return (binades << _RANK) | np.arange(len(self.pairs), dtype=np.int64)
 
-    def inputs_of(self, where: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
-        pairs = self.pairs[where & ((1 << _RANK) - 1)]
+    def inputs_of(self, codes: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+        pairs = self.pairs[codes & ((1 << _RANK) - 1)]
         return [patterns.values_of(side, self.format) for side in pairs.T]
 
     def settled(self) -> SweepTally:
@@ -151,8 +151,8 @@ def _worth_judging(got: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
     """The places of all answers that are finite and not 0, and of the first few others."""
     wide = judging.widest(got)
     ordinary = np.isfinite(wide) & (wide != 0.0)
-    others = np.flatnonzero(~ordinary)[:_OUT_OF_RANGE]
-    return np.concatenate([np.flatnonzero(ordinary), others])
+    extreme = np.flatnonzero(~ordinary)[:_OUT_OF_RANGE]
+    return np.concatenate([np.flatnonzero(ordinary), extreme])
 
 
 def _regimes(op: Op, format: Format) -> list[Pairs]:
@@ -170,8 +170,8 @@ def drawn(
     size: int, regimes: Sequence[Pairs], format: Format, random: np.random.Generator
 ) -> Pairs:
     """Pairs from all sources where errors are likely, in random order."""
-    whole = patterns.everything(format)
-    any_first, any_second = (stratified(size, whole, format, random) for _ in range(2))
+    all_patterns = patterns.everything(format)
+    any_first, any_second = (stratified(size, all_patterns, format, random) for _ in range(2))
     kind = random.random(size)
     pairs = np.stack([any_first, any_second], axis=1)
     beside = kind < 0.875
@@ -207,16 +207,16 @@ def _beside(first: npt.NDArray[np.uint64], format: Format, random: np.random.Gen
 
 
 def _beside_specials(
-    pairs: Pairs, others: npt.NDArray[np.uint64], format: Format, random: np.random.Generator
+    pairs: Pairs, partners: npt.NDArray[np.uint64], format: Format, random: np.random.Generator
 ) -> Pairs:
     """The pairs with a special value as the first input, the second, or both."""
     pairs = pairs.copy()
-    pairs[:, 1] = others
+    pairs[:, 1] = partners
     values = specials(format)
     side = random.integers(0, 3, len(pairs))
     for place in (0, 1):
-        here = side != place
-        pairs[here, place] = random.choice(values, int(here.sum()))
+        chosen = side != place
+        pairs[chosen, place] = random.choice(values, int(chosen.sum()))
     return pairs
 
 

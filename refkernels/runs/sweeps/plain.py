@@ -128,16 +128,16 @@ def _furthest(got: Any, hi: Any) -> Any:
 def _count(got: Any, bits: Any, hi: Any, ends: Any) -> Any:
     """(not plain, correct, compared, bits of the largest error) of the plain elements of a span."""
     full_width()
-    others, correct, compared, largest = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    not_plain, correct, compared, largest = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     for i in range(hi.size):
         right, neighbour, finite, error = _classify(hi[i], got[i], bits[i], ends)
         plain = right | neighbour
         with_error = plain & finite
-        others += not plain
+        not_plain += not plain
         correct += right
         compared += with_error
         largest = max(largest, error if with_error else np.int64(0))
-    return others, correct, compared, largest
+    return not_plain, correct, compared, largest
 
 
 @njit(nogil=True)
@@ -196,24 +196,24 @@ def judge_block(
     for start in range(0, hi.size, SPAN):
         end = min(start + SPAN, hi.size)
         part, part_bits, part_hi = got[start:end], bits[start:end], hi[start:end]
-        others, compared, largest = np.int64(0), end - start, np.int64(0)
+        not_plain, compared, largest = np.int64(0), end - start, np.int64(0)
         known = np.int64(math.ldexp(max(record, worst[binade, 0]), 29))
         correct, exceeds = _count_near(part, part_hi, margin, known)
         if correct >= 0 and exceeds:
             largest = bits_of(math.ldexp(np.float64(_furthest(part, part_hi)), -29))
         if correct < 0:
-            others, correct, compared, largest = _count(part, part_bits, part_hi, ends)
-        row[INPUTS] += end - start - others
+            not_plain, correct, compared, largest = _count(part, part_bits, part_hi, ends)
+        row[INPUTS] += end - start - not_plain
         row[CORRECT] += correct
         row[COMPARED] += compared
-        row[FAITHFUL] += end - start - others
-        row[EXPECTED] += end - start - others - compared
-        neighbours = end - start - others - correct
+        row[FAITHFUL] += end - start - not_plain
+        row[EXPECTED] += end - start - not_plain - compared
+        neighbours = end - start - not_plain - correct
         distances[0] += compared - neighbours
         distances[1] += neighbours
         if compared and float_of(largest) > max(record, worst[binade, 0]):
             record, place = float_of(largest), start
-        if others:
+        if not_plain:
             _list(part, part_bits, part_hi, ends, offset + start, listed, listed_hi, filled)
         # Correctly rounded answers are in the order of the exact values.
         if correct < end - start and _count_inversions(

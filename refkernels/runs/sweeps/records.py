@@ -58,7 +58,7 @@ def record(
     op = registry.get(question.op)
     counts = {name: tally.total(name) for name in judging.COLUMNS}
     worst = _worst(question, tally)
-    violated = sum(kept[0] for name, kept in tally.invariants.items() if name != BEYOND)
+    violated = sum(entry[0] for name, entry in tally.invariants.items() if name != BEYOND)
     counts["not_correctly_rounded"] = counts["inputs"] - counts["correct"]
     counts["invariants_violated"] = violated
     counts[BEYOND] = tally.invariants.get(BEYOND, [0])[0]
@@ -77,9 +77,9 @@ def record(
         "ulp": worst,
         "bound": limit,
         "firsts": {
-            name: _point(kept[0], kept[1], tally)
-            for name, kept in zip(judging.COLUMNS, tally.firsts.tolist(), strict=True)
-            if kept[0] >= 0
+            name: _point(entry[0], entry[1], tally)
+            for name, entry in zip(judging.COLUMNS, tally.firsts.tolist(), strict=True)
+            if entry[0] >= 0
         },
         "invariants": _invariants(op.invariants, tally),
         "binades": _binades(tally),

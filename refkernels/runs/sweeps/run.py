@@ -72,7 +72,7 @@ class SweepUnit:
 
     @property
     def label(self) -> str:
-        """Its name in progress lines."""
+        """The unit's name in progress lines."""
         return _label(self.question, short(str(self.question.name)))
 
 
@@ -86,10 +86,11 @@ def plan(
     **others: Any,
 ) -> SweepPlan:
     """A SweepPlan, after a check of all names. `frameworks` are names of seats (`seat_names`),
-    whose own settings and device take precedence over those for all. Raises ValueError (unknown op,
-    dtype or range, an op that no sweep can cover), FrameworkError (unknown framework or flag), and
-    TypeError for an argument that is not a list of names, a mapping of settings or a number."""
-    others = _others(others)
+    whose own settings and device take precedence over those for all; `others` are further fields of
+    a SweepPlan. Raises ValueError (unknown op, dtype or range, an op that no sweep can cover),
+    FrameworkError (unknown framework or flag), and TypeError for an unknown field and for an
+    argument that is not a list of names, a mapping of settings or a number."""
+    others = _checked_fields(others)
     ops, dtypes = as_names(ops, "ops"), as_names(dtypes, "dtypes")
     frameworks, settings = as_names(frameworks, "frameworks"), as_settings(settings)
     for op in ops:
@@ -183,7 +184,8 @@ def units_of(plan: SweepPlan) -> list[SweepUnit]:
 
 
 def most_at_once(plan: SweepPlan) -> int:
-    """The chunks of the largest unit: units follow one another, so no more workers have work."""
+    """The chunks of the largest unit. Units follow one another, so no more workers than that have
+    work at the same time."""
     return max([1, *(len(unit.jobs) for unit in units_of(plan))])
 
 
@@ -305,8 +307,8 @@ def _label(question: SweepQuestion, seat: str) -> str:
     return f"{question.op} {seat} {question.device} {question.dtype}"
 
 
-def _others(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The other fields of a SweepPlan, each checked."""
+def _checked_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Further fields of a SweepPlan, each checked."""
     check: dict[str, Callable[[Any, str], Any]] = {
         "device": as_text,
         "chunk": as_count,

@@ -89,11 +89,11 @@ def _try(
     session: Session,
     question: SweepQuestion,
     op: Op,
-    where: npt.NDArray[np.uint64],
+    tried: npt.NDArray[np.uint64],
     tally: SweepTally,
 ) -> npt.NDArray[np.float64]:
     """|error| of each input in ulp; -1 where it is not defined."""
-    x = patterns.values_of(where, tally.format)
+    x = patterns.values_of(tried, tally.format)
     reply = session.run(op.name, "forward", {op.inputs[0]: x}, {}, question.device)
     if not reply.ok:
         raise ChunkFailed(reply.status, reply.reason)
@@ -103,7 +103,7 @@ def _try(
             "wrong_shape", f"{session.spec} does not answer {x.dtype}{list(x.shape)}."
         )
     tally.seconds["framework"] = tally.seconds.get("framework", 0.0) + reply.seconds
-    exact = judge_any(op, where.view(np.int64), got, tally)
+    exact = judge_any(op, tried.view(np.int64), got, tally)
     return np.nan_to_num(np.abs(ulp_error(got, exact).value), nan=-1.0)
 
 

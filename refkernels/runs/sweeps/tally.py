@@ -65,11 +65,11 @@ class SweepTally:
         """How far a pattern is shifted to give its binade."""
         return self.format.p - 1
 
-    def inputs_of(self, where: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
-        """The values of each input at these patterns."""
+    def inputs_of(self, codes: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+        """The values of each input at these patterns, or at the pairs of these numbers."""
         if self.takes == 1:
-            return [patterns.values_of(where, self.format)]
-        pairs = [patterns.parts(number, self.format, self.takes) for number in where.tolist()]
+            return [patterns.values_of(codes, self.format)]
+        pairs = [patterns.parts(number, self.format, self.takes) for number in codes.tolist()]
         sides = (np.array(side, np.uint64) for side in zip(*pairs, strict=True))
         return [patterns.values_of(side, self.format) for side in sides]
 
@@ -100,13 +100,13 @@ class SweepTally:
     def add_violations(self, name: str, number: int, pattern: int, got: int) -> None:
         """Add `number` answers that violate an invariant; `pattern` is the smallest of their
         inputs."""
-        kept = self.invariants.setdefault(name, [0, pattern, got])
-        kept[0] += number
-        if pattern < kept[1]:
-            kept[1:] = [pattern, got]
+        entry = self.invariants.setdefault(name, [0, pattern, got])
+        entry[0] += number
+        if pattern < entry[1]:
+            entry[1:] = [pattern, got]
 
     def merge(self, other: "SweepTally") -> None:
-        """Add the other's inputs, which must not be among these."""
+        """Add another tally, none of whose inputs is in this one."""
         self.counts += other.counts
         self.distances += other.distances
         mine, theirs = self.worst[:, 0], other.worst[:, 0]
