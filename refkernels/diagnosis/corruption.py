@@ -2,10 +2,12 @@
 
 A kernel of another algorithm is less accurate in some elements than in others, and its worst
 element may exceed the bound alone. So may an element whose inputs are special. Neither is
-corrupted, and four rules keep them from being called so:
+corrupted, and five rules keep them from being called so:
 
 - *Nothing sets the element apart* (`set_apart`). Otherwise its inputs are the nearer cause: the
   claim is no evidence, and it is not made where they are NaN or infinite.
+- *No wrong element is a neighbour of its exact value.* A function that must be rounded correctly,
+  such as sqrt, has no larger error in such an element than others have.
 - *Half of the digits are lost.* In a format of p bits, each wrong element errs by 2^(p/2) bounds at
   least. One that keeps more is inaccurate: another branch, or another algorithm, may be so.
 - *Rounding is excluded by size.* At a distance d from a place where results cancel, errors grow as
@@ -34,7 +36,7 @@ from refkernels.arithmetic.arrays import to_float64
 from refkernels.diagnosis.hypothesis import Claim
 from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
 from refkernels.diagnosis.set_apart import apart, has_few_bits, special
-from refkernels.diagnosis.wrong import FEW, located
+from refkernels.diagnosis.wrong import FEW, faithful, located
 from refkernels.metrology import UNUSUAL, error_over_plain, ulp, ulp_distance
 
 CAUSE = "corrupted_elements"
@@ -50,7 +52,7 @@ def corrupted(
     number = int(np.count_nonzero(wrong))
     if number > max(1, int(FEW * got.size)) or not _ordinary_but_for(problem, output, got, wrong):
         return None
-    if special(problem, output, wrong):
+    if special(problem, output, wrong) or np.any(wrong & faithful(problem, output, got)):
         return None
     log2_ratios = _log2_ratios(problem, output, got)
     lost = log2_ratios[wrong].min() >= formats.of(got).p / 2.0

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
+from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.diagnosis.hypothesis import Claim, Prediction
-from refkernels.diagnosis.problem import Array, Problem
+from refkernels.diagnosis.problem import Array, Doubles, Problem
+from refkernels.metrology.ulp_errors import ulp
 
 _SHOWN = 8  # places that a claim lists
 FEW = 0.01  # of all elements: a larger share of wrong ones is no accident of single elements
@@ -19,14 +22,28 @@ def wrong_elements(problem: Problem, output: str, got: Array) -> Array:
     """Mask of the elements beyond the sharpest form's bound, and of stray NaN and infinities."""
     reference, bound = problem.truth.reference[output], problem.sharp(output)
     exact, wide = np.asarray(reference), to_float64(got)
-    low = np.where(reference.scale == 0, reference.lo, 0.0)
     with np.errstate(invalid="ignore", over="ignore"):
-        error = np.abs((wide - exact) - low)
+        error = np.abs((wide - exact) - low_part(reference))
         beyond = error - np.ldexp(reference.radius, reference.scale) > bound
     special = np.isfinite(exact) & ~np.isfinite(wide) & np.isfinite(bound)
     misplaced = ~np.isfinite(exact) & ~((wide == exact) | (np.isnan(wide) & np.isnan(exact)))
     result: Array = (beyond & np.isfinite(exact) & np.isfinite(wide)) | special | misplaced
     return result
+
+
+def faithful(problem: Problem, output: str, got: Array) -> Array:
+    """Mask of the elements that are next to their exact value: less than an ulp from it."""
+    reference = problem.truth.reference[output]
+    exact = np.asarray(reference)
+    with np.errstate(invalid="ignore", over="ignore"):
+        error = np.abs((to_float64(got) - exact) - low_part(reference))
+        near: Array = error < ulp(exact, formats.of(got))
+    return near
+
+
+def low_part(reference: Enclosure) -> Doubles:
+    """What the middle of each enclosure has beyond float64; 0 where it has a scale."""
+    return np.where(reference.scale == 0, reference.lo, 0.0)
 
 
 def pattern(

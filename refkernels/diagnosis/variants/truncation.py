@@ -15,11 +15,14 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
+from refkernels.arithmetic.transformations import two_sum
 from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Doubles, Problem
+from refkernels.diagnosis.wrong import low_part
 from refkernels.metrology.ulp_errors import ulp
 
 _NARROW = (formats.BINARY32, formats.TF32, formats.BINARY16, formats.BFLOAT16)
+_UP = 1.0 + 2.0**-50
 _EXTENDED = 2.0**-11  # the unit of the x87's 64 bits over float64's
 _LARGER = 0.05  # ulp: an element that exceeds the exact one by more is too large
 _FEW = 0.05  # the share that may be too large: rounding to nearest makes nearly half so
@@ -51,7 +54,8 @@ def _possible(problem: Problem, output: str, got: Array, format: Format) -> bool
     if not usable.any():
         return False
     z, g = np.abs(exact[usable]), np.abs(wide[usable])
-    return float(np.mean(g - z > _LARGER * ulp(z, format))) <= _FEW
+    beyond = (np.sign(exact) * low_part(problem.truth.reference[output]))[usable]
+    return float(np.mean(g - z - beyond > _LARGER * ulp(z, format))) <= _FEW
 
 
 def _all_in(wide: Doubles, format: Format) -> bool:
@@ -62,17 +66,15 @@ def _answer(problem: Problem, output: str, output_format: Format, format: Format
     """trunc(z), with the largest distance of trunc(z') from it as the bound."""
     bound = _bound_before(problem, output, output_format, format)
     reference = problem.truth.reference[output]
-    exact = np.asarray(reference)
-    low_part = np.where(reference.scale == 0, reference.lo, 0.0)
-    inner = np.where(low_part * np.sign(exact) < 0.0, np.nextafter(exact, 0.0), exact)
+    exact, low = np.asarray(reference), low_part(reference)
     with np.errstate(over="ignore", invalid="ignore"):
         radius = np.ldexp(reference.radius, reference.scale)
-        reach = np.where(np.isfinite(bound), bound + np.abs(low_part) + radius, np.inf)
-        cut, low, high = (
-            to_float64(formats.truncate_to(values, format))
-            for values in (inner, exact - reach, exact + reach)
+        unused = np.abs(np.ldexp(reference.lo, reference.scale) - low)
+        reach = np.where(np.isfinite(bound), (bound + unused + radius) * _UP, np.inf)
+        cut, least, most = (
+            _truncated(exact, low + offset, format) for offset in (0.0, -reach, reach)
         )
-        spread = np.maximum(np.abs(high - cut), np.abs(cut - low))
+        spread = np.maximum(np.abs(most - cut), np.abs(cut - least))
     spread = np.where(np.isfinite(exact) & np.isnan(spread), np.inf, spread)
     # The plain answer is the other number that may be stored, so that neither is unusual: such
     # elements are few, but a step of a narrow format is many of the kernel's own.
@@ -81,6 +83,13 @@ def _answer(problem: Problem, output: str, output_format: Format, format: Format
     # Steps are counted in the narrow format's floats: one of them is many of the kernel's own.
     counted = None if format is output_format or format.dtype is None else format
     return Answer({output: Enclosure(cut)}, {output: spread}, {output: stored}, format=counted)
+
+
+def _truncated(high_part: Doubles, low_part: Doubles, format: Format) -> Doubles:
+    """trunc(high_part + low_part), both exact."""
+    high, low = two_sum(high_part, low_part)
+    inner = np.where(low * np.sign(high) < 0.0, np.nextafter(high, 0.0), high)
+    return to_float64(formats.truncate_to(inner, format))
 
 
 def _bound_before(problem: Problem, output: str, output_format: Format, format: Format) -> Doubles:
