@@ -162,8 +162,12 @@ class Session:
             return environments.Interpreter(self.spec, self.place, "named")
         return environments.find(self.spec, self.settings.get(emulation.SETTING, ""))
 
+    @property
+    def limit(self) -> float:
+        """The seconds that one run may take, once the interpreter has started."""
+        return self._seconds(None)
+
     def _seconds(self, timeout: float | None) -> float:
-        """The limit of one run, once the interpreter has started."""
         return (self.timeout if timeout is None else timeout) * self._slowdown
 
     def run(

@@ -178,9 +178,12 @@ def _output_verdict(
 
 def outside(printed: Intervals, right: Reach) -> npt.NDArray[np.bool_]:
     """Where no float of the printed interval can be right; a NaN is wrong wherever the reach is
-    known."""
+    known. A result beyond the largest float may be rounded to infinity."""
+    largest = math.inf if printed.format is None else printed.format.max
     with np.errstate(invalid="ignore"):
-        meets = (printed.high >= right.low) & (printed.low <= right.high)
+        low = np.where(right.low < -largest, -np.inf, right.low)
+        high = np.where(right.high > largest, np.inf, right.high)
+        meets = (printed.high >= low) & (printed.low <= high)
     return np.asarray(right.known & ~meets)
 
 
@@ -202,6 +205,7 @@ def _worst(printed: Intervals, right: Reach, wrong: npt.NDArray[np.bool_]) -> Re
         distance = np.abs(printed.mid - right.mid)
         share = distance / (right.radius + right.error + printed.radius)
         share = np.where(np.isnan(printed.mid) & wrong, np.inf, share)
+        share = np.where(np.isinf(printed.mid) & ~wrong, 0.0, share)  # it overflows, rightly
         share = np.where(right.known & ~np.isnan(share), share, -1.0)
     flat = int(np.argmax(share))
     index = np.unravel_index(flat, share.shape)

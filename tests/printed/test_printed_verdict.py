@@ -325,3 +325,19 @@ def test_swapped_gradients_are_named() -> None:
     )  # fmt: skip
     for output in answer["kernels"]["kernel"]["outputs"].values():
         assert [cause["cause"] for cause in output["causes"]] == ["swapped_weight_bias_grad"]
+
+
+def test_an_overflow_that_is_right_is_not_called_wrong_and_a_needless_one_is() -> None:
+    x = np.array([[100.0, 1.0], [2.0, -3.0]], np.float32)
+    with np.errstate(over="ignore"):
+        y = np.exp(x)
+    assert np.isinf(y[0, 0])
+    judgement = judged("exp", {"x": x}, y, 4)
+    assert judgement["verdict"] == "within"
+    assert np.isfinite(judgement["worst"]["share"])
+    y[1, 0] = np.inf
+    judgement = judged("exp", {"x": x}, y, 4)
+    assert (judgement["verdict"], judgement["wrong"]) == ("wrong", 1)
+    assert judgement["worst"]["index"] == [1, 0]
+    y[:, 0] = -np.inf, np.exp(2.0)
+    assert judged("exp", {"x": x}, y, 4)["wrong"] == 1

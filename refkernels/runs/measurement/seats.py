@@ -59,7 +59,8 @@ class Seat:
         if self.absent is not None:
             return Reply("unsupported", self.absent)
         question = SeatQuestion.of(op, direction, inputs, params)
-        if (known_reply := self.unanswered.instead(question)) is not None:
+        known_reply = self.unanswered.instead(question, self.session.limit)
+        if known_reply is not None:
             return known_reply
         contiguous = {name: np.ascontiguousarray(a).reshape(a.shape) for name, a in inputs.items()}
         reply = self.session.run(

@@ -2,7 +2,9 @@
 
 An op that hangs costs the whole time limit at every question. It is asked again only if an input is
 smaller or narrower, or a param differs. Otherwise the record is a timeout too, and names the
-smaller question. A question that is answered slowly is asked once: no repetition is made of it.
+smaller question. A question that is answered slowly is asked once: no repetition is made of it. A
+larger one is not asked if it would exceed the limit with the smaller one's time per element
+(PaddlePaddle's gradient of a maximum takes time in proportion to the square).
 """
 
 from collections.abc import Iterator, Mapping
@@ -42,6 +44,11 @@ class SeatQuestion:
             for name, (_, _, size, width) in self.inputs.items()
         )
 
+    @property
+    def elements(self) -> int:
+        """The number in all inputs."""
+        return sum(size for _, _, size, _ in self.inputs.values())
+
     def __str__(self) -> str:
         shown = (f"{n} {list(shape)} {dtype}" for n, (shape, dtype, *_) in self.inputs.items())
         return ", ".join(shown)
@@ -49,11 +56,11 @@ class SeatQuestion:
 
 @dataclass
 class Unanswered:
-    """The questions that a seat did not answer in time, with its replies, and those that it
-    answered slowly."""
+    """The questions that a seat did not answer in time, and those that it answered slowly, with its
+    replies."""
 
     questions: list[tuple[SeatQuestion, Reply]] = field(default_factory=list)
-    slow: list[SeatQuestion] = field(default_factory=list)
+    slow: list[tuple[SeatQuestion, Reply]] = field(default_factory=list)
 
     def add(self, question: SeatQuestion, reply: Reply) -> None:
         """Remember the question if it ran out of time after the framework had started, or if its
@@ -61,18 +68,28 @@ class Unanswered:
         if reply.status == "timeout" and reply.started:
             self.questions.append((question, reply))
         elif reply.seconds > SLOW:
-            self.slow.append(question)
+            self.slow.append((question, reply))
 
     def takes_long(self, question: SeatQuestion) -> bool:
         """Whether a question that is no larger and no wider was answered slowly or not at all."""
-        known = (*self.slow, *(smaller for smaller, _ in self.questions))
-        return any(smaller.covers(question) for smaller in known)
+        known = (*self.slow, *self.questions)
+        return any(smaller.covers(question) for smaller, _ in known)
 
-    def instead(self, question: SeatQuestion) -> Reply | None:
-        """The reply to give instead of asking; None if the question is to be asked."""
-        return next(self._replies(question), None)
+    def instead(self, question: SeatQuestion, limit: float) -> Reply | None:
+        """The reply to give instead of asking; None if the question is to be asked. `limit`: the
+        seconds that an answer may take."""
+        return next(self._replies(question, limit), None)
 
-    def _replies(self, question: SeatQuestion) -> Iterator[Reply]:
+    def _replies(self, question: SeatQuestion, limit: float) -> Iterator[Reply]:
         for smaller, reply in self.questions:
             if smaller.covers(question):
                 yield Reply("timeout", f"{reply.reason}, with {smaller}; not asked with more")
+        for smaller, reply in self.slow:
+            if smaller.covers(question):
+                expected = reply.seconds * question.elements / max(smaller.elements, 1)
+                if expected > limit:
+                    yield Reply(
+                        "timeout",
+                        f"{expected:.0f} s or more are expected, and the limit is {limit:g} s: "
+                        f"{reply.seconds:.0f} s with {smaller}; not asked with more",
+                    )

@@ -25,6 +25,8 @@ Array = npt.NDArray[Any]
 class Kernel:
     """In the place of a session: float32 by way of float64, with one planted dependence."""
 
+    limit = 120.0
+
     def __init__(self, fault: str, threads: int = 0, calls: int = 0) -> None:
         self.fault, self.threads, self.calls = fault, threads, calls
 
@@ -197,7 +199,8 @@ def test_a_case_that_took_the_seat_long_is_not_asked_again() -> None:
         by_property = {record["property"]: record for record in records}
         assert by_property["run_to_run"]["elements"] > 0
 
-        seat.unanswered.slow.append(SeatQuestion.of("sin", "forward", {"x": np.ones(0, "f4")}, {}))
+        least = SeatQuestion.of("sin", "forward", {"x": np.ones(0, "f4")}, {})
+        seat.unanswered.slow.append((least, Reply("ok", seconds=0.0)))
         records = ask_invariance(unit, lanes, Threaded(1.0)).records()
     assert {record["status"] for record in records} == {"timeout"}
 

@@ -15,18 +15,21 @@ LIMIT = 1000  # elements: `Slow` does not answer more
 
 
 class Slow:
-    """A session that runs out of time on large inputs, and lists what it was asked."""
+    """A session that runs out of time on large inputs, and lists what it was asked. It says that
+    it takes `seconds` for each element."""
 
-    def __init__(self, status: str = "timeout", started: bool = True) -> None:
+    limit = 120.0
+
+    def __init__(self, status: str = "timeout", started: bool = True, seconds: float = 0.0) -> None:
         self.asked: list[tuple[str, str, int, str]] = []
-        self.status, self.started = status, started
+        self.status, self.started, self.seconds = status, started, seconds
 
     def run(self, op: str, direction: str, inputs: Any, *_: Any, **__: Any) -> Reply:
         x = inputs["x"]
         self.asked.append((op, direction, x.size, x.dtype.name))
         if x.size > LIMIT:
             return Reply(self.status, "slow: no answer within 120 s", started=self.started)
-        return Reply("ok")
+        return Reply("ok", seconds=self.seconds * x.size)
 
 
 def seat_of(session: Slow) -> Seat:
@@ -51,6 +54,24 @@ def test_a_larger_question_is_not_asked_and_its_record_names_the_smaller() -> No
             "slow: no answer within 120 s, with x [1, 2000] float32; not asked with more"
         )
     assert session.asked == [("max", "backward", 2000, "float32")]
+
+
+def test_a_question_that_would_exceed_the_limit_is_not_asked() -> None:
+    """By the time that each element took in a smaller one, if that was slow."""
+    session = Slow(seconds=0.05)
+    seat = seat_of(session)
+    assert ask(seat, 100).status == "ok"  # 5 s: not slow
+    assert ask(seat, 400).status == "ok"  # 20 s: slow, so that 2,400 elements take 120 s
+    asked = len(session.asked)
+    reply = ask(seat, 2500)
+    assert (reply.status, len(session.asked)) == ("timeout", asked)
+    assert reply.reason == (
+        "125 s or more are expected, and the limit is 120 s: "
+        "20 s with x [1, 400] float32; not asked with more"
+    )
+    assert ask(seat, 900).status == "ok"
+    ask(seat, 2500, axis=-1)
+    assert len(session.asked) == asked + 2
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,60 @@
+"""Every op whose inputs can be printed: its plain algorithm's answers are never called wrong."""
+
+import numpy as np
+import pytest
+from hunting import HUNT
+
+from refkernels import registry
+from refkernels.arithmetic import formats
+from refkernels.op import Direction
+from refkernels.printed import text, verdict
+
+LARGEST = 1300  # elements of the inputs together
+
+
+def shown(name: str, array: np.ndarray) -> str:
+    """The array as torch prints it, floats to four decimals."""
+
+    def rows(part: np.ndarray) -> str:
+        if part.ndim:
+            return f"[{', '.join(map(rows, part))}]"
+        return f"{part.item():.4f}" if part.dtype.kind == "f" else str(part.item())
+
+    return f"{name}: tensor({rows(array)}, dtype=torch.{array.dtype})\n"
+
+
+QUESTIONS = [
+    (name, direction) for name, op in registry.ops().items() for direction in op.directions
+]
+
+
+@pytest.mark.parametrize(("op", "direction"), QUESTIONS)
+def test_a_right_kernel_s_printed_numbers_are_never_called_wrong(
+    op: str, direction: Direction
+) -> None:
+    record, asked = registry.get(op), 0
+    for case in record.cases():
+        if "float32" not in case.dtypes or direction not in case.directions:
+            continue
+        arrays, params = case.build("float32")
+        inputs = {name: arrays[name] for name in record.takes(direction) if name in arrays}
+        if sum(array.size for array in inputs.values()) > LARGEST or asked == HUNT:
+            continue
+        asked += 1
+        plain = record.plain(direction, inputs, params, formats.BINARY32)
+        answers = {name: np.asarray(y, np.float32) for name, y in plain.items()}
+        tensors = [*inputs.items(), *answers.items()]
+        thread = "".join(shown(name, array) for name, array in tensors)
+        of_inputs = [f"{name}={k}" for k, name in enumerate(inputs, 1)]
+        of_outputs = [f"kernel:{name}={k}" for k, name in enumerate(answers, len(inputs) + 1)]
+        try:
+            answer = verdict.explain_printed(
+                op, text.tensors(thread), of_inputs, of_outputs, params, direction
+            )
+        except ValueError as refused:
+            if "interval" not in str(refused) and "before its formula" not in str(refused):
+                raise
+            continue
+        for name, output in answer["kernels"]["kernel"]["outputs"].items():
+            assert output["verdict"] == "within", (case.name, name, output["worst"])
+    assert asked
