@@ -1,11 +1,21 @@
 """Faults that any op may have: parts of reductions left out, quantised weights, intermediates that
-overflow, another norm, a negative variance, 16-bit arithmetic; and clipping by groups."""
+overflow, another norm, a negative variance, 16-bit arithmetic, one narrow result; and clipping by
+groups."""
 
 from typing import Any
 
 import numpy as np
 from planted import Array, Arrays, Kernel, Planted, working
-from questions import BFLOAT16, FLOAT16, FLOAT32, Builder, linear_inputs, norm_inputs, normal
+from questions import (
+    BFLOAT16,
+    FLOAT16,
+    FLOAT32,
+    FLOAT64,
+    Builder,
+    linear_inputs,
+    norm_inputs,
+    normal,
+)
 
 
 def _softmax(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> Planted:
@@ -120,6 +130,20 @@ def _narrow(cumulative: bool) -> Builder:
     return build
 
 
+def _one_narrow(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> Planted:
+    """A softmax whose x - max x, exponentials, or sum are stored in a narrower format."""
+    x, kernel = normal(rng, *shape, dtype=dtype), Kernel(rng)
+    narrow = np.float32 if dtype == FLOAT64 else BFLOAT16
+    step = int(rng.integers(3))
+
+    def stored(number: int, array: Array) -> Array:
+        return array.astype(narrow).astype(dtype) if number == step else array
+
+    e = stored(1, np.exp(stored(0, x - x.max(1, keepdims=True))))
+    y = e / stored(2, kernel.sum(e))
+    return Planted("intermediate_rounded", "softmax", {"x": x}, {"y": y}, dtype=str(dtype))
+
+
 BOTH = (FLOAT32, FLOAT16)
 NARROW = (FLOAT16, BFLOAT16)
 ONE = (FLOAT32,)
@@ -133,4 +157,5 @@ FAULTS: dict[str, tuple[tuple[Builder, tuple[Any, ...]], ...]] = {
     "negative_variance_of_a_formula": ((_negative, ONE),),
     "clipped_per_group": ((_groups, BOTH),),
     "narrow_intermediates": ((_narrow(True), NARROW), (_narrow(False), NARROW)),
+    "intermediate_rounded": ((_one_narrow, (FLOAT32, FLOAT64)),),
 }

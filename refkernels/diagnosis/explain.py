@@ -126,6 +126,11 @@ def _candidates(
     explained |= {name for name, fit in fits.items() if fit.ordinary}
     others = {name: got for name, got in outputs.items() if name not in explained}
     variants += scoring.candidates(problem, others, fits, sources.pairs(problem, others))
+    weighable = {c.output for c in (*variants, *models) if c.prediction is not None}
+    weighable |= {name for name, fit in fits.items() if fit.ordinary}
+    others = {name: got for name, got in outputs.items() if name not in weighable}
+    rounded = sources.intermediates(problem, others)
+    variants += scoring.candidates(problem, others, fits, rounded)
     kept = patterns.reasoned(_merged(variants, models))
     return kept, sum(candidate.trials for candidate in (*variants, *models))
 

@@ -27,6 +27,7 @@ from refkernels.diagnosis.variants import (
     precision,
     quantised,
     reductions,
+    rounded,
     truncation,
     whole,
 )
@@ -82,6 +83,12 @@ def pairs(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
         cause = "eps_rounded" if used == float(np.float32(eps)) else "eps_differs"
         for fault, answer in other.unstable_forms(asked):
             yield Variant(cause, {"eps": used, "with": fault}, answer)
+
+
+def intermediates(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
+    """One intermediate result in a narrower format, for outputs that nothing else proves."""
+    if outputs:
+        yield from rounded.intermediate(problem, outputs)
 
 
 def questions(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:

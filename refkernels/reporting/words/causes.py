@@ -208,6 +208,14 @@ CAUSES: dict[str, Cause] = {
         "Compute in float32 and round once at the end: fuse the op, or convert its inputs first.",
         "应当以 float32 计算，最后只舍入一次：融合该算子，或先转换输入的类型。",
     ),
+    "intermediate_rounded": _cause(
+        "rounds an intermediate result ({intermediate}) to {format}, narrower than its input",
+        "把一个中间结果（{intermediate}）舍入为 {format}，比输入的格式更窄",
+        "Look for an op along the way that casts. MindSpore's ops.masked_fill(x, mask, number) "
+        "rounds a float64 x to float32; with a float64 tensor in the number's place it does not.",
+        "请查找途中有类型转换的算子。MindSpore 的 ops.masked_fill(x, mask, 数字) 会把 float64 的 x "
+        "舍入为 float32；把数字换成 float64 张量则不会。",
+    ),
     "early_overflow": _cause(
         "overflows early: {intermediate} is infinite in {format} where the result is not",
         "中间结果提前溢出：{intermediate} 在 {format} 中已是无穷大，而最终结果仍是有限值",
