@@ -144,6 +144,20 @@ def _one_narrow(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) ->
     return Planted("intermediate_rounded", "softmax", {"x": x}, {"y": y}, dtype=str(dtype))
 
 
+def _zero_decay(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> Planted:
+    """Lion that adds 0 times the parameter to the gradient; some parameters are infinite."""
+    count, kind = shape[0] * shape[1], working(dtype)
+    inputs = {name: normal(rng, count, dtype=dtype) for name in ("param", "grad", "m")}
+    inputs["param"][rng.permutation(count)[:16]] = np.inf
+    param, grad, m = (array.astype(kind) for array in inputs.values())
+    with np.errstate(invalid="ignore"):
+        grad = grad + kind(0) * param
+        new = param - kind(1e-4) * np.sign(kind(0.9) * m + kind(0.1) * grad)
+    outputs = {"param": new, "m": kind(0.99) * m + kind(0.01) * grad}
+    outputs = {name: array.astype(dtype) for name, array in outputs.items()}
+    return Planted("zero_decay", "lion", inputs, outputs, dtype=str(dtype))
+
+
 BOTH = (FLOAT32, FLOAT16)
 NARROW = (FLOAT16, BFLOAT16)
 ONE = (FLOAT32,)
@@ -158,4 +172,5 @@ FAULTS: dict[str, tuple[tuple[Builder, tuple[Any, ...]], ...]] = {
     "clipped_per_group": ((_groups, BOTH),),
     "narrow_intermediates": ((_narrow(True), NARROW), (_narrow(False), NARROW)),
     "intermediate_rounded": ((_one_narrow, (FLOAT32, FLOAT64)),),
+    "zero_decay": ((_zero_decay, BOTH),),
 }

@@ -97,8 +97,14 @@ def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
     unranked, tried = _candidates(problem, checked, fits) if checked else ([], 0)
     candidates = ranked(problem, outputs, fits, unranked, tried)
     best = _named(problem, candidates, fits)
-    if best is None and checked:
-        candidates = [*two_causes.found(problem, checked, explain_kernel), *candidates]
+    if best is None or best.confidence == "consistent":
+        explained = {c.output for c in candidates if best is not None and not c.ruled_out}
+        left = {
+            name: got
+            for name, got in checked.items()
+            if name not in explained and not fits[name].ordinary
+        }
+        candidates = [*two_causes.found(problem, left, explain_kernel), *candidates]
         best = _named(problem, candidates, fits)
     worst = min(fits.values(), key=badness)
     return Explanation(

@@ -112,7 +112,8 @@ def reasoned(candidates: list[Candidate]) -> list[Candidate]:
             or _is_an_answer(candidate)
         )
     }
-    weaker = (*PLACES, *specials.CAUSES, thresholds.CAUSE, "float32_cast")
+    special = *specials.CAUSES, specials.ZERO_DECAY
+    weaker = (*PLACES, *special, thresholds.CAUSE, "float32_cast")
     return [
         c
         for c in candidates
