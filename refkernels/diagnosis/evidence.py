@@ -84,7 +84,7 @@ def errors_alike(problem: Problem, output: str, got: Array, model: Array) -> boo
     """Whether a model's errors are the kernel's, to a quarter of their size: relative errors, in
     the root mean square over what both give as numbers, which are the same elements. One element
     near 0 may outweigh all others there, so the errors of most wrong elements must be alike too,
-    each by itself."""
+    each by itself. A wrong special value has no size: the model must have the same."""
     exact = np.asarray(problem.truth.reference[output])
     if got.shape != model.shape or got.dtype != model.dtype:
         return False
@@ -103,7 +103,10 @@ def errors_alike(problem: Problem, output: str, got: Array, model: Array) -> boo
         if largest == -np.inf:
             return False
         error, apart = (float(np.linalg.norm(np.exp2(size - largest))) for size in sizes)
-    wrong = usable & wrong_elements(problem, output, got)
+    wrong = wrong_elements(problem, output, got)
+    if np.any(wrong & ~usable & ~same(got, model)):
+        return False
+    wrong &= usable
     with np.errstate(invalid="ignore", over="ignore"):
         unlike = wrong & (LIKE * np.abs(wide - modelled) > np.abs(wide - exact))
     most_unlike = 2 * np.count_nonzero(unlike) >= np.count_nonzero(wrong) > 0
