@@ -28,6 +28,7 @@ from refkernels.diagnosis.variants import (
     quantised,
     reductions,
     rounded,
+    stepped,
     truncation,
     whole,
 )
@@ -52,6 +53,7 @@ VARIANTS: tuple[Questions, ...] = (
     other.unasked,
     other.rounded_params,
     params.other_values,
+    stepped.other_values,
     gradient.multiplied,
     lanes.of_products,
     parts.left_out,
