@@ -113,7 +113,7 @@ class _Overflowing(_Watched):
 class _Narrowed(_Watched):
     """float64, except that results of the `chosen` primitives are rounded to a format, after a
     change by the relative `nudge`. `inexact`: the names of the primitives whose results are not
-    numbers of that format, by number. A result that a formula computes again, as the last stage of
+    numbers of that format, by number; "" for one that overflows. A result that a formula computes again, as the last stage of
     a staged one does, is one result: its first number stands for all."""
 
     def __init__(
@@ -126,9 +126,11 @@ class _Narrowed(_Watched):
 
     def changed(self, name: str, array: Any) -> Any:
         first = self._first.setdefault((array.shape, array.tobytes()), self.count)
-        if first == self.count and first not in self.inexact:
+        if first == self.count and self.inexact.get(first) != "":
             rounded = formats.cast(array, self.narrow_format).astype(np.float64)
-            if not np.array_equal(rounded, array, equal_nan=True):
+            if np.any(np.isinf(rounded) & np.isfinite(array)):
+                self.inexact[first] = ""
+            elif not np.array_equal(rounded, array, equal_nan=True):
                 self.inexact[first] = name
         if first not in self.chosen:
             return None
@@ -167,7 +169,7 @@ def narrowed(
 ) -> Any:
     """The formula in float64, except that results of its `chosen` primitives are rounded to the
     format, after a change by the relative `nudge`. `inexact` receives the primitives, by number,
-    whose results the format does not hold somewhere."""
+    whose results the format does not hold somewhere; "" for those that overflow."""
     return _within(form, lambda: _Narrowed(format, chosen, inexact, nudge))
 
 

@@ -343,7 +343,7 @@ class Formulas:
     ) -> Formula:
         """The formula in float64, except that some primitives' results are rounded to the format,
         after a change by the relative `nudge`. `inexact` receives the primitives, by number, whose
-        results the format does not hold somewhere."""
+        results the format does not hold somewhere; "" for those that overflow."""
         from refkernels.ops import altered
 
         altered_formula: Formula = altered.narrowed(formula, format, chosen, inexact, nudge)

@@ -43,10 +43,11 @@ class _Readings:
     tried: int = 0
 
     def primitives(self) -> dict[int, str]:
-        """The primitives whose results the format does not hold, by number."""
+        """The primitives whose results the format rounds, by number. Those that overflow are
+        `narrow`'s."""
         inexact: dict[int, str] = {}
         self._read(frozenset(), 0.0, inexact)
-        return inexact
+        return {number: label for number, label in inexact.items() if label}
 
     def values(self, chosen: frozenset[int], nudge: float = 0.0) -> dict[str, Doubles]:
         """The outputs with the chosen primitives' results rounded."""
