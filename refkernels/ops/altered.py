@@ -113,8 +113,9 @@ class _Overflowing(_Watched):
 class _Narrowed(_Watched):
     """float64, except that results of the `chosen` primitives are rounded to a format, after a
     change by the relative `nudge`. `inexact`: the names of the primitives whose results are not
-    numbers of that format, by number; "" for one that overflows. A result that a formula computes again, as the last stage of
-    a staged one does, is one result: its first number stands for all."""
+    numbers of that format, by number; "" for one that overflows. A result that a formula computes
+    again, as the last stage of a staged one does, is one result: its first number stands for all.
+    """
 
     def __init__(
         self, format: Format, chosen: frozenset[int], inexact: dict[int, str], nudge: float
