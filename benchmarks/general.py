@@ -64,6 +64,22 @@ def _quantised(bits: int, rows: bool) -> Builder:
     return build
 
 
+def _activations(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> Planted:
+    """int8 activations with a scale for each row, or for all; the weights may be int8 too."""
+    inputs = linear_inputs(rng, shape, dtype)
+    rows, both = bool(rng.integers(2)), bool(rng.integers(2))
+
+    def restored(name: str, axis: int | None) -> Array:
+        array = inputs[name].astype(np.float32)
+        scale = np.max(np.abs(array), axis=axis, keepdims=True) / np.float32(127)
+        return (np.rint(array / scale) * scale).astype(dtype)
+
+    used = {**inputs, "x": restored("x", 1 if rows else None)}
+    used |= {"weight": restored("weight", 1)} if both else {}
+    y = Kernel(rng).linear(used)
+    return Planted("quantised_activations", "linear", inputs, {"y": y}, dtype=str(dtype))
+
+
 def _norm(cause: str, centre: bool, added: float) -> Builder:
     def build(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> Planted:
         inputs, kernel = norm_inputs(rng, shape, dtype, offset=0.5), Kernel(rng)
@@ -173,4 +189,5 @@ FAULTS: dict[str, tuple[tuple[Builder, tuple[Any, ...]], ...]] = {
     "narrow_intermediates": ((_narrow(True), NARROW), (_narrow(False), NARROW)),
     "intermediate_rounded": ((_one_narrow, (FLOAT32, FLOAT64)),),
     "zero_decay": ((_zero_decay, BOTH),),
+    "quantised_activations": ((_activations, ONE),),
 }

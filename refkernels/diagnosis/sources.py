@@ -102,7 +102,12 @@ def questions(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
 def algorithms(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Hypothesis]:
     """How the kernel may have computed: orders of summation, accumulators, models, formulas."""
     own: tuple[Algorithms, ...] = models.of(problem.op).algorithms
-    first: tuple[Algorithms, ...] = (quantised.weights, sums.find, accumulators.find)
+    first: tuple[Algorithms, ...] = (
+        quantised.weights,
+        quantised.activations,
+        sums.find,
+        accumulators.find,
+    )
     general = other_functions.of_formula, flushing.of_formula
     known = (formulas.find, functions.find, *general)
     for source in (*first, *own, *known):

@@ -607,6 +607,14 @@ CAUSES: dict[str, Cause] = {
         "https://arxiv.org/abs/1712.05877",
         "https://arxiv.org/abs/2208.07339",
     ),
+    "quantised_activations": _cause(
+        "rounds {inputs} to integers of {bits} bits, with one {scheme} scale for {scale}",
+        "把 {inputs} 舍入为 {bits} 位整数，缩放方式 {scheme}，缩放因子的粒度：{scale}",
+        "Run the layer in its own format, or compare with dequantised inputs.",
+        "以原格式运行该层，或与反量化之后的输入比较。",
+        "https://arxiv.org/abs/1712.05877",
+        "https://arxiv.org/abs/2208.07339",
+    ),
     "weight_plus_one": _cause(
         "multiplies by 1 + weight instead of weight",
         "乘的是 1 + weight，而不是 weight",
