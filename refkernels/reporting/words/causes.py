@@ -607,6 +607,18 @@ CAUSES: dict[str, Cause] = {
         "https://arxiv.org/abs/1712.05877",
         "https://arxiv.org/abs/2208.07339",
     ),
+    "gradient_over_other_axis": _cause(
+        "sums in the backward pass over other axes ({axes}) than in the forward pass",
+        "反向传播中求和的轴（{axes}）与前向传播不同",
+        "Pass the axis to the backward pass too, and keep it as length 1 (NumPy: keepdims=True).",
+        "反向传播也应使用同一个轴，并保留其长度为 1 的维度（NumPy：keepdims=True）。",
+    ),
+    "argument_unit": _cause(
+        "takes {factor} x in place of x: its argument is in other units than radians",
+        "用 {factor} x 代替 x：自变量的单位不是弧度",
+        "Pass radians on both sides, or convert once.",
+        "两边都应传入弧度，或只换算一次。",
+    ),
     "quantised_activations": _cause(
         "rounds {inputs} to integers of {bits} bits, with one {scheme} scale for {scale}",
         "把 {inputs} 舍入为 {bits} 位整数，缩放方式 {scheme}，缩放因子的粒度：{scale}",
