@@ -47,6 +47,7 @@ VARIANTS: tuple[Questions, ...] = (
     precision.wrong_dtype,
     truncation.truncated_output,
     axes.other_axis,
+    axes.exchanged_axes,
     other.other_formulas,
     other.other_formulas_in_float32,
     other.other_eps,

@@ -607,6 +607,25 @@ CAUSES: dict[str, Cause] = {
         "https://arxiv.org/abs/1712.05877",
         "https://arxiv.org/abs/2208.07339",
     ),
+    "axes_exchanged": _cause(
+        "gives its output with two axes ({axes}) exchanged in memory",
+        "输出在内存中的两个轴（{axes}）被交换了",
+        "Look for a transposition too many, or a reshape in its place: merge heads by transposing "
+        "first.",
+        "请检查是否多作了一次转置，或以 reshape 代替了转置：合并多头之前应先转置。",
+    ),
+    "softmax_over_queries": _cause(
+        "takes the softmax over the queries of each key, instead of the keys of each query",
+        "对每个 key 在各 query 上作 softmax，而不是对每个 query 在各 key 上作",
+        "Take the softmax along the last axis of the scores (axis=-1).",
+        "应当沿分数的最后一个轴作 softmax（axis=-1）。",
+    ),
+    "weights_transposed": _cause(
+        "multiplies v by the transposed weights of attention",
+        "用转置后的注意力权重乘以 v",
+        "Multiply the weights, one row for each query, by v.",
+        "应当用权重（每个 query 一行）乘以 v。",
+    ),
     "gradient_over_other_axis": _cause(
         "sums in the backward pass over other axes ({axes}) than in the forward pass",
         "反向传播中求和的轴（{axes}）与前向传播不同",
