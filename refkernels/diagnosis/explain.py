@@ -135,8 +135,7 @@ def _candidates(
     weighable = {c.output for c in (*variants, *models) if c.prediction is not None}
     weighable |= {name for name, fit in fits.items() if fit.ordinary}
     others = {name: got for name, got in outputs.items() if name not in weighable}
-    rounded = sources.intermediates(problem, others)
-    variants += scoring.candidates(problem, others, fits, rounded)
+    variants += scoring.candidates(problem, others, fits, sources.last(problem, others))
     kept = patterns.reasoned(_merged(variants, models))
     return kept, sum(candidate.trials for candidate in (*variants, *models))
 

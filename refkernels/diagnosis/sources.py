@@ -47,7 +47,6 @@ VARIANTS: tuple[Questions, ...] = (
     precision.wrong_dtype,
     truncation.truncated_output,
     axes.other_axis,
-    axes.exchanged_axes,
     other.other_formulas,
     other.other_formulas_in_float32,
     other.other_eps,
@@ -88,8 +87,10 @@ def pairs(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
             yield Variant(cause, {"eps": used, "with": fault}, answer)
 
 
-def intermediates(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
-    """One intermediate result in a narrower format, for outputs that nothing else proves."""
+def last(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
+    """For outputs that nothing else proves: exchanged axes, which another axis of a gradient may be
+    too, and one intermediate result in a narrower format."""
+    yield from axes.exchanged_axes(problem, outputs)
     if outputs:
         yield from rounded.intermediate(problem, outputs)
 
