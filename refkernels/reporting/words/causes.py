@@ -629,8 +629,8 @@ CAUSES: dict[str, Cause] = {
     "gradient_over_other_axis": _cause(
         "sums in the backward pass over other axes ({axes}) than in the forward pass",
         "反向传播中求和的轴（{axes}）与前向传播不同",
-        "Pass the axis to the backward pass too, and keep it as length 1 (NumPy: keepdims=True).",
-        "反向传播也应使用同一个轴，并保留其长度为 1 的维度（NumPy：keepdims=True）。",
+        "Pass the axis to the backward pass too, and keep it there as an axis of length 1.",
+        "反向传播也应使用同一个轴，并将其保留为长度为 1 的轴。",
     ),
     "argument_unit": _cause(
         "takes {factor} x in place of x: its argument is in other units than radians",
