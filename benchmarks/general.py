@@ -1,11 +1,21 @@
 """Faults that any op may have: parts of reductions left out, quantised weights, intermediates that
-overflow, another norm, a negative variance, 16-bit arithmetic; and clipping by groups."""
+overflow, another norm, a negative variance, 16-bit arithmetic, one narrow result; and clipping by
+groups."""
 
 from typing import Any
 
 import numpy as np
 from planted import Array, Arrays, Kernel, Planted, working
-from questions import BFLOAT16, FLOAT16, FLOAT32, Builder, linear_inputs, norm_inputs, normal
+from questions import (
+    BFLOAT16,
+    FLOAT16,
+    FLOAT32,
+    FLOAT64,
+    Builder,
+    linear_inputs,
+    norm_inputs,
+    normal,
+)
 
 
 def _softmax(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> Planted:
@@ -52,6 +62,22 @@ def _quantised(bits: int, rows: bool) -> Builder:
         return Planted("quantised_weights", "linear", inputs, {"y": y}, dtype=str(dtype))
 
     return build
+
+
+def _activations(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> Planted:
+    """int8 activations with a scale for each row, or for all; the weights may be int8 too."""
+    inputs = linear_inputs(rng, shape, dtype)
+    rows, both = bool(rng.integers(2)), bool(rng.integers(2))
+
+    def restored(name: str, axis: int | None) -> Array:
+        array = inputs[name].astype(np.float32)
+        scale = np.max(np.abs(array), axis=axis, keepdims=True) / np.float32(127)
+        return (np.rint(array / scale) * scale).astype(dtype)
+
+    used = {**inputs, "x": restored("x", 1 if rows else None)}
+    used |= {"weight": restored("weight", 1)} if both else {}
+    y = Kernel(rng).linear(used)
+    return Planted("quantised_activations", "linear", inputs, {"y": y}, dtype=str(dtype))
 
 
 def _norm(cause: str, centre: bool, added: float) -> Builder:
@@ -120,6 +146,34 @@ def _narrow(cumulative: bool) -> Builder:
     return build
 
 
+def _one_narrow(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> Planted:
+    """A softmax whose x - max x, exponentials, or sum are stored in a narrower format."""
+    x, kernel = normal(rng, *shape, dtype=dtype), Kernel(rng)
+    narrow = np.float32 if dtype == FLOAT64 else BFLOAT16
+    step = int(rng.integers(3))
+
+    def stored(number: int, array: Array) -> Array:
+        return array.astype(narrow).astype(dtype) if number == step else array
+
+    e = stored(1, np.exp(stored(0, x - x.max(1, keepdims=True))))
+    y = e / stored(2, kernel.sum(e))
+    return Planted("intermediate_rounded", "softmax", {"x": x}, {"y": y}, dtype=str(dtype))
+
+
+def _zero_decay(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> Planted:
+    """Lion that adds 0 times the parameter to the gradient; some parameters are infinite."""
+    count, kind = shape[0] * shape[1], working(dtype)
+    inputs = {name: normal(rng, count, dtype=dtype) for name in ("param", "grad", "m")}
+    inputs["param"][rng.permutation(count)[:16]] = np.inf
+    param, grad, m = (array.astype(kind) for array in inputs.values())
+    with np.errstate(invalid="ignore"):
+        grad = grad + kind(0) * param
+        new = param - kind(1e-4) * np.sign(kind(0.9) * m + kind(0.1) * grad)
+    outputs = {"param": new, "m": kind(0.99) * m + kind(0.01) * grad}
+    outputs = {name: array.astype(dtype) for name, array in outputs.items()}
+    return Planted("zero_decay", "lion", inputs, outputs, dtype=str(dtype))
+
+
 BOTH = (FLOAT32, FLOAT16)
 NARROW = (FLOAT16, BFLOAT16)
 ONE = (FLOAT32,)
@@ -133,4 +187,7 @@ FAULTS: dict[str, tuple[tuple[Builder, tuple[Any, ...]], ...]] = {
     "negative_variance_of_a_formula": ((_negative, ONE),),
     "clipped_per_group": ((_groups, BOTH),),
     "narrow_intermediates": ((_narrow(True), NARROW), (_narrow(False), NARROW)),
+    "intermediate_rounded": ((_one_narrow, (FLOAT32, FLOAT64)),),
+    "zero_decay": ((_zero_decay, BOTH),),
+    "quantised_activations": ((_activations, ONE),),
 }

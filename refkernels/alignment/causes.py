@@ -16,7 +16,7 @@ _ANYWHERE = frozenset(
         "wrong_dtype", "rounded_constants", "rounded_sixth", "float32_scale", "flush_to_zero",
         "argument_reduction", "fast_approximation", "erf_cancellation", "tanh_cancellation",
         "coarse_exponential", "exponential_clamped", "tabulated_logarithm", "float32_smoothing",
-        "cubed_argument", "product_before_quotient",
+        "cubed_argument", "product_before_quotient", "intermediate_rounded",
     )
 )  # fmt: skip
 

@@ -173,6 +173,28 @@ def _softmax(cause: str, weights: Any, **options: Any) -> Fault:
     return Fault(cause, forward, backward, **options)
 
 
+# --- the other axis ---------------------------------------------------------------------------
+
+
+def _across(xp: Any, s: Any, lanes: Any) -> Any:
+    """p_ij = e^(s_ij) / sum_i e^(s_ij)."""
+    turned_lanes = None if lanes is None else np.swapaxes(lanes, -1, -2)
+    return turned(xp, formulas.weights(xp, turned(xp, s), turned_lanes))
+
+
+def _across_gradients(xp: Any, dy: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
+    s = scores(xp, q, k, **options)
+    p, dp = _across(xp, s, present(s.shape, **options)), xp.matmul(dy, turned(xp, v))
+    ds = p * (dp - xp.sum(p * dp, axis=-2))
+    return formulas.gradients(xp, p, ds, dy, q, k, options.get("scale"))
+
+
+def _turned_weights(xp: Any, s: Any, lanes: Any) -> Any:
+    """p_ji in the place of p_ij, where there are as many queries as keys."""
+    p = formulas.weights(xp, s, lanes)
+    return turned(xp, p) if s.shape[-1] == s.shape[-2] else p
+
+
 # --- another gradient -------------------------------------------------------------------------
 
 
@@ -212,6 +234,8 @@ FAULTS = (
     _softmax("masked_keys_counted", _counted),
     _softmax("masked_rows_nan", _unguarded),
     _softmax("no_shift", _unshifted, unstable=True),
+    Fault("softmax_over_queries", partial(_weighted, _across), _across_gradients),
+    Fault("weights_transposed", partial(_weighted, _turned_weights)),
     Fault("constant_normaliser", backward=_constant),
     Fault("gradient_unscaled", backward=_without_scale, outputs=("dq", "dk")),
 )

@@ -253,19 +253,24 @@ class DoubleDouble(Context):
         return self._of(high, tail)
 
     def scatter_add(self, a: Value, index: Index, length: int) -> DoubleDoubleValue:
-        """In rounds: the first row of each index, then the second."""
-        total = self.array(np.zeros((length, *parts(a).shape[1:])))
+        """A tree of pairs of rows with the same index, in their order."""
         order = np.argsort(index, kind="stable")
-        starts = np.searchsorted(index[order], index[order])
-        rounds = np.arange(index.size) - starts
-        for k in range(int(rounds.max(initial=-1)) + 1):
-            rows = order[rounds == k]
-            sums = self.add(self.take(total, index[rows]), self.take(a, rows))
-            total.head[index[rows]] = sums.head
-            mid, radius = total.tail.mid.copy(), total.tail.radius.copy()
-            mid[index[rows]], radius[index[rows]] = sums.tail.mid, sums.tail.radius
-            total = DoubleDoubleValue(self, total.head, self.ball.value(mid, radius))
-        return total
+        places, rows = index[order], self.take(a, order)
+        while places.size and (joined := places[1:] == places[:-1]).any():
+            starts = np.r_[0, np.flatnonzero(~joined) + 1]
+            rank = np.arange(places.size) - np.repeat(starts, np.diff(np.r_[starts, places.size]))
+            first = np.flatnonzero(np.r_[joined, False] & (rank % 2 == 0))
+            pairs = self.add(self.take(rows, first), self.take(rows, first + 1))
+            columns = [column.copy() for column in _columns(rows)]
+            for column, sums in zip(columns, _columns(pairs), strict=True):
+                column[first] = sums
+            kept = np.delete(np.arange(places.size), first + 1)
+            head, *tail = (column[kept] for column in columns)
+            places, rows = places[kept], DoubleDoubleValue(self, head, self.ball.value(*tail))
+        totals = [np.zeros((length, *parts(rows).shape[1:])) for _ in range(3)]
+        for total, column in zip(totals, _columns(rows), strict=True):
+            total[places] = column + 0.0  # a sum that starts at 0 is never -0
+        return DoubleDoubleValue(self, totals[0], self.ball.value(*totals[1:]))
 
     # --- choice ------------------------------------------------------------------------------
 
@@ -313,6 +318,12 @@ def _exact_sums(terms: Doubles) -> Enclosure:
     sums = [exact_sum(row) for row in terms.reshape(-1, terms.shape[-1])]
     mids, exponents = zip(*sums, strict=True)
     return from_integer_balls(mids, [0] * len(sums), exponents, terms.shape[:-1])
+
+
+def _columns(a: Value) -> tuple[Doubles, Doubles, Doubles]:
+    """Head, and mid and radius of the tail."""
+    x = parts(a)
+    return x.head, x.tail.mid, x.tail.radius
 
 
 def _any(ball: BallValue) -> bool:

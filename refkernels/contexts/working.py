@@ -394,8 +394,11 @@ class Working(Context):
         rows = data(a)
         total = np.zeros((length, *rows.shape[1:]), rows.dtype)
         with np.errstate(all="ignore"):
-            for row, i in zip(rows, index.reshape(-1), strict=True):
-                total[i] = self.plus(total[i], row)
+            if type(self).plus is Working.plus and rows.dtype.type in _WITH_KERNELS:
+                np.add.at(total, index.reshape(-1), rows)  # row after row
+            else:
+                for row, i in zip(rows, index.reshape(-1), strict=True):
+                    total[i] = self.plus(total[i], row)
         return self.value(total)
 
 

@@ -97,8 +97,14 @@ def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
     unranked, tried = _candidates(problem, checked, fits) if checked else ([], 0)
     candidates = ranked(problem, outputs, fits, unranked, tried)
     best = _best_candidate(problem, candidates, fits)
-    if best is None and checked:
-        candidates = [*two_causes.found(problem, checked, explain_kernel), *candidates]
+    if best is None or best.confidence == "consistent":
+        explained = {c.output for c in candidates if best is not None and not c.ruled_out}
+        left = {
+            name: got
+            for name, got in checked.items()
+            if name not in explained and not fits[name].ordinary
+        }
+        candidates = [*two_causes.found(problem, left, explain_kernel), *candidates]
         best = _best_candidate(problem, candidates, fits)
     worst = min(fits.values(), key=badness)
     return Explanation(
@@ -124,10 +130,14 @@ def _candidates(
     models = list(scoring.candidates(problem, outputs, fits, algorithms))
     explained = {candidate.output for candidate in (*variants, *models) if not candidate.ruled_out}
     explained |= {name for name, fit in fits.items() if fit.ordinary}
-    unexplained = {name: got for name, got in outputs.items() if name not in explained}
-    variants += scoring.candidates(problem, unexplained, fits, sources.pairs(problem, unexplained))
-    with_reasons = patterns.reasoned(_merged(variants, models))
-    return with_reasons, sum(candidate.trials for candidate in (*variants, *models))
+    others = {name: got for name, got in outputs.items() if name not in explained}
+    variants += scoring.candidates(problem, others, fits, sources.pairs(problem, others))
+    weighable = {c.output for c in (*variants, *models) if c.prediction is not None}
+    weighable |= {name for name, fit in fits.items() if fit.ordinary}
+    others = {name: got for name, got in outputs.items() if name not in weighable}
+    variants += scoring.candidates(problem, others, fits, sources.last(problem, others))
+    kept = patterns.reasoned(_merged(variants, models))
+    return kept, sum(candidate.trials for candidate in (*variants, *models))
 
 
 def _merged(variants: list[Candidate], models: list[Candidate]) -> list[Candidate]:

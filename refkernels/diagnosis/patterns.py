@@ -24,7 +24,7 @@ from refkernels.diagnosis import (
     thresholds,
 )
 from refkernels.diagnosis.corruption import corrupted
-from refkernels.diagnosis.hypothesis import Candidate, Claim
+from refkernels.diagnosis.hypothesis import VALUE, Candidate, Claim
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.set_apart import separated
 from refkernels.diagnosis.variants.precision import all_in, rounded
@@ -112,7 +112,8 @@ def reasoned(candidates: list[Candidate]) -> list[Candidate]:
             or _is_an_answer(candidate)
         )
     }
-    weaker = (*PLACES, *specials.CAUSES, thresholds.CAUSE, "float32_cast")
+    special = *specials.CAUSES, specials.ZERO_DECAY
+    weaker = (*PLACES, *special, thresholds.CAUSE, "float32_cast", VALUE)
     return [
         candidate
         for candidate in candidates

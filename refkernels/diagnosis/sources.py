@@ -27,6 +27,8 @@ from refkernels.diagnosis.variants import (
     precision,
     quantised,
     reductions,
+    rounded,
+    stepped,
     truncation,
     whole,
 )
@@ -51,6 +53,7 @@ VARIANTS: tuple[Questions, ...] = (
     other_definitions.unasked,
     other_definitions.rounded_params,
     params.other_values,
+    stepped.other_values,
     gradient.multiplied,
     lanes.of_products,
     parts.left_out,
@@ -89,6 +92,14 @@ def pairs(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
             yield Variant(cause, {"eps": used, "with": fault}, answer)
 
 
+def last(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
+    """For outputs that nothing else proves: exchanged axes, which another axis of a gradient may be
+    too, and one intermediate result in a narrower format."""
+    yield from axes.exchanged_axes(problem, outputs)
+    if outputs:
+        yield from rounded.intermediate(problem, outputs)
+
+
 def questions(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
     """Patterns of wrong elements, then other questions."""
     yield from patterns.find(problem, outputs)
@@ -98,7 +109,12 @@ def questions(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
 def algorithms(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Hypothesis]:
     """How the kernel may have computed: orders of summation, accumulators, models, formulas."""
     own: tuple[Algorithms, ...] = models.of(problem.op).algorithms
-    first: tuple[Algorithms, ...] = (quantised.weights, sums.find, accumulators.find)
+    first: tuple[Algorithms, ...] = (
+        quantised.weights,
+        quantised.activations,
+        sums.find,
+        accumulators.find,
+    )
     general = other_functions.of_formula, flushing.of_formula
     known = (formulas.find, functions.find, *general)
     for source in (*first, *own, *known):

@@ -4,6 +4,7 @@
     sign(NaN) = 0        a gradient that is a number
     mish(-inf) = NaN     -inf tanh(0)
     inf - inf = inf      the limit of a loss
+    g + 0 w = NaN        the gradient of an infinite parameter, with a decay of 0
 
 The oracle decides which inputs account for a NaN: the exact value is a number once the inputs that
 are NaN, or those that are infinite, are replaced by 1. A claim is made only where such reasons
@@ -20,9 +21,10 @@ import numpy as np
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.diagnosis import places, units
 from refkernels.diagnosis.hypothesis import Claim
-from refkernels.diagnosis.problem import Array, Doubles, Problem
+from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
 from refkernels.diagnosis.wrong import located
 
+ZERO_DECAY = "zero_decay"
 CAUSES = ("nan_lost", "limit_at_infinity", "zero_where_undefined", "nan_of_infinity")
 
 
@@ -32,6 +34,7 @@ def find(problem: Problem, output: str, got: Array, wrong: Array) -> Iterator[Cl
     number, invented = wrong & ~np.isnan(wide), wrong & np.isnan(wide) & ~np.isnan(exact)
     if np.any(wrong & np.isfinite(exact) & np.isfinite(wide)) or not wrong.any():
         return
+    yield from _of_zero_decay(problem, output, wide, wrong)
     of_nan = number & np.isnan(exact) & _changes(problem, output, exact, np.isnan)
     infinite = _changes(problem, output, exact, np.isinf)
     limits = number & np.isnan(exact) & ~of_nan & infinite
@@ -43,6 +46,33 @@ def find(problem: Problem, output: str, got: Array, wrong: Array) -> Iterator[Cl
         if mask.any():
             claim = located(cause, output, mask)
             yield _by_places(problem, claim, infinite) if cause == "nan_of_infinity" else claim
+
+
+def zero_decayed(inputs: Arrays) -> dict[str, Array]:
+    """The inputs with 0 times the parameter added to the gradient."""
+    param = inputs["param"]
+    return {**inputs, "grad": inputs["grad"] + param.dtype.type(0) * param}
+
+
+def _of_zero_decay(problem: Problem, output: str, wide: Doubles, wrong: Array) -> Iterator[Claim]:
+    """0 times the parameter, added to the gradient; or to the new parameter, where there is no
+    decay."""
+    names = {"param", "grad"} <= problem.inputs.keys() and "weight_decay" in problem.op.params
+    if not names or not np.isnan(wide[wrong]).all():
+        return
+    param = problem.inputs["param"]
+    if param.shape != wide.shape or np.isfinite(to_float64(param)).all():
+        return
+    exact = np.asarray(problem.truth.reference[output])
+    asked = {"grad": zero_decayed(problem.inputs)["grad"]}
+    answers = [np.asarray(problem.ask(asked).reference[output])]
+    if output == "param" and not problem.params["weight_decay"]:
+        answers.append(exact + 0.0 * to_float64(param))
+    if any(np.array_equal(np.isnan(answer) & ~np.isnan(exact), wrong) for answer in answers):
+        claim = located(ZERO_DECAY, output, wrong)
+        assert claim.prediction.wrong is not None
+        earns = places.shared(problem, output, wrong, places.by_unit(problem, output, wrong))
+        yield replace(claim, prediction=replace(claim.prediction, earns=earns))
 
 
 def _by_places(problem: Problem, claim: Claim, marked: Array) -> Claim:

@@ -1,7 +1,7 @@
 """Two causes at once: one of wrong special values, another of wrong numbers.
 
-    attention in float64 by MindSpore's ops     NaN in rows where no key takes part; and a softmax
-                                                in float32 in all other rows
+    attention in float64 by MindSpore's ops     NaN in rows where no key takes part; and scores in
+                                                float32 in all other rows
 
 Each part is explained with the other part's elements put right. Where the numbers are rounding, the
 cause is that of the special values. Otherwise both must have one; the answer is the cause of the
@@ -17,7 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from refkernels.diagnosis import evidence, patterns, stopped, thresholds
+from refkernels.diagnosis import evidence, patterns, specials, stopped, thresholds
 from refkernels.diagnosis.explanation import Explanation
 from refkernels.diagnosis.hypothesis import ORDER, Candidate
 from refkernels.diagnosis.problem import Arrays, Problem
@@ -41,13 +41,20 @@ def found(
         parts = (np.where(special, right, got), np.where(special, got, right))
         if any(evidence.same(part, got).all() for part in parts):
             continue  # there is one part
-        numbers, specials = (explain(problem, {name: part}) for part in parts)
+        numbers, others = (explain(problem, {name: part}) for part in parts)
         of_numbers, of_specials = (
             _named(explanation, float(np.mean(evidence.same(part, got))))
-            for explanation, part in zip((numbers, specials), parts, strict=True)
+            for explanation, part in zip((numbers, others), parts, strict=True)
         )
         if of_specials is None:
             continue
+        if of_specials.cause == specials.ZERO_DECAY:
+            # The numbers of another question, whose special values are the kernel's; nothing is
+            # put right in them, and places are counted among all elements.
+            answered = replace(problem, inputs=specials.zero_decayed(problem.inputs))
+            numbers = explain(answered, {name: got})
+            of_numbers, of_specials = _named(numbers, 1.0), _named(others, 1.0)
+            assert of_specials is not None
         if numbers.verdict in SOUND and (of_numbers is None or of_numbers.sure == "consistent"):
             yield of_specials
             continue

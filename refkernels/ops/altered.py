@@ -1,5 +1,5 @@
 """Formulas read in altered contexts: reductions that skip a part of an axis, means with another
-divisor, and primitives whose results overflow a narrow format. This module is loaded on first
+divisor, and primitives whose results overflow a narrow format or are rounded to it. Loaded on first
 use."""
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import BINARY64, Format
 from refkernels.contexts.working import Working, WorkingValue
 from refkernels.ops.formula import Apart, Staged
@@ -71,33 +72,76 @@ def without(formula: Any, part: tuple[int, int, int, bool]) -> Any:
     return read
 
 
-class _Overflowing(Working):
+class _Watched(Working):
+    """float64; each primitive has a number, and its result may be changed."""
+
+    def __init__(self) -> None:
+        super().__init__(BINARY64)
+        self.count, self.depth = 0, 0
+
+    def noted(self, name: str, result: Any) -> Any:
+        """Counts a primitive's result, and returns what takes its place."""
+        if not isinstance(result, WorkingValue):
+            return result
+        self.count += 1
+        changed = self.changed(name, result.data)
+        return result if changed is None else self.value(changed)
+
+    def changed(self, name: str, array: Any) -> Any:
+        """What takes the place of primitive number `count`'s result; None for the result itself."""
+        raise NotImplementedError
+
+
+class _Overflowing(_Watched):
     """float64, except that results of the `chosen` primitive beyond the format's range are
     infinite. `beyond`: the names of the primitives that exceed the range somewhere, by number."""
 
     def __init__(self, format: Format, chosen: int, beyond: dict[int, str]) -> None:
-        super().__init__(BINARY64)
+        super().__init__()
         self.narrow_format, self.chosen, self.beyond = format, chosen, beyond
-        self.count, self.depth = 0, 0
 
-    def noted(self, name: str, result: Any) -> Any:
-        """Counts a primitive's result, and makes it overflow if it is the chosen one."""
-        if not isinstance(result, WorkingValue):
-            return result
-        self.count += 1
-        size, end = np.abs(result.data), 2.0 * 2.0**self.narrow_format.emax
+    def changed(self, name: str, array: Any) -> Any:
+        size, end = np.abs(array), 2.0 * 2.0**self.narrow_format.emax
         large = np.isfinite(size) & (size >= end)
         if large.any():
             self.beyond.setdefault(self.count, name)
         if self.count != self.chosen:
-            return result
-        return self.value(np.where(large, np.copysign(np.inf, result.data), result.data))
+            return None
+        return np.where(large, np.copysign(np.inf, array), array)
+
+
+class _Narrowed(_Watched):
+    """float64, except that results of the `chosen` primitives are rounded to a format, after a
+    change by the relative `nudge`. `inexact`: the names of the primitives whose results are not
+    numbers of that format, by number; "" for one that overflows. A result that a formula computes
+    again, as the last stage of a staged one does, is one result: its first number stands for all.
+    """
+
+    def __init__(
+        self, format: Format, chosen: frozenset[int], inexact: dict[int, str], nudge: float
+    ) -> None:
+        super().__init__()
+        self.narrow_format, self.chosen, self.inexact = format, chosen, inexact
+        self.nudge = nudge
+        self._first: dict[tuple[Any, bytes], int] = {}
+
+    def changed(self, name: str, array: Any) -> Any:
+        first = self._first.setdefault((array.shape, array.tobytes()), self.count)
+        if first == self.count and self.inexact.get(first) != "":
+            rounded = formats.cast(array, self.narrow_format).astype(np.float64)
+            if np.any(np.isinf(rounded) & np.isfinite(array)):
+                self.inexact[first] = ""
+            elif not np.array_equal(rounded, array, equal_nan=True):
+                self.inexact[first] = name
+        if first not in self.chosen:
+            return None
+        return formats.cast(array * (1.0 + self.nudge), self.narrow_format)
 
 
 def _watched(name: str) -> Callable[..., Any]:
     primitive = getattr(Working, name)
 
-    def watched(self: _Overflowing, *arguments: Any, **named: Any) -> Any:
+    def watched(self: _Watched, *arguments: Any, **named: Any) -> Any:
         self.depth += 1
         result = primitive(self, *arguments, **named)
         self.depth -= 1
@@ -113,16 +157,30 @@ def _watched(name: str) -> Callable[..., Any]:
 
 
 for _name in (*_SHOWN, "function"):
-    setattr(_Overflowing, _name, _watched(_name))
+    setattr(_Watched, _name, _watched(_name))
 
 
 def overflowing(form: Any, format: Format, chosen: int, beyond: dict[int, str]) -> Any:
     """The formula in float64, except that results of its `chosen` primitive beyond the format's
     range are infinite. `beyond` receives the primitives, by number, that exceed the range
     somewhere."""
+    return _within(form, lambda: _Overflowing(format, chosen, beyond))
+
+
+def narrowed(
+    form: Any, format: Format, chosen: frozenset[int], inexact: dict[int, str], nudge: float
+) -> Any:
+    """The formula in float64, except that results of its `chosen` primitives are rounded to the
+    format, after a change by the relative `nudge`. `inexact` receives the primitives, by number,
+    whose results the format does not hold somewhere; "" for those that overflow."""
+    return _within(form, lambda: _Narrowed(format, chosen, inexact, nudge))
+
+
+def _within(form: Any, context: Callable[[], Working]) -> Any:
+    """The formula read in a context of its own."""
 
     def formula(xp: Any, /, **arguments: Any) -> Any:
-        inner = _Overflowing(format, chosen, beyond)
+        inner = context()
         return form(inner, **{name: _entered(inner, value) for name, value in arguments.items()})
 
     return formula

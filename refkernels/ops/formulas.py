@@ -334,6 +334,22 @@ class Formulas:
         altered_formula: Formula = altered.overflowing(formula, format, chosen, beyond)
         return altered_formula
 
+    @staticmethod
+    def narrowed(
+        formula: Formula,
+        format: Format,
+        chosen: frozenset[int],
+        inexact: dict[int, str],
+        nudge: float = 0.0,
+    ) -> Formula:
+        """The formula in float64, except that some primitives' results are rounded to the format,
+        after a change by the relative `nudge`. `inexact` receives the primitives, by number, whose
+        results the format does not hold somewhere; "" for those that overflow."""
+        from refkernels.ops import altered
+
+        altered_formula: Formula = altered.narrowed(formula, format, chosen, inexact, nudge)
+        return altered_formula
+
     def _first(self, direction: Direction) -> Formula:
         return next(iter(self.way(direction).forms.values()))
 

@@ -96,6 +96,10 @@ def _inside(xp: Any, m: Any, v: Any, lr: Any, c1: Any, root: Any, eps: Any, **_:
     return lr / c1 * m / xp.sqrt(v / xp.square(root) + eps)
 
 
+def _inside_hat(xp: Any, m: Any, v: Any, lr: Any, c1: Any, root: Any, eps: Any, **_: Any) -> Any:
+    return lr * root / c1 * (m / xp.sqrt(v + eps))
+
+
 def _after(xp: Any, param: Any, taken: Any, lr: Any, wd: Any, **_: Any) -> Any:
     moved = param - taken
     return moved - lr * wd * moved
@@ -130,7 +134,9 @@ def _one_later(xp: Any, beta1: Any, beta2: Any, step: int) -> Any:
 _NAMES = "lr beta1 beta2 eps weight_decay"
 
 
-def _of_moments(formula: Callable[..., Any], hat: Any, inside: Any, name: str) -> tuple[Fault, ...]:
+def _of_moments(
+    formula: Callable[..., Any], hat: Any, inside: Any, inside_hat: Any, name: str
+) -> tuple[Fault, ...]:
     rescaled = _of_param("eps_hat", partial(formula, **{name: hat}))
     uncorrected = _of_param("no_bias_correction", partial(formula, corrected=_no_correction))
     return (
@@ -142,12 +148,13 @@ def _of_moments(formula: Callable[..., Any], hat: Any, inside: Any, name: str) -
         _of_param("second_moment_uncorrected", partial(formula, corrected=_first_alone)),
         _of_param("first_moment_uncorrected", partial(formula, corrected=_second_alone)),
         _of_param("eps_inside_sqrt", partial(formula, **{name: inside})),
+        _with(_of_param("eps_inside_sqrt", partial(formula, **{name: inside_hat})), "eps_hat"),
         _of_param("step_off_by_one", partial(formula, corrected=_one_later)),
         _too(_NAMES, _of_param("step_off_by_one", formula), "late"),
     )
 
 
-_of_adam = partial(_of_moments, hat=_hat, inside=_inside, name="update")
+_of_adam = partial(_of_moments, hat=_hat, inside=_inside, inside_hat=_inside_hat, name="update")
 
 
 def _raw(formula: Formula) -> Fault:
@@ -249,6 +256,10 @@ def _inside_direction(xp: Any, m: Any, v: Any, c1: Any, root: Any, eps: Any, **_
     return m / c1 / xp.sqrt(v / xp.square(root) + eps)
 
 
+def _inside_hat_direction(xp: Any, m: Any, v: Any, c1: Any, root: Any, eps: Any, **_: Any) -> Any:
+    return root / c1 * (m / xp.sqrt(v + eps))
+
+
 def _coupled_decay(
     xp: Any, param: Any, grad: Any, weight_decay: Any = None, **arguments: Any
 ) -> Any:
@@ -292,7 +303,9 @@ def _bare(**others: Any) -> Fault:
 _BARE = _bare()
 _SWITCHED = _of_param("trust_ratio_needs_decay", _needs_decay)
 LAMB = (
-    *_of_moments(formulas.lamb, _hat_direction, _inside_direction, "direction"),
+    *_of_moments(
+        formulas.lamb, _hat_direction, _inside_direction, _inside_hat_direction, "direction"
+    ),
     _undecayed(formulas.lamb),
     Fault("decay_decoupled", _decoupled(formulas.lamb), outputs=("param",)),
     _BARE,

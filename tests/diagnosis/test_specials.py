@@ -140,3 +140,79 @@ def test_a_nan_at_zero_alone_is_answered() -> None:
     y = (1 / (1 + np.exp(-x.astype(np.float64)))).astype(np.float32)
     y[-1] = np.nan
     assert refkernels.explain("sigmoid", {"x": x}, {"y": y}).verdict == "special_value_mismatch"
+
+
+# --- a decay of 0 ---------------------------------------------------------------------------------
+
+STATES = {"sgd": "buf", "adam": "m v", "adamw": "m v", "lamb": "m v", "adagrad": "accum",
+          "rmsprop": "accum", "lion": "m"}  # fmt: skip
+
+
+def update(op: str, infinite: int, decay: float, dtype: str = "float32") -> Any:
+    """An optimizer's question with some infinite parameters."""
+    names = "param", "grad", *STATES[op].split()
+    inputs = {name: RNG.standard_normal(200).astype(dtype) for name in names}
+    for name in {"v", "accum"} & inputs.keys():
+        inputs[name] = np.square(inputs[name])
+    inputs["param"][RNG.permutation(200)[:infinite]] = np.inf
+    known = registry.get(op).params
+    return inputs, {**known, "weight_decay": decay, **({"step": 3} if "step" in known else {})}
+
+
+def stepped(op: str, inputs: Any, params: Any, zero_decay: bool) -> Any:
+    with np.errstate(invalid="ignore"):
+        grad = inputs["grad"] + 0 * inputs["param"] if zero_decay else inputs["grad"]
+    dtype = inputs["param"].dtype.name
+    return registry.get(op).plain("forward", {**inputs, "grad": grad}, params, dtype)
+
+
+@pytest.mark.parametrize("op", STATES)
+def test_a_decay_of_0_that_multiplies_the_parameter_is_named(op: str) -> None:
+    inputs, params = update(op, 16, 0.0)
+    found = refkernels.explain(op, inputs, stepped(op, inputs, params, True), params)
+    assert named(found) == ("zero_decay", "proven")
+    right = refkernels.explain(op, inputs, stepped(op, inputs, params, False), params)
+    assert right.cause in (None, "summation_order")
+
+
+@pytest.mark.parametrize("op", ["adamw", "lamb"])
+def test_a_second_decay_of_0_beside_a_decoupled_one_is_named(op: str) -> None:
+    inputs, params = update(op, 1, 0.01)
+    found = refkernels.explain(op, inputs, stepped(op, inputs, params, True), params)
+    assert named(found) == ("zero_decay", "consistent")  # one place says little
+
+
+def test_an_infinite_parameter_that_becomes_nan_has_two_reasons() -> None:
+    inputs, params = update("lion", 16, 0.0)
+    got = stepped("lion", inputs, params, False)
+    got["param"] = np.where(np.isinf(inputs["param"]), np.float32(np.nan), got["param"])
+    found = refkernels.explain("lion", inputs, got, params)
+    of_param = [c for c in found.candidates if not c.ruled_out and c.output == "param"]
+    assert {c.cause for c in of_param} == {"zero_decay", "nan_of_infinity"}
+    assert {c.confidence for c in of_param} == {"consistent"}
+
+
+def test_some_nan_of_infinite_parameters_are_no_decay_of_0() -> None:
+    inputs, params = update("adamw", 16, 0.01)
+    got = stepped("adamw", inputs, params, True)
+    right = stepped("adamw", inputs, params, False)
+    last = np.flatnonzero(np.isinf(inputs["param"]))[-1]
+    for name in ("m", "v"):
+        got[name][last] = right[name][last]
+    found = refkernels.explain("adamw", inputs, {name: got[name] for name in ("m", "v")}, params)
+    assert found.cause != "zero_decay"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("op", ["adamw", "lamb"])
+def test_oneflow_multiplies_the_parameter_by_a_decay_of_0(
+    session_for: Any, op: str, dtype: str
+) -> None:
+    inputs, params = update(op, 16, 0.01, dtype)
+    reply = session_for("oneflow").run(op, "forward", inputs, params)
+    assert reply.ok, reply.reason
+    found = refkernels.explain(op, inputs, reply.outputs, params)
+    assert found.cause == "float32_hyperparameters"
+    assert found.candidates[0].details["with"] == "zero_decay"
+    # LAMB's norms couple all elements: they are one observation.
+    assert found.confidence == ("proven" if op == "adamw" else "consistent")

@@ -29,7 +29,8 @@ def _of(name: str) -> Known:
     if name in ("sin", "cos", "tan"):
         from refkernels.diagnosis.models import circular
 
-        return Known((circular.reductions,), (), circular.errors, overflowing)
+        sources = (circular.reductions, circular.other_units)
+        return Known(sources, (), circular.errors, overflowing)
     if name in ("gelu", "gelu_tanh"):
         from refkernels.diagnosis.models import gelu, gelu_constants
 
@@ -58,10 +59,11 @@ def _of(name: str) -> Known:
         return Known((rotation.narrow_tables,), intermediates=overflowing)
     if name in slopes.GRADIENTS:
         return Known((), (slopes.find,), intermediates=overflowing)
-    if name == "log_softmax":
-        from refkernels.diagnosis.models import log_sums
+    if name in ("softmax", "log_softmax"):
+        from refkernels.diagnosis.models import log_sums, softmax_axes
 
-        return Known((), (log_sums.off_by_rows,), intermediates=overflowing)
+        rows = (log_sums.off_by_rows,) if name == "log_softmax" else ()
+        return Known((softmax_axes.of_gradients,), rows, intermediates=overflowing)
     if name in ("exp", "log"):
         return Known((), (other_functions.of_function,), intermediates=overflowing)
     if name == "swiglu":

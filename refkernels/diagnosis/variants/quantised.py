@@ -1,4 +1,4 @@
-"""Weights rounded to integers of a few bits: s q, or s (q - z), takes the place of w.
+"""Weights or activations rounded to integers of a few bits: s q, or s (q - z), for w.
 
     symmetric     s = max|w| / (2^(b-1) - 1), q = round(w / s)
     full          s = max|w| / 2^(b-1), q = round(w / s), no larger than 2^(b-1) - 1
@@ -28,17 +28,19 @@ from refkernels.diagnosis.variants.lanes import SAMPLE, distance
 from refkernels.metrology import UNUSUAL
 
 _WEIGHTS = (("weight",), ("b",), ("k",), ("v",), ("k", "v"))
+_ACTIVATIONS = ("x", "a", "q")
 _BITS = (8, 4, 6, 5, 3, 2)
+_OF_ACTIVATIONS = (8, 4)
 _GROUPS = (32, 64, 128)
 _LARGEST = 1 << 16  # elements of a formula's inputs, which is read once for each scheme
 _KINDS = ("symmetric", "full", "asymmetric")
-_NEAR = 4  # schemes whose scales are tried in float16
+_NEAR = 4  # schemes whose scales are tried in float16, or in pairs
 
 Cut = Callable[[Array], Array]
 
 
 class Scheme(NamedTuple):
-    """How a weight is quantised: `axes` share a scale, or `group` elements of the last one."""
+    """How an input is quantised: `axes` share a scale, or `group` elements of the last one."""
 
     bits: int
     kind: str
@@ -48,73 +50,126 @@ class Scheme(NamedTuple):
     kept: type
 
 
+Schemes = Mapping[str, Scheme]
+
+
 def weights(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Variant]:
-    """The scheme that is nearest to an output that is not ordinary."""
-    if problem.direction == "backward" or all(fit.ordinary for fit in fits.values()):
+    """The scheme of weights that is nearest to an output that is not ordinary."""
+    asked = _asked(problem, outputs, fits)
+    for names in _WEIGHTS if asked is not None else ():
+        arrays = {name: problem.inputs[name] for name in names if name in problem.inputs}
+        if len(arrays) == len(names) and all(map(_is_matrix, arrays.values())):
+            assert asked is not None
+            yield from _nearest(problem, *asked, arrays)
+
+
+def activations(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Variant]:
+    """The same of activations, alone or together with a product's weights."""
+    asked = _asked(problem, outputs, fits)
+    name = next((name for name in _ACTIVATIONS if name in problem.inputs), "")
+    if asked is None or not name or not _is_matrix(problem.inputs[name]):
         return
+    answers = _answers(problem, *asked, name)
+    if answers is None:
+        return
+    far, right = answers
+    schemes = list(_schemes(problem.inputs[name], _OF_ACTIVATIONS))
+    near = sorted((s for s in schemes if s.kept is np.float32), key=lambda s: far({name: s}))
+    nearest: list[Schemes] = [
+        {name: kept} for s in near[:_NEAR] for kept in (s, s._replace(kept=np.float16))
+    ]
+    tried, other = len(schemes), {"x": "weight", "a": "b"}.get(name, "")
+    second = problem.inputs.get(other)
+    if second is not None and asked[0] in problem.op.sums and _is_matrix(second):
+        others = [s for s in _schemes(second) if s.kept is np.float32]
+        others.sort(key=lambda s: far({name: near[0], other: s}))
+        nearest += [{name: s, other: o} for s in near[:_NEAR] for o in others[:_NEAR]]
+        tried *= len(others)
+    least, chosen = min(((far(pair), pair) for pair in nearest), key=itemgetter(0))
+    if least * UNUSUAL**2 <= right:
+        yield _variant(problem, "quantised_activations", chosen, tried)
+
+
+def _asked(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> tuple[str, Array] | None:
+    """The one output of a forward pass that is not ordinary."""
+    if problem.direction == "backward" or all(fit.ordinary for fit in fits.values()):
+        return None
     (output, got), *others = outputs.items()
     if others or got.shape != problem.truth.reference[output].shape:
-        return
-    for names in _WEIGHTS:
-        arrays = {name: problem.inputs[name] for name in names if name in problem.inputs}
-        if len(arrays) < len(names) or not all(map(_is_weight, arrays.values())):
-            continue
-        yield from _nearest(problem, output, got, arrays)
+        return None
+    return output, got
 
 
-def _is_weight(array: Array) -> bool:
-    """Whether an input may be a quantised weight: floats, at least a matrix, not empty."""
+def _is_matrix(array: Array) -> bool:
+    """Whether an input may be quantised: floats, at least a matrix, not empty."""
     return array.ndim >= 2 and array.dtype.kind not in "iub" and array.size > 0
 
 
 def _nearest(problem: Problem, output: str, got: Array, arrays: Arrays) -> Iterator[Variant]:
-    first = next(iter(arrays.values()))
-    schemes = list(_schemes(first))
-    answers = _of_product(problem, output, got, arrays) or _of_formula(problem, output, got)
+    schemes = list(_schemes(next(iter(arrays.values()))))
+    answers = _answers(problem, output, got, *arrays)
     if answers is None:
         return
-    predicted, sampled = answers
+    distances, right = answers
+
+    def far(scheme: Scheme) -> float:
+        return distances(dict.fromkeys(arrays, scheme))
+
+    # A scale in float16 is off by 2^-11 of it, unless it is subnormal: much less than a step.
+    near = sorted((s for s in schemes if s.kept is np.float32), key=far)[:_NEAR]
+    least, scheme = min(
+        ((far(s), s) for n in near for s in (n, n._replace(kept=np.float16))),
+        key=itemgetter(0),
+    )
+    if least * UNUSUAL**2 <= right:  # nearer by the ratio that is unusual
+        chosen = dict.fromkeys(arrays, scheme)
+        yield _variant(problem, "quantised_weights", chosen, len(schemes))
+
+
+def _variant(problem: Problem, cause: str, schemes: Schemes, tried: int) -> Variant:
+    told = {"bits": "bits", "scale": "scale", "scheme": "kind"}
+    details: dict[str, Any] = {"inputs": ", ".join(schemes)}
+    for key, attribute in told.items():
+        values = [getattr(scheme, attribute) for scheme in schemes.values()]
+        same = all(value == values[0] for value in values)
+        details[key] = values[0] if same else ", ".join(map(str, values))
+    restored = {name: quantised(problem.inputs[name], s) for name, s in schemes.items()}
+    return Variant(cause, details, problem.ask(restored), trials=tried)
+
+
+def _answers(
+    problem: Problem, output: str, got: Array, *names: str
+) -> tuple[Callable[[Schemes], float], float] | None:
+    """How far the answer with such inputs is from the kernel's, and the right answer."""
+    found = _of_product(problem, output, got, names) or _of_formula(problem, output, got)
+    if found is None:
+        return None
+    predicted, sampled = found
     with np.errstate(all="ignore"):
-        right = distance(predicted(arrays, None), sampled)
+        right = distance(predicted({}), sampled)
 
-        def distance_of(scheme: Scheme) -> float:
-            return distance(predicted(arrays, scheme), sampled)
+    def far(schemes: Schemes) -> float:
+        with np.errstate(all="ignore"):
+            return distance(predicted(schemes), sampled)
 
-        # A scale in float16 is off by 2^-11 of it, unless it is subnormal: much less than a step.
-        nearest = sorted(
-            (scheme for scheme in schemes if scheme.kept is np.float32), key=distance_of
-        )[:_NEAR]
-        least, scheme = min(
-            (
-                (distance_of(scheme), scheme)
-                for candidate in nearest
-                for scheme in (candidate, candidate._replace(kept=np.float16))
-            ),
-            key=itemgetter(0),
-        )
-    if least * UNUSUAL**2 > right:  # not nearer by the ratio that is unusual
-        return
-    details = {
-        "inputs": ", ".join(arrays), "bits": scheme.bits, "scale": scheme.scale,
-        "scheme": scheme.kind,
-    }  # fmt: skip
-    answer = problem.ask({name: quantised(array, scheme) for name, array in arrays.items()})
-    yield Variant("quantised_weights", details, answer, trials=len(schemes))
+    return far, right
 
 
-def _of_product(problem: Problem, output: str, got: Array, arrays: Arrays) -> Any:
-    """A function from a weight to a sample of a product's elements, and the kernel's sample."""
+def _of_product(problem: Problem, output: str, got: Array, names: tuple[str, ...]) -> Any:
+    """A function from schemes to a sample of a product's elements, and the kernel's sample."""
     if output not in problem.op.sums or (product := products.of(problem, output)) is None:
         return None
-    ((name, weight),) = arrays.items()
-    is_transposed = weight.ndim == 2 and weight.shape == product.b.shape[::-1] and name == "weight"
+    left, right = ("x", "weight") if "weight" in problem.inputs else ("a", "b")
+    if not {left, right} <= problem.inputs.keys() or not {*names} <= {left, right}:
+        return None
+    weight, of_left = problem.inputs[right], problem.inputs[left]
+    is_transposed = weight.ndim == 2 and weight.shape == product.b.shape[::-1] and right != "b"
     if weight.ndim != 2 or (weight.shape != product.b.shape and not is_transposed):
         return None
     rows, columns = (
         np.unique(np.linspace(0, size - 1, min(size, SAMPLE)).astype(int))
         for size in (len(product.a), product.b.shape[1])
     )
-    a = product.a[rows].astype(np.float64)
     bias = 0.0 if product.bias is None else product.bias[columns].astype(np.float64)
     sampled = got.reshape(len(product.a), -1)[np.ix_(rows, columns)].astype(np.float64)
 
@@ -122,10 +177,14 @@ def _of_product(problem: Problem, output: str, got: Array, arrays: Arrays) -> An
         chosen = columns if values.shape[0 if is_transposed else 1] > 1 else slice(None)
         return values[chosen] if is_transposed else values[:, chosen]
 
-    def predicted(arrays: Arrays, scheme: Scheme | None) -> Array:
-        factor = cut(weight) if scheme is None else quantised(weight, scheme, cut)
+    def predicted(schemes: Schemes) -> Array:
+        factor = quantised(weight, schemes[right], cut) if right in schemes else cut(weight)
+        a = product.a
+        if left in schemes:
+            a = quantised(of_left, schemes[left]).reshape(product.a.shape)
         wide = factor.astype(np.float64)
-        return np.asarray(a @ (wide.T if is_transposed else wide) + bias)
+        taken = a[rows].astype(np.float64)
+        return np.asarray(taken @ (wide.T if is_transposed else wide) + bias)
 
     return predicted, sampled
 
@@ -135,20 +194,18 @@ def _of_formula(problem: Problem, output: str, got: Array) -> Any:
     if sum(array.size for array in problem.inputs.values()) > _LARGEST:
         return None
 
-    def predicted(arrays: Arrays, scheme: Scheme | None) -> Array:
-        if scheme is None:
+    def predicted(schemes: Schemes) -> Array:
+        if not schemes:
             return problem.truth.plain[output].astype(np.float64)
-        inputs = {
-            **problem.inputs,
-            **{name: quantised(array, scheme) for name, array in arrays.items()},
-        }
+        given = problem.inputs
+        inputs = {**given, **{name: quantised(given[name], s) for name, s in schemes.items()}}
         plain = problem.op.plain(problem.direction, inputs, problem.params, problem.format)
         return np.asarray(plain[output].astype(np.float64))
 
     return predicted, got.astype(np.float64)
 
 
-def _schemes(weight: Array) -> Iterator[Scheme]:
+def _schemes(weight: Array, of_bits: tuple[int, ...] = _BITS) -> Iterator[Scheme]:
     all_axes = tuple(range(weight.ndim))
     shared = {"the tensor": (all_axes, 0), "each row": (all_axes[1:], 0)}
     if weight.ndim > 2:
@@ -157,7 +214,7 @@ def _schemes(weight: Array) -> Iterator[Scheme]:
     for group in _GROUPS:
         if weight.shape[-1] % group == 0 and weight.shape[-1] > group:
             shared[f"each {group} of a row"] = ((), group)
-    for bits, kind, (scale, (axes, group)) in itertools.product(_BITS, _KINDS, shared.items()):
+    for bits, kind, (scale, (axes, group)) in itertools.product(of_bits, _KINDS, shared.items()):
         for kept in (np.float32, np.float16):
             yield Scheme(bits, kind, scale, axes, group, kept)
 

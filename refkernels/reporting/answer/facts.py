@@ -272,6 +272,9 @@ def says(candidate: Record, lang: str, among: bool = False) -> str:
     if cause == "eps_differs" and "interval" in details:
         low, high = details["interval"]
         details = {**details, "eps": _number_or_interval(low, high, lang)}
+    if cause == "param_differs" and "interval" in details:
+        low, high = details["interval"]
+        details = {**details, "value": _number_or_interval(low, high, lang)}
     text = _filled(CAUSES[cause].says[lang], details)
     if details.get("with") in CAUSES:
         second_cause = _filled(CAUSES[details["with"]].says[lang], details)

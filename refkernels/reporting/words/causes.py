@@ -208,6 +208,14 @@ CAUSES: dict[str, Cause] = {
         "Compute in float32 and round once at the end: fuse the op, or convert its inputs first.",
         "应当以 float32 计算，最后只舍入一次：融合该算子，或先转换输入的类型。",
     ),
+    "intermediate_rounded": _cause(
+        "rounds an intermediate result ({intermediate}) to {format}, narrower than its input",
+        "把一个中间结果（{intermediate}）舍入为 {format}，比输入的格式更窄",
+        "Look for an op along the way that casts. MindSpore's ops.masked_fill(x, mask, number) "
+        "rounds a float64 x to float32; with a float64 tensor in the number's place it does not.",
+        "请查找途中有类型转换的算子。MindSpore 的 ops.masked_fill(x, mask, 数字) 会把 float64 的 x "
+        "舍入为 float32；把数字换成 float64 张量则不会。",
+    ),
     "early_overflow": _cause(
         "overflows early: {intermediate} is infinite in {format} where the result is not",
         "中间结果提前溢出：{intermediate} 在 {format} 中已是无穷大，而最终结果仍是有限值",
@@ -596,6 +604,45 @@ CAUSES: dict[str, Cause] = {
         "把 {inputs} 舍入为 {bits} 位整数，缩放方式 {scheme}，缩放因子的粒度：{scale}",
         "Load the weights in their own format, or compare with the dequantised weights.",
         "以原格式加载权重，或与反量化之后的权重比较。",
+        "https://arxiv.org/abs/1712.05877",
+        "https://arxiv.org/abs/2208.07339",
+    ),
+    "axes_exchanged": _cause(
+        "gives its output with two axes ({axes}) exchanged in memory",
+        "输出在内存中的两个轴（{axes}）被交换了",
+        "Look for a transposition too many, or a reshape in its place: merge heads by transposing "
+        "first.",
+        "请检查是否多作了一次转置，或以 reshape 代替了转置：合并多头之前应先转置。",
+    ),
+    "softmax_over_queries": _cause(
+        "takes the softmax over the queries of each key, instead of the keys of each query",
+        "对每个 key 在各 query 上作 softmax，而不是对每个 query 在各 key 上作",
+        "Take the softmax along the last axis of the scores (axis=-1).",
+        "应当沿分数的最后一个轴作 softmax（axis=-1）。",
+    ),
+    "weights_transposed": _cause(
+        "multiplies v by the transposed weights of attention",
+        "用转置后的注意力权重乘以 v",
+        "Multiply the weights, one row for each query, by v.",
+        "应当用权重（每个 query 一行）乘以 v。",
+    ),
+    "gradient_over_other_axis": _cause(
+        "sums in the backward pass over other axes ({axes}) than in the forward pass",
+        "反向传播中求和的轴（{axes}）与前向传播不同",
+        "Pass the axis to the backward pass too, and keep it there as an axis of length 1.",
+        "反向传播也应使用同一个轴，并将其保留为长度为 1 的轴。",
+    ),
+    "argument_unit": _cause(
+        "takes {factor} x in place of x: its argument is in other units than radians",
+        "用 {factor} x 代替 x：自变量的单位不是弧度",
+        "Pass radians on both sides, or convert once.",
+        "两边都应传入弧度，或只换算一次。",
+    ),
+    "quantised_activations": _cause(
+        "rounds {inputs} to integers of {bits} bits, with one {scheme} scale for {scale}",
+        "把 {inputs} 舍入为 {bits} 位整数，缩放方式 {scheme}，缩放因子的粒度：{scale}",
+        "Run the layer in its own format, or compare with dequantised inputs.",
+        "以原格式运行该层，或与反量化之后的输入比较。",
         "https://arxiv.org/abs/1712.05877",
         "https://arxiv.org/abs/2208.07339",
     ),

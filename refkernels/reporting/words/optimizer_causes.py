@@ -88,6 +88,12 @@ OPTIMIZERS: dict[str, tuple[str, str, str, str]] = {
         "请检查该参数为何被排除：若参数未分组，MindSpore 不对名称中含有 beta 或 gamma 的参数"
         "作衰减。",
     ),
+    "zero_decay": (
+        "adds 0 times the parameter, a decay of 0, which is NaN where the parameter is infinite",
+        "加上了 0 乘以参数（即为 0 的衰减），参数为无穷大时得到 NaN",
+        "Skip the decay where it is 0. It shows only where a parameter is already infinite or NaN.",
+        "衰减为 0 时应当跳过它。只有当参数已是无穷大或 NaN 时，才会显现。",
+    ),
     "decay_coupled": (
         "adds weight decay to the gradient (L2), where it passes through the moments",
         "把权重衰减加到梯度上（L2），使其进入动量",
