@@ -30,6 +30,7 @@ from refkernels.seat_names import parse
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "cpu-x86_64-linux"
+WIDER = RESULTS.with_name("cpu-x86_64-avx512")
 EMULATED = RESULTS.with_name("cpu-aarch64-emulated")
 EMULATED_MINDSPORE = RESULTS.with_name("cpu-aarch64-emulated-mindspore")
 GPU = RESULTS.with_name("nvidia-h100-80gb-hbm3")
@@ -135,18 +136,25 @@ _SECTIONS = {"layernorm": "LayerNorm ", "matmul": "matmul, ", "sweep": "sweep of
 
 
 def speed() -> str:
-    """The bars, and what was measured."""
-    rows = []
-    for row in json.loads((RESULTS / "speed.json").read_text(encoding="utf-8"))["rows"]:
-        if row["bar"] is None or row["work"].startswith("first call"):
-            continue
-        unit = f" {row['unit']}" + (f" {row['base']}" if row["unit"] == "x" else "")
-        sense = "≥" if row["at_least"] else "≤"
-        got = _figure(row)
-        got = got if row["met"] else f"**{got}**"
-        work = f"{_SECTIONS.get(row['section'], '')}{row['work']} {row['size']}".strip()
-        rows.append([work, f"{sense} {row['bar']:g}{unit}", got])
-    return _table(["work", "bar", "measured"], rows)
+    """The bars, and what was measured on each machine."""
+    bars: dict[str, str] = {}
+    figures: dict[tuple[str, str], str] = {}
+    machines = {"AMD EPYC": RESULTS, "Intel Xeon, AVX-512": WIDER}
+    for machine, folder in machines.items():
+        for row in json.loads((folder / "speed.json").read_text(encoding="utf-8"))["rows"]:
+            if row["bar"] is None or row["work"].startswith("first call"):
+                continue
+            unit = f" {row['unit']}" + (f" {row['base']}" if row["unit"] == "x" else "")
+            sense = "≥" if row["at_least"] else "≤"
+            work = f"{_SECTIONS.get(row['section'], '')}{row['work']} {row['size']}".strip()
+            bars[work] = f"{sense} {row['bar']:g}{unit}"
+            got = _figure(row)
+            figures[work, machine] = got if row["met"] else f"**{got}**"
+    rows = [
+        [work, bar, *(figures.get((work, machine), "–") for machine in machines)]
+        for work, bar in bars.items()
+    ]
+    return _table(["work", "bar", *machines], rows)
 
 
 def _figure(row: dict[str, Any]) -> str:
