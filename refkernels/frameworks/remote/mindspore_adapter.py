@@ -181,6 +181,15 @@ def axes(x, axis):
     return tuple(int(number) % x.ndim for number in listed)
 
 
+def norm(x, axis=-1):
+    """Of two axes, ops.norm's ord=2 is the spectral norm of matrices; without ord it is the sum of
+    squares' root, of two axes or of all."""
+    places = axes(x, axis)
+    if len(places) == 1:
+        return ops.norm(x, 2, places)
+    return ops.norm(x, dim=None if len(places) == x.ndim else places)
+
+
 def batch_norm(
     x, weight=None, bias=None, running_mean=None, running_var=None, training=True, momentum=0.1,
     eps=1e-5, biased=False,
@@ -320,7 +329,7 @@ OPS = {
     "mean": ("y", lambda x, axis=-1: ops.mean(x, axes(x, axis))),
     "var": ("y", lambda x, axis=-1, ddof=0: ops.var(x, axes(x, axis), ddof)),
     "std": ("y", lambda x, axis=-1, ddof=0: ops.std(x, axes(x, axis), ddof)),
-    "norm": ("y", lambda x, axis=-1: ops.norm(x, 2, axes(x, axis))),
+    "norm": ("y", norm),
     "prod": ("y", lambda x, axis=-1: ops.prod(x, axes(x, axis))),
     "max": ("y", lambda x, axis=-1: ops.amax(x, axes(x, axis))),
     "cumsum": ("y", lambda x, axis=-1: ops.cumsum(x, axis)),
