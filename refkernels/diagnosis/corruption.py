@@ -55,8 +55,9 @@ def corrupted(
     if special(problem, output, wrong) or np.any(wrong & faithful(problem, output, got)):
         return None
     log2_ratios = _log2_ratios(problem, output, got)
-    lost = log2_ratios[wrong].min() >= formats.of(got).p / 2.0
-    counted = block or bool(lost and not apart(problem, output, got, wrong))
+    if not block and log2_ratios[wrong].min() < formats.of(got).p / 2.0:
+        return None
+    counted = block or not apart(problem, output, got, wrong)
     claim = located(CAUSE, output, wrong, counted)
     prediction = replace(claim.prediction, earns=_earned(problem, output, got, wrong, log2_ratios))
     return replace(claim, prediction=prediction, price=math.log2(math.comb(got.size, number)))
