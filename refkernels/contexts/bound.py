@@ -23,8 +23,9 @@ An FMA omits the rounding of a product; its own rounding in subnormals, η/2, is
 product. A sum of numbers of the format is a multiple of η: it loses none.
 
 The pivot. A kernel's own pivot p̂ is the largest score that it computed. The exact result is the
-same for every pivot, so a kernel is compared with the exact formula *at p̂*: z is x - p̂, and rho
-of the pivot holds every p̂. What follows holds for each of them, and the result's z is the truth.
+same for every pivot, so a kernel is compared with the exact formula *at its own p̂*, where z is
+x - p̂. The pivot's rho covers every possible p̂. What follows holds for each of them, and the
+result's z is the truth.
 
 What is covered: every operation of the form rounded to nearest, once, or not at all (contraction,
 values kept in a wider format until some later operation rounds them); outside sums also twice, in a

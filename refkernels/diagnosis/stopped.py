@@ -2,8 +2,9 @@
 
     softmax of 64 rows, the 38th of which is masked as a whole    wrong from that row on
 
-The values are whatever was in memory, so their places alone are evidence: by chance, k wrong rows
-of n are the last k once in C(n, k). The claim is made where the kernel had a reason to stop, a row
+The values are whatever was in memory, some rows perhaps right ones of an earlier call. Their places
+alone are evidence: by chance, k wrong rows of n are all among the last m once in C(n, k) / C(m, k).
+Most of these m must be wrong. The claim is made where the kernel had a reason to stop, a row
 whose result is not defined or 0. It counts as evidence where nothing orders the rows: if all wrong
 ones are larger than the others, their size may be what makes them wrong.
 
@@ -28,7 +29,7 @@ _FEWEST = 2  # rows before the first wrong one, and from it on
 
 def early(problem: Problem, output: str, wrong: Array) -> Claim | None:
     """The claim that the output ends with rows most of whose elements are wrong, after right rows
-    and one without a result; None for an op whose elements do not depend on rows."""
+    and one without a result. None for an op whose elements do not depend on rows."""
     definition = problem.op.definition
     if definition is None or not definition.forward.signature.coupled or wrong.ndim < 2:
         return None
@@ -36,14 +37,15 @@ def early(problem: Problem, output: str, wrong: Array) -> Claim | None:
     wrong_rows = np.any(by_row, axis=1)
     rows = len(by_row)
     first = int(np.argmax(wrong_rows))
-    if min(first, rows - first) < _FEWEST or not wrong_rows[first:].all():
+    number = int(np.count_nonzero(wrong_rows))
+    if min(first, number) < _FEWEST:
         return None
     if 2 * np.count_nonzero(by_row) < by_row[first:].size:
         return None
     exact = np.asarray(problem.truth.reference[output]).reshape(by_row.shape)[first - 1 : first + 1]
     if not np.any(~np.isfinite(exact).all(axis=1) | ~exact.any(axis=1)):
         return None
-    bits = places.bits(rows, rows - first, rows - first)
+    bits = places.bits(rows, rows - first, number)
     prediction = Prediction(
         wrong=wrong,
         counted=not _ordered(problem, rows, first),

@@ -14,8 +14,8 @@ itself) and round once to F.
   u^2 P > 2 u' P, this and B' are at most B for K = 1, and for K > 1 the other K - 1 terms are far
   larger. LayerNorm's bounds hold 4 u |z|. A library limit of L ulp is raised to half an ulp and L
   ulp of the finer format, where that is more (`elementwise.bounds`). Every other bound is read from
-  a formula, and counts u |z| for a rounding. A rounding takes u / (1 + u) |z| of it at most. The
-  rest, above 2 u' |z|, pays for the same rounding in the inputs' format, and earlier errors are at
+  a formula, and counts u |z| for a rounding. A rounding takes u / (1 + u) |z| of it at most. More
+  than 2 u' |z| remains, which covers the same rounding in the inputs' format; earlier errors are at
   most 2^-29 of those in F. Where an op rounds nothing (relu, hardswish beyond 3), B is the rounding
   of its input to F, u |x|, and 0 where F holds the input: the answer is then one of F's numbers.
   A result that is subnormal in F loses up to half a subnormal, which is added

@@ -6,7 +6,7 @@
     group_norm(x, weight, bias, num_groups=...), instance_norm(x, weight, bias)   -> Enclosure
     batch_norm_backward(dy, x, ...), ...              -> AffineBackward(dx, dweight, dbias)
 
-`formulas` (rms_norm) and `normalised` (the others) hold the formulas and their faults, `layouts`
+`rms_formulas` and `normalised` (the other norms) hold the formulas and their faults, `layouts`
 defines their rows, `OPS` lists the ops.
 """
 
@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.question import Certify
 from refkernels.norm_ref import layouts, normalised
-from refkernels.norm_ref.cases import cases
-from refkernels.norm_ref.formulas import BACKWARD, FAULTS, FORMS
 from refkernels.norm_ref.normalised_cases import batch_cases, group_cases, instance_cases
+from refkernels.norm_ref.rms_cases import cases
+from refkernels.norm_ref.rms_formulas import BACKWARD, FAULTS, FORMS
 from refkernels.ops import formula_op
 from refkernels.ops.domains import PROBABILITY
 

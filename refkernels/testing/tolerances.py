@@ -29,8 +29,8 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Tolerance:
-    """`atol` and `rtol` of one output, and how many ulp they allow on its element of median size,
-    where `allclose` does not see an error of so many ulp."""
+    """`atol` and `rtol` of one output, and how many ulp they allow on its element of median size:
+    `allclose` accepts errors of so many ulp there."""
 
     atol: float
     rtol: float

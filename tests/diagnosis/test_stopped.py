@@ -63,3 +63,11 @@ def test_without_a_reason_to_stop_it_is_not_proven() -> None:
     x[37] = x[36]
     explanation = refkernels.explain("softmax", {"x": x}, {"y": y})
     assert explanation.cause != "stopped_early"
+
+
+def test_unwritten_rows_may_hold_what_an_earlier_call_left_rightly() -> None:
+    x, y = stopped_at(37)
+    y[45:50] = softmax(x)[45:50]  # 22 of the last 27 rows are wrong, and no other
+    explanation = refkernels.explain("softmax", {"x": x}, {"y": y})
+    assert (explanation.cause, explanation.confidence) == ("stopped_early", "matched")
+    assert explanation.candidates[0].details == {"first": 37, "rows": 64}

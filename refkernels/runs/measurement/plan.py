@@ -1,8 +1,8 @@
 """What a run consists of: units, each one case in one dtype and direction for all frameworks.
 
-By default a plan has the core of an op's cases (`op.core`), and the op's invariance, forward in
-float32. It leaves out the large cases, which would add two fifths to the time and show hardly
-anything new. Invariance judges no answers, and it includes the large cases.
+A plan that is not full, the command's default, has the core of an op's cases (`op.core`), and the
+op's invariance, forward in float32. It leaves out the large cases, which would add two fifths to
+the time and show hardly anything new. Invariance judges no answers, and includes the large cases.
 """
 
 import fnmatch

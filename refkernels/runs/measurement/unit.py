@@ -86,7 +86,7 @@ def judged(unit: Unit, seats: Sequence[Seat], replies: Iterable[Reply]) -> list[
 
 def find_truth(unit: Unit, inputs: dict[str, npt.NDArray[Any]], params: dict[str, Any]) -> Truth:
     """The certified answer, with every rounding to the unit's dtype decided, and everything else
-    that judging needs. It is computed now, while the frameworks work."""
+    that judging needs. It is computed now: in the run's own process, while the frameworks work."""
     return Truth(unit.op, unit.direction, inputs, params, formats.get(unit.dtype)).complete()
 
 
