@@ -86,6 +86,18 @@ def _is_other_definition(problem: Problem, outputs: Arrays, answer: Answer) -> b
     return False
 
 
+def output_with(problem: Problem, output: str, name: str, value: float) -> Doubles | None:
+    """The output with this value of the param, in float64; None if it is no value of the param."""
+    formulas = problem.op.formulas
+    assert formulas is not None
+    form = next(iter(formulas.way(problem.direction).forms.values()))
+    question = problem.direction, form, problem.inputs, {**problem.params, name: value}
+    try:
+        return to_float64(formulas.computed(*question, BINARY64)[output])
+    except ValueError:
+        return None
+
+
 class _Fitted:
     """One output as a function of one param."""
 
@@ -168,16 +180,7 @@ class _Fitted:
         return min(distances, key=lambda start: distances[start], default=self.asked)
 
     def _values(self, value: float) -> Doubles | None:
-        """The output with this value, in float64; None if it is no value of the param."""
-        formulas = self.problem.op.formulas
-        assert formulas is not None
-        form = next(iter(formulas.way(self.problem.direction).forms.values()))
-        params = {**self.problem.params, self.name: value}
-        question = self.problem.direction, form, self.problem.inputs, params
-        try:
-            return to_float64(formulas.computed(*question, BINARY64)[self.output])
-        except ValueError:
-            return None
+        return output_with(self.problem, self.output, self.name, value)
 
     def _in_ulps(self, errors: Doubles) -> Doubles:
         with np.errstate(all="ignore"):

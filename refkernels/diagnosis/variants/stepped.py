@@ -19,10 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from refkernels.arithmetic.arrays import to_float64
-from refkernels.arithmetic.formats import BINARY64
 from refkernels.diagnosis import few_digits, places
 from refkernels.diagnosis.hypothesis import VALUE, Claim, Outcome, Prediction
 from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
+from refkernels.diagnosis.variants.params import output_with
 from refkernels.diagnosis.wrong import wrong_elements
 
 _LARGEST = 1 << 18  # elements of an output
@@ -113,16 +113,7 @@ class _Steps:
         return Claim(VALUE, self.output, prediction, details, price=price)
 
     def _values(self, value: float) -> Doubles | None:
-        """The output with this value, in float64."""
-        formulas = self.problem.op.formulas
-        assert formulas is not None
-        form = next(iter(formulas.way(self.problem.direction).forms.values()))
-        params = {**self.problem.params, self.name: value}
-        question = self.problem.direction, form, self.problem.inputs, params
-        try:
-            return to_float64(formulas.computed(*question, BINARY64)[self.output])
-        except ValueError:
-            return None
+        return output_with(self.problem, self.output, self.name, value)
 
     def _near(self, values: Doubles) -> Array:
         return self._alike(to_float64(self.got), values)
