@@ -23,8 +23,7 @@ def wrong_elements(problem: Problem, output: str, got: Array) -> Array:
     reference, bound = problem.truth.reference[output], problem.sharp(output)
     exact, wide = np.asarray(reference), to_float64(got)
     with np.errstate(invalid="ignore", over="ignore"):
-        error = np.abs((wide - exact) - low_part(reference))
-        beyond = error - np.ldexp(reference.radius, reference.scale) > bound
+        beyond = _error(reference, got) - np.ldexp(reference.radius, reference.scale) > bound
     special = np.isfinite(exact) & ~np.isfinite(wide) & np.isfinite(bound)
     misplaced = ~np.isfinite(exact) & ~((wide == exact) | (np.isnan(wide) & np.isnan(exact)))
     result: Array = (beyond & np.isfinite(exact) & np.isfinite(wide)) | special | misplaced
@@ -34,11 +33,14 @@ def wrong_elements(problem: Problem, output: str, got: Array) -> Array:
 def faithful(problem: Problem, output: str, got: Array) -> Array:
     """Mask of the elements that are next to their exact value: less than an ulp from it."""
     reference = problem.truth.reference[output]
-    exact = np.asarray(reference)
     with np.errstate(invalid="ignore", over="ignore"):
-        error = np.abs((to_float64(got) - exact) - low_part(reference))
-        near: Array = error < ulp(exact, formats.of(got))
+        near: Array = _error(reference, got) < ulp(np.asarray(reference), formats.of(got))
     return near
+
+
+def _error(reference: Enclosure, got: Array) -> Doubles:
+    """The distance from the middle of each enclosure."""
+    return np.abs((to_float64(got) - np.asarray(reference)) - low_part(reference))
 
 
 def low_part(reference: Enclosure) -> Doubles:

@@ -79,8 +79,8 @@ def _other_questions(
 
 
 def _other_params(params: Mapping[str, Any], box: Box) -> Iterator[_Question]:
-    for eps in USUAL_EPS:
-        if isinstance(params.get("eps"), float) and eps != params["eps"]:
+    for eps in USUAL_EPS if isinstance(params.get("eps"), float) else ():
+        if eps != params["eps"]:
             yield "eps_differs", {"eps": eps}, _Changed({}, {"eps": eps})
     for name, (cause, usual) in UNASKED.items():
         for value in usual if params.get(name) == 0.0 else ():
@@ -97,18 +97,25 @@ def _other_inputs(op: Op, box: Box) -> Iterator[_Question]:
     """Inputs in each other's place, transposed, left out, and added twice."""
     for first, second in exchangeable(op):
         a, b = box.get(first), box.get(second)
-        if a is not None and b is not None and a.middle.shape == b.middle.shape:
+        if a is None or b is None or a.middle.shape != b.middle.shape:
+            continue
+        if not _same(a, b):
             details = {"inputs": f"{first} and {second}"}
             yield "inputs_exchanged", details, _Changed({first: b, second: a}, {})
     name = second_factor(op)
     weight = box.get(name) if name is not None else None
     if name is not None and weight is not None:
         *_, rows, columns = (0, 1, *weight.middle.shape)
-        if rows == columns:
-            yield "transposed_weight", {"input": name}, _Changed({name: weight.transposed()}, {})
+        if rows == columns and not _same(weight, transposed := weight.transposed()):
+            yield "transposed_weight", {"input": name}, _Changed({name: transposed}, {})
     if "bias" in box and "bias" in op.optional:
         yield "missing_bias", {}, _Changed({"bias": None}, {})
         yield "doubled_bias", {}, _Changed({"bias": box["bias"].doubled()}, {})
+
+
+def _same(a: Intervals, b: Intervals) -> bool:
+    ends = ((a.low, b.low), (a.high, b.high))
+    return all(np.array_equal(*pair, equal_nan=True) for pair in ends)
 
 
 def _faults(

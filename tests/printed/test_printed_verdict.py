@@ -341,3 +341,8 @@ def test_an_overflow_that_is_right_is_not_called_wrong_and_a_needless_one_is() -
     assert judgement["worst"]["index"] == [1, 0]
     y[:, 0] = -np.inf, np.exp(2.0)
     assert judged("exp", {"x": x}, y, 4)["wrong"] == 1
+
+
+def test_inputs_that_are_the_same_exchanged_or_transposed_are_no_other_question() -> None:
+    a = np.array([[1.5, 0.25], [0.25, -2.5]], np.float32)
+    assert judged("matmul", {"a": a, "b": a}, a @ a, 4)["undecided"] == []
