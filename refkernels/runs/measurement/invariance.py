@@ -24,7 +24,7 @@ from refkernels.frameworks.gateway import Reply, Session
 from refkernels.metrology import agreement
 from refkernels.op import Case
 from refkernels.records.words import PROPERTIES, SCHEMA
-from refkernels.runs.measurement.lanes import AskedUnit, Lanes
+from refkernels.runs.measurement.askers import AskedUnit, Askers
 from refkernels.runs.measurement.plan import Unit
 from refkernels.runs.measurement.seats import Seat, abandon, close_all
 from refkernels.runs.measurement.unanswered import SeatQuestion
@@ -106,7 +106,7 @@ class ThreadedSeats:
 
 def ask_invariance(
     unit: Unit,
-    lanes: Lanes,
+    askers: Askers,
     threaded: ThreadedSeats,
     first_replies: Mapping[str, Sequence[Future[Reply]]] | None = None,
 ) -> AskedUnit:
@@ -115,9 +115,9 @@ def ask_invariance(
     questions = list(_questions(unit))
     replies = {
         _place(seat): {case: of_seats[k] for case, of_seats in (first_replies or {}).items()}
-        for k, seat in enumerate(lanes.seats)
+        for k, seat in enumerate(askers.seats)
     }
-    jobs = lanes.ask(_seat_records, unit, questions, threaded, replies)
+    jobs = askers.ask(_seat_records, unit, questions, threaded, replies)
     elements = sum(array.size for _, inputs, _ in questions for array in inputs.values())
     return AskedUnit(unit, elements, lambda: [record for job in jobs for record in job.result()])
 

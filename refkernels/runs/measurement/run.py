@@ -24,10 +24,15 @@ from refkernels.frameworks.catalog import FrameworkError
 from refkernels.frameworks.gateway import Session, split_settings
 from refkernels.records.files import stored
 from refkernels.records.journal import JournalError
+from refkernels.runs.measurement.askers import (
+    AskedUnit,
+    Askers,
+    FirstReplies,
+    in_advance,
+)
 from refkernels.runs.measurement.invariance import ThreadedSeats, ask_invariance
 from refkernels.runs.measurement.journal import ENVIRONMENTS, MeasurementJournal, unit_of
 from refkernels.runs.measurement.judges import UNITS_EACH, Judges
-from refkernels.runs.measurement.lanes import AskedUnit, FirstReplies, Lanes, in_advance
 from refkernels.runs.measurement.plan import Plan, Unit
 from refkernels.runs.measurement.seats import Seat, abandon, close_all, open_sessions, take_seats
 from refkernels.runs.measurement.unit import Record, ask_unit
@@ -168,10 +173,10 @@ def _measure_units(
     end = time.monotonic() + FIRST_TABLE_SECONDS
     threaded, first_replies = ThreadedSeats(timeout), FirstReplies(open_units)
     try:
-        with Lanes(seats) as lanes:
+        with Askers(seats) as askers:
             try:
                 questions = (
-                    _ask(unit, lanes, judges, threaded, first_replies) for unit in open_units
+                    _ask(unit, askers, judges, threaded, first_replies) for unit in open_units
                 )
                 for asked in in_advance(questions):
                     if not shown and (asked.unit.key not in first or time.monotonic() > end):
@@ -199,14 +204,14 @@ def _has_answer(record: Record) -> bool:
 
 def _ask(
     unit: Unit,
-    lanes: Lanes,
+    askers: Askers,
     judges: Judges,
     threaded: ThreadedSeats,
     first_replies: FirstReplies,
 ) -> AskedUnit:
     if unit.case is None:
-        return ask_invariance(unit, lanes, threaded, first_replies.take(unit))
-    asked = ask_unit(unit, lanes, judges.judge)
+        return ask_invariance(unit, askers, threaded, first_replies.take(unit))
+    asked = ask_unit(unit, askers, judges.judge)
     first_replies.keep(asked)
     return asked
 

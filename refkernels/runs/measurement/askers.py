@@ -19,15 +19,15 @@ KEPT = 1 << 16  # most elements of a case whose replies wait for the op's invari
 ELEMENTS = 1 << 22  # most elements of their inputs, because their answers wait in memory
 
 
-class Lanes:
-    """A thread for each seat. On exit, questions that a seat has not begun to answer are
-    dropped."""
+class Askers:
+    """A thread for each seat, which asks it. On exit, questions that a seat has not begun to answer
+    are dropped."""
 
     def __init__(self, seats: Sequence[Seat]) -> None:
         self.seats = tuple(seats)
         self._threads = [ThreadPoolExecutor(1) for _ in seats]
 
-    def __enter__(self) -> "Lanes":
+    def __enter__(self) -> "Askers":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from refkernels.runs.measurement import lanes
-from refkernels.runs.measurement.lanes import AskedUnit, Lanes, in_advance
+from refkernels.runs.measurement import askers
+from refkernels.runs.measurement.askers import AskedUnit, Askers, in_advance
 from refkernels.runs.measurement.plan import Unit
 from refkernels.runs.measurement.seats import Seat
 
@@ -25,7 +25,7 @@ def test_a_slow_seat_keeps_no_other_waiting_and_each_keeps_its_order() -> None:
             done.set()
         return in_time
 
-    with Lanes([SLOW, FAST]) as running:
+    with Askers([SLOW, FAST]) as running:
         futures = [future for number in range(3) for future in running.ask(answer, number)]
         assert all(future.result() for future in futures)
     assert answered == {SLOW: [0, 1, 2], FAST: [0, 1, 2]}
@@ -40,7 +40,7 @@ def test_questions_that_no_seat_has_begun_are_dropped_on_leaving() -> None:
         go_on.wait(20.0)
         answered.append(number)
 
-    with Lanes([SLOW]) as running:
+    with Askers([SLOW]) as running:
         futures = [running.ask(answer, number)[0] for number in range(5)]
         assert begun.wait(20.0)
         threading.Timer(0.2, go_on.set).start()
@@ -49,7 +49,8 @@ def test_questions_that_no_seat_has_begun_are_dropped_on_leaving() -> None:
 
 
 @pytest.mark.parametrize(
-    ("elements", "ahead"), [(1, lanes.AHEAD), (lanes.ELEMENTS // 4, 4), (2 * lanes.ELEMENTS, 0)]
+    ("elements", "ahead"),
+    [(1, askers.AHEAD), (askers.ELEMENTS // 4, 4), (2 * askers.ELEMENTS, 0)],
 )
 def test_the_seats_are_asked_ahead_as_far_as_memory_allows(elements: int, ahead: int) -> None:
     drawn: list[int] = []
