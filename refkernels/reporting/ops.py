@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from rich.console import Group
+from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 Row = dict[str, Any]
 _GAP = 1  # characters between two columns
+_INDENT = 2  # of the cells of an op, where they are below each other
 _TITLES = ("op", "inputs", "outputs", "backward", "params", "not in", "dtypes")
 _DROPPED = ("backward", "dtypes", "outputs", "not in")  # in this order, until the others fit
 
 
 def op_table(rows: list[Row], width: int) -> Group:
     """One line per op, wrapped between words. Columns for which a screen of `width` characters has
-    no room are left out. The dtypes are below the table if all ops have the same."""
+    no room are left out; on a very narrow screen, an op's cells are below each other. The dtypes
+    are below the table if all ops have the same."""
     columns = _columns(rows)
     below = ""
     if len({tuple(row["dtypes"]) for row in rows}) == 1:
@@ -26,13 +30,25 @@ def op_table(rows: list[Row], width: int) -> Group:
         if name in columns and _total(_narrowest(columns)) > width:
             left_out.append(name)
             del columns[name]
+    note = f" A wider screen also shows: {', '.join(left_out)}." if left_out else ""
+    below = f"{below}[name]: may be left out.{note}"
+    if _total(_narrowest(columns)) > width:
+        return Group(*_stacked(columns), Text(below))
     table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
     for name, size in _widths(columns, width).items():
         table.add_column(name, width=size, overflow="fold")
     for cells in zip(*columns.values(), strict=True):
         table.add_row(*map(Text, cells))
-    note = f" A wider screen also shows: {', '.join(left_out)}." if left_out else ""
-    return Group(table, Text(f"{below}[name]: may be left out.{note}"))
+    return Group(table, Text(below))
+
+
+def _stacked(columns: dict[str, list[str]]) -> Iterator[RenderableType]:
+    """For each op its name and, indented below it, its other cells with their titles."""
+    for name, *cells in zip(*columns.values(), strict=True):
+        yield Text(name, style="bold")
+        for title, cell in zip(list(columns)[1:], cells, strict=True):
+            if cell:
+                yield Padding(Text(f"{title}: {cell}"), (0, 0, 0, _INDENT))
 
 
 def _columns(rows: list[Row]) -> dict[str, list[str]]:

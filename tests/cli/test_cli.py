@@ -277,7 +277,7 @@ def test_the_ops_are_listed_with_who_has_them() -> None:
     assert {line.split()[0] for line in lines if not line.startswith(" ")} >= set(rows)
 
 
-@pytest.mark.parametrize("width", [64, 80, 100, 160])
+@pytest.mark.parametrize("width", [24, 30, 40, 64, 80, 100, 160])
 def test_the_table_of_ops_fits_and_breaks_no_word(
     width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
