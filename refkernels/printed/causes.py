@@ -16,7 +16,7 @@ import numpy as np
 
 from refkernels.arithmetic.formats import Format
 from refkernels.diagnosis.variants.affine import SWAPPED_GRADIENTS, exchangeable, second_factor
-from refkernels.diagnosis.variants.formulas import UNASKED, USUAL_EPS
+from refkernels.diagnosis.variants.formulas import usual_params
 from refkernels.op import Direction, Op
 from refkernels.printed import reach as reaches
 from refkernels.printed.digits import Intervals
@@ -79,12 +79,8 @@ def _other_questions(
 
 
 def _other_params(params: Mapping[str, Any], box: Box) -> Iterator[_Question]:
-    for eps in USUAL_EPS if isinstance(params.get("eps"), float) else ():
-        if eps != params["eps"]:
-            yield "eps_differs", {"eps": eps}, _Changed({}, {"eps": eps})
-    for name, (cause, usual) in UNASKED.items():
-        for value in usual if params.get(name) == 0.0 else ():
-            yield cause, {name: value}, _Changed({}, {name: value})
+    for cause, changed in usual_params(params):
+        yield cause, changed, _Changed({}, changed)
     axis, x = params.get("axis"), box.get("x")
     if isinstance(axis, int | np.integer) and x is not None:
         shape = x.middle.shape

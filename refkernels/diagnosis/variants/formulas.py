@@ -76,23 +76,23 @@ def other_formulas_in_float32(problem: Problem, outputs: Arrays) -> Iterator[Var
         yield replace(variant, details=details, answer=replace(computed, plain=wide, format=narrow))
 
 
-def other_eps(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """Every usual eps other than the given one."""
-    if problem.op.formulas is None or not isinstance(problem.params.get("eps"), float):
-        return
-    for eps in USUAL_EPS:
-        if eps != problem.params["eps"]:
-            yield Variant("eps_differs", {"eps": eps}, _answer_with(problem, eps=eps))
-
-
-def unasked(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """Every usual weight decay and dampening, where the question has none."""
-    if problem.op.formulas is None:
-        return
-    params = {**problem.op.params, **problem.params}
+def usual_params(params: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, float]]]:
+    """The params of other questions, with their cause: every usual eps other than the given one,
+    and every usual weight decay and dampening where the question has none."""
+    for eps in USUAL_EPS if isinstance(params.get("eps"), float) else ():
+        if eps != params["eps"]:
+            yield "eps_differs", {"eps": eps}
     for name, (cause, usual) in UNASKED.items():
         for value in usual if params.get(name) == 0.0 else ():
-            yield Variant(cause, {name: value}, _answer_with(problem, **{name: value}))
+            yield cause, {name: value}
+
+
+def other_usual_params(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """The answers with these params."""
+    if problem.op.formulas is None:
+        return
+    for cause, changed in usual_params(problem.params):
+        yield Variant(cause, changed, _answer_with(problem, **changed))
 
 
 def _answer_with(problem: Problem, **params: float) -> Answer:

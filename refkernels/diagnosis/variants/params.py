@@ -55,7 +55,7 @@ def other_values(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             if got.size <= _LARGEST and got.shape == problem.truth.reference[output].shape:
                 for value, digits in _Fitted(problem, output, got, name, asked).chosen().items():
                     values[value] = values.get(value) or digits
-        # A decay or a dampening that was not requested has a name, and usual values (`unasked`).
+        # A decay or dampening that was not requested has a name, and usual values (`usual_params`).
         unasked, usual = UNASKED.get(name, ("", ())) if asked == 0.0 else ("", ())
         for value, digits in values.items():
             if value in usual:
