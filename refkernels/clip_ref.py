@@ -357,16 +357,18 @@ _BY_NAME = {op.name: op for op in OPS}
 def clip_by_global_norm(
     grads: Any, tensor: Any, *, certify: Certify = "enclosure", **params: Any
 ) -> Clipped:
-    """(clipped, norm): the gradients clipped by their common norm, and that norm.
+    """(clipped, norm) = (c g, n): the gradients g clipped by their common norm n, and n. c is
+    min(1, M / (n + eps)), or M / max(n, M) for way="max", with M = max_norm; see the module.
 
-    grads       float16, bfloat16, float32 or float64, one axis: tensor after tensor
-    tensor      whole numbers from 0: the tensor of each element
-    params      max_norm=1.0, eps=1e-6, way="eps", norm_type=2.0 (or inf); see the module
+    grads       g, float16, bfloat16, float32 or float64, one axis: tensor after tensor
+    tensor      whole numbers from 0, of the same shape: the tensor of each element
+    params      max_norm=1.0, eps=1e-6, way="eps", norm_type=2.0 (or inf)
     certify     the question (`refkernels.Enclosure`)
 
     The bound (`OPS`) is proven for one sum of squares and for the norm of the tensors' norms, its
     steps stored in the arrays' format or not, with sums in any order, if no square overflows.
     Raises TypeError for other dtypes, ValueError for invalid params and shapes that differ.
+    Source: Pascanu, Mikolov and Bengio (2013), arXiv:1211.5063, algorithm 1.
     """
     inputs = {"grads": grads, "tensor": tensor}
     return Clipped(**_BY_NAME["clip_by_global_norm"].evaluate("forward", inputs, params, certify))
@@ -375,8 +377,9 @@ def clip_by_global_norm(
 def clip_by_norm(
     grads: Any, tensor: Any, *, certify: Certify = "enclosure", **params: Any
 ) -> Enclosure:
-    """The gradients, each tensor clipped by its own norm; way="max" by default. Otherwise like
-    `clip_by_global_norm`."""
+    """clipped = c g, with the c of each tensor's own norm; way="max" by default. Otherwise like
+    `clip_by_global_norm`. Source: TensorFlow documentation, `tf.clip_by_norm`.
+    """
     inputs = {"grads": grads, "tensor": tensor}
     return _BY_NAME["clip_by_norm"].evaluate("forward", inputs, params, certify)["clipped"]
 
@@ -384,7 +387,9 @@ def clip_by_norm(
 def clip_by_value(
     grads: Any, *, max_value: float = 1.0, certify: Certify = "enclosure"
 ) -> Enclosure:
-    """min(max(g, -max_value), max_value), of any shape; NaN stays NaN. The bound is half an ulp of
-    max_value if the format cannot represent it, else 0. Otherwise as `clip_by_global_norm`."""
+    """clipped = min(max(g, -max_value), max_value), of any shape; NaN stays NaN. The bound is half
+    an ulp of max_value if the format cannot represent it, else 0. Otherwise as
+    `clip_by_global_norm`. Source: PyTorch documentation, `torch.nn.utils.clip_grad_value_`.
+    """
     inputs, params = {"grads": grads}, {"max_value": max_value}
     return _BY_NAME["clip_by_value"].evaluate("forward", inputs, params, certify)["clipped"]

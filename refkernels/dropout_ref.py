@@ -164,6 +164,7 @@ def dropout(
     The bound is at most 4 u |y| (`OPS` has it for each element). It is proven for the quotient and
     for the product with 1 / (1 - p), with p exact or in the working format. Raises TypeError for
     other dtypes, ValueError for another mode, for p outside [0, 1] and for shapes that differ.
+    Sources: Srivastava et al. (2014), JMLR 15; PyTorch documentation, `torch.nn.Dropout`.
     """
     inputs = {"x": x} if mask is None else {"x": x, "mask": mask}
     return OPS[0].evaluate("forward", inputs, {"p": p, "mode": mode}, certify)["y"]
@@ -173,6 +174,8 @@ def dropout_backward(
     dy: Any, x: Any, mask: Any = None, *, p: float = 0.5, mode: str = UPSCALE,
     certify: Certify = "enclosure",
 ) -> Enclosure:  # fmt: skip
-    """dx: dy, masked and scaled as `dropout` masks and scales x."""
+    """dx = dy m / (1 - p), or what another `mode` makes of dy. dy has x's shape; otherwise as
+    `dropout`.
+    """
     inputs = {"dy": dy, "x": x} if mask is None else {"dy": dy, "x": x, "mask": mask}
     return OPS[0].evaluate("backward", inputs, {"p": p, "mode": mode}, certify)["dx"]

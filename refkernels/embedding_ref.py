@@ -147,6 +147,7 @@ def embedding(
     padding_idx   the row that gets no gradient; forward, it is a row like any other
 
     Raises TypeError for other dtypes, ValueError for an index outside weight.
+    Source: PyTorch documentation, `torch.nn.Embedding`.
     """
     inputs = {"weight": weight, "indices": indices}
     return OPS[0].evaluate("forward", inputs, {"padding_idx": padding_idx}, certify)["y"]

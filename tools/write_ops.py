@@ -110,7 +110,7 @@ def form_names(op: Op, direction: str) -> list[str]:
 
 
 def _first_sentences(text: str) -> str:
-    """The text up to the first sentence that is not about the bound."""
+    """The text up to the first sentence that is not about the bound or condition number."""
     sentences: list[str] = []
     for sentence in re.split(r"(?<=[.;])\s+(?=[A-Z`])", text):
         if re.match(r"(Raises|Sources?:|Otherwise as|(What e|E)lse\b)", sentence):
@@ -138,7 +138,7 @@ def bound(op: Op, family: str, direction: str) -> str:
     module = importlib.import_module(f"refkernels.{family}")
     document = getattr(op, f"{direction}_bound").__doc__
     if inspect.isfunction(getattr(op, f"{direction}_bound")) and op.formulas is None and document:
-        return " ".join(inspect.cleandoc(document).split())
+        return _first_sentences(" ".join(inspect.cleandoc(document).split()))
     name = op.name if direction == "forward" else f"{op.name}_backward"
     return _bounds_in(getattr(getattr(module, name, None), "__doc__", None))
 
@@ -148,7 +148,7 @@ def condition(op: Op, direction: str) -> str:
     function = getattr(op, f"{direction}_condition")
     if not inspect.isfunction(function) or op.formulas is not None:
         return ""
-    return " ".join(inspect.cleandoc(function.__doc__ or "").split())
+    return _first_sentences(" ".join(inspect.cleandoc(function.__doc__ or "").split()))
 
 
 # --- what the adapters' sources say ---------------------------------------------------------------

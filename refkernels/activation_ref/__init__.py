@@ -195,7 +195,9 @@ def softsign_backward(dy: Any, x: Any, *, certify: Certify = "enclosure") -> Enc
 
 def log_sigmoid(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
     """y = -log(1 + e^-x). The bound is proven for min(x, 0) - log1p(e^-|x|) and -softplus(-x),
-    each function within 4 ulp. Otherwise as `hardswish`."""
+    each function within 4 ulp. Source: PyTorch documentation, `torch.nn.LogSigmoid`. Otherwise as
+    `hardswish`.
+    """
     return _forward("log_sigmoid", x, certify)
 
 

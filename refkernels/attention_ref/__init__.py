@@ -165,7 +165,10 @@ def rotary_backward(
     dy: Any, x: Any, position: Any, *, base: float = 10000.0, layout: str = "half",
     dim: int | None = None, certify: Certify = "enclosure",
 ) -> Enclosure:  # fmt: skip
-    """dx is dy rotated by -t. dy has x's shape; otherwise as `rotary`."""
+    """(dx_a, dx_b) = (dy_a cos t + dy_b sin t, dy_b cos t - dy_a sin t): dy rotated by -t.
+
+    dy has x's shape; otherwise as `rotary`.
+    """
     params = {"base": base, "layout": layout, "dim": dim}
     inputs = {"dy": dy, "x": x, "position": position}
     return ROTARY.evaluate("backward", inputs, params, certify)["dx"]

@@ -74,7 +74,7 @@ def pow(x: Any, exponent: Any, *, certify: Certify = "enclosure") -> Enclosure:
 
     Rational powers are recognised and exact, so that ties are ties. The bound is a
     library limit, 16 ulp (OpenCL's full profile). Raises TypeError for other dtypes, ValueError for
-    shapes that differ.
+    shapes that differ. Source: ISO/IEC 9899:2018 (C17), F.10.4.4; IEEE 754-2019, section 9.2.1.
     """
     return _ask("pow", certify, x=x, exponent=exponent)
 
@@ -87,9 +87,11 @@ def pow_backward(dy: Any, x: Any, exponent: Any, *, certify: Certify = "enclosur
 
 
 def atan2(a: Any, b: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """The angle of the point with abscissa b and ordinate a, in [-π, π]; special values as those of
-    C's atan2(a, b). The bound is a library limit, 6 ulp (OpenCL's full profile), and that of the
-    arctangent of a rounded quotient, moved to its quadrant. Otherwise as `pow`."""
+    """y = arg(b + i a): the angle of the point with abscissa b and ordinate a, in [-π, π]; special
+    values as those of C's atan2(a, b). The bound is a library limit, 6 ulp (OpenCL's full profile),
+    and that of the arctangent of a rounded quotient, moved to its quadrant. Source: ISO/IEC
+    9899:2018 (C17), F.10.1.4. Otherwise as `pow`.
+    """
     return _ask("atan2", certify, a=a, b=b)
 
 
@@ -102,7 +104,8 @@ def atan2_backward(dy: Any, a: Any, b: Any, *, certify: Certify = "enclosure") -
 
 def hypot(a: Any, b: Any, *, certify: Certify = "enclosure") -> Enclosure:
     """y = √(a² + b²); infinite where a or b is, as C's hypot. The bound is a library limit, 4 ulp
-    (OpenCL's full profile). Otherwise as `pow`."""
+    (OpenCL's full profile). Source: ISO/IEC 9899:2018 (C17), F.10.4.3. Otherwise as `pow`.
+    """
     return _ask("hypot", certify, a=a, b=b)
 
 

@@ -172,8 +172,9 @@ def conv2d_backward(
     padding: Numbers | str = "valid", dilation: Numbers = 1, groups: int = 1,
     certify: Certify = "enclosure",
 ) -> Backward:  # fmt: skip
-    """dx: for every element of x, the sum of dy weight over the elements of y that it enters;
-    dweight: the sum of dy x over images and places; dbias: that of dy.
+    """dx[n, c, u, v] = sum over o, k, l of weight[o, c, k, l] dy[n, o, i, j],
+    dweight[o, c, k, l] = sum over n, i, j of dy[n, o, i, j] x[n, c, u, v], dbias[o] = sum over
+    n, i, j of dy[n, o, i, j], with u = i stride + k dilation - low, and v likewise from j and l.
 
     dy has y's shape; otherwise as `conv2d`. The bound of dx is proven for one sum over
     channels and taps, for the taps' sums kept in x's format and added (col2im), and for Winograd's
@@ -189,7 +190,8 @@ def conv1d(
     """y[n, o, i] = bias[o] + sum over c, k of weight[o, c, k] x[n, c, i stride + k dilation - low].
 
     x is (..., C, W), weight (O, C / groups, K); padding a number or [low, high]. Otherwise as
-    `conv2d`; Winograd's forms are F(2, 3) and F(4, 3).
+    `conv2d`; Winograd's forms are F(2, 3) and F(4, 3). Source: PyTorch documentation,
+    `torch.nn.Conv1d`.
     """
     return _forward(CONV1D, x, weight, bias, certify, stride, padding, dilation, groups)
 
@@ -199,7 +201,10 @@ def conv1d_backward(
     padding: Numbers | str = "valid", dilation: Numbers = 1, groups: int = 1,
     certify: Certify = "enclosure",
 ) -> Backward:  # fmt: skip
-    """`conv2d_backward` over one axis."""
+    """dx[n, c, u] = sum over o, k of weight[o, c, k] dy[n, o, i], u = i stride + k dilation - low;
+    dweight[o, c, k] = sum over n, i of dy[n, o, i] x[n, c, u]; dbias[o] = sum over n, i of
+    dy[n, o, i]. Otherwise as `conv2d_backward`.
+    """
     return _backward(CONV1D, dy, x, weight, bias, certify, stride, padding, dilation, groups)
 
 

@@ -39,19 +39,35 @@ class Family:
         return oracle.forward(self.function(name), x, certify)
 
     def backward(self, name: str, dy: Any, x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-        """dx = dy f'(x), dy and x of one shape: see `oracle.backward`."""
+        """dx = dy f'(x), element by element, of the function of that name.
+
+        dy, x       of one shape, float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`)
+        certify     the question (`refkernels.Enclosure`): the radius is as small as it asks
+
+        Special values are those of one IEEE product dy · f'(x). The bound of kernels is
+        `backward_bound`, proven for the named forms. Raises TypeError for other dtypes, ValueError
+        for shapes that differ, an unknown name and an unknown question.
+        """
         return oracle.backward(self.function(name), dy, x, certify)
 
     def forward_bound(
         self, name: str, x: Any, *, format: Format | str, limit: float | None = None
     ) -> Doubles:
-        """limit · ulp(f(x)), or the bound of f's named forms: see `bounds.forward_bound`."""
+        """The bound on |fl(f(x)) - f(x)| in the format, float64, of x's shape: limit ulp(f(x)) for
+        a library function, else that of f's named forms (`bounds.forward_bound`).
+
+        Raises TypeError for other dtypes, ValueError for an unknown name or format and a negative
+        limit.
+        """
         return bounds.forward_bound(self.function(name), x, format=format, limit=limit)
 
     def backward_bound(
         self, name: str, dy: Any, x: Any, *, format: Format | str, limit: float | None = None
     ) -> Doubles:
-        """The bound of the named forms of dy f'(x): see `bounds.backward_bound`."""
+        """The bound of the named forms of dy f'(x), float64, of x's shape
+        (`bounds.backward_bound`); `limit`, in ulp, is that of the library functions that they
+        call. Raises as `backward`, and ValueError for an unknown format and a negative limit.
+        """
         return bounds.backward_bound(self.function(name), dy, x, format=format, limit=limit)
 
     def form_bounds(
@@ -61,23 +77,25 @@ class Family:
         return bounds.form_bounds(self.function(name), *arrays, format=format, limit=limit)
 
     def forward_condition(self, name: str, x: Any) -> Doubles:
-        """|x f'(x) / f(x)|."""
+        """|x f'(x) / f(x)|, float64, of x's shape. Raises TypeError for other dtypes, ValueError
+        for an unknown name.
+        """
         return bounds.forward_condition(self.function(name), x)
 
     def backward_condition(self, name: str, dy: Any, x: Any) -> Doubles:
-        """|x f''(x) / f'(x)|."""
+        """|x f''(x) / f'(x)|, float64, of x's shape. Raises as `backward`."""
         return bounds.backward_condition(self.function(name), dy, x)
 
     def forward_plain(self, name: str, x: Any, *, format: Format | str) -> Array:
-        """f(x) by the plain algorithm in the format."""
+        """f(x) by the plain algorithm in the format, of x's shape. Raises as `forward_bound`."""
         return plain.forward_plain(self.function(name), x, format=format)
 
     def backward_plain(self, name: str, dy: Any, x: Any, *, format: Format | str) -> Array:
-        """dy f'(x) by the plain algorithm in the format."""
+        """dy f'(x) by the plain algorithm in the format. Raises as `backward_bound`."""
         return plain.backward_plain(self.function(name), dy, x, format=format)
 
     def cases(self, name: str) -> list[Case]:
-        """All cases of one function."""
+        """All cases of one function. Raises ValueError for an unknown name."""
         return self.function(name).cases()
 
     @property

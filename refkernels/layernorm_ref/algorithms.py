@@ -182,30 +182,40 @@ def moments(x: Array, algorithm: str, *, lanes: int = 8, chunk: int = 16) -> Mom
 
 def naive(x: Array, *, clamp: bool = False) -> Moments:
     """Mean and E[x^2] - E[x]^2, sums in order; clamped at 0 on request. Raises TypeError for a
-    clamp that is not a bool; otherwise as `moments`."""
+    clamp that is not a bool; otherwise as `moments`. Source: the textbook algorithm of Chan, Golub
+    and LeVeque (1983), doi:10.1080/00031305.1983.10483115.
+    """
     if not isinstance(clamp, bool | np.bool_):
         raise TypeError(f"clamp is {shown(clamp)}, but it must be True or False.")
     return moments(x, "naive_clamped" if clamp else "naive")
 
 
 def two_pass(x: Array) -> Moments:
-    """Mean and the mean of (x - mean)^2, sums in order; otherwise as `moments`."""
+    """Mean and the mean of (x - mean)^2, sums in order; otherwise as `moments`. Source: Chan, Golub
+    and LeVeque (1983), doi:10.1080/00031305.1983.10483115.
+    """
     return moments(x, "two_pass")
 
 
 def welford(x: Array) -> Moments:
-    """Mean and variance by Welford's running update, in order; otherwise as `moments`."""
+    """Mean and variance by Welford's running update, in order; otherwise as `moments`. Source:
+    Welford (1962), doi:10.1080/00401706.1962.10490022.
+    """
     return moments(x, "welford")
 
 
 def chunked_welford(x: Array, *, lanes: int = 8, chunk: int = 16) -> Moments:
     """Mean and variance by Welford's update per lane and chunk, merged in order by Chan's formula;
-    otherwise as `moments`."""
+    otherwise as `moments`. Sources: Welford (1962), doi:10.1080/00401706.1962.10490022; Chan, Golub
+    and LeVeque (1983), doi:10.1080/00031305.1983.10483115.
+    """
     return moments(x, "chunked_welford", lanes=lanes, chunk=chunk)
 
 
 def pairwise(x: Array) -> Moments:
-    """Mean and variance by two passes with pairwise sums; otherwise as `moments`."""
+    """Mean and variance by two passes with pairwise sums; otherwise as `moments`. Source: Higham
+    (1993), doi:10.1137/0914050.
+    """
     return moments(x, "pairwise")
 
 

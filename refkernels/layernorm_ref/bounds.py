@@ -98,7 +98,8 @@ def forward_bound(
 ) -> ForwardArrays:
     """|computed - exact| of the named forms in `format`, for y, mean and rstd; float64.
 
-    Infinite where a form may overflow inside, and in rows that are not finite.
+    Infinite where a form may overflow inside, and in rows that are not finite. Raises as `forward`,
+    and ValueError for an unknown format.
     """
     target = formats.get(format)
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape)
@@ -159,7 +160,8 @@ def backward_bound(
 ) -> BackwardArrays:
     """|computed - exact| of the named forms of the gradient in `format`, for dx, dweight, dbias.
 
-    Infinite where a form may overflow inside, and where something is not finite.
+    Infinite where a form may overflow inside, and where something is not finite. Raises as
+    `backward`, and ValueError for an unknown format.
     """
     target = formats.get(format)
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape, dy=dy)

@@ -146,7 +146,9 @@ def forward(
     Returns Forward(y, mean, rstd) of Enclosures; mean and rstd have x's leading shape. The exact
     values lie inside for any finite input. Radii for ordinary rows: about 2^-100 of the value for
     float64 x; else one for each row of y, about 2^-47 of its largest element.
+    The bound of kernels is `forward_bound`.
     Raises TypeError for other dtypes, ValueError for shapes, eps and questions that do not fit.
+    Source: Ba, Kiros and Hinton (2016), arXiv:1607.06450.
     """
     question = Question.parse(certify)
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape)
@@ -190,13 +192,15 @@ def backward(
     normalized_shape: NormalizedShape = None,
     certify: Certify = "enclosure",
 ) -> Backward:
-    """The gradients of sum(dy * forward(x, weight, bias).y): see the module for the formulas.
+    """dx = rstd (g - mean g - xhat mean(g xhat)), dweight = sum of dy xhat, dbias = sum of dy, with
+    xhat = (x - mean) rstd and g = dy weight, sums over rows: the gradients of sum(dy * y).
 
     Arguments as for `forward`; dy has x's shape. No gradient depends on bias, which is accepted
     so that forward and backward can be called alike. Where weight or bias is None, dweight and
     dbias are the gradients at weight = 1, bias = 0. Exact zeros of dx have radius 0 with
     certify=("rounding", format).
-    Returns Backward(dx, dweight, dbias) of Enclosures. Raises as `forward` does.
+    Returns Backward(dx, dweight, dbias) of Enclosures. The bound of kernels is `backward_bound`.
+    Otherwise as `forward`.
     """
     question = Question.parse(certify)
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape, dy=dy)

@@ -74,7 +74,7 @@ def forward_condition(
     eps: float = 1e-5,
     normalized_shape: NormalizedShape = None,
 ) -> ForwardArrays:
-    """Condition numbers of y, mean and rstd (see the module), float64."""
+    """Condition numbers of y, mean and rstd (see the module), float64. Raises as `forward`."""
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape)
     solved = solve_forward(problem)
     return condition_of_forward(problem, solved.answer, solved.statistics)
@@ -114,7 +114,7 @@ def backward_condition(
     eps: float = 1e-5,
     normalized_shape: NormalizedShape = None,
 ) -> BackwardArrays:
-    """Condition numbers of dx, dweight and dbias (see the module), float64."""
+    """Condition numbers of dx, dweight and dbias (see the module). Raises as `backward`."""
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape, dy=dy)
     solved = solve_backward(problem)
     return condition_of_backward(problem, solved.answer, solved.statistics)

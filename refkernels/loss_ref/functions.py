@@ -41,10 +41,22 @@ def cross_entropy(
 ) -> Enclosure:
     """l_i = -Σ_j q_ij log_softmax(x)_ij,  q_ij = (1 - e) w_t [j = t] + (e / n) w_j.
 
-    x (..., n) logits; target (...) whole numbers, the labels t; weight (n,) the classes' w, ones by
-    default; e = label_smoothing. Rows with the label ignore_index give 0. "mean" divides by the sum
-    of w_t over the other rows: NaN where there are none. A label that is not a class gives NaN.
-    Source: Blanchard, Higham and Higham (2021), doi:10.1093/imanum/draa038.
+    x           (..., n) logits: float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`)
+    target      (...) whole numbers, the labels t
+    weight      (n,) the classes' w, ones by default
+    reduction   "none": all l_i, of target's shape; "sum"; "mean": divided by the sum of w_t over
+                the rows that count, NaN where there are none
+    certify     the question (`refkernels.Enclosure`)
+
+    e = label_smoothing. Rows with the label ignore_index give 0 and do not count. A label that is
+    not a class gives NaN.
+
+    The bound of l_i is that of `softmax_ref.log_softmax`; a sum of k losses adds (k - 1) u Σ l_i,
+    in any order, and a mean two roundings more (`OPS` has it in every format).
+    Raises TypeError for other dtypes, ValueError for shapes that do not fit and for an unknown
+    reduction. Sources: PyTorch documentation, `torch.nn.CrossEntropyLoss`; Szegedy et al. (2016),
+    arXiv:1512.00567, section 7 (smoothing); Blanchard, Higham and Higham (2021),
+    doi:10.1093/imanum/draa038 (the bound).
     """
     return _forward(
         "cross_entropy",
@@ -93,7 +105,8 @@ def nll(
 ) -> Enclosure:
     """l_i = -w_t x_it, of log-probabilities x.
 
-    As for `cross_entropy`, without the softmax and without smoothing.
+    The bound of l_i is about u |l_i|, 0 without weights. Otherwise as `cross_entropy`, without the
+    softmax and without smoothing. Source: PyTorch documentation, `torch.nn.NLLLoss`.
     """
     return _forward(
         "nll",
@@ -134,7 +147,8 @@ def soft_cross_entropy(
     """l_i = -Σ_j w_j ((1 - e) target_ij + e / n) log_softmax(x)_ij.
 
     x and target (..., n): logits, and the labels as probabilities; weight (n,) the classes' w.
-    "mean" divides by the number of rows.
+    "mean" divides by the number of rows. Otherwise as `cross_entropy`. Source: PyTorch
+    documentation, `torch.nn.CrossEntropyLoss`, for targets that are probabilities.
     """
     return _forward(
         "soft_cross_entropy",
@@ -174,7 +188,13 @@ def mse(
 ) -> Enclosure:
     """l = (x - target)².
 
-    x and target have one shape.
+    x, target   of one shape, float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`)
+    reduction   "none": all l, of that shape; "sum"; "mean": divided by the number of elements
+    certify     the question (`refkernels.Enclosure`)
+
+    The bound of a loss is about 3 u l; a sum of n losses adds (n - 1) u Σ l, in any order, and a
+    mean two roundings more. Raises TypeError for other dtypes, ValueError for shapes that do not
+    fit and for an unknown reduction. Source: PyTorch documentation, `torch.nn.MSELoss`.
     """
     return _forward("mse", {"x": x, "target": target}, certify, reduction=reduction)
 
@@ -184,7 +204,8 @@ def mse_backward(
 ) -> Enclosure:
     """dx = 2 (x - target) g.
 
-    g = dloss, for a mean divided by the number of elements. Otherwise as `mse`.
+    g = dloss, for a mean divided by the number of elements; dloss is a number, or of x's shape
+    where there is no reduction. The bound is about 2 u |dx|, for a mean 3. Otherwise as `mse`.
     """
     arguments = {"dloss": dloss, "x": x, "target": target}
     return _backward("mse", arguments, certify, reduction=reduction)
@@ -195,7 +216,8 @@ def l1(
 ) -> Enclosure:
     """l = |x - target|.
 
-    x and target have one shape.
+    The bound of a loss is about u l. Otherwise as `mse`. Source: PyTorch documentation,
+    `torch.nn.L1Loss`.
     """
     return _forward("l1", {"x": x, "target": target}, certify, reduction=reduction)
 
@@ -205,7 +227,8 @@ def l1_backward(
 ) -> Enclosure:
     """dx = g sign(x - target), 0 where they are equal.
 
-    g = dloss, for a mean divided by the number of elements. Otherwise as `l1`.
+    g = dloss, for a mean divided by the number of elements. The bound is about u |dx| for a mean,
+    else 0. Otherwise as `l1`.
     """
     arguments = {"dloss": dloss, "x": x, "target": target}
     return _backward("l1", arguments, certify, reduction=reduction)
@@ -221,7 +244,8 @@ def huber(
 ) -> Enclosure:
     """l = d² / 2 for |d| < delta, delta (|d| - delta / 2) beyond, d = x - target.
 
-    x and target have one shape. Source: Huber (1964), doi:10.1214/aoms/1177703732.
+    The bound of a loss is about 3 u l. Otherwise as `mse`. Source: Huber (1964),
+    doi:10.1214/aoms/1177703732.
     """
     return _forward("huber", {"x": x, "target": target}, certify, reduction=reduction, delta=delta)
 
@@ -253,7 +277,8 @@ def smooth_l1(
 ) -> Enclosure:
     """l = d² / (2 beta) for |d| < beta, |d| - beta / 2 beyond, d = x - target.
 
-    x and target have one shape. Source: Girshick (2015), arXiv:1504.08083.
+    The bound of a loss is about 4 u l. Otherwise as `mse`. Source: Girshick (2015),
+    arXiv:1504.08083, equation 3.
     """
     return _forward(
         "smooth_l1", {"x": x, "target": target}, certify, reduction=reduction, beta=beta
@@ -290,6 +315,7 @@ def bce_with_logits(
 
     x and target t have one shape; weight w and pos_weight p broadcast to it, ones by default. The
     bound holds for s with log or log1p: near 0 it is absolute, a few u, as kernels' errors are.
+    Source: PyTorch documentation, `torch.nn.BCEWithLogitsLoss`. Otherwise as `mse`.
     """
     return _forward(
         "bce_with_logits",
@@ -334,7 +360,9 @@ def kl_div(
     """l = target (log target - x), 0 for target 0; e^target (target - x) with log_target.
 
     x, log-probabilities, and target have one shape. "batchmean" divides by the length of the first
-    axis, "mean" by the number of elements.
+    axis, "mean" by the number of elements. The bound of a loss is at most about
+    10 u (|target log target| + |target x|). Otherwise as `mse`. Sources: Kullback and Leibler
+    (1951), doi:10.1214/aoms/1177729694; PyTorch documentation, `torch.nn.KLDivLoss`.
     """
     return _forward(
         "kl_div", {"x": x, "target": target}, certify, reduction=reduction, log_target=log_target
@@ -367,10 +395,11 @@ def masked_lm_loss(
     eps: float = 1e-5,
     certify: Certify = "enclosure",
 ) -> Enclosure:
-    """BERT's Σ w_i l_i / (Σ w_i + eps), l = cross entropy, w = weights, of target's shape.
+    """BERT's loss = Σ w_i l_i / (Σ w_i + eps), l = cross entropy, w = weights, of target's shape.
 
     It depends on the sum of the batch's weights, so the mean of the losses of a batch's parts is
-    another number. Source: Devlin et al. (2018), arXiv:1810.04805, run_pretraining.py.
+    another number. Otherwise as `cross_entropy`. Source: Devlin et al. (2018), arXiv:1810.04805,
+    run_pretraining.py.
     """
     arguments = {"x": x, "target": target, "weights": weights}
     return _forward("masked_lm_loss", arguments, certify, reduction=reduction, eps=eps)

@@ -101,50 +101,71 @@ class LinearBackwardArrays(NamedTuple):
 
 @in_default_mode
 def forward(a: Any, b: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """c = a @ b, certified; a (..., M, K), b (..., K, N), c (..., M, N)."""
+    """c = a @ b, certified: c_ij = sum over k of a_ik b_kj.
+
+    a, b        (..., M, K) and (..., K, N), float16, bfloat16, float32 or float64, also mixed;
+                leading axes broadcast, and one-dimensional operands gain an axis and lose it
+    certify     the question (`refkernels.Enclosure`)
+
+    The radius is about 2^-92 of the rows' and columns' norms for float64 and 2^-44 for narrower
+    operands, and as small as the question asks; the bound of kernels is `forward_bound`.
+    Raises TypeError for other dtypes, ValueError for shapes that do not fit.
+    Source: Jeannerod and Rump (2013), doi:10.1137/120894488 (the bound).
+    """
     return oracle.evaluate(_matmul(a, b), certify)
 
 
 @in_default_mode
 def forward_bound(a: Any, b: Any, *, format: Format | str) -> Floats:
-    """The bound of conventional products, in any order: K u |a| @ |b| and more, see `bounds`."""
+    """|fl(c) - c| <= K u |a| @ |b| for conventional products, in any order, and more for underflow,
+    16 bits and overflow (see `bounds`): float64, of c's shape.
+
+    Raises ValueError for an unknown format; otherwise as `forward`. Source: Jeannerod and Rump
+    (2013), doi:10.1137/120894488.
+    """
     return bounds.rounding_bound(_matmul(a, b), format)
 
 
 @in_default_mode
 def forward_condition(a: Any, b: Any) -> Floats:
-    """2 |a| @ |b| / |a @ b|; inf where the product cancels to zero."""
+    """2 |a| @ |b| / |a @ b|, of c's shape; inf where the product cancels to zero. Otherwise as
+    `forward`. Source: Ogita, Rump and Oishi (2005), doi:10.1137/030601818.
+    """
     return bounds.condition(_matmul(a, b))
 
 
 @in_default_mode
 def forward_plain(a: Any, b: Any, *, format: Format | str) -> Array:
-    """a @ b by the sequential algorithm in the format (16-bit: float32 sums, rounded once)."""
+    """a @ b by the sequential algorithm in the format (16-bit: float32 sums, rounded once).
+    Otherwise as `forward_bound`.
+    """
     return algorithms.run(algorithms.plain, _matmul(a, b), format)
 
 
 @in_default_mode
 def backward(dc: Any, a: Any, b: Any, *, certify: Certify = "enclosure") -> Backward:
-    """da = dc @ bᵀ and db = aᵀ @ dc, certified, in the shapes of a and b; dc has that of a @ b."""
+    """da = dc @ bᵀ and db = aᵀ @ dc, certified, in the shapes of a and b; dc has that of a @ b.
+    Otherwise as `forward`.
+    """
     return Backward(*(oracle.evaluate(part, certify) for part in _matmul_backward(dc, a, b)))
 
 
 @in_default_mode
 def backward_bound(dc: Any, a: Any, b: Any, *, format: Format | str) -> MatmulBackwardArrays:
-    """`forward_bound` for both gradients."""
+    """`forward_bound` for both gradients. Otherwise as `forward_bound`."""
     parts = _matmul_backward(dc, a, b)
     return MatmulBackwardArrays(*(bounds.rounding_bound(part, format) for part in parts))
 
 
 @in_default_mode
 def backward_condition(dc: Any, a: Any, b: Any) -> MatmulBackwardArrays:
-    """`forward_condition` for both gradients."""
+    """`forward_condition` for both gradients. Otherwise as `forward_condition`."""
     return MatmulBackwardArrays(*(bounds.condition(part) for part in _matmul_backward(dc, a, b)))
 
 
 @in_default_mode
 def backward_plain(dc: Any, a: Any, b: Any, *, format: Format | str) -> MatmulBackwardArrays:
-    """`forward_plain` for both gradients."""
+    """`forward_plain` for both gradients. Otherwise as `forward_plain`."""
     parts = _matmul_backward(dc, a, b)
     return MatmulBackwardArrays(*(algorithms.run(algorithms.plain, part, format) for part in parts))
 
@@ -152,25 +173,31 @@ def backward_plain(dc: Any, a: Any, b: Any, *, format: Format | str) -> MatmulBa
 @in_default_mode
 def linear(x: Any, weight: Any, bias: Any = None, *, certify: Certify = "enclosure") -> Enclosure:
     """y = x @ weightᵀ + bias, certified; x (..., in_features), weight (out_features, in_features),
-    bias (out_features,), y (..., out_features)."""
+    bias (out_features,), y (..., out_features). The bound is `linear_bound`. Otherwise as
+    `forward`. Source: PyTorch documentation, `torch.nn.Linear`.
+    """
     return oracle.evaluate(_linear(x, weight, bias), certify)
 
 
 @in_default_mode
 def linear_bound(x: Any, weight: Any, bias: Any = None, *, format: Format | str) -> Floats:
-    """(K + 1) u (|x| @ |weight|ᵀ + |bias|) and more, see `bounds`: the bias first or last."""
+    """|fl(y) - y| <= (K + 1) u (|x| @ |weight|ᵀ + |bias|) and more, see `bounds`: the bias first or
+    last. Otherwise as `forward_bound`.
+    """
     return bounds.rounding_bound(_linear(x, weight, bias), format)
 
 
 @in_default_mode
 def linear_condition(x: Any, weight: Any, bias: Any = None) -> Floats:
-    """2 (|x| @ |weight|ᵀ + |bias|) / |y|; inf where y cancels to zero."""
+    """2 (|x| @ |weight|ᵀ + |bias|) / |y|; inf where y cancels to zero. Otherwise as
+    `forward_condition`.
+    """
     return bounds.condition(_linear(x, weight, bias))
 
 
 @in_default_mode
 def linear_plain(x: Any, weight: Any, bias: Any = None, *, format: Format | str) -> Array:
-    """The sequential algorithm in the format, the bias added last."""
+    """The sequential algorithm in the format, the bias added last. Otherwise as `forward_plain`."""
     return algorithms.run(algorithms.plain, _linear(x, weight, bias), format)
 
 
@@ -178,7 +205,9 @@ def linear_plain(x: Any, weight: Any, bias: Any = None, *, format: Format | str)
 def linear_backward(
     dy: Any, x: Any, weight: Any, bias: Any = None, *, certify: Certify = "enclosure"
 ) -> LinearBackward:
-    """dx = dy @ weight, dweight = dyᵀ @ x, dbias = sum of dy over its leading axes, certified."""
+    """dx = dy @ weight, dweight = dyᵀ @ x, dbias = sum of dy over its leading axes, certified.
+    Otherwise as `linear`.
+    """
     parts = _linear_backward(dy, x, weight, bias)
     return LinearBackward(*(oracle.evaluate(part, certify) for part in parts))
 
@@ -187,7 +216,7 @@ def linear_backward(
 def linear_backward_bound(
     dy: Any, x: Any, weight: Any, bias: Any = None, *, format: Format | str
 ) -> LinearBackwardArrays:
-    """`forward_bound` for the three gradients."""
+    """`forward_bound` for the three gradients. Otherwise as `forward_bound`."""
     parts = _linear_backward(dy, x, weight, bias)
     return LinearBackwardArrays(*(bounds.rounding_bound(part, format) for part in parts))
 
@@ -196,7 +225,7 @@ def linear_backward_bound(
 def linear_backward_condition(
     dy: Any, x: Any, weight: Any, bias: Any = None
 ) -> LinearBackwardArrays:
-    """`forward_condition` for the three gradients."""
+    """`forward_condition` for the three gradients. Otherwise as `forward_condition`."""
     return LinearBackwardArrays(
         *(bounds.condition(part) for part in _linear_backward(dy, x, weight, bias))
     )
@@ -206,7 +235,7 @@ def linear_backward_condition(
 def linear_backward_plain(
     dy: Any, x: Any, weight: Any, bias: Any = None, *, format: Format | str
 ) -> LinearBackwardArrays:
-    """`forward_plain` for the three gradients."""
+    """`forward_plain` for the three gradients. Otherwise as `forward_plain`."""
     parts = _linear_backward(dy, x, weight, bias)
     return LinearBackwardArrays(*(algorithms.run(algorithms.plain, part, format) for part in parts))
 

@@ -81,6 +81,8 @@ def summarise(
     Where the bound is infinite, an intermediate overflow is allowed: a NaN or infinity is neither a
     mismatch nor an ULP figure, but is counted among the overflows. So is the NaN that a streaming
     mean gives for a row with an infinity, whose mean is infinite.
+
+    Raises ValueError where got and reference differ in shape, and for an unknown format.
     """
     array, reference = as_float_array(got, "got"), as_enclosure(reference)
     check_shapes(array, reference)

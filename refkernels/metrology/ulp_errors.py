@@ -48,7 +48,10 @@ def ulp(z: npt.ArrayLike, format: Format | str) -> npt.NDArray[np.float64]:
     """ulp(z) in the format, for exact float64 values z; NaN and infinities give NaN.
 
     The result is a power of two >= 2^(emin - p + 1), exact in float64. No clamp at emax: a z beyond
-    the format's range has the ulp of an unbounded exponent.
+    the format's range has the ulp of an unbounded exponent. Raises TypeError for a z that is not of
+    floats, ValueError for an unknown format.
+    Sources: Goldberg (1991), doi:10.1145/103162.103163; Muller (2005), "On the definition of
+    ulp(x)", INRIA RR-5504.
     """
     target = formats.get(format)
     values = to_float64(as_float_array(z, "z"))
@@ -68,7 +71,7 @@ def ulp_error(got: Any, reference: Any, format: Format | str | None = None) -> U
     rounds to a finite number counts as 2^(emax + 1). The uncertainty is radius / ulp(z). Where the
     enclosure straddles a power of two, it is radius / (the smaller ulp) plus the effect of the
     change of unit, so that it always covers the true error.
-    Raises ValueError where the shapes differ.
+    Raises ValueError where the shapes differ. Source: Goldberg (1991), doi:10.1145/103162.103163.
     """
     array = as_float_array(got, "got")
     target = formats.of(array) if format is None else formats.get(format)

@@ -87,7 +87,8 @@ def error_over_plain(
     elementwise: bool,
 ) -> float | None:
     """The RMS error of got over that of the plain algorithm's answer (`rms_errors`); None where
-    there is none."""
+    there is none. Raises ValueError where shapes differ.
+    """
     errors = rms_errors(got, plain, reference, format, elementwise)
     return None if errors is None else errors.over_plain
 

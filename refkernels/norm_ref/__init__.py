@@ -217,8 +217,10 @@ def group_norm_backward(
     dy: Any, x: Any, weight: Any = None, bias: Any = None, *, num_groups: int, eps: float = 1e-5,
     certify: Certify = "enclosure",
 ) -> AffineBackward:  # fmt: skip
-    """The gradients of `group_norm`, as in `batch_norm_backward`; dweight and dbias are sums
-    over images and positions."""
+    """dx = r (g - mean g - xhat mean(g xhat)), the means over each image's groups; dweight and
+    dbias are the sums of dy xhat and of dy over images and positions. The bound is as that of
+    `batch_norm_backward`. Otherwise as `group_norm`.
+    """
     inputs = {"dy": dy, "x": x, "weight": weight, "bias": bias}
     return _backward(GROUP_NORM, inputs, certify, num_groups=num_groups, eps=eps)
 
@@ -227,8 +229,10 @@ def instance_norm(
     x: Any, weight: Any = None, bias: Any = None, *, eps: float = 1e-5,
     certify: Certify = "enclosure",
 ) -> Enclosure:  # fmt: skip
-    """`group_norm` with a group for each channel. Source: Ulyanov, Vedaldi and Lempitsky (2016),
-    arXiv:1607.08022."""
+    """y = (x - m) / sqrt(v + eps) weight + bias, m and v of each image's channels: `group_norm`
+    with a group for each channel. Otherwise as `group_norm`. Source: Ulyanov, Vedaldi and
+    Lempitsky (2016), arXiv:1607.08022.
+    """
     inputs = {"x": x, "weight": weight, "bias": bias}
     return _forward(INSTANCE_NORM, inputs, certify, eps=eps)["y"]
 
@@ -237,6 +241,8 @@ def instance_norm_backward(
     dy: Any, x: Any, weight: Any = None, bias: Any = None, *, eps: float = 1e-5,
     certify: Certify = "enclosure",
 ) -> AffineBackward:  # fmt: skip
-    """The gradients of `instance_norm`, as those of `group_norm`."""
+    """dx = r (g - mean g - xhat mean(g xhat)), the means over each image's channels. Otherwise as
+    `group_norm_backward`.
+    """
     inputs = {"dy": dy, "x": x, "weight": weight, "bias": bias}
     return _backward(INSTANCE_NORM, inputs, certify, eps=eps)

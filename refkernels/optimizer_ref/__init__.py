@@ -269,6 +269,8 @@ def sgd(
     Arrays are of one shape, float16, bfloat16, float32 or float64. The bound (`OPS`) is proven for
     the forms of `formulas`, elementwise. Raises TypeError for other dtypes and for params that are
     not numbers, ValueError for shapes that do not fit and for a step below 1.
+    Sources: PyTorch documentation, `torch.optim.SGD`; Polyak (1964),
+    doi:10.1016/0041-5553(64)90137-5; with nesterov Sutskever et al. (2013), PMLR 28(3).
     """
     return _step("sgd", certify, {"param": param, "grad": grad, "buf": buf}, params)
 
@@ -280,6 +282,8 @@ def momentum(
     lr=0.01, momentum=0.9, weight_decay=0.0, nesterov=False. Otherwise as `sgd`.
 
         g' = g + wd w,  b' = mu b + g',  w' = w - lr b'   (nesterov: w' = w - lr (g' + mu b'))
+
+    Source: PaddlePaddle documentation, `paddle.optimizer.Momentum`.
     """
     return _step("momentum", certify, {"param": param, "grad": grad, "buf": buf}, params)
 

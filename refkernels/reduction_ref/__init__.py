@@ -138,6 +138,7 @@ def mean(x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosur
 
     The bound is the sum's over n, and a rounding or two: divided by n, or times 1 / n. Raises
     ValueError for the mean (var, std, max) of no elements too.
+    Source: Jeannerod and Rump (2013), doi:10.1137/120894488.
     """
     return _forward(MEAN, x, certify, axis=axis)
 
@@ -169,7 +170,9 @@ def var_backward(
 
 
 def std(x: Any, *, axis: Axis = -1, ddof: int = 0, certify: Certify = "enclosure") -> Enclosure:
-    """y = sqrt(var(x, ddof)). Otherwise as `var`."""
+    """y = sqrt(var(x, ddof)). Otherwise as `var`. Source: Chan, Golub and LeVeque (1983),
+    doi:10.1080/00031305.1983.10483115.
+    """
     return _forward(STD, x, certify, axis=axis, ddof=ddof)
 
 
@@ -187,6 +190,7 @@ def norm(x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosur
     """y = sqrt(sum x_i²), the Euclidean norm along the axes. Otherwise as `sum`.
 
     The bound is about (n / 2 + 2) 2^-24 y in float32, and infinite where the squares overflow.
+    Source: Jeannerod and Rump (2018), doi:10.1090/mcom/3234.
     """
     return _forward(NORM, x, certify, axis=axis)
 
@@ -201,6 +205,7 @@ def prod(x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosur
 
     The bound is about n 2^-24 |y| in float32; infinite where the product of the factors beyond 1
     overflows, because a kernel may meet these factors first.
+    Source: Rump, Bünger and Jeannerod (2016), doi:10.1007/s10543-015-0555-z.
     """
     return _forward(PROD, x, certify, axis=axis)
 
@@ -215,14 +220,16 @@ def prod_backward(dy: Any, x: Any, *, axis: Axis = -1, certify: Certify = "enclo
 
 
 def max(x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
-    """y = the largest x along the axes, exactly; NaN where one x is NaN. Otherwise as `sum`."""
+    """y = the largest x along the axes, exactly; NaN where one x is NaN. Otherwise as `sum`.
+    Source: IEEE 754-2019, section 9.6 (maximum).
+    """
     return _forward(MAX, x, certify, axis=axis)
 
 
 def max_backward(dy: Any, x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
     """dx_i = dy / k where x_i is one of the k largest, else 0.
 
-    dy has y's shape; otherwise as `max`.
+    dy has y's shape; otherwise as `max`. Source: PyTorch documentation, `torch.amax`.
     """
     return _backward(MAX, dy, x, certify, axis=axis)
 
@@ -231,6 +238,7 @@ def cumsum(x: Any, *, axis: int = -1, certify: Certify = "enclosure") -> Enclosu
     """y_i = x_1 + ... + x_i along one axis; y has x's shape. Otherwise as `sum`.
 
     The bound of y_i is (i - 1) 2^-24 (|x_1| + ... + |x_i|) in float32, sums in any order.
+    Source: Jeannerod and Rump (2013), doi:10.1137/120894488.
     """
     return _forward(CUMSUM, x, certify, axis=axis)
 

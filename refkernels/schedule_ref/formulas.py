@@ -99,7 +99,8 @@ def formula_bound(
     binary64, rounded twice at most), the product and the sum add at most u, 2 u, u and u of their
     results, and 1.01 covers second order:
         |error| <= delta e (1 + 5 u) + 1.01 u (4 delta (1 + cos a) + |min_lr| + lr)
-    The first term does not fall with lr: at the end it is the only one.
+    The first term does not fall with lr: at the end it is the only one. Raises as `cosine_decay`,
+    and TypeError for a `cosine_error` that is not a number.
     """
     target = formats.get(format)
     steps, min_lr, max_lr, decay_steps = checked(step, min_lr, max_lr, decay_steps)

@@ -80,7 +80,7 @@ def amplification(step: npt.ArrayLike, *, decay_steps: int) -> npt.NDArray[np.fl
     """The factor that 1 + cos applies to a relative error of the cosine: |cos| / (1 + cos).
 
     0 where the cosine is 0, infinite at the end of the schedule, where nothing is left of 1 + cos
-    but the cosine's own error. float64, to a few units in the last place.
+    but the cosine's own error. float64, to a few units in the last place. Raises as `cosine_decay`.
     """
     steps, _, _, decay_steps = checked(step, 0.0, 1.0, decay_steps)
     left = decay_steps - np.minimum(steps, decay_steps)

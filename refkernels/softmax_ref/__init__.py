@@ -149,6 +149,7 @@ def log_softmax(x: Any, *, axis: int = -1, certify: Certify = "enclosure") -> En
     Otherwise as `softmax`. y is sharp however near the probability is to 1. The bound is
     that of (x - m) - log S, of x - (m + log S), which loses what m + log S rounds off, and of
     log1p(S - 1) for log S.
+    Source: Blanchard, Higham and Higham (2021), doi:10.1093/imanum/draa038.
     """
     return LOG_SOFTMAX.evaluate("forward", {"x": x}, {"axis": axis}, certify)["y"]
 
@@ -171,6 +172,7 @@ def logsumexp(x: Any, *, axis: Any = -1, certify: Certify = "enclosure") -> Encl
 
     Otherwise as `softmax`, but a row that is masked as a whole is -inf, and one with +inf
     is +inf. The bound is that of m + log S, S by any online pass, and of m + log1p(S - 1).
+    Source: Blanchard, Higham and Higham (2021), doi:10.1093/imanum/draa038.
     """
     return LOGSUMEXP.evaluate("forward", {"x": x}, {"axis": axis}, certify)["y"]
 

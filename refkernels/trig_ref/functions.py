@@ -67,23 +67,28 @@ FUNCTIONS = (_SIN, _COS, _TAN)
 
 
 def sin(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """The sine of every element, in radians.
+    """y = sin x, of every element, in radians.
 
     x: any shape, float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`). Relative
     radius <= 2^-101 for float64, 2^-49 for narrower inputs unless the question needs more; sin(±0)
-    = ±0 exactly; infinities and NaN give NaN. Raises TypeError for other dtypes and ValueError for
-    an unknown question. Source: Payne and Hanek (1983), doi:10.1145/1057600.1057602, and the error
-    budgets in `values` and `float64` of `kernels.trigonometric`.
+    = ±0 exactly; infinities and NaN give NaN. The bound of kernels is `forward_bound`, a library
+    limit in ulp. Raises TypeError for other dtypes and ValueError for an unknown question. Sources:
+    IEEE 754-2019, section 9.2.1; for the reduction Payne and Hanek (1983),
+    doi:10.1145/1057600.1057602; the error budgets in `values` and `float64` of
+    `kernels.trigonometric`.
     """
     return oracle.forward(_SIN, x, certify)
 
 
 def cos(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """The cosine of every element; otherwise as `sin`. For float64 cos(±0) = 1 exactly."""
+    """y = cos x; otherwise as `sin`. For float64 cos(±0) = 1 exactly. Source: IEEE 754-2019,
+    section 9.2.1.
+    """
     return oracle.forward(_COS, x, certify)
 
 
 def tan(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """The tangent of every element; otherwise as `sin`, with twice its radius. tan(±0) = ±0
-    exactly."""
+    """y = tan x; otherwise as `sin`, with twice its radius. tan(±0) = ±0 exactly. Source: IEEE
+    754-2019, section 9.2.1.
+    """
     return oracle.forward(_TAN, x, certify)

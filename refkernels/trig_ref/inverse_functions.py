@@ -108,29 +108,31 @@ FUNCTIONS = (_ASIN, _ACOS, _ATAN, _SINPI, _COSPI)
 
 
 def asin(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """The angle in [-pi/2, pi/2] whose sine is x, element by element. Takes and raises what
-    `trig_ref.sin` does.
+    """y = asin x, the angle in [-pi/2, pi/2] whose sine is x. Otherwise as `sin`.
 
     Relative radius <= 2^-99 for float64, 2^-49 for narrower inputs unless the question needs more;
-    asin(±0) = ±0 exactly; NaN for |x| > 1. Source: the error budgets in `inverse` and
-    `inverse_float64` of `kernels.trigonometric`.
+    asin(±0) = ±0 exactly; NaN for |x| > 1. Source: IEEE 754-2019, section 9.2.1, and the error
+    budgets in `inverse` and `inverse_float64` of `kernels.trigonometric`.
     """
     return oracle.forward(_ASIN, x, certify)
 
 
 def acos(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """The angle in [0, pi] whose cosine is x; otherwise as `asin`. acos(1) = +0 exactly."""
+    """y = acos x, the angle in [0, pi] whose cosine is x; otherwise as `asin`. acos(1) = +0
+    exactly. Source: IEEE 754-2019, section 9.2.1.
+    """
     return oracle.forward(_ACOS, x, certify)
 
 
 def atan(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """The angle in [-pi/2, pi/2] whose tangent is x; otherwise as `asin`. atan(±inf) encloses
-    ±pi/2."""
+    """y = atan x, the angle in [-pi/2, pi/2] whose tangent is x; otherwise as `asin`. atan(±inf)
+    encloses ±pi/2. Source: IEEE 754-2019, section 9.2.1.
+    """
     return oracle.forward(_ATAN, x, certify)
 
 
 def sinpi(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """sin(pi x), element by element. Takes and raises what `trig_ref.sin` does.
+    """y = sin(pi x), element by element. Otherwise as `sin`.
 
     Relative radius <= 2^-101 for float64, 2^-49 for narrower inputs unless the question needs more.
     Exact at multiples of 1/2, with sinpi(±n) = ±0; infinities and NaN give NaN.
@@ -140,5 +142,7 @@ def sinpi(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
 
 
 def cospi(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
-    """cos(pi x); otherwise as `sinpi`. Exact at multiples of 1/2, with cospi(n + 1/2) = +0."""
+    """y = cos(pi x); otherwise as `sinpi`. Exact at multiples of 1/2, with cospi(n + 1/2) = +0.
+    Source: IEEE 754-2019, section 9.2.1.
+    """
     return oracle.forward(_COSPI, x, certify)
