@@ -22,6 +22,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from refkernels.reporting.words.numerals import all_digits, lost
+from refkernels.reporting.words.numerals import figure as shown
 
 INK, MUTED, GRID, PAPER, LIMIT = "#1b1d22", "#5d626c", "#e3e5e9", "#fffffe", "#b3261e"
 SERIES = (
@@ -29,6 +30,9 @@ SERIES = (
 )  # fmt: skip
 TITLE_ENDS = 0.53  # of a panel's width
 _LEAST, _MOST = -307, 308  # the powers of ten that float64 holds as normal numbers
+# Errors and ratios are drawn to scale between these. 1e16 roundings leave no digit of a float64.
+SMALLEST, LARGEST = 1e-8, 1e16
+AT_THE_EDGE = f"{shown(LARGEST, 0)} are drawn at the edge, with an arrow and their size."
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 VARIABLES = {
     INK: "--ink", MUTED: "--muted", GRID: "--grid", PAPER: "--paper", LIMIT: "--limit",
@@ -161,6 +165,18 @@ def log_axis(
         10.0 ** min(max(exponent, _LEAST), _MOST) for exponent in (start - margin, high + margin)
     ]
     (axes.set_xlim if which == "x" else axes.set_ylim)(*limits)
+
+
+def capped(value: float) -> float:
+    """A positive value, or the limit of what is drawn to scale."""
+    return min(max(value, SMALLEST), LARGEST)
+
+
+def beyond(values: Iterable[float], arrow: str) -> str:
+    """The label of values that are drawn at an edge: an arrow and their size, or their range."""
+    sizes = dict.fromkeys(shown(value, 0) for value in sorted(values))
+    ends = list(sizes)[:: max(1, len(sizes) - 1)]
+    return f"{arrow} {'…'.join(ends)}"
 
 
 def no_digit_line(axes: Axes, which: str, values: Iterable[float | None], dtype: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable
 
 import matplotlib as mpl
@@ -16,6 +17,7 @@ from refkernels.reporting.figures.drawing import Drawn, colour_of, finish, marke
 from refkernels.reporting.measure.scores import Block, Score, falling
 from refkernels.reporting.measure.series import GrowthPlot, SeriesLine, Spread, safe_name
 from refkernels.reporting.words.numerals import count, joined
+from refkernels.reporting.words.numerals import figure as shown
 
 MOST_ROWS = 60  # of the plot of error / bound; more would not be readable
 Numbers = dict[str, int]  # subject -> its number, which gives colour and marker
@@ -33,20 +35,28 @@ def draw_bounds(blocks: list[Block], subjects: list[str]) -> Drawn | None:
         return None
     rows = _largest_bounds(labelled)
     selection = f" The {len(rows)} largest of {len(labelled)} rows." * (rows != labelled)
+    beyond = [_beyond(scores) for _, scores in rows]
+    if any(beyond):
+        selection += f" Ratios above {drawing.AT_THE_EDGE}"
     numbers = {subject: i for i, subject in enumerate(subjects)}
     with mpl.rc_context(drawing.STYLE):
         height = 1.15 + 0.25 * len(rows)
         figure = Figure(figsize=(9.6, height))
-        axes = figure.add_axes((0.235, 0.5 / height, 0.74, (height - 1.15) / height))
+        axes = figure.add_axes(
+            (0.235, 0.5 / height, 0.675 if any(beyond) else 0.74, (height - 1.15) / height)
+        )
         values = [1.0]
         for place, (_, scores) in enumerate(rows):
             axes.axhline(place, color=drawing.GRID, linewidth=0.7, zorder=0)
+            if beyond[place]:
+                axes.text(1.01, place, drawing.beyond(beyond[place], "→"), fontsize=7.5,
+                          va="center", transform=axes.get_yaxis_transform())  # fmt: skip
             for subject, score in scores.items():
                 if score.bound is not None and _drawable(score.bound):
-                    values.append(score.bound)
+                    values.append(min(score.bound, drawing.LARGEST))
                     # Side by side, so that equal ratios do not hide one another.
                     aside = 0.8 * ((numbers[subject] + 0.5) / len(subjects) - 0.5)
-                    _mark(axes, score.bound, place + aside, numbers[subject])
+                    _mark(axes, values[-1], place + aside, numbers[subject])
         drawing.log_axis(axes, "x", values, None, most=10)
         _bound_line(axes, "x")
         axes.set_yticks(range(len(rows)), [label for label, _ in rows])
@@ -115,6 +125,8 @@ def draw_growth(plot: GrowthPlot, subjects: list[str]) -> Drawn | None:
             f"{count(plot.cases, 'case')} of the regime {plot.growth.regime}; where several cases "
             f"share an x, the largest error is drawn. Both axes are logarithmic.{left_out}"
         )
+        if any(y and y != drawing.capped(y) for _, values in rows for y in values):
+            caption += f" Values below {shown(drawing.SMALLEST, 0)} or above {drawing.AT_THE_EDGE}"
         return finish(figure, plot.name, title, caption)
 
 
@@ -174,21 +186,25 @@ def _growth_panel(
     xs: list[float],
 ) -> None:
     places = _places(xs)
-    positive = [value for value in values if value > 0]
-    zero = min(positive) / 8 if 0 in values else None
+    positive = [drawing.capped(value) for value in values if value > 0]
+    # Below the smallest, so far that the labels of both have room.
+    apart = max(8.0, (max(positive) / min(positive)) ** 0.07)
+    zero = min(positive) / apart if 0 in values else None
     _x_axis(axes, xs)
     drawing.log_axis(axes, "y", positive, zero, most=6)
     axes.grid(True, axis="y")
     ends: list[tuple[float, float, str]] = []
     is_bound = label.endswith("bound")
     drawn: dict[str, list[tuple[float, float]]] = {}
+    beyond: dict[tuple[float, float], list[float]] = defaultdict(list)  # by the place at the edge
     for line in lines:
-        sizes = line.bound if is_bound else line.ulp
-        points = [
-            (places[x], y or zero or y)
-            for x, y in zip(line.x, sizes, strict=True)
-            if y is not None and math.isfinite(y)
-        ]
+        points = []
+        for x, y in zip(line.x, line.bound if is_bound else line.ulp, strict=True):
+            if y is not None and math.isfinite(y):
+                place = places[x], drawing.capped(y) if y else zero or y
+                points.append(place)
+                if y and y != place[1]:
+                    beyond[place].append(y)
         if points:
             drawn[line.subject] = points
             ends.append((*points[-1], line.subject))
@@ -202,6 +218,12 @@ def _growth_panel(
             marker=marker_of(number), markersize=3.6 if turn == 0 else 2.4, linewidth=1.4,
             linestyle=dashes, dash_capstyle="butt", clip_on=False, markeredgewidth=0,
             zorder=2 + 0.1 * turn,
+        )  # fmt: skip
+    for (x, edge), sizes in beyond.items():
+        up = edge == drawing.LARGEST
+        axes.annotate(
+            drawing.beyond(sizes, "↑" if up else "↓"), (x, edge), (-10, -2 if up else 2),
+            textcoords="offset points", ha="right", va="top" if up else "bottom", fontsize=7.5,
         )  # fmt: skip
     if is_bound:
         _bound_line(axes, "y")
@@ -362,6 +384,15 @@ def _legend(figure: Figure, subjects: list[str], numbers: Numbers, height: float
 
 def _short(subject: str) -> str:
     return subject if len(subject) <= 16 else subject[:15] + "…"
+
+
+def _beyond(scores: dict[str, Score]) -> list[float]:
+    """The ratios of a row that are drawn at the edge."""
+    return [
+        bound
+        for bound in _values([[score.bound for score in scores.values()]])
+        if bound > drawing.LARGEST
+    ]
 
 
 def _drawable(value: float | None) -> bool:
