@@ -190,7 +190,8 @@ def norm(x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosur
     """y = sqrt(sum x_i²), the Euclidean norm along the axes. Otherwise as `sum`.
 
     The bound is about (n / 2 + 2) 2^-24 y in float32, and infinite where the squares overflow.
-    Source: Jeannerod and Rump (2018), doi:10.1090/mcom/3234.
+    Source: Jeannerod and Rump (2018), "On relative errors of floating-point operations", Math.
+    Comp. 87(310).
     """
     return _forward(NORM, x, certify, axis=axis)
 
