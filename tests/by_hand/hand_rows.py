@@ -14,7 +14,8 @@ def softmax(x: Numbers, axis: int = -1) -> Any:
     return e / e.sum(axis, keepdims=True)
 
 
-def logsumexp(x: Numbers, axis: int = -1, keepdims: bool = False) -> Any:
+def logsumexp(x: Numbers, axis: Any = -1, keepdims: bool = False) -> Any:
+    axis = axes_of(axis)
     top = x.max(axis, keepdims=True)
     total = top + log(exp(x - top).sum(axis, keepdims=True))
     return total if keepdims else total.squeeze(axis)

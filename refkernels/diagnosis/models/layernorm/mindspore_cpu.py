@@ -3,7 +3,8 @@
 Forward: max(E[x^2] - mean^2, 0) in one pass of float64 sums; both statistics are stored in float32,
 whatever the input's dtype.
     y = (x - mean) / sqrt(var + eps) weight + bias     in the input's dtype, every step rounded to
-        it (float16 too), from the float64 mean and the float32 root of float32(var) + float32(eps)
+        it (float16 too), from the float64 mean and the float32 root of float32(var) + float32(eps);
+        a float16 is made of a float32, so that mean is rounded twice
 Backward, in float32 whatever the input's dtype, sums in order, r = (var + eps)^(-1/2):
     s1 = sum t (x - mean) * (-1/2 (var + eps)^(-3/2)),  s2 = sum t,  s3 = -2 sum (x - mean)
     dx = t r + (x - mean) (2 s1 / n) + (s1 s3 / n - r s2) / n,  t = dy weight
@@ -72,7 +73,8 @@ def _forward(task: LayerNormTask) -> dict[str, Array]:
     dtype = task.format.storage
     x, weight, bias = (values.astype(dtype) for values in (task.x, task.scale, task.shift))
     root = np.sqrt(raised).astype(dtype)[:, None]
-    y = (x - mean.astype(dtype)[:, None]) / root * weight + bias
+    centre = (mean.astype(np.float32) if dtype == np.float16 else mean).astype(dtype)
+    y = (x - centre[:, None]) / root * weight + bias
     # The op returns the stored mean, float32 even where y is not.
     return {**task.answer(y=y), "mean": mean.astype(np.float32).reshape(task.leading)}
 
