@@ -218,7 +218,7 @@ def group_norm_backward(
     certify: Certify = "enclosure",
 ) -> AffineBackward:  # fmt: skip
     """dx = r (g - mean g - xhat mean(g xhat)), the means over each image's groups; dweight and
-    dbias are the sums of dy xhat and of dy over images and positions. The bound is as that of
+    dbias are the sums of dy xhat and of dy over images and positions. The bound is that of
     `batch_norm_backward`. Otherwise as `group_norm`.
     """
     inputs = {"dy": dy, "x": x, "weight": weight, "bias": bias}
