@@ -40,6 +40,7 @@ def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction
         raise ValueError(
             f"target has shape {target.shape} and x {x.shape}: x has an axis more, the classes."
         )
+    check_weight(weight, x.shape[-1])
     ignored = params["ignore_index"]
     if ignored is not None:
         ignored = as_count(ignored, "ignore_index", least=-(2**63))
@@ -71,6 +72,14 @@ def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction
     }
     way = reduction.signature(TAKES + MARKS, "n", params["reduction"], direction)
     return Prepared({**inputs, "target": label, **marks}, settings, signature=way)
+
+
+def check_weight(weight: Any, classes: int) -> None:
+    """Raises ValueError unless there is one weight for each class."""
+    if weight is not None and weight.shape != (classes,):
+        raise ValueError(
+            f"weight has shape {weight.shape}: it must be ({classes},), one for each class."
+        )
 
 
 def _shares(xp: Any, n: int, e: Any) -> tuple[Any, Any]:

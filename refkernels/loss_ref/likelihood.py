@@ -83,6 +83,7 @@ def prepare_soft(inputs: dict[str, Any], params: dict[str, Any], direction: Dire
     if x.ndim == 0 or not x.shape[-1] or target.shape != x.shape:
         raise ValueError(f"target has shape {target.shape} and x {x.shape}: they do not fit.")
     rows, weight = np.ones(x.shape[:-1], bool), inputs.get("weight")
+    cross_entropy.check_weight(weight, x.shape[-1])
     labels = target.reshape(-1, x.shape[-1])
     settings = {
         "reduction": params["reduction"],

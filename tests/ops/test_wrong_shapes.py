@@ -1,0 +1,68 @@
+"""An input of a shape that does not fit is refused in a sentence of this package's own.
+
+Each input of each op is given other shapes, the others staying as they are: an axis more or less,
+an axis longer, shorter, of length 1 or 0, no axis. What broadcasts may be answered.
+"""
+
+import traceback
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import refkernels
+from refkernels import registry
+from refkernels.op import DIRECTIONS, Direction, Op
+
+PACKAGE = Path(refkernels.__file__).parent
+SMALLEST, LARGEST = 12, 5000  # elements of a case
+Inputs = dict[str, np.ndarray[Any, Any]]
+
+
+def other_shapes(shape: tuple[int, ...]) -> set[tuple[int, ...]]:
+    shapes = {(), (0,), (1,), (2,), (2, 3), (1, *shape), (*shape, 1), (2, *shape)}
+    shapes |= {shape[1:], shape[:-1], shape[::-1]}
+    for k, length in enumerate(shape):
+        shapes |= {(*shape[:k], n, *shape[k + 1 :]) for n in (length - 1, length + 1, 0, 1)}
+    return shapes - {shape}
+
+
+def questions(op: Op, direction: Direction) -> list[tuple[Inputs, dict[str, Any]]]:
+    """The smallest case for each choice of inputs."""
+    chosen: dict[frozenset[str], tuple[int, Inputs, dict[str, Any]]] = {}
+    for case in op.cases():
+        dtype = "float32" if "float32" in case.dtypes else case.dtypes[0]
+        inputs, params = case.build(dtype)
+        if direction == "forward":
+            inputs = {name: array for name, array in inputs.items() if name != op.cotangent}
+        size = sum(array.size for array in inputs.values())
+        usual = SMALLEST <= size <= LARGEST and all(array.size for array in inputs.values())
+        if direction in case.directions and usual:
+            entry = size, inputs, params
+            chosen[frozenset(inputs)] = min(
+                entry, chosen.get(frozenset(inputs), entry), key=lambda one: one[0]
+            )
+    return [(inputs, params) for _, inputs, params in chosen.values()]
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("op", registry.ops().values(), ids=lambda op: op.name)
+def test_a_shape_that_does_not_fit_is_refused_in_a_sentence(op: Op, direction: Direction) -> None:
+    if direction not in op.directions:
+        return
+    asked = questions(op, direction)
+    assert asked
+    for inputs, params in asked:
+        for name, array in inputs.items():
+            for shape in sorted(other_shapes(array.shape)):
+                wrong = {**inputs, name: np.resize(array, shape).astype(array.dtype)}
+                try:
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        op.evaluate(direction, wrong, params)
+                except (TypeError, ValueError) as error:
+                    file = traceback.extract_tb(error.__traceback__)[-1].filename
+                    said = f"{direction}, {name} of shape {shape}: {type(error).__name__}: {error}"
+                    assert Path(file).is_relative_to(PACKAGE), said
