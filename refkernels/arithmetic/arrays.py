@@ -65,7 +65,10 @@ def as_truth_values(value: Any, name: str) -> npt.NDArray[np.bool_]:
     """`value` as an array of bool. Raises TypeError, naming `name`, for any other dtype."""
     array = np.asarray(value)
     if array.dtype.kind != "b" or isinstance(value, np.ma.MaskedArray):
-        raise TypeError(f"{name} has dtype {array.dtype}, but it must be truth values, bool.")
+        unmasked = ", unmasked" if array.dtype.kind == "b" else ""
+        raise TypeError(
+            f"{name} has dtype {array.dtype}, but it must be truth values, bool{unmasked}."
+        )
     return array
 
 
@@ -81,7 +84,7 @@ def as_operand(value: Any, name: str) -> npt.NDArray[Any]:
     if kind in ("float8_e4m3fn", "float8_e5m2") and not isinstance(value, np.ndarray):
         bits = value.detach().cpu().contiguous().view(sys.modules["torch"].uint8).numpy()
         return np.asarray(bits.view(getattr(ml_dtypes, kind)))
-    array = read(value) if kind == "int8" else value
+    array = read(value) if kind == "int8" and not _masked(value) else value
     if isinstance(array, np.ndarray) and array.dtype in LOW and not _masked(array):
         return np.asarray(array)
     try:

@@ -1,9 +1,11 @@
-"""An input of a shape that does not fit is refused in a sentence of this package's own.
+"""An input that does not fit is refused in a sentence of this package's own.
 
-Each input of each op is given other shapes, the others staying as they are: an axis more or less,
-an axis longer, shorter, of length 1 or 0, no axis. What broadcasts may be answered.
+Shapes: each input of each op is given others, the other inputs staying as they are: an axis more or
+less, an axis longer, shorter, of length 1 or 0, no axis. What broadcasts may be answered.
+Masks: no input of any kind may be a masked array.
 """
 
+import functools
 import traceback
 import warnings
 from pathlib import Path
@@ -29,8 +31,10 @@ def other_shapes(shape: tuple[int, ...]) -> set[tuple[int, ...]]:
     return shapes - {shape}
 
 
-def questions(op: Op, direction: Direction) -> list[tuple[Inputs, dict[str, Any]]]:
-    """The smallest case for each choice of inputs."""
+@functools.cache
+def questions(name: str, direction: Direction) -> list[tuple[Inputs, dict[str, Any]]]:
+    """The op's smallest case for each choice of inputs."""
+    op = registry.get(name)
     chosen: dict[frozenset[str], tuple[int, Inputs, dict[str, Any]]] = {}
     for case in op.cases():
         dtype = "float32" if "float32" in case.dtypes else case.dtypes[0]
@@ -52,7 +56,7 @@ def questions(op: Op, direction: Direction) -> list[tuple[Inputs, dict[str, Any]
 def test_a_shape_that_does_not_fit_is_refused_in_a_sentence(op: Op, direction: Direction) -> None:
     if direction not in op.directions:
         return
-    asked = questions(op, direction)
+    asked = questions(op.name, direction)
     assert asked
     for inputs, params in asked:
         for name, array in inputs.items():
@@ -66,3 +70,13 @@ def test_a_shape_that_does_not_fit_is_refused_in_a_sentence(op: Op, direction: D
                     file = traceback.extract_tb(error.__traceback__)[-1].filename
                     said = f"{direction}, {name} of shape {shape}: {type(error).__name__}: {error}"
                     assert Path(file).is_relative_to(PACKAGE), said
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("op", registry.ops().values(), ids=lambda op: op.name)
+def test_a_mask_is_refused_and_never_dropped(op: Op, direction: Direction) -> None:
+    for inputs, params in questions(op.name, direction) if direction in op.directions else ():
+        for name, array in inputs.items():
+            masked = np.ma.masked_array(array, mask=np.ones(array.shape, bool))
+            with pytest.raises(TypeError, match=rf"^{name} .*masked"):
+                op.evaluate(direction, {**inputs, name: masked}, params)
