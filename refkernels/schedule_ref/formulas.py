@@ -99,14 +99,16 @@ def formula_bound(
     binary64, rounded twice at most), the product and the sum add at most u, 2 u, u and u of their
     results, and 1.01 covers second order:
         |error| <= delta e (1 + 5 u) + 1.01 u (4 delta (1 + cos a) + |min_lr| + lr)
-    The first term does not fall with lr: at the end it is the only one. Raises as `cosine_decay`,
-    and TypeError for a `cosine_error` that is not a number.
+    The first term does not fall with lr: at the end it is the only one. Raises as `formula`, and
+    TypeError or ValueError for a `cosine_error` that is no number of at least 0.
     """
-    target = formats.get(format)
+    target = _computed_in(format)
     steps, min_lr, max_lr, decay_steps = checked(step, min_lr, max_lr, decay_steps)
     part = np.minimum(steps, decay_steps) / decay_steps
     angle, u, delta = np.pi * part, target.u, 0.5 * (max_lr - min_lr)
     cosine_error = as_real(cosine_error, "cosine_error")
+    if not 0.0 <= cosine_error < np.inf:
+        raise ValueError(f"cosine_error is {cosine_error}: it must be a number of at least 0.")
     moved = 3.01 * u * angle
     e = moved * (np.sin(angle) + moved + 2.0**-50) + cosine_error
     left = 2.0 * np.sin(0.5 * np.pi * (1.0 - part)) ** 2
@@ -133,10 +135,15 @@ def _start(
     step: npt.ArrayLike, min_lr: float, max_lr: float, decay_steps: int, format: Format | str
 ) -> tuple[Array, Any, Any, Any]:
     """t / T, the scalar type, min_lr and delta."""
-    target = formats.get(format)
-    if target.name not in ("float32", "float64"):
-        raise ValueError(f"format is {target.name}: schedules are computed in float32 or float64.")
+    target = _computed_in(format)
     steps, min_lr, max_lr, decay_steps = checked(step, min_lr, max_lr, decay_steps)
     kind = np.dtype(target.storage).type
     part = np.minimum(steps, decay_steps).astype(kind) / kind(decay_steps)
     return part, kind, kind(min_lr), kind(0.5 * (max_lr - min_lr))
+
+
+def _computed_in(format: Format | str) -> Format:
+    target = formats.get(format)
+    if target.name not in ("float32", "float64"):
+        raise ValueError(f"format is {target.name}: schedules are computed in float32 or float64.")
+    return target

@@ -94,6 +94,14 @@ def test_the_formula_keeps_to_its_bound(format: str, low: float, high: float) ->
     assert np.all(np.abs(rates.astype(np.float64) - exact) <= bound)
 
 
+@pytest.mark.parametrize("error", [-1e-7, float("nan"), float("inf")])
+def test_an_error_is_a_number_of_at_least_0_and_a_format_one_of_the_formula(error: float) -> None:
+    with pytest.raises(ValueError, match="cosine_error is .* at least 0"):
+        schedule_ref.formula_bound(ALL, **QUESTION, cosine_error=error)
+    with pytest.raises(ValueError, match="float32 or float64"):
+        schedule_ref.formula_bound(ALL, **QUESTION, format="bfloat16", cosine_error=1e-7)
+
+
 def test_the_recorded_cosine_makes_the_last_rate_negative() -> None:
     rates = schedule_ref.formula(ALL, **QUESTION, cosine=ascend_cosine)
     examined = schedule_ref.examine(rates, ALL, **QUESTION)
