@@ -96,7 +96,7 @@ def test_the_formula_keeps_to_its_bound(format: str, low: float, high: float) ->
 
 @pytest.mark.parametrize("error", [-1e-7, float("nan"), float("inf")])
 def test_an_error_is_a_number_of_at_least_0_and_a_format_one_of_the_formula(error: float) -> None:
-    with pytest.raises(ValueError, match="cosine_error is .* at least 0"):
+    with pytest.raises(ValueError, match=r"cosine_error is .* at least 0"):
         schedule_ref.formula_bound(ALL, **QUESTION, cosine_error=error)
     with pytest.raises(ValueError, match="float32 or float64"):
         schedule_ref.formula_bound(ALL, **QUESTION, format="bfloat16", cosine_error=1e-7)
