@@ -95,9 +95,11 @@ def intervals(tensor: Printed) -> Intervals:
     if _is_integer(tensor):
         try:
             numbers = [int(text) for text in tensor.texts]
-            return _exact_intervals(tensor, np.array(numbers, np.int64))
+            kind = np.int8 if tensor.dtype == "int8" else np.int64  # int8 may be an operand
+            return _exact_intervals(tensor, np.array(numbers, kind))
         except (ValueError, OverflowError):
-            raise ValueError(f"Tensor {called(tensor)} holds no 64-bit integers.") from None
+            bits = 8 if tensor.dtype == "int8" else 64
+            raise ValueError(f"Tensor {called(tensor)} holds no {bits}-bit integers.") from None
     digits = max(map(significant, tensor.texts))
     scale = _fraction(tensor.scale) if tensor.scale else Fraction(1)
     finite = [_fraction(text) * scale for text in tensor.texts if _is_finite(text)]
