@@ -100,7 +100,7 @@ def classify(error, doing):
     if isinstance(error, Failure):
         return error
     if isinstance(error, MemoryError) or OUT_OF_MEMORY.search(str(error)):
-        return Failure("oom", "out of memory while %s (%s)" % (doing, one_line(error)))
+        return Failure("oom", "%s ran out of memory (%s)" % (doing, one_line(error)))
     if isinstance(error, NotImplementedError) or UNSUPPORTED.search(str(error)):
         return Failure("unsupported", "%s is not supported (%s)" % (doing, one_line(error)))
     lost = bool(DEVICE_LOST.search(str(error)))
@@ -113,8 +113,28 @@ def why_not_loaded(error, kernel):
         return "importing the framework raised " + one_line(error)
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__)
              if frame.filename == kernel]  # fmt: skip
-    where = " in line %d" % lines[-1] if lines else ""
-    return "loading it raised %s%s" % (one_line(error), where)
+    if isinstance(error, SyntaxError) and error.filename == kernel:
+        return "Python %s does not read line %s of the file (%s): --python names another one" % (
+            platform.python_version(), error.lineno, error.msg)  # fmt: skip
+    doing = "line %d of the file" % lines[-1] if lines else "loading it"
+    reason = "%s raised %s" % (doing, one_line(error))
+    if isinstance(error, ModuleNotFoundError):
+        reason += ": install it for %s, or name an interpreter that has it by --python" % (
+            sys.executable)  # fmt: skip
+    elif isinstance(error, ImportError) and "relative import" in str(error):
+        reason += ": import a neighbour by its name alone, as the file's folder is on the path"
+    return reason
+
+
+def plain_array(name, dtype, array):
+    """(dtype name, array) in the machine's byte order; a Failure unless it holds numbers."""
+    kind = np.asarray(array).dtype
+    if kind.kind not in "fiubc" and not dtype.startswith("float8"):
+        raise Failure("error", "%s is an array of %s, not of numbers" % (name, kind))
+    if kind.byteorder in "<>" and not kind.isnative:
+        array = np.asarray(array).astype(kind.newbyteorder("="))
+        dtype = str(array.dtype)
+    return dtype, array
 
 
 def aligned_copy(array):
@@ -310,7 +330,7 @@ class Worker:
             exec(code, adapter.__dict__)
         except MemoryError as error:
             raise classify(error, "importing the framework") from error
-        except (Exception, SystemExit) as error:
+        except (Exception, SystemExit, KeyboardInterrupt) as error:
             traceback.print_exc()
             raise Failure("import_error", why_not_loaded(error, message.get("kernel"))) from error
         finally:
@@ -429,11 +449,31 @@ class Worker:
                 # Inputs without a gradient are passed on like params.
                 params.update((name, inputs.pop(name)) for name in sorted(fixed))
             seconds, outputs = self.compute(op, direction, inputs, params, device)
-            arrays = {name: adapter.array(tensor) for name, tensor in outputs.items()}
-        except Exception as error:
+            self.check_outputs(op, direction, outputs)
+            arrays = {name: self.array_of(name, tensor) for name, tensor in outputs.items()}
+        except (Exception, SystemExit, KeyboardInterrupt) as error:
             traceback.print_exc()
             raise classify(error, doing) from error
         return {"seconds": seconds, "outputs": self.arrays.send(arrays)}
+
+    def array_of(self, name, tensor):
+        """(dtype name, array) of an output."""
+        try:
+            dtype, array = self.adapter.array(tensor)
+        except (AttributeError, TypeError) as error:
+            kind = type(tensor).__module__ + "." + type(tensor).__name__
+            reason = "%s is a %s, which is not read (%s)" % (name, kind, one_line(error))
+            raise Failure("error", reason) from error
+        return plain_array(name, dtype, array)
+
+    def check_outputs(self, op, direction, outputs):
+        """Raise a Failure for an answer without the op's main output, or without any gradient."""
+        main = self.adapter.OPS[op][0]
+        if not outputs or (direction == "forward" and main not in outputs):
+            wanted = main if direction == "forward" else "gradients"
+            given = "only " + ", ".join(map(str, outputs)) if outputs else "nothing"
+            raise Failure("error", "%s %s returned no %s: it returned %s"
+                          % (op, direction, wanted, given))  # fmt: skip
 
     def sweep(self, message):
         """The op's main output for `count` consecutive bit patterns of one input format.
@@ -452,8 +492,10 @@ class Worker:
         try:
             x = adapter.tensor(self.patterns.floats(dtype, message["first"], count), dtype, device)
             seconds, outputs = self.compute(op, "forward", {"x": x}, {}, device)
-            answer_dtype, answers = adapter.array(outputs[adapter.OPS[op][0]])
-        except Exception as error:
+            self.check_outputs(op, "forward", outputs)
+            main = adapter.OPS[op][0]
+            answer_dtype, answers = self.array_of(main, outputs[main])
+        except (Exception, SystemExit, KeyboardInterrupt) as error:
             traceback.print_exc()
             raise classify(error, doing) from error
         if answer_dtype != dtype:
