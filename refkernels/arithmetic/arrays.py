@@ -161,9 +161,15 @@ def _to_numpy(value: Any, name: str, depth: int) -> npt.NDArray[Any]:
     array = read(value)
     if array is None:
         if reason := why_unread(value):
-            kind = type(value).__name__
-            cure = " (call this outside jax.jit, jax.grad and jax.vmap)" if "Tracer" in kind else ""
-            raise TypeError(f"{name} is a {kind}, which gives no array of numbers: {reason}{cure}")
+            type_name = type(value).__name__
+            cure = (
+                " (call this outside jax.jit, jax.grad and jax.vmap)"
+                if "Tracer" in type_name
+                else ""
+            )
+            raise TypeError(
+                f"{name} is a {type_name}, which gives no array of numbers: {reason}{cure}"
+            )
         raise TypeError(
             f"{name} is a {type(value).__name__}, which gives no array: pass a NumPy array or "
             "something with __array__ or __dlpack__."

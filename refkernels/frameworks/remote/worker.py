@@ -63,6 +63,7 @@ DEVICE_LOST = re.compile(
 )
 
 
+SWITCHES = ("0", "1", "false", "true", "off", "on", "no", "yes")  # words for one value
 CONTRACT = {  # what an adapter must have, and what it is or returns
     "OPS": "{op: (main output, function)}",
     "FLAGS": "{key: (getter or None, setter)}, {} for none",
@@ -351,14 +352,29 @@ class Worker:
         return [] if choose is None else [list(pair) for pair in choose(cpu_features())]
 
     def set_flag(self, key, value):
-        setter = self.adapter.FLAGS[key][1]
+        getter, setter = self.adapter.FLAGS[key]
         if setter is None:
             raise Failure("error", "the flag %s can be read but not set" % key)
+        before = self.flag(getter)
         try:
             setter(value)
         except Exception as error:
             reason = "setting %s=%s raised %s" % (key, value, one_line(error))
             raise Failure("error", reason) from error
+        after = self.flag(getter)
+        unchanged = after is not None and after == before
+        if unchanged and value.strip().lower() not in (after.lower(), *SWITCHES):
+            raise Failure("error", "setting %s=%s has no effect: it is %s" % (key, value, after))
+
+    @staticmethod
+    def flag(getter):
+        """The value of a flag in words; None if it cannot be read."""
+        if getter is None:
+            return None
+        try:
+            return str(getter())
+        except Exception:  # a switch that this build of the framework does not have
+            return None
 
     def describe(self, dtypes):
         adapter = self.adapter
@@ -370,12 +386,9 @@ class Worker:
         threads = information.pop("threads", None)
         flags = {}
         for key, (getter, _) in adapter.FLAGS.items():
-            if getter is None:
-                continue
-            try:
-                flags[key] = str(getter())
-            except Exception:
-                continue  # a switch that this build of the framework does not have
+            value = self.flag(getter)
+            if value is not None:
+                flags[key] = value
         environment = {
             "version": str(adapter.version()),
             "python": platform.python_version(),
