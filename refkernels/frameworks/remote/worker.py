@@ -338,14 +338,44 @@ class Worker:
             gc.freeze()
             gc.enable()
         for name, returns in CONTRACT.items():
-            if not hasattr(adapter, name):
+            value = getattr(adapter, name, None)
+            if value is None or not (name.isupper() or callable(value)):
                 what = name if name.isupper() else "%s(), which returns" % name
                 reason = "its adapter %s has no %s %s" % (message["file"], what, returns)
                 raise Failure("error", reason)
         self.adapter = adapter
+        self.check_contract("OPS", adapter.OPS, isinstance(adapter.OPS, dict) and all(
+            isinstance(value, (tuple, list)) and value and isinstance(value[0], str)
+            for value in adapter.OPS.values()
+        ))  # fmt: skip
         for key, value in message["flags"].items():
             self.set_flag(key, value)
         return self.describe(message["dtypes"])
+
+    def check_contract(self, name, value, right):
+        """Raise a Failure for a value of the adapter that is not what its contract says."""
+        if not right:
+            what = name if name.isupper() else "its %s() returned" % name
+            text = " ".join(repr(value).split())
+            text = text if len(text) <= 80 else text[:79] + "..."
+            verb = "is " if name.isupper() else ""
+            raise Failure("error", "%s %s%s, which is not %s" % (what, verb, text, CONTRACT[name]))
+
+    def facts(self, name):
+        """What version(), devices() or information() returns."""
+        try:
+            value = getattr(self.adapter, name)()
+            if name == "information":
+                self.check_contract(name, value, isinstance(value, dict))
+            if name == "devices":
+                pairs = [tuple(pair) for pair in value or ()]
+                self.check_contract(name, value, pairs and all(
+                    len(pair) == 2 and isinstance(pair[0], str) for pair in pairs
+                ))  # fmt: skip
+                return pairs
+            return value
+        except Exception as error:
+            raise classify(error, "its %s()" % name) from error
 
     def instruction_sets(self):
         choose = getattr(self.adapter, "instruction_sets", None)
@@ -378,10 +408,10 @@ class Worker:
 
     def describe(self, dtypes):
         adapter = self.adapter
-        devices = adapter.devices()
+        devices = self.facts("devices")
         self.devices = names = [name for name, _ in devices]
         libraries = loaded_libraries()
-        information = dict(adapter.information())
+        information = dict(self.facts("information"))
         blas = information.pop("blas", None) or ", ".join(sorted(libraries))
         threads = information.pop("threads", None)
         flags = {}
@@ -390,7 +420,7 @@ class Worker:
             if value is not None:
                 flags[key] = value
         environment = {
-            "version": str(adapter.version()),
+            "version": str(self.facts("version")),
             "python": platform.python_version(),
             "numpy": np.__version__,
             "platform": platform.platform(),
@@ -432,7 +462,10 @@ class Worker:
     def why_not(self, op, direction, dtype, device):
         if op not in self.adapter.OPS:
             return "the adapter has no op named %s" % op
-        reason = self.adapter.unsupported(op, direction, dtype, device)
+        try:
+            reason = self.adapter.unsupported(op, direction, dtype, device)
+        except Exception as error:
+            raise classify(error, "its unsupported(%r, ...)" % op) from error
         return None if reason is None else str(reason)
 
     def check_device(self, device):
@@ -472,16 +505,19 @@ class Worker:
     def array_of(self, name, tensor):
         """(dtype name, array) of an output."""
         try:
-            dtype, array = self.adapter.array(tensor)
+            pair = self.adapter.array(tensor)
         except (AttributeError, TypeError) as error:
             kind = type(tensor).__module__ + "." + type(tensor).__name__
             reason = "%s is a %s, which is not read (%s)" % (name, kind, one_line(error))
             raise Failure("error", reason) from error
-        return plain_array(name, dtype, array)
+        right = isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str)
+        self.check_contract("array", pair, right)
+        return plain_array(name, *pair)
 
     def check_outputs(self, op, direction, outputs):
         """Raise a Failure for an answer without the op's main output, or without any gradient."""
         main = self.adapter.OPS[op][0]
+        self.check_contract(direction, outputs, isinstance(outputs, dict))
         if not outputs or (direction == "forward" and main not in outputs):
             wanted = main if direction == "forward" else "gradients"
             given = "only " + ", ".join(map(str, outputs)) if outputs else "nothing"
