@@ -29,7 +29,7 @@ def headline(study: Study, words: Mapping[str, str]) -> list[str]:
         _measured(study, words),
         *_verdicts(study, words),
         *_failures(study, words),
-        *_invariance(study, words),
+        *invariance_sentences(study, words),
         *settings_sentences(study, words),
         *([words["unknown_kind"].format(n=f"{study.unknown:,}")] if study.unknown else []),
     ]
@@ -126,12 +126,15 @@ def _failures(study: Study, words: Mapping[str, str]) -> Iterator[str]:
         )
 
 
-def _invariance(study: Study, words: Mapping[str, str]) -> Iterator[str]:
+def invariance_sentences(
+    study: Study, words: Mapping[str, str], *, of_kernels: bool = False
+) -> Iterator[str]:
+    """What the bits depend on, in a sentence; `of_kernels`: those of users' own kernels only."""
     broken: dict[str, set[str]] = defaultdict(set)
     for table in invariances(study):
         for name, cells in table.rows:
             for subject, invariance in cells.items():
-                if invariance.broken:
+                if invariance.broken and (is_kernel(subject) or not of_kernels):
                     broken[name].add(subject)
     order = sorted(broken, key=lambda name: (-len(broken[name]), name))
     parts = []
