@@ -438,6 +438,10 @@ def test_a_kernel_s_missing_answers_and_changing_bits_are_told_in_the_terminal()
     assert f"No answer from {kernel}: it takes no axis." in top
     assert "No answer from numpy" not in top
 
+    failed = synthetic.failure("sin", "backward", None, "numpy", "float32", "error", "it raised")
+    top = " ".join(text_of([*lacking, {**failed, "framework": kernel}]).split())
+    assert f"No answer from {kernel}: it raised." in top  # not what it does not take either
+
     measured = synthetic.measurement(
         "sin", "forward", "y", "torch", "float32", "range", {"high": 9.0}
     )

@@ -41,11 +41,13 @@ def absent(study: Study, words: Mapping[str, str]) -> list[str]:
     A framework may lack an op that others have; a kernel is its author's, and was to answer.
     """
     answering = {m.subject for m in study.measurements}
+    failed = {failure.subject for failure in study.failures if failure.status != "unsupported"}
     reasons: dict[str, list[str]] = defaultdict(list)
     for failure in study.failures:
-        expected = failure.status != "unsupported" or is_kernel(failure.subject)
-        if failure.subject not in answering and expected and failure.reason:
-            reasons[failure.subject].append(failure.reason)
+        name = failure.subject
+        told = failure.status != "unsupported" if name in failed else is_kernel(name)
+        if name not in answering and told and failure.reason:
+            reasons[name].append(failure.reason)
     sentences = []
     for subject in sorted(reasons):
         first_two = [_said(reason, subject) for reason in dict.fromkeys(reasons[subject])][:2]
