@@ -1,5 +1,6 @@
 """A user's kernel is a seat: it is found, called and judged like a framework's op."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -458,6 +459,24 @@ def test_an_interpreter_that_does_not_exist_is_refused(mine: Path) -> None:
     for python in ("torc", str(mine.parent)):
         with Session(f"{mine}:layernorm@python={python}") as session:
             assert "neither the path of an interpreter nor a framework" in str(session.reason)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the interpreters are shell scripts")
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        (f'exec "{sys.executable}" -S "$@"', "no usable NumPy .* install it there, by `"),
+        ("echo '  SyntaxError: invalid syntax' >&2; exit 1", "it must be Python 3.8 or later"),
+    ],
+)
+def test_an_interpreter_that_cannot_serve_says_what_it_needs(
+    mine: Path, tmp_path: Path, script: str, reason: str
+) -> None:
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\n{script}\n")
+    python.chmod(0o755)
+    with Session(f"{mine}:layernorm@python={python}") as session:
+        assert re.search(reason, str(session.reason)), session.reason
 
 
 def test_a_kernel_that_answers_nothing_says_why_and_ends_with_status_1(tmp_path: Path) -> None:
