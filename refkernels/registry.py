@@ -40,6 +40,8 @@ def get(name: str | Op) -> Op:
 
     if isinstance(name, Op):
         return name
+    if isinstance(getattr(name, "op", None), Op):
+        raise TypeError("Give an op's name or an Op, not an oracle: its .op is the Op.")
     if not isinstance(name, str):
         raise TypeError(f"Give an op's name, not a {type(name).__name__}.")
     # The family that has the op's name comes first: importing all families takes half a second.

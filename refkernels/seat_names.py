@@ -125,6 +125,14 @@ def framework_of(text: str) -> str:
         return text
 
 
+def is_kernel(text: str) -> bool:
+    """Whether a name is a kernel's."""
+    try:
+        return parse(text).kernel is not None
+    except SeatNameError:
+        return False
+
+
 @lru_cache(maxsize=1 << 10)
 def short(text: str) -> str:
     """A name as tables show it: a kernel's without its abi, which says only how to call it."""

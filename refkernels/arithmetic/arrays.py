@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.no_arithmetic import NoArithmetic
-from refkernels.arithmetic.protocols import items_of, read
+from refkernels.arithmetic.protocols import items_of, read, why_unread
 from refkernels.arithmetic.scalars import as_real
 
 Kind = Literal["float", "int", "bool", "low"]
@@ -163,6 +163,16 @@ def _to_numpy(value: Any, name: str, depth: int) -> npt.NDArray[Any]:
         return _from_cupy(value)
     array = read(value)
     if array is None:
+        if reason := why_unread(value):
+            type_name = type(value).__name__
+            cure = (
+                " (call this outside jax.jit, jax.grad and jax.vmap)"
+                if "Tracer" in type_name
+                else ""
+            )
+            raise TypeError(
+                f"{name} is a {type_name}, which gives no array of numbers: {reason}{cure}"
+            )
         raise TypeError(
             f"{name} is a {type(value).__name__}, which gives no array: pass a NumPy array or "
             "something with __array__ or __dlpack__."

@@ -27,6 +27,25 @@ def read(value: Any) -> npt.NDArray[Any] | None:
     return None
 
 
+def why_unread(value: Any) -> str:
+    """What an object with `__array__` says where it gives no array: the first line of its
+    exception, or ""."""
+    try:
+        if any(hasattr(value, name) for name in _SPOKEN):
+            np.asarray(value)
+        return ""
+    except Exception as error:  # the caller's own object's
+        return _first_line(error)
+
+
+def _first_line(error: Exception) -> str:
+    try:
+        lines = str(error).strip().splitlines()
+    except Exception:  # an exception of the caller's own
+        return ""
+    return lines[0].strip()[:300] if lines else ""
+
+
 def items_of(values: list[Any] | tuple[Any, ...]) -> Iterator[Any]:
     """The items of a list or tuple, whatever a subclass overrides."""
     return list.__iter__(values) if isinstance(values, list) else tuple.__iter__(values)

@@ -18,6 +18,7 @@ from refkernels.cli.shared.options import (
     seconds,
 )
 from refkernels.cli.shared.progress import log_of, progress_bar
+from refkernels.seat_names import is_kernel
 
 _MOST_JUDGES = 8  # more would wait for the frameworks, and each takes a quarter of a gigabyte
 
@@ -100,9 +101,9 @@ def measure(
 ) -> None:
     """Measure the frameworks against the certified oracles and write a report.
 
-    Ends with status 1 if a framework failed on something (the report says on what) or an output is
-    as bad as --fail-on, 2 if the question cannot be answered, 130 if it was stopped; otherwise with
-    0, however wrong the numbers are.
+    Ends with status 1 if a framework failed on something (the report says on what), a kernel
+    answered nothing or an output is as bad as --fail-on, 2 if the question cannot be answered, 130
+    if it was stopped; otherwise with 0, however wrong the numbers are.
     """
     from refkernels.frameworks.catalog import FrameworkError
     from refkernels.records.journal import JournalError
@@ -139,7 +140,9 @@ def measure(
         if m["status"] == "ok"
     ]
     bad = severity.reached(fail_on, judged)
-    if outcome.faults or (framework and outcome.missing) or bad:
+    silent = {m["framework"] for m in measured} - {m["framework"] for _, m in judged}
+    kernels_silent = any(is_kernel(name) for name in silent)
+    if outcome.faults or (framework and outcome.missing) or kernels_silent or bad:
         raise typer.Exit(1)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,6 +22,9 @@ from refkernels.cli.shared.options import (
     Params,
 )
 
+if TYPE_CHECKING:
+    from refkernels.op import Op
+
 
 def tolerances(
     case_or_op: CaseOrOp,
@@ -30,7 +33,10 @@ def tolerances(
     ] = None,
     shape: Annotated[
         Names | None,
-        typer.Option(help="NAME=32,768: standard normal numbers in that shape. Repeatable."),
+        typer.Option(
+            help="NAME=32,768: standard normal numbers in that shape (positive ones where the op "
+            "needs them, whole ones for indices). Repeatable."
+        ),
     ] = None,
     dtype: Annotated[
         str, typer.Option(help="Of the inputs of --shape.", autocompletion=completion.dtypes)
@@ -50,13 +56,15 @@ def tolerances(
     from rich.console import Console
     from rich.table import Table
 
+    from refkernels import registry
     from refkernels.frameworks.catalog import FrameworkError
     from refkernels.testing import tolerances as tolerances_of
 
     try:
         with tensors_of([], 120.0) as tensors:
             case = read_case(case_or_op, inputs or [], [], param or [], direction, tensors)
-        case.inputs.update(_drawn(shape or (), dtype, seed, case.inputs))
+        drawn = _drawn(shape or (), dtype, seed, case.inputs)
+        case.inputs.update(_fitted(drawn, registry.get(case.op), dtype))
         allowed = tolerances_of(case.op, case.inputs, case.params, case.direction)
     except (ValueError, TypeError, FrameworkError) as error:
         refuse(str(error))
@@ -98,3 +106,27 @@ def _drawn(
             raise ValueError(f"{name} is given twice.")
         drawn[name] = rng.standard_normal(axes).astype(format.dtype)
     return drawn
+
+
+def _fitted(drawn: dict[str, Any], op: Op, dtype: str) -> dict[str, Any]:
+    """The drawn arrays as the op takes them: booleans, whole numbers below every length (they are
+    classes, rows of a table, positions), and the absolute value of what is never negative."""
+    import numpy as np
+
+    from refkernels.judging.challenges import Drawer
+
+    roles = [Drawer(op, way, dtype).roles for way in op.directions if drawn]
+    positive = frozenset().union(*(role.positive for role in roles))
+    least = min((length for array in drawn.values() for length in array.shape), default=1)
+    fitted = {}
+    for name, array in drawn.items():
+        kind = op.kinds.get(name)
+        if kind == "bool":
+            fitted[name] = array > 0
+        elif kind == "int":
+            fitted[name] = np.arange(array.size, dtype=np.int64).reshape(array.shape) % max(
+                least, 1
+            )
+        else:
+            fitted[name] = np.abs(array) if name in positive else array
+    return fitted

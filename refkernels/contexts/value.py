@@ -18,12 +18,24 @@ if TYPE_CHECKING:
 
 Bools = npt.NDArray[np.bool_]
 
+_REFLECTED = {
+    "add": "__radd__",
+    "subtract": "__rsub__",
+    "multiply": "__rmul__",
+    "divide": "__rtruediv__",
+    "less": "__gt__",
+    "greater": "__lt__",
+    "less_equal": "__ge__",
+    "equal": "__eq__",
+    "greater_equal": "__le__",
+}
+"""Of a value to the right of a NumPy number, by the name of the ufunc that NumPy calls."""
+
 
 class Value:
     """One array of a context; immutable by convention. Operators broadcast as NumPy's do."""
 
     __slots__ = ("context",)
-    __array_ufunc__ = None  # an ndarray on the left is refused, as one on the right is
     __hash__ = None  # type: ignore[assignment]
 
     context: Context
@@ -34,6 +46,28 @@ class Value:
 
     def __bool__(self) -> NoReturn:
         raise _choice("A value")
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *operands: Any, **_: Any) -> Any:
+        """The operator of a NumPy number on the left, which `lift` takes or refuses like one on the
+        right; any other function of NumPy is refused."""
+        reflected = _REFLECTED.get(ufunc.__name__)
+        if reflected is not None and method == "__call__" and operands[1] is self:
+            number = operands[0]
+            number = number[()] if isinstance(number, np.ndarray) and not number.ndim else number
+            return getattr(self, reflected)(number)
+        name = "sum" if (ufunc, method) == (np.add, "reduce") else ufunc.__name__
+        raise TypeError(
+            f"A formula takes its functions from xp, not from NumPy: np.{name} is xp.{name} there, "
+            "if docs/xp.md lists it."
+        )
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(
+                f"A value has no {name!r}: a formula takes its functions from xp, as in "
+                "xp.mean(x) for x.mean()."
+            )
 
     def __add__(self, other: Any) -> Value:
         return self.context.add(self, self.context.lift(other))
@@ -65,6 +99,12 @@ class Value:
     def __getitem__(self, index: Any) -> NoReturn:
         raise TypeError(
             "A formula has no x[...]: write xp.take(x, index, axis) or xp.take_along_axis."
+        )
+
+    def __float__(self) -> NoReturn:
+        raise TypeError(
+            "A value is no Python number: a formula takes its functions from xp, such as xp.exp "
+            "for math.exp."
         )
 
     def __neg__(self) -> Value:

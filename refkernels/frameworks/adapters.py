@@ -33,7 +33,7 @@ def _table(adapter: Path, name: str) -> list[tuple[str, ast.expr]]:
     """The literal keys of one of the module's dicts, with their values."""
     source = adapter.read_text(encoding="utf-8")
     with _ONE_TREE:
-        tree = ast.parse(source)
+        tree = ast.parse(source, str(adapter))
     for node in tree.body:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict):
             names = [target.id for target in node.targets if isinstance(target, ast.Name)]

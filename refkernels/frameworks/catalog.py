@@ -26,7 +26,8 @@ from pathlib import Path
 from typing import Any
 
 from refkernels.frameworks import kernels
-from refkernels.seat_names import SeatName, SeatNameError, parse
+from refkernels.frameworks.adapters import flags_of
+from refkernels.seat_names import SeatName, SeatNameError, parse, short
 from refkernels.suggestion import instead, quoted
 
 REMOTE = Path(__file__).parent / "remote"
@@ -263,14 +264,34 @@ def seat(text: str) -> tuple[Spec, SeatName]:
     except SeatNameError as error:
         raise UnknownFramework(str(error)) from None
     if name.kernel is not None:
-        return Spec(_of_kernel(name)), name
+        kernel = _of_kernel(name)
+        _check_flags(kernel, name)
+        return Spec(kernel), name
     by_name = _frameworks()
     if name.framework not in by_name:
         raise UnknownFramework(
             f"no framework is named {quoted(name.framework)}: {instead(name.framework, by_name)} "
             f"(an entry point of group {ENTRY_POINT_GROUP!r} adds one)"
         )
+    _check_flags(by_name[name.framework], name)
     return Spec(by_name[name.framework], name.version), name
+
+
+def _check_flags(framework: Framework, name: SeatName) -> None:
+    """Refuse a flag in a seat's own name that only other frameworks have: it would be left out, and
+    the name would be untrue. A flag that none has is refused where the session starts."""
+    flags = [key for key, _ in name.settings if key == key.lower() and key != "machine"]
+    own = flags_of(framework.adapter) if flags else frozenset()
+    for key in flags:
+        if key not in own and _is_flag_of_another(key):
+            raise UnknownFramework(
+                f"{short(str(name))}: {framework.name} has no flag {key} (its flags: "
+                f"{', '.join(sorted(own)) or 'none'}); environment variables are in upper case"
+            )
+
+
+def _is_flag_of_another(key: str) -> bool:
+    return any(key in flags_of(framework.adapter) for framework in frameworks())
 
 
 def _of_kernel(name: SeatName) -> Framework:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,7 @@ from refkernels.frameworks import catalog, creation, emulation, home, places, ve
 from refkernels.frameworks.catalog import FrameworkError, Spec
 from refkernels.frameworks.creation import CreationFailed, Progress
 from refkernels.seat_names import parse
+from refkernels.suggestion import instead, quoted
 
 __all__ = [
     "CreationFailed",
@@ -126,6 +128,11 @@ def _of_kernel(spec: Spec, machine: str) -> Interpreter:
         raise FrameworkError(
             f"{python} is an interpreter of this machine: for {machine} name a framework, such as "
             "--python numpy"
+        )
+    if not places.is_spec(python) and shutil.which(python) is None:
+        raise FrameworkError(
+            f"{quoted(python)} is neither the path of an interpreter nor a framework: "
+            f"{instead(python, catalog.names())}"
         )
     return Interpreter(spec, python, "named" if spec.framework.python else "running")
 

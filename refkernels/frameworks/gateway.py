@@ -27,7 +27,7 @@ from refkernels.frameworks.catalog import Framework, FrameworkError, Spec
 from refkernels.frameworks.process import NoReply, WorkerProcess
 from refkernels.frameworks.transport import INLINE_BYTES
 from refkernels.records.words import DIRECTIONS, DTYPES
-from refkernels.seat_names import merged, parse
+from refkernels.seat_names import merged, parse, short
 from refkernels.suggestion import instead
 
 STATUSES = (
@@ -263,7 +263,7 @@ class Session:
         if reply["status"] in ENDED or reply.get("final"):
             self._end()
         if reply["status"] != "ok":
-            return Reply(reply["status"], f"{self.name}: {reply['reason']}")
+            return Reply(reply["status"], f"{short(str(self.name))}: {reply['reason']}")
         return Reply("ok", None, outputs, float(reply["seconds"]))
 
     def close(self) -> None:
@@ -289,7 +289,8 @@ class Session:
     def _failed(self, status: str, reason: str) -> bool:
         self._end()
         # The sentences of `environments` name the framework already.
-        sentence = reason if reason.startswith(str(self.spec)) else f"{self.name}: {reason}"
+        name = short(str(self.name))
+        sentence = reason if reason.startswith(str(self.spec)) else f"{name}: {reason}"
         self.status, self.reason, self.info = status, sentence, {}
         return False
 

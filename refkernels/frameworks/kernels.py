@@ -26,6 +26,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from refkernels.frameworks import kernel_abi
+from refkernels.frameworks.kernel_abi import KernelError
 from refkernels.seat_names import SeatName
 from refkernels.suggestion import instead, quoted
 
@@ -36,10 +38,6 @@ if TYPE_CHECKING:
 SETTINGS = ("op", "abi", "arrays", "python")
 ARRAYS = ("numpy", "torch", "jax", "cupy")
 _BACKWARD = {"backward", "bwd", "grad"}
-
-
-class KernelError(ValueError):
-    """The name is not a kernel that can be run; the message is one sentence with the cure."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +65,10 @@ def read(name: SeatName) -> KernelFacts:
         ) from None
     op, direction = _op_of(function, settings.get("op"))
     _check(path, settings, str(name.kernel))
-    if path.suffix.lower() == ".py":
-        _check_function(content, path, function)
+    if path.suffix == ".py":
+        _check_function(content, path, function, foreign="python" in settings)
+    else:
+        kernel_abi.check(settings["abi"], op, direction, str(name.kernel))
     literals = {
         "file": str(path.absolute()),
         "function": function,
@@ -96,7 +96,7 @@ def functions(path: Path, op: str | None = None) -> list[str]:
     except OSError as error:
         raise KernelError(f"{path} cannot be read ({error.strerror})") from None
     except (SyntaxError, ValueError) as error:
-        raise KernelError(f"{path} is not a Python file ({error})") from None
+        raise _not_python(path, error) from None
     defined = [part.name for part in tree.body if isinstance(part, ast.FunctionDef)]
     bound = [
         target.id
@@ -126,34 +126,55 @@ def _check(path: Path, settings: dict[str, str], kernel: str) -> None:
     arrays = settings.get("arrays")
     if arrays is not None and arrays not in ARRAYS:
         raise KernelError(f"arrays={arrays} is not one of {', '.join(ARRAYS)}")
-    if path.suffix.lower() == ".py" and "abi" in settings:
+    if path.suffix.lower() == ".py" != path.suffix:
+        raise KernelError(f"{path} is a Python file, whose name ends in .py: rename it")
+    if path.suffix == ".py" and "abi" in settings:
         raise KernelError(f"{kernel} is Python, which has no abi: leave it out")
-    if path.suffix.lower() != ".py" and "abi" not in settings:
+    if path.suffix != ".py" and not settings.get("abi", "").strip():
         raise KernelError(
             f"{kernel} is in a library, which does not say what it takes: give its arguments, "
             'such as --abi "float32* x, float32* y, int64 n"'
         )
 
 
-def _check_function(content: bytes, path: Path, function: str) -> None:
-    """Refuse a name that the file does not define, without running the file."""
+def _check_function(content: bytes, path: Path, function: str, *, foreign: bool) -> None:
+    """Refuse a name that the file does not define, without running the file. `foreign`: another
+    interpreter runs it, which may read what this one does not."""
     try:
         tree = ast.parse(content)
     except (SyntaxError, ValueError) as error:
-        raise KernelError(f"{path} is not a Python file ({error})") from None
+        if foreign:
+            return
+        raise _not_python(path, error) from None
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     imported: set[str] = set()
-    functions = []
+    functions = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
-            functions.append(node.name)
+            functions.add(node.name)
+        elif isinstance(node, ast.AsyncFunctionDef) and node.name == function:
+            raise KernelError(
+                f"{path}:{function} is an async function, which returns no arrays: write a "
+                "function without async that runs it"
+            )
+        elif isinstance(node, ast.ClassDef) and node.name == function:
+            raise KernelError(
+                f"{path}:{function} is a class: write a function that makes one and calls it on "
+                "the op's arrays"
+            )
         elif isinstance(node, ast.Import | ast.ImportFrom):
             imported |= {(alias.asname or alias.name) for alias in node.names}
     dynamic = "*" in imported or "globals" in names  # names that only running the file shows
     if not dynamic and function not in {*names, *imported, *functions}:
+        offered = [part.name for part in tree.body if isinstance(part, ast.FunctionDef)]
         raise KernelError(
-            f"{path} has no function {quoted(function)}: {instead(function, functions)}"
+            f"{path} has no function {quoted(function)}: {instead(function, offered)}"
         )
+
+
+def _not_python(path: Path, error: Exception) -> KernelError:
+    what = f"line {error.lineno}: {error.msg}" if isinstance(error, SyntaxError) else str(error)
+    return KernelError(f"{path} is not a Python file ({what})")
 
 
 def _op_of(function: str, chosen: str | None) -> tuple[Op, Direction]:

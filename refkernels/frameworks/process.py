@@ -73,7 +73,9 @@ class WorkerProcess:
             self.kill()
             line = str(error).strip().splitlines()[-1]
             raise NoReply(
-                "import_error", f"{interpreter.python} has no usable NumPy: {line}"
+                "import_error",
+                f"{interpreter.python} has no usable NumPy ({line}): install it there, by "
+                f"`{interpreter.python} -m pip install numpy`",
             ) from error
         except Exception as error:
             message = self._log_tail()
@@ -81,6 +83,8 @@ class WorkerProcess:
                 message = f"{error}; its last words: {message}" if message else str(error)
             self.kill()
             message = message or str(error) or type(error).__name__
+            if "SyntaxError" in message:
+                message += " (it must be Python 3.8 or later)"
             raise NoReply(
                 getattr(error, "status", "not_installed"),
                 f"the interpreter {interpreter.python!r} does not start: {message}",

@@ -11,6 +11,7 @@ refkernels.testing.assert_kernel(kernel.op, {"x": x}, got)
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -125,11 +126,14 @@ def oracle(
                  {"alpha": ops.Domain(0.0)} for 0 or more
 
     Raises ValueError for a malformed signature and for gradients or cotangents that it lacks,
-    TypeError for a formula that cannot be called and for arguments of another type.
+    TypeError for a formula that does not take the signature's inputs and the params, and for
+    arguments of another type.
     """
     forms = _formulas(formula, "formula")
     default_name = str(getattr(next(iter(forms.values())), "__name__", "formula"))
     parsed = Signature.parse(as_text(signature, "signature"), as_text(coupled, "coupled"))
+    for form in forms.values():
+        _check_parameters(form, parsed.takes, params or {})
     several = as_list(faults, "faults")
     if strange := [fault for fault in several if not isinstance(fault, Fault)]:
         raise TypeError(f"faults holds a {type(strange[0]).__name__}, but it must hold Faults.")
@@ -157,6 +161,25 @@ def _formulas(formulas: Any, name: str) -> dict[str, Formula]:
     if not forms or not all(callable(form) for form in forms.values()):
         raise TypeError(f"{name} must be a function f(xp, x, ...), or several of them by name.")
     return forms
+
+
+def _check_parameters(form: Formula, inputs: Collection[str], params: Mapping[str, Any]) -> None:
+    """Raise TypeError for a formula that cannot be called with xp, the inputs and the params."""
+    if any("." in name for name in inputs):  # a tree arrives under its first name
+        return
+    try:
+        called = inspect.signature(form)
+    except (TypeError, ValueError):
+        return
+    try:
+        called.bind(None, **dict.fromkeys((*inputs, *params)))
+    except TypeError as error:
+        name = getattr(form, "__name__", "formula")
+        written = ", ".join(("xp", *inputs, *(("*", *params) if params else ())))
+        raise TypeError(
+            f"The formula {name}{called} does not take the signature's inputs and the params "
+            f"({error}): write def {'formula' if name == '<lambda>' else name}({written})."
+        ) from None
 
 
 def _domains(domains: Any, params: Mapping[str, Any] | None) -> dict[str, Domain]:

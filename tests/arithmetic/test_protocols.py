@@ -51,6 +51,31 @@ def test_an_object_with_an_array_protocol_is_read() -> None:
     assert np.array_equal(as_whole_numbers(range(3), "step"), [0, 1, 2])
 
 
+def test_an_object_that_refuses_says_why() -> None:
+    class Lazy:
+        def __array__(self, *_: Any, **__: Any) -> Any:
+            raise RuntimeError("Select CPU operator[Softmax] fail!\nmore lines")
+
+    class DynamicTracer(Lazy):
+        pass
+
+    class Hostile(Exception):
+        def __str__(self) -> str:
+            raise ValueError
+
+    class Worse:
+        def __array__(self, *_: Any, **__: Any) -> Any:
+            raise Hostile
+
+    said = r"x is a Lazy, which gives no array of numbers: Select CPU operator\[Softmax\] fail!$"
+    with pytest.raises(TypeError, match=said):
+        as_float_array(Lazy(), "x")
+    with pytest.raises(TypeError, match=r"call this outside jax\.jit"):
+        as_float_array(DynamicTracer(), "x")
+    with pytest.raises(TypeError, match="pass a NumPy array"):
+        as_float_array(Worse(), "x")
+
+
 def test_a_list_in_an_enclosure_is_not_rounded_in_silence() -> None:
     with pytest.raises(ValueError, match="float64 does not hold"):
         Enclosure([2**53 + 1, 0.5])

@@ -183,6 +183,48 @@ def test_the_refusal_of_a_partial_adapter_lists_what_it_lacks(
         assert "partial_adapter.py" in str(session.reason)
 
 
+WHOLE = (
+    PARTIAL
+    + """
+def information(): return {}
+def unsupported(op, direction, dtype, device): return None
+def tensor(array, dtype, device): return array
+def array(tensor): return str(tensor.dtype), tensor
+def forward(op, inputs, params): return {"y": np.sin(inputs["x"])}
+def backward(op, inputs, cotangent, params): raise NotImplementedError
+def synchronize(device): pass
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "reason"),
+    [
+        ('{"sin": ("y", None)}', '["sin"]', "OPS is ['sin'], which is not {op: (main output"),
+        ('{"sin": ("y", None)}', '{"sin": np.sin}', "which is not {op: (main output, function)}"),
+        ('[("cpu", "")]', '["cpu"]', "its devices() returned ['cpu'], which is not [(name,"),
+        ('[("cpu", "")]', "None", "its devices() returned None"),
+        ('"1"', "1 / 0", "its version() raised ZeroDivisionError"),
+        ("return {}", "return None", "its information() returned None"),
+        ("device): return None", "device): return 1 / 0", "its unsupported('sin', ...) raised"),
+        ("str(tensor.dtype), tensor", "tensor", "its array() returned array("),
+        ('{"y": np.sin(inputs["x"])}', "inputs", "returned no y: it returned only x"),
+        ('{"y": np.sin(inputs["x"])}', "3", "its forward() returned 3, which is not {output: ten"),
+        ("def synchronize(device): pass", "synchronize = 3", "has no synchronize()"),
+    ],
+)
+def test_what_an_adapter_returns_against_its_contract_is_named(
+    tmp_path: Path, right: str, wrong: str, reason: str
+) -> None:
+    adapter = tmp_path / "whole_adapter.py"
+    assert right in WHOLE
+    adapter.write_text(WHOLE.replace(right, wrong))
+    with Session(Framework("whole", adapter, "numpy", python=sys.executable)) as session:
+        reply = session.run("sin", "forward", {"x": np.ones(3, np.float32)})
+    assert reply.status == "error"
+    assert reason in str(reply.reason)
+
+
 def test_mindspore_launches_and_waits_whatever_its_version(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -1,5 +1,6 @@
 """A user's kernel is a seat: it is found, called and judged like a framework's op."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -13,8 +14,10 @@ import pytest
 from refkernels import registry
 from refkernels.frameworks import catalog
 from refkernels.frameworks.gateway import Session
+from refkernels.frameworks.remote import worker
 from refkernels.records.journal import JournalError
 from refkernels.runs import measurement
+from refkernels.seat_names import KernelPath
 
 CASE = registry.get("var").cases()[0].name
 X = np.random.default_rng(0).standard_normal((3, 7)).astype(np.float32)
@@ -313,8 +316,9 @@ def test_a_file_that_fails_ends_the_command_with_its_reason_and_line(tmp_path: P
     )
     assert done.returncode == 2
     assert done.stderr == (
-        "refkernels: mine.py:var: loading it raised ModuleNotFoundError: No module named "
-        f"'{missing}' in line 2\n"
+        "refkernels: mine.py:var: line 2 of the file raised ModuleNotFoundError: No module named "
+        f"'{missing}': install it for {sys.executable}, or name an interpreter that has it by "
+        "--python\n"
     )
 
 
@@ -323,3 +327,188 @@ def test_a_library_that_does_not_load_says_why(tmp_path: Path) -> None:
     with Session(f"{tmp_path}/libmine.so:my_gelu@abi=float32* x%2C float32* y") as session:
         assert session.status == "import_error"
         assert "loading it raised OSError: " in str(session.reason)
+
+
+RETURNING = """
+import numpy as np
+
+def sin_of_nothing(x):
+    np.sin(x)
+
+def sin_by_another_name(x):
+    return {"out": np.sin(x)}
+
+def sin_as_objects(x):
+    return np.sin(x).astype(object)
+
+def sin_in_a_generator(x):
+    yield np.sin(x)
+
+def sin_or_exit(x):
+    raise SystemExit(3)
+
+def sin_or_interrupt(x):
+    raise KeyboardInterrupt
+
+def sin_big_endian(x):
+    return np.sin(x).astype(">f4")
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        ("sin_of_nothing", "sin forward returned no y: it returned nothing"),
+        ("sin_by_another_name", "sin forward returned no y: it returned only out"),
+        ("sin_as_objects", "y is an array of object, not of numbers"),
+        ("sin_in_a_generator", "y is an array of object, not of numbers"),
+        ("sin_or_exit", "sin forward on cpu raised SystemExit: 3"),
+        ("sin_or_interrupt", "sin forward on cpu raised KeyboardInterrupt"),
+    ],
+)
+def test_an_answer_that_is_none_is_an_error_with_a_reason(
+    tmp_path: Path, function: str, reason: str
+) -> None:
+    (tmp_path / "mine.py").write_text(RETURNING)
+    seat = f"{tmp_path}/mine.py:{function}"
+    with Session(seat) as session:
+        first = session.run("sin", "forward", {"x": X})
+        assert (first.status, first.reason) == ("error", f"{seat}: {reason}")
+        assert session.sweep("sin", "float32", 0, 64).status == "error"
+        assert session.starts == 1  # the interpreter has survived
+
+
+def test_numbers_in_another_byte_order_are_numbers(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(RETURNING)
+    with Session(f"{tmp_path}/mine.py:sin_big_endian") as session:
+        assert np.array_equal(session.run("sin", "forward", {"x": X}).outputs["y"], np.sin(X))
+        assert session.sweep("sin", "float32", 0, 64).ok
+
+
+@pytest.mark.parametrize(
+    ("abi", "reason"),
+    [
+        ("float32* x, float32* y, int64 n, foo", "'foo' in the abi of .* is not an argument"),
+        (
+            "float* x, float32* y, int64 n",
+            "'float' in .* is not a type here: write float32",
+        ),
+        ("float32* x, float32* y, size_t n", "'size_t' in .* write one of int32, int64"),
+        ("float32* x, float32* y, int64_t n", "'int64_t' in .* is not a type here: write int64"),
+        ("float32* input, float32* y, int64 n", "an array 'input', and gelu forward takes x and"),
+        ("float32* x, float32* y, int64 m", "a number 'm', which is neither a param of gelu"),
+        ("float32* x, float32* y[x_q], int64 n", "'x_q' in .* is not a length"),
+        ("float32* x, int64 n", "has no output: gelu forward returns y, so add .* float32. y"),
+        (" ", "does not say what it takes"),
+    ],
+)
+def test_an_abi_that_no_case_fits_is_refused_before_anything_runs(
+    tmp_path: Path, abi: str, reason: str
+) -> None:
+    (tmp_path / "libmine.so").write_bytes(b"")
+    kernel = str(KernelPath(f"{tmp_path}/libmine.so", "my_gelu"))
+    with pytest.raises(catalog.UnknownFramework, match=reason):
+        catalog.seat(f"{kernel}@abi={abi.replace(',', '%2C')}")
+
+
+@pytest.mark.parametrize(
+    ("abi", "function"),
+    [
+        ("float32* x, float32* weight, float32* y, float32* mean, float32 eps", "layernorm"),
+        ("float32 *a, float32*b, float32 * c[a_0 b_1], int64 a_0, int32 b_last", "matmul"),
+        ("float32* dc, float32* a, float32* b, float32* da, float32* db, int64 a_1", "matmul_bwd"),
+        ("bfloat16* x, bfloat16* y[x_rows], int64 x_rows, int64 x_last", "my_sum"),
+    ],
+)
+def test_an_abi_of_the_op_s_own_names_is_taken(tmp_path: Path, abi: str, function: str) -> None:
+    (tmp_path / "libmine.so").write_bytes(b"")
+    spec, _ = catalog.seat(f"{tmp_path}/libmine.so:{function}@abi={abi.replace(',', '%2C')}")
+    assert spec.framework.kernel is not None
+
+
+def test_a_class_an_async_function_and_an_upper_case_suffix_are_refused(tmp_path: Path) -> None:
+    text = "class Sin:\n    def __init__(self): pass\nasync def my_sin(x): return x\n"
+    (tmp_path / "mine.py").write_text(text)
+    (tmp_path / "mine.PY").write_text(text)
+    for name, reason in [
+        ("mine.py:Sin", "is a class: write a function that makes one"),
+        ("mine.py:my_sin", "is an async function"),
+        ("mine.py:sin_", "has no function 'sin_': there is none"),
+        ("mine.PY:my_sin", "whose name ends in .py: rename it"),
+    ]:
+        with pytest.raises(catalog.UnknownFramework, match=reason):
+            catalog.seat(f"{tmp_path}/{name}@op=sin")
+
+
+def test_a_syntax_error_has_its_line_and_another_interpreter_reads_its_own(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("\ndef sin(x)\n    return x\n")
+    with pytest.raises(catalog.UnknownFramework, match=r"not a Python file \(line 2: expected ':'"):
+        catalog.seat(f"{tmp_path}/mine.py:sin")
+    with Session(f"{tmp_path}/mine.py:sin@python={sys.executable}") as session:
+        version = sys.version.split()[0]
+        assert f"Python {version} does not read line 2 of the file" in str(session.reason)
+
+
+def test_a_relative_import_is_told_what_to_write(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("from . import other\n\ndef sin(x): return x\n")
+    with Session(f"{tmp_path}/mine.py:sin") as session:
+        assert "import a neighbour by its name alone" in str(session.reason)
+
+
+def test_an_interpreter_that_does_not_exist_is_refused(mine: Path) -> None:
+    for python in ("torc", str(mine.parent)):
+        with Session(f"{mine}:layernorm@python={python}") as session:
+            assert "neither the path of an interpreter nor a framework" in str(session.reason)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the interpreters are shell scripts")
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        (f'exec "{sys.executable}" -S "$@"', "no usable NumPy .* install it there, by `"),
+        ("echo '  SyntaxError: invalid syntax' >&2; exit 1", "it must be Python 3.8 or later"),
+    ],
+)
+def test_an_interpreter_that_cannot_serve_says_what_it_needs(
+    mine: Path, tmp_path: Path, script: str, reason: str
+) -> None:
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\n{script}\n")
+    python.chmod(0o755)
+    with Session(f"{mine}:layernorm@python={python}") as session:
+        assert re.search(reason, str(session.reason)), session.reason
+
+
+def test_a_kernel_that_answers_nothing_says_why_and_ends_with_status_1(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def var(x, weight):\n    return x\n\ndef one(x): return x\n")
+    command = [sys.executable, "-m", "refkernels", "measure", "--op", "cross_entropy"]
+    command += ["--kernel", "mine.py:one", "--dtype", "float32", "--out", "out"]
+    listed = subprocess.run([*command, "--list"], capture_output=True, text=True, cwd=tmp_path)
+    name = listed.stdout.split("  (")[0]
+    done = subprocess.run([*command, "--case", name], capture_output=True, text=True, cwd=tmp_path)
+    top = " ".join(done.stdout.split())
+    assert "No answer from mine.py:one@op=cross_entropy: cross_entropy forward on cpu" in top
+    assert "one takes no reduction, and this case has" in top
+    assert ".." not in top.replace("...", "")
+    assert done.returncode == 1
+
+
+def test_a_flag_that_only_other_frameworks_have_is_refused_in_a_seat_s_name(mine: Path) -> None:
+    for seat in ("numpy@num_threads=1", f"{mine}:layernorm@num_threads=1"):
+        with pytest.raises(catalog.UnknownFramework, match="has no flag num_threads"):
+            catalog.seat(seat)
+    catalog.seat("torch@num_threads=1,OMP_NUM_THREADS=1,machine=aarch64")
+
+
+def test_an_array_of_another_library_is_named() -> None:
+    class Adapter:
+        @staticmethod
+        def array(tensor: object) -> object:
+            return tensor.detach()  # type: ignore[attr-defined]
+
+    serving = worker.Worker()
+    serving.adapter = Adapter
+    with pytest.raises(
+        worker.Failure, match=r"y is a numpy.ndarray, which is not read \(Attribute"
+    ):
+        serving.array_of("y", X)

@@ -464,3 +464,16 @@ def test_paddles_limit_on_eps_is_data_with_a_reason(session_for: SessionFor) -> 
     reply = session_for("paddle").run("layernorm", "forward", {"x": x}, {"eps": 0.1})
     assert reply.status == "unsupported"
     assert "refuses eps=0.1" in str(reply.reason)
+
+
+def test_a_setting_that_torch_drops_is_refused() -> None:
+    """Its name would be untrue: torch takes the CPU's best capability, and the usual precision."""
+    with Session("torch@ATEN_CPU_CAPABILITY=AVX2") as session:
+        if session.status == "not_installed":
+            pytest.skip(str(session.reason))
+        assert "torch does not take ATEN_CPU_CAPABILITY=AVX2 and uses" in str(session.reason)
+    with Session("torch@float32_matmul_precision=lowest") as session:
+        assert session.status == "error"
+        assert "has no effect: it is highest" in str(session.reason)
+    with Session("torch@ATEN_CPU_CAPABILITY=default,float32_matmul_precision=highest") as session:
+        assert session.status == "ok", session.reason

@@ -46,7 +46,7 @@ def test_the_next_sweep_overwrites_the_window(fake: Callable[[str], Framework]) 
     [
         ("crash", "killed", "ended by SIGKILL"),
         ("exception", "error", "sweeping sin on cpu raised RuntimeError: planted"),
-        ("oom", "oom", "out of memory while sweeping sin"),
+        ("oom", "oom", "sweeping sin on cpu ran out of memory"),
         ("wrong_shape", "error", r"answers shape \(1, 64\) for 64 inputs"),
     ],
 )

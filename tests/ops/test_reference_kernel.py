@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import flint
@@ -74,6 +75,28 @@ TEMPERED = refkernels.oracle(
 CLIPPED = refkernels.oracle(
     clipped, "grads[n]* -> grads[n]*, norm[]", "n", params={"limit": 1.0}, gradients=()
 )
+
+
+def asked(formula: Any) -> Any:
+    return refkernels.oracle(formula, "x[n] -> y[n]").forward(np.ones(2))
+
+
+def test_a_numpy_number_on_the_left_of_a_value_is_taken_as_on_its_right() -> None:
+    two = np.int64(2)
+    pairs = [
+        (lambda xp, x: two + x, lambda xp, x: x + two),
+        (lambda xp, x: two - x, lambda xp, x: -(x - two)),
+        (lambda xp, x: two * x, lambda xp, x: x * two),
+        (lambda xp, x: two / x, lambda xp, x: 1 / (x / two)),
+        (lambda xp, x: xp.where(two < x, x, -x), lambda xp, x: xp.where(x > two, x, -x)),
+        (lambda xp, x: xp.where(two > x, x, -x), lambda xp, x: xp.where(x < two, x, -x)),
+        (lambda xp, x: xp.where(two <= x, x, -x), lambda xp, x: xp.where(x >= two, x, -x)),
+        (lambda xp, x: xp.where(two >= x, x, -x), lambda xp, x: xp.where(x <= two, x, -x)),
+    ]
+    x = np.array([1.0, 2.0, 4.0])
+    for left, right in pairs:
+        values = [refkernels.oracle(f, "x[n] -> y[n]").forward(x).hi for f in (left, right)]
+        assert np.array_equal(*values)
 
 
 def test_values_and_gradients_of_a_formula_are_certified() -> None:
@@ -177,6 +200,15 @@ def test_a_script_carries_the_rows_that_an_element_depends_on() -> None:
         (lambda: CLIPPED.backward([np.ones(2)]), ValueError, "no backward pass"),
         (lambda: refkernels.oracle(3, "x[...] -> y[...]"), TypeError, "f\\(xp, x"),  # type: ignore[arg-type]
         (lambda: refkernels.oracle(relu_squared, "x -> y"), ValueError, "not an array"),
+        (lambda: asked(lambda x: x), TypeError, "write def formula\\(xp, x\\)"),
+        (lambda: asked(lambda xp, z: z), TypeError, "missing a required argument: 'z'"),
+        (lambda: asked(lambda xp, x, *, eps: x), TypeError, "required .*argument: 'eps'"),
+        (lambda: asked(lambda xp, x: np.exp(x)), TypeError, "np.exp is xp.exp there"),
+        (lambda: asked(lambda xp, x: np.sum(x)), TypeError, "np.sum is xp.sum there"),
+        (lambda: asked(lambda xp, x: np.int64(1) == x), TypeError, "not compared with =="),
+        (lambda: asked(lambda xp, x: math.exp(x)), TypeError, "xp.exp for math.exp"),
+        (lambda: asked(lambda xp, x: x - x.mean()), AttributeError, "xp.mean.x. for x.mean"),
+        (lambda: refkernels.explain(SQUARED, {"x": np.ones(2)}, np.ones(2)), TypeError, "its .op"),  # type: ignore[arg-type]
     ],
 )  # fmt: skip
 def test_arguments_that_do_not_fit_are_refused_in_a_sentence(

@@ -112,8 +112,8 @@ def test_no_verdict_and_no_number_of_the_table_is_broken_in_two(lang):
 @pytest.mark.parametrize(
     ("lang", "head", "summary", "status"),
     [
-        ("en", "no longer runs: 1 output\n", "1 no longer runs.", "the op raised an exception"),
-        ("zh", "不再运行：1 个输出\n", "不再运行 1 个。", "算子抛出异常"),
+        ("en", "no longer runs: 1 output\n", "1 no longer runs.", "the call failed"),
+        ("zh", "不再运行：1 个输出\n", "不再运行 1 个。", "调用失败"),
     ],
 )
 def test_one_output_that_fails_is_one_output_with_its_status_in_words(lang, head, summary, status):

@@ -426,6 +426,31 @@ def test_a_seat_without_any_answer_is_named_at_the_top(tmp_path):
     assert top.count("No answer from") == 1
 
 
+def test_a_kernel_s_missing_answers_and_changing_bits_are_told_in_the_terminal():
+    """A framework may lack an op; a kernel of the reader's own was to answer."""
+    kernel = "./mine.py:my_sin"
+    lacking = [
+        synthetic.failure("sin", "forward", None, "numpy", "float32", "unsupported", "no sin"),
+        synthetic.failure("sin", "forward", None, "numpy", "float64", "unsupported", "no sin"),
+    ]
+    lacking[0] = {**lacking[0], "framework": kernel, "reason": f"{kernel}: it takes no axis."}
+    top = " ".join(text_of(lacking).split())
+    assert f"No answer from {kernel}: it takes no axis." in top
+    assert "No answer from numpy" not in top
+
+    failed = synthetic.failure("sin", "backward", None, "numpy", "float32", "error", "it raised")
+    top = " ".join(text_of([*lacking, {**failed, "framework": kernel}]).split())
+    assert f"No answer from {kernel}: it raised." in top  # not what it does not take either
+
+    measured = synthetic.measurement(
+        "sin", "forward", "y", "torch", "float32", "range", {"high": 9.0}
+    )
+    broken = synthetic.invariance("sin", "torch", "float32", "run_to_run", False)
+    mine = [{**record, "framework": kernel} for record in (measured, broken)]
+    top = " ".join(text_of([measured, broken, *mine]).split())
+    assert f"Bits depend on the run ({kernel})." in top
+
+
 def test_a_measurement_with_nothing_compared_is_shown(tmp_path):
     record = synthetic.measurement(
         "sin", "forward", "y", "torch", "float32", "range", {"high": 9.0}

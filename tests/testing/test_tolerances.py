@@ -83,3 +83,21 @@ def test_the_command_draws_inputs_and_refuses_what_is_no_shape():
         refused = run(*words)
         assert refused.exit_code == 2
         assert reason in refused.output
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["cross_entropy", "--shape", "x=8,10", "--shape", "target=8"],
+        ["embedding", "--shape", "weight=10,4", "--shape", "indices=5"],
+        ["dropout", "--shape", "x=3,7", "--shape", "mask=3,7", "--param", "p=0.5"],
+        ["log", "--shape", "x=3,7"],
+        [
+            "adam",
+            *(word for name in ("param", "grad", "m", "v") for word in ("--shape", f"{name}=7")),
+        ],
+    ],
+)
+def test_the_command_draws_what_the_op_takes(words):
+    done = CliRunner().invoke(app, ["tolerances", *words])
+    assert done.exit_code == 0, done.output

@@ -1,6 +1,7 @@
 """PyTorch 1.9 and newer."""
 
 import importlib.util
+import os
 import traceback
 
 import numpy as np
@@ -9,6 +10,21 @@ import torch.nn.functional as F
 
 if importlib.util.find_spec("torch_npu") is not None:
     import torch_npu  # noqa: F401  (importing it is what adds the npu device)
+
+
+def check_capability(asked):
+    """Refuse a capability that torch drops, with no more than a warning, for the CPU's best."""
+    used = getattr(getattr(torch.backends, "cpu", None), "get_cpu_capability", None)
+    if not asked or used is None or used() == "NO AVX":
+        return
+    if used().lower() != asked:
+        raise ValueError(
+            "torch does not take ATEN_CPU_CAPABILITY=%s and uses %s: write default, or another "
+            "of this CPU's in lower case" % (asked, used())
+        )
+
+
+check_capability(os.environ.get("ATEN_CPU_CAPABILITY"))
 
 
 def truth(text):

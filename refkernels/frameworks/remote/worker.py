@@ -63,6 +63,7 @@ DEVICE_LOST = re.compile(
 )
 
 
+SWITCHES = ("0", "1", "false", "true", "off", "on", "no", "yes")  # words for one value
 CONTRACT = {  # what an adapter must have, and what it is or returns
     "OPS": "{op: (main output, function)}",
     "FLAGS": "{key: (getter or None, setter)}, {} for none",
@@ -100,7 +101,7 @@ def classify(error, doing):
     if isinstance(error, Failure):
         return error
     if isinstance(error, MemoryError) or OUT_OF_MEMORY.search(str(error)):
-        return Failure("oom", "out of memory while %s (%s)" % (doing, one_line(error)))
+        return Failure("oom", "%s ran out of memory (%s)" % (doing, one_line(error)))
     if isinstance(error, NotImplementedError) or UNSUPPORTED.search(str(error)):
         return Failure("unsupported", "%s is not supported (%s)" % (doing, one_line(error)))
     lost = bool(DEVICE_LOST.search(str(error)))
@@ -113,8 +114,28 @@ def why_not_loaded(error, kernel):
         return "importing the framework raised " + one_line(error)
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__)
              if frame.filename == kernel]  # fmt: skip
-    where = " in line %d" % lines[-1] if lines else ""
-    return "loading it raised %s%s" % (one_line(error), where)
+    if isinstance(error, SyntaxError) and error.filename == kernel:
+        return "Python %s does not read line %s of the file (%s): --python names another one" % (
+            platform.python_version(), error.lineno, error.msg)  # fmt: skip
+    doing = "line %d of the file" % lines[-1] if lines else "loading it"
+    reason = "%s raised %s" % (doing, one_line(error))
+    if isinstance(error, ModuleNotFoundError):
+        reason += ": install it for %s, or name an interpreter that has it by --python" % (
+            sys.executable)  # fmt: skip
+    elif isinstance(error, ImportError) and "relative import" in str(error):
+        reason += ": import a neighbour by its name alone, as the file's folder is on the path"
+    return reason
+
+
+def plain_array(name, dtype, array):
+    """(dtype name, array) in the machine's byte order; a Failure unless it holds numbers."""
+    kind = np.asarray(array).dtype
+    if kind.kind not in "fiubc" and not dtype.startswith("float8"):
+        raise Failure("error", "%s is an array of %s, not of numbers" % (name, kind))
+    if kind.byteorder in "<>" and not kind.isnative:
+        array = np.asarray(array).astype(kind.newbyteorder("="))
+        dtype = str(array.dtype)
+    return dtype, array
 
 
 def aligned_copy(array):
@@ -310,54 +331,96 @@ class Worker:
             exec(code, adapter.__dict__)
         except MemoryError as error:
             raise classify(error, "importing the framework") from error
-        except (Exception, SystemExit) as error:
+        except (Exception, SystemExit, KeyboardInterrupt) as error:
             traceback.print_exc()
             raise Failure("import_error", why_not_loaded(error, message.get("kernel"))) from error
         finally:
             gc.freeze()
             gc.enable()
         for name, returns in CONTRACT.items():
-            if not hasattr(adapter, name):
+            value = getattr(adapter, name, None)
+            if value is None or not (name.isupper() or callable(value)):
                 what = name if name.isupper() else "%s(), which returns" % name
                 reason = "its adapter %s has no %s %s" % (message["file"], what, returns)
                 raise Failure("error", reason)
         self.adapter = adapter
+        self.check_contract("OPS", adapter.OPS, isinstance(adapter.OPS, dict) and all(
+            isinstance(value, (tuple, list)) and value and isinstance(value[0], str)
+            for value in adapter.OPS.values()
+        ))  # fmt: skip
         for key, value in message["flags"].items():
             self.set_flag(key, value)
         return self.describe(message["dtypes"])
+
+    def check_contract(self, name, value, right):
+        """Raise a Failure for a value of the adapter that is not what its contract says."""
+        if not right:
+            what = name if name.isupper() else "its %s() returned" % name
+            text = " ".join(repr(value).split())
+            text = text if len(text) <= 80 else text[:79] + "..."
+            verb = "is " if name.isupper() else ""
+            raise Failure("error", "%s %s%s, which is not %s" % (what, verb, text, CONTRACT[name]))
+
+    def facts(self, name):
+        """What version(), devices() or information() returns."""
+        try:
+            value = getattr(self.adapter, name)()
+            if name == "information":
+                self.check_contract(name, value, isinstance(value, dict))
+            if name == "devices":
+                pairs = [tuple(pair) for pair in value or ()]
+                self.check_contract(name, value, pairs and all(
+                    len(pair) == 2 and isinstance(pair[0], str) for pair in pairs
+                ))  # fmt: skip
+                return pairs
+            return value
+        except Exception as error:
+            raise classify(error, "its %s()" % name) from error
 
     def instruction_sets(self):
         choose = getattr(self.adapter, "instruction_sets", None)
         return [] if choose is None else [list(pair) for pair in choose(cpu_features())]
 
     def set_flag(self, key, value):
-        setter = self.adapter.FLAGS[key][1]
+        getter, setter = self.adapter.FLAGS[key]
         if setter is None:
             raise Failure("error", "the flag %s can be read but not set" % key)
+        before = self.flag(getter)
         try:
             setter(value)
         except Exception as error:
             reason = "setting %s=%s raised %s" % (key, value, one_line(error))
             raise Failure("error", reason) from error
+        after = self.flag(getter)
+        unchanged = after is not None and after == before
+        if unchanged and value.strip().lower() not in (after.lower(), *SWITCHES):
+            raise Failure("error", "setting %s=%s has no effect: it is %s" % (key, value, after))
+
+    @staticmethod
+    def flag(getter):
+        """The value of a flag in words; None if it cannot be read."""
+        if getter is None:
+            return None
+        try:
+            return str(getter())
+        except Exception:  # a switch that this build of the framework does not have
+            return None
 
     def describe(self, dtypes):
         adapter = self.adapter
-        devices = adapter.devices()
+        devices = self.facts("devices")
         self.devices = names = [name for name, _ in devices]
         libraries = loaded_libraries()
-        information = dict(adapter.information())
+        information = dict(self.facts("information"))
         blas = information.pop("blas", None) or ", ".join(sorted(libraries))
         threads = information.pop("threads", None)
         flags = {}
         for key, (getter, _) in adapter.FLAGS.items():
-            if getter is None:
-                continue
-            try:
-                flags[key] = str(getter())
-            except Exception:
-                continue  # a switch that this build of the framework does not have
+            value = self.flag(getter)
+            if value is not None:
+                flags[key] = value
         environment = {
-            "version": str(adapter.version()),
+            "version": str(self.facts("version")),
             "python": platform.python_version(),
             "numpy": np.__version__,
             "platform": platform.platform(),
@@ -399,7 +462,10 @@ class Worker:
     def why_not(self, op, direction, dtype, device):
         if op not in self.adapter.OPS:
             return "the adapter has no op named %s" % op
-        reason = self.adapter.unsupported(op, direction, dtype, device)
+        try:
+            reason = self.adapter.unsupported(op, direction, dtype, device)
+        except Exception as error:
+            raise classify(error, "its unsupported(%r, ...)" % op) from error
         return None if reason is None else str(reason)
 
     def check_device(self, device):
@@ -429,11 +495,34 @@ class Worker:
                 # Inputs without a gradient are passed on like params.
                 params.update((name, inputs.pop(name)) for name in sorted(fixed))
             seconds, outputs = self.compute(op, direction, inputs, params, device)
-            arrays = {name: adapter.array(tensor) for name, tensor in outputs.items()}
-        except Exception as error:
+            self.check_outputs(op, direction, outputs)
+            arrays = {name: self.array_of(name, tensor) for name, tensor in outputs.items()}
+        except (Exception, SystemExit, KeyboardInterrupt) as error:
             traceback.print_exc()
             raise classify(error, doing) from error
         return {"seconds": seconds, "outputs": self.arrays.send(arrays)}
+
+    def array_of(self, name, tensor):
+        """(dtype name, array) of an output."""
+        try:
+            pair = self.adapter.array(tensor)
+        except (AttributeError, TypeError) as error:
+            kind = type(tensor).__module__ + "." + type(tensor).__name__
+            reason = "%s is a %s, which is not read (%s)" % (name, kind, one_line(error))
+            raise Failure("error", reason) from error
+        right = isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str)
+        self.check_contract("array", pair, right)
+        return plain_array(name, *pair)
+
+    def check_outputs(self, op, direction, outputs):
+        """Raise a Failure for an answer without the op's main output, or without any gradient."""
+        main = self.adapter.OPS[op][0]
+        self.check_contract(direction, outputs, isinstance(outputs, dict))
+        if not outputs or (direction == "forward" and main not in outputs):
+            wanted = main if direction == "forward" else "gradients"
+            given = "only " + ", ".join(map(str, outputs)) if outputs else "nothing"
+            raise Failure("error", "%s %s returned no %s: it returned %s"
+                          % (op, direction, wanted, given))  # fmt: skip
 
     def sweep(self, message):
         """The op's main output for `count` consecutive bit patterns of one input format.
@@ -452,8 +541,10 @@ class Worker:
         try:
             x = adapter.tensor(self.patterns.floats(dtype, message["first"], count), dtype, device)
             seconds, outputs = self.compute(op, "forward", {"x": x}, {}, device)
-            answer_dtype, answers = adapter.array(outputs[adapter.OPS[op][0]])
-        except Exception as error:
+            self.check_outputs(op, "forward", outputs)
+            main = adapter.OPS[op][0]
+            answer_dtype, answers = self.array_of(main, outputs[main])
+        except (Exception, SystemExit, KeyboardInterrupt) as error:
             traceback.print_exc()
             raise classify(error, doing) from error
         if answer_dtype != dtype:

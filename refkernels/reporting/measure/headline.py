@@ -17,7 +17,7 @@ from refkernels.reporting.words.vocabulary import (
     rank_of_status,
     verdict,
 )
-from refkernels.seat_names import short
+from refkernels.seat_names import is_kernel, short
 
 _ROUNDING = verdict("rounding").rank
 _MOST_OPS = 6  # named in a sentence
@@ -29,24 +29,35 @@ def headline(study: Study, words: Mapping[str, str]) -> list[str]:
         _measured(study, words),
         *_verdicts(study, words),
         *_failures(study, words),
-        *_invariance(study, words),
+        *invariance_sentences(study, words),
         *settings_sentences(study, words),
         *([words["unknown_kind"].format(n=f"{study.unknown:,}")] if study.unknown else []),
     ]
 
 
 def absent(study: Study, words: Mapping[str, str]) -> list[str]:
-    """The seats that gave no answer at all, each in a sentence with the reason."""
+    """The seats that gave no answer at all, each in a sentence with the reason.
+
+    A framework may lack an op that others have; a kernel is its author's, and was to answer.
+    """
     answering = {m.subject for m in study.measurements}
-    reasons = {
-        failure.subject: failure.reason
-        for failure in study.failures
-        if failure.subject not in answering and failure.status != "unsupported" and failure.reason
-    }
-    return [
-        words["absent"].format(seat=subject, reason=clipped(reasons[subject], 240))
-        for subject in sorted(reasons)
-    ]
+    failed = {failure.subject for failure in study.failures if failure.status != "unsupported"}
+    reasons: dict[str, list[str]] = defaultdict(list)
+    for failure in study.failures:
+        name = failure.subject
+        told = failure.status != "unsupported" if name in failed else is_kernel(name)
+        if name not in answering and told and failure.reason:
+            reasons[name].append(failure.reason)
+    sentences = []
+    for subject in sorted(reasons):
+        first_two = [_said(reason, subject) for reason in dict.fromkeys(reasons[subject])][:2]
+        sentences.append(words["absent"].format(seat=subject, reason="; ".join(first_two)))
+    return sentences
+
+
+def _said(reason: str, subject: str) -> str:
+    """A reason within a sentence that names its seat already."""
+    return clipped(reason.removeprefix(f"{subject}: "), 240).removesuffix(".")
 
 
 def scope(study: Study, words: Mapping[str, str]) -> list[str]:
@@ -105,22 +116,27 @@ def _failures(study: Study, words: Mapping[str, str]) -> Iterator[str]:
             continue
         reasons = sorted({failure.reason for failure in failures if failure.reason})
         more = words["more_reasons"].format(n=len(reasons) - 1) if len(reasons) > 1 else ""
-        first = clipped(reasons[0], 240) if reasons else ""
+        subjects = sorted({failure.subject for failure in failures})
+        alone = subjects[0] if len(subjects) == 1 else ""
+        first = _said(reasons[0], alone) if reasons else ""
         because = words["reason"].format(text=first, more=more) if reasons else ""
         yield words["failures"].format(
             measurements=counted(words, "measurement", len(failures)),
-            who=listed(words, sorted({failure.subject for failure in failures})),
+            who=listed(words, subjects),
             what=meaning_of_status(status, words["lang"]),
             reason=because,
         )
 
 
-def _invariance(study: Study, words: Mapping[str, str]) -> Iterator[str]:
+def invariance_sentences(
+    study: Study, words: Mapping[str, str], *, of_kernels: bool = False
+) -> Iterator[str]:
+    """What the bits depend on, in a sentence; `of_kernels`: those of users' own kernels only."""
     broken: dict[str, set[str]] = defaultdict(set)
     for table in invariances(study):
         for name, cells in table.rows:
             for subject, invariance in cells.items():
-                if invariance.broken:
+                if invariance.broken and (is_kernel(subject) or not of_kernels):
                     broken[name].add(subject)
     order = sorted(broken, key=lambda name: (-len(broken[name]), name))
     parts = []

@@ -9,7 +9,13 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from refkernels.reporting.measure.headline import absent, headline, scope, settings_sentences
+from refkernels.reporting.measure.headline import (
+    absent,
+    headline,
+    invariance_sentences,
+    scope,
+    settings_sentences,
+)
 from refkernels.reporting.measure.study import Study
 from refkernels.reporting.measure.symptoms import Card, Symptom, cards, cause_text
 from refkernels.reporting.reading import Record
@@ -38,7 +44,11 @@ def terminal_table(
     study = Study.of(records)
     sentences = headline(study, words)
     head = Text(words["space"].join(sentences if everything else sentences[:2]))
-    below = [] if everything else list(settings_sentences(study, words))
+    below: list[str] = []
+    if not everything:
+        # Most frameworks' bits depend on something; that a kernel's do is news to its author.
+        below += invariance_sentences(study, words, of_kernels=True)
+        below += settings_sentences(study, words)
     foot = [Text(sentence) for sentence in (*below, *absent(study, words), *scope(study, words))]
     all_cards = cards(study)
     if everything:

@@ -80,8 +80,8 @@ FLAGS = {
     "uncertified": "The exact value of some elements is not enclosed, and these were not checked.",
 }
 STATUSES = {
-    "error": "the op raised an exception",
-    "killed": "the framework's process died",
+    "error": "the call failed",
+    "killed": "the process died",
     "oom": "out of memory",
     "timeout": "no answer within the time limit",
     "wrong_shape": "the output has the wrong shape",
@@ -133,8 +133,8 @@ _FLAGS_ZH = {
     "uncertified": "有些元素的精确值没有包含区间，未作检查。",
 }
 _STATUSES_ZH = {
-    "error": "算子抛出异常",
-    "killed": "框架的进程终止",
+    "error": "调用失败",
+    "killed": "进程终止",
     "oom": "内存不足",
     "timeout": "在时限内没有答复",
     "wrong_shape": "输出形状不对",
