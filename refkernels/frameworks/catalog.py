@@ -242,6 +242,9 @@ def get(spec: str | Spec | Framework) -> Spec:
     if isinstance(spec, Framework):
         return Spec(spec)
     framework, name = seat(spec)
+    machine = dict(name.settings).get("machine")
+    if machine and len(name.settings) == 1 and not name.device:
+        raise UnknownFramework(f"{quoted(spec)} is a seat: write {framework} --machine {machine}")
     if name.settings or name.device:
         raise UnknownFramework(
             f"{quoted(spec)} is a seat: give {framework} alone, without settings or device"

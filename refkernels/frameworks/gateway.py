@@ -338,10 +338,12 @@ class Session:
 def split_settings(
     framework: Framework, settings: Mapping[str, str]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """(environment variables, flags of this framework); raise `FrameworkError` for an unknown flag.
+    """(environment variables, flags of this framework); raise `FrameworkError` for an unknown flag
+    and for a machine that cannot be emulated.
 
     A flag of another framework's adapter is left out, so that one list of settings serves all.
     """
+    emulation.foreign(settings.get(emulation.SETTING, ""))
     environment = {key: value for key, value in settings.items() if not is_flag(key)}
     own_flags = flags_of(framework.adapter)
     settings = {key: value for key, value in settings.items() if key != emulation.SETTING}
