@@ -48,7 +48,7 @@ class Machine:
 
 MACHINES = {machine.name: machine for machine in (Machine("aarch64", "arm64"),)}
 _PACKAGES = ("python3", "libgomp1", "libstdc++6")  # the last two are needed by wheels
-_INSTALL = "{} is not there: install it (Debian: apt install qemu-user)"
+_QEMU = "Debian: apt install qemu-user"
 _OLDEST_GLIBC = 17  # of wheels' tags: manylinux_2_17, which is manylinux2014
 _VERSIONS = (
     "import json, os, platform; "
@@ -105,7 +105,7 @@ class _Build:
         return self.environment / "machine"
 
     def run(self, version: str) -> None:
-        emulator = self._program(self.machine.emulator, "install it (Debian: apt install qemu-user)")
+        emulator = self._program(self.machine.emulator, f"install it ({_QEMU})")
         on_debian = "make the environment on Debian or Ubuntu, whose packages it is made of"
         apt, unpack = self._program("apt-get", on_debian), self._program("dpkg-deb", on_debian)
         self.root.mkdir(parents=True)
@@ -135,7 +135,8 @@ class _Build:
         path = shutil.which(program)
         if path is None:
             raise CreationFailed(
-                f"{self.spec} on {self.machine.name} needs {program}, which is not on the PATH: {cure}"
+                f"{self.spec} on {self.machine.name} needs {program}, which is not on the PATH: "
+                f"{cure}"
             )
         return path
 
@@ -181,8 +182,8 @@ class _Build:
         words = " ".join(map(shlex.quote, [emulator, "-L", str(self.root), str(python)]))
         program = shlex.quote(emulator)
         path.write_text(
-            f'#!/bin/sh\n[ -x {program} ] || '
-            f'{{ echo "{_INSTALL.format(program)}" >&2; exit 127; }}\n'
+            f"#!/bin/sh\n[ -x {program} ] || "
+            f'{{ echo "{emulator} is not there: install it ({_QEMU})" >&2; exit 127; }}\n'
             f'export QEMU_CPU="${{QEMU_CPU:-max}}"\nexec {words} "$@"\n',
             encoding="utf-8",
         )

@@ -157,7 +157,8 @@ def test_a_kernel_is_run_there(tools: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("missing", "cure"), [("qemu-aarch64", "apt install qemu-user"), ("apt-get", "on Debian or Ubuntu")]
+    ("missing", "cure"),
+    [("qemu-aarch64", "apt install qemu-user"), ("apt-get", "on Debian or Ubuntu")],
 )
 def test_what_it_needs_is_a_sentence(
     tools: Path, monkeypatch: pytest.MonkeyPatch, missing: str, cure: str
