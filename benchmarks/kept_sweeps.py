@@ -1,22 +1,24 @@
 """The sweeps that a folder keeps: what is missing there, and each function added when it is done.
 
-A function is swept in a folder of its own, FOLDER/sweeping/VERSION/OP, so that a stopped sweep
-resumes; when it is done, its records join FOLDER/sweeps.jsonl, or the .gz that stands for it. What
-is there is not asked again, whichever version of torch gave it: the records name their versions.
+A function is swept in a folder of its own, FOLDER/sweeping/VERSION-QUESTION/OP, so that a stopped
+sweep resumes, whatever is asked in between. When it is done, its records join FOLDER/sweeps.jsonl,
+or the .gz that stands for it. What is there is not asked again, whichever version of torch gave it:
+the records name their versions.
 """
 
+import hashlib
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import refkernels
 from refkernels.arithmetic import formats
 from refkernels.cli.shared.progress import Log
 from refkernels.records import codec
 from refkernels.records.files import compress, compressed, exists, write_whole
-from refkernels.records.journal import JournalError
 from refkernels.reporting.reading import read_records
 from refkernels.runs import sweeps
 from refkernels.runs.progress import Progress
@@ -80,12 +82,14 @@ class KeptSweeps:
         with _crew_of(max(map(most_at_once, plans.values()))) as crew:
             for number, (op, plan) in enumerate(plans.items(), start=1):
                 _say(f"sweep {number} of {len(plans)}: {op} in {', '.join(plan.dtypes)}")
-                place = self.folder / WORK / version / op
+                place = self.folder / WORK / f"{version}-{_digest(plan)}" / op
                 records = _swept(plan, place, crew)
                 self._add(records)
                 answered &= all(record.get("status") in FINAL for record in records)
                 shutil.rmtree(place)
-        shutil.rmtree(self.folder / WORK)
+                for above in (place.parent, self.folder / WORK):
+                    with suppress(OSError):  # it holds what else was stopped
+                        above.rmdir()
         return answered
 
     def _add(self, new: Sequence[Json]) -> None:
@@ -132,14 +136,7 @@ def _swept(plan: SweepPlan, place: Path, crew: sweeps.Crew) -> list[Json]:
         def show(progress: Progress) -> None:
             log.show(progress.done, progress.total, progress.unit)
 
-        try:
-            return sweeps.sweep(plan, place, resume=True, crew=crew, progress=show)
-        except JournalError as error:
-            if not place.exists():
-                raise
-            _say(f"{error} It is begun anew.")
-            shutil.rmtree(place)
-            return sweeps.sweep(plan, place, resume=True, crew=crew, progress=show)
+        return sweeps.sweep(plan, place, resume=True, crew=crew, progress=show)
 
 
 def _covers(record: Json, dtype: str, range: str | None) -> bool:
@@ -157,6 +154,12 @@ def _covers(record: Json, dtype: str, range: str | None) -> bool:
 
 def _lacks(record: Json, version: str) -> bool:
     return record["status"] == "unsupported" and record["version"] == version
+
+
+def _digest(plan: SweepPlan) -> str:
+    """Of what a stopped sweep must have in common with one that resumes it."""
+    question = (refkernels.__version__, plan.frameworks[0][1], plan.dtypes, plan.range)
+    return hashlib.sha256(repr(question).encode()).hexdigest()[:8]
 
 
 def _key(record: Json) -> tuple[Any, ...]:

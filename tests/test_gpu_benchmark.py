@@ -178,9 +178,14 @@ def test_a_stopped_sweep_goes_on_where_it_was(
     assert process.returncode == (130 if sign == signal.SIGTERM else -sign)
     kept = chunks(journal)
     assert kept >= 4
+    short = ["--op", "reciprocal", "--sweeps", "--range", "1:1.01", "--out", words[-1]]
+    assert asked(*words[:2], *short).returncode == 0
+    assert chunks(journal) == kept  # what is asked in between loses nothing
     again = asked(*words)
     assert again.returncode == 0, again.stderr
-    (record,) = [r for r in swept(tmp_path / "out") if r["dtype"] == "float32"]
+    assert not journal.exists()
+    key = ("sqrt", "float32")
+    (record,) = [r for r in swept(tmp_path / "out") if (r["op"], r["dtype"]) == key]
     assert record["counts"]["inputs"] == 0x3F800001 + 1  # with -0
     first = next(line for line in again.stderr.splitlines() if " M of " in line)
     assert float(first.split(", ")[1].split(" M")[0]) > 16.7 * (kept - 4)

@@ -89,7 +89,7 @@ def build(spec: Spec, version: str, environment: Path, machine: str, progress: P
             creation.erase(environment)
             _Build(spec, environment, MACHINES[machine], progress).run(version)
         except OSError as error:
-            raise CreationFailed(f"making {environment} failed: {error}") from error
+            raise creation.unwritten(spec, environment, error) from error
         progress(f"{spec} on {machine}: ready after {time.monotonic() - started:.0f} s")
 
 
