@@ -3,7 +3,8 @@
 # make check    style, types and the quick tests, without frameworks: for every edit, in a minute
 # make hunt     the tests on all examples and ten times the random ones, new ones; HUNT=100
 # make lint     style and types          make bench   accuracy and speed, results kept
-# make gpu      torch on a GPU: all ops, TF32 off and on, and the sweeps; TORCH=/path/to/its/python
+# make gpu      torch on a GPU: all ops, TF32 off and on, and the sweeps; TORCH=/path/to/its/python;
+#               SWEEPS=1: the sweeps alone; it may be stopped at any moment, and goes on when asked again
 # make docs     the site, from docs/ and the code, into site/; its links are checked
 # make table    docs/table.md and the other tables, from the kept records
 # make notebooks   run notebooks/*.ipynb against the frameworks (make test does it too)
@@ -73,7 +74,7 @@ docs: $(DOCS_READY)
 	PYTHONPATH=. $(BIN)/mkdocs build --quiet --strict
 
 gpu: $(READY)
-	$(BIN)/python benchmarks/gpu.py $(if $(TORCH),--python "$(TORCH)")
+	$(BIN)/python benchmarks/gpu.py $(if $(TORCH),--python "$(TORCH)") $(if $(SWEEPS),--sweeps)
 
 table: $(READY)
 	$(BIN)/python tools/write_readme.py

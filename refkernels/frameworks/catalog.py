@@ -211,6 +211,7 @@ BUILTIN = (
 )
 
 _registered: dict[str, Framework] = {}
+_broken: dict[str, str] = {}  # entry points that cannot be loaded, each with the reason
 
 
 def register(framework: Framework, *, replace_existing: bool = False) -> Framework:
@@ -243,6 +244,9 @@ def get(spec: str | Spec | Framework) -> Spec:
     if isinstance(spec, Framework):
         return Spec(spec)
     framework, name = seat(spec)
+    machine = dict(name.settings).get("machine")
+    if machine and len(name.settings) == 1 and not name.device:
+        raise UnknownFramework(f"{quoted(spec)} is a seat: write {framework} --machine {machine}")
     if name.settings or name.device:
         raise UnknownFramework(
             f"{quoted(spec)} is a seat: give {framework} alone, without settings or device"
@@ -268,6 +272,8 @@ def seat(text: str) -> tuple[Spec, SeatName]:
         _check_flags(kernel, name)
         return Spec(kernel), name
     by_name = _frameworks()
+    if name.framework not in by_name and name.framework in _broken:
+        raise UnknownFramework(_broken[name.framework])
     if name.framework not in by_name:
         raise UnknownFramework(
             f"no framework is named {quoted(name.framework)}: {instead(name.framework, by_name)} "
@@ -312,9 +318,19 @@ def _frameworks() -> dict[str, Framework]:
 
 @functools.cache
 def _from_entry_points() -> tuple[Framework, ...]:
+    """The frameworks of installed packages. One that cannot be loaded does not stop the others; its
+    reason is in `_broken`."""
     frameworks = []
     for entry in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
-        target = entry.load()
-        framework = target if isinstance(target, Framework) else target()
-        frameworks.append(replace(framework, name=framework.name or entry.name))
+        try:
+            target = entry.load()
+            framework = target if isinstance(target, Framework) else target()
+            frameworks.append(replace(framework, name=framework.name or entry.name))
+        except Exception as error:
+            line = (str(error).strip().splitlines() or [""])[0]
+            package = entry.dist.name if entry.dist else "a package"
+            _broken[entry.name] = (
+                f"{entry.name} cannot be loaded from {package}'s entry point {entry.value} "
+                f"({type(error).__name__}: {line}): repair or uninstall {package}"
+            )
     return tuple(frameworks)

@@ -9,6 +9,7 @@ imported, so that an interrupted creation is never taken for a complete one.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import shutil
@@ -26,6 +27,7 @@ from refkernels.records.files import write_whole
 MARKER = "refkernels-complete.json"
 Progress = Callable[[str], None]
 _ERRORS = ("error", "e: ")  # how pip's and apt's begin, in lower case
+_LEAST_FREE = 1 << 20  # bytes: a disk with less is full
 _LINES_SHOWN = 200  # lines of a step that failed
 
 
@@ -105,7 +107,11 @@ def _build_with(
         write_marker(environment, verify(spec, own_python))
         progress(f"{spec}: ready after {time.monotonic() - started:.0f} s")
     except OSError as error:
-        raise CreationFailed(f"making {environment} failed: {error}") from error
+        raise unwritten(spec, environment, error) from error
+    except CreationFailed as error:  # `python -m venv` does not say that the disk is full
+        if shutil.disk_usage(environment.parent).free < _LEAST_FREE:
+            raise disk_full(spec) from error
+        raise
 
 
 def checked(
@@ -142,11 +148,7 @@ def checked(
 def _failure(spec: Spec, step: str, place: str, lines: list[str]) -> CreationFailed:
     text = "\n".join(lines)
     if "No space left on device" in text:
-        return CreationFailed(
-            f"the disk filled up while {spec} was installed: free some space "
-            "(each framework takes 1 to 5 GB), or set REFKERNELS_HOME to a larger disk, "
-            "and try again"
-        )
+        return disk_full(spec)
     errors = [line for line in lines if line.lstrip().lower().startswith(_ERRORS)]
     last_line = (errors or lines or ["no output"])[-1].strip()
     if "No matching distribution" in text:
@@ -155,6 +157,20 @@ def _failure(spec: Spec, step: str, place: str, lines: list[str]) -> CreationFai
             "that pip uses, for PyPI has no builds with a label such as +cpu, and the network)"
         )
     return CreationFailed(f"`{step}` failed for {spec}: {last_line}")
+
+
+def disk_full(spec: Spec) -> CreationFailed:
+    return CreationFailed(
+        f"the disk filled up while {spec} was installed: free some space (each framework takes 1 "
+        "to 5 GB), or set REFKERNELS_HOME to a larger disk, and try again"
+    )
+
+
+def unwritten(spec: Spec, environment: Path, error: OSError) -> CreationFailed:
+    """The failure to raise for an error of the file system."""
+    if error.errno == errno.ENOSPC:
+        return disk_full(spec)
+    return CreationFailed(f"making {environment} failed: {error}")
 
 
 def verify(spec: Spec, python: str) -> dict[str, str]:

@@ -48,6 +48,7 @@ class Machine:
 
 MACHINES = {machine.name: machine for machine in (Machine("aarch64", "arm64"),)}
 _PACKAGES = ("python3", "libgomp1", "libstdc++6")  # the last two are needed by wheels
+_QEMU = "Debian: apt install qemu-user"
 _OLDEST_GLIBC = 17  # of wheels' tags: manylinux_2_17, which is manylinux2014
 _VERSIONS = (
     "import json, os, platform; "
@@ -88,7 +89,7 @@ def build(spec: Spec, version: str, environment: Path, machine: str, progress: P
             creation.erase(environment)
             _Build(spec, environment, MACHINES[machine], progress).run(version)
         except OSError as error:
-            raise CreationFailed(f"making {environment} failed: {error}") from error
+            raise creation.unwritten(spec, environment, error) from error
         progress(f"{spec} on {machine}: ready after {time.monotonic() - started:.0f} s")
 
 
@@ -104,8 +105,9 @@ class _Build:
         return self.environment / "machine"
 
     def run(self, version: str) -> None:
-        emulator = self._program(self.machine.emulator, "qemu-user")
-        apt, unpack = self._program("apt-get", "apt"), self._program("dpkg-deb", "dpkg")
+        emulator = self._program(self.machine.emulator, f"install it ({_QEMU})")
+        on_debian = "make the environment on Debian or Ubuntu, whose packages it is made of"
+        apt, unpack = self._program("apt-get", on_debian), self._program("dpkg-deb", on_debian)
         self.root.mkdir(parents=True)
         self._report(f"downloading Debian's Python for {self.machine.debian}")
         downloads = self.environment / "debian"
@@ -129,12 +131,12 @@ class _Build:
     def _report(self, text: str) -> None:
         self.progress(f"{self.spec} on {self.machine.name}: {text}")
 
-    def _program(self, program: str, package: str) -> str:
+    def _program(self, program: str, cure: str) -> str:
         path = shutil.which(program)
         if path is None:
             raise CreationFailed(
                 f"{self.spec} on {self.machine.name} needs {program}, which is not on the PATH: "
-                f"install it (Debian: apt install {package})"
+                f"{cure}"
             )
         return path
 
@@ -178,8 +180,11 @@ class _Build:
         path = creation.python_of(self.environment)
         path.parent.mkdir()
         words = " ".join(map(shlex.quote, [emulator, "-L", str(self.root), str(python)]))
+        program = shlex.quote(emulator)
         path.write_text(
-            f'#!/bin/sh\nexport QEMU_CPU="${{QEMU_CPU:-max}}"\nexec {words} "$@"\n',
+            f"#!/bin/sh\n[ -x {program} ] || "
+            f'{{ echo "{emulator} is not there: install it ({_QEMU})" >&2; exit 127; }}\n'
+            f'export QEMU_CPU="${{QEMU_CPU:-max}}"\nexec {words} "$@"\n',
             encoding="utf-8",
         )
         path.chmod(0o755)

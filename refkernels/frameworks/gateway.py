@@ -52,7 +52,8 @@ class Reply:
 
     outputs  NumPy arrays in the framework's output dtype (bfloat16 as `ml_dtypes.bfloat16`)
     seconds  time of the op itself in the framework's process, its device synchronised
-    started  False if the framework had not even started, so the op never ran
+    started  False if the framework had not even started, so the op never ran, or if the connection
+             to its machine was lost: it is worth asking again
     """
 
     status: str
@@ -217,7 +218,7 @@ class Session:
             try:
                 reply = self._worker.load(message, Path(path), self._seconds(timeout))
             except NoReply as fault:
-                reply = {"status": fault.status, "reason": fault.reason}
+                reply = {"status": fault.status, "reason": fault.reason, "lost": fault.lost}
             return self._reply_of({"seconds": 0.0, **reply}, reply.get("outputs", {}))
 
     def sweep(
@@ -244,7 +245,7 @@ class Session:
             try:
                 reply = self._worker.sweep(message, self._seconds(timeout))
             except NoReply as fault:
-                reply = {"status": fault.status, "reason": fault.reason}
+                reply = {"status": fault.status, "reason": fault.reason, "lost": fault.lost}
             return self._reply_of(reply, {"": reply.get("answers")})
 
     def _ask(
@@ -256,14 +257,16 @@ class Session:
         except TypeError as error:
             return Reply("unsupported", str(error))
         except NoReply as fault:
-            reply = {"status": fault.status, "reason": fault.reason}
+            reply = {"status": fault.status, "reason": fault.reason, "lost": fault.lost}
         return self._reply_of(reply, reply.get("outputs", {}))
 
     def _reply_of(self, reply: Mapping[str, Any], outputs: dict[str, Any]) -> Reply:
         if reply["status"] in ENDED or reply.get("final"):
             self._end()
         if reply["status"] != "ok":
-            return Reply(reply["status"], f"{short(str(self.name))}: {reply['reason']}")
+            started = not reply.get("lost")
+            reason = f"{short(str(self.name))}: {reply['reason']}"
+            return Reply(reply["status"], reason, started=started)
         return Reply("ok", None, outputs, float(reply["seconds"]))
 
     def close(self) -> None:
@@ -339,10 +342,12 @@ class Session:
 def split_settings(
     framework: Framework, settings: Mapping[str, str]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """(environment variables, flags of this framework); raise `FrameworkError` for an unknown flag.
+    """(environment variables, flags of this framework); raise `FrameworkError` for an unknown flag
+    and for a machine that cannot be emulated.
 
     A flag of another framework's adapter is left out, so that one list of settings serves all.
     """
+    emulation.foreign(settings.get(emulation.SETTING, ""))
     environment = {key: value for key, value in settings.items() if not is_flag(key)}
     own_flags = flags_of(framework.adapter)
     settings = {key: value for key, value in settings.items() if key != emulation.SETTING}

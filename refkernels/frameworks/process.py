@@ -34,13 +34,19 @@ INFORMATIVE = re.compile(r"fatal|error|terminate called", re.IGNORECASE)
 CONTROL_SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")
 
 
-class NoReply(Exception):
-    """The worker did not answer; `status` and `reason` say why."""
+_SSH_FAILED = 255  # ssh's exit status where it cannot connect, and where a signal ends the program
+_NOT_FOUND = 127  # a shell's, where there is no such program
 
-    def __init__(self, status: str, reason: str) -> None:
+
+class NoReply(Exception):
+    """The worker did not answer; `status` and `reason` say why. `lost`: the connection to another
+    machine may have ended it, so the answer is worth asking for again."""
+
+    def __init__(self, status: str, reason: str, lost: bool = False) -> None:
         super().__init__(reason)
         self.status = status
         self.reason = reason
+        self.lost = lost
 
 
 class WorkerProcess:
@@ -59,6 +65,7 @@ class WorkerProcess:
         ready_seconds = READY_SECONDS * slowdown
 
         self._log: Path | None = None
+        self._place = "" if interpreter.local else interpreter.python
         self._arrays: Inline = SharedFolder() if interpreter.local else Inline()
         self._group = execnet.Group()
         self._process: subprocess.Popen[bytes] | None = None
@@ -81,6 +88,9 @@ class WorkerProcess:
             message = self._log_tail()
             if isinstance(error, starting.NotStarted):
                 message = f"{error}; its last words: {message}" if message else str(error)
+                message += _cure(self._place, error.code)
+            elif isinstance(error, FileNotFoundError) and self._place:
+                message = f"{error.filename} is not on the PATH: install it"
             self.kill()
             message = message or str(error) or type(error).__name__
             if "SyntaxError" in message:
@@ -194,7 +204,16 @@ class WorkerProcess:
             hint = " (as the system does when memory runs out)" if name == "SIGKILL" else ""
             words = f"; its last words: {last_line}" if last_line and name != "SIGKILL" else ""
             return NoReply(
-                "killed", f"the process was ended by {name}{hint} while {activity}{words}"
+                "killed",
+                f"the process was ended by {name}{hint} while {activity}{words}",
+                lost=bool(self._place),
+            )
+        if self._place and code == _SSH_FAILED:
+            return NoReply(
+                "killed",
+                f"the connection to {self._place} was lost, or the process there was killed, while "
+                f"{activity}",
+                lost=True,
             )
         words = f" ({last_line})" if last_line else ""
         status = "unknown exit status" if code is None else f"exit status {code}"
@@ -253,3 +272,13 @@ def _activity(message: Mapping[str, Any]) -> str:
     if message["do"] == "load":
         return f"reading {message['name']}"
     return f"running {message['op']} {message['direction']} on {message['device']}"
+
+
+def _cure(place: str, code: int | None) -> str:
+    """What to do where an interpreter on another machine does not start, by ssh's exit status."""
+    if place and code == _SSH_FAILED:
+        host = place.split("//")[0].partition("=")[2]
+        return f": `ssh {host} true` has to end without a question and without an error"
+    if place and code == _NOT_FOUND:
+        return ": that machine has no such program, so name another one after //python="
+    return ""

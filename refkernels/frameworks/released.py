@@ -52,22 +52,20 @@ def _within(version: Version, first: Version | None, last: Version | None) -> bo
 
 
 def _released(spec: Spec) -> list[Version]:
-    """The final releases for this Python and platform."""
+    """The final releases for this Python and platform. Those that pip would compile count only
+    where there are no others: each takes minutes, and most of them fail."""
     distribution = spec.framework.distributions[0]
     command = [sys.executable, "-m", "pip", "index", "versions", distribution]
-    completed = subprocess.run(
-        [*command, "--disable-pip-version-check"],
-        capture_output=True,
-        text=True,
-        errors="replace",
-        env=clean_environment(),
-    )
-    match = _LISTED.search(completed.stdout)
-    if match is None:
-        last_line = (completed.stderr.strip().splitlines() or ["it printed nothing"])[-1]
-        raise FrameworkError(
-            f"`pip index versions {distribution}` lists nothing ({last_line}): name the versions, "
-            "such as --versions 1.9.0,2.6.0"
+    command.append("--disable-pip-version-check")
+    for words in ([*command, "--only-binary", ":all:"], command):
+        completed = subprocess.run(
+            words, capture_output=True, text=True, errors="replace", env=clean_environment()
         )
-    releases = [Version(part.strip()) for part in match[1].split(",")]
-    return [version for version in releases if not version.is_prerelease]
+        if match := _LISTED.search(completed.stdout):
+            releases = [Version(part.strip()) for part in match[1].split(",")]
+            return [version for version in releases if not version.is_prerelease]
+    last_line = (completed.stderr.strip().splitlines() or ["it printed nothing"])[-1]
+    raise FrameworkError(
+        f"`pip index versions {distribution}` lists nothing ({last_line}): name the versions, "
+        "such as --versions 1.9.0,2.6.0"
+    )

@@ -20,12 +20,16 @@ _MOST_NOISE = 1 << 20
 
 
 class NotStarted(Exception):
-    """The interpreter ended, or did not begin in time; the message quotes what it printed."""
+    """The interpreter ended, with the exit status `code`, or did not begin in time; the message
+    quotes what it printed."""
 
-    def __init__(self, status: str, cause: str, noise: bytes | bytearray) -> None:
+    def __init__(
+        self, status: str, cause: str, noise: bytes | bytearray, code: int | None = None
+    ) -> None:
         text = " ".join(noise[-300:].decode("utf-8", "replace").split())
         super().__init__(f"{cause}; it printed {text!r}" if text else cause)
         self.status = status
+        self.code = code
 
 
 def start(group: Any, spec: Any, words: list[str], seconds: float) -> Any:
@@ -91,4 +95,4 @@ def _skip_noise(io: Any, late: threading.Event, seconds: float) -> None:
     code = io.wait()
     if code is not None and code < 0:
         raise NotStarted("killed", f"signal {-code} ended it", noise)
-    raise NotStarted("not_installed", f"it ended with exit status {code}", noise)
+    raise NotStarted("not_installed", f"it ended with exit status {code}", noise, code)

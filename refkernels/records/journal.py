@@ -19,6 +19,7 @@ from refkernels.records.collector import without_collector
 from refkernels.records.files import compressed, exists, read_whole, write_whole
 
 Json = dict[str, Any]
+_NAMES_SHOWN = 8  # of a list in a message
 _SYNC_SECONDS = 1.0  # between syncs: one may take as long as a small piece of work
 
 
@@ -148,8 +149,8 @@ class Journal:
             if stored.get(key) != asked[key]:
                 raise JournalError(
                     f"{self.directory} holds a {self.words.work} with {key} = "
-                    f"{stored.get(key)!r}, not {asked[key]!r}: resume with the same question, or "
-                    "choose another --out."
+                    f"{_difference(stored.get(key), asked[key])}: resume with the same question, "
+                    "or choose another --out."
                 )
 
     def _read(self) -> None:
@@ -188,3 +189,19 @@ class Journal:
             f"{path}, line {number}, is damaged: delete that line to {self.words.redo} again, or "
             "choose another --out."
         )
+
+
+def _difference(stored: Any, asked: Any) -> str:
+    """What is stored and what is asked instead; of long lists only their sizes and the first
+    difference, as a run has thousands of units."""
+    if not (isinstance(stored, list) and isinstance(asked, list)):
+        return f"{stored!r}, not {asked!r}"
+    if max(len(stored), len(asked)) <= _NAMES_SHOWN:
+        return f"{stored!r}, not {asked!r}"
+    known, wanted = set(map(str, stored)), set(map(str, asked))
+    gone = next((name for name in map(str, stored) if name not in wanted), None)
+    new = next((name for name in map(str, asked) if name not in known), None)
+    which = [f"{gone!r} is not asked"] if gone else []
+    which += [f"{new!r} is new"] if new else []
+    order = " and ".join(which) or "their order differs"
+    return f"a list of {len(stored):,}, not this one of {len(asked):,} ({order})"

@@ -1,5 +1,6 @@
 """`refkernels bisect`, with a framework whose version decides its bits."""
 
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -107,3 +108,21 @@ def test_a_range_takes_the_releases_between_its_ends(monkeypatch: pytest.MonkeyP
     assert released.versions(spec, "2.1..") == ["2.1.3", "2.2.0"]
     with pytest.raises(FrameworkError, match="means none of the versions of torch"):
         released.versions(spec, "3..4")
+
+
+def test_releases_that_would_be_compiled_count_only_where_there_are_no_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wheels: list[str] = ["2.0.2", "1.26.4"]
+
+    def pip(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        known = wheels if "--only-binary" in command else [*wheels, "1.0.3"]
+        text = f"Available versions: {', '.join(known)}\n" if known else ""
+        return subprocess.CompletedProcess(command, int(not known), text, "ERROR: No matching")
+
+    monkeypatch.setattr(released.subprocess, "run", pip)
+    spec = catalog.get("numpy")
+    assert released.versions(spec, "..") == ["1.26.4", "2.0.2"]
+    wheels.clear()
+    with pytest.raises(FrameworkError, match=r"means 1\.0\.3 of the versions of numpy"):
+        released.versions(spec, "..")

@@ -28,6 +28,7 @@ def layernorm(x, weight=None, bias=None, eps=1e-5, normalized_shape=None):
     return y.astype(x.dtype)
 """
 WORSE = KERNEL.replace("np.square(d).mean", "1.01 * np.square(d).mean")
+BROKEN = KERNEL.replace("wide = x.astype", "raise ValueError('broken')\n    wide = x.astype")
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +104,32 @@ def test_github_s_keeps_the_main_branch_s_run_and_comments_on_a_worse_kernel(pla
     assert github(place, steps, "pull_request") != 0
     assert "gh pr comment 5 --body-file changes/compare.md" in (place / "called").read_text()
     assert "layernorm" in (place / "changes" / "compare.md").read_text()
+
+
+@pytest.mark.parametrize("name", ["gitlab.yml", "github.yml"])
+def test_a_kernel_that_fails_is_compared_and_commented_on(place: Path, name: str) -> None:
+    recipe = read(name)
+    here = {"CI_DEFAULT_BRANCH": "main", "CI_API_V4_URL": "https://lab/api", "CI_PROJECT_ID": "7"}
+    proposed = {**here, "CI_MERGE_REQUEST_IID": "3", "COMMENT_TOKEN": "secret"}
+
+    def job(event: str) -> int:
+        if name == "github.yml":
+            return github(place, recipe["jobs"]["measure"]["steps"], event)
+        variables = {**here, "CI_COMMIT_BRANCH": "main"} if event == "push" else proposed
+        return run(place, "\n".join(recipe["accuracy"]["script"]), **variables)
+
+    (place / "my_kernels.py").write_text(KERNEL)
+    assert job("push") == 0
+    check_out_again(place)
+    (place / "my_kernels.py").write_text(BROKEN)
+    assert job("pull_request") != 0
+    assert "changes/compare.md" in (place / "called").read_text()
+    assert "no longer runs" in (place / "changes" / "compare.md").read_text()
+
+
+def test_a_merge_request_reads_the_cache_of_the_protected_branch() -> None:
+    # GitLab separates the caches of protected branches from those of others by default.
+    assert read("gitlab.yml")["accuracy"]["cache"]["unprotect"] is True
 
 
 def github(place: Path, steps: list[dict[str, Any]], event: str) -> int:

@@ -150,8 +150,8 @@ def test_what_an_adapter_composes_is_called_composed() -> None:
             assert all(name.endswith(" ops") for name in namespace.values())
     assert composed == {
         "numpy": ATTENTION, "libm": (), "torch": ("rotary",), "paddle": ("rotary",),
-        "oneflow": ATTENTION, "mindspore": ATTENTION, "jax": ("rotary",), "onnxruntime": (),
-        "tensorflow": ("rotary",),
+        "oneflow": ATTENTION, "mindspore": ATTENTION, "jax": ("rotary",),
+        "onnxruntime": ("rotary",), "tensorflow": ("rotary",),
     }  # fmt: skip
 
 

@@ -109,3 +109,25 @@ def test_an_entry_point_adds_a_framework(monkeypatch: pytest.MonkeyPatch) -> Non
 def theirs() -> Framework:
     """What a third party's entry point names."""
     return Framework("theirs", Path("theirs_adapter.py"))
+
+
+def test_an_entry_point_that_cannot_be_loaded_stops_no_other_framework(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        importlib.metadata,
+        "entry_points",
+        lambda group: [importlib.metadata.EntryPoint("broken", "nothing_here:FRAMEWORK", group)],
+    )
+    catalog._from_entry_points.cache_clear()
+    try:
+        assert catalog.get("numpy").name == "numpy"
+        assert "broken" not in catalog.names()
+        with pytest.raises(
+            catalog.UnknownFramework,
+            match=r"^broken cannot be loaded from .* nothing_here:FRAMEWORK \(ModuleNotFound",
+        ):
+            catalog.get("broken")
+    finally:
+        catalog._from_entry_points.cache_clear()
+        catalog._broken.clear()

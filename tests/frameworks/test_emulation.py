@@ -157,7 +157,8 @@ def test_a_kernel_is_run_there(tools: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("missing", "cure"), [("qemu-aarch64", "apt install qemu-user"), ("apt-get", "install apt")]
+    ("missing", "cure"),
+    [("qemu-aarch64", "apt install qemu-user"), ("apt-get", "on Debian or Ubuntu")],
 )
 def test_what_it_needs_is_a_sentence(
     tools: Path, monkeypatch: pytest.MonkeyPatch, missing: str, cure: str
@@ -166,6 +167,14 @@ def test_what_it_needs_is_a_sentence(
     monkeypatch.setenv("PATH", str(tools))
     with pytest.raises(CreationFailed, match=f"needs {missing}, .*{cure}"):
         environments.create("elsewhere", machine="aarch64")
+
+
+def test_an_emulator_that_is_gone_is_told(tools: Path) -> None:
+    environments.create("elsewhere", machine="aarch64")
+    (tools / "qemu-aarch64").unlink()
+    with Session(SEAT) as session:
+        reason = str(session.reason)
+    assert f"{tools}/qemu-aarch64 is not there: install it (Debian: apt install qemu" in reason
 
 
 def test_a_package_that_cannot_be_had_is_quoted(tools: Path) -> None:
@@ -195,6 +204,22 @@ def test_this_machine_is_not_emulated_and_an_unknown_one_is_refused() -> None:
         environments.find("numpy", "pdp11")
     done = CliRunner().invoke(app, ["env", "create", "torch", "--machine", "pdp11"])
     assert done.exit_code == 2
+
+
+def test_an_unknown_machine_of_a_seat_is_refused_before_anything_is_measured(
+    tmp_path: Path,
+) -> None:
+    words = ["measure", "--framework", "numpy@machine=pdp11", "--op", "exp"]
+    done = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "out")])
+    assert (done.exit_code, list(tmp_path.iterdir())) == (2, []), done.output
+    assert "no machine is named 'pdp11': the machines are aarch64" in done.output
+
+
+def test_the_name_in_the_list_says_which_option_removes_it() -> None:
+    # The name alone, as other seats are told, would delete the environment of this machine.
+    done = CliRunner().invoke(app, ["env", "remove", "--yes", SEAT.replace("elsewhere", "torch")])
+    assert done.exit_code == 2
+    assert done.output.rstrip().endswith("write torch --machine aarch64")
 
 
 def test_the_host_s_processor_features_are_not_taken_for_the_emulated_one_s(

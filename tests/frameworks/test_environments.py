@@ -1,9 +1,12 @@
 """Finding, making, naming and removing interpreters, without installing a framework."""
 
+import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
+from collections import namedtuple
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -248,3 +251,24 @@ def test_the_c_library_is_the_running_interpreters_whatever_version_is_asked_for
     with Session("libm==0.1") as session:
         assert session.status != "ok"
         assert "0.1" in str(session.reason)
+
+
+def test_a_full_disk_is_told_where_venv_does_not_say_so(
+    fake_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failed(*_: object) -> str:
+        raise creation.CreationFailed(
+            "`-m venv` failed: ensurepip returned non-zero exit status 1."
+        )
+
+    monkeypatch.setattr(creation, "checked", failed)
+    with pytest.raises(creation.CreationFailed, match="ensurepip returned"):
+        environments.create("jax")
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10, 10, 0))
+    with pytest.raises(
+        creation.CreationFailed, match=r"^the disk filled up while jax was installed"
+    ):
+        environments.create("jax")
+    error = OSError(errno.ENOSPC, "No space left on device")
+    assert "filled up" in str(creation.unwritten(catalog.get("jax"), fake_home, error))

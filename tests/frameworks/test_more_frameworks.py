@@ -49,6 +49,62 @@ def test_onnxruntime_s_limits_are_reasons(session_for: Callable[[str], Session])
     assert "no gradients" in str(session.run("sin", "backward", {"x": x, "dy": x}).reason)
 
 
+MASKED = (
+    "attention/lengths[keys=12,seed=0]",
+    "attention/causal[queries=5,keys=9,corner=bottom_right,seed=0]",
+)
+OFFERED = {
+    "jax": MASKED,
+    "tensorflow": (*MASKED, "attention/combined[seed=0]"),
+    "onnxruntime": (
+        *MASKED,
+        "attention/combined[seed=0]",
+        "cross_entropy/ignored[ignore_index=3,seed=0]",
+        "cross_entropy/weighted[n=7,seed=0]",
+        "nll/reduction[of=none,seed=0]",
+        "nll/weighted[n=7,seed=0]",
+        "rotary/positions[from=0,d=8,seed=0]",
+        "rotary/interleaved[from=4000,d=64,seed=0]",
+        "rotary/partial[dim=4,d=10,seed=0]",
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "case"), [(n, case) for n in OFFERED for case in OFFERED[n]])
+def test_what_a_framework_has_under_another_name_is_not_left_out(
+    name: str, case: str, session_for: Callable[[str], Session]
+) -> None:
+    session, op = session_for(name), case.partition("/")[0]
+    definition = registry.get(op)
+    inputs, params = next(c for c in definition.cases() if c.name == case).build("float32")
+    inputs = {key: x for key, x in inputs.items() if key not in ("dy", "dloss")}
+    reply = session.run(op, "forward", inputs, params)
+    assert reply.ok, reply.reason
+    main = definition.outputs[0]
+    explanation = refkernels.explain(op, inputs, {main: reply.outputs[main]}, params=params)
+    assert explanation.verdict in ("rounding", "correctly_rounded"), explanation
+
+
+def test_onnxruntime_s_silu_is_its_swish(session_for: Callable[[str], Session]) -> None:
+    session, x = session_for("onnxruntime"), np.linspace(-3, 3, 7, dtype=np.float32)
+    reply = session.run("silu", "forward", {"x": x})
+    assert reply.ok, reply.reason
+    np.testing.assert_allclose(reply.outputs["y"], x / (1 + np.exp(-x)), atol=1e-4)
+
+
+def test_keras_s_learning_rate_has_the_width_of_a_training_in_float64(
+    session_for: Callable[[str], Session],
+) -> None:
+    session, param, grad = session_for("tensorflow"), np.ones(3), np.array([1.0, 2.0, 3.0])
+    reply = session.run("sgd", "forward", {"param": param, "grad": grad}, {"lr": 0.1})
+    assert reply.outputs["param"].tobytes() == (param - 0.1 * grad).tobytes()
+
+
+@pytest.mark.parametrize("op", ["conv1d", "conv2d", "linear"])
+def test_jax_s_bias_is_a_formula_of_ours(op: str, session_for: Callable[[str], Session]) -> None:
+    assert session_for("jax").info["formulas"][op] == "JAX formula"
+
+
 @pytest.mark.parametrize("op", ["rmsprop", "adagrad"])
 def test_keras_s_optimizers_are_recognised_by_their_definitions(
     op: str, session_for: Callable[[str], Session]

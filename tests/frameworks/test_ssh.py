@@ -138,7 +138,7 @@ def test_a_lost_end_is_a_record_and_the_next_run_starts_anew(machine: int, lost:
         assert session.pid is not None
         os.kill(interpreter(machine) if lost == "the interpreter" else session.pid, signal.SIGKILL)
         reply = session.run("sin", "forward", {"x": X})
-        assert reply.status == "killed"
+        assert (reply.status, reply.started) == ("killed", False)  # --resume asks again
         assert "while running sin forward on cpu" in str(reply.reason)
         assert session.run("sin", "forward", {"x": X}).ok
         assert session.starts == 2
@@ -156,6 +156,48 @@ def test_a_connection_that_is_cut_in_the_middle_of_a_run_ends_the_wait(machine: 
         while reply.ok:  # the machine is too fast for the timer
             reply = session.run("matmul", "forward", {"a": x, "b": x}, timeout=SECONDS)
         assert reply.status == "killed", reply.reason
+
+
+def test_what_a_lost_connection_took_is_measured_when_the_run_resumes(
+    named: None, machine: int, tmp_path: Path
+) -> None:
+    plan = measurement.select(["matmul"], ["float32"], full=False)  # more than are asked ahead
+    lost = []
+
+    def cut(now: measurement.Progress) -> None:
+        if now.done and not lost:
+            lost.append(interpreter(machine))
+            os.kill(lost[0], signal.SIGSTOP)  # the next answer does not come, ...
+            threading.Timer(1.0, os.kill, (lost[0], signal.SIGKILL)).start()  # ... and is lost
+
+    out = tmp_path / "out"
+    whole = measurement.measure(plan, tmp_path / "whole", frameworks=["numpy"])
+    broken = measurement.measure(plan, out, frameworks=["numpy"], progress=cut)
+    again = measurement.measure(plan, out, frameworks=["numpy"], resume=True)
+    assert (len(lost), broken.faults > 0, again.faults) == (1, True, 0)
+    digests = [[r.get("digest") for r in run.records] for run in (whole, again)]
+    assert digests[0] == digests[1]
+
+
+@pytest.mark.parametrize(
+    ("place", "cure"),
+    [
+        (f"ssh={HOST}//python=/nowhere/python", "name another one after //python="),
+        ("ssh=nobody.invalid", "`ssh nobody.invalid true` has to end without a question"),
+    ],
+)
+def test_a_place_that_cannot_be_reached_is_told_with_the_cure(
+    machine: int, place: str, cure: str
+) -> None:
+    with Session("numpy", place=place) as session:
+        assert session.status == "not_installed"
+        assert cure in str(session.reason)
+
+
+def test_a_machine_without_ssh_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with Session("numpy", place="ssh=somewhere") as session:
+        assert str(session.reason).endswith("does not start: ssh is not on the PATH: install it")
 
 
 def test_a_stopped_run_there_resumes(named: None, tmp_path: Path) -> None:

@@ -26,11 +26,20 @@ FORMULAS = {
     "instance_norm": "JAX formula",
     "swiglu": "JAX formula",
     "rotary": "JAX formula",
+    "conv1d": "JAX formula",  # the product is JAX's, and the sum with the bias is not
+    "conv2d": "JAX formula",
 }
 
 
 def axes(axis):
     return tuple(axis) if isinstance(axis, list) else axis
+
+
+def norm(x, axis=-1):
+    """jnp.linalg.norm, for which two axes are a matrix: its default is their Frobenius norm."""
+    if isinstance(axis, list) and len(axis) > 2:
+        raise NotImplementedError("jnp.linalg.norm takes one axis, two, or all")
+    return jnp.linalg.norm(x, axis=axes(axis))
 
 
 def linear(x, weight, bias=None):
@@ -76,17 +85,26 @@ def instance_norm(x, weight=None, bias=None, eps=1e-5):
 
 
 def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
-    """jax.nn.dot_product_attention, whose arrays have the heads last but one."""
-    if q.ndim != 4 or lengths is not None or v.shape[-1] != q.shape[-1]:
-        raise NotImplementedError("jax.nn.dot_product_attention takes (batch, heads, rows, width)")
-    if causal == "bottom_right" and q.shape[-2] != k.shape[-2]:
-        raise NotImplementedError("jax.nn.dot_product_attention aligns causal masks top left")
+    """jax.nn.dot_product_attention, whose arrays have the heads last but one. It aligns causal
+    masks top left; others are passed as a mask."""
+    if q.ndim != 4:
+        raise NotImplementedError("jax.nn.dot_product_attention takes (batch, rows, heads, width)")
+    if v.shape[-1] != q.shape[-1]:
+        raise NotImplementedError("jax.nn.dot_product_attention takes values as wide as queries")
+    rows, keys = q.shape[-2], k.shape[-2]
+    if causal == "bottom_right" and rows != keys:
+        visible = jnp.tril(jnp.ones((rows, keys), bool), keys - rows)
+        keep, causal = visible if keep is None else keep & visible, "none"
+    if lengths is not None and lengths.shape[-1] > 1:
+        raise NotImplementedError("jax.nn.dot_product_attention has one length for all heads")
+    lengths = None if lengths is None else lengths[:, 0].astype(jnp.int32)
     heads = [jnp.swapaxes(array, 1, 2) for array in (q, k, v)]
-    shape = (*q.shape[:2], q.shape[2], k.shape[2])
+    shape = (*q.shape[:3], keys)
     bias, kept = (None if a is None else jnp.broadcast_to(a, shape) for a in (mask, keep))
     y = nn.dot_product_attention(
-        *heads, bias=bias, mask=kept, scale=scale, is_causal=causal != "none"
-    )
+        *heads, bias=bias, mask=kept, scale=scale, is_causal=causal != "none",
+        key_value_seq_lengths=lengths,
+    )  # fmt: skip
     return jnp.swapaxes(y, 1, 2)
 
 
@@ -146,7 +164,7 @@ OPS = {
     "mean": ("y", lambda x, axis=-1: jnp.mean(x, axis=axes(axis))),
     "var": ("y", lambda x, axis=-1, ddof=0: jnp.var(x, axis=axes(axis), ddof=ddof)),
     "std": ("y", lambda x, axis=-1, ddof=0: jnp.std(x, axis=axes(axis), ddof=ddof)),
-    "norm": ("y", lambda x, axis=-1: jnp.sqrt(jnp.sum(jnp.square(x), axis=axes(axis)))),
+    "norm": ("y", norm),
     "prod": ("y", lambda x, axis=-1: jnp.prod(x, axis=axes(axis))),
     "max": ("y", lambda x, axis=-1: jnp.max(x, axis=axes(axis))),
     "cumsum": ("y", lambda x, axis=-1: jnp.cumsum(x, axis=axis)),

@@ -5,7 +5,7 @@ import onnxruntime as ort
 from onnx import TensorProto, helper
 
 OPSET = 23
-IR = 10
+IRS = {OPSET: 10, 24: 11}  # the formats of models that hold these operators
 OPTIONS = {"threads": 0, "optimize": "all"}
 FLAGS = {
     "num_threads": (
@@ -17,7 +17,7 @@ FLAGS = {
         lambda v: OPTIONS.update(optimize={"all": "all", "none": "none"}[v]),
     ),
 }
-FORMULAS = {"linear": "ONNX operators"}
+FORMULAS = {"linear": "ONNX operators", "rotary": "ONNX operators"}
 SESSIONS = {}
 PLACE = {"device": "cpu"}
 TYPES = {
@@ -29,13 +29,13 @@ TYPES = {
 }
 
 
-def run(kind, *inputs, outputs=1, **attributes):
+def run(kind, *inputs, outputs=1, opset=OPSET, **attributes):
     """The outputs of one operator; None stands for an input that is left out."""
     arrays = [array for array in inputs if array is not None]
     form = tuple(None if array is None else (str(array.dtype), array.ndim) for array in inputs)
-    key = (kind, form, outputs, repr(sorted(attributes.items())), PLACE["device"])
+    key = (kind, form, outputs, opset, repr(sorted(attributes.items())), PLACE["device"])
     if key not in SESSIONS:
-        SESSIONS[key] = session_of(kind, form, outputs, attributes)
+        SESSIONS[key] = session_of(kind, form, outputs, opset, attributes)
     names = ["x%d" % at for at, array in enumerate(inputs) if array is not None]
     try:
         answers = SESSIONS[key].run(None, dict(zip(names, arrays)))
@@ -44,7 +44,7 @@ def run(kind, *inputs, outputs=1, **attributes):
     return answers[0] if outputs == 1 else answers
 
 
-def session_of(kind, form, outputs, attributes):
+def session_of(kind, form, outputs, opset, attributes):
     names = ["x%d" % at if kind is not None else "" for at, kind in enumerate(form)]
     while not names[-1]:  # LayerNormalization crashes on an empty name at the end
         names.pop()
@@ -57,7 +57,9 @@ def session_of(kind, form, outputs, attributes):
     output_infos = [helper.make_empty_tensor_value_info(name) for name in results]
     node = helper.make_node(kind, names, results, **attributes)
     graph = helper.make_graph([node], kind, input_infos, output_infos)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR)
+    model = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=IRS[opset]
+    )
     options = ort.SessionOptions()
     options.intra_op_num_threads = OPTIONS["threads"]
     options.log_severity_level = 3
@@ -75,7 +77,8 @@ def session_of(kind, form, outputs, attributes):
 def classified(error):
     """The exception to raise: NotImplementedError for a kernel or type that is missing."""
     text = str(error)
-    if "NOT_IMPLEMENTED" in text or ("is invalid" in text and "Type '" in text):
+    newer = "under development" in text or "Unsupported model IR version" in text
+    if "NOT_IMPLEMENTED" in text or ("is invalid" in text and "Type '" in text) or newer:
         return NotImplementedError(text.partition("NOT_IMPLEMENTED : ")[2] or text)
     return error
 
@@ -139,15 +142,53 @@ def instance_norm(x, weight=None, bias=None, eps=1e-5):
 
 
 def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
-    if q.ndim != 4 or lengths is not None or causal == "bottom_right":
-        raise NotImplementedError(
-            "ONNX's Attention takes (batch, heads, rows, width), and aligns causal masks top left"
-        )
-    if mask is not None and keep is not None:
-        raise NotImplementedError("ONNX's Attention takes one mask")
+    """Attention takes one mask; it has no lengths and aligns causal masks top left. Others are
+    passed as that mask."""
+    if q.ndim != 4:
+        raise NotImplementedError("ONNX's Attention takes (batch, heads, rows, width)")
+    rows, keys = q.shape[-2], k.shape[-2]
+    if causal == "bottom_right" and rows != keys:
+        visible = np.tri(rows, keys, keys - rows, dtype=bool)
+        keep, causal = visible if keep is None else keep & visible, "none"
+    if lengths is not None:
+        if lengths.shape[-1] > 1:
+            lengths = lengths.repeat(q.shape[1] // k.shape[1], -1)
+        inside = np.arange(keys) < lengths[..., None, None]
+        keep = inside if keep is None else keep & inside
+    if mask is None:
+        masked = keep if keep is None else np.broadcast_to(keep, (*keep.shape[:-2], rows, keys))
+    else:
+        masked = mask if keep is None else np.where(keep, mask, mask.dtype.type(-np.inf))
     chosen = {} if scale is None else {"scale": float(scale)}
-    masked = keep if mask is None else mask
     return run("Attention", q, k, v, masked, is_causal=int(causal != "none"), **chosen)
+
+
+def rotary(x, position, base=10000.0, layout="half", dim=None):
+    """RotaryEmbedding takes tables of cosines and sines: as in models, their angles are computed in
+    float32."""
+    dim = x.shape[-1] if dim is None else dim
+    steps = np.arange(0, dim, 2, dtype=np.float32) / np.float32(dim)
+    lanes = x.reshape(-1, 1, 1, x.shape[-1])  # each row a batch of its own
+    angles = position.reshape(-1, 1, 1).astype(np.float32) / np.float32(base) ** steps
+    cos, sin = np.cos(angles).astype(x.dtype), np.sin(angles).astype(x.dtype)
+    options = {"interleaved": int(layout != "half"), "rotary_embedding_dim": dim}
+    return run("RotaryEmbedding", lanes, cos, sin, **options).reshape(x.shape)
+
+
+def loss_of(kind, x, target, weight=None, reduction="mean", ignore_index=-100):
+    rows, labels = x.reshape(-1, x.shape[-1]), target.reshape(-1)
+    loss = run(kind, rows, labels, weight, reduction=reduction, ignore_index=ignore_index)
+    return loss.reshape(target.shape) if reduction == "none" else loss
+
+
+def cross_entropy(x, target, label_smoothing=0.0, **options):
+    if label_smoothing:
+        raise NotImplementedError("ONNX's SoftmaxCrossEntropyLoss has no smoothing of labels")
+    return loss_of("SoftmaxCrossEntropyLoss", x, target, **options)
+
+
+def nll(x, target, **options):
+    return loss_of("NegativeLogLikelihoodLoss", x, target, **options)
 
 
 def spread(numbers, rank):
@@ -212,7 +253,7 @@ OPS = {
     "cosh": ("y", lambda x: run("Cosh", x)),
     "tanh": ("y", lambda x: run("Tanh", x)),
     "sigmoid": ("y", lambda x: run("Sigmoid", x)),
-    "silu": ("y", "ONNX has no silu before opset 24"),
+    "silu": ("y", lambda x: run("Swish", x, opset=24)),
     "softplus": ("y", lambda x: run("Softplus", x)),
     "erf": ("y", lambda x: run("Erf", x)),
     "erfc": ("y", "ONNX has no erfc"),
@@ -235,10 +276,10 @@ OPS = {
     "clip_by_value": ("clipped", clip_by_value),
     "softmax": ("y", lambda x, axis=-1: run("Softmax", x, axis=axis)),
     "log_softmax": ("y", lambda x, axis=-1: run("LogSoftmax", x, axis=axis)),
-    "cross_entropy": ("loss", "ONNX Runtime has losses for training alone"),
-    "nll": ("loss", "ONNX Runtime has losses for training alone"),
-    "soft_cross_entropy": ("loss", "ONNX Runtime has losses for training alone"),
-    "masked_lm_loss": ("loss", "ONNX Runtime has losses for training alone"),
+    "cross_entropy": ("loss", cross_entropy),
+    "nll": ("loss", nll),
+    "soft_cross_entropy": ("loss", "ONNX's SoftmaxCrossEntropyLoss takes labels, not shares"),
+    "masked_lm_loss": ("loss", "ONNX has no loss of masked language models"),
     "mse": ("loss", "ONNX has no such loss"),
     "l1": ("loss", "ONNX has no such loss"),
     "huber": ("loss", "ONNX has no such loss"),
@@ -246,7 +287,7 @@ OPS = {
     "kl_div": ("loss", "ONNX has no such loss"),
     "bce_with_logits": ("loss", "ONNX has no such loss"),
     "attention": ("y", attention),
-    "rotary": ("y", "ONNX's RotaryEmbedding takes tables of sines and cosines"),
+    "rotary": ("y", rotary),
     "conv1d": ("y", conv),
     "conv2d": ("y", conv),
     "embedding": ("y", embedding),

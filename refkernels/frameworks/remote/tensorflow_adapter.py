@@ -113,11 +113,19 @@ def instance_norm(x, weight=None, bias=None, eps=1e-5):
 
 
 def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
-    """keras.ops.dot_product_attention, whose arrays have the heads last but one."""
-    if q.ndim != 4 or lengths is not None:
+    """keras.ops.dot_product_attention, whose arrays have the heads last but one. It has no lengths
+    and aligns causal masks top left; others are passed as a mask."""
+    if q.ndim != 4:
         raise NotImplementedError("keras.ops.dot_product_attention takes (batch, rows, heads, d)")
-    if causal == "bottom_right" and q.shape[-2] != k.shape[-2]:
-        raise NotImplementedError("Keras aligns causal masks top left")
+    rows, keys = q.shape[-2], k.shape[-2]
+    if causal == "bottom_right" and rows != keys:
+        visible = tf.range(keys) <= tf.range(rows)[:, None] + (keys - rows)
+        keep, causal = visible if keep is None else keep & visible, "none"
+    if lengths is not None:
+        if lengths.shape[-1] > 1:
+            lengths = tf.repeat(lengths, q.shape[1] // k.shape[1], axis=-1)
+        inside = tf.range(keys, dtype=lengths.dtype) < lengths[..., None, None]
+        keep = inside if keep is None else keep & inside
     heads = [tf.transpose(array, [0, 2, 1, 3]) for array in (q, k, v)]
     shape = [*q.shape[:-1], k.shape[-2]]
     bias, kept = (None if a is None else tf.broadcast_to(a, shape) for a in (mask, keep))
@@ -221,11 +229,19 @@ def one_step(
     optimizer, param, grad, state, step=1, lr=0.01, eps=None, weight_decay=0.0, name="weight",
     **options,
 ):  # fmt: skip
-    """A step of Keras's own optimizer; `state` is {our name: (Keras's name, tensor or None)}."""
+    """A step of Keras's own optimizer; `state` is {our name: (Keras's name, tensor or None)}.
+
+    It holds the learning rate in `floatx`, which whoever trains in float64 sets to that.
+    """
     if eps is not None:
         options["epsilon"] = eps
     decay = weight_decay or (0.0 if optimizer == "AdamW" else None)
-    stepper = getattr(keras.optimizers, optimizer)(lr, weight_decay=decay, **options)
+    before = keras.config.floatx()
+    keras.config.set_floatx("float64" if param.dtype == tf.float64 else before)
+    try:
+        stepper = getattr(keras.optimizers, optimizer)(lr, weight_decay=decay, **options)
+    finally:
+        keras.config.set_floatx(before)
     own = keras.Variable(param, dtype=param.dtype.name, name=name)
     stepper.build([own])
     stepper.iterations.assign(step - 1)
