@@ -16,7 +16,7 @@ from refkernels.attention_ref import formulas
 from refkernels.attention_ref.formulas import factor, scores, turned
 from refkernels.attention_ref.layout import present
 from refkernels.ops import Fault
-from refkernels.softmax_ref.formulas import exponential, pivot
+from refkernels.softmax_ref.formulas import at, exponential, pivot
 
 Change = Callable[..., dict[str, Any]]
 
@@ -115,10 +115,15 @@ def _finite(xp: Any, s: Any, lanes: Any) -> Any:
     return formulas.weights(xp, s, None)
 
 
+def _largest(xp: Any, s: Any, lanes: Any) -> Any:
+    """m itself: what is computed depends on it, so the pivot, a number near it, would not do."""
+    return xp.max(s if lanes is None else xp.where(lanes, s, at(xp, s, lanes)))
+
+
 def _clipped(xp: Any, s: Any, lanes: Any) -> Any:
     """s - m is at least -64, and -64 where no key takes part."""
     least = xp.number(-64)
-    d = xp.maximum(s - pivot(xp, s, lanes), least)
+    d = xp.maximum(s - _largest(xp, s, lanes), least)
     e = xp.exp(d if lanes is None else xp.where(lanes, d, least))
     return e / xp.sum(e)
 
@@ -144,7 +149,7 @@ def _guarded(xp: Any, s: Any, lanes: Any) -> Any:
     """0 also where every score is -inf: with a finite m all e are 0, and S is at least 1 anywhere
     else."""
     least = xp.number(-np.finfo(np.float32).max)
-    e = exponential(xp, s - xp.maximum(pivot(xp, s, lanes), least), lanes)
+    e = exponential(xp, s - xp.maximum(_largest(xp, s, lanes), least), lanes)
     return e / xp.maximum(xp.sum(e), xp.number(1))
 
 

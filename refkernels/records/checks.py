@@ -198,9 +198,11 @@ class Each(Check):
 
 @dataclass(frozen=True)
 class Named(Check):
-    """An object whose values pass the check, whatever their names."""
+    """An object whose values pass the check, whatever their names. `finite`: names whose values
+    the reader leaves as they are, so that a number there is never written as a word."""
 
     check: Check
+    finite: tuple[str, ...] = ()
 
     def __call__(self, value: Any) -> str | None:
         if not isinstance(value, dict):
@@ -216,7 +218,9 @@ class Named(Check):
         return self.check.passes(list(chain.from_iterable(map(dict.values, values))))
 
     def rule(self) -> Json:
-        return {"type": "object", "additionalProperties": self.check.rule()}
+        rule: Json = {"type": "object", "additionalProperties": self.check.rule()}
+        numbers = {name: {"type": ["null", "number"]} for name in self.finite}
+        return {**rule, "properties": numbers} if numbers else rule
 
 
 @dataclass(frozen=True)

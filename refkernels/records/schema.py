@@ -155,6 +155,7 @@ FIELDS: Mapping[str, Field] = {
 }
 
 _NUMBERS = Named(maybe(NUMBER))
+_SECONDS = Named(maybe(NUMBER), finite=("framework",))  # one of TEXTS
 _FLOAT = fields({"decimal": TEXT, "hex": TEXT})
 _POINT = fields({"input": _FLOAT, "got": _FLOAT})
 _SUBJECT: dict[str, Check] = {
@@ -203,7 +204,7 @@ _MEASUREMENT = fields(
         "worst": _WORST,
         "invariants_violated": Each(TEXT),
         "oracle": fields({}, {"tiers": Named(COUNT)}),
-        "seconds": _NUMBERS,
+        "seconds": _SECONDS,
     },
 )
 _AGREEMENT = fields(
@@ -270,7 +271,7 @@ _SWEEP = fields(
         "bound": fields({}, {"limit": NUMBER, "source": TEXT}),
         "firsts": Named(_POINT),
         "invariants": Each(fields({"name": TEXT, "violated": COUNT}, {"statement": TEXT})),
-        "seconds": _NUMBERS,
+        "seconds": _SECONDS,
     },
 )
 _LARGEST = fields(

@@ -56,3 +56,18 @@ def test_what_does_not_depend_on_the_axis_is_not_blamed() -> None:
     x = ROWS[0] + ROWS[0].T
     explanation = refkernels.explain("sum", {"x": x}, computed("sum", "forward", {"x": x}, 0))
     assert explanation.cause != "wrong_axes"
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+@pytest.mark.parametrize("op", REDUCING)
+def test_an_axis_of_the_same_length_that_leaves_another_shape_is_not_asked(
+    op: str, direction: Any
+) -> None:
+    """Of (2, 3, 2) the last axis leaves (2, 3), and the first (3, 2), which dy does not have."""
+    rng = np.random.default_rng(3)
+    inputs = {"x": rng.standard_normal((2, 3, 2)).astype(np.float32)}
+    if direction == "backward":
+        inputs["dy"] = rng.standard_normal((2, 3)).astype(np.float32)
+    answer = {k: 1.5 * y for k, y in computed(op, direction, inputs, -1).items()}
+    explanation = refkernels.explain(op, inputs, answer, params={"axis": -1}, direction=direction)
+    assert explanation.cause != "wrong_axes"

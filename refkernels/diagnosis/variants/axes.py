@@ -20,8 +20,10 @@ def other_axis(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     names = problem.op.names("forward") if problem.direction == "forward" else ("dy",)
     arrays = outputs if problem.direction == "forward" else problem.inputs
     keeps = all(arrays[name].shape == x.shape for name in names if name in arrays)
+    reduced = [x.shape[:k] + x.shape[k + 1 :] for k in range(x.ndim)]
     for alternative, length in enumerate(x.shape):
-        if alternative != axis % x.ndim and length > 1 and (keeps or length == x.shape[axis]):
+        fits = keeps or reduced[alternative] == reduced[axis]
+        if alternative != axis % x.ndim and length > 1 and fits:
             yield Variant(
                 "wrong_axes", {"axes": [alternative]}, problem.ask(params={"axis": alternative})
             )
