@@ -75,7 +75,7 @@ def of_ops() -> Iterator[Any]:
             yield pytest.param(module, backward if by_name else "backward", forward, id=f"{name}'")
 
 
-@pytest.mark.parametrize(("module", "name", "forward"), of_ops())
+@pytest.mark.parametrize(("module", "name", "forward"), list(of_ops()))
 def test_an_op_s_functions_say_all(module: ModuleType, name: str, forward: str | None) -> None:
     said = documented(module, name)
     assert re.search(r" (=|<=) ", said.own), "no equation of its own"

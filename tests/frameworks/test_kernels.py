@@ -137,6 +137,31 @@ def test_inputs_go_by_name_or_place_and_params_are_the_ops(mine: Path) -> None:
         assert "takes weight where this case has bias" in str(refused.reason)
 
 
+def test_ufuncs_and_parameters_that_have_no_names_are_called(tmp_path: Path) -> None:
+    file = tmp_path / "positional.py"
+    file.write_text(
+        "import numba\nimport numpy as np\n\nmy_exp = np.exp\n\n"
+        "@numba.vectorize\ndef my_sigmoid(x):\n    return 1 / (1 + np.exp(-x))\n\n"
+        "def layernorm(weight, x, /, eps, bias=0):\n"
+        "    d = x - x.mean(-1, keepdims=True)\n"
+        "    return d / np.sqrt((d * d).mean(-1, keepdims=True) + eps) * weight + bias\n"
+    )
+    for function, op in (("my_exp", "exp"), ("my_sigmoid", "sigmoid")):
+        with Session(f"{file}:{function}") as session:
+            reply = session.run(op, "forward", {"x": X}, {})
+            assert reply.ok, reply.reason
+            exact = np.asarray(registry.get(op).evaluate("forward", {"x": X}, {})["y"])
+            assert np.abs(reply.outputs["y"] / exact - 1).max() < 1e-6
+    with Session(f"{file}:layernorm") as session:
+        inputs = {"x": X, "weight": X[0], "bias": X[1]}
+        reply = session.run("layernorm", "forward", inputs, {"eps": 1e-3})
+        assert reply.ok, reply.reason
+        exact = np.asarray(
+            registry.get("layernorm").evaluate("forward", inputs, {"eps": 1e-3})["y"]
+        )
+        assert np.abs(reply.outputs["y"] - exact).max() < 1e-5
+
+
 def test_none_is_passed_where_it_is_not_the_default(tmp_path: Path) -> None:
     """axis=None is the sum of all elements, and the op's default is the last axis."""
     file = tmp_path / "sums.py"

@@ -11,6 +11,7 @@ definition depends on it; otherwise the case is unsupported.
 import ctypes
 import importlib.util
 import inspect
+import itertools
 import os
 import re
 import sys
@@ -220,7 +221,11 @@ def call_of(function, arrays, params):
         if (name in parameters and name not in absent) or (anything and name in params)
     }
     if set(arrays) <= set(parameters):
-        return (), {**arrays, **named}
+        given = {**arrays, **named}
+        is_ufunc = hasattr(function, "nin")  # Numba's have py_func's signature, and take no names
+        only = [n for n, p in parameters.items() if is_ufunc or p.kind is p.POSITIONAL_ONLY]
+        first = itertools.takewhile(given.__contains__, only)
+        return tuple([given.pop(name) for name in list(first)]), given
     places = [
         name
         for name, parameter in parameters.items()
