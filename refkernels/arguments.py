@@ -1,6 +1,6 @@
 """Checks callers' arguments before an interpreter is started: names, folders, numbers, mappings.
 
-Each function returns a valid argument and refuses any other with a one-sentence error.
+Each `as_` function returns a valid argument and refuses any other with a one-sentence error.
 """
 
 from __future__ import annotations
@@ -16,6 +16,13 @@ class TextOrNumbers(str):
     """The default, a string, of a param that also takes numbers: padding="valid"."""
 
     __slots__ = ()
+
+
+def attribute(value: Any, name: str, otherwise: Any = None) -> Any:
+    """getattr of an object that is not ours and may raise anything."""
+    with contextlib.suppress(Exception):
+        return getattr(value, name, otherwise)
+    return otherwise
 
 
 def as_names(value: Any, name: str) -> tuple[str, ...]:

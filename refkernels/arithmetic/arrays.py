@@ -62,8 +62,16 @@ def as_whole_numbers(value: Any, name: str) -> npt.NDArray[np.int64]:
 
 
 def as_truth_values(value: Any, name: str) -> npt.NDArray[np.bool_]:
-    """`value` as an array of bool. Raises TypeError, naming `name`, for any other dtype."""
-    array = np.asarray(value)
+    """`value` as an array of bool. Raises TypeError, naming `name`, for any other dtype, for masked
+    arrays and for what gives no array."""
+    try:
+        array = np.asarray(value)
+    except Exception:  # the caller's own object's
+        kind, reason = type(value).__name__, why_unread(value)
+        said = f": {reason}" if reason else ""
+        raise TypeError(
+            f"{name} is a {kind}, which gives no array of truth values{said}."
+        ) from None
     if array.dtype.kind != "b" or isinstance(value, np.ma.MaskedArray):
         unmasked = ", unmasked" if array.dtype.kind == "b" else ""
         raise TypeError(

@@ -132,8 +132,9 @@ def oracle(
     forms = _formulas(formula, "formula")
     default_name = str(getattr(next(iter(forms.values())), "__name__", "formula"))
     parsed = Signature.parse(as_text(signature, "signature"), as_text(coupled, "coupled"))
+    defaults = as_mapping(params, "params")
     for form in forms.values():
-        _check_parameters(form, parsed.takes, params or {})
+        _check_parameters(form, parsed.takes, defaults)
     several = as_list(faults, "faults")
     if strange := [fault for fault in several if not isinstance(fault, Fault)]:
         raise TypeError(f"faults holds a {type(strange[0]).__name__}, but it must hold Faults.")
@@ -147,8 +148,8 @@ def oracle(
             gradients=None if gradients is None else _among(parsed.takes, gradients, "gradients"),
             cotangents=_among(parsed.gives, cotangents, "cotangents"),
             faults=tuple(several),
-            params=as_mapping(params, "params"),
-            domains=_domains(domains, params),
+            params=defaults,
+            domains=_domains(domains, defaults),
         )
     )
 
@@ -182,9 +183,9 @@ def _check_parameters(form: Formula, inputs: Collection[str], params: Mapping[st
         ) from None
 
 
-def _domains(domains: Any, params: Mapping[str, Any] | None) -> dict[str, Domain]:
+def _domains(domains: Any, defaults: Mapping[str, Any]) -> dict[str, Domain]:
     """The domains, checked to be those of params that are floats."""
-    known, defaults = as_mapping(domains, "domains"), as_mapping(params, "params")
+    known = as_mapping(domains, "domains")
     for name, domain in known.items():
         if not isinstance(domain, Domain) or not isinstance(defaults.get(name), float):
             raise TypeError(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,8 @@ def _narrowest(arrays: Mapping[str, npt.NDArray[Any]]) -> Format:
 
 def _tolerance(name: str, oracle: kernel_outputs.Asked, format: Format) -> Tolerance:
     exact = oracle.reference[name]
-    magnitude = (np.abs(exact.hi) * np.exp2(np.asarray(exact.scale, np.float64))).ravel()
+    with np.errstate(over="ignore"):
+        magnitude = (np.abs(exact.hi) * np.exp2(np.asarray(exact.scale, np.float64))).ravel()
     bound = oracle.bound[name].ravel()
     if not magnitude.size:
         return Tolerance(0.0, 0.0, 0.0)
@@ -115,8 +117,8 @@ def _rounded_up(value: float) -> float:
     """Rounded up to two decimal digits."""
     if value == 0.0:
         return 0.0
-    exponent = math.floor(math.log10(value)) - 1
-    for digits in range(int(value / 10.0**exponent), 102):
-        if float(f"{digits}e{exponent}") >= value:
-            return float(f"{digits}e{exponent}")
-    raise AssertionError(value)
+    exact = Decimal(value)
+    exponent = exact.adjusted() - 1
+    digits = int(exact.scaleb(-exponent))
+    candidates = (float(f"{digits + more}e{exponent}") for more in (0, 1))
+    return next(rounded for rounded in candidates if rounded >= value)

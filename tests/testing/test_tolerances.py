@@ -55,6 +55,21 @@ def test_no_pair_allows_much_less_on_average(points):
     assert (bound <= _atol(rtol, size, bound) + rtol * size).all()
 
 
+@given(st.floats(0, 1e300))
+def test_a_tolerance_is_rounded_up_to_two_digits(value):
+    from refkernels.testing.tolerances import _rounded_up
+
+    rounded = _rounded_up(value)
+    assert value <= rounded <= max(1.1 * value, 5e-324)
+    assert rounded == float(f"{rounded:.1e}")
+
+
+def test_a_bound_below_the_normal_numbers_has_a_tolerance():
+    (tolerance,) = tolerances("gelu", {"x": X[:2].astype(float), "dy": np.full((2, 33), 1e-320)},
+                              direction="backward").values()  # fmt: skip
+    assert 0.0 < tolerance.atol < 1e-318
+
+
 def test_where_no_tolerance_is_right_there_is_none():
     huge = np.array([1e30, -1e30], np.float32)
     with pytest.raises(ValueError, match="no tolerance is right"):
