@@ -84,9 +84,12 @@ def as_seconds(value: Any, name: str) -> float:
     """A number of seconds > 0. Raises TypeError for anything but a number, ValueError otherwise."""
     if not issubclass(type(value), int | float) or isinstance(value, bool):
         raise TypeError(f"{name} is of type {type(value).__name__}, but it must be a number.")
-    if not 0 < value < 2**31:
+    number = 0.0
+    with contextlib.suppress(Exception):  # the caller's own class may raise anything
+        number = float(value)
+    if not 0 < number < 2**31:
         raise ValueError(f"{name} must be a number of seconds above 0 and below 2^31.")
-    return float(value)
+    return number
 
 
 def as_path(value: Any, name: str) -> Path:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import os
 from collections.abc import Iterable
 
 _ALIKE = 0.8  # of difflib's ratio: 'torhc' is near 'torch', 'float8' is not near 'float64'
 _PREFIX = 3
-_LONGEST = 120
+_LONGEST, _LONGEST_PATH = 120, 300  # characters
 _LISTED = 30  # names, in at most _LETTERS characters: a longer list is too long for a sentence
 _LETTERS = 400
 
@@ -17,6 +18,12 @@ def quoted(word: str) -> str:
     """A user's word as an error quotes it; the middle of a long word is left out."""
     text = repr(word)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}...{text[-9:]}"
+
+
+def path_shown(path: str | os.PathLike[str]) -> str:
+    """A path as an error shows it: whole, unless a line has no room for it or cannot hold it."""
+    name = os.fspath(path)
+    return name if name.isprintable() and len(name) <= _LONGEST_PATH else quoted(name)
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

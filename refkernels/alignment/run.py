@@ -16,6 +16,7 @@ from refkernels.alignment.recorded import Group, Layer, Optimizer, Parameter, Ra
 from refkernels.alignment.steps import LayerCall, StepTensors
 from refkernels.alignment.tensors import CaptureError
 from refkernels.arguments import as_path
+from refkernels.suggestion import path_shown
 
 __all__ = [
     "CaptureError", "Group", "Layer", "LayerCall", "Optimizer", "Parameter", "Rank", "Run",
@@ -60,7 +61,7 @@ class Run:
         try:
             names = sorted(os.listdir(path))
         except (OSError, ValueError) as error:
-            raise CaptureError(f"{path} is not a folder that can be read ({error}).") from None
+            raise _unreadable(path, error) from None
         if "run.json" in names:
             return cls(path, (read_rank(path),))
         numbered = sorted(
@@ -84,10 +85,15 @@ def runs_in(folder: str | os.PathLike[str]) -> tuple[Path, ...]:
     try:
         inner = sorted(inside for inside in path.iterdir() if inside.is_dir())
     except OSError as error:
-        raise CaptureError(f"{path} is not a folder that can be read ({error}).") from None
+        raise _unreadable(path, error) from None
     if (path / "run.json").exists() or any(_RANK.fullmatch(inside.name) for inside in inner):
         return (path,)
     runs = tuple(inside for inside in inner if (inside / "rank_0" / "run.json").exists())
     if not runs:
         raise CaptureError(f"{path} holds no captured run, and no folder of one.")
     return runs
+
+
+def _unreadable(path: Path, error: OSError | ValueError) -> CaptureError:
+    reason = getattr(error, "strerror", None) or error
+    return CaptureError(f"{path_shown(path)} is not a folder that can be read ({reason}).")

@@ -293,7 +293,7 @@ def layernorm(
     """
     problem = prepare(x, weight, bias, eps=eps, normalized_shape=normalized_shape)
     target, kind = _working(problem.dtype if format is None else format)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # a cast may warn of a NaN
         rows, g, b = (p.astype(kind) for p in (problem.x, problem.weight, problem.bias))
         mean, var = moments(rows, algorithm, lanes=lanes, chunk=chunk)
         y, rstd = np.empty_like(rows), np.empty_like(mean)

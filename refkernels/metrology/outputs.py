@@ -40,6 +40,7 @@ import numpy.typing as npt
 from refkernels.arithmetic.arrays import as_float_array
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
+from refkernels.arithmetic.protocols import items_of
 from refkernels.op import Arrays, Direction, Op
 from refkernels.suggestion import nearest
 from refkernels.truth import Truth
@@ -107,20 +108,23 @@ def _by_name(op: Op, direction: Direction, outputs: Any) -> Mapping[Any, Any]:
         return fields
     if not in_order(outputs):
         return {names[0]: outputs}
-    if len(outputs) > len(names):
+    items = list(items_of(outputs))
+    if len(items) > len(names):
         raise ValueError(
-            f"{op.name} {direction} gives {', '.join(names)} in this order, but {len(outputs)} "
+            f"{op.name} {direction} gives {', '.join(names)} in this order, but {len(items)} "
             "outputs were given."
         )
-    return dict(zip(names, outputs, strict=False))
+    return dict(zip(names, items, strict=False))
 
 
 def in_order(outputs: Any) -> bool:
     """Whether these are several outputs in the op's order, not the numbers of one output."""
+    if not isinstance(outputs, list | tuple):
+        return False
+    items = list(items_of(outputs))
     if isinstance(outputs, tuple):
-        return not outputs or not all(isinstance(output, bool | int | float) for output in outputs)
-    several = (list, tuple, *_NUMBERS)
-    return isinstance(outputs, list) and not all(isinstance(output, several) for output in outputs)
+        return not items or not all(isinstance(item, bool | int | float) for item in items)
+    return not all(isinstance(item, (list, tuple, *_NUMBERS)) for item in items)
 
 
 def without_kept_axes(

@@ -37,12 +37,13 @@ def compressed(path: Path) -> Path:
 
 def exists(path: Path) -> bool:
     """Whether the file is there, as it is or compressed."""
-    return path.exists() or compressed(path).exists()
+    return os.path.exists(path) or os.path.exists(compressed(path))
 
 
 def stored(path: Path) -> Path:
     """The file that is there: `path`, or the gzip file that stands for it; `path` for neither."""
-    return compressed(path) if not path.exists() and compressed(path).exists() else path
+    # Unlike Path.exists, these raise nothing for a name that no file can have.
+    return compressed(path) if not os.path.exists(path) and exists(path) else path
 
 
 def read_whole(path: Path) -> bytes:

@@ -95,7 +95,7 @@ def load_records(path: str | os.PathLike[str]) -> Records:
     message gives its number), and TypeError for anything but a path.
     """
     place = as_path(path, "path")
-    if not place.is_dir():
+    if not os.path.isdir(place):  # whatever the name, such as one that is too long
         return Records(read_records(place))
     files = [place / name for name in FILES if exists(place / name)]
     if not files:

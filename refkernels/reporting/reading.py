@@ -15,6 +15,7 @@ from refkernels.records.collector import without_collector
 from refkernels.records.files import read_whole
 from refkernels.records.texts import showable
 from refkernels.records.words import SCHEMA
+from refkernels.suggestion import path_shown
 
 Record = dict[str, Any]
 
@@ -29,9 +30,10 @@ class RecordsError(ValueError):
 def read_records(path: Path) -> list[Record]:
     """All records of the JSON-lines file `path`, or of `path`.gz, in its order.
 
-    Raises RecordsError (one sentence, with the line number) for a missing file, a damaged gzip
-    file, bytes that are not UTF-8, a line that is not one JSON object, a line that is cut off,
-    another schema, and a record that violates the schema of its kind. Blank lines are allowed.
+    Raises RecordsError (one sentence, with the line number) for a missing file, one that cannot be
+    read, a damaged gzip file, bytes that are not UTF-8, a line that is not one JSON object, a line
+    that is cut off, another schema, and a record that violates the schema of its kind. Blank lines
+    are allowed.
     """
     try:
         text = read_whole(path).decode("utf-8")
@@ -39,6 +41,8 @@ def read_records(path: Path) -> list[Record]:
         raise RecordsError(
             f"{path} does not exist: give the folder that `refkernels measure --out DIR` wrote."
         ) from None
+    except OSError as fault:
+        raise RecordsError(f"{path_shown(path)} cannot be read ({fault.strerror}).") from None
     except UnicodeDecodeError as fault:
         broken = fault.object.count(b"\n", 0, fault.start) + 1
         raise RecordsError(

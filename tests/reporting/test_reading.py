@@ -76,6 +76,13 @@ def test_bytes_that_are_not_text_are_named(tmp_path):
     assert "line 2: not UTF-8" in _fault(tmp_path, GOOD.encode() + b"\n\xff\xfe\n")
 
 
+def test_a_name_that_no_file_can_have_and_a_folder_are_refused_in_a_sentence(tmp_path):
+    for path, reason in ((tmp_path / ("x" * 5000), "too long"), (tmp_path, "directory")):
+        with pytest.raises(RecordsError, match=rf"cannot be read \(.*{reason}\)") as caught:
+            read_records(path)
+        assert len(str(caught.value)) < 500
+
+
 def test_a_missing_file_says_what_to_give(tmp_path):
     with pytest.raises(RecordsError, match="--out"):
         read_records(tmp_path / "records.jsonl")
