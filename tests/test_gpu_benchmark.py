@@ -211,5 +211,6 @@ def test_a_terminated_measurement_says_what_is_kept_and_leaves_no_process(
         process.send_signal(signal.SIGTERM)
         _, said = process.communicate(timeout=30.0)  # ends when no process holds the pipe
     assert process.returncode == 130
-    assert said.endswith("Stopped; finished work is kept: the same command continues.\n"), said
+    # After it Python may warn that it cleans up for the workers that were ended.
+    assert "Stopped; finished work is kept: the same command continues.\n" in said, said
     assert f"Measurement: asked: {', '.join(ops)}" in asked(*words, "--dry-run").stdout
