@@ -39,14 +39,15 @@ def read_records(path: Path) -> list[Record]:
         text = read_whole(path).decode("utf-8")
     except FileNotFoundError:
         raise RecordsError(
-            f"{path} does not exist: give the folder that `refkernels measure --out DIR` wrote."
+            f"{path_shown(path)} does not exist: give the folder that "
+            "`refkernels measure --out DIR` wrote."
         ) from None
     except OSError as fault:
         raise RecordsError(f"{path_shown(path)} cannot be read ({fault.strerror}).") from None
     except UnicodeDecodeError as fault:
         broken = fault.object.count(b"\n", 0, fault.start) + 1
         raise RecordsError(
-            f"{path}, line {broken}: not UTF-8 text, so this is not a records file."
+            f"{path_shown(path)}, line {broken}: not UTF-8 text, so this is not a records file."
         ) from None
     except ValueError as fault:
         raise RecordsError(str(fault)) from None

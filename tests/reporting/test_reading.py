@@ -81,6 +81,9 @@ def test_a_name_that_no_file_can_have_and_a_folder_are_refused_in_a_sentence(tmp
         with pytest.raises(RecordsError, match=rf"cannot be read \(.*{reason}\)") as caught:
             read_records(path)
         assert len(str(caught.value)) < 500
+    with pytest.raises(RecordsError, match="does not exist") as caught:
+        read_records(tmp_path / "two\nlines")
+    assert "\n" not in str(caught.value)
 
 
 def test_a_missing_file_says_what_to_give(tmp_path):
