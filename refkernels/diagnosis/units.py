@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic.arrays import distinct
+from refkernels.arithmetic.arrays import distinct, to_float64
 from refkernels.diagnosis import products
 from refkernels.diagnosis.problem import Array, Doubles, Problem
+from refkernels.diagnosis.set_apart import has_few_bits
 
 Places = npt.NDArray[np.intp]
 CAP = 8.0  # bits that one unit can earn by ordinary roundings, however many
@@ -74,8 +75,8 @@ def of(problem: Problem, output: str) -> Units:
         return _of_rows(problem, output)
     product = products.of(problem, output)
     if product is not None:
-        return _of_product(product)
-    return _distinct(_spaced(math.prod(shape)), problem, shape)
+        return _of_product(product, np.asarray(problem.truth.reference[output]))
+    return _distinct(_spaced(math.prod(shape)), problem, output)
 
 
 def _of_rows(problem: Problem, output: str) -> Units:
@@ -83,49 +84,80 @@ def _of_rows(problem: Problem, output: str) -> Units:
     assert problem.op.definition is not None
     question = problem.op.definition.question(problem.direction, problem.inputs, problem.params)
     by_row = [array for array in question.arrays.values() if array is not None and len(array) > 1]
-    rows = _ids([array.reshape(question.rows, -1) for array in by_row or [np.zeros((1, 1))]])
+    rows = [array.reshape(question.rows, -1) for array in by_row or [np.zeros((1, 1))]]
     size = math.prod(question.shapes[output])
     if not question.rows_of[output]:
         places = _spaced(size)
-        return Units(places, np.arange(places.size), int(distinct(rows).size))
-    cores = np.sort(np.unique(rows, return_index=True)[1])
+        return Units(places, np.arange(places.size), int(distinct(_ids(rows)).size))
+    order = question.restore(output, np.arange(size).reshape(question.shapes[output])).reshape(-1)
+    place = np.argsort(order)  # of each canonical element
+    exact = np.asarray(problem.truth.reference[output]).reshape(-1)[place]
+    cores = _firsts(_ids([*rows, exact.reshape(question.rows, -1)]))
     width = size // max(question.rows, 1)
     cores = cores[_spaced(cores.size, max(1, MOST // max(width, 1)))]
     canonical = (cores[:, None] * width + np.arange(width)).reshape(-1)
-    order = question.restore(output, np.arange(size).reshape(question.shapes[output])).reshape(-1)
-    return Units(np.argsort(order)[canonical], np.repeat(np.arange(cores.size), width))
+    return Units(place[canonical], np.repeat(np.arange(cores.size), width))
 
 
-def _of_product(product: products.Product) -> Units:
+def _of_product(product: products.Product, exact: Doubles) -> Units:
     rows = _ids([product.a])
     bias = [] if product.bias is None else [product.bias[:, None]]
     columns = _ids([np.ascontiguousarray(product.b.T), *bias])
     places = _spaced(rows.size * columns.size)
     i, j = np.divmod(places, columns.size)
-    first = np.sort(np.unique(rows[i] * columns.size + columns[j], return_index=True)[1])
+    keys = [(rows[i] * columns.size + columns[j])[:, None]]
+    if bias:  # a row and the bias of another size give another sum
+        keys.append(exact.reshape(-1, 1)[places])
+    first = _firsts(_ids(keys))
     return Units(places[first], np.arange(first.size))
 
 
-def _distinct(places: Places, problem: Problem, shape: tuple[int, ...]) -> Units:
-    """The elements of an output; of an elementwise op, one for each combination of inputs."""
-    same_shape = [array for array in problem.inputs.values() if array.shape == shape]
-    if problem.op.elementwise and same_shape and places.size:
-        ids = _ids([array.reshape(-1, 1)[places] for array in same_shape])
-        places = places[np.sort(np.unique(ids, return_index=True)[1])]
+def _distinct(places: Places, problem: Problem, output: str) -> Units:
+    """The elements of an output without copies; in an op that is not elementwise, one result of
+    many digits rarely stands in two places by chance."""
+    exact = np.asarray(problem.truth.reference[output])
+    shape, values = exact.shape, exact.reshape(-1, 1)[places]
+    if problem.op.elementwise:
+        inputs = [array for array in problem.inputs.values() if array.shape == shape]
+        keys = [*(array.reshape(-1, 1)[places] for array in inputs), values]
+    else:
+        few_digits = has_few_bits(values, problem.format_of(output))
+        keys = [values, np.where(few_digits, places[:, None], -1)]
+    if problem.op.elementwise and len(keys) == 1:
+        return Units(places, np.arange(places.size))
+    places = places[_firsts(_ids(keys))]
     return Units(places, np.arange(places.size))
 
 
 def _ids(arrays: Sequence[Array]) -> Places:
-    """A number for each row: rows with equal bits in all arrays have the same."""
+    """A number for each row: rows that are equal up to ±2^j in each array have the same."""
     parts = []
     for array in arrays:
-        rows = np.ascontiguousarray(array).reshape(len(array), -1)
+        rows = array.reshape(len(array), -1)
+        rows = np.ascontiguousarray(rows if rows.dtype.kind in "biu" else _in_one_size(rows))
         parts.append(rows.view(np.uint8))
     joined = np.ascontiguousarray(np.hstack(parts))
     if not joined.size:
         return np.zeros(len(joined), np.intp)
     keys = joined.view(np.dtype((np.void, joined.shape[1]))).reshape(-1)
     return np.unique(keys, return_inverse=True)[1].reshape(-1)
+
+
+def _in_one_size(rows: Array) -> Doubles:
+    """Each row times the ±2^j that brings its first number other than 0 to [1/2, 1)."""
+    wide = to_float64(rows)
+    if not wide.size:
+        return wide
+    first = wide[np.arange(len(wide)), np.argmax(wide != 0.0, axis=1)][:, None]
+    with np.errstate(over="ignore", under="ignore"):
+        scaled = np.ldexp(wide, -np.frexp(first)[1]) * np.copysign(1.0, first)
+    result: Doubles = scaled + 0.0  # one zero
+    return result
+
+
+def _firsts(ids: Places) -> Places:
+    """The first place of each number."""
+    return np.sort(np.unique(ids, return_index=True)[1])
 
 
 def _spaced(size: int, most: int = MOST) -> Places:

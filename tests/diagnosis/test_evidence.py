@@ -12,13 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import refkernels
+from refkernels import question
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.diagnosis import code_lengths, evidence, units
 from refkernels.diagnosis.explain import one_kernel
 from refkernels.diagnosis.hypothesis import Candidate, Claim, Evidence, Prediction, Variant
 from refkernels.diagnosis.models.layernorm import MODELS
-from refkernels.diagnosis.problem import Answer
+from refkernels.diagnosis.problem import Answer, Problem
+from refkernels.op import Direction
 
 Array = npt.NDArray[Any]
 PRICE = 8.0  # log2 of 256 models tried
@@ -202,6 +204,29 @@ def test_repeated_inputs_count_once() -> None:
     assert counted("matmul", {"a": a, "b": row.T @ row}, "c").count == 9
 
 
+def test_copies_up_to_a_power_of_two_count_once() -> None:
+    """What a kernel rounds in them is the same: 8 columns are no 64 units."""
+    rng = np.random.default_rng(6)
+    sizes = (2.0 ** rng.integers(-9, 9, 8) * rng.choice([-1.0, 1.0], 8)).astype(np.float32)
+    a, b, bias = (rng.standard_normal(shape).astype(np.float32) for shape in ((5, 7), (7, 3), 3))
+    copied = np.concatenate([b * size for size in sizes], axis=1)
+    assert counted("matmul", {"a": a, "b": copied}, "c").count == 15
+    assert counted("matmul", {"a": np.concatenate([a, -4 * a]), "b": copied}, "c").count == 15
+    linear = {"x": a, "weight": copied.T, "bias": np.concatenate([bias * size for size in sizes])}
+    assert counted("linear", linear, "y").count == 15
+    other_bias = {**linear, "bias": rng.standard_normal(24).astype(np.float32)}
+    assert counted("linear", other_bias, "y").count == 120
+    x = np.abs(a.reshape(-1))
+    assert counted("sqrt", {"x": np.concatenate([x, 4 * x, 2 * x])}, "y").count == 70
+    assert counted("sin", {"x": np.concatenate([x, -x, 2 * x])}, "y").count == 70
+    rows = np.concatenate([a, *(a * size for size in sizes)])
+    assert counted("rms_norm", {"x": rows}, "y", params={"eps": 0.0}).count == 5
+    assert counted("softmax", {"x": rows}, "y").count == len(np.unique(rows, axis=0))
+    other = rng.standard_normal(35).astype(np.float32)
+    pair = {"x": np.concatenate([x, -8 * x]), "target": np.concatenate([other, -8 * other])}
+    assert counted("mse", pair, "loss", params={"reduction": "none"}).count == 35
+
+
 def test_gradients_summed_across_cores_count_the_cores() -> None:
     rng = np.random.default_rng(5)
     inputs = {name: rng.standard_normal((6, 40)).astype(np.float32) for name in ("x", "dy")}
@@ -212,11 +237,16 @@ def test_gradients_summed_across_cores_count_the_cores() -> None:
     assert np.sum(units_of_sum.earned(np.full(40, 5.0))) == pytest.approx(48)
 
 
-def counted(op: str, inputs: dict[str, Array], output: str, direction: Any = "forward") -> Any:
-    shapes = {"c": (len(inputs.get("a", ())), inputs.get("b", np.zeros((1, 1))).shape[1])}
-    answer = np.zeros(shapes.get(output, (40,)), np.float32)
-    answer = inputs["x"] if output in ("y", "dx") else answer
-    problem, _ = one_kernel(op, inputs, {output: answer}, {}, direction)
+def counted(
+    op: str,
+    inputs: dict[str, Array],
+    output: str,
+    direction: Direction = "forward",
+    params: dict[str, Any] | None = None,
+) -> units.Units:
+    record, arrays, settings = question.read(op, inputs, params, direction)
+    settings = {**record.params, **settings}
+    problem = Problem(record, direction, arrays, settings, formats.BINARY32)
     return units.of(problem, output)
 
 
