@@ -246,3 +246,14 @@ def ordinals(array: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     signed = array.view(np.dtype(f"i{format.storage.itemsize}")).astype(np.int64)
     magnitude = np.int64((1 << (8 * format.storage.itemsize - 1)) - 1)
     return np.where(signed >= 0, signed, -(signed & magnitude))
+
+
+def computed_nans(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Mask of the NaNs that arithmetic gives, in this format or converted from a narrower one: of
+    payload 0 (IEEE 754 processors), or of ones throughout (CUDA). Other NaNs were stored."""
+    width = of(array).p - 1
+    bits = np.ascontiguousarray(array).view(of(array).bits_dtype).astype(np.uint64)
+    fraction = bits.reshape(array.shape) & np.uint64((1 << width) - 1)
+    ones = [((1 << p) - 1) << (width - p) for p in (2, 3, 7, 10, 23, 52) if p <= width]
+    usual = np.array([1 << (width - 1), *ones], np.uint64)
+    return np.asarray(np.isnan(array) & np.isin(fraction, usual))

@@ -18,13 +18,15 @@ from refkernels.diagnosis import (
     models,
     narrow,
     overflow,
+    places,
     products,
     specials,
     stopped,
     thresholds,
+    units,
 )
 from refkernels.diagnosis.corruption import corrupted
-from refkernels.diagnosis.hypothesis import VALUE, Candidate, Claim
+from refkernels.diagnosis.hypothesis import VALUE, Candidate, Claim, Evidence
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.set_apart import separated
 from refkernels.diagnosis.variants.precision import all_in, rounded
@@ -168,17 +170,38 @@ def unwritten(
     problem: Problem, output: str, got: Array, wrong: Array, rival: bool = False
 ) -> Claim | None:
     """Memory that was never written: from the first wrong element to the last, all have one value.
-    (An element in between may be right by chance.) It counts as evidence unless some size separates
-    the wrong elements from the right ones: the smallest may have underflowed, but the largest are
-    not 0 for that reason. As the `rival` of a threshold, beyond which a function has one value, it
-    always counts: in sorted arguments, either may be true."""
-    places = np.flatnonzero(wrong)
-    values = got.reshape(-1)[places[0] : places[-1] + 1]
+    (An element in between may be right by chance.) Some element outside must have been written: of
+    zeros where all results are 0, none shows that. It earns nothing where chance would put the
+    wrong elements, or rows, side by side, and where a kernel computes such a NaN. It counts as
+    evidence unless some size separates the wrong elements from the right ones: the smallest may
+    have underflowed, but the largest are not 0 for that reason. As the `rival` of a threshold,
+    beyond which a function has one value, it always counts: in sorted arguments, either may be
+    true."""
+    block = np.flatnonzero(wrong)
+    values = got.reshape(-1)[block[0] : block[-1] + 1]
     constant = bool(np.all(values == values[0]) or np.all(np.isnan(values)))
-    if not constant or places.size < 2:
+    exact = np.asarray(problem.truth.reference[output])
+    value = to_float64(values[0])
+    telling = wrong | ~((exact == value) | (np.isnan(exact) & np.isnan(value)))
+    if not constant or block.size < 2 or np.array_equal(telling, wrong):
         return None
-    size = np.abs(np.asarray(problem.truth.reference[output]))
+    size = np.abs(exact)
     lost = not np.any(values) and bool(np.min(size[wrong]) > np.max(size[~wrong], initial=0.0))
     counted = rival or lost or not separated(problem, output, got, wrong)
+    by_chance = _bits_of_block(problem, output, telling, wrong) < Evidence.MATCHED
+    computed = bool(formats.computed_nans(values).any())
+    earns = np.zeros(got.shape) if by_chance or computed else None
     claim = located("unwritten_elements", output, wrong, counted, value=str(values[0]))
-    return replace(claim, parameters=1, price=2.0 * math.log2(got.size))
+    prediction = replace(claim.prediction, earns=earns)
+    return replace(claim, prediction=prediction, parameters=1, price=2.0 * math.log2(got.size))
+
+
+def _bits_of_block(problem: Problem, output: str, telling: Array, wrong: Array) -> float:
+    """-log2 of the chance that as many wrong elements of the telling ones are one block; of units
+    that are wrong as a whole, that these are."""
+    counted = units.of(problem, output)
+    shown, lost = counted.chosen(telling), counted.chosen(wrong)
+    if not np.any(counted.any(shown & ~lost) & counted.any(lost)):
+        shown, lost = counted.any(shown), counted.any(lost)
+    total, number = int(np.count_nonzero(shown)), int(np.count_nonzero(lost))
+    return places.bits(total, number, number) - math.log2(total - number + 1)

@@ -51,10 +51,7 @@ def unwritten(array: Any) -> int:
     (`remote/cell.py`)."""
     if not formats.is_one(array.dtype):
         return 0
-    bits = np.ascontiguousarray(array).view(f"u{array.itemsize}").reshape(-1)
-    nan = np.array([np.nan, -np.nan], array.dtype).view(bits.dtype)
-    canonical = [*nan, np.iinfo(bits.dtype).max >> 1]  # the last one is CUDA's
-    odd = np.isnan(array.astype(np.float64)).reshape(-1) & ~np.isin(bits, canonical)
+    odd = np.isnan(array) & ~formats.computed_nans(array)
     return int(np.count_nonzero(odd))
 
 

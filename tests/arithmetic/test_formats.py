@@ -258,3 +258,19 @@ def test_ordinals_take_any_layout(format: Format) -> None:
 @pytest.mark.parametrize("value", [2.0**52 + 1, 2.0**53 - 1, -(2.0**52 + 1)])
 def test_ties_away_leaves_odd_integers_of_full_width_alone(value: float) -> None:
     assert formats.round_ties_away([value], "float64")[0] == value
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64"])
+def test_a_nan_of_arithmetic_is_told_from_one_that_was_stored(name: str) -> None:
+    """x86's and CUDA's, of the format and converted from narrower ones."""
+    dtype = formats.get(name).storage
+    bits = formats.get(name).bits_dtype
+    largest = np.array(np.iinfo(bits).max >> 1, bits).reshape(1).view(dtype)
+    given = np.array([np.nan, -np.nan, 1.0, np.inf], dtype)
+    assert formats.computed_nans(given).tolist() == [True, True, False, False]
+    assert formats.computed_nans(largest).all()
+    half = np.array([0x7FFF, 0xFE00], np.uint16).view(np.float16)
+    if name != "bfloat16":
+        assert formats.computed_nans(half.astype(dtype)).all()
+    stored = np.array(given[0]).reshape(1).view(bits) | bits.type(5)
+    assert not formats.computed_nans(stored.view(dtype)).any()

@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 import refkernels
+from refkernels import registry
+from refkernels.arithmetic import formats
 from refkernels.diagnosis.explanation import Explanation
+from refkernels.diagnosis.patterns import unwritten
+from refkernels.diagnosis.problem import Problem
+from refkernels.diagnosis.wrong import wrong_elements
 
 F = np.float32
 RNG = np.random.default_rng(8)
@@ -115,3 +120,47 @@ def test_one_number_inside_its_bound_has_no_cause_that_fits_by_chance(
     explanation = refkernels.explain("l1", {"x": x, "target": target}, {"loss": loss})
     assert "unusual" in explanation.flags
     assert (explanation.cause, explanation.verdict) == (None, "rounding")
+
+
+def test_one_value_throughout_is_no_block_that_was_never_written() -> None:
+    """Where the truth of the other rows is that value too, nothing shows that they were written."""
+    examined = 0
+    for name in registry.ops():
+        op = registry.get(name)
+        case = next(iter(op.cases()))
+        inputs, params = case.build("float32")
+        inputs = {key: inputs[key] for key in op.takes("forward") if key in inputs}
+        problem = Problem(op, "forward", inputs, {**op.params, **params}, formats.BINARY32)
+        output = op.outputs[0]
+        exact = np.asarray(problem.truth.reference[output])
+        for value in (0.0, math.nan):
+            got = np.full(exact.shape, value, F)
+            wrong = wrong_elements(problem, output, got)
+            if np.count_nonzero(wrong) > 1:
+                assert unwritten(problem, output, got, wrong) is None, name
+                examined += 1
+    assert examined > 60
+
+
+@pytest.mark.parametrize("rows", [(0,), (4,), (2, 3)])
+def test_rows_that_are_zero_for_another_reason_are_not_unwritten(rows: tuple[int, ...]) -> None:
+    """One row of zeros, or two side by side, may be masked; all zeros beside a zero row say
+    nothing of memory; and a NaN that arithmetic gives was computed."""
+    a, b = RNG.standard_normal((6, 8)).astype(F), RNG.standard_normal((8, 7)).astype(F)
+    a[3] = 0.0
+    assert "unwritten_elements" not in sure(explained("matmul", {"a": a, "b": b}, np.zeros((6, 7))))
+    x = RNG.standard_normal((6, 40)).astype(F)
+    y = np.exp(x) / np.sum(np.exp(x), axis=1, keepdims=True)
+    y[rows, :] = 0.0
+    assert "unwritten_elements" not in sure(explained("softmax", {"x": x}, y))
+    x = RNG.uniform(1.0, 2.0, 500).astype(F)
+    y = np.log(x)
+    assert "unwritten_elements" not in sure(explained("log", {"x": x}, np.zeros(500)))
+    y[200:260] = np.nan
+    assert "unwritten_elements" not in sure(explained("log", {"x": x}, y))
+    y.view(np.uint32)[200:260] = 0x7FC0BEEF
+    assert "unwritten_elements" in sure(explained("log", {"x": x}, y))
+
+
+def explained(op: str, inputs: dict[str, np.ndarray], answer: np.ndarray) -> Explanation:
+    return refkernels.explain(op, inputs, answer.astype(F, copy=False))

@@ -1286,8 +1286,9 @@ CAUSES: dict[str, Cause] = {
         "（输入全部被掩码，或和为 0）；并上报该问题。",
     ),
     "unwritten_elements": _cause(
-        "leaves {wrong} elements unwritten (all are {value})",
-        "有 {wrong} 个元素没有写入（都是 {value}）",
+        "leaves a block of {wrong} elements at one value ({value}), like memory that was never "
+        "written",
+        "有一段连续的 {wrong} 个元素都是同一个值（{value}），如同从未写入的内存",
         *_REPORT,
     ),
     "corrupted_elements": _cause(
