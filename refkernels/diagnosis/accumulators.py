@@ -75,8 +75,10 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator
             continue
         narrow = own_format.name if own_format.name in _CAUSES else None
         for format in (narrow,) if narrow else _CAUSES:
-            if _can_give(got, product, own_format, formats.get(format)):
-                yield _claim_of(problem, product, got, fits[name], format)
+            # One that holds the whole sum before it rounds is no narrow accumulator.
+            family = [one for one in known(format, own_format.name) if one.block < product.terms]
+            if family and _can_give(got, product, own_format, formats.get(format)):
+                yield _claim_of(problem, product, got, fits[name], format, family)
 
 
 def _can_give(got: Array, product: Product, output_format: Format, format: Format) -> bool:
@@ -94,11 +96,17 @@ def _can_give(got: Array, product: Product, output_format: Format, format: Forma
         return bool(np.all((distance <= 2.0 * output_format.u * np.abs(got)) | ~np.isfinite(total)))
 
 
-def _claim_of(problem: Problem, product: Product, got: Array, truth: Fit, format: str) -> Claim:
+def _claim_of(
+    problem: Problem,
+    product: Product,
+    got: Array,
+    truth: Fit,
+    format: str,
+    family: list[_Accumulator],
+) -> Claim:
     output_format = formats.of(got).name
     matrix = got.reshape(len(product.a), product.b.shape[1])
     part, sampled = _sample(product, matrix)
-    family = list(known(format, output_format))
     exact = np.asarray(problem.truth.reference[truth.output]).reshape(matrix.shape)
     right = _sample(product, exact)[1]
     nearest: tuple[float, _Accumulator] | None = None

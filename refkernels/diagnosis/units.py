@@ -105,7 +105,7 @@ def _of_product(product: products.Product, exact: Doubles) -> Units:
     columns = _ids([np.ascontiguousarray(product.b.T), *bias])
     places = _spaced(rows.size * columns.size)
     i, j = np.divmod(places, columns.size)
-    keys = [(rows[i] * columns.size + columns[j])[:, None]]
+    keys: list[Array] = [(rows[i] * columns.size + columns[j])[:, None]]
     if bias:  # a row and the bias of another size give another sum
         keys.append(exact.reshape(-1, 1)[places])
     first = _firsts(_ids(keys))
