@@ -7,10 +7,11 @@ bound of the op's named forms, the condition numbers, and the plain algorithm's 
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -20,11 +21,13 @@ import numpy.typing as npt
 from refkernels.arithmetic import formats, tiers
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.arithmetic.formats import BINARY32, BINARY64, Format
+from refkernels.arithmetic.formats import BINARY16, BINARY32, BINARY64, Format
 from refkernels.op import Arrays, Direction, Op, Solution
 
 Doubles = npt.NDArray[np.float64]
 Array = npt.NDArray[Any]
+_FEW = 16  # elements, whose errors are compared with those of more orders of summation:
+_ORDERS = ("sequential", 0), ("reversed", 0), ("pairwise", 0), *(("random", k) for k in range(5))
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,11 +93,36 @@ class Truth:
 
     def _plain(self, format: Format) -> dict[str, Array]:
         question = self.direction, self.inputs, self.params
+        return self._rounded(format, lambda working: self.op.plain(*question, working))
+
+    def _rounded(
+        self, format: Format, compute: Callable[[Format], Mapping[str, Array]]
+    ) -> dict[str, Array]:
+        """What is computed in the format, or in one that holds the inputs and rounded once."""
         if holds(format, self.inputs):
-            return self.op.plain(*question, format)
-        double = BINARY64 in _formats(self.inputs)
-        answers = self.op.plain(*question, BINARY64 if double else BINARY32)
+            return dict(compute(format))
+        answers = compute(BINARY64 if BINARY64 in _formats(self.inputs) else BINARY32)
         return {name: formats.round_to(to_float64(a), format) for name, a in answers.items()}
+
+    def right(self, output: str) -> Iterator[Array]:
+        """Answers of right kernels, to compare an error with: the plain algorithm's; for inputs of
+        16 bits, a tensor core's; and for a few elements, whose errors are small by luck in one
+        order of summation, those of other orders."""
+        yield self.plain()[output]
+        definition = self.op.definition
+        if definition is None or self.op.elementwise:
+            return
+        first = next(iter(definition.way(self.direction).forms.values()))
+        question = self.direction, first, self.inputs, self.params
+        if all(format.p <= BINARY16.p for format in _formats(self.inputs)):
+            for core in ("hopper", "ampere", "volta"):
+                cut = partial(definition.computed_otherwise, "tensor cores", *question, core=core)
+                yield self._rounded(self.format, cut)[output]
+        if self.reference[output].size <= _FEW:
+            for (order, seed), fma in itertools.product(_ORDERS, (True, False)):
+                options: dict[str, Any] = {"order": order, "seed": seed, "fma": fma}
+                other = partial(definition.computed, *question, **options)
+                yield self._rounded(self.format, other)[output]
 
     def complete(self) -> Truth:
         """The same truth, with every part already computed."""

@@ -27,7 +27,7 @@ from refkernels.diagnosis.code_lengths import steps
 from refkernels.diagnosis.explain import explain_kernel, one_kernel
 from refkernels.diagnosis.fit import Fit, fit
 from refkernels.diagnosis.problem import Problem
-from refkernels.metrology.verdict import UNUSUAL, RmsErrors
+from refkernels.metrology.verdict import RmsErrors
 from refkernels.op import Direction
 from refkernels.records.codec import number
 from refkernels.records.words import SOUND, VERDICTS
@@ -230,7 +230,7 @@ def _merged(a: LocalJudgement, b: LocalJudgement) -> LocalJudgement:
     return replace(
         worse,
         errors=errors,
-        unusual=over_plain > UNUSUAL,
+        unusual=errors is not None and errors.unusual,
         over_bound=max(a.over_bound, b.over_bound),
         over_plain=over_plain,
         elements=n,

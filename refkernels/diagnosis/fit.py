@@ -58,11 +58,10 @@ class Fit:
 
 def over_plain(problem: Problem, output: str, got: Array, answer: Answer) -> float | None:
     """One output's error over that of the plain algorithm, None where the answer lacks it."""
-    plain = answer.plain.get(output)
-    if plain is None:
+    right, reference = problem.right(output, answer), answer.reference[output]
+    if right is None:
         return None
-    plain, reference = np.broadcast_to(plain, got.shape), answer.reference[output]
-    return error_over_plain(got, plain, reference, formats.of(got), problem.op.elementwise)
+    return error_over_plain(got, right, reference, formats.of(got), problem.op.elementwise)
 
 
 def fit(problem: Problem, output: str, got: Array, answer: Answer) -> Fit | None:
@@ -78,7 +77,7 @@ def fit(problem: Problem, output: str, got: Array, answer: Answer) -> Fit | None
         got,
         reference,
         bound=np.broadcast_to(answer.bound[output], got.shape),
-        plain=answer.plain.get(output),
+        plain=problem.right(output, answer),
         inputs=problem.inputs,
         params=problem.params,
         format=formats.of(got),
@@ -123,7 +122,7 @@ def fit_to_truth(problem: Problem, output: str, got: Array) -> Fit | None:
         reference,
         bound=truth.bound[output],
         condition=problem.condition.get(output),
-        plain=truth.plain.get(output),
+        plain=problem.right(output, truth),
         inputs=problem.inputs,
         params=problem.params,
         forms=problem.forms if output in problem.first else None,

@@ -113,6 +113,10 @@ class Problem:
         """The right answer to the question."""
         return _answer(self._asked)
 
+    def right(self, output: str, answer: Answer) -> Array | Iterator[Array] | None:
+        """What an output's error about an answer is compared with; None where nothing is known."""
+        return self._asked.right(output) if answer is self.truth else answer.plain.get(output)
+
     def bound_in(self, output: str, format: Format) -> Doubles:
         """The error bound of stable kernels that answer the question in another format."""
         return self._asked.truths[output].bound(format)[output]

@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,7 +59,7 @@ def judge(
     *,
     bound: npt.NDArray[np.float64],
     condition: npt.NDArray[np.float64] | None = None,
-    plain: npt.NDArray[Any] | None = None,
+    plain: npt.NDArray[Any] | Iterator[npt.NDArray[Any]] | None = None,
     inputs: Arrays,
     params: Mapping[str, Any],
     format: Format | str | None = None,
@@ -68,8 +68,10 @@ def judge(
     """The measurement of one output: counts, ulp, error, bound, plain, condition, worst,
     invariants_violated, verdict, flags and digest, in strict JSON.
 
-    `forms`: the bound of each named form, sharpest first; `bound` is their maximum. `format`: the
-    format of the ulp, by default got's. All other arrays have got's shape or broadcast to it.
+    `plain`: the plain algorithm's answer, or several right answers, the worst of which counts
+    (`Truth.right`). `forms`: the bound of each named form, sharpest first; `bound` is their
+    maximum. `format`: the format of the ulp, by default got's. All other arrays have got's shape or
+    broadcast to it.
     Raises ValueError where got and reference differ in shape, and where a bound is NaN or negative
     at a finite exact value (no verdict could be trusted).
     """
@@ -132,7 +134,7 @@ class Weighed(NamedTuple):
 
     @property
     def flags(self) -> list[str]:
-        return verdicts.flags(self.summary.counts, self.plain_ratio)
+        return verdicts.flags(self.summary.counts, self.errors)
 
 
 @in_default_mode
@@ -144,7 +146,7 @@ def weigh(
     reference: Enclosure,
     *,
     bound: npt.NDArray[np.float64],
-    plain: npt.NDArray[Any] | None,
+    plain: npt.NDArray[Any] | Iterator[npt.NDArray[Any]] | None,
     inputs: Arrays,
     params: Mapping[str, Any],
     format: Format,
@@ -156,8 +158,7 @@ def weigh(
     summary = summarise(got, reference, bound, format, distribution)
     errors = None
     if plain is not None:
-        sequential = spread(as_float_array(plain, "plain"), got.shape, "plain")
-        errors = verdicts.rms_errors(got, sequential, reference, format, op.elementwise)
+        errors = verdicts.worst_errors(got, plain, reference, format, op.elementwise)
     broken = violated(op, direction, output, got, reference, inputs, params)
     return Weighed(summary, errors, [invariant.name for invariant in broken])
 

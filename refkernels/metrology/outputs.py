@@ -30,7 +30,7 @@ itself) and round once to F.
 **Shapes.** Statistics may keep the axes that they are taken over: (4, 1) for (4,).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,6 +69,10 @@ class Asked:
     def plain(self) -> dict[str, Array]:
         """The plain algorithm's answers."""
         return {name: truth.plain()[name] for name, truth in self.truths.items()}
+
+    def right(self, output: str) -> Iterator[Array]:
+        """Right answers to compare an output's error with: `Truth.right`."""
+        return self.truths[output].right(output)
 
     @property
     def condition(self) -> dict[str, npt.NDArray[np.float64]]:

@@ -263,8 +263,9 @@ class Formulas:
         """The answer of a kernel in another arithmetic: "narrow", every intermediate result rounded
         to a format of 16 bits; "composed", the same, but each op computes in binary32; "narrow
         functions", functions in binary32; "other function", the option `function` in the place of
-        the function called `instead`; "flushed", subnormal numbers as zeros. Other `options` are
-        those of `contexts.Working`."""
+        the function called `instead`; "flushed", subnormal numbers as zeros; "tensor cores", matrix
+        products as matrix instructions add them. Other `options` are those of
+        `contexts.Working`."""
         question = self.question(direction, inputs, params)
         reading = _evaluation().other_working(arithmetic, format, self.scalars, **options)
         return self._read(direction, formula, reading, question)

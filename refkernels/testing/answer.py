@@ -1,7 +1,7 @@
 """One output with its truth, ready to be judged and reported."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -33,6 +33,7 @@ class JudgedOutput:
 
     bound       the allowed error, by the op's bound or by `max_ulp`
     declared    the library limit in ulp from which the op's bound comes, if it is not a theorem
+    right       gives right answers to compare the error with (`Truth.right`)
     broken      the mathematical statements that the output violates
 
     For messages only: `product`, the letters of a sum of products; `cause`, which gives the cause
@@ -48,7 +49,7 @@ class JudgedOutput:
     product: Sum | None = None
     elementwise: bool = False
     declared: float | None = None
-    plain: Array | None = None
+    right: Callable[[], Iterator[Array]] | None = None
     inputs: Mapping[str, Array] = field(default_factory=dict)
     broken: tuple[str, ...] = ()
     cause: Callable[[Places], str | None] = _no_cause

@@ -3,13 +3,14 @@ baseline's."""
 
 import sys
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
 
 from refkernels.arithmetic.mode import in_default_mode
-from refkernels.metrology.verdict import UNUSUAL, error_over_plain, verdict
+from refkernels.metrology.verdict import RmsErrors, verdict, worst_errors
 from refkernels.records.words import VERDICTS
 from refkernels.testing.answer import Array, JudgedOutput
 from refkernels.testing.message import message
@@ -51,14 +52,16 @@ class Demands:
             )
         if uncertified := answer.summary.counts["uncertified"]:
             _warn_of_uncertified(answer, uncertified)
-        over_plain = _ratio(answer, answer.plain)
+        errors = _errors(answer, answer.right and answer.right())
+        over_plain = errors.over_plain if errors else 0.0
         if self.max_over_plain is not None and over_plain > self.max_over_plain:
             self._fail(
                 answer,
                 f"the RMS error is {over_plain:.3g} times that of the plain algorithm in "
                 f"{answer.format}, and max_over_plain allows {self.max_over_plain:g}",
             )
-        over_baseline = _ratio(answer, baseline)
+        against = None if judged == VERDICTS[-1] else _errors(answer, baseline)
+        over_baseline = against.over_plain if against else 0.0
         if self.max_over_baseline is not None and over_baseline > self.max_over_baseline:
             limit = "max_over_baseline" if self.baseline == "the baseline" else "factor"
             self._fail(
@@ -66,8 +69,8 @@ class Demands:
                 f"the RMS error is {over_baseline:.3g} times that of {self.baseline}, and "
                 f"{limit} allows {self.max_over_baseline:g}",
             )
-        if self.max_over_plain is None and self.max_ulp is None and over_plain > UNUSUAL:
-            _warn_of_unusual(answer, over_plain)
+        if self.max_over_plain is None and self.max_ulp is None and errors and errors.unusual:
+            _warn_of_unusual(answer, errors)
 
     def _fail(self, answer: JudgedOutput, finding: str) -> NoReturn:
         __tracebackhide__ = True
@@ -98,12 +101,11 @@ class Demands:
         }[judged]
 
 
-def _ratio(answer: JudgedOutput, baseline: Array | None) -> float:
-    """The RMS error over the baseline's, or over that of one rounding if that is larger."""
-    if baseline is None:
-        return 0.0
-    parts = answer.got, baseline, answer.reference, answer.format, answer.elementwise
-    return error_over_plain(*parts) or 0.0
+def _errors(answer: JudgedOutput, right: Array | Iterator[Array] | None) -> RmsErrors | None:
+    """The RMS errors of an answer and of the worst of others; None where there is none."""
+    if right is None:
+        return None
+    return worst_errors(answer.got, right, answer.reference, answer.format, answer.elementwise)
 
 
 def _warn_of_uncertified(answer: JudgedOutput, uncertified: int) -> None:
@@ -124,16 +126,16 @@ def _place(answer: JudgedOutput, place: int) -> str:
     return f"{answer.name}[{index}]" if index else answer.name
 
 
-def _warn_of_unusual(answer: JudgedOutput, over_plain: float) -> None:
+def _warn_of_unusual(answer: JudgedOutput, errors: RmsErrors) -> None:
     TALLY.unusual += 1
     places = answer.worst(1)
     where = _place(answer, places[0]) if places else answer.name
     warnings.warn(
-        f"{answer.label}: the RMS error is {over_plain:.3g} times that of the plain algorithm in "
-        f"{answer.format} (a right kernel's is below 2), though every element is inside its bound; "
-        f"error / bound is largest at {where}. "
-        "refkernels.explain looks for the cause; max_over_plain=4 makes this a failure, a larger "
-        "number accepts it.",
+        f"{answer.label}: the RMS error is {errors.over_plain:.3g} times that of the plain "
+        f"algorithm in {answer.format} (a right kernel's is below {errors.allowed:g}, in any order "
+        f"of summation), though every element is inside its bound; error / bound is largest at "
+        f"{where}. refkernels.explain looks for the cause; max_over_plain={errors.allowed:g} makes "
+        "this a failure, a larger number accepts it.",
         UnusualErrorWarning,
         stacklevel=_callers_level(),
     )

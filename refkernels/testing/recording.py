@@ -80,7 +80,7 @@ class Recording:
                     truth.reference[name],
                     bound=truth.bound()[name],
                     condition=truth.condition.get(name),
-                    plain=truth.plain().get(name),
+                    plain=truth.right(name),
                     inputs=inputs,
                     params=params,
                     forms=truth.forms if name == op.names(direction)[0] else None,

@@ -118,7 +118,6 @@ def test_one_number_inside_its_bound_has_no_cause_that_fits_by_chance(
     terms = np.abs(x - target)[np.random.default_rng(order).permutation(1000)]
     loss = np.cumsum(terms, dtype=np.float32)[-1] / np.float32(1000)
     explanation = refkernels.explain("l1", {"x": x, "target": target}, {"loss": loss})
-    assert "unusual" in explanation.flags
     assert (explanation.cause, explanation.verdict) == (None, "rounding")
 
 

@@ -120,13 +120,14 @@ MEASURED: dict[str, tuple[str, str]] = {
         "Report it: more than rounding, on an ordinary input. Formula of ours: the framework has "
         "no such op, so this project composes it from others. By design or documented: both "
         "definitions are in use, or a documented switch. Inside the bound: the op's named forms "
-        "permit it, but the error is more than 4 times that of the plain loop. Edge case: the "
-        "input or the exact answer is NaN, infinite, subnormal or so large that its square is "
-        "beyond the format, or the condition number leaves no digit.",
+        "permit it, but the error is more than 4 times (in 16 bits, 2 times) that of the plain "
+        "loop. Edge case: the input or the exact answer is NaN, infinite, subnormal or so large "
+        "that its square is beyond the format, or the condition number leaves no digit.",
         "请上报：普通输入下超出舍入误差。本项目的公式：框架没有该算子，由本项目用其他算子组合而成。"
         "设计如此或有文档说明：两种定义都在使用，或有文档说明的开关。"
-        "在误差界之内：算子的已命名形式允许，但误差超过朴素循环的 4 倍。极端情形：输入或精确答案是 "
-        "NaN、无穷、次正规数，或大到平方超出该格式，或条件数大到没有一位数字可信。",
+        "在误差界之内：算子的已命名形式允许，但误差超过朴素循环的 4 倍（16 位格式为 2 倍）。"
+        "极端情形：输入或精确答案是 NaN、无穷、次正规数，或大到平方超出该格式，"
+        "或条件数大到没有一位数字可信。",
     ),
     "it": ("it {says} ({confidence})", "{says}（{confidence}）"),
     "maybe": ("perhaps it {says} ({confidence})", "可能{says}（{confidence}）"),

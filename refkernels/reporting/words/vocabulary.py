@@ -61,8 +61,8 @@ _KINDS = (
 )  # fmt: skip
 UNUSUAL = Verdict(
     "unusual", "△", "unusual", "vu", "yellow",
-    "Inside the bound, but the error is more than 4 times that of the plain sequential algorithm "
-    "on the same data. Not a verdict, but worth a look.",
+    "Inside the bound, but the error is more than 4 times (in 16 bits, 2 times) that of the plain "
+    "sequential algorithm on the same data. Not a verdict, but worth a look.",
 )  # fmt: skip
 _KNOWN = {verdict.name: verdict for verdict in (*_KINDS, UNUSUAL)}
 LEVEL_WORDS = tuple(_KNOWN[name] for name in LEVELS)
@@ -120,7 +120,8 @@ _CHINESE = {
     ),
     "unusual": (
         "不寻常",
-        "在误差界之内，但误差超过同样数据上朴素顺序算法的 4 倍。这不是判定，但值得查看。",
+        "在误差界之内，但误差超过同样数据上朴素顺序算法的 4 倍（16 位格式为 2 倍）。"
+        "这不是判定，但值得查看。",
     ),
 }
 _FLAGS_ZH = {

@@ -109,7 +109,7 @@ def _judge(
         truth.reference[output],
         bound=truth.bound()[output],
         condition=truth.condition.get(output),
-        plain=truth.plain().get(output),
+        plain=truth.right(output),
         inputs=inputs,
         params=params,
         forms=truth.forms if output == unit.op.names(unit.direction)[0] else None,

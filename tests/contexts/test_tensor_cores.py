@@ -1,0 +1,64 @@
+"""Matrix instructions, against their definition in exact arithmetic."""
+
+from fractions import Fraction
+from math import floor, frexp
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from refkernels.arithmetic import formats
+from refkernels.contexts.tensor_cores import CORES, Core, TensorCores, add_products
+from refkernels.contexts.working import data
+
+
+def cut(x: Fraction, unit: Fraction) -> Fraction:
+    """Towards zero."""
+    steps = floor(abs(x) / unit) * unit
+    return steps if x >= 0 else -steps
+
+
+def exponent(x: float) -> int:
+    return frexp(x)[1] - 1
+
+
+def instructed(a: list[float], b: list[float], core: Core) -> Fraction:
+    total = Fraction(0)
+    for start in range(0, len(a), core.k):
+        pairs = list(zip(a[start : start + core.k], b[start : start + core.k], strict=True))
+        tops = [exponent(x) + exponent(y) for x, y in pairs if x and y]
+        tops += [exponent(float(total))] if total else []
+        if not tops:
+            continue
+        unit = Fraction(2) ** (max(tops) - core.fraction)
+        terms = [total, *(Fraction(x) * Fraction(y) for x, y in pairs)]
+        total = sum((cut(term, unit) for term in terms), Fraction(0))
+        if total:
+            total = cut(total, Fraction(2) ** (exponent(float(total)) - core.p + 1))
+    return total
+
+
+@pytest.mark.parametrize("core", [*CORES.values(), Core(32, 13, 14)])
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn])
+def test_products_are_added_as_the_instruction_defines(dtype: Any, core: Core) -> None:
+    rng = np.random.default_rng(core.k)
+    values = rng.standard_normal((2, 3, 70)) * np.exp(rng.standard_normal((2, 3, 70)))
+    values[rng.random(values.shape) < 0.1] = 0.0
+    a, b = values.astype(dtype).astype(np.float64)
+    result = np.empty((3, 3))
+    add_products(a, b, result, core)
+    for i, j in np.ndindex(3, 3):
+        assert Fraction(float(result[i, j])) == instructed(list(a[i]), list(b[j]), core)
+
+
+def test_a_product_of_stacked_matrices_is_each_matrix_s() -> None:
+    rng = np.random.default_rng(5)
+    a, b = rng.standard_normal((2, 1, 3, 40)), rng.standard_normal((4, 40, 2))
+    xp = TensorCores("float16")
+    x, y = (xp.value(formats.round_to(part, formats.BINARY16)) for part in (a, b))
+    together = data(xp.matmul(x, y))
+    assert together.shape == (2, 4, 3, 2)
+    for i, j in np.ndindex(2, 4):
+        alone = data(xp.matmul(xp.value(data(x)[i, 0]), xp.value(data(y)[j])))
+        np.testing.assert_array_equal(together[i, j], alone)
