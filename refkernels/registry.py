@@ -30,8 +30,10 @@ def ops() -> dict[str, Op]:
 
 @functools.cache
 def _ops_of(family: str) -> dict[str, Op]:
+    from refkernels.ops.signs import of_function
+
     module = importlib.import_module(f"refkernels.{family}")
-    return {op.name: op for op in module.OPS}
+    return {op.name: of_function(op) for op in module.OPS}
 
 
 def get(name: str | Op) -> Op:

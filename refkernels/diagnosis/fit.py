@@ -91,7 +91,7 @@ def fit(problem: Problem, output: str, got: Array, answer: Answer) -> Fit | None
         weighed.plain_ratio or 0.0,
         got.size,
         correctly_rounded(problem, got, answer, reference),
-        telling_place(weighed.summary),
+        telling_place(weighed),
         weighed.errors,
     )
 

@@ -154,6 +154,12 @@ def normal_by_erf(xp: Any, x: Any) -> Any:
     return (1 + xp.erf(_at_normal(xp, x))) * xp.number(HALF)
 
 
+def _half_of(xp: Any, x: Any, odd: Any) -> Any:
+    """x (1 + odd) / 2, or distributed."""
+    half = x * xp.number(HALF)
+    return xp.either(x * ((1 + odd) * xp.number(HALF)), half + half * odd)
+
+
 def normal_by_erfc(xp: Any, x: Any) -> Any:
     return xp.erfc(-_at_normal(xp, x)) * xp.number(HALF)
 
@@ -177,7 +183,7 @@ def _steepness(xp: Any, x: Any) -> Any:
 
 
 def gelu_by_tanh(xp: Any, x: Any) -> Any:
-    return x * ((1 + xp.tanh(_argument(xp, x))) * xp.number(HALF))
+    return _half_of(xp, x, xp.tanh(_argument(xp, x)))
 
 
 def gelu_by_sigmoid(xp: Any, x: Any) -> Any:
@@ -289,7 +295,9 @@ FORMS: dict[str, tuple[Form, ...]] = {
     ),
     "gelu": (
         Form("x erfc(-x / sqrt 2) / 2", lambda xp, x: x * normal_by_erfc(xp, x)),
-        Form("x (1 + erf(x / sqrt 2)) / 2", lambda xp, x: x * normal_by_erf(xp, x)),
+        Form(
+            "x (1 + erf(x / sqrt 2)) / 2", lambda xp, x: _half_of(xp, x, xp.erf(_at_normal(xp, x)))
+        ),
     ),
     "gelu_tanh": (
         Form("x / (1 + exp(-2 v))", gelu_by_sigmoid),

@@ -195,7 +195,8 @@ def mixed(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: F
 
 def special(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
     """Special values in the first input, of a different kind in each row; every fourth row has
-    none. A cotangent has none: whether an infinite one gives NaN or infinity depends on the
+    none. Elements that have nothing to do with each other take all kinds in turn. A cotangent has
+    none: whether an infinite one gives NaN or infinity depends on the
     form."""
     drawn = typical(rng, shapes, roles, format)
     name = with_special(shapes, roles)
@@ -203,13 +204,17 @@ def special(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format:
         return drawn
     kinds = (math.nan, math.inf, -math.inf, -0.0, format.min_subnormal * 3.0, -format.min_normal)
     axis = roles.along[name]
-    rows = _rows(drawn[name], -1 if axis is None else axis)
+    if axis is None:
+        places = rng.permutation(drawn[name].size)[: max(drawn[name].size // 4, len(kinds))]
+        np.put(drawn[name], places, np.resize(kinds, places.size))
+        return drawn
+    rows = _rows(drawn[name], axis)
     n = rows.shape[-1]
     flat = np.arange(math.prod(rows.shape[:-1])).reshape(rows.shape[:-1])
     start = int(rng.integers(0, len(kinds)))
     for index in np.ndindex(*rows.shape[:-1]):
         number = int(flat[index])
-        if number % 4 != 3 or axis is None:
+        if number % 4 != 3:
             places = rng.integers(0, n, max(n // 16, 1))
             rows[index][places] = kinds[(start + number) % len(kinds)]
     return drawn

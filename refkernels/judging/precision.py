@@ -88,9 +88,10 @@ def _restored(standard: Standard, outputs: Outputs) -> Outputs:
     for name, exact in standard.reference.items():
         got = outputs.get(name)
         if isinstance(got, np.ndarray) and got.shape == exact.shape:
-            small = np.abs(np.asarray(exact)) < standard.formats[name].min_normal
-            zero = to_float64(got) == 0.0
-            restored[name] = np.where(small & zero, standard.rounded[name], got).astype(got.dtype)
+            size = np.abs(np.asarray(exact))
+            lost = (size > 0.0) & (size < standard.formats[name].min_normal)
+            lost &= to_float64(got) == 0.0
+            restored[name] = np.where(lost, standard.rounded[name], got).astype(got.dtype)
     return restored
 
 

@@ -197,10 +197,8 @@ class Standard:
                     "bits", name, got, int(differing.sum()), int(np.argmax(differing)), weighed
                 )
         if weighed.broken:
-            where = self._breaking(weighed.broken[0], got)
-            return self._at(
-                "invariant", name, got, int(where.sum()), int(np.argmax(where)), weighed
-            )
+            wrong, place = int(weighed.where.sum()), int(np.argmax(weighed.where))
+            return self._at("invariant", name, got, wrong, place, weighed)
         return None
 
     def refuses(self, name: str, got: Array) -> bool:
@@ -226,17 +224,6 @@ class Standard:
             if np.any(usual & np.isnan(number)) and not self.others.get(name):
                 return True
         return False
-
-    def _breaking(self, invariant: str, got: Array) -> npt.NDArray[np.bool_]:
-        """Where an output breaks an invariant."""
-        challenge = self.challenge
-        (broken,) = (
-            known
-            for known in challenge.op.invariants
-            if known.name == invariant and known.direction == challenge.direction
-        )
-        where = np.asarray(broken.violated(got, challenge.inputs, challenge.params))
-        return np.broadcast_to(where, got.shape)
 
     def exact(self, name: str) -> bool:
         """Whether every right order of sums gives the same bits of an output."""

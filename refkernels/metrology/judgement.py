@@ -1,5 +1,6 @@
 """judge(): one output against its oracle, as a record's fields from `counts` to `digest`."""
 
+import functools
 import hashlib
 import math
 from collections.abc import Iterator, Mapping
@@ -94,7 +95,7 @@ def judge(
     if condition is not None:
         wide = to_float64(as_float_array(condition, "condition"))
         conditions = spread(wide, array.shape, "condition")
-    worst = worst_element(op, output, array, reference, limit, conditions, inputs, summary, target)
+    worst = worst_element(op, output, array, reference, limit, conditions, inputs, weighed, target)
     return {
         "counts": {name: summary.counts[name] for name in _COUNTS},
         "ulp": _ulp_figures(summary),
@@ -118,11 +119,12 @@ def judge(
 
 class Weighed(NamedTuple):
     """The basis of a verdict. `errors`: RMS errors, None where they are undefined; `broken`: the
-    violated invariants."""
+    violated invariants, and `where` some is."""
 
     summary: Summary
     errors: verdicts.RmsErrors | None
     broken: list[str]
+    where: npt.NDArray[np.bool_]
 
     @property
     def plain_ratio(self) -> float | None:
@@ -160,7 +162,8 @@ def weigh(
     if plain is not None:
         errors = verdicts.worst_errors(got, plain, reference, format, op.elementwise)
     broken = violated(op, direction, output, got, reference, inputs, params)
-    return Weighed(summary, errors, [invariant.name for invariant in broken])
+    names = [invariant.name for invariant in broken]
+    return Weighed(summary, errors, names, anywhere(broken, got.shape))
 
 
 def _limit_or_form(
@@ -195,14 +198,14 @@ def violated(
     reference: Enclosure,
     inputs: Arrays,
     params: Mapping[str, Any],
-) -> list[Invariant]:
-    """The op's invariants that an answer violates in some element.
+) -> dict[Invariant, npt.NDArray[np.bool_]]:
+    """The op's invariants that an answer violates in some element, and where.
 
     Where the answer's format cannot hold the inputs, rounding may carry an answer past the input
     that it is compared with (gelu(x) <= x, with y narrower than x). There a faithful element
     violates nothing.
     """
-    broken = []
+    broken = {}
     for invariant in op.invariants:
         if (invariant.direction, invariant.output) != (direction, output):
             continue
@@ -210,15 +213,26 @@ def violated(
         if where.any() and not holds(formats.of(got), inputs):
             where = where & ~(np.abs(ulp_error(got, reference).value) < 1.0)
         if where.any():
-            broken.append(invariant)
+            broken[invariant] = where
     return broken
 
 
-def telling_place(summary: Summary) -> int | None:
+def anywhere(
+    masks: Mapping[Invariant, npt.NDArray[np.bool_]], shape: tuple[int, ...]
+) -> npt.NDArray[np.bool_]:
+    """Where some invariant is violated."""
+    return functools.reduce(np.logical_or, masks.values(), np.zeros(shape, np.bool_))
+
+
+def telling_place(weighed: Weighed) -> int | None:
     """The flat index of the element that explains the verdict: the first special value mismatch;
-    else the largest error / bound, if it exceeds 1; else the largest ULP error; else None."""
+    else the first impossible value; else the largest error / bound, if it exceeds 1; else the
+    largest ULP error; else None."""
+    summary = weighed.summary
     if summary.first_mismatch is not None:
         return summary.first_mismatch
+    if weighed.broken:
+        return int(np.argmax(weighed.where))
     beyond = summary.counts["beyond_bound"] > 0 or summary.worst_error is None
     return summary.worst_ratio if beyond else summary.worst_error
 
@@ -231,11 +245,11 @@ def worst_element(
     bound: npt.NDArray[np.float64],
     condition: npt.NDArray[np.float64] | None,
     inputs: Arrays,
-    summary: Summary,
+    weighed: Weighed,
     format: Format,
 ) -> dict[str, Any] | None:
     """A record's entry for the element at `telling_place`, None if there is none."""
-    place = telling_place(summary)
+    place = telling_place(weighed)
     if place is None:
         return None
     return describe_element(

@@ -11,6 +11,7 @@ from refkernels.contexts.amplification import Amplification
 from refkernels.contexts.bound import Bound
 from refkernels.contexts.composed import Composed, Flushed, NarrowFunctions, OtherFunction
 from refkernels.contexts.remembering import Remembering
+from refkernels.contexts.signed_zeros import SignedZeros
 from refkernels.contexts.tensor_cores import TensorCores
 from refkernels.contexts.working import Working
 from refkernels.ops import readings
@@ -54,4 +55,5 @@ ARITHMETICS: dict[str, Any] = {
     "other function": OtherFunction,
     "flushed": Flushed,
     "tensor cores": TensorCores,
+    "signed zeros": SignedZeros,
 }

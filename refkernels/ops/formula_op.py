@@ -4,15 +4,17 @@ an oracle of its own."""
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from refkernels.arithmetic.fast import Fast
+from refkernels.arithmetic.formats import BINARY64
 from refkernels.op import DIRECTIONS, Case, Invariant, Op
 from refkernels.ops.domains import Domain
 from refkernels.ops.formula import Fault, Formula, derived
 from refkernels.ops.formulas import Forms, Formulas, Prepare, Way
 from refkernels.ops.letters import Signature
+from refkernels.ops.signs import Reading, sign_of_zero
 
 
 def formula_op(
@@ -52,7 +54,7 @@ def formula_op(
             for suffix, (method, options) in _READINGS.items()
         },  # type: ignore[arg-type]
         cases=cases,
-        invariants=invariants,
+        invariants=(*invariants, *_signs_of_zero(formulas)),
         total=total,
         factors=factors,
         scatter=scatter,
@@ -136,6 +138,20 @@ def formulas_of(
         name, params or {}, forward, reverse, faults, prepare, scalars, widest, domains or {},
         conventions, limited,
     )  # fmt: skip
+
+
+def _signs_of_zero(formulas: Formulas) -> Iterator[Invariant]:
+    def readings(inputs: Any, params: Any) -> Iterator[Reading]:
+        asked = inputs, {**formulas.params, **params}, BINARY64
+
+        def read(form: Formula, made: float) -> Mapping[str, Any]:
+            return formulas.computed_otherwise("signed zeros", "forward", form, *asked, made=made)
+
+        for form in formulas.forward.forms.values():
+            yield functools.partial(read, form)
+
+    for output in formulas.forward.signature.gives:
+        yield sign_of_zero(output, readings)
 
 
 _READINGS = {

@@ -264,7 +264,8 @@ class Formulas:
         to a format of 16 bits; "composed", the same, but each op computes in binary32; "narrow
         functions", functions in binary32; "other function", the option `function` in the place of
         the function called `instead`; "flushed", subnormal numbers as zeros; "tensor cores", matrix
-        products as matrix instructions add them. Other `options` are those of
+        products as matrix instructions add them; "signed zeros", in binary64 with `made` for zeros
+        that have no sign. Other `options` are those of
         `contexts.Working`."""
         question = self.question(direction, inputs, params)
         reading = _evaluation().other_working(arithmetic, format, self.scalars, **options)

@@ -34,7 +34,7 @@ class JudgedOutput:
     bound       the allowed error, by the op's bound or by `max_ulp`
     declared    the library limit in ulp from which the op's bound comes, if it is not a theorem
     right       gives right answers to compare the error with (`Truth.right`)
-    broken      the mathematical statements that the output violates
+    broken      the mathematical statements that the output violates, and `breaking`, where
 
     For messages only: `product`, the letters of a sum of products; `cause`, which gives the cause
     of a failure at the worst places; `conditions`, the condition numbers of all outputs.
@@ -52,6 +52,7 @@ class JudgedOutput:
     right: Callable[[], Iterator[Array]] | None = None
     inputs: Mapping[str, Array] = field(default_factory=dict)
     broken: tuple[str, ...] = ()
+    breaking: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros((), np.bool_))
     cause: Callable[[Places], str | None] = _no_cause
     conditions: Callable[[], Mapping[str, Array]] = _no_conditions
 
@@ -79,8 +80,9 @@ class JudgedOutput:
 
     @cached_property
     def ratios(self) -> npt.NDArray[np.float64]:
-        """error / bound of every element, flat: infinite where only one side is NaN or infinite, 0
-        where the answer is correctly rounded or the bound is infinite."""
+        """error / bound of every element, flat: infinite where only one side is NaN or infinite,
+        and where the answer is impossible; 0 where it is correctly rounded or the bound is
+        infinite."""
         got = self.got.astype(np.float64).reshape(-1)
         exact = np.asarray(self.reference).reshape(-1)
         rounded = self.reference.round(self.format)[0].astype(np.float64).reshape(-1)
@@ -89,7 +91,10 @@ class JudgedOutput:
         passing |= self.uncertified.reshape(-1)
         with np.errstate(all="ignore"):
             ratio = np.abs(got - exact) / bound
-        return np.where(passing, 0.0, np.where(np.isnan(ratio), math.inf, ratio))
+        ratio = np.where(passing, 0.0, np.where(np.isnan(ratio), math.inf, ratio))
+        return (
+            ratio if self.breaking is None else np.where(self.breaking.reshape(-1), math.inf, ratio)
+        )
 
     def worst(self, count: int) -> Places:
         """Flat indices of at most `count` elements, the worst first, without those whose ratio is

@@ -13,7 +13,7 @@ from refkernels.arithmetic.arrays import as_float_array, spread, to_float64
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.metrology import outputs as kernel_outputs
-from refkernels.metrology.judgement import violated
+from refkernels.metrology.judgement import anywhere, violated
 from refkernels.metrology.ulp_errors import as_enclosure, ulp_error
 from refkernels.op import Direction, Op
 from refkernels.records.words import VERDICTS
@@ -214,6 +214,7 @@ def _answer(
         right=partial(oracle.right, name),
         inputs=inputs,
         broken=tuple(invariant.statement for invariant in broken),
+        breaking=anywhere(broken, got.shape),
         cause=kernel.cause,
         conditions=lambda: oracle.condition,
     )

@@ -90,7 +90,8 @@ class Demands:
         return {
             "special_value_mismatch": f"{counts['special_value_mismatches']} of {size} elements "
             "are NaN, infinite or finite where the truth is another of the three",
-            "invariant_violated": "what mathematics forbids: " + "; ".join(answer.broken),
+            "invariant_violated": f"{np.sum(answer.breaking)} of {size} elements are what "
+            "mathematics forbids: " + "; ".join(answer.broken),
             "exceeds_bound": f"{counts['beyond_bound']} of {size} elements are further from the "
             f"truth {limit}",
             "uncertified": f"nothing was certified: the exact value of none of the {size} elements "

@@ -73,6 +73,8 @@ def _evaluate(code: int, x: Array) -> Array:
     limits = np.array([2.0 ** (bits - 1), 2.0**-10 if bits == 11 else 2.0**-20], kind)
     sine, cosine = np.array(_SINE[kind], kind), np.array(_COSINE[kind], kind)
     _plain(code, flat, _parts(kind), limits, sine, cosine, np.array([0.5, 1], kind), result)
+    if code != COS:
+        np.copyto(result, flat, where=flat == 0)  # -0 stays
     return result.reshape(x.shape)
 
 

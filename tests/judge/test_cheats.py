@@ -69,6 +69,8 @@ CHEATS = {
     "padding_leaks": (WRONG, "wrong_bound"),
     "nan_ignored": (WRONG, "wrong_special"),
     "minus_zero_ignored": (WRONG, "wrong_special"),
+    "sign_of_zero_lost": (WRONG, "wrong_invariant"),
+    "zero_branch": (WRONG, "wrong_invariant"),
     "infinities_ignored": (WRONG, "wrong_special"),
     "nan_in_weights_ignored": (WRONG, "wrong_special"),
     "zeros_skipped": (WRONG, "wrong_special"),

@@ -124,7 +124,8 @@ def _erf_series(x):
     for n in range(1, 80):
         term = term * (-small * small) / n
         total = total + term / (2 * n + 1)
-    return np.where(np.abs(x) < 2.5, 2 / math.sqrt(_PI) * total, _of(_ERF, x))
+    y = np.where(np.abs(x) < 2.5, 2 / math.sqrt(_PI) * total, _of(_ERF, x))
+    return np.copysign(y, x)  # a sum of zeros loses their sign
 
 
 def _erfc_fraction(x):
@@ -145,8 +146,8 @@ def _halves(x):
 
 
 def _turns(x):
-    """x - 2 k in [-1, 1], which is exact."""
-    return x - 2 * np.rint(x / 2)
+    """x - 2 k in [-1, 1], which is exact; -0 stays."""
+    return np.where(x == 0, x, x - 2 * np.rint(x / 2))
 
 
 def _sinpi(x):
@@ -259,7 +260,7 @@ globals().update(
             },
             "sin": {
                 "library": np.sin, "halves_wide": _halves,
-                "complex_wide": lambda x: np.exp(1j * x).imag,
+                "complex_wide": lambda x: np.where(x == 0, x, np.exp(1j * x).imag),
             },
             "cos": {"library": np.cos, "complex_wide": lambda x: np.exp(1j * x).real},
             "tan": {"library": np.tan, "quotient_wide": lambda x: np.sin(x) / np.cos(x)},
