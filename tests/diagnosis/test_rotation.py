@@ -72,6 +72,21 @@ def test_a_right_kernel_and_wrong_angles_have_no_narrow_cosines(wide: str) -> No
         assert answer.cause not in ("narrow_cosines", "angles_in_float32", "angles_in_bfloat16")
 
 
+def test_an_output_that_is_not_rotated_has_no_angles() -> None:
+    """c = 1 and s = 0 everywhere, which every format holds."""
+    answer = explained(X["float32"], np.ones((40, 8)), np.zeros((40, 8)), "forward")
+    assert not [found for found in answer.candidates if not found.ruled_out]
+
+
+@pytest.mark.parametrize("leading", [(1, 4), (2, 1, 3), ()])
+def test_positions_that_broadcast_are_those_of_every_row(leading: tuple[int, ...]) -> None:
+    x = RNG.standard_normal((*leading, 40, 16)).astype(np.float32)
+    cosine, sine = (inexact(f(angles()).astype(ml_dtypes.bfloat16)) for f in (np.cos, np.sin))
+    y = np.stack([turned(row, cosine, sine) for row in x.reshape(-1, 40, 16)]).reshape(x.shape)
+    answer = refkernels.explain("rotary", {"x": x, "position": PLACES}, {"y": y})
+    assert (answer.cause, answer.confidence) == ("narrow_cosines", "proven")
+
+
 def test_numbers_that_are_no_cosines_prove_nothing() -> None:
     """Any numbers of a narrow format fit; naming them costs more bits than the format saves."""
     tables = (RNG.uniform(-1, 1, (40, 8)).astype(ml_dtypes.bfloat16) for _ in range(2))

@@ -9,7 +9,9 @@ The output alone determines c and s of every position and pair of elements:
 over the rows with that position. A kernel's own cosine may be off by a few units in the last place,
 so that no model has its bits; but where it is kept in the narrower format, c and s are numbers of
 that format as far as the output can tell. Such a number saves the bits that the narrower format
-lacks, and costs those that name it, counted from the right cosine or sine.
+lacks, and costs those that name it, counted from the right cosine or sine. Angles that are computed
+in the format are off by some of its roundings, and no further: an output that is not rotated at all
+has c = 1 and s = 0, which every format holds.
 """
 
 from __future__ import annotations
@@ -43,8 +45,10 @@ def narrow_tables(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     (got,) = outputs.values()
     if problem.format.name not in _NARROWER or got.dtype != problem.format.storage:
         return
-    places, place_of = np.unique(problem.inputs["position"], return_inverse=True)
-    solved = _solved(problem, to_float64(got), place_of.reshape(-1), len(places))
+    position = problem.inputs["position"]
+    places, place_of = np.unique(position, return_inverse=True)
+    place_of = place_of.reshape(position.shape)
+    solved = _solved(problem, to_float64(got), place_of, len(places))
     if solved is None:
         return
     for name in _NARROWER[problem.format.name]:
@@ -59,18 +63,18 @@ def _variant(
     problem: Problem, places: Array, place_of: Array, narrow: Doubles, format: Format
 ) -> Iterator[Variant]:
     """The rotation by the tables of the places, unless these cost more bits than they save."""
-    right = _right_tables(problem, places)
+    angles = _right_angles(problem, places)
+    right = np.stack([np.cos(angles), np.sin(angles)])
     distance = np.rint(np.abs(narrow - right) / ulp(right, format))
     # Elias's gamma code of each distance, and a sign.
     cost = np.sum(2.0 * np.floor(np.log2(1.0 + distance)) + 2.0, axis=(0, 2))
     saved = 2.0 * narrow.shape[2] * (problem.format.p - format.p - _LOST)
     net = saved - cost
-    if net.sum() <= 0.0:
-        return
-    rows = place_of.reshape(problem.inputs["position"].shape)
-    cosine, sine = narrow.astype(problem.format.storage)[:, rows]
-    tables = {"position": None, "cosine": cosine, "sine": sine}
     of_right_angles = bool(np.all(distance <= _ROUNDED))
+    if net.sum() <= 0.0 or not (of_right_angles or _rounded_angles(problem, narrow, angles, format)):
+        return
+    cosine, sine = narrow.astype(problem.format.storage)[:, place_of]
+    tables = {"position": None, "cosine": cosine, "sine": sine}
     yield Variant(
         "narrow_cosines" if of_right_angles else f"angles_in_{format.name}",
         {"format": format.name} if of_right_angles else {},
@@ -84,12 +88,22 @@ def _dim(problem: Problem) -> int:
     return problem.inputs["x"].shape[-1] if dim is None else int(dim)
 
 
-def _right_tables(problem: Problem, places: Array) -> Doubles:
-    """The cosines and sines of the places, to about float64."""
+def _right_angles(problem: Problem, places: Array) -> Doubles:
+    """The angles of the places, to about float64."""
     dim = _dim(problem)
     frequency = float(problem.params["base"]) ** (-np.arange(0, dim, 2) / max(dim, 1))
-    angles = places.astype(np.float64)[:, None] * frequency
-    return np.stack([np.cos(angles), np.sin(angles)])
+    return places.astype(np.float64)[:, None] * frequency
+
+
+def _rounded_angles(problem: Problem, narrow: Doubles, angles: Doubles, format: Format) -> bool:
+    """Whether the tables are those of the right angles, off by roundings of the format: of the
+    exponent, which log(base) multiplies, the power (an ulp), its reciprocal, the position and the
+    product; the tables may be off by an ulp and a half."""
+    turned = (narrow[0] + 1j * narrow[1]) * np.exp(-1j * angles)
+    roundings = 5.0 + abs(np.log(float(problem.params["base"])))
+    allowed = format.u * (4.0 + roundings * np.abs(angles))
+    lengths_are_one = np.abs(np.abs(turned) - 1.0) <= 4.0 * format.u
+    return bool(np.all(lengths_are_one & (np.abs(np.angle(turned)) <= allowed)))
 
 
 def _solved(problem: Problem, got: Doubles, place_of: Array, count: int) -> Doubles | None:
@@ -101,12 +115,13 @@ def _solved(problem: Problem, got: Doubles, place_of: Array, count: int) -> Doub
     if got.shape != x.shape or not finite or not size:
         return None
     first, second = pairs(_dim(problem), problem.params["layout"])
+    place_of_row = np.broadcast_to(place_of, x.shape[:-1]).reshape(-1)
     x, y = (array.reshape(-1, array.shape[-1]) / size for array in (x, got))
     (a, b), (turned_a, turned_b) = ((array[:, first], array[:, second]) for array in (x, y))
 
     def total(terms: Doubles) -> Doubles:
         sums = np.zeros((count, len(first)))
-        np.add.at(sums, place_of, terms)
+        np.add.at(sums, place_of_row, terms)
         return sums
 
     squares = total(a * a + b * b)
