@@ -244,20 +244,26 @@ def code(
     problem: Problem, got: Array, output: str, answer: Answer, counted: units.Units
 ) -> Doubles:
     """The code lengths of the counted elements about an answer. About the truth, the null model
-    allows any of the op's forms."""
+    allows any of the op's forms. Where one of them overflows, or the bound allows it, no special
+    value is a surprise in place of a number: the order of a sum decides whether it is infinite or
+    NaN."""
     reference = answer.reference[output].reshape(-1)[counted.places]
     worked = problem.worked if answer is problem.truth else (answer.plain,)
+    answers = [arrays[output] for arrays in worked if output in arrays]
     format = answer.format or formats.of(got)
+    exact, bound = np.asarray(reference), counted.chosen(answer.bound[output])
 
     def steps_of(array: Array) -> Doubles:
         return code_lengths.steps(counted.chosen(array).astype(format.storage), reference)
 
-    spreads = [
-        code_lengths.spread(steps_of(arrays[output])) for arrays in worked if output in arrays
-    ]
+    def special(array: Array) -> Array:
+        return np.isfinite(exact) & ~np.isfinite(to_float64(counted.chosen(array)))
+
+    spreads = [code_lengths.spread(steps_of(array)) for array in answers]
     spreads = spreads or [code_lengths.spread(np.zeros(1))]
-    steps = steps_of(got)
-    widths = _widths(np.asarray(reference), counted.chosen(answer.bound[output]), format)
+    overflows = np.any([np.isposinf(bound), *map(special, answers)], axis=0)
+    steps = np.where(overflows & special(got), 0.0, steps_of(got))
+    widths = _widths(exact, bound, format)
     return code_lengths.lengths(steps, max(spreads), widths, spreads[0])
 
 

@@ -163,3 +163,21 @@ def test_rows_that_are_zero_for_another_reason_are_not_unwritten(rows: tuple[int
 
 def explained(op: str, inputs: dict[str, np.ndarray], answer: np.ndarray) -> Explanation:
     return refkernels.explain(op, inputs, answer.astype(F, copy=False))
+
+
+@pytest.mark.parametrize("op", ["matmul", "linear"])
+def test_partial_sums_that_overflow_to_nan_prove_no_narrower_inputs(op: str) -> None:
+    """inf - inf is NaN in float32 as it is in any narrower format, and in some orders only."""
+    first, second, output = ("a", "b", "c") if op == "matmul" else ("x", "weight", "y")
+    lost = 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        a, b = (1e25 * rng.standard_normal((2, 9, 9))).astype(F)
+        total = np.zeros((9, 9), F)
+        with np.errstate(all="ignore"):
+            for k in rng.permutation(9):
+                total = total + a[:, k, None] * (b[k] if op == "matmul" else b[:, k])
+        explanation = refkernels.explain(op, {first: a, second: b}, {output: total})
+        assert sure(explanation) == set()
+        lost += np.count_nonzero(np.isnan(total))
+    assert lost

@@ -71,7 +71,9 @@ def _variant(
     saved = 2.0 * narrow.shape[2] * (problem.format.p - format.p - _LOST)
     net = saved - cost
     of_right_angles = bool(np.all(distance <= _ROUNDED))
-    if net.sum() <= 0.0 or not (of_right_angles or _rounded_angles(problem, narrow, angles, format)):
+    if net.sum() <= 0.0:
+        return
+    if not (of_right_angles or _rounded_angles(problem, narrow, angles, format)):
         return
     cosine, sine = narrow.astype(problem.format.storage)[:, place_of]
     tables = {"position": None, "cosine": cosine, "sine": sine}
