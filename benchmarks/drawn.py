@@ -16,6 +16,7 @@ from refkernels.arithmetic import formats
 from refkernels.op import Direction, Op
 from refkernels.ops.letters import Argument, Signature
 from refkernels.testing.strategies import _signature
+from refkernels.truth import holds
 
 Generator = np.random.Generator
 Array = np.ndarray
@@ -44,15 +45,20 @@ def inputs(
     most: int = 2048,
     odd: Callable[[Generator, tuple[int, ...]], Any] | None = None,
 ) -> dict[str, Any]:
-    """Inputs of at most so many elements each, most of them of one dtype. `odd`: makes other
-    floats, now and then; with it whole numbers may be out of range, and axes empty."""
+    """Inputs of at most so many elements each, most of them of one dtype, and the others narrower.
+    `odd`: makes other floats, now and then; with it others may be wider, whole numbers out of range
+    and axes empty."""
     arguments = _signature(op).takes
     shapes, least = _shapes(rng, _signature(op), most, empty=odd is not None)
+
+    format = formats.get(dtype.name)
+    held = [kind for kind in DTYPES if holds(format, {"x": np.empty(0, kind)})]
 
     def floats(shape: tuple[int, ...]) -> Any:
         if odd is not None and rng.random() < 0.2:
             return odd(rng, shape)
-        own = dtype if rng.random() < 0.9 else DTYPES[rng.integers(len(DTYPES))]
+        others = DTYPES if odd is not None else held
+        own = dtype if rng.random() < 0.9 else others[rng.integers(len(others))]
         return laid_out(rng, numbers(rng, shape, own))
 
     drawn = {

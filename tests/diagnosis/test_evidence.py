@@ -25,7 +25,7 @@ from refkernels.op import Direction
 Array = npt.NDArray[Any]
 PRICE = 8.0  # log2 of 256 models tried
 SEED = np.array([[-1.83965693, -1.82964566]], np.float32)
-KERNELS = int(os.environ.get("REFKERNELS_CALIBRATION", "120"))
+KERNELS = int(os.environ.get("REFKERNELS_CALIBRATION", "80"))
 
 
 def lengths(steps: list[float], spread: float = 0.5) -> Array:
@@ -258,14 +258,14 @@ def test_both_thresholds_and_the_price_are_in_the_evidence() -> None:
     assert record["candidates"][0]["bits"] >= 40
 
 
-def test_right_kernels_are_not_blamed_whatever_they_say() -> None:
+def test_right_kernels_of_every_op_are_not_blamed() -> None:
     """A small run of benchmarks/calibration.py; REFKERNELS_CALIBRATION makes it larger."""
-    records = list(calibration.run(range(KERNELS), 1))
-    assert len(records) == KERNELS
-    sure = [record for record in records if record["confidence"] in ("proven", "matched")]
-    assert sure
-    assert {record["cause"] for record in sure} <= set(calibration.ORDERS)
-    assert not [record for record in sure if record["wrong"] and record["confidence"] == "proven"]
+    records = list(calibration.run(range(0, 2 * KERNELS, 2), 1))
+    assert KERNELS / 2 < len(records) <= KERNELS  # an op may refuse what is drawn
+    assert [record for record in records if calibration.false(record)] == []
+    counts = calibration.exceeding(records)
+    assert counts[0] <= len(records)
+    assert counts[10] == 0
 
 
 @given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=9), st.integers(1, 400))
@@ -277,10 +277,28 @@ def test_a_kernel_is_one_algorithm_in_all_units(shares: list[float], count: int)
     assert evidence.agreement(shares) * (1 - 1e-12) <= share <= max(shares) * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("seed", [3_115_788, 3_149_093])
-def test_rows_of_two_match_no_model_with_nearly_the_same_bits(seed: int) -> None:
-    """LayerNorm's gradient in float64 statistics, whose bits a float32 model has in 4 of 5 rows."""
-    assert calibration.examine(seed)["confidence"] not in ("matched", "proven")
+def test_rows_of_two_match_no_model_with_nearly_the_same_bits() -> None:
+    """LayerNorm's gradient in float64 statistics, whose bits a float32 model has in 4 of 5 rows:
+    one kernel of three million, which the mean of the shares would match."""
+    inputs = {
+        "x": "9ea3f941bec5f4414ef5a741e8118d41c96612419110fc40dc9a5541abb64e41a30a3041"
+        "d6ea3841b2e21b42480aed410f3a8841d95f9d4129fdf141d516fd419f98cb4108dbc941"
+        "46b27f4154de884155f114425e4f3942b66ca141c21ead410cf229425b840342",
+        "dy": "a3ee773ec290bd3e0106923d6ed06d3e726f123dd63bbdbf11d28b3f11b6efbca4dc81bf"
+        "624561be1ba1af3e78ae15c072b25c3e4569983eb955613f4b2030bfcd75b6bf10e3163f"
+        "00c85cbec3bbdebf15754bbf316d603f94a699bfc15931bf259ece3e621285be",
+        "weight": "4709e13fb3d9693f",
+    }
+    dx = (
+        "d0298237d02982b77b2dc3b37b2dc3332f26e637534bdeb7ee41823a1c387fba0715c8b9"
+        "3203c33964060934640609b423227534232275b49bee08389bee08b8f8c244bc75c2403c"
+        "ab5512385b6921b8d141e1b2d1416134640fa0b72cb19e370adac733d82c55b2"
+    )
+    arrays = {name: np.frombuffer(bytes.fromhex(bits), "<f4") for name, bits in inputs.items()}
+    asked = {name: a.reshape(13, 2) if a.size > 2 else a for name, a in arrays.items()}
+    got = np.frombuffer(bytes.fromhex(dx), "<f4").reshape(13, 2)
+    explanation = refkernels.explain("layernorm", asked, {"dx": got}, direction="backward")
+    assert explanation.confidence not in ("matched", "proven")
 
 
 def test_a_bias_too_small_to_be_seen_is_not_missing() -> None:
