@@ -30,10 +30,18 @@ class KernelError(ValueError):
     """The name is not a kernel that can be run; the message is one sentence with the cure."""
 
 
-def check(abi: str, op: Op, direction: Direction, kernel: str) -> None:
-    """Raise KernelError for an argument that is none, and for a name or type that no case has."""
+Argument = tuple[str, bool, str, str | None]
+
+
+def read(abi: str, op: Op, direction: Direction, kernel: str) -> list[Argument]:
+    """Each argument's type, whether it is a pointer, its name, and the lengths in its brackets. An
+    empty abi has none. Raises KernelError for an argument that is none, and for a name or type that
+    no case has."""
     inputs, outputs = op.takes(direction), op.names(direction)
     pointed_to = set()
+    arguments: list[Argument] = []
+    if not abi:
+        return arguments
     for part in (part.strip() for part in abi.split(",")):
         match = _ARGUMENT.fullmatch(part)
         if match is None or (match[4] is not None and "*" not in match[2]):
@@ -44,6 +52,7 @@ def check(abi: str, op: Op, direction: Direction, kernel: str) -> None:
         dtype, between, name, shape = match.groups()
         pointer = "*" in between
         _check_type(dtype, part, _ARRAYS if pointer else NUMBERS)
+        arguments.append((dtype, pointer, name, shape))
         if pointer:
             pointed_to.add(name)
             if name not in (*inputs, *outputs):
@@ -66,6 +75,7 @@ def check(abi: str, op: Op, direction: Direction, kernel: str) -> None:
             f"the abi of {kernel} has no output: {op.name} {direction} returns "
             f"{', '.join(outputs)}, so add an argument such as float32* {outputs[0]}"
         )
+    return arguments
 
 
 _LENGTHS = "(n, or x_size, x_rows, x_last, x_0, x_1, ... of an input x)"

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from refkernels.frameworks import kernel_abi
 from refkernels.frameworks.kernel_abi import KernelError
+from refkernels.frameworks.synonyms import MEANINGS
 from refkernels.seat_names import SeatName
 from refkernels.suggestion import instead, quoted
 
@@ -67,21 +68,28 @@ def read(name: SeatName) -> KernelFacts:
     _check(path, settings, str(name.kernel))
     if path.suffix == ".py":
         _check_function(content, path, function, foreign="python" in settings)
-    else:
-        kernel_abi.check(settings["abi"], op, direction, str(name.kernel))
     literals = {
+        **facts_of(op, function),
         "file": str(path.absolute()),
-        "function": function,
         "version": f"sha256:{hashlib.sha256(content).hexdigest()[:12]}",
-        "op": op.name,
         "direction": direction,
-        "inputs": {way: list(op.takes(way)) for way in op.directions},
-        "outputs": {way: list(op.names(way)) for way in op.directions},
-        "params": dict(op.params),
-        "abi": settings.get("abi", ""),
+        "abi": kernel_abi.read(settings.get("abi", ""), op, direction, str(name.kernel)),
         "arrays": settings.get("arrays", ""),
     }
     return KernelFacts(op.name, settings.get("python", ""), literals)
+
+
+def facts_of(op: Op, function: str) -> dict[str, Any]:
+    """What binds a function's parameters to an op's inputs and params (`kernel_adapter.call`)."""
+    return {
+        "function": function,
+        "op": op.name,
+        "inputs": {way: list(op.takes(way)) for way in op.directions},
+        "optional": list(op.optional),
+        "outputs": {way: list(op.names(way)) for way in op.directions},
+        "params": dict(op.params),
+        "meanings": MEANINGS,
+    }
 
 
 def functions(path: Path, op: str | None = None) -> list[str]:

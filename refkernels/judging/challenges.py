@@ -269,13 +269,14 @@ class Drawer:
     def _challenge(
         self, family: str, inputs: Mapping[str, Any], params: Mapping[str, Any], plain: bool = True
     ) -> Challenge:
-        shapes = ", ".join(f"{name} {_shape(array)}" for name, array in inputs.items())
+        parts = [f"{name} {_shape(array)}" for name, array in inputs.items()]
+        usual = self.op.params
+        parts += [f"{name}={value}" for name, value in params.items() if value != usual[name]]
         arrays = [array for array in inputs.values() if isinstance(array, np.ndarray)]
         plain = plain and all(array.size for array in arrays) and family != "hard"
         exact = family == "exact"
-        return Challenge(
-            family, f"{family}: {shapes}", self.op, self.direction, inputs, params, exact, plain
-        )
+        name = f"{family}: {', '.join(parts)}"
+        return Challenge(family, name, self.op, self.direction, inputs, params, exact, plain)
 
     def _laid_out(
         self, layout: Callable[[Array], Array | None], rng: np.random.Generator, size: int
@@ -317,13 +318,16 @@ class Drawer:
     def _on_case(
         self, family: str, draw: Draw, rng: np.random.Generator, size: int
     ) -> Iterator[Challenge]:
-        """A case's shapes, integers and params, with other floats."""
+        """A case's shapes, integers and params, with other floats; if these params are not the op's
+        own, which a kernel may decline, and the cases alone give shapes, also one with its own."""
         fitting = self._fitting(size)
         if self.free:
             fitting = [built for built in fitting if self._masks & built[0].keys()]
-        if fitting:
+        while fitting:
             inputs, params = fitting[int(rng.integers(len(fitting)))]
             yield self._redrawn(family, draw, rng, inputs, params)
+            own = [built for built in fitting if built[1] == dict(self.op.params)]
+            fitting = [] if self.free or params == dict(self.op.params) else own
 
     def _fitting(self, size: int) -> list[tuple[dict[str, Any], dict[str, Any]]]:
         """The cases that are no larger than a round's, with as many axes as the kernel takes."""

@@ -9,7 +9,6 @@ right form may do in this dtype; this one is named.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
 import time
@@ -51,6 +50,7 @@ class Shown:
 def shown(challenges: Sequence[Challenge], roles: InputRoles, seconds: float = math.inf) -> Shown:
     """Every mutant against the challenges, which are those that reject all decoys, for so many
     seconds of this process. A mutant whose trial is cut short does not count."""
+    challenges = [c for c in challenges if all(array.size for array in c.floats.values())]
     if not challenges:
         return Shown()
     first = challenges[0]
@@ -82,7 +82,7 @@ def _tried(
     for challenge in challenges:
         if time.process_time() > deadline:
             return {name: True for name, seen in refused.items() if seen}
-        with contextlib.suppress(ValueError, IndexError, TypeError), np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):
             for name, outputs in answers(challenge).items():
                 if not refused.get(name, False) and challenge.refuses(outputs):
                     refused[name] = True
@@ -208,7 +208,23 @@ def _other_param(name: str, challenge: Challenge) -> dict[str, Outputs]:
     others = {f"{name}_differs": value * _FACTOR}
     if name == "eps":
         others = {"eps_missing": 0.0, "eps_differs": 10.0 * value}
-    return {cause: _plain(challenge, {name: other}) for cause, other in others.items()}
+    return {
+        cause: _plain(challenge, {name: other})
+        for cause, other in others.items()
+        if _is_question(challenge, {name: other})
+    }
+
+
+def _is_question(challenge: Challenge, params: Mapping[str, Any]) -> bool:
+    """Whether the op takes these params: a beta2 of 1.007 is refused."""
+    definition = challenge.op.definition
+    if definition is not None:
+        settings = {**challenge.params, **params}
+        try:
+            definition.question(challenge.direction, challenge.inputs, settings)
+        except ValueError:
+            return False
+    return True
 
 
 def _left_out(which: str, roles: InputRoles, challenge: Challenge) -> dict[str, Outputs]:

@@ -69,7 +69,7 @@ class KernelCase:
         return dict(self._built[1])
 
     def check(self, outputs: Any, **demands: Any) -> None:
-        """`assert_kernel` of this question; `outputs` and `demands` are its arguments."""
+        """`assert_kernel` of this question: `outputs`, or the kernel, and its demands."""
         __tracebackhide__ = True
         assert_kernel(self.op, self.inputs, outputs, self.params, self.direction, **demands)
 

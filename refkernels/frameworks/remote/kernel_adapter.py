@@ -1,19 +1,20 @@
 """The adapter of a user's kernel: one function in a file, from arrays to arrays.
 
 The host adds a last line, `begin({...})`, with what `frameworks.kernels` knows about the function.
-Arguments are passed by keyword if the function's parameters have the op's names, otherwise by
-position in the op's order, unless an array would then take the place of another. A param that the
-function takes and the case does not give has the op's default, and is left out where this is None.
-A param that the function does not take is left out if its value is the op's default, or if no
-definition depends on it; otherwise the case is unsupported.
+
+`bound` decides which argument each of the function's parameters receives. A parameter is known by
+the op's name of an input or param, or by another usual one (`frameworks.synonyms`). Parameters that
+have no known name and no default receive the inputs that the op requires, in the op's order, never
+an optional one. A param that the function takes and the case does not give has the op's default; in
+the form of the parameter's default (`spelt`). A param that the function does not take is left out
+if its value is the op's default, or if no definition depends on it. Whatever else cannot be bound
+makes the case unsupported.
 """
 
 import ctypes
 import importlib.util
 import inspect
-import itertools
 import os
-import re
 import sys
 import types
 
@@ -31,12 +32,31 @@ CALLS = {}  # the function of each direction
 WITHOUT_EFFECT = ("name",)  # of an optimizer's parameter
 LIBRARIES = ("torch", "jax", "cupy")
 BITS = {"bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
-ARGUMENT = re.compile(r"(\w+)\s*(\*?)\s*(\w+)\s*(?:\[([\w\s]*)\])?")
 SCALARS = {
     "int32": ctypes.c_int32,
     "int64": ctypes.c_int64,
     "float32": ctypes.c_float,
     "float64": ctypes.c_double,
+}
+PLACES = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+CAUSAL = {"none": False, "top_left": True, "bottom_right": True}
+FORMS = {  # parameters that take a value of the op in another form
+    "causal": CAUSAL,
+    "is_causal": CAUSAL,
+    "interleaved": {"half": False, "interleaved": True},
+    "unbiased": {0: False, 1: True},
+    "padding": {"valid": 0},
+}
+ONE_CORNER = {  # what these say only where there are as many queries as keys
+    "causal": ("top_left", "bottom_right"),
+    "is_causal": ("bottom_right",),
+}
+OF_SHAPES = {  # what an input's shape says: a param that is None, or a parameter of no op's param
+    "scale": ("q", lambda shape: max(shape[-1], 1) ** -0.5),
+    "normalized_shape": ("x", lambda shape: tuple(shape[-1:])),
+    "dim": ("x", lambda shape: shape[-1]),
+    "num_channels": ("x", lambda shape: shape[1]),
 }
 
 
@@ -47,7 +67,6 @@ def begin(kernel):
     if kernel["abi"]:
         function = getattr(ctypes.CDLL(kernel["file"]), kernel["function"])
         function.restype = None
-        KERNEL["arguments"] = arguments(kernel["abi"])
         CALLS[kernel["direction"]] = function
         KERNEL["arrays"] = "numpy"
         return
@@ -189,83 +208,155 @@ def called(direction, inputs, params):
     arrays = {name: available[name] for name in KERNEL["inputs"][direction] if name in available}
     if KERNEL["abi"]:
         return in_c(CALLS[direction], arrays, plain(params))
-    positional, named = call_of(CALLS[direction], arrays, plain(params))
     with np.errstate(all="ignore"):
-        return by_name(direction, CALLS[direction](*positional, **named))
+        answer = call(CALLS[direction], KERNEL, direction, arrays, plain(params))
+    return by_name(direction, answer)
 
 
-def call_of(function, arrays, params):
-    """The function's positional and its keyword arguments."""
+class Unbound(NotImplementedError):
+    """An argument of the case has no parameter, or a parameter no argument."""
+
+
+def call(function, kernel, direction, arrays, params):
+    """What the function returns for arrays and params by the op's names. `kernel` has the
+    function's name and its op's facts (`frameworks.kernels`). Raises Unbound."""
+    positional, named, doubtful = bound(function, kernel, direction, arrays, params)
     try:
-        parameters = inspect.signature(getattr(function, "py_func", function)).parameters
-    except (TypeError, ValueError):  # a built-in or compiled function has no signature
-        parameters = {}
-    kinds = [parameter.kind for parameter in parameters.values()]
-    anything = inspect.Parameter.VAR_KEYWORD in kinds or not parameters
-    unlike = {} if anything else unlike_default(params, parameters, arrays)
-    if unlike:
-        raise NotImplementedError(
-            "%s takes no %s, and this case has %s"
-            % (
-                KERNEL["function"],
-                ", ".join(unlike),
-                ", ".join("%s=%r" % p for p in unlike.items()),
-            )
-        )
-    defaults = KERNEL["params"]
-    settings = {**defaults, **params}  # the function's own defaults may be others
-    absent = {name for name, value in settings.items() if value is None is defaults.get(name)}
-    named = {
-        name: value
-        for name, value in settings.items()
-        if (name in parameters and name not in absent) or (anything and name in params)
-    }
-    if set(arrays) <= set(parameters):
-        given = {**arrays, **named}
-        is_ufunc = hasattr(function, "nin")  # Numba's have py_func's signature, and take no names
-        only = [n for n, p in parameters.items() if is_ufunc or p.kind is p.POSITIONAL_ONLY]
-        first = itertools.takewhile(given.__contains__, only)
-        return tuple([given.pop(name) for name in list(first)]), given
-    places = [
-        name
-        for name, parameter in parameters.items()
-        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-    ]
-    places = [name for name in places if name not in named]
-    if parameters and inspect.Parameter.VAR_POSITIONAL not in kinds and len(places) < len(arrays):
-        raise NotImplementedError(
-            "%s takes %d arrays, and this case has %s"
-            % (KERNEL["function"], len(places), ", ".join(arrays))
-        )
-    own = {name for names in KERNEL["inputs"].values() for name in names}
-    for place, name in zip(places, arrays):
-        if place in own and place != name:
-            raise NotImplementedError(
-                "%s takes %s where this case has %s" % (KERNEL["function"], place, name)
-            )
-    return tuple(arrays.values()), named
+        return function(*positional, **named)
+    except Exception as error:
+        if not doubtful:
+            raise
+        names = ", ".join(doubtful), type(error).__name__
+        why = "%s cannot be called with %s as in this case (%s: %s)"
+        raise Unbound(why % (kernel["function"], *names, error)) from error
 
 
-def unlike_default(params, parameters, arrays):
+def bound(function, kernel, direction, arrays, params):
+    """The positional and the keyword arguments, and those that may not be what the function takes:
+    None for an absent input, and names given to a function without a signature. Raises Unbound."""
+    try:
+        signature = inspect.signature(getattr(function, "py_func", function)).parameters
+    except (TypeError, ValueError):  # a built-in or compiled function has none
+        signature = None
+    parameters = list((signature or {}).values())
+    kinds = {parameter.kind for parameter in parameters}
+    rest, anything = (signature is None or kind in kinds for kind in VARIABLE)
+    parameters = [parameter for parameter in parameters if parameter.kind not in VARIABLE]
+    takes = kernel["inputs"][direction]
+    settings = {**dict.fromkeys(OF_SHAPES), **kernel["params"], **params}
+    meaning, further = matched(parameters, kernel, direction)
+    if further and not (rest or anything):
+        raise Unbound("%s takes no %s" % (kernel["function"], ", ".join(further)))
+    values, doubtful = {}, []
+    for parameter in parameters:
+        key, default, name = parameter.name, parameter.default, meaning.get(parameter.name)
+        if name in arrays:
+            values[key] = arrays[name]
+        elif name in takes and default is parameter.empty:
+            values[key] = None
+            doubtful.append("%s=None" % key)
+        elif name in settings and not settings[name] is default is None:
+            values[key] = spelt(kernel, parameter, name, settings[name], arrays)
+    placed = {*meaning.values(), *further}
+    others = {name: array for name, array in arrays.items() if name not in placed}
+    unlike = unlike_default(kernel, params, placed, arrays)
+    if anything:
+        others.update((name, value) for name, value in params.items() if name not in placed)
+        doubtful += others if signature is None else []
+    elif others or unlike:
+        said = [*others, *("%s=%r" % pair for pair in unlike.items())]
+        names = kernel["function"], ", ".join([*others, *unlike]), ", ".join(said)
+        raise Unbound("%s takes no %s, and this case has %s" % names)
+    by_place = rest or hasattr(function, "nin")  # Numba's ufuncs have the signature of py_func
+    first = [p for p in parameters if p.kind in PLACES[: 2 if by_place else 1]]
+    while first and first[-1].name not in values and not (rest and further):
+        first.pop()
+    positional = [values.pop(p.name, p.default) for p in first]
+    unnamed = {name: arrays[name] for name in further}
+    if rest:
+        return (*positional, *unnamed.values()), {**values, **others}, doubtful
+    return positional, {**values, **others, **unnamed}, doubtful
+
+
+def matched(parameters, kernel, direction):
+    """The op's name for each parameter that has one, and the required inputs that are left. The
+    parameter that can mean the least chooses first: beside `bias`, an attention's `mask` is a
+    bool."""
+    takes, params = kernel["inputs"][direction], kernel["params"]
+    known = {name: name for name in (*takes, *params)}
+    if direction == "backward":
+        known.setdefault("dy", takes[0])
+    words, possible, meaning = {}, {}, {}
+    for parameter in parameters:
+        key, word = parameter.name, parameter.name.lower().strip("_")
+        words[key] = [key, word, *kernel["meanings"].get(word, ()), word.rstrip("s")]
+        names = dict.fromkeys(known[name] for name in words[key] if name in known)
+        if isinstance(parameter.default, (int, float)):  # an array may have it under its own name
+            names = [name for name in names if name in (*params, word)]
+        possible[key] = list(names)
+    for key in sorted(possible, key=lambda key: (len(possible[key]), key not in possible[key])):
+        free = [name for name in possible[key] if name not in meaning.values()]
+        meaning.update(zip([key], free))
+    further = [n for n in takes if n not in (*kernel["optional"], *meaning.values())]
+    for parameter in parameters:
+        key, why = parameter.name, "no input and no param"
+        if key in meaning or parameter.default is not parameter.empty:
+            continue
+        if direction == "backward" and {*words[key]} & {*kernel["outputs"]["forward"]}:
+            why = "an output, and no input,"
+        elif key not in kernel["meanings"] and OF_SHAPES.get(key, ("",))[0] in takes:
+            meaning[key] = key
+            continue
+        elif further and parameter.kind in PLACES:
+            meaning[key] = further.pop(0)
+            continue
+        names = kernel["function"], key, why, kernel["op"], direction
+        raise Unbound("%s needs %s, which is %s of %s %s" % names)
+    return meaning, further
+
+
+def spelt(kernel, parameter, name, value, arrays):
+    """A param's value in the form that the parameter takes. Raises Unbound where it has none."""
+    word, default = parameter.name.lower(), parameter.default
+    if value is None and default is not None:
+        value = meaning_of(name, value, arrays)
+    if isinstance(default, str) or parameter.annotation in (str, "str"):
+        return value
+    forms = FORMS.get(word, {})
+    form = forms.get(value, value) if isinstance(value, (str, int)) else value
+    if value in ONE_CORNER.get(word, ()) and arrays["q"].shape[-2] != arrays["k"].shape[-2]:
+        form = None
+    if isinstance(default, (tuple, list)) and isinstance(form, int):
+        return type(default)([form] * len(default))
+    kind = bool if True in forms.values() else type(default)
+    unfit = isinstance(form, str) and kind in (int, float)
+    if unfit or (kind is bool and not isinstance(form, bool)):
+        said = kernel["function"], parameter.name, kind.__name__, name, value
+        raise Unbound("%s takes %s as a %s, which cannot say %s=%r here" % said)
+    return form
+
+
+def unlike_default(kernel, params, taken, arrays):
     """The params that the function does not take and whose values are not the op's defaults."""
-    shape = arrays[KERNEL["inputs"]["forward"][0]].shape
-    defaults = KERNEL["params"]
+    defaults = kernel["params"]
     return {
         name: value
         for name, value in params.items()
-        if name not in (*parameters, *WITHOUT_EFFECT)
+        if name not in (*taken, *WITHOUT_EFFECT)
         and not (
-            name in defaults and meaning(name, value, shape) == meaning(name, defaults[name], shape)
+            name in defaults
+            and meaning_of(name, value, arrays) == meaning_of(name, defaults[name], arrays)
         )
     }
 
 
-def meaning(name, value, shape):
-    """A param's value in one spelling: no negative axis, and the default shape written out."""
+def meaning_of(name, value, arrays):
+    """A param's value in one spelling: no negative axis, and what None means written out."""
+    source, of_shape = OF_SHAPES.get(name, ("", None))
+    if value is None and source in arrays:
+        return of_shape(arrays[source].shape)
     if name == "axis" and isinstance(value, int) and value < 0:
-        return value + len(shape)
-    if name == "normalized_shape" and value is None:
-        return tuple(shape[-1:])
+        return value + len(next(iter(arrays.values())).shape)
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -286,20 +377,6 @@ def by_name(direction, answer):
     return {name: value for name, value in zip(names, answer) if value is not None}
 
 
-def arguments(abi):
-    """[(type, is a pointer, name, lengths)] of "float32* x, float32* y, int64 n"."""
-    parsed = []
-    for part in abi.split(","):
-        match = ARGUMENT.fullmatch(part.strip())
-        if match is None or not (match[2] or match[1] in SCALARS):
-            raise ValueError(
-                "%r is not an argument: write TYPE* NAME for an array and int64 NAME for a number"
-                % part.strip()
-            )
-        parsed.append((match[1], bool(match[2]), match[3], match[4]))
-    return parsed
-
-
 def allocate(shape, dtype):
     """An output of a C function; a kernel's cell allocates in its own way."""
     return np.empty(shape, dtype)
@@ -310,7 +387,7 @@ def in_c(function, arrays, params):
     first = next(iter(arrays.values()))
     numbers = lengths(arrays)
     outputs, passed = {}, []
-    for dtype, pointer, name, shape in KERNEL["arguments"]:
+    for dtype, pointer, name, shape in KERNEL["abi"]:
         if pointer:
             if name in arrays:
                 if BITS.get(dtype, dtype) != str(arrays[name].dtype):
@@ -325,16 +402,17 @@ def in_c(function, arrays, params):
                 array = outputs[name] = allocate(sizes, BITS.get(dtype, dtype))
             passed.append(ctypes.c_void_p(array.ctypes.data))
             continue
-        value = params.get(name, numbers.get(name, KERNEL["params"].get(name)))
+        value = {**KERNEL["params"], **numbers, **params}.get(name)
+        value = meaning_of(name, value, arrays)
         if value is None:
             raise NotImplementedError(
                 "%s needs %s, which this case does not have: lengths are %s"
                 % (function.__name__, name, ", ".join(numbers))
             )
         passed.append(SCALARS[dtype](value))
-    named = {name for _, _, name, _ in KERNEL["arguments"]}
+    named = {name for _, _, name, _ in KERNEL["abi"]}
     absent = [name for name in arrays if name not in named]
-    unlike = unlike_default(params, named, arrays)
+    unlike = unlike_default(KERNEL, params, named, arrays)
     if absent or unlike:
         raise NotImplementedError(
             "%s takes no %s" % (function.__name__, ", ".join([*absent, *unlike]))
