@@ -7,8 +7,9 @@ give the shapes and those inputs, and only the floating ones are redrawn.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,9 +22,10 @@ from refkernels.judging import data
 from refkernels.judging.cases import ELEMENTS, OpCases, elements, first_axes
 from refkernels.judging.data import Draw, InputRoles, Shapes
 from refkernels.judging.layouts import LAYOUTS
-from refkernels.judging.shapes import AXES, TRIES, ShapeDrawer
+from refkernels.judging.shapes import AXES, TRIES, WIDE, ShapeDrawer
 from refkernels.judging.standard import Challenge
 from refkernels.op import Direction, Op
+from refkernels.ops.letters import ROWS
 
 Array = npt.NDArray[Any]
 FAMILIES: dict[str, Draw] = {
@@ -35,10 +37,13 @@ FAMILIES: dict[str, Draw] = {
     "positive": data.positive,
     "scales": data.scales,
     "shifted": data.shifted,
+    "negative": data.negative,
     "mixed": data.mixed,
     "special": data.special,
 }
-"""By name. The families "shapes", "strides" and "hard" are drawn in other ways."""
+"""By name. The families "shapes", "wide", "strides" and "hard" are drawn in other ways."""
+
+_BY_ROWS = (data.one_hot, data.two_valued, data.shifted, data.negative)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,8 +118,44 @@ class Drawer:
                 yield from self._drawn("shapes", data.typical, rng, shapes)
             for layout in LAYOUTS:
                 yield from self._laid_out(layout, rng, size)
+        yield from self.wide(rng)
         yield from self._hard(size)
         yield from self._other_params(rng)
+
+    def negative(self, rng: np.random.Generator) -> Iterator[Challenge]:
+        """All scores far below 0."""
+        yield from self._some("negative", rng, 0)
+
+    def wide(self, rng: np.random.Generator) -> Iterator[Challenge]:
+        """More rows than 16 bits count, and a letter of such a length: indices overflow there."""
+        if self.lengths:
+            return
+        if self.free:
+            drawn = (self._drawn("wide", data.typical, rng, s) for s in self.shapes.wide(rng))
+            found = [challenge for challenges in drawn for challenge in challenges]
+        else:
+            fitting = sorted(self._fitting(0), key=lambda built: elements(built[0]))
+            repeated = ((self._repeated(arrays), params) for arrays, params in fitting)
+            wide = ((arrays, params) for arrays, params in repeated if elements(arrays) >= WIDE)
+            found = [self._challenge("wide", *asked) for asked in itertools.islice(wide, 1)]
+        yield from (replace(challenge, plain=False) for challenge in found)
+
+    def _repeated(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """The inputs with the first axis of the first one repeated until it is wide, in all inputs
+        that have this axis."""
+        axes = {
+            name: ROWS if np.ndim(inputs[name]) > len(argument.own) else argument.own[:1]
+            for name, argument in self.roles.arguments.items()
+            if isinstance(inputs.get(name), np.ndarray)
+        }
+        first = next(iter(axes))
+        times = -(-WIDE // (np.shape(inputs[first]) or (WIDE,))[0])
+        return {
+            name: np.tile(array, (times, *(1,) * (array.ndim - 1)))
+            if axes.get(name) == axes[first] != () and array.size
+            else array
+            for name, array in inputs.items()
+        }
 
     @property
     def ranked(self) -> bool:
@@ -163,7 +204,7 @@ class Drawer:
         self, family: str, rng: np.random.Generator, size: int, draw: Draw | None = None
     ) -> Iterator[Challenge]:
         draw = draw or FAMILIES[family]
-        if self.roles.first is None and draw in (data.one_hot, data.two_valued, data.shifted):
+        if self.roles.first is None and draw in _BY_ROWS:
             return
         if self.free:
             for _ in range(TRIES):

@@ -10,6 +10,8 @@
     scales        every row on its own scale: a fixed tolerance is blind at one end
     shifted       a large mean and a small spread along all letters of a row: squares cancel,
                   exponentials overflow
+    negative      the first input far below 0, all others above it: every product and score is
+                  negative, so that a maximum that begins at 0, or padding, is off
     mixed         rows of all these in one batch
     special       NaN, infinities, -0 and subnormals in some rows of the first input
     nan_in        NaN in another input, and zeros in the others
@@ -170,6 +172,14 @@ def shifted(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format:
     if name in shapes and (x := drawn[name]).ndim:
         batch = [1 if i - x.ndim in roles.related[name] else n for i, n in enumerate(x.shape)]
         x += np.exp2(rng.uniform(most / 2, most, batch)) * rng.choice((-1.0, 1.0), batch)
+    return drawn
+
+
+def negative(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
+    drawn = positive(rng, shapes, roles, format)
+    name = roles.first or ""
+    if name in shapes:
+        drawn[name] = rng.standard_normal(shapes[name]) - 2.0**10
     return drawn
 
 

@@ -26,6 +26,7 @@ SHORT = (2, 3, 5, 7)  # where many letters would make too much work
 AXES = frozenset(range(5))  # how many leading axes there may be
 WORK = (2**14, 2**19, 2**24)  # the product of all lengths
 TRIES = 20
+WIDE = 2**15 + 3  # a length beyond the integers of 16 bits
 _ROWS: Sequence[Sequence[tuple[int, ...]]] = (
     ((3,), (2, 3), (7,)),
     ((17,), (3, 5), (2, 2, 3)),
@@ -101,6 +102,19 @@ class ShapeDrawer:
             yield self.of_lengths({**others, letter: 0}, two_rows)
         if not letters:
             yield self.of_lengths({}, self.leading(((127, 1021, 65537)[size],)))
+
+    def wide(self, rng: np.random.Generator) -> Iterator[Shapes]:
+        """Beside lengths of 2, so many rows; and one letter of that length, of those that the op
+        takes."""
+        letters = self.letters
+        short = dict.fromkeys(letters, 2)
+        if any(argument.rows for argument in self.arguments.values()):
+            yield self.of_lengths(short, self.leading((WIDE,)))
+        for letter in rng.permutation(letters):
+            shapes = self.of_lengths({**short, str(letter): WIDE}, self.leading((2,)))
+            if self.takes(shapes):
+                yield shapes
+                return
 
     def leading(self, rows: tuple[int, ...]) -> tuple[int, ...]:
         """The lengths of the leading axes, for a number of axes that the kernel takes: axes are

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from refkernels import registry
 from refkernels.arguments import as_names, as_text
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.mode import in_default_mode
+from refkernels.judging.challenges import Drawer
 from refkernels.op import Case, Direction, Op, core
 from refkernels.records.words import DIRECTIONS
 from refkernels.suggestion import instead, quoted
@@ -90,7 +91,8 @@ def cases(
     op          a name that `refkernels.registry` knows, or an `Op` of your own with cases
     dtype       of the floating inputs, or several
     level       "core": a few cases of each regime, those that `refkernels measure` measures by
-                default and large ones; "full": all
+                default and large ones; "full": all. Both have, for every op, more rows and a
+                longer axis than 16 bits count, and scores that are all far below 0
     directions  "forward", "backward", both by default
 
     Raises ValueError for an unknown op, dtype, level or direction, and if the op has no such case;
@@ -115,14 +117,33 @@ def _questions(
             )
     for requested in dtypes:
         dtype = formats.get(requested).name
-        for case in op.cases() if level == "full" else core(op.cases(), dtype):
-            for direction in op.directions:
-                if (
-                    dtype in case.dtypes
-                    and direction in directions
-                    and direction in case.directions
-                ):
-                    yield KernelCase(op, direction, dtype, case)
+        asked = [direction for direction in op.directions if direction in directions]
+        all_cases = op.cases() if level == "full" else core(op.cases(), dtype)
+        listed = [case for case in all_cases if dtype in case.dtypes]
+        for case in listed:
+            for direction in (way for way in asked if way in case.directions):
+                yield KernelCase(op, direction, dtype, case)
+        for direction in asked if listed else ():
+            for case in _drawn(op, direction, dtype):
+                yield KernelCase(op, direction, dtype, case)
+
+
+def _drawn(op: Op, direction: Direction, dtype: str) -> Iterator[Case]:
+    """Cases by rules that hold for every op, those of the judge: with the optional inputs, and
+    without."""
+    challenges = []
+    for left_out in dict.fromkeys((frozenset[str](), frozenset(op.optional))):
+        drawer, rng = Drawer(op, direction, dtype, left_out), np.random.default_rng(0)
+        challenges += [*drawer.negative(rng), *drawer.wide(rng)]
+    for number, drawn in enumerate(challenges):
+        arrays, params, shown = dict(drawn.inputs), dict(drawn.params), {"number": number}
+        name = f"{op.name}/{drawn.family}[number={number},seed=0]"
+        build = partial(_given, arrays, params)
+        yield Case(name, op.name, drawn.family, shown, 0, build, (dtype,), (direction,))
+
+
+def _given(arrays: Any, params: Any, dtype: str) -> Any:
+    return arrays, params
 
 
 def _shown(array: npt.NDArray[Any]) -> str:

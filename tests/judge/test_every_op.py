@@ -30,6 +30,7 @@ FAMILIES = (
     "special",
     "positive",
     "two_valued",
+    "negative",
 )
 QUESTIONS = [
     (name, way)
@@ -74,6 +75,7 @@ def test_right_answers_to_every_op_are_right_and_decoys_are_not(name: str, direc
     for other in drawer._other_inputs:
         drawn += drawer._some("special", rng, 0, data.nan_in(other))
     drawn += [challenge for challenge in drawer._other_params(rng) if challenge.has_answer]
+    drawn += drawer.wide(rng)
     families = set()
     for challenge in drawn:
         for form, outputs in right(challenge):

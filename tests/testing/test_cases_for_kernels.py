@@ -8,6 +8,7 @@ from plugin_runs import run_pytest
 
 from refkernels import registry
 from refkernels.arithmetic.formats import BINARY32
+from refkernels.judging.challenges import Drawer
 from refkernels.op import core
 from refkernels.testing import cases
 
@@ -46,8 +47,9 @@ def test_every_case_of_the_level_is_there_once_and_named(op: str, level: str) ->
         for direction in record.directions
         if dtype in case.dtypes and direction in case.directions
     ]
-    assert names == wanted
-    assert len(set(names)) == len(names) > 0
+    by_rule = [name for name in names if name.split("[")[0].endswith(("/negative", "/wide"))]
+    assert [name for name in names if name not in by_rule] == wanted
+    assert len(set(names)) == len(names) > len(by_rule) > 0
 
 
 def test_a_plain_algorithm_passes_what_it_is_handed() -> None:
@@ -90,3 +92,49 @@ def test_tests_have_the_cases_names_and_a_wrong_kernel_fails(tmp_path: Path) -> 
 def test_a_call_that_makes_no_sense_is_refused(arguments: tuple[str, ...], reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         cases(*arguments)
+
+
+@pytest.mark.parametrize("op", registry.ops())
+def test_every_op_is_asked_for_more_than_16_bits_count_and_for_scores_below_0(op: str) -> None:
+    record = registry.get(op)
+    drawer = Drawer(record, "forward", "float32")
+    listed = cases(op, "float32", "core", ["forward"])
+    longest = 0
+    for case in listed:
+        for value in case.inputs.values():
+            arrays = value if isinstance(value, list) else [value]
+            longest = max(longest, *(max(array.shape, default=1) for array in arrays))
+    assert longest > 2**15
+    first = drawer.roles.first
+    if first is None or first in drawer.roles.positive or record.kinds.get(first) == "low":
+        return
+    low = [case.inputs for case in listed if case.case.regime == "negative"]
+    assert low
+    assert all(np.all(inputs[first] < -1000.0) for inputs in low)
+
+
+def test_a_running_maximum_that_begins_at_0_fails() -> None:
+    """Keys in blocks of 4. The scores that are all negative show it, and no other case."""
+    failed = 0
+    for case in cases("attention", directions=["forward"]):
+        if case.inputs.keys() != {"q", "k", "v"} or case.params != case.op.params:
+            continue
+        q, k, v = (case.inputs[name] for name in "qkv")
+        if q.shape[:-2] != k.shape[:-2]:
+            continue
+        s = q @ np.swapaxes(k, -1, -2) / np.float32(np.sqrt(q.shape[-1]))
+        top = np.zeros(s.shape[:-1], np.float32)
+        total, y = np.zeros_like(top), np.zeros((*top.shape, v.shape[-1]), np.float32)
+        for i in range(0, s.shape[-1], 4):
+            before, top = top, np.maximum(top, s[..., i : i + 4].max(-1))
+            e, shrunk = np.exp(s[..., i : i + 4] - top[..., None]), np.exp(before - top)
+            total = total * shrunk + e.sum(-1)
+            y = y * shrunk[..., None] + e @ v[..., i : i + 4, :]
+        with np.errstate(all="ignore"):
+            y = y / total[..., None]
+        try:
+            case.check(y)
+        except AssertionError:
+            failed += 1
+            assert case.case.regime == "negative"
+    assert failed
