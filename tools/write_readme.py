@@ -184,6 +184,17 @@ def enclosures() -> str:
     return _table(["", *readings], [*rows, ["**in all**", *totals]])
 
 
+def calibration() -> str:
+    """How many right kernels have so much evidence against them, and how many may."""
+    kept = json.loads((RESULTS / "calibration.json").read_text(encoding="utf-8"))
+    rows = [
+        [f"{bits}", f"{count:,}", f"{kept['kernels'] / 2**bits:,.0f}"]
+        for bits, count in enumerate(kept["exceeding"])
+    ]
+    false = [f"{len(kept['false']):,} of {kept['kernels']:,}", "0"]
+    return _table(["bits", "kernels", "at most"], [*rows, ["matched or proven falsely", *false]])
+
+
 def _named(subjects: list[str], names: tuple[str, ...]) -> list[str]:
     """`torch 2.13.0` of `torch 2.13.0+cpu`, for the names in their order."""
     known = {subject.split()[0]: subject.partition("+")[0] for subject in subjects}
@@ -509,7 +520,7 @@ TABLES: dict[str, Makers] = {
         "gpu sweep": gpu_sweep,
         "gpu bits": gpu_bits,
     },
-    "docs/trust.md": {"enclosures": enclosures},
+    "docs/trust.md": {"enclosures": enclosures, "calibration": calibration},
 }
 PAGES = tuple(dict.fromkeys((*TABLES, *FIGURES)))
 

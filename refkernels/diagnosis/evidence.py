@@ -38,6 +38,8 @@ from refkernels.diagnosis.problem import Answer, Array, Doubles, Problem
 from refkernels.diagnosis.wrong import wrong_elements
 from refkernels.metrology import ulp
 
+RANDOM_ORDERS = 8  # that stand for all orders of a sum
+
 
 def bits(array: Array) -> Array:
     """The bit patterns, with one pattern for every NaN."""
@@ -73,6 +75,12 @@ def agreement(shares: Sequence[float], count: int = 1) -> float:
     largest = max(logs)
     mean = sum(math.exp(count * (log - largest)) for log in logs) / len(shares)
     return math.exp(largest + math.log(mean) / count)
+
+
+def agreement_of_orders(shares: Sequence[float], count: int) -> float:
+    """`agreement` with random orders of a sum, which no list has; 0 where no order changes
+    anything: then the claim is not about one."""
+    return 0.0 if min(shares) == 1.0 else agreement(shares, count)
 
 
 def reproduces(truth: Fit, got: Array, model: Array) -> bool:

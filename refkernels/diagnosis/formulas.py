@@ -24,7 +24,7 @@ import numpy as np
 
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import BFLOAT16, BINARY16, BINARY64
-from refkernels.diagnosis import evidence
+from refkernels.diagnosis import evidence, units
 from refkernels.diagnosis.fit import LIKE, Fit, fit, sized
 from refkernels.diagnosis.hypothesis import ORDER, Claim, Outcome, Prediction
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
@@ -47,7 +47,9 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Cla
     for name, formula in formulas.way(problem.direction).forms.items():
         for settings, answer in _computed(problem, formula):
             harmless.append(answer)
-            family += _tried(outputs, fits, answer, ORDER, _name(name, settings), [])
+            for trial in _tried(outputs, fits, answer, ORDER, _name(name, settings), []):
+                alike = _order_agreement(problem, formula, settings, trial) if trial.fits else 0.0
+                family.append(trial.beside(alike))
     narrow = _in_narrow_arithmetic(problem, outputs, fits)
     if narrow:
         family += _narrow(problem, narrow, fits, harmless)
@@ -102,6 +104,23 @@ def _computed(problem: Problem, formula: Any) -> list[tuple[dict[str, Any], dict
         return list(new.values())
 
     return problem.once((_computed, formula), find)
+
+
+def _order_agreement(
+    problem: Problem, formula: Any, settings: dict[str, Any], trial: evidence.Tried
+) -> float:
+    """How often the form keeps its bits of a unit in random orders of its sums."""
+    formulas, bits, name = problem.op.formulas, trial.claim.prediction.bits, trial.claim.output
+    assert formulas is not None
+    assert bits is not None
+    question = (problem.direction, formula, problem.inputs, problem.params, problem.format)
+    counted, shares = units.of(problem, name), []
+    for seed in range(evidence.RANDOM_ORDERS):
+        options = {**settings, "order": "random", "seed": seed}
+        other = formulas.computed(*question, **options)[name]
+        changed = counted.any(counted.chosen(np.logical_not(evidence.same(bits, other))))
+        shares.append(1.0 - float(np.mean(changed)))
+    return evidence.agreement_of_orders(shares, counted.count)
 
 
 def _in_narrow_arithmetic(

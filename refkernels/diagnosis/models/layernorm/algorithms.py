@@ -30,8 +30,6 @@ _AFTER_SUMS = {
     "naive_variance", "unbiased_variance", "eps_outside_sqrt", "eps_rounded",
     "folded_normalisation", "constant_statistics",
 }  # fmt: skip
-ONE_ALGORITHM = 0.9  # the share of equal bits from which two algorithms count as one
-_ORDERS = 8  # random orders of summation
 
 
 def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Claim]:
@@ -131,14 +129,13 @@ def _chance_agreement(got: Array, faultless: list[Array], name: str) -> tuple[fl
 def _order_agreement(problem: Problem, model: Model, threads: int, name: str, bits: Array) -> float:
     """How often the model keeps its bits of a unit when the terms of its sums come in other orders:
     the rows, for a gradient of a parameter; the columns, for a row's results. No list has every
-    order, and an unlisted one shares many bits of few rows. 0 where orders hardly matter: then they
-    are one algorithm."""
+    order, and an unlisted one shares many bits of few rows."""
     x, params = problem.inputs["x"], {**problem.params, "threads": threads}
     columns = math.prod(normalized_shape(problem))
     flat = {input_name: array.reshape(-1, columns) for input_name, array in problem.inputs.items()}
     summed, rng = name in ("dweight", "dbias"), np.random.default_rng(0)
     shares = []
-    for _ in range(_ORDERS):
+    for _ in range(evidence.RANDOM_ORDERS):
         order = rng.permutation(x.size // columns if summed else columns)
         permuted = {
             input_name: (
@@ -158,9 +155,7 @@ def _order_agreement(problem: Problem, model: Model, threads: int, name: str, bi
         if name in _ROWS:
             rerun = rerun.reshape(-1, columns)[:, np.argsort(order)].reshape(rerun.shape)
         shares.append(1.0 - evidence.apart(bits, rerun, name in _ROWS) / _units(bits, name))
-    if float(np.mean(shares)) > ONE_ALGORITHM:
-        return 0.0
-    return evidence.agreement(shares, _units(bits, name))
+    return evidence.agreement_of_orders(shares, _units(bits, name))
 
 
 def _units(array: Array, name: str) -> int:
