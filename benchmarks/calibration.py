@@ -251,7 +251,7 @@ def report(records: list[dict[str, Any]]) -> str:
     lines += [f"| {cause} | {sure} | {n} |" for (cause, sure), n in counts.most_common()]
     lines += ["", "| bits | kernels | at most |", "|--:|--:|--:|"]
     lines += [
-        f"| {b} | {n} | {len(records) / 2**b:.0f} |" for b, n in enumerate(exceeding(records))
+        f"| {b} | {n} | {len(records) / 2**b:.1f} |" for b, n in enumerate(exceeding(records))
     ]
     wrong = [r for r in records if false(r)]
     lines += ["", f"False causes: {len(wrong)}", *(f"- {json.dumps(r)}" for r in wrong)]

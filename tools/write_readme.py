@@ -188,7 +188,7 @@ def calibration() -> str:
     """How many right kernels have so much evidence against them, and how many may."""
     kept = json.loads((RESULTS / "calibration.json").read_text(encoding="utf-8"))
     rows = [
-        [f"{bits}", f"{count:,}", f"{kept['kernels'] / 2**bits:,.0f}"]
+        [f"{bits}", f"{count:,}", f"{kept['kernels'] / 2**bits:,.1f}"]
         for bits, count in enumerate(kept["exceeding"])
     ]
     false = [f"{len(kept['false']):,} of {kept['kernels']:,}", "0"]
