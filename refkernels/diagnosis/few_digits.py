@@ -3,8 +3,55 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Collection
 
 MOST = 3  # digits of a number that was chosen by hand
+_CHANCE = 2.0**-7  # the largest probability that an interval has such a number by chance
+_PRICE = math.log2(10.0)  # bits of a digit; the exponent is worth two more
+_NEVER_SURE = 1e9  # bits
+_DOUBLINGS, _HALVINGS = 48, 12  # of the distance to an end of an interval
+
+
+def told(
+    low: float, best: float, high: float, asked: float, usual: Collection[float] = ()
+) -> tuple[float, dict[str, bool], float]:
+    """A value between low and high, what is known of it, and the bits that it costs.
+
+    {}                  it is named: the only usual value there, or else a number of few digits
+    {"several": True}   several usual values are there, so that only the interval is known
+    {"fitted": True}    none is there: the interval may be chance, and proves nothing
+    """
+    known = [value for value in usual if low <= value <= high]
+    if known:
+        value = known[0] if len(known) == 1 else min(known, key=lambda value: abs(value - best))
+        return value, {"several": True} if known[1:] else {}, math.log2(len(usual))
+    if low <= 0.0 <= high:
+        return (0.0, {}, 2.0 * _PRICE) if high - low <= 2.0 * _CHANCE * abs(asked) else (
+            best, {"fitted": True}, _NEVER_SURE
+        )  # fmt: skip
+    sign, (least, most) = math.copysign(1.0, low), sorted((abs(low), abs(high)))
+    if short := chosen(least, most, _CHANCE):
+        return sign * short[0], {}, _PRICE * (short[1] + 2)
+    return sign * float(shortest(abs(best), least, most)), {"fitted": True}, _NEVER_SURE
+
+
+def end_of(fits: Callable[[float], bool], inside: float, step: float, limit: float) -> float:
+    """The end of the interval of numbers that fit, from `inside` in the direction of `step`, to
+    2^-12 of its distance: a number beyond it, the limit, or an infinity where all numbers fit."""
+    outside = inside
+    for _ in range(_DOUBLINGS):
+        outside = min(inside + step, limit) if step > 0.0 else max(inside + step, limit)
+        if outside == inside:
+            return inside
+        if not fits(outside):
+            break
+        inside, step = outside, 4.0 * step
+    else:
+        return math.copysign(math.inf, step)
+    for _ in range(_HALVINGS):
+        middle = (inside + outside) / 2.0
+        inside, outside = (middle, outside) if fits(middle) else (inside, middle)
+    return outside
 
 
 def chosen(low: float, high: float, chance: float) -> tuple[float, int] | None:

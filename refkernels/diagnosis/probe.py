@@ -261,10 +261,11 @@ def predict(
     not determine it, as for a pattern in one answer."""
     if candidate.model is not None:
         return _by_model(problem, candidate, right)
-    if candidate.cause == "eps_differs":
-        return _rounded(
-            problem.ask(params={"eps": float(candidate.details["eps"])}), problem, candidate
-        )
+    details = candidate.details
+    name = details.get("param", details.get("solved"))
+    if name in problem.op.params and "with" not in details:
+        answer = problem.ask(params={name: details[details["solved"]]})
+        return _rounded(answer, problem, candidate)
     if candidate.cause in ("scale_factor", "sign_error"):
         return _rounded(scaled(problem, candidate.output, _factor(candidate)), problem, candidate)
     for variant in again:

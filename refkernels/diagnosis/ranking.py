@@ -337,15 +337,16 @@ def _of_patterns(patterns: list[Candidate]) -> list[Candidate]:
 
 
 def _shared_details(details: Any, members: list[Any]) -> dict[str, Any]:
-    """A candidate's details, with the interval of each number in which the members differ."""
+    """A candidate's details, with the interval of a number in which the members differ."""
     shared: dict[str, Any] = {}
     for key, value in details.items():
         values = [other.get(key) for other in members]
-        if all(other == value for other in values):
-            shared[key] = value
+        if key == _INTERVAL or all(other == value for other in values):
+            shared.setdefault(key, value)
         elif all(isinstance(other, float) for other in values):
-            shared[key] = value
-            shared[_INTERVAL] = [min(values), max(values)]
+            ends = [other.get(_INTERVAL, [other[key]]) for other in members]
+            widest = [min(low for low, *_ in ends), max(high for *_, high in ends)]
+            shared |= {key: value, "solved": key, "several": True, _INTERVAL: widest}
         elif key not in _OWN_DETAILS:
             shared[key] = value
     return shared

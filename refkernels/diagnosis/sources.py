@@ -49,7 +49,6 @@ VARIANTS: tuple[Questions, ...] = (
     axes.other_axis,
     other_definitions.other_formulas,
     other_definitions.other_formulas_in_float32,
-    other_definitions.other_usual_params,
     other_definitions.rounded_params,
     params.other_values,
     stepped.other_values,
@@ -77,7 +76,7 @@ def pairs(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
         other_definitions.other_formulas,
         *models.of(problem.op).questions,
     )
-    for used in dict.fromkeys((*other_definitions.USUAL_EPS, float(np.float32(eps)))):
+    for used in dict.fromkeys((*params.USUAL_EPS, float(np.float32(eps)))):
         if used == eps:
             continue
         asked = replace(problem, params={**problem.params, "eps": used})

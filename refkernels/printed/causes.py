@@ -16,7 +16,7 @@ import numpy as np
 
 from refkernels.arithmetic.formats import Format
 from refkernels.diagnosis.variants.affine import SWAPPED_GRADIENTS, exchangeable, second_factor
-from refkernels.diagnosis.variants.formulas import usual_params
+from refkernels.diagnosis.variants.params import USUAL, cause_of
 from refkernels.op import Direction, Op
 from refkernels.printed import reach as reaches
 from refkernels.printed.digits import Intervals
@@ -26,12 +26,13 @@ from refkernels.printed.reach import Box, Reach
 @dataclass(frozen=True)
 class PossibleCause:
     """A cause, and what kernels with it may answer. `unstable`: it is the op itself in exact
-    arithmetic, and rounds badly."""
+    arithmetic, and rounds badly. `param`: the one that has another value."""
 
     cause: str
     details: Mapping[str, Any]
     reach: Mapping[str, Reach]
     unstable: bool = False
+    param: str | None = None
 
 
 def possible(
@@ -43,20 +44,48 @@ def possible(
     right: Mapping[str, Reach],
 ) -> Iterator[PossibleCause]:
     """Every cause whose reach is known, other values of params first."""
+    for name, usual in USUAL.items():
+        asked = params.get(name)
+        if not isinstance(asked, float) or (asked and name != "eps"):
+            continue  # a decay or dampening is tried only where the question has none
+        for value in usual:
+            if value != asked:
+                reach = reach_with(op, direction, box, params, format, name, value)
+                cause, details = cause_of(name, asked, value, (value, value))
+                yield PossibleCause(cause, details, reach, param=name)
     for cause, details, changed in _other_questions(op, direction, box, params):
         others = {**box, **changed.inputs}
         inputs = {name: interval for name, interval in others.items() if interval is not None}
-        settings = {**params, **changed.params}
-        try:
-            reach = reaches.reach(op, direction, inputs, settings, format)
-        except (ValueError, TypeError, ZeroDivisionError):
-            continue  # the op has no such question
-        yield PossibleCause(cause, details, reach)
+        reach = _reach(op, direction, inputs, {**params, **changed.params}, format)
+        if reach:  # otherwise the op has no such question
+            yield PossibleCause(cause, details, reach)
     yield from _faults(op, direction, box, params, format, right)
     first, second = SWAPPED_GRADIENTS
     if direction == "backward" and {first, second} <= set(right):
         swapped = {first: right[second], second: right[first]}
         yield PossibleCause("swapped_weight_bias_grad", {}, swapped)
+
+
+def reach_with(
+    op: Op,
+    direction: Direction,
+    box: Box,
+    params: Mapping[str, Any],
+    format: Format,
+    name: str,
+    value: float,
+) -> Mapping[str, Reach]:
+    """The reach with another value of a param; empty where the op has no such question."""
+    return _reach(op, direction, box, {**params, name: value}, format)
+
+
+def _reach(
+    op: Op, direction: Direction, box: Box, params: Mapping[str, Any], format: Format
+) -> Mapping[str, Reach]:
+    try:
+        return reaches.reach(op, direction, box, params, format)
+    except (ValueError, TypeError, ZeroDivisionError):
+        return {}
 
 
 @dataclass(frozen=True)
@@ -73,14 +102,12 @@ _Question = tuple[str, dict[str, Any], _Changed]
 def _other_questions(
     op: Op, direction: Direction, box: Box, params: Mapping[str, Any]
 ) -> Iterator[_Question]:
-    yield from _other_params(params, box)
+    yield from _other_axes(params, box)
     if direction == "forward":
         yield from _other_inputs(op, box)
 
 
-def _other_params(params: Mapping[str, Any], box: Box) -> Iterator[_Question]:
-    for cause, changed in usual_params(params):
-        yield cause, changed, _Changed({}, changed)
+def _other_axes(params: Mapping[str, Any], box: Box) -> Iterator[_Question]:
     axis, x = params.get("axis"), box.get("x")
     if isinstance(axis, int | np.integer) and x is not None:
         shape = x.middle.shape

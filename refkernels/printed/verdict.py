@@ -24,13 +24,17 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels import question, registry
+from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.mode import in_default_mode
+from refkernels.diagnosis import few_digits
 from refkernels.diagnosis.explain import explain
+from refkernels.diagnosis.problem import Problem
+from refkernels.diagnosis.variants.params import USUAL, Fitted, cause_of
 from refkernels.op import Direction, Op
 from refkernels.printed import reach as reaches
 from refkernels.printed import roles as choices
-from refkernels.printed.causes import PossibleCause, possible
+from refkernels.printed.causes import PossibleCause, possible, reach_with
 from refkernels.printed.digits import Intervals, intervals
 from refkernels.printed.reach import Box, Reach
 from refkernels.printed.text import Printed
@@ -122,6 +126,9 @@ def _judged(
             if name not in right:
                 raise ValueError(f"{op.name} gives no {name} for these inputs.")
             outputs[name] = _output_verdict(op, name, printed, right[name], causes, box)
+            if outputs[name]["verdict"] == WRONG:
+                asked = (op, direction, box, params)
+                outputs[name]["causes"] = _with_params(*asked, name, printed, causes, outputs[name])
         kernels[kernel] = {"outputs": outputs}
     return kernels
 
@@ -155,9 +162,9 @@ def _output_verdict(
         named = []
         for fit in fitting:
             answer = {"cause": fit.cause, "details": dict(fit.details)}
-            if answer not in named:  # one cause may have several formulas
+            if answer not in named and fit.param is None:  # one cause may have several formulas
                 named.append(answer)
-        factor = None if named else _factor(printed, right)
+        factor = None if fitting else _factor(printed, right)
         result["causes"] = [*named, *([factor] if factor else [])]
         return result
     result["digits_for_bound"] = _digits_needed(
@@ -174,6 +181,52 @@ def _output_verdict(
             "digits": _digits_needed(apart, slack, digits, printed.format),
         })  # fmt: skip
     return result
+
+
+def _with_params(
+    op: Op,
+    direction: Direction,
+    box: Box,
+    params: Mapping[str, Any],
+    output: str,
+    printed: Intervals,
+    causes: Sequence[PossibleCause],
+    verdict: Record,
+) -> list[Record]:
+    """The causes of a wrong output, those first that are another value of a param: the interval of
+    all values that have it in reach. Where nothing else explains the output, the value is solved
+    for at the midpoints."""
+    definition, format, others = op.definition, printed.format, verdict["causes"]
+    assert format is not None
+    found: list[Record] = []
+    for solve in (False, True):
+        for name, asked in params.items():
+            if definition is None or not isinstance(asked, float) or (solve and (found or others)):
+                continue
+
+            def fits(value: float, name: str = name) -> bool:
+                reach = reach_with(op, direction, box, params, format, name, value).get(output)
+                return reach is not None and _fits(printed, reach)
+
+            if solve:
+                middles = {key: interval.middle for key, interval in box.items()}
+                problem = Problem(op, direction, middles, dict(params), format)
+                got = formats.cast(printed.middle, format)
+                solution = Fitted(problem, output, got, name, asked).solved()
+                inside = [solution[0]] if solution is not None and fits(solution[0]) else []
+            else:
+                usual = (cause for cause in causes if cause.param == name)
+                fitting = (cause.details for cause in usual if _explains(cause, output, printed))
+                inside = [details[details["solved"]] for details in fitting]
+            if inside:
+                domain, step = definition.domain(name), max(map(abs, inside)) * 2.0**-10 or 1e-12
+                low = few_digits.end_of(fits, min(inside), -step, domain.least)
+                high = few_digits.end_of(fits, max(inside), step, domain.most)
+                ends, known = (low, inside[0], high), USUAL.get(name, ())
+                value, flags, _ = few_digits.told(*ends, asked, known)
+                cause, details = cause_of(name, asked, value, (low, high))
+                found.append({"cause": cause, "details": {**details, **flags}})
+    return [*found, *others]
 
 
 def outside(printed: Intervals, right: Reach) -> npt.NDArray[np.bool_]:

@@ -241,7 +241,7 @@ def test_a_card_has_five_lines_and_the_rest_folded():
     records = [bad(op, regime=op) for op in ("sin", "cos", "tan", "exp", "log", "erf", "tanh")]
     (card,) = cards(Study.of([*records, bad("sqrt", x="nan")]))
     assert [len(part) for part in (card.first, card.further, card.edges)] == [5, 2, 1]
-    assert (card.measurements, card.fine) == (8, 0)
+    assert (card.asked, card.fine) == (8, 0)
 
 
 def test_what_is_on_cards_is_explained_until_the_seat_has_its_share():
@@ -426,3 +426,35 @@ def test_the_summary_fits_one_screen_and_cuts_nothing(lang, height):
     for seat in seats:
         heads = (f"{seat}:", f"{seat}：")
         assert sum(line.startswith(heads) for line in text.splitlines()) == 1
+
+
+def test_what_gave_no_answer_comes_first_and_counts_in_the_share() -> None:
+    """One answer of eight, from a user's kernel: in the terminal, Markdown and on the page. A
+    direction that a kernel does not compute was not asked; a case that it refuses was."""
+    kernel = "mine.py:softmax"
+    answered = bad("softmax", verdict="rounding", dtype="float32", beyond=0)
+    records = [{**answered, "framework": kernel, "version": ""}]
+    for status, direction, reason in (
+        *[("error", "forward", "ValueError: one shape only")] * 4,
+        *[("unsupported", "forward", "softmax has no axis")] * 3,
+        *[("unsupported", "backward", "softmax computes softmax forward only")] * 2,
+    ):
+        records.append(
+            synthetic.failure("softmax", direction, "y", kernel, "float32", status, reason)
+        )
+    study = Study.of(records)
+    (card,) = cards(study)
+    assert (card.asked, card.fine, len(card.unanswered)) == (8, 1, 7)
+    for lang, first, share, wrong in (
+        ("en", "7 of 8 measurements gave no answer", "12.5 %", "Nothing beyond"),
+        ("zh", "8 次测量中有 7 次没有给出结果", "12.5 %", "只有正常的舍入误差"),
+    ):
+        buffer = io.StringIO()
+        Console(file=buffer, width=400).print(terminal_table(records, lang))
+        report = Report(study, lang, starmap=synthetic.undrawn)
+        for text in (buffer.getvalue(), report.markdown(), report.html()):
+            assert first in text
+            assert "ValueError: one shape only" in text
+            assert text.index("ValueError: one shape only") < text.index(share)
+            assert "100 %" not in text.split("<main>")[-1].split("How to read")[0]
+            assert wrong not in text

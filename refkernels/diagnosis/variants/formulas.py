@@ -1,5 +1,4 @@
-"""Variants of a formula: faults that compute something else, another eps, a decay or a dampening
-that was not requested, rounded params.
+"""Variants of a formula: faults that compute something else, rounded params.
 
 A fault is a formula too: its certified value, bound and plain algorithm are read from it, like the
 op's own.
@@ -22,11 +21,6 @@ from refkernels.diagnosis.variants import precision
 from refkernels.truth import with_underflow
 
 T = TypeVar("T")
-USUAL_EPS = (1e-3, 1e-5, 1e-6, 1e-7, 1e-8, 1e-12, 0.0)
-UNASKED = {  # by param: the cause, and usual values
-    "weight_decay": ("decay_unasked", (0.01, 0.1, 0.05, 1e-3, 5e-4, 1e-4)),
-    "dampening": ("dampening_unasked", (0.1, 0.5)),
-}
 
 
 def other_formulas(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
@@ -76,25 +70,6 @@ def other_formulas_in_float32(problem: Problem, outputs: Arrays) -> Iterator[Var
         yield replace(variant, details=details, answer=replace(computed, plain=wide, format=narrow))
 
 
-def usual_params(params: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, float]]]:
-    """The params of other questions, with their cause: every usual eps other than the given one,
-    and every usual weight decay and dampening where the question has none."""
-    for eps in USUAL_EPS if isinstance(params.get("eps"), float) else ():
-        if eps != params["eps"]:
-            yield "eps_differs", {"eps": eps}
-    for name, (cause, usual) in UNASKED.items():
-        for value in usual if params.get(name) == 0.0 else ():
-            yield cause, {name: value}
-
-
-def other_usual_params(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """The answers with these params."""
-    if problem.op.formulas is None:
-        return
-    for cause, changed in usual_params(problem.params):
-        yield Variant(cause, changed, _answer_with(problem, **changed))
-
-
 def _answer_with(problem: Problem, **params: float) -> Answer:
     """The op's answer with these params."""
     return problem.once((_answer_with, *params.items()), lambda: problem.ask(params=params))
@@ -104,13 +79,14 @@ def rounded_params(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """Float params that a float64 kernel holds in float32, or a kernel of 16 bits in its own
     format: eps alone, another alone, or all."""
     held = formats.BINARY32 if problem.format is formats.BINARY64 else problem.format
-    if problem.op.formulas is None or problem.format is formats.BINARY32:
+    definition = problem.op.definition
+    if definition is None or problem.format is formats.BINARY32:
         return
     params = {**problem.op.params, **problem.params}
     narrow = {
         name: _rounded(value, held) for name, value in params.items() if isinstance(value, float)
     }
-    allowed = problem.op.formulas.domain
+    allowed = definition.domain
     changed = {
         name: value
         for name, value in narrow.items()

@@ -1,32 +1,33 @@
-"""Another value of a param than the requested one: lr = 0.002, beta2 = 0.99, delta = 2.
+"""Another value of a param than the requested one: eps = 2^-10, lr = 0.002, beta2 = 0.99.
 
-The value is solved for, not taken from a list. An output is a smooth function f(p) of a float param
-p. Newton's method in float64, with errors in ulp, finds the p of weighted least squares:
+The value is solved for, not taken from a list, and it is an interval: all values that fit. An
+output is a smooth function f(p) of a float param p. Newton's method in float64, with errors in ulp,
+finds the p of weighted least squares:
 
     p' = p + <g - f(p), f'(p)> / <f'(p), f'(p)>
 
-Its uncertainty follows from the plain algorithm's errors, or half an ulp if these are smaller. A
-value that a person chose has few digits: the shortest number in the interval is named if it has at
-most three digits, and an interval as narrow would rarely have one by chance. One that may be
-there by chance is `fitted`: it proves nothing, and any cause without a fitted number goes before
-it. 0 has no digits: it is named where an interval as narrow, at a random place between 0 and twice
-the request, would rarely hold it, and no definition of the op does the same. The certified answer
-with that value is then weighed like any other question. (eps has causes of its own.)
+Bisection finds both ends of the interval. p fits where it leaves usual errors, and a code that is
+less than 20 bits longer than that of the best p, or where it moves the output by less than half of
+the errors' size: a kernel's errors may share as much. An end may be that of the param's domain, or
+infinite. What is proven is the interval. A value in it is named where it is the only usual one
+there (`few_digits.told`), and the certified answer with the best value is weighed like any other
+question.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import BINARY32, BINARY64
-from refkernels.diagnosis import few_digits
-from refkernels.diagnosis.hypothesis import VALUE, Variant
+from refkernels.diagnosis import few_digits, units
+from refkernels.diagnosis.hypothesis import VALUE, Evidence, Variant
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Doubles, Problem
-from refkernels.diagnosis.variants.formulas import UNASKED, other_formulas
+from refkernels.diagnosis.variants.formulas import other_formulas
 from refkernels.metrology import UNUSUAL
 from refkernels.metrology.ulp_errors import ulp
 
@@ -35,42 +36,76 @@ _STEPS = 12
 _PERIODIC = ("base",)  # of a rotary embedding's angles
 _OCTAVES = 8  # between the requested value and the furthest start
 _CONVERGED = 0.125  # of the uncertainty
-_WIDE = 16.0  # half an interval, in standard deviations: errors of a kernel are not independent
 _ROUNDED = 2.0 * BINARY32.u  # relative: kernels hold params, and compute with them, in float32
-_CHANCE = 2.0**-7  # the largest probability that an interval has such a number by chance
 _FEWEST = 8  # elements: some value of a param explains any one number
-_NEVER_SURE = 1e9  # bits
-_PRICE = math.log2(10.0)  # bits of a digit; the exponent is worth two more
+USUAL_EPS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-12, 0.0, 2**-7, 2**-10, 2**-23, 2**-52)
+USUAL = {
+    "eps": USUAL_EPS,
+    "weight_decay": (0.01, 0.1, 0.05, 1e-3, 5e-4, 1e-4),
+    "dampening": (0.1, 0.5),
+}
+_CAUSES = {
+    "eps": "eps_differs",
+    "weight_decay": "decay_unasked",
+    "dampening": "dampening_unasked",
+}
 
 
 def other_values(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """For each float param but eps, the values of few digits that explain an output."""
-    if problem.op.formulas is None:
+    """For each float param, the interval of values that explain the outputs: one that all those
+    which depend on it share, else one for each."""
+    if problem.op.definition is None:
         return
     for name, asked in {**problem.op.params, **problem.params}.items():
-        if name == "eps" or not isinstance(asked, float) or not math.isfinite(asked):
+        if not isinstance(asked, float) or not math.isfinite(asked):
             continue
-        values: dict[float, int | None] = {}
-        for output, got in outputs.items():
-            if got.size <= _LARGEST and got.shape == problem.truth.reference[output].shape:
-                for value, digits in _Fitted(problem, output, got, name, asked).chosen().items():
-                    values[value] = values.get(value) or digits
-        # A decay or dampening that was not requested has a name, and usual values (`usual_params`).
-        unasked, usual = UNASKED.get(name, ("", ())) if asked == 0.0 else ("", ())
-        for value, digits in values.items():
-            if value in usual:
-                continue
-            try:
-                answer = problem.ask(params={name: value})
-            except ValueError:  # no value of this param
-                continue
-            if value == 0.0 and _is_other_definition(problem, outputs, answer):
-                continue
-            details = {"param": name, "value": value, "asked": asked}
-            named = {name: value} if unasked else details
-            fitted = {"fitted": True} if digits is None else {}
-            price = _NEVER_SURE if digits is None else _PRICE * (digits + 2)
-            yield Variant(unasked or VALUE, {**named, **fitted}, answer, price=price)
+        found = [
+            solution
+            for output, got in outputs.items()
+            if got.size <= _LARGEST and got.shape == problem.truth.reference[output].shape
+            if (solution := Fitted(problem, output, got, name, asked).interval()) is not None
+        ]
+        low = max((solution.low for solution in found), default=math.inf)
+        high = min((solution.high for solution in found), default=-math.inf)
+        if low <= high:
+            best = min(max(found[0].best, low), high)
+            found = [Interval(low, best, high)]
+        for solution in found:
+            yield from _told(problem, outputs, name, asked, solution)
+
+
+def _told(
+    problem: Problem, outputs: Arrays, name: str, asked: float, solution: Interval
+) -> Iterator[Variant]:
+    """The variant with a param's value in this interval."""
+    value, flags, price = few_digits.told(*solution, asked, USUAL.get(name, ()))
+    try:
+        answer = problem.ask(params={name: value})
+    except ValueError:  # no value of this param
+        return
+    if value == 0.0 and _is_other_definition(problem, outputs, answer):
+        return
+    cause, details = cause_of(name, asked, value, (solution.low, solution.high))
+    yield Variant(cause, {**details, **flags}, answer, price=price)
+
+
+def cause_of(
+    name: str, asked: float, value: float, interval: tuple[float, float]
+) -> tuple[str, dict[str, Any]]:
+    """The cause of another value of a param, with its details. A decay or dampening that was not
+    requested has a name of its own."""
+    ends = {"interval": list(interval)}
+    if name == "eps" or (asked == 0.0 and name in _CAUSES):
+        return _CAUSES[name], {name: value, "solved": name, **ends}
+    return VALUE, {"param": name, "value": value, "asked": asked, "solved": "value", **ends}
+
+
+class Interval(NamedTuple):
+    """The values of a param that fit: low <= best <= high; the ends may be infinite."""
+
+    low: float
+    best: float
+    high: float
 
 
 def _is_other_definition(problem: Problem, outputs: Arrays, answer: Answer) -> bool:
@@ -88,59 +123,70 @@ def _is_other_definition(problem: Problem, outputs: Arrays, answer: Answer) -> b
 
 def output_with(problem: Problem, output: str, name: str, value: float) -> Doubles | None:
     """The output with this value of the param, in float64; None if it is no value of the param."""
-    formulas = problem.op.formulas
-    assert formulas is not None
-    form = next(iter(formulas.way(problem.direction).forms.values()))
+    definition = problem.op.definition
+    assert definition is not None
+    form = next(iter(definition.way(problem.direction).forms.values()))
     question = problem.direction, form, problem.inputs, {**problem.params, name: value}
     try:
-        return to_float64(formulas.computed(*question, BINARY64)[output])
+        return to_float64(definition.computed(*question, BINARY64)[output])
     except ValueError:
         return None
 
 
-class _Fitted:
+class Fitted:
     """One output as a function of one param."""
 
     def __init__(self, problem: Problem, output: str, got: Array, name: str, asked: float) -> None:
-        assert problem.op.formulas is not None
+        assert problem.op.definition is not None
         self.problem, self.output, self.name, self.asked = problem, output, name, asked
-        self.domain = problem.op.formulas.domain(name)
+        self.domain = problem.op.definition.domain(name)
         exact = np.asarray(problem.truth.reference[output])
         self.got, plain = to_float64(got), to_float64(problem.truth.plain[output])
         self.ulp = ulp(exact, problem.format_of(output))
         self.usable = np.isfinite(exact) & np.isfinite(self.got) & np.isfinite(plain)
         self.noise = max(0.5, self._rms(plain - exact))
+        self.units = units.of(problem, output)
 
-    def chosen(self) -> dict[float, int | None]:
-        """The value of few digits that makes the output ordinary, with the number of its digits,
-        or the fitted one with None; empty if there is none, or if the requested value does so
-        too."""
-        solution = self._solved()
+    def interval(self) -> Interval | None:
+        """The values that make the output ordinary; None if there are none, if the requested value
+        does so too, or if some value explains so few elements anyway."""
+        solution = self.solved()
         if solution is None:
-            return {}
+            return None
         best, deviation = solution
+        values = self._values(best)
+        if values is None or np.count_nonzero(self.usable) < _FEWEST:
+            return None
+        self.ulp = np.maximum(self.ulp, ulp(values, self.problem.format_of(self.output)))
+        if self._rms(self.got - values) > UNUSUAL * self.noise:
+            return None
         rounded = _ROUNDED * abs(best)
         if self.name in _PERIODIC:  # its logarithm is what a kernel rounds
             rounded *= max(1.0, abs(math.log(abs(best)))) if best else 1.0
-        half_width = _WIDE * deviation + rounded
-        if abs(best - self.asked) <= half_width:
-            return {}
-        if abs(best) <= half_width:
-            short = (0.0, 0) if half_width <= _CHANCE * abs(self.asked) else None
-        else:
-            short = few_digits.chosen(abs(best) - half_width, abs(best) + half_width, _CHANCE)
-        around = abs(best), abs(best) - half_width, abs(best) + half_width
-        if short is None and np.count_nonzero(self.usable) < _FEWEST:
-            return {}
-        size, digits = short or (float(few_digits.shortest(*around)), None)
-        value = math.copysign(size, best)
-        values = self._values(value)
-        if values is None:
-            return {}
-        self.ulp = np.maximum(self.ulp, ulp(values, self.problem.format_of(self.output)))
-        return {value: digits} if self._rms(self.got - values) <= UNUSUAL * self.noise else {}
+        step = max(deviation, rounded, abs(best) * BINARY64.u)
+        least, most = self.domain.least, self.domain.most
+        low = few_digits.end_of(lambda value: self._fits(value, values), best, -step, least)
+        high = few_digits.end_of(lambda value: self._fits(value, values), best, step, most)
+        low, high = max(low - rounded, least), min(high + rounded, most)
+        return None if low <= self.asked <= high else Interval(low, best, high)
 
-    def _solved(self) -> tuple[float, float] | None:
+    def _fits(self, value: float, best: Doubles) -> bool:
+        """Whether a value explains the output as well as the best does."""
+        values = self._values(value)
+        if values is None or self._rms(self.got - values) > UNUSUAL * self.noise:
+            return False
+        if self._rms(values - best) <= self.noise / 2.0:
+            return True
+        lost = self.units.gained(self._bits(values) - self._bits(best))
+        return float(np.sum(lost)) < Evidence.APART
+
+    def _bits(self, values: Doubles) -> Doubles:
+        """The code length of each counted element about these values, up to a constant."""
+        errors = self.units.chosen(self._in_ulps(self.got - values)) / self.noise
+        bits: Doubles = np.log2(1.0 + errors * errors)
+        return bits
+
+    def solved(self) -> tuple[float, float] | None:
         """The param of least squares and its standard deviation, None if no step leads there. Where
         the param's domain begins at 0, a step below 0 ends there."""
         value, deviation = self._start(), math.inf
@@ -169,10 +215,11 @@ class _Fitted:
         return None
 
     def _start(self) -> float:
-        """Where to begin: at the requested value or, where angles wrap around, the best of many."""
-        if self.name not in _PERIODIC:
-            return self.asked
-        starts = [self.asked * 2.0 ** (k / 8) for k in range(-8 * _OCTAVES, 8 * _OCTAVES + 1)]
+        """Where to begin: at the requested value, a usual one or, where angles wrap around, one of
+        many: whichever is nearest."""
+        starts = [self.asked, *USUAL.get(self.name, ())]
+        if self.name in _PERIODIC:
+            starts = [self.asked * 2.0 ** (k / 8) for k in range(-8 * _OCTAVES, 8 * _OCTAVES + 1)]
         values = ((start, self._values(start)) for start in starts)
         distances = {
             start: self._rms(self.got - array) for start, array in values if array is not None

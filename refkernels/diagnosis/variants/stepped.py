@@ -20,14 +20,13 @@ import numpy as np
 
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.diagnosis import few_digits, places
-from refkernels.diagnosis.hypothesis import VALUE, Claim, Outcome, Prediction
+from refkernels.diagnosis.hypothesis import Claim, Outcome, Prediction
 from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
-from refkernels.diagnosis.variants.params import output_with
+from refkernels.diagnosis.variants.params import cause_of, output_with
 from refkernels.diagnosis.wrong import wrong_elements
 
 _LARGEST = 1 << 18  # elements of an output
 _HALVINGS = 40
-_CHANCE = 2.0**-7  # the largest probability that an interval has a number of few digits by chance
 _NEAREST = 2.0**-30  # relative: how near to an end that is not in the domain
 
 
@@ -100,17 +99,16 @@ class _Steps:
         self, asked: float, ends: tuple[float, float], wrong: Array, changing: Array
     ) -> Claim:
         low, high = ends
-        short = few_digits.chosen(low, high, _CHANCE)
-        value = short[0] if short else float(few_digits.shortest((low + high) / 2.0, low, high))
-        details = {"param": self.name, "value": value, "asked": asked}
-        if short is None:
-            details["interval"] = [low, high]
+        value, flags, _ = few_digits.told(low, (low + high) / 2.0, high, asked)
+        cause, details = cause_of(self.name, asked, value, ends)
         earned = places.by_unit(self.problem, self.output, wrong)
         earns = places.shared(self.problem, self.output, wrong, earned)
         outcome = Outcome(True, self.got.size, self.got.size)
         prediction = Prediction(wrong=wrong, outcome=outcome, counted=self.alone, earns=earns)
         price = math.log2(np.count_nonzero(changing) + 1.0)
-        return Claim(VALUE, self.output, prediction, details, price=price)
+        if flags:  # the evidence is in the places, whatever the value is called
+            details["several"] = True
+        return Claim(cause, self.output, prediction, details, price=price)
 
     def _values(self, value: float) -> Doubles | None:
         return output_with(self.problem, self.output, self.name, value)

@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
@@ -269,19 +270,14 @@ def says(candidate: Record, lang: str, among: bool = False) -> str:
     if cause not in CAUSES:
         return WORDS[lang]["run"].format(model=model_name(model or cause, lang))
     details = candidate["details"]
-    if cause == "eps_differs" and "interval" in details:
-        low, high = details["interval"]
-        details = {**details, "eps": _number_or_interval(low, high, lang)}
-    if cause == "param_differs" and "interval" in details:
-        low, high = details["interval"]
-        details = {**details, "value": _number_or_interval(low, high, lang)}
+    if "solved" in details:
+        details = {**details, details["solved"]: _value_or_interval(details, lang)}
     text = _filled(CAUSES[cause].says[lang], details)
     if details.get("with") in CAUSES:
         second_cause = _filled(CAUSES[details["with"]].says[lang], details)
         text = WORDS[lang]["and_also"].format(says=text, other=second_cause)
     if "with_eps" in details:
-        low, high = details.get("interval", (details["with_eps"],) * 2)
-        text = WORDS[lang]["with_eps"].format(says=text, eps=_number_or_interval(low, high, lang))
+        text = WORDS[lang]["with_eps"].format(says=text, eps=details["with_eps"])
     if "computed_in" in details:
         text = WORDS[lang]["computed_in"].format(says=text, format=details["computed_in"])
     if "ties" in details:
@@ -289,10 +285,17 @@ def says(candidate: Record, lang: str, among: bool = False) -> str:
     return text
 
 
-def _number_or_interval(low: float, high: float, lang: str) -> str:
-    if low == high:
-        return f"{low:g}"
-    return WORDS[lang]["interval"].format(low=f"{low:g}", high=f"{high:g}")
+def _value_or_interval(details: Record, lang: str) -> str:
+    """A number that was solved for: its name, where the whole interval rounds to it; the name and
+    the interval; or the interval alone, where several values or none have a name."""
+    value, ends = details[details["solved"]], [number(end) or 0.0 for end in details["interval"]]
+    digits = len(f"{Decimal(str(value)).normalize():e}".split("e")[0].strip("-").replace(".", ""))
+    named = not {"several", "fitted"} & details.keys()
+    if named and {float(f"{end:.{digits - 1}e}") for end in ends} == {value}:
+        return str(value)
+    low, high = (f"{end:g}" for end in ends)
+    key = "at_most" if math.isinf(ends[0]) else "at_least" if math.isinf(ends[1]) else "interval"
+    return WORDS[lang][f"{key}_named" if named else key].format(value=value, low=low, high=high)
 
 
 def advice(cause: str, lang: str) -> str:

@@ -25,14 +25,19 @@ _MOST_OPS = 6  # named in a sentence
 
 def headline(study: Study, words: Mapping[str, str]) -> list[str]:
     """The sentences of the first paragraph."""
+    not_offered = len(study.failures) - len(study.unanswered)
     return [
-        _measured(study, words),
-        *_verdicts(study, words),
-        *_failures(study, words),
+        *summary(study, words),
+        *([words["unsupported"].format(n=f"{not_offered:,}")] if not_offered else []),
         *invariance_sentences(study, words),
         *settings_sentences(study, words),
         *([words["unknown_kind"].format(n=f"{study.unknown:,}")] if study.unknown else []),
     ]
+
+
+def summary(study: Study, words: Mapping[str, str]) -> list[str]:
+    """What was measured, what gave no answer and why, and the verdicts on the rest."""
+    return [_measured(study, words), *_failures(study, words), *_verdicts(study, words)]
 
 
 def absent(study: Study, words: Mapping[str, str]) -> list[str]:
@@ -96,36 +101,41 @@ def _named(m: Measurement) -> str:
 
 
 def _verdicts(study: Study, words: Mapping[str, str]) -> Iterator[str]:
-    total = len(study.measurements)
-    if not total:
+    answered, unanswered = len(study.measurements), len(study.unanswered)
+    if not answered:
         return
     fine = sum(m.verdict.rank >= _ROUNDING for m in study.measurements)
     exact = sum(m.verdict.name == "correctly_rounded" for m in study.measurements)
-    key = "all_fine" if fine == total else "some_bad"
-    yield words[key].format(exact=f"{exact:,}", share=share(fine, total), bad=f"{total - fine:,}")
+    key = "some_unanswered" if unanswered else "all_fine" if fine == answered else "some_bad"
+    yield words[key].format(
+        exact=f"{exact:,}",
+        share=share(fine, answered + unanswered),
+        bad=f"{answered - fine:,}",
+        asked=f"{answered + unanswered:,}",
+    )
 
 
 def _failures(study: Study, words: Mapping[str, str]) -> Iterator[str]:
     groups: dict[str, list[Measurement]] = defaultdict(list)
-    for failure in study.failures:
+    for failure in study.unanswered:
         groups[failure.status].append(failure)
     for status in sorted(groups, key=lambda name: (rank_of_status(name), name)):
         failures = groups[status]
-        if status == "unsupported":
-            yield words["unsupported"].format(n=f"{len(failures):,}")
-            continue
-        reasons = sorted({failure.reason for failure in failures if failure.reason})
-        more = words["more_reasons"].format(n=len(reasons) - 1) if len(reasons) > 1 else ""
-        subjects = sorted({failure.subject for failure in failures})
-        alone = subjects[0] if len(subjects) == 1 else ""
-        first = _said(reasons[0], alone) if reasons else ""
-        because = words["reason"].format(text=first, more=more) if reasons else ""
+        text = reason_of(failures, words)
         yield words["failures"].format(
             measurements=counted(words, "measurement", len(failures)),
-            who=listed(words, subjects),
+            who=listed(words, sorted({failure.subject for failure in failures})),
             what=meaning_of_status(status, words["lang"]),
-            reason=because,
+            reason=words["reason"].format(text=text) if text else "",
         )
+
+
+def reason_of(failures: list[Measurement], words: Mapping[str, str]) -> str:
+    """The first reason of failures, and how many others there are."""
+    reasons = sorted({failure.reason for failure in failures if failure.reason})
+    subjects = {failure.subject for failure in failures}
+    first = _said(reasons[0], subjects.pop() if len(subjects) == 1 else "") if reasons else ""
+    return first + (words["more_reasons"].format(n=len(reasons) - 1) if len(reasons) > 1 else "")
 
 
 def invariance_sentences(

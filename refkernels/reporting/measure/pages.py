@@ -30,7 +30,7 @@ from refkernels.reporting.measure.findings import (
     row_cells,
     unrun,
 )
-from refkernels.reporting.measure.headline import absent, headline, scope
+from refkernels.reporting.measure.headline import absent, headline, scope, summary
 from refkernels.reporting.measure.ids import finding_id, seat_id
 from refkernels.reporting.measure.inputs import (
     Input,
@@ -185,6 +185,7 @@ class Report:
             "records_file": self.records_file,
             "study": study,
             "headline": headline(study, words),
+            "summary": summary(study, words),
             "scope": scope(study, words),
             "absent": absent(study, words),
             "cards": self._cards,

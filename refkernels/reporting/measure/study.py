@@ -17,7 +17,7 @@ from typing import Any
 from refkernels.reporting.reading import Record
 from refkernels.reporting.words.numerals import lost
 from refkernels.reporting.words.vocabulary import Verdict, verdict
-from refkernels.seat_names import SeatName, SeatNameError, merged, parse, short
+from refkernels.seat_names import SeatName, SeatNameError, is_kernel, merged, parse, short
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +132,19 @@ class Study:
     def answered(self) -> set[tuple[str, str]]:
         """The (op, subject) pairs with an answer."""
         return {(m.op, m.subject) for m in self.measurements}
+
+    @cached_property
+    def unanswered(self) -> list[Measurement]:
+        """The failures of seats that were to answer: a framework may lack an op, and a user's own
+        kernel one direction of it."""
+        failed = [m for m in self.failures if m.status != "unsupported"]
+        tried = {(m.subject, m.op, m.direction) for m in (*self.measurements, *failed)}
+        return [
+            m
+            for m in self.failures
+            if m.status != "unsupported"
+            or (is_kernel(m.subject) and (m.subject, m.op, m.direction) in tried)
+        ]
 
     @property
     def without_formulas(self) -> Study:

@@ -17,6 +17,7 @@ from typing import Any
 
 from refkernels.reporting.answer.facts import says
 from refkernels.reporting.measure import signatures
+from refkernels.reporting.measure.headline import reason_of
 from refkernels.reporting.measure.ids import finding_id
 from refkernels.reporting.measure.inputs import (
     Input,
@@ -191,11 +192,23 @@ class Card:
 
     subject: str
     version: str
-    measurements: int
+    asked: int
     fine: int  # of them show rounding at most
+    unanswered: list[Measurement]
     lines: list[Symptom]  # not of edge cases, the most important first
     edges: list[Symptom]
     formula: bool = False  # composed of a framework's ops, by us
+
+    def head(self, words: Mapping[str, str]) -> list[str]:
+        """What gave no answer, and why; or else that nothing is to be told."""
+        if self.unanswered:
+            told = {
+                "n": f"{len(self.unanswered):,}",
+                "measurements": counted(words, "measurement", self.asked),
+                "reason": reason_of(self.unanswered, words),
+            }
+            return [words["card_unanswered"].format(**told)]
+        return [] if self.lines else [words["card_fine"]]
 
     @property
     def badness(self) -> tuple[object, ...]:
@@ -221,14 +234,16 @@ def cards(study: Study, all_symptoms: list[Symptom] | None = None) -> list[Card]
     unsorted = []
     for subject in study.subjects:
         measured = [m for m in study.measurements if m.subject == subject]
+        unanswered = [m for m in study.unanswered if m.subject == subject]
         if measured:
             lines = groups[subject]
             unsorted.append(
                 Card(
                     subject,
                     str(measured[0].record.get("version") or ""),
-                    len(measured),
+                    len(measured) + len(unanswered),
                     sum(m.verdict.rank >= _ROUNDING for m in measured),
+                    unanswered,
                     [symptom for symptom in lines if symptom.input is not Input.EDGE],
                     [symptom for symptom in lines if symptom.input is Input.EDGE],
                     bool(measured[0].record.get("formula")),

@@ -15,6 +15,7 @@ from refkernels.reporting.measure.headline import (
     invariance_sentences,
     scope,
     settings_sentences,
+    summary,
 )
 from refkernels.reporting.measure.study import Study
 from refkernels.reporting.measure.symptoms import Card, Symptom, cards, cause_text
@@ -42,8 +43,7 @@ def terminal_table(
     Raises ValueError for an unknown language."""
     words = words_of(lang)
     study = Study.of(records)
-    sentences = headline(study, words)
-    head = Text(words["space"].join(sentences if everything else sentences[:2]))
+    head = Text(words["space"].join((headline if everything else summary)(study, words)))
     below: list[str] = []
     if not everything:
         # Most frameworks' bits depend on something; that a kernel's do is news to its author.
@@ -101,22 +101,24 @@ def environment_table(lines: Iterable[Any]) -> RenderableType:
 
 def _card(card: Card, words: Any, lang: str, room: int) -> list[RenderableType]:
     """The seat, then its symptoms in the lines that its head leaves, at least one symptom."""
-    left = room - len(_rows(_head(card, words, len(card.lines), len(card.edges))))
-    lines: list[RenderableType] = []
+    lines: list[RenderableType] = [
+        row for text in card.head(words) for row in _rows(Text(f"  {text}"), len(_INDENT))
+    ]
+    left = room - len(_rows(_head(card, words, len(card.lines), len(card.edges)))) - len(lines)
     shown = 0
     for symptom in card.first:
-        if shown and len(lines) >= left:
+        if shown and left <= 0:
             break
-        lines += _lines(symptom, words, lang, left - len(lines))
+        rows = _lines(symptom, words, lang, left)
+        left -= len(rows)
+        lines += rows
         shown += 1
-    if not card.lines:
-        lines.append(Text(f"  {words['card_fine']}"))
     return [_head(card, words, len(card.lines) - shown, len(card.edges)), *lines]
 
 
 def _head(card: Card, words: Any, further: int = 0, edges: int = 0) -> Text:
     line = Text(clipped(card.subject, _LONGEST), style="bold")
-    fine = words["seat_line"].format(share=share(card.fine, card.measurements))
+    fine = words["seat_line"].format(share=share(card.fine, card.asked))
     line.append(f"{words['colon']}{fine}", style="default")
     for key, number in (("line_more", further), ("line_edge", edges)):
         if number:
@@ -126,10 +128,8 @@ def _head(card: Card, words: Any, further: int = 0, edges: int = 0) -> Text:
 
 def _whole_card(card: Card, words: Any, lang: str) -> list[RenderableType]:
     """The seat in a line, then all its symptoms."""
-    lines: list[RenderableType] = [_head(card, words)]
-    for symptom in (*card.lines, *card.edges):
-        lines += _whole(symptom, words, lang)
-    return lines if len(lines) > 1 else [*lines, Text(f"  {words['card_fine']}")]
+    lines = [_head(card, words), *(Text(f"  {text}") for text in card.head(words))]
+    return [*lines, *(row for s in (*card.lines, *card.edges) for row in _whole(s, words, lang))]
 
 
 def _lines(symptom: Symptom, words: Any, lang: str, room: int) -> list[RenderableType]:

@@ -58,12 +58,18 @@ MEASURED: dict[str, tuple[str, str]] = {
         "{share} show rounding at most, {exact} of them exact to the last bit; {bad} show more.",
         "{share} 只有舍入误差（其中 {exact} 次全部正确舍入）；其余 {bad} 次不止于此。",
     ),
+    "some_unanswered": (
+        "Of {asked} asked, {share} show rounding at most, {exact} of them exact to the last bit; "
+        "{bad} show more.",
+        "在要求的 {asked} 次中，{share} 只有舍入误差（其中 {exact} 次全部正确舍入）；"
+        "{bad} 次不止于此。",
+    ),
     "failures": (
         "{measurements} did not run in {who}: {what}{reason}.",
         "{who} 有 {measurements}没有运行：{what}{reason}。",
     ),
-    "reason": (" (“{text}”{more})", "（“{text}”{more}）"),
-    "more_reasons": (" and {n} more", "等，另有 {n} 种原因"),
+    "reason": (" ({text})", "（{text}）"),
+    "more_reasons": (", and {n} other reasons", "，另有 {n} 种原因"),
     "unsupported": ("{n} are not offered by a framework.", "{n} 次因框架不提供而未测。"),
     "unknown_kind": (
         "{n} records of a kind that this version does not know are left out.",
@@ -97,6 +103,10 @@ MEASURED: dict[str, tuple[str, str]] = {
         "The most important symptoms, ordinary inputs first. Edge cases (NaN, infinity, subnormal "
         "numbers, the ends of the range) are folded.",
         "最重要的现象，普通输入在前。极端情形（NaN、无穷、次正规数、数值范围两端）已折叠。",
+    ),
+    "card_unanswered": (
+        "{n} of {measurements} gave no answer: {reason}.",
+        "{measurements}中有 {n} 次没有给出结果：{reason}。",
     ),
     "card_share": (
         "{share} of {measurements} show rounding at most",
@@ -206,8 +216,8 @@ MEASURED: dict[str, tuple[str, str]] = {
     "cases_head": ("cases", "用例数"),
     "findings_edge": ("Edge cases: {n} findings", "极端情形：{n} 项发现"),
     "findings_none": (
-        "None: every measurement is rounding at most, and none is unusual.",
-        "没有：每次测量都只有舍入误差，没有一次不寻常。",
+        "None: every answer is rounding at most, and none is unusual.",
+        "没有：每个结果都只有舍入误差，没有一个不寻常。",
     ),
     "not_measured": ("Nothing was measured.", "没有测量结果。"),
     "example": ("example", "示例"),

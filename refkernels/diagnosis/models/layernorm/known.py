@@ -5,8 +5,6 @@ from refkernels.diagnosis.models.layernorm import algorithms, padding, questions
 
 KNOWN = Known(
     questions=(
-        questions.other_eps,
-        questions.fitted_eps,
         questions.other_deviations,
         questions.other_gradients,
         questions.wrong_axes,

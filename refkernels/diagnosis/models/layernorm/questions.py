@@ -1,98 +1,21 @@
-"""Variants of LayerNorm: another eps or another place for it, another variance, other axes.
+"""Variants of LayerNorm: another place for eps, another variance, other axes.
 
-For a float64 kernel, the oracle answers another eps. All other variants are evaluated in float64
-(`rowwise`), with s = (v n / (n - 1) + eps)^(-1/2), 1 / (sqrt(v) + eps), ... in place of rstd.
+They are evaluated in float64 (`rowwise`), with s = (v n / (n - 1) + eps)^(-1/2),
+1 / (sqrt(v) + eps), ... in place of rstd.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from refkernels.diagnosis.fit import fit
 from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.models.layernorm import rowwise
 from refkernels.diagnosis.models.layernorm.rowwise import Rows
-from refkernels.diagnosis.problem import Arrays, Doubles, Problem
-from refkernels.diagnosis.variants.formulas import USUAL_EPS
-from refkernels.metrology import UNUSUAL
-
-_DIGITS = (1, 2, 3, 5, 8)
-_CHANCE = 2.0**-4  # the largest probability that a meaningless eps has so few digits
-
-
-def other_eps(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """eps rounded to float32 (in float64), and every usual eps that makes a visible difference."""
-    rows = rowwise.of(problem, outputs)
-    narrow = float(np.float32(rows.eps))
-    if problem.format.name == "float64" and narrow != rows.eps and math.isfinite(narrow):
-        yield Variant("eps_rounded", {"eps": narrow}, problem.ask(params={"eps": narrow}))
-    for eps in USUAL_EPS:
-        if eps == rows.eps or not _visible(problem, rows, eps):
-            continue
-        if eps == 0.0 and not rows.variance.all():
-            continue
-        if problem.format.name == "float64":
-            yield Variant("eps_differs", {"eps": eps}, problem.ask(params={"eps": eps}))
-        else:  # float64 is accurate enough, and far faster
-            yield from rowwise.variants(
-                "eps_differs", {"eps": eps}, problem, rows, _rstd(rows, eps)
-            )
-
-
-def fitted_eps(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
-    """An unusual eps, fitted to y: each row's rstd by least squares from y - bias = rstd (x - m)
-    weight, then eps = rstd^-2 - v. Rows of little variance determine eps best, and weigh most. It
-    has the fewest digits that make y ordinary. Where any value would have a number of so many
-    digits near it, eps is `fitted`, and given only if the rows' variances are unequal."""
-    if problem.direction == "backward" or "y" not in outputs:
-        return
-    got, rows = outputs["y"], rowwise.of(problem, outputs)
-    if got.shape != problem.truth.reference["y"].shape:
-        return
-    with np.errstate(all="ignore"):
-        t = (rows.x - rows.mean) * rows.weight
-        rstd = np.sum((got.reshape(t.shape) - rows.bias) * t, 1) / np.sum(t * t, 1)
-        solved = rstd**-2.0 - rows.variance[:, 0]
-        weights = (rows.variance[:, 0] + rows.eps) ** -2.0
-    usable = np.isfinite(solved) & np.isfinite(weights) & (rstd > 0)
-    if not usable.any():
-        return
-    best = float(np.sum((weights * solved)[usable]) / np.sum(weights[usable]))
-    if best <= 0.0 or not _visible(problem, rows, best):
-        return
-    variance = rows.variance[usable]
-    least = float(np.min(variance)) + max(best, rows.eps)
-    width = 4.0 * UNUSUAL * problem.format.u * least / best  # of rstd's own errors, 2 for the root
-    uneven = float(np.max(variance)) > 2.0 * least
-    for digits in _DIGITS:
-        eps = float(f"{best:.{digits - 1}e}")
-        chance = 9 * 10 ** (digits - 1) * width > _CHANCE
-        if eps in (rows.eps, *USUAL_EPS) or (chance and not uneven):
-            continue
-        details: dict[str, object] = {"eps": eps, **({"fitted": True} if chance else {})}
-        variant = next(rowwise.variants("eps_differs", details, problem, rows, _rstd(rows, eps)))
-        variant = replace(variant, trials=_DIGITS.index(digits) + 1, parameters=1)
-        result = fit(problem, "y", got, variant.answer)
-        if result is not None and result.ordinary:
-            yield variant
-            return
-
-
-def _rstd(rows: Rows, eps: float) -> Doubles:
-    result: Doubles = 1.0 / np.sqrt(rows.variance + eps)
-    return result
-
-
-def _visible(problem: Problem, rows: Rows, eps: float) -> bool:
-    """Whether another eps changes rstd by more than rounding in some row."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        change = np.abs(eps - rows.eps) / (rows.variance + max(eps, rows.eps))
-    return bool(np.nanmax(change, initial=0.0) > 4.0 * problem.format.u)
+from refkernels.diagnosis.problem import Arrays, Problem
 
 
 def other_deviations(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
