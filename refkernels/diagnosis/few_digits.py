@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection
 MOST = 3  # digits of a number that was chosen by hand
 _CHANCE = 2.0**-7  # the largest probability that an interval has such a number by chance
 _PRICE = math.log2(10.0)  # bits of a digit; the exponent is worth two more
-_NEVER_SURE = 1e9  # bits
 _DOUBLINGS, _HALVINGS = 48, 12  # of the distance to an end of an interval
 
 
@@ -20,19 +19,23 @@ def told(
     {}                  it is named: the only usual value there, or else a number of few digits
     {"several": True}   several usual values are there, so that only the interval is known
     {"fitted": True}    none is there: the interval may be chance, and proves nothing
+
+    The price is the bits of the choice: among the usual values, of digits and an exponent, or of
+    intervals as wide.
     """
     known = [value for value in usual if low <= value <= high]
     if known:
         value = known[0] if len(known) == 1 else min(known, key=lambda value: abs(value - best))
         return value, {"several": True} if known[1:] else {}, math.log2(len(usual))
-    if low <= 0.0 <= high:
-        return (0.0, {}, 2.0 * _PRICE) if high - low <= 2.0 * _CHANCE * abs(asked) else (
-            best, {"fitted": True}, _NEVER_SURE
-        )  # fmt: skip
+    width = high - low
+    if low <= 0.0 <= high and width <= 2.0 * _CHANCE * abs(asked):
+        return 0.0, {}, 2.0 * _PRICE
     sign, (least, most) = math.copysign(1.0, low), sorted((abs(low), abs(high)))
-    if short := chosen(least, most, _CHANCE):
+    if low * high > 0.0 and (short := chosen(least, most, _CHANCE)):
         return sign * short[0], {}, _PRICE * (short[1] + 2)
-    return sign * float(shortest(abs(best), least, most)), {"fitted": True}, _NEVER_SURE
+    value = sign * float(shortest(abs(best), least, most)) if low * high > 0.0 else best
+    places = abs(best) / width if width > 0.0 else 1.0
+    return value, {"fitted": True}, 2.0 * _PRICE + math.log2(max(1.0, places))
 
 
 def end_of(fits: Callable[[float], bool], inside: float, step: float, limit: float) -> float:

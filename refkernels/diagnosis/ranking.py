@@ -23,7 +23,7 @@ from refkernels.diagnosis import evidence, multiples
 from refkernels.diagnosis.fit import Fit
 from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, VALUE, Candidate, Details, Evidence
 from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
-from refkernels.records.words import CONFIDENCES, SOUND, VERDICTS
+from refkernels.records.words import CONFIDENCES, SOUND, VERDICTS, Confidence
 
 _INTERVAL = "interval"
 # Details that are not known where they differ.
@@ -310,8 +310,11 @@ def _goes_beyond(cause: str, survivors: list[Candidate], reasons: set[str]) -> b
 def _named(candidate: Candidate, survivors: list[Candidate], known: Container[str]) -> Candidate:
     """The candidate with its confidence, its class, and the numbers that the class shares."""
     causes = dict.fromkeys((candidate.cause, *(other.cause for other in survivors)))
-    confidence = candidate.sure if candidate.cause in known else "consistent"
+    confidence: Confidence = candidate.sure if candidate.cause in known else "consistent"
     members = [other.details for other in survivors if other.cause == candidate.cause]
+    fitted = "solved" in candidate.details and "fitted" in candidate.details
+    if fitted or len({other.get("param") for other in members}) > 1:
+        confidence = "consistent"  # a number without a name, or one of several params
     assert candidate.evidence is not None
     counted = replace(candidate.evidence, survivors=tuple(causes))
     return replace(

@@ -4,9 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hunting import HUNT
 
 import refkernels
 from refkernels import registry
+from refkernels.diagnosis.variants.params import USUAL_EPS
 
 RNG = np.random.default_rng(11)
 F = np.float32
@@ -135,3 +137,45 @@ def test_a_right_kernel_and_a_few_elements_are_not_blamed() -> None:
     near = registry.get("adam").plain("forward", two, {**ADAM, "lr": 1.001e-3}, "float32")
     explanation = refkernels.explain("adam", two, {"param": near["param"]}, ADAM)
     assert explanation.confidence != "proven"
+
+
+WITH_PARAMS = [
+    (name, param)
+    for name in registry.ops()
+    for param, default in registry.get(name).params.items()
+    if isinstance(default, float)
+]
+
+
+@pytest.mark.parametrize(("name", "param"), WITH_PARAMS)
+def test_what_is_proven_of_a_param_holds_the_value_that_was_used(name: str, param: str) -> None:
+    """Drawn cases, directions and formats. A value has a name only if it is the right one."""
+    op, examined = registry.get(name), 0
+    assert op.definition is not None
+    rng = np.random.default_rng([WITH_PARAMS.index((name, param)), 1])
+    small = [
+        case for case in op.cases() if sum(map(np.size, case.build("float32")[0].values())) < 999
+    ]
+    for _ in range(2 * HUNT):
+        direction = rng.choice(op.directions)
+        format = str(rng.choice(["float16", "bfloat16", "float32", "float64"]))
+        arrays, params = small[rng.integers(len(small))].build(format)
+        inputs = {key: arrays[key] for key in op.takes(direction) if key in arrays}
+        asked = {**op.params, **params}[param]
+        used = asked * rng.choice([0.1, 0.9, 1.01, 1.5]) if asked else rng.choice([0.1, 1e-3])
+        used = float(rng.choice(USUAL_EPS) if param == "eps" else used)
+        if used == asked or used not in op.definition.domain(param):
+            continue
+        with np.errstate(all="ignore"):
+            outputs = op.plain(direction, inputs, {**op.params, **params, param: used}, format)
+        explanation = refkernels.explain(op, inputs, outputs, params, direction=direction)
+        examined += 1
+        for candidate in explanation.candidates:
+            details = candidate.details
+            if candidate.confidence in ("proven", "matched") and "solved" in details:
+                low, high = details["interval"]
+                assert details.get("param", details["solved"]) == param
+                assert low <= used <= high
+                named = not {"several", "fitted"} & details.keys()
+                assert not named or details[details["solved"]] == pytest.approx(used, rel=1e-12)
+    assert examined or HUNT == 1
