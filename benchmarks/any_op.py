@@ -17,7 +17,7 @@ import numpy as np
 from planted import Array, Planted
 
 from refkernels import registry
-from refkernels.diagnosis.variants.formulas import UNASKED
+from refkernels.diagnosis.variants.params import CAUSES
 from refkernels.ops import altered
 
 FEWEST = 24  # different numbers of the first output
@@ -135,7 +135,7 @@ def _with_other_params(op: Any, question: Any, direction: Any) -> Iterator[tuple
         if name == "eps" or not isinstance(default, float):
             continue
         value = float(f"{0.75 * default:.3g}") if default else 0.25
-        cause = UNASKED.get(name, ("",))[0] if not default else ""
+        cause = CAUSES.get(name, ("",))[0] if not default else ""
         try:
             outputs = _right(op, (inputs, {**params, name: value}), direction)
         except ValueError:  # no value of this param

@@ -143,7 +143,7 @@ WITH_PARAMS = [
     (name, param)
     for name in registry.ops()
     for param, default in registry.get(name).params.items()
-    if isinstance(default, float)
+    if isinstance(default, float) and param != "norm_type"  # 2 or infinity
 ]
 
 

@@ -37,6 +37,7 @@ _PERIODIC = ("base",)  # of a rotary embedding's angles
 _OCTAVES = 8  # between the requested value and the furthest start
 _CONVERGED = 0.125  # of the uncertainty
 _ROUNDED = 2.0 * BINARY32.u  # relative: kernels hold params, and compute with them, in float32
+_FLOAT64 = 2.0**-48  # relative: the answer is computed in float64 here
 _FEWEST = 8  # elements: some value of a param explains any one number
 USUAL_EPS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-12, 0.0, 2**-7, 2**-10, 2**-23, 2**-52)
 USUAL = {
@@ -44,7 +45,7 @@ USUAL = {
     "weight_decay": (0.01, 0.1, 0.05, 1e-3, 5e-4, 1e-4),
     "dampening": (0.1, 0.5),
 }
-_CAUSES = {
+CAUSES = {
     "eps": "eps_differs",
     "weight_decay": "decay_unasked",
     "dampening": "dampening_unasked",
@@ -95,8 +96,8 @@ def cause_of(
     """The cause of another value of a param, with its details. A decay or dampening that was not
     requested has a name of its own."""
     ends = {"interval": list(interval)}
-    if name == "eps" or (asked == 0.0 and name in _CAUSES):
-        return _CAUSES[name], {name: value, "solved": name, **ends}
+    if name == "eps" or (asked == 0.0 and name in CAUSES):
+        return CAUSES[name], {name: value, "solved": name, **ends}
     return VALUE, {"param": name, "value": value, "asked": asked, "solved": "value", **ends}
 
 
@@ -210,7 +211,7 @@ class Fitted:
             value += change
             if not math.isfinite(value):
                 return None
-            if abs(change) <= _CONVERGED * deviation:
+            if abs(change) <= max(_CONVERGED * deviation, _FLOAT64 * abs(value)):
                 return value, deviation
         return None
 

@@ -166,9 +166,11 @@ def _units(array: Array, name: str) -> int:
 
 def _alike_by_size(problem: Problem, got: Array, trial: evidence.Tried) -> evidence.Tried:
     """The claim, consistent where the errors are as large as the model's, within judge's factor
-    either way, and the model's exceed rounding."""
+    either way, and the model's exceed rounding. It says nothing of other special values."""
     name, model = trial.claim.output, trial.claim.prediction.bits
     assert model is not None
+    if not np.array_equal(np.isfinite(got), np.isfinite(model)):
+        return trial
     rounding = fit(problem, name, model, problem.truth)
     assert rounding is not None
     if rounding.ordinary:
