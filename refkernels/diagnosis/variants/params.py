@@ -70,13 +70,13 @@ def other_values(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         high = min((solution.high for solution in found), default=-math.inf)
         if low <= high:
             best = min(max(found[0].best, low), high)
-            found = [Interval(low, best, high)]
+            found = [SolvedInterval(low, best, high)]
         for solution in found:
             yield from _told(problem, outputs, name, asked, solution)
 
 
 def _told(
-    problem: Problem, outputs: Arrays, name: str, asked: float, solution: Interval
+    problem: Problem, outputs: Arrays, name: str, asked: float, solution: SolvedInterval
 ) -> Iterator[Variant]:
     """The variant with a param's value in this interval."""
     value, flags, price = few_digits.told(*solution, asked, USUAL.get(name, ()))
@@ -101,7 +101,7 @@ def cause_of(
     return VALUE, {"param": name, "value": value, "asked": asked, "solved": "value", **ends}
 
 
-class Interval(NamedTuple):
+class SolvedInterval(NamedTuple):
     """The values of a param that fit: low <= best <= high; the ends may be infinite."""
 
     low: float
@@ -148,7 +148,7 @@ class Fitted:
         self.noise = max(0.5, self._rms(plain - exact))
         self.units = units.of(problem, output)
 
-    def interval(self) -> Interval | None:
+    def interval(self) -> SolvedInterval | None:
         """The values that make the output ordinary; None if there are none, if the requested value
         does so too, or if some value explains so few elements anyway."""
         solution = self.solved()
@@ -169,7 +169,7 @@ class Fitted:
         low = few_digits.end_of(lambda value: self._fits(value, values), best, -step, least)
         high = few_digits.end_of(lambda value: self._fits(value, values), best, step, most)
         low, high = max(low - rounded, least), min(high + rounded, most)
-        return None if low <= self.asked <= high else Interval(low, best, high)
+        return None if low <= self.asked <= high else SolvedInterval(low, best, high)
 
     def _fits(self, value: float, best: Doubles) -> bool:
         """Whether a value explains the output as well as the best does."""
