@@ -28,6 +28,7 @@ _MODULES = (
     "norm_ref",
     "optimizer_ref",
     "reduction_ref",
+    "registry",
     "scaled_matmul_ref",
     "schedule_ref",
     "softmax_ref",
@@ -70,6 +71,7 @@ if TYPE_CHECKING:  # one line for each lazy name and nothing else: a checker rea
     from refkernels import norm_ref as norm_ref
     from refkernels import optimizer_ref as optimizer_ref
     from refkernels import reduction_ref as reduction_ref
+    from refkernels import registry as registry
     from refkernels import scaled_matmul_ref as scaled_matmul_ref
     from refkernels import schedule_ref as schedule_ref
     from refkernels import softmax_ref as softmax_ref

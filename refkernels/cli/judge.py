@@ -78,8 +78,9 @@ def judge(
     """Judge a kernel that may have been written to pass.
 
     It runs in processes of its own, on inputs that it has not seen. Ends with status 0 for a right
-    kernel and 1 for any other verdict. In a folder, every function that is named after an op is
-    judged; the pages list the right ones by time, and the status is 0 if all are right.
+    kernel, 1 for any other verdict, and 3 for a candidate whose task cannot be judged. In a folder,
+    every function that is named after an op is judged; the pages list the right ones by time, and
+    the status is 0 if all are right.
     """
     from refkernels.frameworks.catalog import FrameworkError
     from refkernels.judging.judge import judge as verdict_on
@@ -138,7 +139,7 @@ def _of_task(
     kernel: str, path: Path, settings: dict[str, Any], lang: str, as_json: bool
 ) -> tuple[dict[str, Any], Judgement]:
     """Print the coverage of a task; return it with the judgement of the candidate. Ends with status
-    1 if the candidate cannot be judged."""
+    3 if the candidate cannot be judged."""
     from refkernels.judging import tasks
     from refkernels.reporting.judging import views
 
@@ -156,7 +157,7 @@ def _of_task(
     elif judgement is None:
         typer.echo(json.dumps({"task": covered}))
     if judgement is None:
-        raise typer.Exit(1)
+        raise typer.Exit(3)
     return covered, replace(judgement, kernel=kernel)
 
 

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 
+from refkernels.cli.shared import completion
+from refkernels.cli.shared.endings import refuse
 from refkernels.cli.shared.options import AsJson
 from refkernels.records.words import SCHEMA
 
 
 def ops(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[OP]...", help="All by default.", autocompletion=completion.ops),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the ops: their inputs, outputs, params and dtypes, and the frameworks that have them."""
@@ -19,7 +26,10 @@ def ops(
 
     from refkernels.reporting.ops import op_table
 
-    rows = op_rows()
+    try:
+        rows = op_rows(names)
+    except ValueError as error:
+        refuse(str(error))
     if as_json:
         typer.echo(json.dumps({"schema": SCHEMA, "kind": "ops", "ops": rows}))
     else:
@@ -27,14 +37,15 @@ def ops(
         console.print(op_table(rows, console.width))
 
 
-def op_rows() -> list[dict[str, Any]]:
-    """One row for each op, from the registry and the adapters' sources; starts no framework."""
+def op_rows(names: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    """One row for each op, or each named one, from the registry and the adapters' sources; starts
+    no framework. Raises ValueError for an unknown name."""
     from refkernels import registry
     from refkernels.frameworks import adapters, catalog
     from refkernels.op import DTYPES
 
     rows = []
-    for op in registry.ops().values():
+    for op in map(registry.get, names or registry.ops()):
         cases = op.cases()
         used = {dtype for case in cases for dtype in case.dtypes}
         missing = f"its adapter has no op named {op.name}"

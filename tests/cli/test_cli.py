@@ -273,6 +273,9 @@ def test_the_ops_are_listed_with_who_has_them() -> None:
     assert rows["erf"]["frameworks"]["numpy"] == "NumPy has no erf"
     assert all(set(row["frameworks"]) == set(catalog.names()) for row in rows.values())
     assert all(row["dtypes"] and row["cases"] for row in rows.values())
+    (alone,) = json.loads(refkernels_says("ops", "adamw", "--json").stdout)["ops"]
+    assert alone == rows["adamw"]
+    assert "There is no op 'adamww'" in refused(refkernels_says("ops", "adamww"))
     lines = refkernels_says("ops").stdout.splitlines()
     assert {line.split()[0] for line in lines if not line.startswith(" ")} >= set(rows)
 

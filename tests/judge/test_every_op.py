@@ -83,3 +83,22 @@ def test_right_answers_to_every_op_are_right_and_decoys_are_not(name: str, direc
         if op.names(direction)[0] in decisive_outputs(challenge):
             families.add(challenge.family)
     assert len(families) >= FAMILIES_NEEDED
+
+
+WITH_OPTIONAL = [name for name, op in registry.ops().items() if op.gradients and op.optional]
+
+
+@pytest.mark.parametrize("name", WITH_OPTIONAL)
+def test_the_gradient_of_an_input_that_is_absent_is_not_owed(name: str) -> None:
+    """Nor for an op whose oracle gives it: a LayerNorm without weight has a dweight of its own."""
+    op = registry.get(name)
+    drawer = Drawer(op, "backward", "float32")
+    asked = 0
+    for challenge in drawer._hard(0):
+        absent = [n for n in op.optional if n not in challenge.inputs]
+        if absent and challenge.has_answer:
+            right = challenge.standard().rounded
+            outputs = {n: right[n] for n in right if n[1:] in challenge.inputs}
+            assert challenge.fault(outputs, frozenset(op.gradients)) is None, challenge.name
+            asked += 1
+    assert asked or name == "linear"  # all of whose cases have a bias
