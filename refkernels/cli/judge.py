@@ -30,12 +30,15 @@ def judge(
             help="Its op, if the function's name does not name it.", autocompletion=completion.ops
         ),
     ] = None,
-    dtype: Annotated[
-        str,
+    dtypes: Annotated[
+        Names | None,
         typer.Option(
-            help="The format of its floating-point inputs.", autocompletion=completion.dtypes
+            "--dtype",
+            help="The format of its floating-point inputs (float32), or INPUT=int8: the only "
+            "formats of an input of integers or 8-bit numbers. Repeatable.",
+            autocompletion=completion.dtypes,
         ),
-    ] = "float32",
+    ] = None,
     level: Annotated[str, typer.Option(help="quick, default (a minute) or full.")] = "default",
     seed: Annotated[
         int | None,
@@ -89,19 +92,21 @@ def judge(
 
     check_language(lang)
     lengths = dict(_length(text) for text in length or ())
+    formats = {n: tuple(o.split(",")) for n, e, o in (t.partition("=") for t in dtypes or ()) if e}
+    dtype = ([text for text in dtypes or () if "=" not in text] or ["float32"])[-1]
     if Path(kernel).is_dir():
         if abi is not None:
             refuse("A folder's kernels are Python files: --abi is for a function of a library.")
         if task is not None:
             refuse("A folder's kernels are judged as their ops: --task is for one candidate.")
-        question = {"op": op, "dtype": dtype, "level": level, "seed": seed, "lengths": lengths}
-        question |= {"device": device, "python": python}
+        question: dict[str, Any] = {"op": op, "dtype": dtype, "level": level, "seed": seed}
+        question |= {"lengths": lengths, "dtypes": formats, "device": device, "python": python}
         _folder(Path(kernel), out or Path("judged"), question, resume, lang, as_json)
         return
     if resume:
         refuse("--resume continues a folder of kernels, and this is one kernel.")
     options: dict[str, Any] = {"dtype": dtype, "level": level, "seed": seed, "lengths": lengths}
-    options |= {"device": device, "times": times}
+    options |= {"device": device, "times": times, "dtypes": formats}
     try:
         if task is not None:
             names = [kernel]
@@ -113,12 +118,11 @@ def judge(
     except (ValueError, FrameworkError) as error:
         refuse(f"{str(error).rstrip('.')}.")
     command = ["refkernels", "judge", names[0], "--seed", str(judgement.seed)]
-    for option, value, default in (
-        ("--dtype", dtype, "float32"), ("--level", level, "default"), ("--device", device, "cpu"),
-    ):  # fmt: skip
+    for option, value, default in (("--level", level, "default"), ("--device", device, "cpu")):
         command += [option, value] if value != default else []
-    for text in length or ():
-        command += ["--length", text]
+    for option, values in (("--dtype", dtypes), ("--length", length)):
+        for text in values or ():
+            command += [option, text]
     command += ["--times"] if times else []
     command += ["--task", str(task)] if task else []
     record, replay = judgement.to_dict(), shlex.join(command)

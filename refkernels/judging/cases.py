@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,23 +18,30 @@ ELEMENTS = (2**14, 2**16, 2**19)  # of all inputs of a case, by the size of a ro
 @dataclass(frozen=True, eq=False)
 class OpCases:
     """The cases of an op in one direction and dtype, without the inputs that a kernel does not
-    take."""
+    take. `dtypes`: by input of integers or 8-bit numbers, the only formats that it takes."""
 
     op: Op
     direction: Direction
     dtype: str
     left_out: frozenset[str] = frozenset()
+    dtypes: Mapping[str, Sequence[str]] | None = None
 
     @cached_property
     def all(self) -> list[Any]:
         """Those of the dtype and the direction, or else of the dtype."""
+        known = [case for case in self.op.cases() if not self.dtypes or self._has(case)]
         matching = [
             case
-            for case in core(self.op.cases(), self.dtype)
+            for case in core(known, self.dtype)
             if self.dtype in case.dtypes and self.direction in case.directions
         ]
-        cases = matching or [case for case in self.op.cases() if self.dtype in case.dtypes]
+        cases = matching or [case for case in known if self.dtype in case.dtypes]
         return [case for case in cases if case.regime != "invalid"]  # a kernel may answer anything
+
+    def _has(self, case: Any) -> bool:
+        """Whether the case's inputs have formats that the kernel takes."""
+        only, inputs = self.dtypes or {}, case.build(self.dtype)[0]
+        return all(inputs[name].dtype.name in only[name] for name in only if name in inputs)
 
     @in_default_mode
     def built(self, case: Any) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -49,7 +49,8 @@ _BY_ROWS = (data.one_hot, data.two_valued, data.shifted, data.negative)
 @dataclass(frozen=True, eq=False)
 class Drawer:
     """Draws the challenges of one op. `left_out`: optional inputs that the kernel does not take;
-    `lengths`: the only lengths that it takes, by letter; `axes`: the numbers of leading axes that
+    `lengths`: the only lengths that it takes, by letter; `dtypes`: the only formats of an input of
+    integers or 8-bit numbers; `axes`: the numbers of leading axes that
     it takes or, if the op's cases give the shapes, the numbers of axes of the first input."""
 
     op: Op
@@ -57,6 +58,7 @@ class Drawer:
     dtype: str
     left_out: frozenset[str] = frozenset()
     lengths: Mapping[str, Sequence[int]] | None = None
+    dtypes: Mapping[str, Sequence[str]] | None = None
     axes: frozenset[int] = AXES
 
     @cached_property
@@ -90,7 +92,7 @@ class Drawer:
     @cached_property
     def cases(self) -> OpCases:
         """The op's own cases."""
-        return OpCases(self.op, self.direction, self.dtype, self.left_out)
+        return OpCases(self.op, self.direction, self.dtype, self.left_out, self.dtypes)
 
     @cached_property
     def shapes(self) -> ShapeDrawer:

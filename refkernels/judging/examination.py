@@ -23,8 +23,8 @@ from refkernels.op import Direction, Op
 
 class KernelExamination:
     """The challenges of one op, dtype and seed. `left_out`: optional inputs that a kernel does not
-    take; `lengths`: the only lengths that it takes, by letter; `axes`: the numbers of leading axes
-    that it takes."""
+    take; `lengths` and `dtypes`: the only ones that it takes, by letter and by input; `axes`: the
+    numbers of leading axes that it takes."""
 
     def __init__(
         self,
@@ -34,9 +34,10 @@ class KernelExamination:
         seed: int,
         left_out: frozenset[str] = frozenset(),
         lengths: Mapping[str, Sequence[int]] | None = None,
+        dtypes: Mapping[str, Sequence[str]] | None = None,
         axes: frozenset[int] = AXES,
     ) -> None:
-        self.drawer = Drawer(op, direction, dtype, left_out, lengths, axes)
+        self.drawer = Drawer(op, direction, dtype, left_out, lengths, dtypes, axes)
         self.seed = seed
         self._rounds: dict[int, list[Challenge]] = {}
         self._decisive: dict[int, tuple[str, ...]] = {}
@@ -95,11 +96,16 @@ class Examinations:
         seed: int,
         left_out: frozenset[str] = frozenset(),
         lengths: Mapping[str, Sequence[int]] | None = None,
+        dtypes: Mapping[str, Sequence[str]] | None = None,
         axes: frozenset[int] = AXES,
     ) -> KernelExamination:
-        """The examination for kernels that take these inputs, lengths and numbers of axes."""
-        only = tuple((letter, tuple(values)) for letter, values in sorted((lengths or {}).items()))
-        key = id(op), direction, dtype, seed, left_out, only, axes
+        """The examination for kernels that take these inputs, lengths, formats and axes."""
+        only = tuple(
+            tuple((key, tuple(values)) for key, values in sorted((domain or {}).items()))
+            for domain in (lengths, dtypes)
+        )
+        question = op, direction, dtype, seed, left_out
+        key = id(op), question[1:], only, axes
         if key not in self._kept:
-            self._kept[key] = KernelExamination(op, direction, dtype, seed, left_out, lengths, axes)
+            self._kept[key] = KernelExamination(*question, lengths, dtypes, axes)
         return self._kept[key]

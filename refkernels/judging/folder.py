@@ -56,6 +56,7 @@ class FolderQuestion:
     level: str = "default"
     seed: int | None = None
     lengths: Mapping[str, tuple[int, ...]] | None = None
+    dtypes: Mapping[str, tuple[str, ...]] | None = None
     device: str = "cpu"
     python: str | None = None
 
@@ -65,6 +66,7 @@ class FolderQuestion:
         return {
             "op": self.op, "dtype": self.dtype, "level": self.level, "seed": self.seed,
             "lengths": {letter: list(values) for letter, values in (self.lengths or {}).items()},
+            "dtypes": {name: list(values) for name, values in (self.dtypes or {}).items()},
             "device": self.device, "python": self.python,
         }  # fmt: skip
 
@@ -159,7 +161,8 @@ def _judged(seat: str, op: str, question: FolderQuestion, seed: int, shared: Exa
     try:
         return judge(
             seat, dtype=question.dtype, level=question.level, seed=seed, times=True,
-            lengths=question.lengths, device=question.device, examinations=shared,
+            lengths=question.lengths, dtypes=question.dtypes, device=question.device,
+            examinations=shared,
         ).to_dict()  # fmt: skip
     except (ValueError, catalog.FrameworkError) as error:
         return _refusal(seat, op, showable(f"{str(error).rstrip('.')}."))

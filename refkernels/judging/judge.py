@@ -9,6 +9,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,7 @@ def judge(
     level: str = "default",
     seed: int | None = None,
     lengths: Mapping[str, Sequence[int]] | None = None,
+    dtypes: Mapping[str, Sequence[str]] | None = None,
     device: str = "cpu",
     causes: bool = True,
     times: bool = False,
@@ -71,6 +73,8 @@ def judge(
     seed        of all random inputs; by default one that is secret until the judgement has it
     lengths     by letter of the op's signature, the only lengths that the kernel supports; the
                 judgement names them
+    dtypes      by input of integers or 8-bit numbers, the only formats that the kernel supports:
+                {"a": ["int8"], "b": ["int8"]}
     causes      whether `explain` is asked about a wrong answer
     times       whether a kernel that is right so far is timed, on calls that are judged too
     mutants     whether it is counted how many wrong kernels these inputs refuse; no verdict depends
@@ -120,7 +124,8 @@ def judge(
         contextlib.ExitStack() as stack,
     ):
         shared = examinations or Examinations()
-        examination = _examination(running, shared, record, direction, dtype, drawn_seed, lengths)
+        asked = partial(shared.of, record, direction, dtype, drawn_seed)
+        examination = _examination(running, partial(asked, lengths=lengths, dtypes=dtypes))
         findings = Findings(definition=_answers(definition, stack) if definition else None)
         _protocol(running, examination, findings)
         rounds, limit = LEVELS[level]
@@ -151,7 +156,7 @@ def judge(
         max((max(a.shape, default=1) for c in findings.answered for a in c.floats.values()),
             default=0),
         findings.declined_parts(),
-        {letter: tuple(values) for letter, values in (lengths or {}).items()},
+        {key: tuple(values) for only in (lengths, dtypes) for key, values in (only or {}).items()},
         tuple(sorted(examination.drawer.left_out)),
         tuple(sorted(axes)),
         tuple(dict.fromkeys(flags)), time=time_taken if verdict == RIGHT else None,
@@ -173,33 +178,37 @@ def _answers(kernel: str, stack: contextlib.ExitStack) -> Callable[[Challenge], 
     return lambda challenge: running().answer(challenge).outputs
 
 
-def _examination(
-    running: JudgedKernel,
-    shared: Examinations,
-    op: Op,
-    direction: Direction,
-    dtype: str,
-    seed: int,
-    lengths: Mapping[str, Sequence[int]] | None,
-) -> KernelExamination:
+def _examination(running: JudgedKernel, of: Callable[..., KernelExamination]) -> KernelExamination:
     """The examination with the optional inputs and the numbers of leading axes that the kernel
     takes, that is, with which it raises no exception."""
-    whole = shared.of(op, direction, dtype, seed, lengths=lengths)
-    letters = {x for argument in whole.drawer.roles.arguments.values() for x in argument.own}
-    if unknown := [letter for letter in lengths or {} if letter not in letters]:
-        raise ValueError(
-            f"{op.name} has no letter {quoted(unknown[0])}: {instead(unknown[0], letters)}."
-        )
+    whole = of()
+    _check_domain(whole.drawer)
+    op = whole.drawer.op
     optional = [name for name in op.optional if name in whole.drawer.roles.arguments]
     for number in range(len(optional) + 1):
         for left_out in itertools.combinations(optional, number):
-            part = shared.of(op, direction, dtype, seed, frozenset(left_out), lengths)
-            rng = np.random.default_rng([seed, 1 << 21])
+            part = of(frozenset(left_out))
+            rng = np.random.default_rng([whole.seed, 1 << 21])
             if (axes := _axes_taken(running, part.drawer, rng)) or running.hung:
-                return shared.of(
-                    op, direction, dtype, seed, frozenset(left_out), lengths, axes or AXES
-                )
+                return of(frozenset(left_out), axes=axes or AXES)
     return whole
+
+
+def _check_domain(drawer: Drawer) -> None:
+    """Raise ValueError for lengths of unknown letters, and for formats that no case has."""
+    op = drawer.op
+    letters = {x for argument in drawer.roles.arguments.values() for x in argument.own}
+    for given, known, what in (
+        (drawer.lengths, letters, "letter"),
+        (drawer.dtypes, op.kinds, "input of integers or 8-bit numbers"),
+    ):
+        if unknown := [key for key in given or {} if key not in known]:
+            raise ValueError(
+                f"{op.name} has no {what} {quoted(unknown[0])}: {instead(unknown[0], known)}."
+            )
+    if drawer.dtypes and not drawer.cases.all:
+        asked = ", ".join(f"{n} in {' or '.join(names)}" for n, names in drawer.dtypes.items())
+        raise ValueError(f"{op.name} has no case with {asked}: give other dtypes.")
 
 
 def _axes_taken(running: JudgedKernel, drawer: Drawer, rng: np.random.Generator) -> frozenset[int]:

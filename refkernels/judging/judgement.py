@@ -43,7 +43,7 @@ class Judgement:
     smallest    by output, the smallest error that would have been seen in some element, in ulp
     longest     the longest axis of an input that it answered
     declined    what it declined and need not take: inputs, params with values, challenges
-    lengths     the only lengths that it takes, by letter, as declared
+    lengths     the only lengths that it takes, by letter, and formats, by input, as declared
     left_out    the optional inputs that it does not take
     axes        the only numbers of leading axes that it takes; empty for all
     flags       "not_deterministic", "returns_input", "unguarded", "not_timed",
@@ -67,7 +67,7 @@ class Judgement:
     smallest: Mapping[str, float] = field(default_factory=dict)
     longest: int = 0
     declined: tuple[str, ...] = ()
-    lengths: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    lengths: Mapping[str, tuple[int | str, ...]] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
     axes: tuple[int, ...] = ()
     flags: tuple[str, ...] = ()

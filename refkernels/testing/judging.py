@@ -22,6 +22,7 @@ def judge(
     level: str = "default",
     seed: int | None = None,
     lengths: Mapping[str, Sequence[int]] | None = None,
+    dtypes: Mapping[str, Sequence[str]] | None = None,
     device: str = "cpu",
     times: bool = False,
 ) -> Judgement:
@@ -36,6 +37,7 @@ def judge(
     level       "quick", "default" (up to a minute) or "full"
     seed        of all random inputs; by default one that is secret until the judgement has it
     lengths     by letter of the op's signature, the only lengths that the kernel supports
+    dtypes      by input of integers or 8-bit numbers, its only formats: {"a": ["int8"]}
     times       whether a right kernel is timed, on calls that are judged too: `Judgement.time`
 
     Raises TypeError for a function that no file has at its top level; ValueError and FrameworkError
@@ -45,8 +47,9 @@ def judge(
 
     name = kernel if isinstance(kernel, str) else _named(kernel)
     return verdict_on(
-        name, op, dtype=dtype, level=level, seed=seed, lengths=lengths, device=device, times=times
-    )
+        name, op, dtype=dtype, level=level, seed=seed, lengths=lengths, dtypes=dtypes,
+        device=device, times=times,
+    )  # fmt: skip
 
 
 def _named(kernel: Callable[..., Any]) -> str:

@@ -102,7 +102,7 @@ WORDS: dict[str, dict[str, str]] = {
         "smallest": "the smallest error that would have been seen: {outputs}",
         "of_output": "{ulp} ulp in {output}",
         "declined": "it declined some inputs: {parts}",
-        "lengths": "for these lengths only: {lengths}",
+        "lengths": "for these lengths and formats only: {lengths}",
         "left_out": "without the optional inputs that it does not take: {inputs}",
         "axes": "for these numbers of leading axes only (it raises an exception with others): "
         "{axes}",
@@ -171,7 +171,7 @@ WORDS: dict[str, dict[str, str]] = {
         "smallest": "能察觉的最小误差：{outputs}",
         "of_output": "{output} 为 {ulp} ulp",
         "declined": "拒绝处理部分输入：{parts}",
-        "lengths": "仅限以下长度：{lengths}",
+        "lengths": "仅限以下长度和格式：{lengths}",
         "left_out": "不含它不接受的可选输入：{inputs}",
         "axes": "仅限以下前导轴数（其他轴数会引发异常）：{axes}",
         "not_deterministic": "相同的输入，结果并不逐位相同",

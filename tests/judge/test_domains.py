@@ -1,0 +1,103 @@
+"""What a kernel declares that it takes: the formats of inputs that have several."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hunting import one_in
+from typer.testing import CliRunner
+
+from refkernels import registry
+from refkernels.cli.app import app
+from refkernels.judging.challenges import Drawer
+from refkernels.judging.decoys import decisive_outputs
+from refkernels.judging.examination import KernelExamination
+from refkernels.judging.judge import judge
+from refkernels.judging.verdicts import FAMILIES_NEEDED
+from refkernels.op import Direction
+from refkernels.reporting.judging.views import lines
+
+INT8 = """
+import numpy as np
+
+def scaled_matmul(a, b, scale_a, scale_b, bias=None):
+    if a.dtype != np.int8 or b.dtype != np.int8:
+        raise NotImplementedError("int8 only")
+    sums = a.astype(np.int32) @ b.astype(np.int32)
+    c = sums * np.reshape(scale_a, (*np.shape(scale_a), 1)).astype(np.float64) * scale_b
+    return (c if bias is None else c + bias).astype(scale_a.dtype)
+"""
+QUICK: dict[str, Any] = {"level": "quick", "seed": 3, "mutants": False, "causes": False}
+
+
+@pytest.fixture
+def int8(tmp_path: Path) -> str:
+    (tmp_path / "int8.py").write_text(INT8, encoding="utf-8")
+    return f"{tmp_path}/int8.py:scaled_matmul"
+
+
+def test_a_kernel_of_one_integer_format_is_judged_in_it(int8: str) -> None:
+    judgement = judge(int8, dtypes={"a": ["int8"], "b": ["int8"]}, **QUICK)
+    assert judgement.right, judgement.reasons
+    assert "a=int8, b=int8" in "".join(lines(judgement.to_dict(), ""))
+    undeclared = judge(int8, **QUICK)
+    assert undeclared.verdict == "not_enough_shown"
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "refusal"),
+    [
+        (["--dtype", "a=int4"], "scaled_matmul has no case with a in int4: give other dtypes."),
+        (["--dtype", "scale=int8"], "scaled_matmul has no input of integers or 8-bit numbers 'sc"),
+        (["--dtype", "flot32"], "dtype is 'flot32': "),
+    ],
+)
+def test_formats_that_nothing_has_are_refused(int8: str, dtypes: list[str], refusal: str) -> None:
+    result = CliRunner().invoke(app, ["judge", int8, *dtypes])
+    assert result.exit_code == 2
+    assert refusal in result.output
+
+
+@pytest.mark.parametrize("name", [name for name, op in registry.ops().items() if op.kinds])
+def test_every_format_of_an_input_that_has_several_can_be_declared(name: str) -> None:
+    op = registry.get(name)
+    found = {
+        (key, array.dtype.name)
+        for case in op.cases()
+        if "float32" in case.dtypes
+        for key, array in case.build("float32")[0].items()
+        if key in op.kinds and hasattr(array, "dtype")
+    }
+    for key, dtype in found:
+        cases = Drawer(op, "forward", "float32", dtypes={key: [dtype]}).cases
+        inputs = [cases.built(case)[0] for case in cases.all]
+        assert inputs, (key, dtype)
+        assert {array[key].dtype.name for array in inputs if key in array} <= {dtype}
+
+
+LABELLED = [
+    (name, direction)
+    for name, op in registry.ops().items()
+    for direction in op.directions
+    if op.params and not Drawer(op, direction, "float32").free
+]
+
+
+@pytest.mark.parametrize(("name", "direction"), one_in(3, LABELLED))
+def test_a_kernel_that_takes_the_op_s_own_params_alone_is_shown_enough(
+    name: str, direction: Direction
+) -> None:
+    """Whatever the seed: where cases give the shapes, their other params are no kernel's duty."""
+    op = registry.get(name)
+    for seed in range(4):
+        drawn = KernelExamination(op, direction, "float32", seed, frozenset(op.optional)).round(0)
+        families = {
+            challenge.family
+            for challenge in drawn
+            if dict(challenge.params) == dict(op.params)
+            and challenge.has_answer
+            and op.names(direction)[0] in decisive_outputs(challenge)
+        }
+        assert len(families) >= FAMILIES_NEEDED, seed
