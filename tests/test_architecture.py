@@ -195,6 +195,21 @@ def test_no_room_imports_itself_through_others() -> None:
     TopologicalSorter(arrows).prepare()
 
 
+def test_a_room_imports_only_rooms_above_it_in_the_page() -> None:
+    page = (PACKAGE.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+    listed = [line.partition(" ─")[0] for line in page.split("```")[1].split("\n")[1:-1]]
+    place = {name: number for number, line in enumerate(listed) for name in line.split(", ")}
+    rooms = {room_of(path) for path in sources() if path.parent != PACKAGE or "_ref" in path.name}
+    places = {room: place.get(room, place["*_ref"]) for room in rooms if room.endswith("_ref")}
+    places |= {room: place[room] for room in [*rooms, "capture"] if room not in places}
+    assert places.keys() >= place.keys() - {"*_ref"}
+    for path in sources():
+        for room in imported_rooms(path) - {room_of(path)}:
+            if room in places and room_of(path) in places:
+                same = room.endswith("_ref") and room in FORMULAS_OF.get(room_of(path), ())
+                assert places[room] < places[room_of(path)] or same, f"{path} imports {room}"
+
+
 def test_imports_by_a_string_are_declared() -> None:
     """What this file cannot read: lazy public names, the registry's oracles, the kernels' rooms and
     compiler, and the one hook by which an explanation reaches the words above it."""
