@@ -8,16 +8,16 @@ SAME = {
     "log_sigmoid",
 }  # fmt: skip
 """The functions of torch whose name differs from their op's."""
-_CONVOLUTION = ("x", "weight", "bias", "stride", "padding", "dilation", "groups")
+_CONVOLUTION = ("input", "weight", "bias", "stride", "padding", "dilation", "groups")
 ARGUMENTS = {
-    "linear": ("x", "weight", "bias"),
+    "linear": ("input", "weight", "bias"),
     "conv1d": _CONVOLUTION,
     "conv2d": _CONVOLUTION,
-    "layer_norm": ("x", "normalized_shape", "weight", "bias", "eps"),
-    "rms_norm": ("x", "normalized_shape", "weight", "eps"),
-    "group_norm": ("x", "num_groups", "weight", "bias", "eps"),
+    "layer_norm": ("input", "normalized_shape", "weight", "bias", "eps"),
+    "rms_norm": ("input", "normalized_shape", "weight", "eps"),
+    "group_norm": ("input", "num_groups", "weight", "bias", "eps"),
 }
-"""The op's names for a function's arguments, in torch's order; torch's "input" is x."""
+"""The names of a function's arguments, in order."""
 NO_ROUNDING = frozenset((
     "view", "reshape", "flatten", "transpose", "permute", "contiguous", "squeeze", "unsqueeze",
     "expand", "t", "chunk", "split", "cat", "stack", "relu", "max_pool1d", "max_pool2d",

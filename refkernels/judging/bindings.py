@@ -9,8 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from inspect import Parameter
 from typing import Any
 
+from refkernels.frameworks.kernels import facts_of
+from refkernels.frameworks.remote.kernel_adapter import matched
 from refkernels.frameworks.torch_names import ARGUMENTS
 from refkernels.op import Op
 
@@ -41,10 +44,12 @@ def bound(
     if function not in ARGUMENTS or op.definition is None:
         return None
     positional, named = arguments
-    sources = dict(zip(ARGUMENTS[function], positional, strict=False))
-    sources |= {"x" if name == "input" else name: source for name, source in named.items()}
+    sources = {**dict(zip(ARGUMENTS[function], positional, strict=False)), **named}
+    parameters = [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in sources]
+    meaning, _ = matched(parameters, facts_of(op, function), "forward")
     inputs, own, params = dict[str, int](), dict[str, str](), dict(op.params)
-    for name, source in sources.items():
+    for parameter, source in sources.items():
+        name = meaning.get(parameter, parameter)
         array, absent = name in op.inputs, source.get("value", ...) is None
         if array and "input" in source:
             inputs[name] = source["input"]
