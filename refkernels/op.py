@@ -242,6 +242,19 @@ class Op:
         bounds = self.form_bounds(*arrays, format=format)
         return {form: {output: bound} for form, bound in bounds.items()}
 
+    def attainable(
+        self, direction: Direction, inputs: Arrays, params: Mapping[str, Any], format: Format
+    ) -> tuple[dict[str, dict[str, npt.NDArray[np.float64]]], ...]:
+        """The bounds that a form can keep to (`Formulas.attainable`); none where there is no choice
+        of forms."""
+        definition = self.definition
+        if definition is None:
+            forms = self.forms(direction, inputs, params, format)
+            return (forms if len(forms) > 1 else {},)
+        if len(definition.way(direction).forms) < 2:
+            return ()
+        return definition.attainable(direction, inputs, {**self.params, **params}, format)
+
     def condition(
         self, direction: Direction, inputs: Arrays, params: Mapping[str, Any]
     ) -> dict[str, npt.NDArray[np.float64]]:

@@ -78,6 +78,17 @@ class Truth:
     def _forms(self) -> dict[str, dict[str, Doubles]]:
         return self.op.forms(self.direction, self.inputs, self.params, self.format)
 
+    def attainable(self, output: str) -> tuple[dict[str, Doubles], ...]:
+        """The bounds of an output by form, in groups: `Op.attainable`."""
+        groups = (
+            {form: bounds[output] for form, bounds in group.items()} for group in self._attained
+        )
+        return tuple(group for group in groups if group)
+
+    @cached_property
+    def _attained(self) -> tuple[dict[str, dict[str, Doubles]], ...]:
+        return self.op.attainable(self.direction, self.inputs, self.params, self.format)
+
     @cached_property
     def condition(self) -> Mapping[str, Doubles]:
         """Condition numbers; they do not depend on the format."""

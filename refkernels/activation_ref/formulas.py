@@ -183,7 +183,7 @@ def elu_slope_of_either_side(xp: Any, dy: Any, x: Any, alpha: Any) -> Any:
 
 
 def elu_slope_of_output(xp: Any, dy: Any, x: Any, alpha: Any) -> Any:
-    y = xp.store(elu(xp, xp.minimum(x, xp.number(0)), alpha))
+    y = xp.saved(elu(xp, xp.minimum(x, xp.number(0)), alpha))
     return xp.where(x > 0, dy, dy * (y + alpha))
 
 
@@ -209,13 +209,13 @@ def selu_slope_of_either_side(xp: Any, dy: Any, x: Any) -> Any:
 
 def selu_slope_of_output(xp: Any, dy: Any, x: Any) -> Any:
     scale, alpha = map(xp.number, SELU)
-    y = xp.store(selu(xp, xp.minimum(x, xp.number(0))))
+    y = xp.saved(selu(xp, xp.minimum(x, xp.number(0))))
     return xp.where(x > 0, dy * scale, dy * (y + scale * alpha))
 
 
 def _elu_slope_of_output(xp: Any, dy: Any, x: Any) -> Any:
     scale, _ = map(xp.number, SELU)
-    y = xp.store(selu(xp, xp.minimum(x, xp.number(0))))
+    y = xp.saved(selu(xp, xp.minimum(x, xp.number(0))))
     return xp.where(x > 0, dy * scale, dy * (scale * (y + 1)))
 
 
@@ -248,7 +248,7 @@ def log_sigmoid_slope(xp: Any, dy: Any, x: Any) -> Any:
 
 def log_sigmoid_slope_of_saved(xp: Any, dy: Any, x: Any) -> Any:
     """The slope by the exponential that the forward pass kept."""
-    e = xp.store(xp.exp(-abs(x)))
+    e = xp.saved(xp.exp(-abs(x)))
     part = e / (1 + e)
     return dy * xp.where(x < 0, 1 - part, part)
 

@@ -100,7 +100,7 @@ def gradients(xp: Any, p: Any, ds: Any, dy: Any, q: Any, k: Any, scale: Any) -> 
 
 def composed(xp: Any, dy: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
     s = scores(xp, q, k, **options)
-    p = xp.store(weights(xp, s, present(s.shape, **options)))
+    p = xp.saved(weights(xp, s, present(s.shape, **options)))
     dp = xp.matmul(dy, turned(xp, v))
     return gradients(xp, p, p * (dp - xp.sum(p * dp)), dy, q, k, options.get("scale"))
 
@@ -112,7 +112,7 @@ def recomputed(xp: Any, dy: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
     m = pivot(xp, s, lanes)
     e = exponential(xp, s - m, lanes)
     denominator = total(xp, e, lanes)
-    y = xp.store(xp.matmul(e, v) / denominator)
+    y = xp.saved(xp.matmul(e, v) / denominator)
     p = exponential(xp, s - (m + xp.log(denominator)), lanes)
     dp = xp.matmul(dy, turned(xp, v))
     return gradients(xp, p, p * (dp - xp.sum(dy * y)), dy, q, k, options.get("scale"))

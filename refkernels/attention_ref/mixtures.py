@@ -63,7 +63,7 @@ def _forward(xp: Any, keep: Keep, q: Any, k: Any, v: Any, options: dict[str, Any
 
 def _backward(xp: Any, keep: Keep, dy: Any, q: Any, k: Any, v: Any, options: dict[str, Any]) -> Any:
     s, lanes, m, e, denominator = _weights(xp, keep, q, k, options)
-    y = xp.store(_output(xp, e, denominator, v))
+    y = xp.saved(_output(xp, e, denominator, v))
     again = exponential(xp, s - (m + xp.log(denominator)), lanes)
     p = keep(xp.either(xp.either(e / denominator, e * (1 / denominator)), again))
     dp = keep(xp.matmul(dy, turned(xp, v)))

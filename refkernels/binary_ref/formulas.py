@@ -211,7 +211,7 @@ def hypot_slopes(xp: Any, dy: Any, a: Any, b: Any, steep: Any, nowhere: Any) -> 
 
 def hypot_slopes_stored(xp: Any, dy: Any, a: Any, b: Any, steep: Any, nowhere: Any) -> Any:
     """From the result and a quotient that were stored in the storage format."""
-    y = xp.store(hypot(xp, a, b, steep, nowhere))
+    y = xp.saved(hypot(xp, a, b, steep, nowhere))
     return tuple(dy * xp.store(leg / y) for leg in (a, b))
 
 

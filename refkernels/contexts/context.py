@@ -266,6 +266,10 @@ class Context(ABC):
         """a, kept in the storage format: for a value that a kernel may keep narrow."""
         return taken(a)
 
+    def saved(self, a: Value) -> Value:
+        """`store`, of a value that the forward pass kept: all that a backward pass is given."""
+        return self.store(a)
+
     def narrow(self, a: Value, format: str) -> Value:
         """a, kept in the format of that name, whatever the working and storage formats are."""
         return taken(a)

@@ -168,6 +168,9 @@ class Gradient(Context):
     def store(self, a: Value) -> Node:
         return self._apply("store", a)
 
+    def saved(self, a: Value) -> Node:
+        return self._apply("saved", a)
+
     def narrow(self, a: Value, format: str) -> Node:
         return self._apply("narrow", a, format=format)
 
@@ -317,6 +320,7 @@ PULLBACKS: dict[str, Pullback] = {
     "prod": lambda xp, g, z, a, axis: (g * xp.others(a, axis),),
     "matmul": _matmul,
     "store": lambda xp, g, z, a: (g,),
+    "saved": lambda xp, g, z, a: (g,),
     "narrow": lambda xp, g, z, a, format: (g,),
     "either": lambda xp, g, z, a, b: (g, None),
     "maximum": _maximum,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -126,6 +127,7 @@ def fit_to_truth(problem: Problem, output: str, got: Array) -> Fit | None:
         inputs=problem.inputs,
         params=problem.params,
         forms=problem.forms if output in problem.first else None,
+        attainable=partial(problem.attainable, output),
     )
     return Fit(
         output,

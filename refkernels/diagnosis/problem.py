@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -116,6 +116,10 @@ class Problem:
     def right(self, output: str, answer: Answer) -> Array | Iterator[Array] | None:
         """What an output's error about an answer is compared with; None where nothing is known."""
         return self._asked.right(output) if answer is self.truth else answer.plain.get(output)
+
+    def attainable(self, output: str) -> Sequence[Arrays]:
+        """The bounds by which an output's errors are avoidable."""
+        return self._asked.attainable(output)
 
     def bound_in(self, output: str, format: Format) -> Doubles:
         """The error bound of stable kernels that answer the question in another format."""

@@ -3,7 +3,7 @@
 import functools
 import hashlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.wording import shown
 from refkernels.metrology import verdict as verdicts
+from refkernels.metrology.avoidable import avoidable, certain_errors, needs_asking
 from refkernels.metrology.summary import Summary, summarise
 from refkernels.metrology.ulp_errors import (
     as_enclosure,
@@ -65,14 +66,16 @@ def judge(
     params: Mapping[str, Any],
     format: Format | str | None = None,
     forms: Mapping[str, npt.NDArray[np.float64]] | None = None,
+    attainable: Callable[[], Sequence[Mapping[str, npt.NDArray[np.float64]]]] | None = None,
 ) -> dict[str, Any]:
     """The measurement of one output: counts, ulp, error, bound, plain, condition, worst,
     invariants_violated, verdict, flags and digest, in strict JSON.
 
     `plain`: the plain algorithm's answer, or several right answers, the worst of which counts
     (`Truth.right`). `forms`: the bound of each named form, sharpest first; `bound` is their
-    maximum. `format`: the format of the ulp, by default got's. All other arrays have got's shape or
-    broadcast to it.
+    maximum. `attainable`: the bounds by which errors are avoidable (`Truth.attainable`), asked
+    where an error is large. `format`: the format of the ulp, by default got's. All other arrays
+    have got's shape or broadcast to it.
     Raises ValueError where got and reference differ in shape, and where a bound is NaN or negative
     at a finite exact value (no verdict could be trusted).
     """
@@ -91,13 +94,17 @@ def judge(
         bound=limit, plain=plain, inputs=inputs, params=params, format=target,
     )  # fmt: skip
     summary, ratio = weighed.summary, weighed.plain_ratio
+    better = None
+    if attainable is not None and weighed.verdict == "rounding" and needs_asking(summary):
+        better = avoidable(array, reference, target, attainable())
+    counts = {**weighed.summary.counts, "avoidable": better.elements if better else 0}
     conditions = None
     if condition is not None:
         wide = to_float64(as_float_array(condition, "condition"))
         conditions = spread(wide, array.shape, "condition")
     worst = worst_element(op, output, array, reference, limit, conditions, inputs, weighed, target)
     return {
-        "counts": {name: summary.counts[name] for name in _COUNTS},
+        "counts": {name: counts[name] for name in (*_COUNTS, "avoidable")},
         "ulp": _ulp_figures(summary),
         "error": {
             "max_abs": figure(summary.max_abs),
@@ -106,13 +113,14 @@ def judge(
         "bound": {
             "max_ratio": figure(summary.max_ratio),
             **_limit_or_form(op, direction, array, reference, forms),
+            **({"better": better.record} if better else {}),
         },
         "plain": {"ratio": None if ratio is None else figure(ratio)},
         "condition": _condition_figures(conditions, worst),
         "worst": worst,
         "invariants_violated": weighed.broken,
         "verdict": weighed.verdict,
-        "flags": weighed.flags,
+        "flags": verdicts.flags(counts, weighed.errors),
         "digest": digest(array),
     }
 
@@ -178,11 +186,8 @@ def _limit_or_form(
     if not forms:
         limited = op.limit is not None and direction == "forward"
         return {"limit": op.limit, "limit_source": op.limit_source} if limited else {}
-    factor = np.ldexp(1.0, np.clip(reference.scale, -1100, 1023).astype(np.int32))
+    certain = certain_errors(got, reference)
     with np.errstate(all="ignore"):
-        exact = reference.hi * factor
-        error = np.abs((to_float64(got) - exact) - reference.lo * factor)
-        certain = error - reference.radius * factor
         for name, bound in forms.items():
             if not np.any(certain > np.broadcast_to(bound, certain.shape)):
                 return {"form": name}

@@ -74,6 +74,10 @@ class Asked:
         """Right answers to compare an output's error with: `Truth.right`."""
         return self.truths[output].right(output)
 
+    def attainable(self, output: str) -> tuple[Mapping[str, npt.NDArray[np.float64]], ...]:
+        """The bounds by which an output's errors are avoidable: `Truth.attainable`."""
+        return self.truths[output].attainable(output)
+
     @property
     def condition(self) -> dict[str, npt.NDArray[np.float64]]:
         """Condition numbers, of all outputs of the op."""

@@ -46,7 +46,7 @@ def verdict(counts: Mapping[str, int], invariants_violated: Sequence[str]) -> st
 def flags(counts: Mapping[str, int], errors: "RmsErrors | None") -> list[str]:
     """The flags: what deserves a look, whatever the verdict."""
     unusual = errors is not None and errors.unusual
-    return [*(["unusual"] if unusual else []), *[name for name in FLAGS[1:] if counts[name]]]
+    return [*(["unusual"] if unusual else []), *[name for name in FLAGS[1:] if counts.get(name)]]
 
 
 def reaches(level: str, verdict: str, flags: Sequence[str]) -> bool:

@@ -166,7 +166,7 @@ def batch_backward(
         m, v, *_ = batch_statistics(xp, x, training=training, **arguments)
         r = xp.rsqrt(v)
         if stored:
-            m, r = xp.store(m), xp.store(xp.either(r, 1 / xp.sqrt(v)))
+            m, r = xp.saved(m), xp.saved(xp.either(r, 1 / xp.sqrt(v)))
         g = times(dy, weight) if weighted and not after else dy
         dx, xhat = (way if training else constant)(xp, g, x, m, r)
         dweight = xp.either(xp.sum(dy * xhat), xp.sum(dy * (x - m)) * r)
@@ -304,7 +304,7 @@ def group_backward(way: Callable[..., Any], stored: bool = False, weighted: bool
         m, v = two_pass(xp, rows)
         r = xp.rsqrt(v + eps)
         if stored:
-            m, r = xp.store(m), xp.store(xp.either(r, 1 / xp.sqrt(v + eps)))
+            m, r = xp.saved(m), xp.saved(xp.either(r, 1 / xp.sqrt(v + eps)))
         dx, xhat = way(xp, _grouped(xp, g, num_groups), rows, m, r)
 
         def summed(values: Any) -> Any:

@@ -83,14 +83,14 @@ def _add_chain(xp: Any, row: Any, dy: Any, x: Any, weight: Any = None, **_: Any)
 
 def _project_mixture(xp: Any, dy: Any, x: Any, eps: Any, weight: Any = None) -> Any:
     square = _mean_square(xp, x, eps)
-    r = xp.store(xp.either(xp.rsqrt(square), 1 / xp.sqrt(square)))
+    r = xp.saved(xp.either(xp.rsqrt(square), 1 / xp.sqrt(square)))
     g = xp.store(_times(dy, weight))
-    return r, xp.mean(g * xp.store(x * r)), xp.sum(g * x) * xp.power(r, 3) / x.shape[-1]
+    return r, xp.mean(g * xp.saved(x * r)), xp.sum(g * x) * xp.power(r, 3) / x.shape[-1]
 
 
 def _mix(xp: Any, row: Any, dy: Any, x: Any, weight: Any = None, **_: Any) -> Any:
     r, mean, slope = row
-    g, xhat = xp.store(_times(dy, weight)), xp.store(x * r)
+    g, xhat = xp.store(_times(dy, weight)), xp.saved(x * r)
     dx = xp.either(xp.either(r * (g - xhat * mean), g * r - r * xhat * mean), g * r - x * slope)
     return dx, None if weight is None else xp.sum(xp.store(dy * xhat), axis=0)
 

@@ -13,6 +13,7 @@ from refkernels.contexts.composed import Composed, Flushed, NarrowFunctions, Oth
 from refkernels.contexts.remembering import Remembering
 from refkernels.contexts.signed_zeros import SignedZeros
 from refkernels.contexts.tensor_cores import TensorCores
+from refkernels.contexts.unstored import Unstored
 from refkernels.contexts.working import Working
 from refkernels.ops import readings
 from refkernels.ops.readings import Reading, read
@@ -35,6 +36,11 @@ def bound(
     `Bound`."""
     context = Remembering if remember else Bound
     return readings.bound(context(working, target, scalars=scalars, extra=extra))
+
+
+def unstored(working: Format, target: Format, scalars: Any) -> Reading:
+    """The reading that bounds the error of a kernel that stores nothing but its result."""
+    return readings.bound(Unstored(working, target, scalars=scalars))
 
 
 def working(working: Format, target: Format, scalars: Any, **options: Any) -> Reading:

@@ -192,6 +192,25 @@ class Formulas:
             for form, formula in self.way(direction).forms.items()
         }
 
+    @in_default_mode
+    def attainable(
+        self,
+        direction: Direction,
+        inputs: Mapping[str, Any],
+        params: Mapping[str, Any],
+        format: Format | str,
+    ) -> tuple[dict[str, dict[str, Doubles]], ...]:
+        """The bounds of kernels that store nothing but their result, by form, by output: of the
+        forms that take the inputs, then of those that take what the forward pass saved."""
+        question, target = self.question(direction, inputs, params), formats.get(format)
+        from_inputs: dict[str, dict[str, Doubles]] = {}
+        from_saved: dict[str, dict[str, Doubles]] = {}
+        for form, formula in self.way(direction).forms.items():
+            reading = _evaluation().unstored(_working(target), target, self.scalars)
+            bounds = self._read(direction, formula, reading, question)
+            (from_saved if reading.xp.from_saved else from_inputs)[form] = bounds
+        return from_inputs, from_saved
+
     def bound(
         self,
         direction: Direction,

@@ -197,7 +197,12 @@ _MEASUREMENT = fields(
         ),
         "error": _NUMBERS,
         "bound": fields(
-            {}, {"max_ratio": NUMBER, "form": TEXT, "limit": NUMBER, "limit_source": TEXT}
+            {},
+            {
+                **dict.fromkeys(("max_ratio", "limit"), NUMBER),
+                **dict.fromkeys(("form", "limit_source"), TEXT),
+                "better": fields({"form": TEXT, "ratio": NUMBER}),
+            },
         ),
         "plain": _NUMBERS,
         "condition": _NUMBERS,

@@ -25,6 +25,7 @@ LEVELS = (*VERDICTS[:3], "unusual", *VERDICTS[3:])
 """How bad an output is, worst first: the verdicts, with the flag `unusual` among them."""
 FLAGS = (
     "unusual",
+    "avoidable",
     "nonzero_at_zero",
     "sign_changes",
     "flushed_subnormals",

@@ -99,12 +99,12 @@ def root(of: Any) -> Any:
 
 
 def _std_scaled(xp: Any, dy: Any, x: Any, ddof: int, **_: Any) -> Any:
-    s = xp.store(xp.sqrt(two_pass(xp, x, ddof)))
+    s = xp.saved(xp.sqrt(two_pass(xp, x, ddof)))
     return dy / (s * freedom(xp, x, ddof)) * (x - xp.mean(x))
 
 
 def _std_by_var(xp: Any, dy: Any, x: Any, ddof: int, **_: Any) -> Any:
-    s = xp.store(xp.sqrt(two_pass(xp, x, ddof)))
+    s = xp.saved(xp.sqrt(two_pass(xp, x, ddof)))
     return _scaled(xp, xp.either(dy / (2 * s), dy / s / 2), x, ddof)
 
 
@@ -130,7 +130,7 @@ def mean_gradient(xp: Any, dy: Any, x: Any, **_: Any) -> Any:
 
 
 def by_norm(xp: Any, dy: Any, x: Any, **_: Any) -> Any:
-    y = xp.store(xp.norm(x))
+    y = xp.saved(xp.norm(x))
     return xp.either(dy / y * x, xp.either(dy * (x / y), dy * x / y))
 
 
@@ -141,6 +141,6 @@ def by_others(xp: Any, dy: Any, x: Any, **_: Any) -> Any:
 def by_quotient(xp: Any, dy: Any, x: Any, zero: Any, **_: Any) -> Any:
     """y / x, and the product of the others where x is 0."""
     divisor = xp.where(zero, xp.number(1), x)
-    y = xp.store(xp.prod(x))
+    y = xp.saved(xp.prod(x))
     quotient = xp.either(dy * y / divisor, dy * (y / divisor))
     return xp.where(zero, dy * xp.others(x), quotient)

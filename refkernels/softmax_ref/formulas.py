@@ -83,15 +83,15 @@ multiplied = Staged(_shift, _multiply)
 def _weigh(xp: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
     """m, S and sum y dy, with the y that the forward pass stored."""
     row = _shift(xp, x, present)
-    return *row, xp.sum(xp.store(_divide(xp, row, x, present)) * dy)
+    return *row, xp.sum(xp.saved(_divide(xp, row, x, present)) * dy)
 
 
 def _subtract(xp: Any, row: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
-    return xp.store(_divide(xp, row[:2], x, present)) * (dy - row[2])
+    return xp.saved(_divide(xp, row[:2], x, present)) * (dy - row[2])
 
 
 def _expand(xp: Any, row: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
-    y = xp.store(_divide(xp, row[:2], x, present))
+    y = xp.saved(_divide(xp, row[:2], x, present))
     return y * dy - y * row[2]
 
 
@@ -158,7 +158,7 @@ def _from_logits(xp: Any, row: Any, dy: Any, x: Any, present: Mask = None, **_: 
 def _from_output(xp: Any, row: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
     """dx by the y that the forward pass stored."""
     m, total, cotangents = row
-    y = xp.store((x - m) - xp.log(total))
+    y = xp.saved((x - m) - xp.log(total))
     return dy - exponential(xp, y, present) * cotangents
 
 
@@ -203,7 +203,7 @@ def _share(xp: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
 
 def _share_of_output(xp: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
     """e^(x - y), with the y that the forward pass stored."""
-    return dy * exponential(xp, x - xp.store(total_shifted(xp, x, present)), present)
+    return dy * exponential(xp, x - xp.saved(total_shifted(xp, x, present)), present)
 
 
 LOGSUMEXP = {"shifted": total_shifted, "log1p": total_log1p}

@@ -72,7 +72,7 @@ def logsumexp(xp: Any, x: Any, present: Mask = None, beyond: Mask = None, **_: A
 
 def logsumexp_gradient(xp: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
     row = _shift(xp, x, present)
-    by_log_softmax = by_either(xp, x - xp.store(row[0] + xp.log(row[1])), present)
+    by_log_softmax = by_either(xp, x - xp.saved(row[0] + xp.log(row[1])), present)
     return dy * xp.store(xp.either(_softmax(xp, row, x, present), by_log_softmax))
 
 
@@ -82,11 +82,11 @@ log_softmax = Staged(_shift, _log_softmax)
 
 def _weigh(xp: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
     row = _shift(xp, x, present)
-    return *row, xp.sum(xp.store(_softmax(xp, row, x, present)) * dy)
+    return *row, xp.sum(xp.saved(_softmax(xp, row, x, present)) * dy)
 
 
 def _softmax_gradient(xp: Any, row: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
-    y = xp.store(_softmax(xp, row[:2], x, present))
+    y = xp.saved(_softmax(xp, row[:2], x, present))
     return xp.either(y * (dy - row[2]), y * dy - y * row[2])
 
 
@@ -95,7 +95,7 @@ def _add_up(xp: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
 
 
 def _log_gradient(xp: Any, row: Any, dy: Any, x: Any, present: Mask = None, **_: Any) -> Any:
-    of_stored = by_either(xp, xp.store(_log_softmax(xp, row[:2], x)), present)
+    of_stored = by_either(xp, xp.saved(_log_softmax(xp, row[:2], x)), present)
     return dy - xp.either(_softmax(xp, row[:2], x, present), of_stored) * row[2]
 
 

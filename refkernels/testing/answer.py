@@ -1,7 +1,7 @@
 """One output with its truth, ready to be judged and reported."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -34,6 +34,7 @@ class JudgedOutput:
     bound       the allowed error, by the op's bound or by `max_ulp`
     declared    the library limit in ulp from which the op's bound comes, if it is not a theorem
     right       gives right answers to compare the error with (`Truth.right`)
+    attainable  gives the bounds by which errors are avoidable (`Truth.attainable`)
     broken      the mathematical statements that the output violates, and `breaking`, where
 
     For messages only: `product`, the letters of a sum of products; `cause`, which gives the cause
@@ -50,6 +51,7 @@ class JudgedOutput:
     elementwise: bool = False
     declared: float | None = None
     right: Callable[[], Iterator[Array]] | None = None
+    attainable: Callable[[], Sequence[Mapping[str, Array]]] = tuple
     inputs: Mapping[str, Array] = field(default_factory=dict)
     broken: tuple[str, ...] = ()
     breaking: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros((), np.bool_))

@@ -90,6 +90,7 @@ def assert_kernel(
     max_ulp: float | None = None,
     max_over_plain: float | None = None,
     max_over_baseline: tuple[Any, float] | None = None,
+    fail_on_avoidable: bool = False,
     dtype: Any = None,
 ) -> None:
     """Assert that a kernel's outputs are as accurate as the op's named forms on these inputs.
@@ -115,6 +116,9 @@ def assert_kernel(
     max_over_baseline  (outputs, factor): in addition, the RMS error of each output that the
                        baseline has too is at most factor times the baseline's, or one rounding's
                        (a correctly rounded output passes)
+    fail_on_avoidable  whether an output fails where an error is more than 8 ulp and more than 8
+                       times the bound of another named form of the op; a form of a backward pass
+                       that starts from what the forward pass saved is compared with its like
 
     Unless max_ulp or max_over_plain is given, an RMS error of more than 4 times that of the plain
     algorithm (2 times in a format of 16 bits) issues an `UnusualErrorWarning`. For inputs of 16
@@ -140,6 +144,7 @@ def assert_kernel(
             None if max_ulp is None else limits.limit_of(max_ulp, "max_ulp"),
             None if max_over_plain is None else limits.ratio_of(max_over_plain, "max_over_plain"),
             factor,
+            fail_on_avoidable=limits.truth_of(fail_on_avoidable, "fail_on_avoidable"),
         )
     except (TypeError, ValueError) as refusal:  # pytest shows the caller alone
         raise refusal.with_traceback(None) from refusal.__cause__
@@ -237,6 +242,7 @@ def _answer(
         elementwise=op.elementwise,
         declared=op.limit if direction == "forward" else None,
         right=partial(oracle.right, name),
+        attainable=partial(oracle.attainable, name),
         inputs=inputs,
         broken=tuple(invariant.statement for invariant in broken),
         breaking=anywhere(broken, got.shape),

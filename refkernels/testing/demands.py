@@ -10,8 +10,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from refkernels.arithmetic.mode import in_default_mode
+from refkernels.metrology.avoidable import avoidable, needs_asking
 from refkernels.metrology.verdict import RmsErrors, verdict, worst_errors
 from refkernels.records.words import VERDICTS
+from refkernels.reporting.words.forms import avoidable as words_of_avoidable
 from refkernels.testing.answer import Array, JudgedOutput
 from refkernels.testing.message import message
 from refkernels.testing.tally import TALLY
@@ -38,6 +40,7 @@ class Demands:
     max_over_plain: float | None = None
     max_over_baseline: float | None = None
     baseline: str = "the baseline"
+    fail_on_avoidable: bool = False
 
     def check(self, answer: JudgedOutput, baseline: Array | None = None) -> None:
         """Raise AssertionError if the answer fails a demand, or if none of its elements is
@@ -52,6 +55,12 @@ class Demands:
             )
         if uncertified := answer.summary.counts["uncertified"]:
             _warn_of_uncertified(answer, uncertified)
+        if self.fail_on_avoidable and needs_asking(answer.summary):
+            better = avoidable(answer.got, answer.reference, answer.format, answer.attainable())
+            if better is not None:
+                counts = {**answer.summary.counts, "avoidable": better.elements}
+                measured = {"bound": {"better": better.record}, "counts": counts}
+                self._fail(answer, str(words_of_avoidable(measured, answer.format.name)))
         errors = _errors(answer, answer.right and answer.right())
         over_plain = errors.over_plain if errors else 0.0
         if self.max_over_plain is not None and over_plain > self.max_over_plain:

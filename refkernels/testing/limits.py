@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
@@ -31,6 +32,13 @@ def ratio_of(value: Any, name: str) -> float:
     if not number > 0.0:
         raise ValueError(f"{name} is 0: it must be a number > 0.")
     return number
+
+
+def truth_of(value: Any, name: str) -> bool:
+    """The value, True or False. Raises TypeError for anything else."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} is of type {_type(value)}: it must be True or False.")
+    return bool(value)
 
 
 def check_dtype(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,7 @@ class Recording:
                     inputs=inputs,
                     params=params,
                     forms=truth.forms if name == op.names(direction)[0] else None,
+                    attainable=partial(truth.attainable, name),
                 ),
                 "oracle": {"tiers": dict(truth.tiers)},
             }

@@ -41,6 +41,7 @@ OTHERS = {
     "library": lambda xp, a: xp.library(lambda xp, a: xp.square(a) + 1, 2, [a]),
     "pivot": lambda xp, a: xp.exp(a - xp.pivot(a)) / xp.sum(xp.exp(a - xp.pivot(a))),
     "store": lambda xp, a: xp.store(a),
+    "saved": lambda xp, a: xp.saved(a),
     "narrow": lambda xp, a: xp.narrow(a, "bfloat16"),
     "either": lambda xp, a: xp.either(a, a * 1),
     "less": lambda xp, a: xp.where(a < 1, a, 1 / a),

@@ -32,6 +32,7 @@ COUNTS = {
     "overflows",
     "expected_specials",
     "beyond_bound",
+    "avoidable",
 }
 
 

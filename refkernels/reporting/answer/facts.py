@@ -75,9 +75,21 @@ class ExplainedKernel:
         return "unusual" in self.record["flags"] and self.verdict in SOUND
 
     @property
+    def avoidable(self) -> Record | None:
+        """The form that avoids the errors of the deciding output, where there is one."""
+        better: Record | None = self.measured["bound"].get("better")
+        return better if self.verdict in SOUND else None
+
+    @property
     def fine(self) -> bool:
         """Whether there is nothing but ordinary rounding."""
-        return self.verdict in SOUND and not self.unusual
+        unavoidable = "avoidable" not in self.record["flags"]
+        return self.verdict in SOUND and not self.unusual and unavoidable
+
+    @property
+    def explained_by_rounding(self) -> bool:
+        """Whether rounding explains the output, be it in a form that another betters."""
+        return self.fine or self.avoidable is not None
 
     @property
     def none_certified(self) -> bool:
@@ -243,9 +255,10 @@ class ExplainedKernel:
         return None if worst is None else place_of(self.output, worst["index"])
 
     @staticmethod
-    def _badness(output: Record) -> tuple[float, float]:
+    def _badness(output: Record) -> tuple[float, bool, float]:
         size = number(output["bound"]["max_ratio"]) or 0.0
-        return (VERDICTS.index(output["verdict"]), -(math.inf if math.isnan(size) else size))
+        worst_first = -(math.inf if math.isnan(size) else size)
+        return (VERDICTS.index(output["verdict"]), "better" not in output["bound"], worst_first)
 
 
 def kernels_of(answer: Record) -> list[ExplainedKernel]:

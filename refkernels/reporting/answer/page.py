@@ -26,6 +26,7 @@ from refkernels.reporting.answer.sentences import summary, words_of
 from refkernels.reporting.templating import environment_lines
 from refkernels.reporting.words.causes import NO_BUG
 from refkernels.reporting.words.escaping import clipped, code, escaped
+from refkernels.reporting.words.forms import avoiding_advice
 from refkernels.reporting.words.model_names import model_name, statement
 from refkernels.reporting.words.numerals import lost, ulp_figure
 
@@ -88,7 +89,8 @@ def _table(kernels: list[ExplainedKernel], words: Mapping[str, str], lang: str) 
                 model_text = f"{model['cause']}, {model_text}"
             also = words["and_others"] if model is kernel.best and len(kernel.models) > 1 else ""
             bits = f"{escaped(model_text)}{also}{colon}{share}"
-        verdict = words["verdict:" + ("unusual" if kernel.unusual else kernel.verdict)]
+        flag = "unusual" if kernel.unusual else "avoidable" if kernel.avoidable else ""
+        verdict = words[f"verdict:{flag or kernel.verdict}"]
         name = kernel.name or words["The kernel"]
         rows.append(
             [
@@ -150,11 +152,13 @@ def _paragraphs(kernels: list[ExplainedKernel], words: Mapping[str, str], lang: 
         if kernel.none_certified:
             todo.setdefault(words["todo:uncertified"], []).append(kernel.name)
             continue
-        bad = kernel.best is None and not kernel.fine
-        harmless = kernel.best is None and kernel.fine
+        bad = kernel.best is None and not kernel.explained_by_rounding
+        harmless = kernel.best is None and kernel.explained_by_rounding
         if harmless and kernel.verdict == "correctly_rounded":
             continue
         kernel_advice = NO_BUG[lang] if harmless else advice(str(kernel.cause), lang)
+        if kernel.avoidable and kernel_advice == NO_BUG[lang]:
+            kernel_advice = avoiding_advice(kernel.avoidable, kernel.format, lang)
         todo.setdefault(words["todo:unexplained"] if bad else kernel_advice, []).append(kernel.name)
     colon = ": " if lang == "en" else "："
     parts = [_bullets(causes, colon)]
@@ -183,8 +187,9 @@ def _cause(kernel: ExplainedKernel, words: Mapping[str, str], lang: str) -> list
             return [f"**{words['no_cause']}**{colon}{words['flawless']}"]
         if kernel.none_certified:
             return [f"**{words['no_cause']}**{colon}{words['nothing']}"]
-        if kernel.fine:
-            parts = [words["ordinary"], *_fits_too(kernel, words, lang)]
+        if kernel.explained_by_rounding:
+            size = words["form_avoidable" if kernel.avoidable else "ordinary"]
+            parts = [size, *_fits_too(kernel, words, lang)]
             lines.append(f"**{words['no_cause']}**{colon}{_space(lang).join(parts)}")
         else:
             lines.append(f"**{words['unexplained']}**{colon}{_nearest(kernel, words)}")

@@ -16,6 +16,7 @@ from refkernels.reporting.answer.facts import (
 )
 from refkernels.reporting.answer.words import WORDS
 from refkernels.reporting.words.causes import LANGUAGES
+from refkernels.reporting.words.forms import avoidable, form_name
 from refkernels.suggestion import instead
 
 _ASTONISHING = 4.0
@@ -67,7 +68,7 @@ def verdict_text(kernel: ExplainedKernel, words: Mapping[str, str], lang: str) -
         output=kernel.output,
         format=kernel.format,
         bound=show_ratio(kernel.bound),
-        limit=_limit(kernel, words),
+        limit=_limit(kernel, words, lang),
         plain=show(kernel.plain),
         number=show(counts["special_value_mismatches"]),
         uncertified=show(uncertified),
@@ -81,15 +82,19 @@ def verdict_text(kernel: ExplainedKernel, words: Mapping[str, str], lang: str) -
         and (number(kernel.ulp) or 0) > _ASTONISHING
     ):
         text += words["amplified"].format(ulp=kernel.ulps(lang), condition=show(kernel.condition))
+    if kernel.avoidable is not None:
+        text += words["list"] + str(avoidable(measured, kernel.format, lang))
     return text
 
 
-def _limit(kernel: ExplainedKernel, words: Mapping[str, str]) -> str:
+def _limit(kernel: ExplainedKernel, words: Mapping[str, str], lang: str) -> str:
     """The bound of an output: of all forms, of the form that permits its error, or a limit."""
     bound = kernel.measured["bound"]
     key = "by:limit" if "limit" in bound else "by:form" if "form" in bound else "by:forms"
     return words[key].format(
-        limit=show(bound.get("limit")), form=bound.get("form"), format=kernel.format
+        limit=show(bound.get("limit")),
+        form=form_name(bound.get("form", ""), lang),
+        format=kernel.format,
     )
 
 
@@ -112,7 +117,7 @@ def _blamed(kernel: ExplainedKernel, words: Mapping[str, str], lang: str, stated
     found."""
     best = kernel.best
     if best is None:
-        if kernel.fine or kernel.none_certified:
+        if kernel.explained_by_rounding or kernel.none_certified:
             return ""
         return words["and_unexplained"].format(tried=show(kernel.tried))
     if kernel.cause in stated:
@@ -124,7 +129,7 @@ def _blamed(kernel: ExplainedKernel, words: Mapping[str, str], lang: str, stated
         candidate["output"] == kernel.output and candidate["confidence"] is not None
         for candidate in kernel.candidates
     )
-    if elsewhere and not kernel.fine:
+    if elsewhere and not kernel.explained_by_rounding:
         unexplained = words["and_unexplained"].format(tried=show(kernel.tried))
         cause = {"output": best["output"], "says": text, "confidence": words[best["confidence"]]}
         return unexplained + words["and_elsewhere"].format(**cause)

@@ -62,6 +62,7 @@ WORDS: dict[str, dict[str, str]] = {
         "verdict:correctly_rounded": "✓\u00a0exact",
         "verdict:rounding": "≈\u00a0rounding",
         "verdict:unusual": "△\u00a0unusual",
+        "verdict:avoidable": "△\u00a0avoidable",
         "verdict:exceeds_bound": "✗\u00a0beyond the bound",
         "verdict:special_value_mismatch": "≠\u00a0wrong special value",
         "verdict:invariant_violated": "⊘\u00a0impossible value",
@@ -111,6 +112,8 @@ WORDS: dict[str, dict[str, str]] = {
         "model": "the model “{model}”",
         "ordinary": "the errors are as large as rounding makes them in this op on these inputs, so "
         "nothing is left to explain.",
+        "form_avoidable": "the errors are as large as rounding makes them in this form of the op; "
+        "another form of it avoids them.",
         "tried": "{tried} hypotheses were tried, and none explains the output. The nearest is "
         "`{cause}`, which leaves an error / plain of {plain}{bound}.",
         "tried_bound": " and an error / bound of {bound}",
@@ -148,11 +151,11 @@ WORDS: dict[str, dict[str, str]] = {
     },
     "zh": {
         "correctly_rounded": "{output} 的每一位都等于精确结果一次舍入后的值",
-        "rounding": "舍入误差：{output} 的每个元素都在{limit}之内（误差/误差界最大为 {bound}）",
+        "rounding": "舍入误差：{output} 的每个元素都在 {limit}之内（误差/误差界最大为 {bound}）",
         "rounding_of": "舍入误差：{output} 中每个有验证值的元素都在{limit}之内（误差/误差界最大为 "
         "{bound}）；共 {elements} 个元素，其中 {uncertified} 个的精确值没有包含区间，未作检查",
         "by:forms": "已命名的 {format} 形式的误差界（求和顺序任意）",
-        "by:form": "{format} 形式 {form} 的误差界",
+        "by:form": "{format} 形式{form}的误差界",
         "by:limit": "库函数限度（{limit} 个 {format} ulp）",
         "amplified": "；{ulp}，是条件数 {condition} 放大的结果",
         "unusual": "误差未超出误差界（误差/误差界 {bound}），但不寻常：{output} 的误差是朴素算法的 "
@@ -196,6 +199,7 @@ WORDS: dict[str, dict[str, str]] = {
         "verdict:correctly_rounded": "✓\u00a0正确舍入",
         "verdict:rounding": "≈\u00a0舍入误差",
         "verdict:unusual": "△\u00a0不寻常",
+        "verdict:avoidable": "△\u00a0可避免",
         "verdict:exceeds_bound": "✗\u00a0超出误差界",
         "verdict:special_value_mismatch": "≠\u00a0特殊值错误",
         "verdict:invariant_violated": "⊘\u00a0不可能的值",
@@ -238,6 +242,7 @@ WORDS: dict[str, dict[str, str]] = {
         "nothing": "公式在这些输入上除以零或没有定义，任何结果都可能正确。",
         "model": "模型“{model}”",
         "ordinary": "误差就是舍入在这些输入上应有的结果，无须再作解释。",
+        "form_avoidable": "误差与该算子这一形式的舍入误差相当，但换一种形式即可避免。",
         "tried": "共尝试 {tried} 个假设，均不能解释该结果。最接近的是 `{cause}`：仍剩下 "
         "误差/朴素算法误差 {plain}{bound}。",
         "tried_bound": "、误差/误差界 {bound}",

@@ -28,6 +28,7 @@ from refkernels.reporting.measure.scores import largest, typical
 from refkernels.reporting.measure.study import Measurement, Study, absolute_error, as_number
 from refkernels.reporting.reading import Record
 from refkernels.reporting.words.escaping import clipped
+from refkernels.reporting.words.forms import avoidable
 from refkernels.reporting.words.numerals import figure, lost, ratio, ulp_figure, ulps
 from refkernels.reporting.words.report import listed
 from refkernels.reporting.words.vocabulary import UNUSUAL, WIDE, Verdict, rank_of_status
@@ -261,7 +262,8 @@ def _faults(finding: Finding, words: Mapping[str, str], form: str) -> list[str]:
         parts.append(words[f"{form}{key}"].format(bound=ratio(finding.bound)))
     if finding.plain is not None and not parts:
         parts.append(words[f"{form}plain"].format(plain=figure(finding.plain)))
-    return parts
+    clause = avoidable(finding.example.record, finding.dtype, words["lang"])
+    return [*parts, clause] if clause else parts
 
 
 def _size(finding: Finding, words: Mapping[str, str]) -> str:

@@ -74,8 +74,8 @@ class Measurement:
 
     @property
     def unusual(self) -> bool:
-        """Whether the flag `unusual` is set."""
-        return "unusual" in self.flags
+        """Whether it stands out: the flag `unusual` or `avoidable` is set."""
+        return bool({"unusual", "avoidable"} & set(self.flags))
 
 
 def absolute_error(m: Measurement) -> float | None:

@@ -34,6 +34,7 @@ from refkernels.reporting.measure.study import Measurement, Study, known_cause
 from refkernels.reporting.reading import Record
 from refkernels.reporting.words.causes import by_design
 from refkernels.reporting.words.escaping import clipped
+from refkernels.reporting.words.forms import avoidable
 from refkernels.reporting.words.numerals import digits, figure, share
 from refkernels.reporting.words.report import counted, listed, some_of
 from refkernels.reporting.words.vocabulary import (
@@ -162,8 +163,10 @@ class Symptom:
             names = [clipped(str(name), 60) for name in violated]
             parts.append(words["violates"].format(names=listed(words, names)))
         elif self.verdict == UNUSUAL:
-            plain = figure(m.number("plain", "ratio"))
-            parts.append(words["times_plain"].format(plain=plain))
+            if "unusual" in m.flags:
+                plain = figure(m.number("plain", "ratio"))
+                parts.append(words["times_plain"].format(plain=plain))
+            parts += filter(None, [avoidable(m.record, m.dtype, words["lang"])])
         else:
             whole_array = short and part == whole
             parts.append(

@@ -62,7 +62,8 @@ _KINDS = (
 UNUSUAL = Verdict(
     "unusual", "△", "unusual", "vu", "yellow",
     "Inside the bound, but the error is more than 4 times (in 16 bits, 2 times) that of the plain "
-    "sequential algorithm on the same data. Not a verdict, but worth a look.",
+    "sequential algorithm on the same data, or another form of the op avoids it. Not a verdict, "
+    "but worth a look.",
 )  # fmt: skip
 _KNOWN = {verdict.name: verdict for verdict in (*_KINDS, UNUSUAL)}
 LEVEL_WORDS = tuple(_KNOWN[name] for name in LEVELS)
@@ -70,6 +71,8 @@ LEVEL_WORDS = tuple(_KNOWN[name] for name in LEVELS)
 
 FLAGS = {
     "unusual": UNUSUAL.meaning,
+    "avoidable": "Some errors are more than 8 ulp, and more than 8 times what another named form "
+    "of the op can make there.",
     "nonzero_at_zero": "The exact answer is 0, but the framework returned something else; such "
     "elements are left out of the ulp figures and judged by error / bound.",
     "sign_changes": "Some results have the opposite sign of the exact answer.",
@@ -120,11 +123,12 @@ _CHINESE = {
     ),
     "unusual": (
         "不寻常",
-        "在误差界之内，但误差超过同样数据上朴素顺序算法的 4 倍（16 位格式为 2 倍）。"
-        "这不是判定，但值得查看。",
+        "在误差界之内，但误差超过同样数据上朴素顺序算法的 4 倍（16 位格式为 2 倍），"
+        "或者换一种形式即可避免。这不是判定，但值得查看。",
     ),
 }
 _FLAGS_ZH = {
+    "avoidable": "有些误差超过 8 ulp，且超过该算子另一已命名形式在该处可能误差的 8 倍。",
     "nonzero_at_zero": "精确答案为 0 而框架给出的不是 0；这些元素不计入 ulp，以误差/误差界判定。",
     "sign_changes": "有些结果与精确答案符号相反。",
     "flushed_subnormals": "有些极小的（次正规）结果被替换为 0。",

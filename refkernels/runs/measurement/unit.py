@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 import numpy.typing as npt
@@ -113,6 +114,7 @@ def _judge(
         inputs=inputs,
         params=params,
         forms=truth.forms if output == unit.op.names(unit.direction)[0] else None,
+        attainable=partial(truth.attainable, output),
     )
 
 

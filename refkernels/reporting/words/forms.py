@@ -1,0 +1,77 @@
+"""The named forms of ops in words, and what is said of errors that another form avoids."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from refkernels.records.codec import number
+from refkernels.reporting.words.numerals import figure
+
+FORMS: Mapping[str, Mapping[str, str]] = json.loads(
+    Path(__file__).with_name("forms.json").read_text("utf-8")
+)
+"""By form: a phrase in each language. A form of a function is a formula, which needs none."""
+_NARROW = ("float16", "bfloat16")
+_WORDS = {
+    "en": {
+        "form": "“{form}” ({words})",
+        "wide": "“{form}” ({words}; no intermediate result rounded to {format})",
+        "avoidable": "avoidable: in {count} of {elements} elements the error is up to {ratio} "
+        "times what the form {form} can make",
+        "avoidable_exactly": "avoidable: {count} of {elements} elements are wrong, the worst of "
+        "which the form {form} gives exactly",
+        "todo": "Compute by the form {form}. `assert_kernel(..., fail_on_avoidable=True)` refuses "
+        "any other where it is that much worse.",
+    },
+    "zh": {
+        "form": "“{form}”（{words}）",
+        "wide": "“{form}”（{words}；中间结果不舍入为 {format}）",
+        "avoidable": "可避免：共 {elements} 个元素，其中 {count} 个的误差最大达到形式{form}"
+        "可能误差的 {ratio} 倍",
+        "avoidable_exactly": "可避免：共 {elements} 个元素，其中 {count} 个不正确，"
+        "最差的一个用形式{form}可得精确值",
+        "todo": "请改用形式{form}计算；`assert_kernel(..., fail_on_avoidable=True)` "
+        "会拒绝误差大得多的其他形式。",
+    },
+}
+
+
+def form_name(forms: str, lang: str = "en") -> str:
+    """“kept” (the normalised x rounded ...); several names are separated by "; "."""
+    return "; ".join(_named(form, "form", lang) for form in forms.split("; "))
+
+
+def _named(form: str, key: str, lang: str, **details: str) -> str:
+    return (
+        _WORDS[lang][key].format(form=form, words=FORMS[form][lang], **details)
+        if form in FORMS
+        else form
+    )
+
+
+def avoidable(measured: Mapping[str, Any], format: str, lang: str = "en") -> str | None:
+    """The clause on a measurement's avoidable errors; None where there are none."""
+    better, counts = (measured.get("bound") or {}).get("better"), measured["counts"]
+    if not better:
+        return None
+    ratio = number(better["ratio"]) or 0.0
+    return _WORDS[lang]["avoidable_exactly" if math.isinf(ratio) else "avoidable"].format(
+        count=f"{counts['avoidable']:,}",
+        elements=f"{counts['elements']:,}",
+        ratio=figure(ratio),
+        form=better_form(better["form"], format, lang),
+    )
+
+
+def better_form(form: str, format: str, lang: str = "en") -> str:
+    """The form that avoids the errors; in 16 bits it must also keep its steps wide."""
+    return _named(form, "wide" if format in _NARROW else "form", lang, format=format)
+
+
+def avoiding_advice(better: Mapping[str, Any], format: str, lang: str) -> str:
+    """What to do about avoidable errors."""
+    return _WORDS[lang]["todo"].format(form=better_form(better["form"], format, lang))
