@@ -233,7 +233,7 @@ def _left_out(which: str, roles: InputRoles, challenge: Challenge) -> dict[str, 
     if roles.first not in challenge.inputs:
         return {}
     n = challenge.inputs[roles.first].shape[roles.along[roles.first]]
-    if n < 2:
+    if n < 2 or (which == "tail" and n <= _TILE):  # where nothing is left, a largest number is none
         return {}
     part = _PARTS[which]
     if part is None:

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from hunting import one_in, seed_of
 
 from refkernels import registry
 from refkernels.judging import mutants
 from refkernels.judging.examination import KernelExamination
 from refkernels.judging.judgement import Judgement
-from refkernels.op import DTYPES
+from refkernels.op import DTYPES, Direction
 from refkernels.ops.formula import Fault
 from refkernels.reporting.judging.views import lines
 
@@ -57,6 +58,31 @@ def test_hidden_mutants_are_named_and_not_counted(dtype: str) -> None:
     )
     said = "\n".join(lines(judgement.to_dict(), ""))
     assert ("a right kernel may do it in float32: float32_scale" in said) is hidden
+
+
+QUESTIONS = [(name, way) for name, op in registry.ops().items() for way in op.directions]
+
+
+@pytest.mark.parametrize(("name", "direction"), one_in(12, QUESTIONS))
+def test_no_mutant_raises(name: str, direction: Direction) -> None:
+    """What one raises is a fault of ours, and ends the judgement."""
+    op = registry.get(name)
+    examination = KernelExamination(op, direction, "float32", seed_of(7))
+    with np.errstate(all="ignore"):
+        drawn = [challenge for challenge in examination.round(0) if challenge.has_answer]
+        assert examination.shown(drawn, 5.0).killed
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_params_that_the_op_refuses_and_empty_rests_are_no_mutants(direction: Direction) -> None:
+    """norm_type 2.02 and p = 1.008 are refused; no number is the largest of an empty tile."""
+    for name in ("clip_by_norm", "dropout", "max"):
+        op = registry.get(name)
+        if direction in op.directions:
+            examination = KernelExamination(op, direction, "float32", 1)
+            with np.errstate(all="ignore"):
+                drawn = [c for c in examination.round(0) if c.has_answer]
+                assert examination.shown(drawn, 5.0).killed
 
 
 def test_a_question_fitted_to_the_right_answer_is_no_mutant() -> None:
