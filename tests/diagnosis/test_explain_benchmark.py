@@ -22,6 +22,7 @@ def test_a_planted_fault_is_named_first(cause: str) -> None:
             rng = faults.generator(number, kind, faults.SHAPES[0], 100)
             record = diagnosis.examine(cause, build(rng, faults.SHAPES[0], dtype))
             assert not diagnosis.missed(record), record
+            assert record["wrong"] == []
             examined += 1
     assert examined
 
@@ -60,7 +61,7 @@ def of_every_op(name: str, cause: str) -> Iterator[Planted]:
 def test_a_fault_of_an_op_is_named_first(op: str, cause: str) -> None:
     records = [diagnosis.examine(op, planted) for planted in of_every_op(op, cause)]
     assert any(record["shows"] for record in records)
-    assert not [record for record in records if diagnosis.missed(record)]
+    assert not [record for record in records if diagnosis.missed(record) or record["wrong"]]
 
 
 def test_no_fault_is_left_out_without_a_word() -> None:
@@ -85,6 +86,7 @@ def test_what_any_op_may_have_is_planted_and_named() -> None:
         record = diagnosis.examine(name, kernels[name])
         assert record["shows"]
         assert not diagnosis.missed(record), record
+        assert record["wrong"] == []
     for direction in ("forward", "backward"):
         causes = {kernel.cause for kernel in kernels.values() if kernel.direction == direction}
         assert causes == {*any_op.CHANGES, *any_op.NARROW, "dropped_tail"}
