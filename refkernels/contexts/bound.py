@@ -62,7 +62,8 @@ class Bound(Unrounded):
     """The rounding bound of a formula in `working` arithmetic, its results kept in `storage`.
 
     Kernels on 16-bit arrays compute in binary32: Bound("float32", storage="bfloat16").
-    `limit`: by how many ulp of the working format a library's elementary functions may be off.
+    `limit`: by how many ulp of the working format a library's elementary functions may be off, erf
+    and erfc four times as many.
     `exp2` allows exp(x) to be taken as exp2(x log2 e), the product and the constant rounded.
     scalars="binary64": params are held and combined in binary64, and may be rounded where they meet
     arrays; else a kernel may hold them in the working format.
@@ -248,7 +249,8 @@ class Bound(Unrounded):
             return self._rounded(exact, spread, (x,), underflow=False)
         with np.errstate(all="ignore"):
             size = size + spread
-            lost = 2.0 * self.limit * (rounding.unit * size + rounding.half)
+            limit = self.limit * functions.allowance(name)
+            lost = 2.0 * limit * (rounding.unit * size + rounding.half)
             lost = np.where(rounding.beyond(size + lost), np.inf, lost)
             return BoundValue(self, exact, outward(spread + lost), x.loose)
 

@@ -50,6 +50,13 @@ def _record(name: str) -> Function:
     return next(record for room in rooms for record in room.FUNCTIONS if record.name == name)
 
 
+def allowance(name: str) -> float:
+    """The library's limit of a function over that of most functions, at least 1."""
+    from refkernels.elementwise.function import LIMIT
+
+    return max((_record(name).limit or LIMIT) / LIMIT, 1.0)
+
+
 def _values(name: str, a: Doubles) -> Enclosure:
     """f(a) for exact a."""
     from refkernels.elementwise import oracle
