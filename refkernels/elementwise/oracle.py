@@ -4,6 +4,7 @@ Inputs of 32 bits and fewer: float64 with a relative bound, double-double, multi
 float64 inputs and backward passes: double-double, multiple precision.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ def forward(function: Function, x: Any, certify: Certify = "enclosure") -> Enclo
         if not still_open.size:
             tiers.answered(tier, flat.size)
             return enclosure.reshape(x.shape)
-        answer = Draft(enclosure.hi, 0.0, enclosure.radius)
+        answer = Draft.of(enclosure)
 
     def values(left: Open) -> dict[str, Enclosure]:
         return {"y": trusted(*_double_double(function.values, flat[left["y"]]))}
@@ -142,9 +143,30 @@ def _shaped(kernel: Filler, x: Array) -> Enclosure:
     return trusted(*_double_double(kernel, np.ascontiguousarray(x).reshape(-1))).reshape(x.shape)
 
 
+def screened(
+    fast: Fast, x: Any, certify: Certify, later: Callable[[Array, Question], Enclosure]
+) -> Enclosure:
+    """f(x), shaped like x, by the float64 tier, and by `later` where that leaves the question open.
+    Raises as `forward` does."""
+    question = Question.parse(certify)
+    x = as_float_array(x, "x")
+    if x.dtype == np.float64:
+        return later(x, question)
+    flat = np.ascontiguousarray(x).reshape(-1)
+    enclosure, still_open = _float64(fast, flat, question)
+    tiers.answered("float64", flat.size - still_open.size)
+    if still_open.size:
+        enclosure = enclosure.replace(still_open, later(flat[still_open], question))
+    return enclosure.reshape(x.shape)
+
+
 def _float64(fast: Fast, x: Array, question: Question) -> tuple[Enclosure, Indices]:
-    """The first tier for all of x (flat), and the elements that it leaves open."""
+    """The first tier for all of x (flat), and the elements that it leaves open. A rounding of a
+    number that is tiny in the format is a zero of its sign: only between 0 and 2 _TINY, an element
+    is not left open."""
     hi = np.empty(x.size)
+    least = question.format.emin - question.format.p  # half the smallest subnormal is 2^least
+    zeros = question.kind == "rounding" and 2.0**least > 2.0 * _TINY
     ties = _TIES.get(question.format.name) if question.kind == "rounding" else None
     factor = fast.error * (1.0 + 4.0 * fast.error)  # |hi - z| <= error |z| <= factor |hi|
     outward = factor + 2.0**-52
@@ -157,12 +179,16 @@ def _float64(fast: Fast, x: Array, question: Question) -> tuple[Enclosure, Indic
         if ties is None and not _any_beyond(hi[start:stop]):
             return
         marks = np.empty(stop - start, np.bool_)
-        if _judge(hi[start:stop], outward, ties or _NO_TIES, marks):
+        if _judge(hi[start:stop], outward, ties or _NO_TIES, zeros, marks):
             open_places.append(start + np.flatnonzero(marks))
 
     spread(x.size, block, BLOCK if x.size > _MANY else CACHED, timed=True)
     still_open = np.sort(np.concatenate(open_places)) if open_places else np.empty(0, np.intp)
     enclosure = trusted(hi, radius=Relative(factor))
+    tiny = (hi != 0.0) & (np.abs(hi) <= _TINY) if zeros else np.zeros(0, np.bool_)
+    if tiny.any():
+        radius = np.where(tiny, _TINY, enclosure.radius)
+        enclosure = trusted(np.where(tiny, np.copysign(_TINY, hi), hi), radius=radius)
     if ties is None and question.kind != "enclosure":
         still_open = np.union1d(still_open, np.flatnonzero(question.undecided(enclosure)))
     return enclosure, still_open
@@ -181,10 +207,11 @@ def _any_beyond(hi: Any) -> bool:
 
 
 @njit(nogil=True)
-def _judge(hi: Any, outward: float, ties: Any, marks: Any) -> bool:
+def _judge(hi: Any, outward: float, ties: Any, zeros: bool, marks: Any) -> bool:
     """Marks the elements that are left open, and returns whether there are any.
 
-    Left open are elements beyond the range in which a Fast guarantees a relative error. Where
+    Left open are elements beyond the range in which a Fast guarantees a relative error, but for
+    tiny ones where `zeros`. Where
     ties = (requested, mask, tie) asks for a rounding, so are elements whose interval may hold a
     rounding boundary: its ends, moved outward by more than their error, are different float32, or
     one float32 that is a midpoint of the narrower format, as its last bits show.
@@ -194,7 +221,7 @@ def _judge(hi: Any, outward: float, ties: Any, marks: Any) -> bool:
     for i in range(hi.size):
         size = abs(hi[i])
         special = (size == 0.0) | (size == np.inf) | (size != size)
-        beyond = (not special) & ((size >= _HUGE) | (size <= _TINY))
+        beyond = (not special) & ((size >= _HUGE) | ((size <= _TINY) & (not zeros)))
         lower = np.float32(size - size * outward)
         upper = np.float32(size + size * outward)
         near = (lower != upper) | ((np.float32(lower).view(np.uint32) & mask) == tie)

@@ -97,7 +97,10 @@ def _against_number(parts: Sequence[Array], format: Format) -> tuple[Array, ...]
     high, low = two_sum.py_func(unit, -t)
     error = np.where(np.isinf(unit), unit, high + (low - tail))
     size, floor = np.abs(error), emin - p + 1 - q
-    shape = _shape_flags(g, unit, error, t, tail, radius, nearest, infinite, p, floor)
+    nonzero = np.where(lo == 0.0, (hi != 0.0) & (np.abs(hi) >= r), np.abs(hi) - np.abs(lo) > r)
+    changed = nonzero & (g != 0.0) & ((g > 0.0) != (hi > 0.0))
+    flags |= np.where(changed, flag.SIGN_CHANGE, 0)
+    shape = _shape_flags(g, unit, error, radius, nearest, infinite, p, floor)
     flags = np.where(expected, flags | flag.EXPECTED_SPECIAL, flags | shape)
     uncertainty = _uncertainty(size, t, tail, radius, p, floor)
     compared = ~expected & (uncertainty != np.inf)
@@ -133,12 +136,10 @@ def _rounding_flags(
 
 
 def _shape_flags(
-    g: Array, unit: Array, error: Array, t: Array, tail: Array, radius: Array, nearest: Array,
-    infinite: Array, p: int, floor: Array,
+    g: Array, unit: Array, error: Array, radius: Array, nearest: Array, infinite: Array, p: int,
+    floor: Array,
 ) -> Array:  # fmt: skip
     flags = np.where(infinite, flag.EXPECTED_SPECIAL, np.where(np.isinf(g), flag.OVERFLOW, 0))
-    nonzero = (g != 0.0) & (np.abs(t) - np.abs(tail) > radius)
-    flags |= np.where(nonzero & ((g > 0.0) != (t > 0.0)), flag.SIGN_CHANGE, 0)
     subnormal = (np.abs(nearest) > 0.0) & (np.abs(nearest) < 2.0 ** (p - 1))
     flags |= np.where((g == 0.0) & (floor == 0) & subnormal, flag.FLUSHED, 0)
     mantissa, power = np.frexp(unit)

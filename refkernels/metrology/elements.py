@@ -98,7 +98,9 @@ def compare(g: float, hi: float, lo: float, r: float, s: int, p: int, emin: int,
         return flags | flag.EXPECTED_SPECIAL, math.nan, math.nan, 0.0, 0.0, _NONE
     unit = times_power(math.copysign(2.0, g), emax - q) if math.isinf(g) else times_power(g, -q)
     error = _difference(unit, t, tail)
-    flags |= _shape_flags(g, unit, error, t, tail, radius, nearest, infinite, p, emin - p + 1 - q)
+    if g != 0.0 and _nonzero(hi, lo, r) and (g > 0.0) != (hi > 0.0):
+        flags |= flag.SIGN_CHANGE
+    flags |= _shape_flags(g, unit, error, radius, nearest, infinite, p, emin - p + 1 - q)
     distance = _NONE
     if flags & flag.CORRECT == 0:
         rounded = math.copysign(math.inf, hi) if infinite else times_power(nearest, q)
@@ -175,7 +177,9 @@ def _rounding_flags(
 ) -> int:
     """CORRECT, UNDECIDED or neither; SIGNED_ZERO where only the sign of a rounded zero differs."""
     certified = r == 0.0
-    if not certified and nearest != 0.0:
+    if not certified and nearest == 0.0:
+        certified = _nonzero(hi, lo, r) and abs(t) + abs(tail) + radius < 0.5 * SLACK
+    elif not certified:
         # Half a unit to the next boundary; a quarter below a power of two, where floats are denser.
         reach = (
             0.25 if abs(nearest) == _POWERS[p + 1021] or abs(nearest) == _POWERS[p + 1022] else 0.5
@@ -196,28 +200,29 @@ def _rounding_flags(
 
 
 @inner
+def _nonzero(hi: float, lo: float, r: float) -> bool:
+    """Whether all numbers inside have hi's sign. The interval is open: zero may be its end."""
+    return bool(hi != 0.0 and abs(hi) >= r) if lo == 0.0 else abs(hi) - abs(lo) > r
+
+
+@inner
 def _shape_flags(
     g: float,
     unit: float,
     error: float,
-    t: float,
-    tail: float,
     radius: float,
     nearest: float,
     infinite: bool,
     p: int,
     floor: int,
 ) -> int:
-    """Overflow, sign change, flushed subnormal, faithful; `floor` is the log2 of the subnormals'
-    spacing in units of ulp(z), 0 where z itself is among them."""
+    """Overflow, flushed subnormal, faithful; `floor` is the log2 of the subnormals' spacing in
+    units of ulp(z), 0 where z itself is among them."""
     flags = 0
     if infinite:
         flags |= flag.EXPECTED_SPECIAL
     elif math.isinf(g):
         flags |= flag.OVERFLOW
-    certainly_nonzero = abs(t) - abs(tail) > radius
-    if g != 0.0 and certainly_nonzero and (g > 0.0) != (t > 0.0):
-        flags |= flag.SIGN_CHANGE
     if g == 0.0 and floor == 0 and 0.0 < abs(nearest) < _POWERS[p + 1021]:
         flags |= flag.FLUSHED
     if abs(error) + radius < 0.5:  # half an ulp(z) is the least spacing next to z

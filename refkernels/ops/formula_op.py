@@ -5,10 +5,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.fast import Fast
 from refkernels.arithmetic.formats import BINARY64
+from refkernels.arithmetic.question import Certify, Question
+from refkernels.elementwise.oracle import screened
 from refkernels.op import DIRECTIONS, Case, Invariant, Op
 from refkernels.ops.domains import Domain
 from refkernels.ops.formula import Fault, Formula, derived
@@ -40,7 +44,7 @@ def formula_op(
     below = (
         {} if reverse is None else {gradient: gradient[1:] for gradient in backward_signature.gives}
     )
-    return Op(
+    op = Op(
         name=name,
         inputs=tuple(takes),
         optional=tuple(argument.name for argument in takes.values() if argument.optional),
@@ -69,6 +73,19 @@ def formula_op(
         define=lambda: formulas,
         formulas=formulas,
     )
+    return op if fast is None else replace(op, forward=_screened(fast, op.forward))
+
+
+def _screened(fast: Fast, settled: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    """The forward pass of an op of one input and one output, by its float64 tier first."""
+
+    def forward(x: Any, *, certify: Certify = "enclosure") -> dict[str, Any]:
+        def later(left: Any, question: Question) -> Enclosure:
+            return settled(x=left, certify=question)["y"]
+
+        return {"y": screened(fast, x, certify, later)}
+
+    return forward
 
 
 def formulas_of(

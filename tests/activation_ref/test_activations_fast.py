@@ -1,13 +1,16 @@
 """The float64 tier of the activations keeps the contract of `refkernels.arithmetic.fast.Fast`."""
 
 import dataclasses
+import functools
+from typing import Any
 
 import numpy as np
 import pytest
 
 from refkernels import registry
-from refkernels.arithmetic import formats
+from refkernels.arithmetic import formats, tiers
 from refkernels.kernels.elementary.activations import FAST
+from refkernels.op import Op
 from refkernels.runs.sweeps import chunk
 from refkernels.runs.sweeps.patterns import Span
 from refkernels.runs.sweeps.tally import SweepTally
@@ -55,6 +58,10 @@ def test_the_error_is_within_the_bound_at_every_adversary(name: str) -> None:
     assert ordinary.sum() > 5000
 
 
+def by_formula(op: Op, x: Any, certify: Any) -> Any:
+    return op.formulas.evaluate("forward", {"x": x}, {}, certify)
+
+
 @each
 @pytest.mark.parametrize(
     "first", [0x40400000 - 3000, 0xC0400000 - 3000, 0x00000000, 0x7F800000 - 9]
@@ -71,7 +78,7 @@ def test_a_sweep_judges_as_the_oracle_alone_does(name: str, first: int) -> None:
     tallies = []
     for careful in (False, True):
         if careful:
-            op = dataclasses.replace(op, fast=None)
+            op = dataclasses.replace(op, fast=None, forward=functools.partial(by_formula, op))
         tally = SweepTally(formats.BINARY32)
         chunk.judge_call(op, span, got, tally)
         found = tally.to_json()["binades"]
@@ -80,3 +87,28 @@ def test_a_sweep_judges_as_the_oracle_alone_does(name: str, first: int) -> None:
             {b: {k: v for k, v in found[b].items() if type(v) in counted} for b in found}
         )
     assert tallies[0] == tallies[1]
+
+
+@pytest.mark.parametrize("name", [op.name for op in registry.ops().values() if op.fast])
+@pytest.mark.parametrize("format", ["float16", "bfloat16", "float32"])
+def test_no_rounding_of_a_tail_needs_multiple_precision(name: str, format: str) -> None:
+    """Ends of all binades: a value that saturates or underflows is a zero or a limit of known sign,
+    and its rounding is that of the formula's own reading or of the double-doubles."""
+    op = registry.get(name)
+    bits = (np.arange(0, 255)[:, None] << 23) + np.array([1, 1 << 22, (1 << 23) - 1])
+    bits = np.concatenate([bits.ravel(), bits.ravel() + (1 << 31)]).astype(np.uint32)
+    x = bits.view(np.float32)
+    with tiers.counted() as counted:
+        certified = op.evaluate("forward", {"x": x}, {}, ("rounding", format))["y"]
+    assert counted.get("exact", 0) == 0
+    wide = op.evaluate("forward", {"x": x.astype(np.float64)}, {}, ("rounding", format))["y"]
+    rounded, right = (
+        [part.astype(np.float32) for part in enclosure.round(format)]
+        for enclosure in (certified, wide)
+    )
+    assert rounded[1].all()
+    assert right[1].all()
+    signs = [np.signbit(values) for values, _ in (rounded, right)]
+    defined = ~np.isnan(right[0])
+    np.testing.assert_array_equal(rounded[0], right[0])
+    np.testing.assert_array_equal(signs[0][defined], signs[1][defined])

@@ -6,7 +6,7 @@ its answers into shared memory; blocks of them are judged while they are in the 
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.fast import Fast
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.frameworks.gateway import Session
-from refkernels.op import Op
+from refkernels.op import Arrays, Op
 from refkernels.runs.sweeps import judging, kept, patterns, plain
 from refkernels.runs.sweeps.inversions import inverted
 from refkernels.runs.sweeps.patterns import Span
@@ -207,15 +207,10 @@ def _judge_listed(
     if not codes.size:
         return
     radius = np.where(np.isfinite(hi), np.abs(hi) * plain.widened(fast.error), 0.0)
-    doubtful = np.empty(codes.size, np.int64)
-    number = _judge_elements(codes, got, Enclosure(hi, 0.0, radius), tally, doubtful)
-    settled = np.ones(codes.size, np.bool_)
-    settled[doubtful[:number]] = False
-    _check_invariants(op, codes[settled], got[settled], tally)
-    _check_bound(op, codes[settled], got[settled], Enclosure(hi, 0.0, radius)[settled], tally)
-    tally.add_tiers({"float64": -number})
-    for start in range(0, number, _EVALUATED):
-        part = doubtful[:number][start : start + _EVALUATED]
+    left = _judge_elements(op, codes, got, Enclosure(hi, 0.0, radius), tally, final=False)
+    tally.add_tiers({"float64": -left.size})
+    for start in range(0, left.size, _EVALUATED):
+        part = left[start : start + _EVALUATED]
         _judge_exactly(op, codes[part], got[part], tally)
 
 
@@ -223,9 +218,7 @@ def _judge_exactly(
     op: Op, codes: npt.NDArray[np.int64], got: npt.NDArray[Any], tally: SweepTally
 ) -> Enclosure:
     exact = evaluate(op, codes, tally, ("rounding", tally.format))
-    _judge_elements(codes, got, exact, tally, None)
-    _check_invariants(op, codes, got, tally)
-    _check_bound(op, codes, got, exact, tally)
+    _judge_elements(op, codes, got, exact, tally, final=True)
     return exact
 
 
@@ -275,37 +268,59 @@ def _oracle(op: Op, inputs: Sequence[npt.NDArray[Any]], certify: Any) -> Enclosu
 
 
 def _judge_elements(
+    op: Op,
     codes: npt.NDArray[np.int64],
     got: npt.NDArray[Any],
     exact: Enclosure,
     tally: SweepTally,
-    doubtful: npt.NDArray[np.int64] | None,
-) -> int:
+    final: bool,
+) -> npt.NDArray[np.intp]:
+    """Judge answers by an enclosure. Returns the places of those that it leaves open, unless it is
+    the `final` one.
+
+    Invariants and the bound hold for every faithful answer: only the others are checked.
+    """
     parts = [np.ascontiguousarray(part) for part in (exact.lo, exact.radius, exact.scale)]
-    room = np.empty(0, np.int64) if doubtful is None else doubtful
     got_bits = got.view(tally.format.bits_dtype).astype(np.int64)
-    return int(
-        judging.judge_elements(
-            codes, judging.widest(got), got_bits, np.ascontiguousarray(exact.hi), *parts,
-            judging.limits_of(tally.format), tally.shift, doubtful is None, tally.table, room,
-        )
+    outcomes = np.empty(codes.size, np.int8)
+    judging.judge_elements(
+        codes, judging.widest(got), got_bits, np.ascontiguousarray(exact.hi), *parts,
+        judging.limits_of(tally.format), tally.shift, final, tally.table, outcomes,
     )  # fmt: skip
+    unfaithful = np.flatnonzero(outcomes == judging.UNFAITHFUL)
+    if unfaithful.size:
+        _check_invariants(op, codes[unfaithful], got[unfaithful], tally)
+        _check_bound(op, codes[unfaithful], got[unfaithful], exact[unfaithful], tally)
+    return np.flatnonzero(outcomes == judging.OPEN)
 
 
 def _check_bound(
     op: Op, codes: npt.NDArray[np.int64], got: npt.NDArray[Any], exact: Enclosure, tally: SweepTally
 ) -> None:
     """Count answers beyond the bound of the op's forms, which are kept with the violated
-    invariants. An op with a limit in ulp needs no such count. A faithful float32 answer is never
-    beyond the bound."""
-    if op.limit is not None or not codes.size:
+    invariants. An op with a limit in ulp needs no such count."""
+    if op.limit is not None:
         return
     with _ONE_ORACLE, np.errstate(all="ignore"):
-        inputs = dict(zip(op.inputs, tally.inputs_of(codes), strict=True))
-        bound = op.bound("forward", inputs, {}, tally.format)[op.outputs[0]]
         error = np.abs(judging.widest(got) - np.asarray(exact))
-        beyond = np.flatnonzero(error - exact.radius * np.exp2(exact.scale) > bound)
+        error -= exact.radius * np.exp2(exact.scale)
+        beyond = np.arange(codes.size)
+        for bound in _bounds(op, tally.format):
+            inputs = dict(zip(op.inputs, tally.inputs_of(codes[beyond]), strict=True))
+            beyond = beyond[error[beyond] > bound(inputs)[op.outputs[0]]]
     _add_violations(BEYOND, beyond, codes, got, tally)
+
+
+def _bounds(op: Op, format: formats.Format) -> Iterator[Callable[[Arrays], Arrays]]:
+    """The bounds whose maximum is the op's, by inputs: each is read only where an error exceeds
+    those before, and the first holds for nearly every kernel."""
+    formulas = op.formulas
+    if formulas is None:
+        yield lambda inputs: op.bound("forward", inputs, {}, format)
+        return
+    forms = formulas.forward.forms
+    for form in [forms[formulas.widest]] if formulas.widest else forms.values():
+        yield lambda inputs, form=form: formulas.bounded("forward", form, inputs, {}, format)
 
 
 def _add_violations(
@@ -324,14 +339,8 @@ def _add_violations(
 def _check_invariants(
     op: Op, codes: npt.NDArray[np.int64], got: npt.NDArray[Any], tally: SweepTally
 ) -> None:
-    """Count violated invariants. They hold for every faithful answer, so plain elements are
-    skipped.
-
-    An invariant between elements (for example, that answers rise) is left to the inversions,
-    because only some of its elements are seen here.
-    """
-    if not codes.size:
-        return
+    """Count violated invariants. One between elements (for example, that answers rise) is left to
+    the inversions, because only some of its elements are seen here."""
     inputs = dict(zip(op.inputs, tally.inputs_of(codes), strict=True))
     for invariant in op.invariants:
         if (invariant.direction, invariant.output) != ("forward", op.outputs[0]):

@@ -39,6 +39,8 @@ INVERSIONS = len(COLUMNS) - 1
 _FLAGS = tuple(COUNTED.values())
 FIRST_KEPT = 5  # columns from here on count faults, and the first input of each is kept
 
+OPEN, IS_FAITHFUL, UNFAITHFUL = range(3)  # of an element, in `judge_elements`
+
 # Distances 0 ... 1023 are counted one by one, larger ones by powers of two.
 EXACT_DISTANCES = 1024
 DISTANCES = EXACT_DISTANCES + 54
@@ -69,19 +71,19 @@ def judge_elements(
     shift: int,
     final: bool,
     table: Any,
-    doubtful: Any,
-) -> Any:
+    outcomes: Any,
+) -> None:
     """Judge single elements against (hi + lo ± radius) 2^scale by the project's own definition.
 
     patterns and got_bits are int64, got float64; limits = (p, emin, emax); an element's binade is
     its pattern >> shift. Unless `final`, the enclosure is the fast tier's (lo and scale 0), which
-    knows less about huge and tiny values. Elements that it does not settle are not counted: their
-    places go to `doubtful`. Returns the number of places there.
+    knows less about huge and tiny values. Elements that it does not settle are not counted.
+    `outcomes` receives OPEN for those, IS_FAITHFUL or UNFAITHFUL for the others.
     """
     counts, distances, worst, worst_bits, firsts = table
     p, emin, emax = limits
-    number = 0
     for i in range(patterns.size):
+        outcomes[i] = UNFAITHFUL
         h, r = hi[i], radius[i]
         binade = patterns[i] >> shift
         distance = np.uint64(0) if final else _far(got[i], h, r, limits)
@@ -93,14 +95,10 @@ def judge_elements(
             error, uncertainty = (got[i] - h) * inverse, r * inverse
             _keep_worst(worst, worst_bits, binade, error, uncertainty, patterns[i], got_bits[i])
             continue
-        tiny = 0.0 < abs(h) <= _TINY
-        other_side = got[i] == 0.0 or (got[i] < 0.0) != (h < 0.0)
-        extreme = abs(h) >= _HUGE or (tiny and other_side)
-        if not final and extreme and math.isfinite(h):
-            doubtful[number] = i
-            number += 1
+        if not final and _HUGE <= abs(h) < math.inf:
+            outcomes[i] = OPEN
             continue
-        if not final and tiny:
+        if not final and 0.0 < abs(h) <= _TINY:
             h, r = math.copysign(_TINY, h), _TINY  # anywhere between zero and 2 _TINY
         flags, error, uncertainty, _, _, distance = compare(
             got[i], h, lo[i], r, scale[i], p, emin, emax
@@ -108,9 +106,10 @@ def judge_elements(
         size = abs(error)
         near = min(abs(size - 0.5), abs(size - 1.0)) <= 2.0 * uncertainty  # of being faithful
         if not final and (flags & flag.UNDECIDED or uncertainty > _SHARP or near):
-            doubtful[number] = i
-            number += 1
+            outcomes[i] = OPEN
             continue
+        if flags & flag.FAITHFUL:
+            outcomes[i] = IS_FAITHFUL
         counts[binade, INPUTS] += 1
         for column in range(len(_FLAGS)):
             if flags & _FLAGS[column]:
@@ -120,7 +119,6 @@ def judge_elements(
         if flags & flag.COMPARED:
             distances[_distance_bin(distance)] += 1
             _keep_worst(worst, worst_bits, binade, error, uncertainty, patterns[i], got_bits[i])
-    return number
 
 
 @inner
