@@ -62,7 +62,7 @@ def started() -> Iterator[Callable[..., Session]]:
     sessions: dict[str, Session] = {}
 
     def get(name: str, **flags: str) -> Session:
-        session = sessions.setdefault(f"{name} {flags}", Session(name, flags, timeout=120.0))
+        session = sessions.setdefault(f"{name} {flags}", Session(name, flags, timeout=600.0))
         session.start()
         return session
 

@@ -5,13 +5,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from presence import interpreter_of
+from waiting import HANGS, until
 
 from refkernels.records import codec
 from refkernels.records.files import compress
@@ -171,9 +171,7 @@ def test_a_stopped_sweep_goes_on_where_it_was(
     words += ["--range", "0:1", "--out", str(tmp_path / "out")]  # 1.07 thousand million numbers
     journal = tmp_path / "out" / "sweeping"
     with subprocess.Popen([sys.executable, str(BENCHMARKS / "gpu.py"), *words]) as process:
-        deadline = time.monotonic() + 60.0
-        while chunks(journal) < 4 and time.monotonic() < deadline and process.poll() is None:
-            time.sleep(0.02)
+        until(lambda: chunks(journal) >= 4 or process.poll() is not None)
         process.send_signal(sign)
     assert process.returncode == (130 if sign == signal.SIGTERM else -sign)
     kept = chunks(journal)
@@ -205,11 +203,9 @@ def test_a_terminated_measurement_says_what_is_kept_and_leaves_no_process(
     journal = tmp_path / "out" / "journal.jsonl"
     command = [sys.executable, str(BENCHMARKS / "gpu.py"), *words]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        deadline = time.monotonic() + 60.0
-        while not journal.exists() and time.monotonic() < deadline:
-            time.sleep(0.02)
+        until(journal.exists)
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=30.0)  # ends when no process holds the pipe
+        _, said = process.communicate(timeout=HANGS)  # ends when no process holds the pipe
     assert process.returncode == 130
     # After it Python may warn that it cleans up for the workers that were ended.
     assert "Stopped; finished work is kept: the same command continues.\n" in said, said

@@ -1,24 +1,38 @@
 """Ctrl-C ends a command in one line with status 130, however early it comes."""
 
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from refkernels.frameworks import process
+
 X = np.linspace(-3, 3, 60).astype(np.float32).reshape(3, 20)
 # A shell's background jobs ignore Ctrl-C; what is interrupted is our code, not Python's own start.
+# Ctrl-C comes at an event: Python's n-th import or opened file, or when a process has just begun.
 BEGIN = """
-import signal, sys
+import signal, subprocess, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from refkernels.__main__ import main
-print("begun", flush=True)
+event, left = sys.argv.pop(1), int(sys.argv.pop(1))
+def interrupted(name, *_):
+    global left
+    if name == event:
+        left -= 1
+        if left == 0:
+            signal.raise_signal(signal.SIGINT)
+sys.addaudithook(interrupted)
+begin = subprocess.Popen._execute_child
+def begun(*arguments, **named):
+    begin(*arguments, **named)
+    interrupted("begun")
+subprocess.Popen._execute_child = begun
 main()
 """
+EVENTS = [("import", 1), ("import", 40), ("import", 400), ("open", 900), ("begun", 1)]
 COMMANDS = {
     "explain": ("explain", "layernorm", "--input", "x=x.npy", "--output", "y=x.npy"),
     "measure": ("measure", "--list"),
@@ -28,27 +42,34 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("after", [0.0, 0.3, 0.9])
-def test_ctrl_c_at_any_moment_is_one_line(tmp_path: Path, command: str, after: float) -> None:
+@pytest.mark.parametrize(("event", "number"), EVENTS)
+def test_ctrl_c_at_any_moment_is_one_line(
+    tmp_path: Path, command: str, event: str, number: int
+) -> None:
     np.save(tmp_path / "x.npy", X)
-    process = subprocess.Popen(
-        [sys.executable, "-c", BEGIN, *COMMANDS[command]],
+    done = subprocess.run(
+        [sys.executable, "-c", BEGIN, event, str(number), *COMMANDS[command]],
         cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         text=True,
         env={**os.environ, "COLUMNS": "100"},
     )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "begun\n"
-    time.sleep(after)
-    process.send_signal(signal.SIGINT)
-    _, printed = process.communicate(timeout=60)
-    assert "Traceback" not in printed
-    assert "Error" not in printed
-    if process.returncode != 0:  # it had ended before
-        assert process.returncode == 130, printed
-        assert printed.splitlines()[-1:] == ["refkernels: stopped."], printed
+    assert "Traceback" not in done.stderr
+    assert "Error" not in done.stderr
+    if event != "begun" or command == "reveal":  # the others begin no process
+        assert done.returncode == 130, done.stderr
+        assert done.stderr.splitlines()[-1:] == ["refkernels: stopped."], done.stderr
+
+
+def test_a_process_whose_folder_is_removed_as_it_begins_says_nothing(tmp_path: Path) -> None:
+    log = tmp_path / "removed" / "stderr.log"
+    done = subprocess.run([*process.LOGGED, str(log), "echo", "ran"], capture_output=True)
+    assert done.returncode != 0
+    assert (done.stdout, done.stderr) == (b"", b"")
+    log.parent.mkdir()
+    done = subprocess.run([*process.LOGGED, str(log), "no-such-program"], capture_output=True)
+    assert (done.returncode, done.stderr) == (127, b"")
+    assert "no-such-program" in log.read_text()
 
 
 WRAPPED = """
@@ -92,7 +113,7 @@ command.main()
 
 
 def test_ctrl_c_in_a_finaliser_is_one_line_and_not_lost() -> None:
-    done = subprocess.run([sys.executable, "-c", LOST], capture_output=True, text=True, timeout=20)
+    done = subprocess.run([sys.executable, "-c", LOST], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "refkernels: stopped.\n")
     program = LOST.replace("signal.raise_signal(signal.SIGINT)", "raise ValueError('left open')")
     program = program.replace("time.sleep(30)", "")

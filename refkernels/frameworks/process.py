@@ -27,6 +27,9 @@ UNSET = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE")
 # Set unless the user sets it: threads that wait for work sleep. Spinning changes no bit, but beside
 # other busy processes it takes nine tenths of PyTorch's time for a small array.
 PATIENT = {"OMP_WAIT_POLICY": "PASSIVE"}
+# Runs the words after it, with their standard error in a file. Ctrl-C may remove the file's folder
+# before the shell opens it: then it ends, and says nothing.
+LOGGED = ("/bin/sh", "-c", 'exec 2>/dev/null; log=$0; exec "$@" 2>>"$log"')
 OUT_OF_MEMORY = re.compile(
     r"bad_alloc|out of memory|alloc(ate)?( memory)? failed|fail(ed)? to alloc", re.IGNORECASE
 )
@@ -262,7 +265,7 @@ class WorkerProcess:
             words = ["env", *options, *assigned, *words]
         if self._arrays.path is not None:
             self._log = self._arrays.path / "stderr.log"
-            words = ["/bin/sh", "-c", 'log=$0; exec "$@" 2>>"$log"', str(self._log), *words]
+            words = [*LOGGED, str(self._log), *words]
         return spec, words
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from captured import alone
+from waiting import HANGS
 
 from refkernels.alignment import align
 from refkernels.alignment.run import Run
@@ -22,7 +23,7 @@ def old_python() -> tuple[str, str]:
     if (python := shutil.which("python3.8")) is None:
         pytest.skip("no python3.8 is on the path")
     done = subprocess.run(
-        [python, "-c", HAS, "numpy", *FRAMEWORKS], capture_output=True, text=True, timeout=60
+        [python, "-c", HAS, "numpy", *FRAMEWORKS], capture_output=True, text=True, timeout=HANGS
     )
     numpy, *frameworks = done.stdout.split() or [""]
     if numpy != "numpy" or not frameworks:
@@ -34,7 +35,7 @@ def test_a_training_under_python_3_8_is_captured_and_judged(tmp_path: Path) -> N
     python, framework = old_python()
     folder = alone(tmp_path, "tiny_training.py")
     command = [python, "tiny_training.py", framework, "3", "sgd", "sgd:run"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=HANGS)
     assert done.returncode == 0, done.stderr[-3000:]
     off, on = json.loads(done.stdout.strip().splitlines()[-1])
     assert (on["losses"], on["hashes"]) == (off["losses"], off["hashes"])

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import threadpoolctl
+from waiting import HANGS
 
 import refkernels
 from refkernels.arithmetic import blas
@@ -192,13 +193,13 @@ def test_threads_share_the_limit_and_the_last_one_out_lifts_it():
     def stay():
         with blas.on_one_thread():
             inside.set()
-            assert leave.wait(10)
+            assert leave.wait(HANGS)
             return threads()
 
     def meanwhile():
         with ThreadPoolExecutor(1) as pool:
             future = pool.submit(stay)
-            assert inside.wait(10)
+            assert inside.wait(HANGS)
             with blas.on_one_thread():
                 assert threads() == 1
             assert threads() == 1  # the other is still inside

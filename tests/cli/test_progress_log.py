@@ -43,8 +43,10 @@ def test_a_unit_that_takes_long_is_named_while_nothing_else_happens() -> None:
 def test_the_log_watches_by_itself(monkeypatch) -> None:
     monkeypatch.setattr(Log, "SECONDS", 0.5)
     lines: list[str] = []
-    with Log(lines.append) as log:
+    clock = Clock()
+    with Log(lines.append, clock) as log:
         log.show(0, 10, "long")
+        clock.now = 1.0
         while not lines:
             log._ended.wait(0.1)
     assert lines[0] == "0 %, 0 of 10: long, for 1 s"

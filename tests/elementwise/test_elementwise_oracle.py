@@ -7,6 +7,7 @@ from dataclasses import replace
 import numba
 import numpy as np
 import pytest
+from waiting import HANGS
 
 from refkernels import trig_ref
 from refkernels.arithmetic import blocks, formats, tiers
@@ -160,9 +161,9 @@ def test_a_forked_child_has_threads_of_its_own():
     here, there = context.Pipe()
     child = context.Process(target=_ask, args=(there,))
     child.start()
-    assert here.poll(60)
+    assert here.poll(HANGS)
     assert abs(here.recv() - math.sin(1.0)) < 2.0**-50
-    child.join(60)
+    child.join(HANGS)
 
 
 def test_ulps_in_bounds_are_goldbergs_on_the_right_side_of_powers_of_two():

@@ -7,7 +7,6 @@ import itertools
 import multiprocessing
 import os
 import resource
-import time
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import pytest
 import tail_hunt
 from anchored import Exact
 from hunting import HUNT
+from waiting import HANGS
 
 from refkernels import elementary_ref
 from refkernels.op import DTYPES
@@ -84,20 +84,18 @@ def _worst(connection: Any, bytes_more: int) -> None:
     with open("/proc/self/statm") as pages:
         used = int(pages.read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + bytes_more, used + bytes_more))
-    longest: tuple[float, Any] = (0.0, None)
+    failed = ""
     questions = (("rounding", "bfloat16"), ("rounding", "float64"), ("ulp", "float64", 1e-300))
     try:
         for name, direction, certify, size, sign in itertools.product(
             tail_hunt.OPS, DIRECTIONS, questions, _SIZES, (1.0, -1.0)
         ):
             x = tail_hunt.inside(name, np.array([sign * size]), direction)
-            start = time.process_time()
             arguments = (x,) if direction == "forward" else (np.array([2.0**0 + 2.0**-8]), x)
             getattr(tail_hunt.OPS[name], direction)(*arguments, certify=certify)
-            longest = max(longest, (time.process_time() - start, (name, direction, certify, x[0])))
     except BaseException as failure:
-        longest = (float("inf"), (repr(failure), name, direction, certify, x[0]))
-    connection.send((longest[0], str(longest[1])))
+        failed = str((repr(failure), name, direction, certify, x[0]))
+    connection.send(failed)
 
 
 _SIZES = (
@@ -108,7 +106,7 @@ _SIZES = (
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="reads Linux's memory figures")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
-def test_no_single_element_takes_a_second_or_much_memory():
+def test_no_single_element_takes_much_memory():
     """In a child with 256 MiB more than it has; compiled and imported here before."""
     for name, direction in itertools.product(tail_hunt.OPS, DIRECTIONS):
         rng = np.random.default_rng(0)
@@ -117,7 +115,7 @@ def test_no_single_element_takes_a_second_or_much_memory():
     here, there = context.Pipe()
     child = context.Process(target=_worst, args=(there, 2**28))
     child.start()
-    assert here.poll(120)
-    seconds, where = here.recv()
-    child.join(60)
-    assert seconds < 1.0, where
+    assert here.poll(HANGS)
+    failed = here.recv()
+    child.join(HANGS)
+    assert not failed

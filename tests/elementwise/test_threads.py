@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numba
 import numpy as np
 import pytest
+from waiting import HANGS
 
 from refkernels.arithmetic import blocks
 from refkernels.arithmetic.blocks import CACHED, HANDED_OVER, TIMED, spread
@@ -69,7 +70,7 @@ def test_work_is_shared_where_its_first_block_says_that_it_pays(
         if len(threads) > 1:
             several.set()
         elif start and shared:
-            several.wait(60)
+            several.wait(HANGS)
 
     spread(size, task, timed=True)
     done.sort()

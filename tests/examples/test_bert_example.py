@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hunting import HUNT
 from presence import missing
+from waiting import HANGS
 
 from refkernels.alignment import align
 from refkernels.contexts import Arb, Working, objects
@@ -130,7 +131,7 @@ def test_what_a_framework_lacks_is_refused(words: str, why: str, tmp_path: Path)
     framework, *options = words.split()
     command = [sys.executable, str(EXAMPLES / "train_bert.py"), framework, str(tmp_path / "run")]
     done = subprocess.run(
-        [*command, *options], capture_output=True, text=True, timeout=100, check=False
+        [*command, *options], capture_output=True, text=True, timeout=HANGS, check=False
     )
     assert done.returncode == 2
     assert why in done.stderr
@@ -141,6 +142,6 @@ def test_the_examples_say_how_they_are_used() -> None:
     for name in ("bert.py", "train_bert.py", "null_runs.py"):
         result = subprocess.run(
             [sys.executable, str(EXAMPLES / name), "--help"], capture_output=True, text=True,
-            timeout=100, check=True,
+            timeout=HANGS, check=True,
         )  # fmt: skip
         assert "usage" in result.stdout

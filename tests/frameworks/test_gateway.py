@@ -4,13 +4,13 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import planted_faults
 import pytest
+from waiting import until
 
 from refkernels.frameworks import addition, catalog, gateway
 from refkernels.frameworks.catalog import Framework
@@ -36,10 +36,7 @@ def left_behind() -> set[str]:
 def nothing_is_left() -> None:
     before = left_behind()
     yield
-    deadline = time.monotonic() + 30
-    while (left := left_behind() - before) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not left
+    until(lambda: not left_behind() - before)
 
 
 def test_the_correct_fake_answers_every_op_in_both_directions(fake: Fake) -> None:

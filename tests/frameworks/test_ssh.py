@@ -24,7 +24,7 @@ from refkernels.frameworks.gateway import Session
 from refkernels.runs import measurement, sweeps
 
 HOST = "refkernels-loopback"
-SECONDS = 20.0
+SECONDS = 600.0
 X = np.linspace(-3, 3, 7, dtype=np.float32)
 CASES = ["sin/subnormals*", "sin/specials*"]
 

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 import pytest
 import synthetic
 from test_symptoms import bad
+from waiting import HANGS
 
 from refkernels.reporting.measure.findings import findings
 from refkernels.reporting.measure.pages import Report
@@ -49,7 +50,7 @@ def title_of(page, folder):
     options += ["--virtual-time-budget=3000", f"--user-data-dir={folder / 'profile'}"]
     run = subprocess.run(
         [CHROMIUM, *options, "--dump-dom", page.as_uri()],
-        capture_output=True, text=True, timeout=120, check=True,
+        capture_output=True, text=True, timeout=HANGS, check=True,
     )  # fmt: skip
     title = re.search(r"<title>(.*?)</title>", run.stdout)
     assert title, run.stdout[-500:] + run.stderr[-500:]

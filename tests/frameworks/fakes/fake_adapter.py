@@ -12,6 +12,7 @@ import time
 import numpy as np
 
 FAULT = "correct"
+FOLDER = ""
 # Where a process fault strikes: everything else works, so that tests can see the rest go on.
 STRIKES = "sin"
 
@@ -174,6 +175,7 @@ def strike(op):
     if FAULT == "exit":
         os._exit(3)
     if FAULT == "hang":
+        open(os.path.join(FOLDER, "hangs"), "w").close()
         time.sleep(3600)
     if FAULT == "exception":
         raise RuntimeError("planted: the first line\nand a second one")

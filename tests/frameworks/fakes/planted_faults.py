@@ -51,6 +51,7 @@ def framework(fault: str, folder: Path) -> Framework:
     source = SOURCE.read_text(encoding="utf-8")
     planted = source.replace('FAULT = "correct"\n', f'FAULT = "{fault}"\n', 1)
     assert fault == "correct" or planted != source
+    planted = planted.replace('FOLDER = ""\n', f"FOLDER = {str(folder)!r}\n", 1)
     adapter = folder / f"fake_{fault}_adapter.py"
     adapter.write_text(planted, encoding="utf-8")
     return Framework(f"fake_{fault}", adapter, module="numpy", python=sys.executable)

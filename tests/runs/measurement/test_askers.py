@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
+from waiting import HANGS
 
 from refkernels.runs.measurement import askers
 from refkernels.runs.measurement.askers import AskedUnit, Askers, in_advance
@@ -19,7 +20,7 @@ def test_a_slow_seat_keeps_no_other_waiting_and_each_keeps_its_order() -> None:
     done = threading.Event()
 
     def answer(seat: Seat, number: int) -> bool:
-        in_time = done.wait(20.0) if seat is SLOW else True
+        in_time = done.wait(HANGS) if seat is SLOW else True
         answered[seat].append(number)
         if answered[FAST] == [0, 1, 2]:
             done.set()
@@ -37,13 +38,13 @@ def test_questions_that_no_seat_has_begun_are_dropped_on_leaving() -> None:
 
     def answer(seat: Seat, number: int) -> None:
         begun.set()
-        go_on.wait(20.0)
+        go_on.wait()
         answered.append(number)
 
     with Askers([SLOW]) as running:
         futures = [running.ask(answer, number)[0] for number in range(5)]
-        assert begun.wait(20.0)
-        threading.Timer(0.2, go_on.set).start()
+        assert begun.wait(HANGS)
+        futures[-1].add_done_callback(lambda _: go_on.set())
     assert answered == [0]
     assert [future.cancelled() for future in futures] == [False, True, True, True, True]
 

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import planted_faults
 import pytest
 from command_helpers import refused
 from typer.testing import CliRunner
+from waiting import HANGS, until
 
 from refkernels.cli.app import app
 from refkernels.cli.shared import pages
@@ -24,12 +24,16 @@ from refkernels.runs.measurement.journal import MeasurementJournal, unit_of
 
 CASES = ("sin/specials*", "sin/array_size[n=17,*", "tan/array_size[n=1,*", "matmul/specials*")
 DTYPES = ("float32", "float64")
-# The command line with the fakes in its catalog, slowed down so that it can be stopped in the
-# middle, and without the report, which is not what is tested here.
+# The command line with the fakes in its catalog, which waits to be stopped when so many units are
+# done, and without the report, which is not what is tested here.
 COMMAND = """
-import signal, sys, time
+import signal, sys, threading
 from pathlib import Path
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+stopped = threading.Event()
+def stop(*frame):
+    stopped.set()
+    signal.default_int_handler(*frame)
+signal.signal(signal.SIGINT, stop)  # a shell's background jobs ignore it
 sys.path.insert(0, {fakes!r})
 import planted_faults
 from refkernels.__main__ import main
@@ -39,19 +43,22 @@ from refkernels.runs.measurement.journal import MeasurementJournal
 for fault in ("correct", "hang"):
     catalog.register(planted_faults.framework(fault, Path({folder!r})))
 add = MeasurementJournal.add
-def slowly(*arguments):
-    time.sleep({pause})
+left = [{units}]
+def waiting(*arguments):
     add(*arguments)
-MeasurementJournal.add = slowly
+    left[0] -= 1
+    if not left[0]:
+        stopped.wait()
+MeasurementJournal.add = waiting
 pages.show_measured = lambda *_: None
 main()
 """
 
 
 def command(
-    folder: Path, out: Path, *more: str, pause: float = 0.0, fake: str = "fake_correct"
+    folder: Path, out: Path, *more: str, units: int = 0, fake: str = "fake_correct"
 ) -> list[str]:
-    code = COMMAND.format(fakes=str(planted_faults.SOURCE.parent), folder=str(folder), pause=pause)
+    code = COMMAND.format(fakes=str(planted_faults.SOURCE.parent), folder=str(folder), units=units)
     return [sys.executable, "-c", code, *words(out, *more, fake=fake)]
 
 
@@ -83,13 +90,6 @@ def units_done(out: Path) -> int:
     return journal.read_bytes().count(b"\n") - 1 if journal.exists() else -1
 
 
-def wait_for(condition: Any, seconds: float = 120.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.01)
-
-
 def children(pid: int) -> list[int]:
     lists = [p.read_text() for p in Path(f"/proc/{pid}/task").glob("*/children")]
     return [int(child) for text in lists for child in text.split()]
@@ -108,18 +108,18 @@ def test_a_stopped_run_resumed_has_the_records_of_an_undisturbed_one(
 ) -> None:
     out = tmp_path / "out"
     process = subprocess.Popen(
-        command(tmp_path, out, pause=0.1), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command(tmp_path, out, units=6), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    wait_for(lambda: units_done(out) >= 4 or process.poll() is not None)
+    until(lambda: units_done(out) >= 4 or process.poll() is not None)
     workers = children(process.pid)
     process.send_signal(stop)
-    _, stderr = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=HANGS)
     assert process.returncode == (130 if stop == signal.SIGINT else -signal.SIGKILL)
     assert ("add --resume to continue" in stderr) == (stop == signal.SIGINT)
     assert not (out / "records.jsonl").exists()
     if sys.platform == "linux":
         assert len(workers) == 2
-        wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers), 10.0)
+        until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
     done = units_done(out)
     begun = (out / "journal.jsonl").read_bytes()
     finished(tmp_path, out, "--resume")
@@ -140,11 +140,11 @@ def test_stopping_does_not_wait_for_an_op_that_hangs(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
     )
-    wait_for(lambda: units_done(out) >= 1 or process.poll() is not None)
-    time.sleep(0.5)  # a case of matmul comes first, and then one of sin, which hangs
+    until(lambda: (tmp_path / "hangs").exists() or process.poll() is not None)
+    until(lambda: units_done(out) >= 1 or process.poll() is not None)
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=HANGS)
     assert process.returncode == 130
     assert units_done(out) == 1
     assert "Traceback" not in stderr

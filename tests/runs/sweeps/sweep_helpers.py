@@ -103,8 +103,9 @@ def die(number: int) -> Json:
     os._exit(1)
 
 
-def sleep(seconds: float) -> Json:
-    time.sleep(seconds)
+def sleep(woke: str) -> Json:
+    time.sleep(60)
+    Path(woke).touch()
     return {"status": "ok"}
 
 

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 from concurrent.futures import BrokenExecutor, Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -115,13 +114,13 @@ def test_an_exception_far_away_is_a_status_after_three_tries() -> None:
     assert result["reason"].startswith("The worker failed: ValueError: invalid literal")
 
 
-def test_workers_end_at_once_when_they_are_let_go() -> None:
+def test_workers_end_at_once_when_they_are_let_go(tmp_path: Path) -> None:
     crew = Processes(1)
-    results = crew.results([Job("a", helpers.square, (2,)), Job("b", helpers.sleep, (60.0,))])
+    jobs = [Job("a", helpers.square, (2,)), Job("b", helpers.sleep, (str(tmp_path / "woke"),))]
+    results = crew.results(jobs)
     next(results)
-    begin = time.monotonic()
     crew.close(at_once=True)
-    assert time.monotonic() - begin < 10
+    assert not (tmp_path / "woke").exists()
 
 
 def test_a_scheduler_that_is_not_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,5 +140,5 @@ def test_workers_that_are_let_go_leave_no_semaphore(at_once: bool) -> None:
         "assert crew.executor().submit(numba.get_num_threads).result() > 0\n"
         f"crew.close(at_once={at_once})\n"
     )
-    ended = subprocess.run([sys.executable, "-c", work], capture_output=True, text=True, timeout=60)
+    ended = subprocess.run([sys.executable, "-c", work], capture_output=True, text=True)
     assert (ended.returncode, ended.stderr) == (0, "")

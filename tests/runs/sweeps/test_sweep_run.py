@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ import planted_faults
 import pytest
 import sweep_helpers as helpers
 from sweep_helpers import comparable, in_this_process
+from waiting import HANGS, until
 
 from refkernels.frameworks import catalog
 from refkernels.frameworks.catalog import FrameworkError
@@ -172,7 +172,7 @@ def start(directory: Path, folder: Path, resume: bool) -> subprocess.Popen[bytes
 
 def resumed(directory: Path, folder: Path) -> list[dict]:
     process = start(directory, folder, resume=True)
-    _, errors = process.communicate(timeout=120)
+    _, errors = process.communicate(timeout=HANGS)
     assert process.returncode == 0, errors.decode()
     lines = (directory / "sweeps.jsonl").read_text().splitlines()
     return comparable([json.loads(line) for line in lines])
@@ -204,19 +204,12 @@ def test_killed_at_any_moment_a_sweep_goes_on_to_the_same_answer(
     journal = directory / "sweep-journal.jsonl"
     for lines in (2, 12):
         process = start(directory, fakes, resume=lines > 2)
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and process.poll() is None:
-            if journal.exists() and journal.read_bytes().count(b"\n") >= lines:
-                break
-            time.sleep(0.01)
+        until(lambda lines=lines: journal.exists() and journal.read_bytes().count(b"\n") >= lines)
         assert process.poll() is None
         workers = children_of(process.pid)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline and any(Path(f"/proc/{w}").exists() for w in workers):
-            time.sleep(0.05)
-        assert not [worker for worker in workers if Path(f"/proc/{worker}").exists()]
+        until(lambda ended=workers: not any(Path(f"/proc/{worker}").exists() for worker in ended))
     assert resumed(directory, fakes) == whole
 
 
