@@ -1,11 +1,10 @@
 """Checks callers' arguments before an interpreter is started: names, folders, numbers, mappings.
 
-Each `as_` function returns a valid argument and refuses any other with a one-sentence error.
+Each function returns a valid argument and refuses any other with a one-sentence error.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,13 +15,6 @@ class TextOrNumbers(str):
     """The default, a string, of a param that also takes numbers: padding="valid"."""
 
     __slots__ = ()
-
-
-def attribute(value: Any, name: str, otherwise: Any = None) -> Any:
-    """getattr of an object that is not ours and may raise anything."""
-    with contextlib.suppress(Exception):
-        return getattr(value, name, otherwise)
-    return otherwise
 
 
 def as_names(value: Any, name: str) -> tuple[str, ...]:
@@ -44,12 +36,9 @@ def as_mapping(value: Any, name: str) -> dict[str, Any]:
     """A mapping of names to anything; None gives an empty one. Raises TypeError otherwise."""
     if value is None:
         return {}
-    try:
-        mapping = dict(value) if isinstance(value, Mapping) else None
-    except Exception:  # the caller's own mapping may raise anything
-        mapping = None
-    if mapping is None:
+    if not isinstance(value, Mapping):
         raise TypeError(f"{name} must map names to values, and is of type {type(value).__name__}.")
+    mapping = dict(value)
     if strange := [key for key in mapping if not isinstance(key, str)]:
         raise TypeError(
             f"{name} has a {type(strange[0]).__name__} among its keys, which must be strings."
@@ -61,8 +50,7 @@ def as_list(value: Any, name: str) -> list[Any]:
     """The items of a list, tuple, set or range. Raises TypeError for anything else, including a
     single string, whose items would be its letters."""
     if isinstance(value, list | tuple | set | frozenset | range):
-        with contextlib.suppress(Exception):  # the caller's own class may raise anything
-            return list(value)
+        return list(value)
     raise TypeError(f"{name} is of type {type(value).__name__}, but it must be a list.")
 
 
@@ -84,12 +72,9 @@ def as_seconds(value: Any, name: str) -> float:
     """A number of seconds > 0. Raises TypeError for anything but a number, ValueError otherwise."""
     if not issubclass(type(value), int | float) or isinstance(value, bool):
         raise TypeError(f"{name} is of type {type(value).__name__}, but it must be a number.")
-    number = 0.0
-    with contextlib.suppress(Exception):  # the caller's own class may raise anything
-        number = float(value)
-    if not 0 < number < 2**31:
+    if not 0 < value < 2**31:
         raise ValueError(f"{name} must be a number of seconds above 0 and below 2^31.")
-    return number
+    return float(value)
 
 
 def as_path(value: Any, name: str) -> Path:
@@ -99,7 +84,7 @@ def as_path(value: Any, name: str) -> Path:
     try:
         path = Path(value)
         os.fsencode(path)
-    except Exception as failure:  # a lone surrogate, or the caller's own class
+    except UnicodeEncodeError as failure:  # a lone surrogate
         raise ValueError(f"{name} is not a path: no file can have that name.") from failure
     if "\0" in str(path):
         raise ValueError(f"{name} is not a path: no file can have that name.")

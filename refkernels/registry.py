@@ -8,7 +8,6 @@ import pkgutil
 from typing import TYPE_CHECKING
 
 import refkernels
-from refkernels.arguments import attribute
 from refkernels.suggestion import instead, quoted
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def get(name: str | Op) -> Op:
 
     if isinstance(name, Op):
         return name
-    if isinstance(attribute(name, "op"), Op):
+    if isinstance(getattr(name, "op", None), Op):
         raise TypeError("Give an op's name or an Op, not an oracle: its .op is the Op.")
     if not isinstance(name, str):
         raise TypeError(f"Give an op's name, not a {type(name).__name__}.")

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.no_arithmetic import NoArithmetic
-from refkernels.arithmetic.protocols import items_of, read, why_unread
+from refkernels.arithmetic.protocols import read, why_unread
 from refkernels.arithmetic.scalars import as_real
 
 Kind = Literal["float", "int", "bool", "low"]
@@ -193,20 +193,17 @@ def _true_bfloat16(array: npt.NDArray[Any], value: Any) -> npt.NDArray[Any]:
     MindSpore's an extension type of its own."""
     if array.dtype == ml_dtypes.bfloat16 or array.dtype.name not in ("uint16", "bfloat16"):
         return array
-    try:
-        declared = array.dtype.name, str(value.dtype).rpartition(".")[2].lower()
-    except Exception:  # raised by the caller's own object
-        return array
-    if "bfloat16" not in declared:
+    declared = str(getattr(value, "dtype", "")).rpartition(".")[2].lower()
+    if "bfloat16" not in (array.dtype.name, declared):
         return array
     return np.ascontiguousarray(array).view(np.uint16).view(ml_dtypes.bfloat16)
 
 
 def _from_list(values: list[Any] | tuple[Any, ...], name: str, depth: int) -> npt.NDArray[Any]:
     """Lists and tuples of numbers and arrays, to any depth; float64 where they differ in dtype."""
-    plain = all(type(v) is float or (type(v) is int and abs(v) <= 2**53) for v in items_of(values))
+    plain = all(type(v) is float or (type(v) is int and abs(v) <= 2**53) for v in values)
     if plain and depth < MOST_AXES:
-        return np.asarray(tuple(items_of(values)), np.float64)
+        return np.asarray(tuple(values), np.float64)
     items = _stack(values, name, depth, _checked)
     one_dtype = len({item.dtype for item in items}) == 1
     return np.asarray(items if one_dtype else [to_float64(item) for item in items])
@@ -221,7 +218,7 @@ def _stack(
     """The arrays of the items, all of one shape."""
     if depth == MOST_AXES:
         raise ValueError(f"{name} is a list nested more than {MOST_AXES} deep.")
-    items = [read_one(entry, f"{name}[{i}]", depth + 1) for i, entry in enumerate(items_of(values))]
+    items = [read_one(entry, f"{name}[{i}]", depth + 1) for i, entry in enumerate(values)]
     if len({item.shape for item in items}) > 1:
         raise ValueError(f"{name} is a list whose items differ in shape: they make no array.")
     return items

@@ -10,7 +10,7 @@ format, of that sign. NaN and true infinities are stored in hi, with lo = radius
 """
 
 import numbers
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -25,7 +25,7 @@ from refkernels.arithmetic.decisions import directed
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.no_arithmetic import NoArithmetic
-from refkernels.arithmetic.protocols import items_of, read
+from refkernels.arithmetic.protocols import read
 from refkernels.arithmetic.scalars import as_count, as_real
 from refkernels.arithmetic.wording import shown
 
@@ -174,8 +174,8 @@ class Enclosure(NoArithmetic):
         """The same elements in another shape. Raises ValueError for a shape of another size."""
         reshaped = object.__new__(Enclosure)
         try:
-            lengths = shape[0] if len(shape) == 1 else shape
-            sizes = [as_count(n, "a length", least=-1) for n in _listed(lengths)]
+            lengths = shape[0] if len(shape) == 1 and isinstance(shape[0], list | tuple) else shape
+            sizes = [as_count(n, "a length", least=-1) for n in lengths]
             reshaped.hi, reshaped.lo = self.hi.reshape(sizes), self.lo.reshape(sizes)
             reshaped.scale, reshaped._radius = self.scale.reshape(sizes), self._radius
             if not isinstance(self._radius, Relative):
@@ -317,8 +317,8 @@ def moved(enclosure: Enclosure, move: Callable[[npt.NDArray[Any]], npt.NDArray[A
 def _index(index: Any) -> Any:
     """The index, if NumPy reads it at once; NumPy would ask any other object for its items."""
     if isinstance(index, tuple):
-        return tuple(_index(item) for item in items_of(index))
-    if isinstance(index, list) and not all(isinstance(item, bool) for item in items_of(index)):
+        return tuple(_index(item) for item in index)
+    if isinstance(index, list) and not all(isinstance(item, bool) for item in index):
         return as_whole_numbers(index, "index")
     if isinstance(index, int | np.integer | np.ndarray | slice | list | None) or index is ...:
         return index
@@ -331,10 +331,6 @@ def _is_finite(part: npt.NDArray[Any]) -> bool:
         return True
     low, high = np.minimum.reduce(part, axis=None), np.maximum.reduce(part, axis=None)
     return bool(-np.inf < low and high < np.inf)
-
-
-def _listed(lengths: Any) -> Iterator[Any]:
-    return items_of(lengths if isinstance(lengths, list | tuple) else (lengths,))
 
 
 def _part(value: Any, dtype: type, name: str) -> npt.NDArray[Any]:

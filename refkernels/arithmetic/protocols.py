@@ -4,7 +4,6 @@ np.asarray takes any object that claims a length for a sequence and asks for its
 even a billion of them. So it is called only for objects that have a protocol.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -35,20 +34,7 @@ def why_unread(value: Any) -> str:
             np.asarray(value)
         return ""
     except Exception as error:  # the caller's own object's
-        return _first_line(error)
-
-
-def _first_line(error: Exception) -> str:
-    try:
-        lines = str(error).strip().splitlines()
-    except Exception:  # an exception of the caller's own
-        return ""
-    return lines[0].strip()[:300] if lines else ""
-
-
-def items_of(values: list[Any] | tuple[Any, ...]) -> Iterator[Any]:
-    """The items of a list or tuple, whatever a subclass overrides."""
-    return list.__iter__(values) if isinstance(values, list) else tuple.__iter__(values)
+        return str(error).strip().partition("\n")[0].strip()[:300]
 
 
 def _speaks(value: Any) -> bool:

@@ -1,7 +1,7 @@
 """How sharp an answer the caller wants, so that an oracle does no more work than needed."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +9,6 @@ import numpy.typing as npt
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
-from refkernels.arithmetic.protocols import items_of
 from refkernels.arithmetic.scalars import as_real
 from refkernels.arithmetic.wording import shown
 
@@ -32,7 +31,8 @@ class Question:
 
         Raises ValueError for anything else, TypeError for an uncertainty that is not a real number.
         """
-        match tuple(items_of(certify)) if isinstance(certify, list | tuple) else certify:
+        asked: Any = tuple(certify) if isinstance(certify, list | tuple) else certify
+        match asked:
             case Question() as question:
                 return question
             case str("enclosure"):

@@ -28,8 +28,6 @@ def as_real(value: Any, name: str) -> float:
         is_exact = bool(number == exact or exact != exact)
     except OverflowError:
         is_exact = False
-    except Exception as failure:  # raised by a class of the caller's own
-        raise TypeError(f"{name} is {shown(value)}, which cannot be read.") from failure
     if not is_exact:
         raise ValueError(f"{name} is {shown(value)}, which float64 does not hold exactly.")
     return number

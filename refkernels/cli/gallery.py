@@ -69,8 +69,6 @@ def _table(explained: list[tuple[Any, Any]]) -> None:
 
 def page_of(entry: Any, explanation: Any, lang: str) -> str:
     """The page of one entry in Markdown, for the terminal and for the site."""
-    from refkernels.gallery import consequences
     from refkernels.reporting.gallery import gallery_page
 
-    schedule = consequences.cosine_decay() if entry.consequence == "cosine_decay" else None
-    return gallery_page(entry.to_dict(), explanation.to_markdown(lang), schedule, lang)
+    return gallery_page(entry.to_dict(), explanation.to_markdown(lang), lang)

@@ -14,7 +14,6 @@ The file of an entry (JSON; numbers that are not finite as the strings "nan", "i
     thread                     the cause that the thread states, in its own terms
     expected                   {kernel: {verdict, cause}} and {"a | b": {cause}} for a difference
     argument                   why we disagree with the thread, or what it leaves open
-    consequence                "cosine_decay": the answers make a schedule; see `consequences`
     zh                         title, reported, thread, argument and origin in Chinese, if present
 """
 
@@ -65,7 +64,6 @@ class Entry:
     expected: dict[str, dict[str, Any]]
     printed: dict[str, dict[str, str]] = field(default_factory=dict)
     argument: str = ""
-    consequence: str = ""
     zh: dict[str, str] = field(default_factory=dict)
 
     def explain(self) -> Explanation:

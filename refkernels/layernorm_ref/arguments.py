@@ -11,7 +11,6 @@ import numpy.typing as npt
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array, to_float64
 from refkernels.arithmetic.blocks import read_only
-from refkernels.arithmetic.protocols import items_of
 from refkernels.arithmetic.scalars import as_count, as_eps
 from refkernels.arithmetic.wording import shown
 
@@ -139,7 +138,7 @@ def normalized_axes(shape: tuple[int, ...], normalized_shape: NormalizedShape) -
         return shape[-1:]
     sizes = normalized_shape if isinstance(normalized_shape, tuple | list) else (normalized_shape,)
     try:
-        wanted = tuple(as_count(n, "normalized_shape", least=0) for n in items_of(sizes))
+        wanted = tuple(as_count(n, "normalized_shape", least=0) for n in sizes)
     except TypeError:
         raise TypeError(
             f"normalized_shape is {shown(normalized_shape)}, but it must be an integer or a tuple "

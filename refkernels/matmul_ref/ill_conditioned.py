@@ -38,14 +38,6 @@ def ill_conditioned_dot(
     return x.astype(target.storage), y.astype(target.storage)
 
 
-def measured_condition(x: Array, y: Array) -> float:
-    """2|x|.|y| / |x.y| in exact arithmetic; inf where x.y = 0."""
-    products = [_exact(a) * _exact(b) for a, b in zip(x, y, strict=True)]
-    total = sum(products, Fraction(0))
-    size = sum((abs(product) for product in products), Fraction(0))
-    return float(2 * size / abs(total)) if total else math.inf
-
-
 def _cancel(
     x: Array, column: Array, half: int, powers: Array, condition: float, format: Format
 ) -> None:

@@ -40,7 +40,6 @@ import numpy.typing as npt
 from refkernels.arithmetic.arrays import as_float_array
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
-from refkernels.arithmetic.protocols import items_of
 from refkernels.op import Arrays, Direction, Op
 from refkernels.suggestion import nearest
 from refkernels.truth import Truth
@@ -116,7 +115,7 @@ def _by_name(op: Op, direction: Direction, outputs: Any) -> Mapping[Any, Any]:
         return fields
     if not in_order(outputs):
         return {names[0]: outputs}
-    items = list(items_of(outputs))
+    items = list(outputs)
     if len(items) > len(names):
         raise ValueError(
             f"{op.name} {direction} gives {', '.join(names)} in this order, but {len(items)} "
@@ -129,7 +128,7 @@ def in_order(outputs: Any) -> bool:
     """Whether these are several outputs in the op's order, not the numbers of one output."""
     if not isinstance(outputs, list | tuple):
         return False
-    items = list(items_of(outputs))
+    items = list(outputs)
     if isinstance(outputs, tuple):
         return not items or not all(isinstance(item, bool | int | float) for item in items)
     return not all(isinstance(item, (list, tuple, *_NUMBERS)) for item in items)

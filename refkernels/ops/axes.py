@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.arithmetic.protocols import items_of
 from refkernels.arithmetic.scalars import as_count
 from refkernels.ops.canonical import Array, Restore
 
@@ -22,7 +21,7 @@ def axes_of(axis: Any, shape: tuple[int, ...], several: bool = True) -> tuple[in
     """
     if axis is None and several:
         return tuple(range(len(shape)))
-    numbers = tuple(items_of(axis)) if several and isinstance(axis, tuple | list) else (axis,)
+    numbers = tuple(axis) if several and isinstance(axis, tuple | list) else (axis,)
     numbers = tuple(as_count(number, "axis", least=-(2**63)) for number in numbers)
     for number in numbers:
         if not -len(shape) <= number < len(shape):

@@ -31,19 +31,6 @@ def page_script() -> str:
     return re.sub(r"(?m)^[ \t]+", "", (TEMPLATES / "report.js").read_text(encoding="utf-8"))
 
 
-def slim(page: str) -> str:
-    """The page without what HTML can omit: end tags of cells and list items, quotes around plain
-    values, scopes of heads, empty lines, references for quotes in code. This is safe because tags
-    and double quotes are escaped in text."""
-    body, script, end = page.partition("<script>")
-    body = re.sub(r"</(?:td|th|tr|li|dt|dd)>\s*", "", body)
-    body = re.sub(r' scope="(?:col|row)"', "", body)
-    body = re.sub(r'(?<=[a-z]=)"([\w.#/-]+)"(?=[ >])', r"\1", body)
-    body = body.replace("&#39;", "'").replace("&nbsp;", "\u00a0")
-    body = re.sub(r"(?s)<pre>.*?</pre>", lambda code: code[0].replace("&#34;", '"'), body)
-    return re.sub(r"\n(?:[ \t]*\n)+", "\n", body) + script + end
-
-
 @cache
 def _environment(html: bool) -> jinja2.Environment:
     environment = jinja2.Environment(

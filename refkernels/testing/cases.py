@@ -155,10 +155,7 @@ def _shown(array: npt.NDArray[Any]) -> str:
 
 def _as_dtypes(value: Any) -> Iterable[Any]:
     single = isinstance(value, str | type | np.dtype) or not isinstance(value, Iterable)
-    try:
-        return (value,) if single else tuple(value)
-    except Exception as failure:  # raised by a class of the caller's own
-        raise TypeError(f"dtype is a {type(value).__name__}, which cannot be read.") from failure
+    return (value,) if single else value
 
 
 def _as_directions(directions: Any) -> list[str]:

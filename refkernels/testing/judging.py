@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from refkernels.arguments import attribute
-
 if TYPE_CHECKING:
     from refkernels.judging.judgement import Judgement
     from refkernels.op import Op
@@ -53,7 +51,7 @@ def judge(
 
 
 def _named(kernel: Callable[..., Any]) -> str:
-    function = inspect.unwrap(attribute(kernel, "py_func", kernel))
+    function = inspect.unwrap(getattr(kernel, "py_func", kernel))
     name = getattr(function, "__qualname__", "")
     try:
         file = inspect.getsourcefile(function)

@@ -69,10 +69,7 @@ def check_dtype(
 
 def _format(dtype: Any) -> Format:
     """The format of a name, of a NumPy dtype or of a torch dtype."""
-    try:
-        text = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", None) or str(dtype)
-    except Exception as failure:  # the caller's own class
-        raise TypeError(f"dtype is of type {_type(dtype)}, which is not a dtype.") from failure
+    text = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", None) or str(dtype)
     name = str(text).rpartition(".")[2]
     if name not in DTYPES:
         raise ValueError(f"dtype is {quoted(dtype)}: choose one of {', '.join(DTYPES)}.")

@@ -165,9 +165,6 @@ class Fails:
     def __array__(self, *_: Any, **__: Any) -> Any:
         raise ZeroDivisionError
 
-    def __repr__(self) -> str:
-        raise ZeroDivisionError
-
 
 class FakeTensor:
     """As torch's meta and nested tensors: it cannot be brought to the host."""

@@ -1,4 +1,4 @@
-"""Arguments of calls: usual arrays, unusual ones, and hostile ones."""
+"""Arguments of calls: usual arrays and unusual ones."""
 
 import array
 import collections
@@ -14,7 +14,6 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from hostile import HOSTILE, Raises
 
 from refkernels.arithmetic.enclosure import Enclosure, Relative
 from refkernels.arithmetic.formats import BFLOAT16, TF32
@@ -97,7 +96,7 @@ ODD: tuple[Callable[[], Any], ...] = (
     lambda: [1.0, 2.0], lambda: [1, 2, 3], lambda: (3,), lambda: (3.9,), lambda: (2, 3),
     lambda: [[1.0], [2.0, 3.0]], lambda: [1.0, "2"], lambda: [None], lambda: [True, 1.0],
     lambda: [2**53 + 1, 0.5], lambda: [2**70], lambda: [1j], lambda: [[]], lambda: [[], [1.0]],
-    *HOSTILE, endless, lambda: deep(31), lambda: deep(32), lambda: deep(40), lambda: deep(500),
+    endless, lambda: deep(31), lambda: deep(32), lambda: deep(40), lambda: deep(500),
     object,
     lambda: int, lambda: np, lambda: len, lambda: (lambda x: x), lambda: NotImplemented,
     lambda: Ellipsis, lambda: slice(None),
@@ -127,7 +126,7 @@ ODD: tuple[Callable[[], Any], ...] = (
     lambda: Question("rounding", BFLOAT16), lambda: Question("nonsense"),
     lambda: ("rounding", None), lambda: ("rounding", "float32"), lambda: ("ulp", "float32", 1e-3),
     lambda: ("ulp", "tf32", 10**400), lambda: ("ulp", "float64", True),
-    lambda: ("ulp", Raises(), 1.0), lambda: (np.ones(3), "float32"),
+    lambda: (np.ones(3), "float32"),
     lambda: ("ulp", np.ones(3), np.ones(3)), lambda: {"eps": 1e-5}, lambda: {"eps": "1e-5"},
     lambda: {1: 2}, lambda: {"y": None}, lambda: {"y": np.ones((2, 3))}, lambda: {None: None},
     lambda: {("x",): 1.0}, lambda: {"x": np.ones((2, 3)), 3: 1}, lambda: {"": {}},

@@ -2,10 +2,8 @@
 thread shows them, and the figures in the texts are computed again."""
 
 import functools
-import importlib.util
 import json
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,6 @@ from refkernels import gallery
 from refkernels.cli.app import app
 from refkernels.diagnosis.explanation import Explanation
 from refkernels.diagnosis.summation import known, replay
-from refkernels.gallery import consequences
 from refkernels.gallery.entry import Entry, EntryError, parse
 from refkernels.records.array_files import load_npz
 from refkernels.reporting.gallery import gallery_page
@@ -72,7 +69,7 @@ def test_all_prose_of_an_entry_is_in_chinese_with_the_same_figures(name: str) ->
         english, chinese = (re.findall(r"\d[\d.,]*\d|\d", text) for text in (
             entry[field], entry["zh"][field]))  # fmt: skip
         assert set(english) <= set(chinese) or field in ("argument", "provenance"), field
-    page = gallery_page(entry, "", None, "zh")
+    page = gallery_page(entry, "", "zh")
     body = re.sub(r"`[^`]*`|https?:\S+", "", page)
     for line in filter(None, body.splitlines()):
         assert re.search(r"[\u4e00-\u9fff]", line) or not re.search(r"[A-Za-z]{4} [a-z]{2}", line)
@@ -93,29 +90,6 @@ def test_the_tool_says_what_the_entry_expects(name: str) -> None:
     assert findings == entry.expected
 
 
-def test_entries_of_threads_without_numbers_equal_their_rebuilt_ones() -> None:
-    """Fifteen and more, false alarms among them."""
-    tool = Path(__file__).parent.parent.parent / "tools" / "rebuild_threads.py"
-    spec = importlib.util.spec_from_file_location(tool.stem, tool)
-    assert spec is not None
-    assert spec.loader is not None
-    sys.modules[tool.stem] = rebuilt = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(rebuilt)
-    assert len(rebuilt.THREADS) >= 15
-    right = 0
-    for thread in rebuilt.THREADS:
-        rebuilt_entry, stored = parse(thread.name, *thread.entry()), gallery.load(thread.name)
-        assert rebuilt_entry.to_dict() == stored.to_dict(), thread.name
-        assert same(rebuilt_entry.inputs, stored.inputs), thread.name
-        assert all(same(rebuilt_entry.outputs[k], stored.outputs[k]) for k in stored.outputs), (
-            thread.name
-        )
-        assert set(stored.zh) >= {"title", "reported", "thread"}, thread.name
-        causes = {expected.get("cause") for expected in stored.expected.values()}
-        right += causes <= {None, "summation_order"}
-    assert right >= 2
-
-
 @each
 def test_large_arrays_stand_in_the_npz_and_nothing_else_does(name: str) -> None:
     folder = Path(gallery.__file__).parent / "entries"
@@ -132,15 +106,6 @@ def test_large_arrays_stand_in_the_npz_and_nothing_else_does(name: str) -> None:
     stored = load_npz(folder / f"{name}.npz") if referred else {}
     assert stored.keys() == referred
     assert (folder / f"{name}.npz").exists() == bool(referred)
-
-
-def same(a: Any, b: Any) -> bool:
-    """Names, bits and dtypes; a library's exp or erfc may err by a float64 ulp on another machine,
-    which once in 2^29 changes a float32."""
-    return a.keys() == b.keys() and all(
-        a[name].dtype == b[name].dtype and np.allclose(a[name], b[name], rtol=2.0**-23, atol=0.0)
-        for name in a
-    )
 
 
 @each
@@ -246,18 +211,6 @@ def test_clipped_gradients_are_shown_with_their_norms() -> None:
     assert apart.details["factor"].startswith("0.00075272")
 
 
-def test_the_consequences_are_the_thread_s() -> None:
-    ascend = gallery.load("cosine-at-pi").explain().kernels["Ascend"]
-    assert ascend.evidence["outputs"]["y"]["ulp"]["max"] == pytest.approx(68)
-    record = consequences.cosine_decay()
-    last = {name: schedule["last"] for name, schedule in record["schedules"].items()}
-    recorded, slightly = "cos(pi) = -1.000004, as recorded", "cos(pi) = -1 - 2^-23, 2 ulp off"
-    assert f"{last[recorded]:.3g}" == "-2.03e-11"
-    assert last[slightly] < 0
-    assert [schedule["negative"] for schedule in record["schedules"].values()] == [0, 1, 1, 0, 0]
-    json.dumps(record, allow_nan=False)
-
-
 def test_the_command_lists_all_and_prints_one() -> None:
     listed = refkernels_says()
     assert listed.exit_code == 0
@@ -265,7 +218,6 @@ def test_the_command_lists_all_and_prints_one() -> None:
     page = refkernels_says("cosine-at-pi")
     assert page.exit_code == 0
     assert page.stdout.startswith("# cos(pi) = -1.000004")
-    assert "| cos(pi) = -1.000004, as recorded | -2.03e-11 | 1 | 0 | **violated** |" in page.stdout
     record = json.loads(refkernels_says("matmul-tf32", "--json").stdout)
     assert record["explanation"]["kernels"]["paddle on GPU"]["cause"] == "tf32_inputs"
 
@@ -274,12 +226,11 @@ def test_a_page_in_chinese_says_all_but_the_entry_s_own_words_in_chinese() -> No
     result = refkernels_says("cosine-at-pi", "--lang", "zh")
     assert result.exit_code == 0, result.output
     assert all(f"## {heading}" in result.stdout for heading in ("原帖与证据", "数值说明了什么"))
-    assert "| -2.03e-11 | 1 | 0 | **不成立** |" in result.stdout
 
 
 def test_a_page_in_chinese_has_the_entry_s_chinese_words() -> None:
     entry = gallery.load("gelu-tanh-factored").to_dict()
-    page = gallery_page(entry, "", None, "zh")
+    page = gallery_page(entry, "", "zh")
     assert page.startswith("# Megatron 的 GELU 是另一种近似吗？")
     keys = ("reported", "thread", "argument", "source", "provenance", "device")
     assert all(entry["zh"][key] in page for key in keys)

@@ -24,7 +24,6 @@ from refkernels.reporting.measure.matrix import matrix
 from refkernels.reporting.measure.pages import Report
 from refkernels.reporting.measure.study import Study
 from refkernels.reporting.measure.symptoms import cards
-from refkernels.reporting.templating import slim
 from refkernels.reporting.words import report as words
 from refkernels.reporting.words import vocabulary
 
@@ -94,8 +93,8 @@ def test_findings_of_a_large_run_are_rows_but_for_the_first_and_the_explained(mo
     report = undrawn(records)
     page = report.html()
     ids = {finding.id for finding in findings(report.study)}
-    rows = set(re.findall(r"<tr id=([\w.-]+)", page))
-    full = set(re.findall(r"<div class=body id=([\w.-]+)", page))
+    rows = set(re.findall(r'<tr id="([\w.-]+)"', page))
+    full = set(re.findall(r'<div class=body id="([\w.-]+)"', page))
     assert rows | full == ids
     assert not rows & full
     assert {line.first[0].finding for line in cards(report.study) if line.first} <= full
@@ -110,7 +109,7 @@ def test_a_row_says_how_to_measure_it_again_and_names_its_columns_on_a_phone(mon
     listed = [finding for finding in findings(report.study) if finding.id not in report._in_full]
     first = next(finding for finding in listed if finding.input is not Input.EDGE)
     assert f"<code>{first.command}</code>" in html.unescape(page)
-    heads = re.search(r"<div class=scroll><table><thead><tr>(.*?)</thead>", page)[1]
+    heads = re.search(r'<div class="scroll"><table><thead><tr>(.*?)</thead>', page)[1]
     heads = re.findall(r"<th>([^<]*)", heads)
     labels = re.findall(r'\.rows td:nth-child\((\d+)\)::before\{content:"([^"]*): "\}', page)
     assert [int(place) for place, _ in labels] == list(range(4, len(heads) + 1))
@@ -249,14 +248,6 @@ def test_no_word_of_a_template_is_a_method_of_dict(name):
     """`w.copy` would be one."""
     named = set(re.findall(r"\bw\.(\w+)", (PACKAGE / "templates" / name).read_text("utf-8")))
     assert named <= words.words_of("en").keys() - set(dir(dict))
-
-
-def test_slim_pages_say_the_same():
-    page = '<td class="n">a=&#34;b&#34; c</td><p id="x.y" title="two words">q</p>'
-    script = '<script>\n  "="</td>'
-    assert slim(page + script) == (
-        '<td class=n>a=&#34;b&#34; c<p id=x.y title="two words">q</p><script>\n  "="</td>'
-    )
 
 
 def test_every_word_is_used_and_has_the_same_figures_in_both_languages():

@@ -120,7 +120,7 @@ def _numbers(children: Any) -> tuple[int, ...]:
     """Numbers of leaves and nodes."""
     try:
         return tuple(map(operator.index, as_list(children, "children")))
-    except Exception as failure:
+    except TypeError as failure:
         raise TypeError("A summation tree is made of lists of its nodes' numbers.") from failure
 
 

@@ -14,7 +14,7 @@ from refkernels.records.files import write_whole
 from refkernels.reporting.compare.changes import IN_BOTH, KINDS, Change, RunComparison
 from refkernels.reporting.measure.inputs import level_of
 from refkernels.reporting.measure.study import Measurement
-from refkernels.reporting.templating import slim, style, template
+from refkernels.reporting.templating import style, template
 from refkernels.reporting.words.numerals import ulps
 from refkernels.reporting.words.report import counted, words_of
 from refkernels.reporting.words.vocabulary import meaning_of_status, short_of
@@ -121,7 +121,7 @@ def write_comparison(
         **_context(comparison, old, new, lang, report)
     )
     return [
-        write_whole(directory / "compare.html", slim(page)),
+        write_whole(directory / "compare.html", page),
         write_whole(directory / "compare.md", comparison_markdown(comparison, old, new, lang)),
     ]
 

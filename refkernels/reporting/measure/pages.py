@@ -57,7 +57,6 @@ from refkernels.reporting.reading import Record
 from refkernels.reporting.templating import (
     environment_lines,
     page_script,
-    slim,
     style,
     template,
 )
@@ -126,7 +125,7 @@ class Report:
 
     def html(self) -> str:
         """The page; plots and downloadable figures lie beside it."""
-        return slim(template("report.html.j2", html=True).render(**self._context))
+        return template("report.html.j2", html=True).render(**self._context)
 
     def markdown(self) -> str:
         """The short version for an issue thread."""

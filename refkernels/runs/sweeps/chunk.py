@@ -7,6 +7,7 @@ its answers into shared memory; blocks of them are judged while they are in the 
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -316,11 +317,11 @@ def _bounds(op: Op, format: formats.Format) -> Iterator[Callable[[Arrays], Array
     those before, and the first holds for nearly every kernel."""
     formulas = op.formulas
     if formulas is None:
-        yield lambda inputs: op.bound("forward", inputs, {}, format)
+        yield partial(op.bound, "forward", params={}, format=format)
         return
     forms = formulas.forward.forms
     for form in [forms[formulas.widest]] if formulas.widest else forms.values():
-        yield lambda inputs, form=form: formulas.bounded("forward", form, inputs, {}, format)
+        yield partial(formulas.bounded, "forward", form, params={}, format=format)
 
 
 def _add_violations(
