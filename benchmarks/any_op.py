@@ -18,7 +18,7 @@ from planted import Array, Planted
 
 from refkernels import registry
 from refkernels.diagnosis.variants.params import CAUSES
-from refkernels.ops import altered
+from refkernels.ops import edits
 
 FEWEST = 24  # different numbers of the first output
 NARROW = {"fp16_inputs": np.dtype(np.float16), "bf16_inputs": np.dtype(ml_dtypes.bfloat16)}
@@ -153,7 +153,7 @@ def _without_tail(op: Any, question: Any, direction: Any) -> Any:
     """The answer of a kernel whose sums over that axis leave out what does not fill the lanes."""
     n = _tail(question)
     form = next(iter(op.formulas.way(direction).forms.values()))
-    return _right(op, question, direction, altered.without(form, (n, n - n % LANES, n, True)))
+    return _right(op, question, direction, edits.without(form, (n, n - n % LANES, n, True)))
 
 
 def _narrowed(op: Any, inputs: Any, dtype: Any) -> Any:

@@ -30,8 +30,8 @@ from context_rules import BINARY, NAMES, ROWS, UNARY, doubles, radii, tails
 
 from refkernels.contexts import Arb, Ball, DoubleDouble, Rational, generated
 from refkernels.contexts.double_double_value import DoubleDoubleValue
+from refkernels.contexts.graph import Untraceable
 from refkernels.contexts.objects import data, objects
-from refkernels.contexts.trace import Untraceable
 from refkernels.records.files import write_whole
 
 KEPT = Path(__file__).parent / "results" / "cpu-x86_64-linux" / "enclosures.json"

@@ -9,11 +9,12 @@
     Ball, DoubleDouble, Arb, Rational    certified values, each tier sharper than the one before
     Bound                                how far a right kernel may be from them
     Amplification                        how much relative errors of the inputs may grow
+    Doubles                              NumPy's float64, for searches
     Working, Stochastic                  a kernel's own roundings, to nearest or at random
     Shuffled                             at random in float32, as fast as NumPy: for whole trainings
     Unbounded                            special values: binary64 whose infinities are not overflows
     Gradient                             the backward pass, over any of these
-    Trace                                an expression graph, for generated kernels
+    Record                               a graph of nodes: for generated kernels, and to be edited
 
 `context` lists the names in `xp`; `value` holds the operators of a context's arrays. Every context
 has all the names, or says in one sentence why a name has no meaning in it. `execution.read_ball`
@@ -32,11 +33,12 @@ if TYPE_CHECKING:
     from refkernels.contexts.bound import Bound
     from refkernels.contexts.context import Context
     from refkernels.contexts.double_double import DoubleDouble
+    from refkernels.contexts.doubles import Doubles
     from refkernels.contexts.gradient import Gradient
     from refkernels.contexts.rational import Rational
+    from refkernels.contexts.record import Record
     from refkernels.contexts.shuffled import Shuffled
     from refkernels.contexts.stochastic import Stochastic
-    from refkernels.contexts.trace import Trace
     from refkernels.contexts.unbounded import Unbounded
     from refkernels.contexts.value import Mask, Value
     from refkernels.contexts.working import Working
@@ -48,11 +50,12 @@ _HOMES = {
     "bound": ("Bound",),
     "context": ("Context",),
     "double_double": ("DoubleDouble",),
+    "doubles": ("Doubles",),
     "gradient": ("Gradient",),
     "rational": ("Rational",),
+    "record": ("Record",),
     "shuffled": ("Shuffled",),
     "stochastic": ("Stochastic",),
-    "trace": ("Trace",),
     "unbounded": ("Unbounded",),
     "value": ("Mask", "Value"),
     "working": ("Working",),
@@ -65,12 +68,13 @@ __all__ = [
     "Bound",
     "Context",
     "DoubleDouble",
+    "Doubles",
     "Gradient",
     "Mask",
     "Rational",
+    "Record",
     "Shuffled",
     "Stochastic",
-    "Trace",
     "Unbounded",
     "Value",
     "Working",

@@ -202,6 +202,18 @@ class Context(ABC):
     def max(self, a: Value, axis: int = -1) -> Value:
         """The largest over the axis, which is kept. Raises ValueError if there is none."""
 
+    def share_of_max(self, a: Value, largest: Value, axis: int = -1) -> Value:
+        """1 / m at the m elements that are the axis' largest, 0 elsewhere; anything from 0 to 1
+        where the context cannot tell which those are."""
+        smaller = self.less(a, largest)
+        candidates = ~smaller.yes
+        count = candidates.sum(axis=axis, keepdims=True)
+        tied = (smaller.no | smaller.yes).all(axis=axis, keepdims=True)
+        decided = np.broadcast_to(tied | (count == 1), a.shape)
+        zero, one = self.number(0), self.number(1)
+        share = self.where(decided, self.broadcast(one / self.array(count), a.shape), one)
+        return self.where(Mask(smaller.yes, candidates & decided), zero, share)
+
     @_of_some
     def mean(self, a: Value, axis: int = -1) -> Value:
         """The sum over the axis divided by its length. Raises ValueError where that is 0."""
@@ -272,6 +284,10 @@ class Context(ABC):
 
     def narrow(self, a: Value, format: str) -> Value:
         """a, kept in the format of that name, whatever the working and storage formats are."""
+        return taken(a)
+
+    def stop(self, a: Value) -> Value:
+        """a, of which a gradient knows nothing: its derivative is 0."""
         return taken(a)
 
     def either(self, a: Value, b: Value) -> Value:

@@ -18,9 +18,9 @@ from refkernels.arithmetic.mode import in_default_mode
 from refkernels.contexts import generated
 from refkernels.contexts.ball import Ball
 from refkernels.contexts.ball import parts as ball_parts
-from refkernels.contexts.generated import Balls, CutRows, arguments, outputs_of, traced
-from refkernels.contexts.program import FULL, NUMBER, ROW, read
-from refkernels.contexts.trace import Shape, Term, Untraceable
+from refkernels.contexts.generated import Balls, CutRows, arguments, outputs_of, recorded
+from refkernels.contexts.graph import Node, Shape, Untraceable, read
+from refkernels.contexts.program import FULL, NUMBER, ROW
 
 GENERATED = 100_000
 
@@ -36,7 +36,7 @@ def read_ball(formula: Callable[..., Any], *arrays: Any, **params: Any) -> Balls
         try:
             if size >= GENERATED:
                 return generated.of(formula, *arrays, **params).balls()
-            return _in_blocks(CutRows(traced(formula, arrays, params)))
+            return _in_blocks(CutRows(recorded(formula, arrays, params)))
         except Untraceable:
             pass
     xp = Ball()
@@ -47,7 +47,7 @@ def read_ball(formula: Callable[..., Any], *arrays: Any, **params: Any) -> Balls
 def _in_blocks(cut_rows: CutRows) -> Balls:
     program, balls = cut_rows.program, cut_rows.empty()
     flat = [(mid.reshape(-1), radius.reshape(-1)) for mid, radius in balls]
-    numbers = {k: x for k, x in cut_rows.traced.items() if k not in program.reads}
+    numbers = {k: x for k, x in cut_rows.arrays.items() if k not in program.reads}
 
     def work(first: int, last: int) -> None:
         start, stop = cut_rows.elements(first, last)
@@ -57,14 +57,14 @@ def _in_blocks(cut_rows: CutRows) -> Balls:
         shaped = [x.reshape(_shape(level, rows)) for x, level in parts]
         arrays = numbers | dict(zip(program.reads, shaped, strict=True))
 
-        def shape_of(term: Term) -> Shape:
-            return _shape(program.level[term], rows)
+        def shape_of(node: Node) -> Shape:
+            return _shape(program.level[node], rows)
 
-        results = read(program.outputs, Ball(), arrays, shape_of)
+        results = read(program.outputs, Ball(), arrays, shape_of=shape_of)
         places = zip(flat, cut_rows.places(first, last), results, program.outputs, strict=True)
-        for (mid, radius), at, result, term in places:
+        for (mid, radius), at, result, node in places:
             a, p = ball_parts(result)
-            shape = shape_of(term)
+            shape = shape_of(node)
             mid[at] = np.broadcast_to(a, shape).reshape(-1)
             radius[at] = np.broadcast_to(p, shape).reshape(-1)
 

@@ -1,6 +1,6 @@
 """Generated kernels: a formula's balls by one fused Numba kernel, in parallel over blocks of rows.
 
-    kernel = generated.of(softmax, x)            # traces; raises Untraceable
+    kernel = generated.of(softmax, x)            # records it; raises Untraceable
     ((mid, radius),) = kernel.balls()
 
 The kernel's source depends on the formula's structure and on which params are exact. Params enter
@@ -26,8 +26,9 @@ from refkernels.contexts import loading
 from refkernels.contexts.ball import Ball, BallValue
 from refkernels.contexts.ball_rules import SPAN
 from refkernels.contexts.context import Context
-from refkernels.contexts.program import COLUMN, FULL, Program, read
-from refkernels.contexts.trace import Trace, Untraceable, term_of
+from refkernels.contexts.graph import Untraceable, read
+from refkernels.contexts.program import COLUMN, FULL, Program
+from refkernels.contexts.record import Record, node_of
 from refkernels.contexts.value import Value
 from refkernels.contexts.writer import Writer
 
@@ -50,20 +51,20 @@ def outputs_of(result: Any) -> list[Value]:
     return [result] if isinstance(result, Value) else list(result)
 
 
-def traced(formula: Callable[..., Any], arrays: Sequence[Any], params: Any) -> list[Value]:
-    """The formula's outputs in a trace of its own."""
-    xp = Trace()
+def recorded(formula: Callable[..., Any], arrays: Sequence[Any], params: Any) -> list[Value]:
+    """The formula's outputs in a record of its own."""
+    xp = Record(derived=False)
     return outputs_of(formula(xp, *arguments(xp, arrays), **params))
 
 
 def of(formula: Callable[..., Any], *arrays: Any, **params: Any) -> Generated:
     """The kernel of formula(xp, *arrays, **params). Raises Untraceable."""
     title = getattr(formula, "__name__", "a formula")
-    return Generated(traced(formula, arrays, params), title)
+    return Generated(recorded(formula, arrays, params), title)
 
 
 class CutRows:
-    """The outputs of a trace and the arrays that they need, cut into rows.
+    """The outputs of a record and the arrays that they need, cut into rows.
 
     `width` counts the elements of a row, `size` all elements, `rows` the rows. Rows are those of
     the arrays' common shape where the formula reduces rows or has one number for each, else any
@@ -72,16 +73,16 @@ class CutRows:
     """
 
     def __init__(self, outputs: Sequence[Value]) -> None:
-        trace = outputs[0].context
-        assert isinstance(trace, Trace)
-        self.program = Program([term_of(output) for output in outputs], trace.arrays)
-        self.traced = dict(enumerate(trace.arrays))
+        record = outputs[0].context
+        assert isinstance(record, Record)
+        self.program = Program([node_of(output) for output in outputs], record.arrays)
+        self.arrays = dict(enumerate(record.arrays))
         self.size = int(np.prod(self.program.shape))
         if not self.size:
             raise Untraceable("There is nothing to compute.")
         self.width = SPAN if self.program.flat else self.program.shape[-1]
         self.rows = -(-self.size // self.width)
-        self.inputs = [_input(trace.arrays[k], level, self) for k, level in self._reads]
+        self.inputs = [_input(record.arrays[k], level, self) for k, level in self._reads]
 
     @property
     def _reads(self) -> list[tuple[int, int]]:
@@ -102,14 +103,14 @@ class CutRows:
     def empty(self) -> Balls:
         """Uninitialised arrays for the results, in their shapes."""
         shape = self.program.shape
-        full = [self.program.level[term] == FULL for term in self.program.outputs]
+        full = [self.program.level[node] == FULL for node in self.program.outputs]
         shapes = [shape if is_full else (*shape[:-1], 1) for is_full in full]
         return [(np.empty(shape), np.empty(shape)) for shape in shapes]
 
     def places(self, first: int, last: int) -> list[slice]:
         """The slice of each flat output that holds the rows' results."""
         full = slice(*self.elements(first, last))
-        levels = [self.program.level[term] for term in self.program.outputs]
+        levels = [self.program.level[node] for node in self.program.outputs]
         return [full if level == FULL else slice(first, last) for level in levels]
 
     def block(self, elements: int) -> int:
@@ -123,9 +124,9 @@ class Generated(CutRows):
     def __init__(self, outputs: Sequence[Value], title: str = "a formula") -> None:
         super().__init__(outputs)
         used = self.program.numbers()
-        balls = [_pair(number) for number in read(used, Ball(), self.traced)]
+        balls = [_pair(number) for number in read(used, Ball(), self.arrays)]
         self.numbers = np.array(balls).reshape(-1, 2)
-        exact = {term for term, (_, radius) in zip(used, balls, strict=True) if radius == 0.0}
+        exact = {node for node, (_, radius) in zip(used, balls, strict=True) if radius == 0.0}
         writer = Writer(self.program, exact)
         body = writer.source()
         self.kernel = loading.kernel(title, body)

@@ -30,7 +30,7 @@ from refkernels.contexts.value import Mask, Value, not_a_value, taken
 Pullback = Callable[..., tuple["Value | None", ...]]
 
 
-class Node(Value):
+class Taped(Value):
     """A value of the context below, with its arguments and its pullback."""
 
     __slots__ = ("arguments", "pull", "value")
@@ -39,7 +39,7 @@ class Node(Value):
         self,
         context: Gradient,
         value: Value,
-        arguments: tuple[Node, ...] = (),
+        arguments: tuple[Taped, ...] = (),
         pull: Callable[[Value], tuple[Value | None, ...]] | None = None,
     ) -> None:
         self.context = context
@@ -90,53 +90,53 @@ class Gradient(Context):
             gathered[id(x)] if id(x) in gathered else below.broadcast(zero, x.shape) for x in inputs
         ]
 
-    def array(self, values: npt.NDArray[Any]) -> Node:
-        return Node(self, self.below.array(values))
+    def array(self, values: npt.NDArray[Any]) -> Taped:
+        return Taped(self, self.below.array(values))
 
-    def leaf(self, value: Value) -> Node:
+    def leaf(self, value: Value) -> Taped:
         """A value of the context below as an input of the tape."""
-        return Node(self, value)
+        return Taped(self, value)
 
-    def number(self, value: Any) -> Node:
-        return Node(self, self.below.number(value))
+    def number(self, value: Any) -> Taped:
+        return Taped(self, self.below.number(value))
 
-    def pi(self) -> Node:
-        return Node(self, self.below.pi())
+    def pi(self) -> Taped:
+        return Taped(self, self.below.pi())
 
-    def _apply(self, name: str, *arguments: Value, **options: Any) -> Node:
+    def _apply(self, name: str, *arguments: Value, **options: Any) -> Taped:
         """The primitive below, its pullback from the table."""
         nodes = tuple(node(argument) for argument in arguments)
         below = self.below
         values = [argument.value for argument in nodes]
         result = getattr(below, name)(*values, **options)
         rule = PULLBACKS[name]
-        return Node(self, result, nodes, lambda g: rule(below, g, result, *values, **options))
+        return Taped(self, result, nodes, lambda g: rule(below, g, result, *values, **options))
 
-    def add(self, a: Value, b: Value) -> Node:
+    def add(self, a: Value, b: Value) -> Taped:
         return self._apply("add", a, b)
 
-    def subtract(self, a: Value, b: Value) -> Node:
+    def subtract(self, a: Value, b: Value) -> Taped:
         return self._apply("subtract", a, b)
 
-    def multiply(self, a: Value, b: Value) -> Node:
+    def multiply(self, a: Value, b: Value) -> Taped:
         return self._apply("multiply", a, b)
 
-    def divide(self, a: Value, b: Value) -> Node:
+    def divide(self, a: Value, b: Value) -> Taped:
         return self._apply("divide", a, b)
 
-    def negative(self, a: Value) -> Node:
+    def negative(self, a: Value) -> Taped:
         return self._apply("negative", a)
 
-    def absolute(self, a: Value) -> Node:
+    def absolute(self, a: Value) -> Taped:
         return self._apply("absolute", a)
 
-    def square(self, a: Value) -> Node:
+    def square(self, a: Value) -> Taped:
         return self._apply("square", a)
 
-    def power(self, a: Value, exponent: int) -> Node:
+    def power(self, a: Value, exponent: int) -> Taped:
         return self._apply("power", a, exponent=exponent)
 
-    def function(self, name: str, a: Value) -> Node:
+    def function(self, name: str, a: Value) -> Taped:
         argument = node(a)
         result = self.below.function(name, argument.value)
         slope = SLOPES[name]
@@ -145,42 +145,45 @@ class Gradient(Context):
         def pull(g: Value) -> tuple[Value | None, ...]:
             return (below.multiply(g, slope(below, result, argument.value)),)
 
-        return Node(self, result, (argument,), pull)
+        return Taped(self, result, (argument,), pull)
 
-    def sum(self, a: Value, axis: int = -1) -> Node:
+    def sum(self, a: Value, axis: int = -1) -> Taped:
         return self._apply("sum", a, axis=axis)
 
-    def max(self, a: Value, axis: int = -1) -> Node:
+    def max(self, a: Value, axis: int = -1) -> Taped:
         return self._apply("max", a, axis=axis)
 
-    def cumsum(self, a: Value, axis: int = -1) -> Node:
+    def cumsum(self, a: Value, axis: int = -1) -> Taped:
         return self._apply("cumsum", a, axis=axis)
 
-    def prod(self, a: Value, axis: int = -1) -> Node:
+    def prod(self, a: Value, axis: int = -1) -> Taped:
         return self._apply("prod", a, axis=axis)
 
-    def matmul(self, a: Value, b: Value) -> Node:
+    def matmul(self, a: Value, b: Value) -> Taped:
         return self._apply("matmul", a, b)
 
-    def pivot(self, a: Value, axis: int = -1) -> Node:
-        return Node(self, self.below.pivot(node(a).value, axis))
+    def pivot(self, a: Value, axis: int = -1) -> Taped:
+        return Taped(self, self.below.pivot(node(a).value, axis))
 
-    def store(self, a: Value) -> Node:
+    def store(self, a: Value) -> Taped:
         return self._apply("store", a)
 
-    def saved(self, a: Value) -> Node:
+    def saved(self, a: Value) -> Taped:
         return self._apply("saved", a)
 
-    def narrow(self, a: Value, format: str) -> Node:
+    def narrow(self, a: Value, format: str) -> Taped:
         return self._apply("narrow", a, format=format)
 
-    def either(self, a: Value, b: Value) -> Node:
+    def stop(self, a: Value) -> Taped:
+        return Taped(self, node(a).value)
+
+    def either(self, a: Value, b: Value) -> Taped:
         return self._apply("either", a, b)
 
     def less(self, a: Value, b: Value) -> Mask:
         return self.below.less(node(a).value, node(b).value)
 
-    def where(self, mask: Mask | npt.NDArray[np.bool_], a: Value, b: Value) -> Node:
+    def where(self, mask: Mask | npt.NDArray[np.bool_], a: Value, b: Value) -> Taped:
         below = self.below
         nodes = node(a), node(b)
         result = below.where(mask, nodes[0].value, nodes[1].value)
@@ -189,12 +192,12 @@ class Gradient(Context):
         def pull(g: Value) -> tuple[Value | None, ...]:
             return below.where(mask, g, zero), below.where(mask, zero, g)
 
-        return Node(self, result, nodes, pull)
+        return Taped(self, result, nodes, pull)
 
-    def maximum(self, a: Value, b: Value) -> Node:
+    def maximum(self, a: Value, b: Value) -> Taped:
         return self._apply("maximum", a, b)
 
-    def rearrange(self, change: Any, *values: Value) -> Node:
+    def rearrange(self, change: Any, *values: Value) -> Taped:
         below = self.below
         nodes = tuple(node(value) for value in values)
         result = below.rearrange(change, *(argument.value for argument in nodes))
@@ -212,24 +215,24 @@ class Gradient(Context):
                 below.reshape(below.take(flat, index.reshape(-1)), index.shape) for index in indices
             )
 
-        return Node(self, result, nodes, pull)
+        return Taped(self, result, nodes, pull)
 
-    def scatter_add(self, a: Value, index: Index, length: int) -> Node:
+    def scatter_add(self, a: Value, index: Index, length: int) -> Taped:
         below, argument = self.below, node(a)
         result = below.scatter_add(argument.value, index, length)
-        return Node(self, result, (argument,), lambda g: (below.take(g, index),))
+        return Taped(self, result, (argument,), lambda g: (below.take(g, index),))
 
 
-def node(value: Value) -> Node:
-    if not isinstance(value, Node):
+def node(value: Value) -> Taped:
+    if not isinstance(value, Taped):
         raise not_a_value(value)
     return value
 
 
-def _in_order(output: Node) -> list[Node]:
+def _in_order(output: Taped) -> list[Taped]:
     """Every node that the output depends on, arguments before their users; without recursion,
     since a training step is deep."""
-    ordered: dict[int, Node] = {}
+    ordered: dict[int, Taped] = {}
     waiting = [(output, False)]
     while waiting:
         current, ready = waiting.pop()
@@ -241,7 +244,7 @@ def _in_order(output: Node) -> list[Node]:
     return list(ordered.values())
 
 
-def _dependent(order: Sequence[Node], inputs: Sequence[Value]) -> set[int]:
+def _dependent(order: Sequence[Taped], inputs: Sequence[Value]) -> set[int]:
     """The identities of the inputs and of the nodes that depend on them."""
     dependent = {id(value) for value in inputs}
     for current in order:
@@ -269,19 +272,6 @@ def _strictly(xp: Context, a: Value, b: Value) -> Mask:
 
 def _absolute(xp: Context, g: Value, z: Value, a: Value) -> tuple[Value, ...]:
     return (xp.where(_strictly(xp, a, xp.number(0)), xp.negative(g), g),)
-
-
-def _max(xp: Context, g: Value, z: Value, a: Value, axis: int = -1) -> tuple[Value, ...]:
-    """Shared evenly by those that are the largest; where a context cannot tell which those are,
-    each share lies between 0 and 1."""
-    smaller = xp.less(a, z)
-    candidates = ~smaller.yes
-    count = candidates.sum(axis=axis, keepdims=True)
-    tied = (smaller.no | smaller.yes).all(axis=axis, keepdims=True)
-    decided = np.broadcast_to(tied | (count == 1), a.shape)
-    zero, one = xp.number(0), xp.number(1)
-    share = xp.where(decided, xp.broadcast(one / xp.array(count), a.shape), one)
-    return (g * xp.where(Mask(smaller.yes, candidates & decided), zero, share),)
 
 
 def _maximum(xp: Context, g: Value, z: Value, a: Value, b: Value) -> tuple[Value, ...]:
@@ -315,7 +305,7 @@ PULLBACKS: dict[str, Pullback] = {
         (xp.number(exponent) * (g * xp.power(a, exponent - 1)),) if exponent else (None,)
     ),
     "sum": lambda xp, g, z, a, axis: (xp.broadcast(g, a.shape),),
-    "max": _max,
+    "max": lambda xp, g, z, a, axis: (g * xp.share_of_max(a, z, axis),),
     "cumsum": _cumsum,
     "prod": lambda xp, g, z, a, axis: (g * xp.others(a, axis),),
     "matmul": _matmul,

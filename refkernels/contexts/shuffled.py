@@ -15,35 +15,18 @@ non-associativity on numerical computations on massively multithreaded systems".
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-
 import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import blas, formats
 from refkernels.contexts.context import FUNCTIONS, Context, Index
+from refkernels.contexts.doubles import NUMPY
 from refkernels.contexts.value import Value
 from refkernels.contexts.working import Array, Working, WorkingValue, _loose, data
 
 Doubles = npt.NDArray[np.float64]
 _CUT = 53 - formats.get("float32").p  # bits of a float64 that a float32 lacks
 _REST = np.int64(2**_CUT - 1)
-
-
-def _each(function: Callable[[float], float]) -> Callable[[Doubles], Doubles]:
-    """The array function of a function of numbers."""
-    apply = np.frompyfunc(function, 1, 1)
-    return lambda x: np.asarray(apply(x), np.float64)
-
-
-_DOUBLES: dict[str, Callable[[Doubles], Doubles]] = {
-    **{name: getattr(np, name) for name in FUNCTIONS if hasattr(np, name)},
-    "atan": np.arctan,
-    "rsqrt": lambda x: 1.0 / np.sqrt(x),
-    "erf": _each(math.erf),
-    "erfc": _each(math.erfc),
-}
 
 
 class Shuffled(Working):
@@ -76,7 +59,7 @@ class Shuffled(Working):
         if _loose(a):
             return super().function(name, a)
         with np.errstate(all="ignore"):
-            return self.value(self._rounded(_DOUBLES[name](data(a).astype(np.float64))))
+            return self.value(self._rounded(NUMPY[name](data(a).astype(np.float64))))
 
     def sum(self, a: Value, axis: int = -1) -> WorkingValue:
         terms = self._drawn(np.moveaxis(data(a), axis, -1))

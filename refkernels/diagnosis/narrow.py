@@ -25,6 +25,7 @@ from refkernels.diagnosis import places
 from refkernels.diagnosis.hypothesis import Claim, Prediction
 from refkernels.diagnosis.problem import Array, Doubles, Problem
 from refkernels.diagnosis.wrong import wrong_elements
+from refkernels.ops import edits
 
 _LARGEST = 1 << 18  # elements of an output
 
@@ -73,7 +74,7 @@ def _answer(
     formulas = problem.op.formulas
     assert formulas is not None
 
-    formula = formulas.overflowing(form, format, chosen, exceeding)
+    formula = edits.overflowing(form, format, chosen, exceeding)
     question = problem.direction, formula, problem.inputs, problem.params
     return formulas.computed(*question, BINARY64).get(output)
 

@@ -24,7 +24,7 @@ from refkernels.diagnosis.problem import Problem
 from refkernels.judging import precision
 from refkernels.judging.data import InputRoles
 from refkernels.judging.standard import Challenge
-from refkernels.ops.altered import averaged
+from refkernels.ops import edits
 from refkernels.ops.formula import Fault as WrongFormula
 
 Array = npt.NDArray[Any]
@@ -163,12 +163,12 @@ def _plain(challenge: Challenge, params: Mapping[str, Any] | None = None) -> Out
     return challenge.op.plain(challenge.direction, challenge.inputs, settings, challenge.format)
 
 
-def _computed(challenge: Challenge, change: Callable[[Any, Any], Any] | None) -> dict[str, Array]:
+def _computed(challenge: Challenge, change: Callable[[Any], Any] | None) -> dict[str, Array]:
     """The definition, perhaps changed, in the challenge's format."""
     definition = challenge.op.definition
     assert definition is not None
     formula = next(iter(definition.way(challenge.direction).forms.values()))
-    changed = formula if change is None else change(definition, formula)
+    changed = formula if change is None else change(formula)
     question = challenge.direction, changed, challenge.inputs, challenge.params
     return definition.computed(*question, challenge.format)
 
@@ -237,8 +237,8 @@ def _left_out(which: str, roles: InputRoles, challenge: Challenge) -> dict[str, 
         return {}
     part = _PARTS[which]
     if part is None:
-        return {which: _computed(challenge, lambda _, formula: averaged(formula, n, n - 1))}
-    return {which: _computed(challenge, lambda op, formula: op.without(formula, part(n)))}
+        return {which: _computed(challenge, lambda formula: edits.averaged(formula, n, n - 1))}
+    return {which: _computed(challenge, lambda formula: edits.without(formula, part(n)))}
 
 
 _PARTS: dict[str, Callable[[int], tuple[int, int, int, bool]] | None] = {

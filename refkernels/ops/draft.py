@@ -22,11 +22,12 @@ from refkernels.contexts import generated
 from refkernels.contexts.ball import Ball
 from refkernels.contexts.context import Context
 from refkernels.contexts.execution import GENERATED
-from refkernels.contexts.trace import Trace, Untraceable
+from refkernels.contexts.graph import Untraceable
+from refkernels.contexts.record import Record
 from refkernels.contexts.value import Value
 from refkernels.ops import enclosing, readings
 from refkernels.ops.canonical import Canonical, Shared
-from refkernels.ops.formula import Formula, Staged, Values, by_output, several
+from refkernels.ops.formula import Formula, Staged, Values, Whole, by_output, several
 from refkernels.ops.readings import Reading
 
 Enclosures = dict[str, Enclosure]
@@ -39,7 +40,7 @@ def draft(
     by_row = tuple(name for name in names if question.rows_of[name])
     answers: Enclosures = {}
     left: Open = {}
-    large = question.flat and question.elements >= GENERATED
+    large = question.flat and question.elements >= GENERATED and not isinstance(formula, Whole)
     if by_row and large:
         with contextlib.suppress(Untraceable):
             answers, left = _generated(formula, question, by_row, goal)
@@ -119,7 +120,7 @@ def _kernel(
     present = {name: array for name, array in question.arrays.items() if array is not None}
     absent = dict.fromkeys(name for name in question.arrays if name not in present)
 
-    def rows(xp: Trace, *values: Any) -> list[Value]:
+    def rows(xp: Record, *values: Any) -> list[Value]:
         arrays = dict(zip(present, values, strict=True))
         params = {
             name: _shared(xp, param, beforehand) if isinstance(param, Shared) else param
@@ -131,7 +132,7 @@ def _kernel(
     return generated.of(rows, *present.values())
 
 
-def _shared(xp: Trace, param: Shared, beforehand: Reading | None) -> Value:
+def _shared(xp: Record, param: Shared, beforehand: Reading | None) -> Value:
     """A value that all rows share, which a row's kernel cannot compute."""
     if beforehand is None:
         return xp.unknown("A value of all rows")

@@ -19,7 +19,8 @@ formula whose outputs share no work is
 
 so that an answer for some elements of one output reads the slices of these arrays at the elements'
 rows and free letters, and nothing else. A formula in which the indices of a free letter are not
-independent has `sliced` False and reads whole rows.
+independent has `sliced` False and reads whole rows. One whose rows depend on each other, as an edit
+may make them, is `Whole`.
 """
 
 from __future__ import annotations
@@ -57,6 +58,11 @@ class Sliced:
 
     def __call__(self, xp: Context, /, **arguments: Any) -> Any:
         return self.formula(xp, **arguments)
+
+
+@dataclass(frozen=True)
+class Whole(Sliced):
+    """A formula that is read for all rows at once."""
 
 
 @dataclass(frozen=True)
@@ -148,16 +154,16 @@ def derived(
     """
 
     def backward(xp: Context, /, **arguments: Any) -> Values:
-        from refkernels.contexts.gradient import Gradient, Node
+        from refkernels.contexts.gradient import Gradient, Taped
 
         tape = Gradient(xp)
         above = {output: arguments.pop(name) for name, output in cotangents.items()}
         nodes = {
-            name: Node(tape, value) if isinstance(value, Value) else value
+            name: Taped(tape, value) if isinstance(value, Value) else value
             for name, value in arguments.items()
         }
         results = dict(zip(outputs, several(formula(tape, **nodes)), strict=False))
-        present = [name for name in inputs if isinstance(nodes.get(name), Node)]
+        present = [name for name in inputs if isinstance(nodes.get(name), Taped)]
         leaves = [nodes[name] for name in present]
         total: list[Value] | None = None
         for output, cotangent in above.items():

@@ -137,7 +137,7 @@ def formulas_of(
     floats = [taken.name for taken in read_signature.takes.values() if taken.kind == "float"]
     below = {f"d{source}": source for source in (floats if gradients is None else gradients)}
     definition = truth or next(iter(forms.values()))
-    reverse = None
+    reverse = derive = None
     if below:
         derive = functools.partial(
             derived,
@@ -153,7 +153,7 @@ def formulas_of(
     forward = Way(read_signature, forms, definition)
     return Formulas(
         name, params or {}, forward, reverse, faults, prepare, scalars, widest, domains or {},
-        conventions, limited,
+        conventions, limited, derive,
     )  # fmt: skip
 
 

@@ -50,7 +50,8 @@ class Formulas:
     """The formulas of an op, and how they are read. `backward` is None where the op has no backward
     pass. `widest`: a form whose bound holds for all forms; "": the bound is their maximum.
     `domains`: the values that restricted params may take. `conventions`: formulas that differ in
-    special values alone, which a right kernel may give as well. `limited`: whether all that
+    special values alone, which a right kernel may give as well. `derive` gives the backward pass of
+    a forward formula. `limited`: whether all that
     `prepare` does is to replace infinities, so that values are limits; the forms themselves may be
     NaN there."""
 
@@ -65,6 +66,7 @@ class Formulas:
     domains: Mapping[str, Domain] = field(default_factory=dict)
     conventions: tuple[Fault, ...] = ()
     limited: bool = False
+    derive: Callable[[Formula], Formula] | None = None
 
     def domain(self, param: str) -> Domain:
         """The values that a param, which is a float or None, may take."""
@@ -334,42 +336,6 @@ class Formulas:
         question = self.question(direction, inputs, params)
         reading = self._bound(format, working=working, extra=extra)
         return self._read(direction, formula, reading, question)
-
-    @staticmethod
-    def without(formula: Formula, part: tuple[int, int, int, bool]) -> Formula:
-        """The formula with reductions over an axis of length n that skip the terms from start to
-        stop; the last item of `part` says whether a mean still counts them."""
-        from refkernels.ops import altered
-
-        altered_formula: Formula = altered.without(formula, part)
-        return altered_formula
-
-    @staticmethod
-    def overflowing(
-        formula: Formula, format: Format, chosen: int, beyond: dict[int, str]
-    ) -> Formula:
-        """The formula in float64, except that one primitive's results beyond the format's range are
-        infinite. `beyond` receives the primitives, by number, that exceed the range somewhere."""
-        from refkernels.ops import altered
-
-        altered_formula: Formula = altered.overflowing(formula, format, chosen, beyond)
-        return altered_formula
-
-    @staticmethod
-    def narrowed(
-        formula: Formula,
-        format: Format,
-        chosen: frozenset[int],
-        inexact: dict[int, str],
-        nudge: float = 0.0,
-    ) -> Formula:
-        """The formula in float64, except that some primitives' results are rounded to the format,
-        after a change by the relative `nudge`. `inexact` receives the primitives, by number, whose
-        results the format does not hold somewhere; "" for those that overflow."""
-        from refkernels.ops import altered
-
-        altered_formula: Formula = altered.narrowed(formula, format, chosen, inexact, nudge)
-        return altered_formula
 
     def _first(self, direction: Direction) -> Formula:
         return next(iter(self.way(direction).forms.values()))

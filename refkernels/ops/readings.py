@@ -25,7 +25,7 @@ from refkernels.contexts.double_double_value import DoubleDoubleValue
 from refkernels.contexts.value import Value
 from refkernels.contexts.working import Working, WorkingValue
 from refkernels.ops.canonical import Canonical, Shared
-from refkernels.ops.formula import Apart, Formula, Staged, Values, by_output, several
+from refkernels.ops.formula import Apart, Formula, Staged, Values, Whole, by_output, several
 from refkernels.ops.letters import Shape
 
 Array = npt.NDArray[Any]
@@ -118,7 +118,7 @@ def read(
         return outputs
     blocks = _Blocks(formula, reading, question, names)
     with blas.on_one_thread():  # blocks have threads of their own
-        if summed and not isinstance(formula, Staged):
+        if isinstance(formula, Whole) or (summed and not isinstance(formula, Staged)):
             return outputs | blocks.whole()
         if statistics is None:
             outputs |= blocks.rows(keep_statistics=bool(summed))

@@ -20,7 +20,7 @@ from refkernels.arithmetic.ladder import Indices, Open
 from refkernels.contexts.context import Context
 from refkernels.contexts.value import Value
 from refkernels.ops.canonical import Canonical
-from refkernels.ops.formula import Apart, Formula, Sliced, Staged, Values, by_output, several
+from refkernels.ops.formula import Apart, Formula, Sliced, Staged, Values, Whole, by_output, several
 from refkernels.ops.readings import Reading, needed, restricted_to
 from refkernels.ops.slices import Cut, Slice, cut_of, sliced
 
@@ -41,7 +41,8 @@ class Selection:
         rowless = [name for name in wanted if not question.rows_of[name]]
         rows = [row for name, (row, _) in places.items() if name not in rowless]
         wanted_rows = np.concatenate([*rows, np.empty(0, np.intp)]).astype(np.intp)
-        self.rows: Indices = np.arange(question.rows) if rowless else distinct(wanted_rows)
+        self.all_rows = bool(rowless) or isinstance(formula, Whole)
+        self.rows: Indices = np.arange(question.rows) if self.all_rows else distinct(wanted_rows)
         width = question.elements // max(question.rows, 1)
         self.cost = self.rows.size * max(width, 1) + sum(map(len, wanted.values()))
         if isinstance(formula, Apart):
@@ -159,7 +160,7 @@ class Selection:
 
     def _whole_rows(self, reading: Reading, enclose: Enclose) -> dict[str, Enclosure]:
         question, parts_by_name = self.question, {name: [] for name in self.wanted}  # type: ignore[var-annotated]
-        all_rows = not all(question.rows_of[name] for name in self.wanted)
+        all_rows = self.all_rows
         for rows in [self.rows] if all_rows else self._blocks():
             arrays = question.arrays if all_rows else question.take(rows)
             slices = {} if all_rows else self._slices(rows, arrays)
@@ -186,7 +187,11 @@ class Selection:
     def _sliceable(self) -> bool:
         """Whether the formula may be read for slices of the arrays."""
         only_inputs = {*self.question.arrays} <= {*self.question.signature.takes}
-        return isinstance(self.formula, Sliced) and not self.question.flat and only_inputs
+        return (
+            isinstance(self.formula, Sliced)
+            and not (self.question.flat or self.all_rows)
+            and only_inputs
+        )
 
     def _cut(self, name: str, rows: Indices) -> tuple[Cut, Indices]:
         """The cut for an output's wanted elements in these rows, and the elements' places there."""

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.contexts import Gradient, Working
-from refkernels.contexts.gradient import Node
+from refkernels.contexts.gradient import Taped
 from refkernels.training import writing
 from refkernels.training.steps import Training, data_of, pulled
 
@@ -99,7 +99,7 @@ def _step(
     """The loss of a step, and its tensors by the names of docs/capture.md."""
     tape = Gradient(training.xp)
     weights = {
-        name: Node(tape, training.xp.array(weight)) for name, weight in training.weights.items()
+        name: Taped(tape, training.xp.array(weight)) for name, weight in training.weights.items()
     }
     loss = model(tape, weights, batch)
     tensors: dict[str, Array] = {f"batch/{name}": array for name, array in batch.items()}
@@ -108,7 +108,7 @@ def _step(
         tensors[f"layers/{name}/forward/0/outputs/0"] = data_of(output)
         wanted[f"layers/{name}/backward/0/cotangents/0"] = output
         for place, value in enumerate(inputs):
-            is_node = isinstance(value, Node)
+            is_node = isinstance(value, Taped)
             tensors[f"layers/{name}/forward/0/inputs/{place}"] = (
                 data_of(value) if is_node else value
             )

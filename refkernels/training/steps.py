@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from refkernels import registry
 from refkernels.contexts import Gradient, Working
-from refkernels.contexts.gradient import Node
+from refkernels.contexts.gradient import Taped
 from refkernels.contexts.working import WorkingValue
 from refkernels.op import Op
 from refkernels.ops.readings import working
@@ -74,7 +74,7 @@ class Training:
     def gradients(self, batch: Mapping[str, Any]) -> tuple[float, dict[str, Array]]:
         """The loss, and its gradients by weight."""
         tape = Gradient(self.xp)
-        nodes = {name: Node(tape, self.xp.array(array)) for name, array in self.weights.items()}
+        nodes = {name: Taped(tape, self.xp.array(array)) for name, array in self.weights.items()}
         value = self.loss(tape, nodes, batch)
         return float(data_of(value).item()), pulled(tape, value, nodes)
 
@@ -143,7 +143,7 @@ def pulled(tape: Gradient, value: Any, nodes: Mapping[str, Any]) -> dict[str, Ar
 
 def data_of(node: Any) -> Array:
     """The array of a value of the tape."""
-    assert isinstance(node, Node)
+    assert isinstance(node, Taped)
     return _data(node.value)
 
 

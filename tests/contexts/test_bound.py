@@ -19,7 +19,7 @@ from refkernels.arithmetic import formats
 from refkernels.contexts import Arb, Bound, Gradient, accumulation
 from refkernels.contexts.bound_value import BoundValue
 from refkernels.contexts.context import FUNCTIONS
-from refkernels.contexts.gradient import Node
+from refkernels.contexts.gradient import Taped
 from refkernels.contexts.working import Working, data
 
 ARITHMETICS = [
@@ -284,7 +284,7 @@ def test_the_bound_of_a_gradient_holds_for_its_kernels() -> None:
 
     def backward(xp: Any, dy: Any, x: Any) -> Any:
         tape = Gradient(xp)
-        node = Node(tape, x)
+        node = Taped(tape, x)
         y = formulas.rms_norm(tape, formulas.gelu(tape, node))
         return tape.pull(y, dy, [node])[0]
 

@@ -17,10 +17,11 @@ from refkernels.contexts import (
     Bound,
     Context,
     DoubleDouble,
+    Doubles,
     Gradient,
     Rational,
+    Record,
     Stochastic,
-    Trace,
     Unbounded,
     Working,
 )
@@ -122,8 +123,8 @@ def test_a_float_is_a_ball_of_all_its_bits_at_any_precision() -> None:
 
 EVERY = [
     *(B, R, Arb(100), Working("float32"), Gradient(B)),
-    *(DoubleDouble(), Bound("float32"), Amplification(), Stochastic("float32", 0), Trace()),
-    *(Remembering("float32"), Shuffled(0), Unbounded()),
+    *(DoubleDouble(), Bound("float32"), Amplification(), Stochastic("float32", 0), Record()),
+    *(Remembering("float32"), Shuffled(0), Unbounded(), Doubles()),
     *(Composed("float16"), NarrowFunctions("float64"), OtherFunction("float64", "exp", np.exp)),
     Flushed("float32"),
 ]

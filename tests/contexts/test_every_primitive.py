@@ -18,11 +18,12 @@ from refkernels.contexts import (
     Bound,
     Context,
     DoubleDouble,
+    Doubles,
     Gradient,
     Rational,
+    Record,
     Shuffled,
     Stochastic,
-    Trace,
     Unbounded,
     Working,
 )
@@ -39,10 +40,12 @@ OTHERS = {
     "lift": lambda xp, a: xp.lift(2) * a,
     "real_power": lambda xp, a: xp.real_power(a, xp.number(2)),
     "library": lambda xp, a: xp.library(lambda xp, a: xp.square(a) + 1, 2, [a]),
+    "share_of_max": lambda xp, a: xp.share_of_max(a, xp.max(a)),
     "pivot": lambda xp, a: xp.exp(a - xp.pivot(a)) / xp.sum(xp.exp(a - xp.pivot(a))),
     "store": lambda xp, a: xp.store(a),
     "saved": lambda xp, a: xp.saved(a),
     "narrow": lambda xp, a: xp.narrow(a, "bfloat16"),
+    "stop": lambda xp, a: xp.stop(a) * a,
     "either": lambda xp, a: xp.either(a, a * 1),
     "less": lambda xp, a: xp.where(a < 1, a, 1 / a),
     "rearrange": lambda xp, a: xp.rearrange(lambda part: part[::-1], a),
@@ -64,7 +67,8 @@ RULES = {
 }
 NO_FRACTIONS = {*FUNCTIONS, "pi", "pivot"} - {"sqrt", "rsqrt"}  # whose values are not fractions
 COMPUTED = [
-    *(Working("float32"), Working("bfloat16"), Unbounded(), Stochastic("float32", 0), Shuffled(0)),
+    *(Working("float32"), Working("bfloat16"), Unbounded(), Stochastic("float32", 0)),
+    *(Shuffled(0), Doubles()),
 ]
 
 
@@ -152,5 +156,5 @@ def test_what_is_computed_keeps_to_the_bound_of_the_coarsest_format(
 
 @pytest.mark.parametrize("name", RULES)
 def test_a_trace_has_the_shape(name: str, truth: dict[str, Any]) -> None:
-    xp = Trace()
+    xp = Record()
     assert RULES[name](xp, xp.array(X)).shape == truth[name].shape

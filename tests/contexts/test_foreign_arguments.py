@@ -18,16 +18,16 @@ from refkernels.contexts import (
     DoubleDouble,
     Gradient,
     Rational,
+    Record,
     Shuffled,
     Stochastic,
-    Trace,
     Unbounded,
     Working,
 )
 from refkernels.contexts.remembering import Remembering
 
 CONTEXTS = [
-    *(Ball(), DoubleDouble(), Rational(), Bound("float32"), Remembering("float32"), Trace()),
+    *(Ball(), DoubleDouble(), Rational(), Bound("float32"), Remembering("float32"), Record()),
     *(Amplification(), Working("float32"), Working("bfloat16"), Stochastic("float32", 0)),
     *(Shuffled(0), Unbounded(), Gradient(Ball()), Gradient(Bound("float32")), Arb(200)),
 ]

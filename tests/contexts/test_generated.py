@@ -31,7 +31,7 @@ from refkernels.contexts import Arb, Ball, execution, generated, loading
 from refkernels.contexts.context import FUNCTIONS
 from refkernels.contexts.execution import read_ball
 from refkernels.contexts.generated import arguments, outputs_of
-from refkernels.contexts.trace import Untraceable
+from refkernels.contexts.graph import Untraceable
 
 B = Ball()
 

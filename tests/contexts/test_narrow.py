@@ -5,7 +5,7 @@ import pytest
 
 from refkernels.arithmetic import formats
 from refkernels.contexts import Arb, Ball, Bound, Gradient, Stochastic, Working
-from refkernels.contexts.gradient import Node
+from refkernels.contexts.gradient import Taped
 from refkernels.contexts.objects import data
 
 X = np.random.default_rng(5).standard_normal(200) * 2.0 ** np.arange(-10.0, 10.0, 0.1)
@@ -42,6 +42,6 @@ def test_exactly_it_is_the_value_and_has_the_slope_1() -> None:
     with Arb(100) as arb:
         assert all(data(arb.narrow(arb.array(X), "float16")) == data(arb.array(X)))
     tape = Gradient(ball)
-    leaf = Node(tape, ball.array(X))
+    leaf = Taped(tape, ball.array(X))
     (slope,) = tape.pull(tape.narrow(leaf, "float16") * 3, ball.array(np.ones(200)), [leaf])
     np.testing.assert_array_equal(slope.mid, 3.0)

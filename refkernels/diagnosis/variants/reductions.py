@@ -20,6 +20,7 @@ from refkernels.diagnosis.problem import Arrays, Problem
 from refkernels.diagnosis.variants import formulas
 from refkernels.diagnosis.variants.lanes import kept
 from refkernels.metrology import UNUSUAL
+from refkernels.ops import edits
 
 _LARGEST = 1 << 17  # elements of all inputs: the formula is read once for each part
 _MOST_BLOCKS = 16  # of one size
@@ -49,7 +50,7 @@ def left_out(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     question = problem.inputs, problem.params, problem.format
     distances: list[tuple[float, Part]] = []
     for part in parts:
-        formula = op_formulas.without(definition, part)
+        formula = edits.without(definition, part)
         answer = op_formulas.computed(problem.direction, formula, *question)
         distances.append((_distance(outputs, answer), part))
     if not distances:
@@ -60,7 +61,7 @@ def left_out(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     cause, details = "part_of_sum_left_out", {"n": part.n, "start": part.start, "stop": part.stop}
     if part.stop == part.n:
         cause, details = "dropped_tail", {"n": part.n, "dropped": part.n - part.start}
-    certified = formulas.answer(problem, op_formulas.without(definition, part))
+    certified = formulas.answer(problem, edits.without(definition, part))
     yield Variant(cause, details, certified, trials=len(parts))
 
 

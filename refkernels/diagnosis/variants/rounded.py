@@ -26,6 +26,7 @@ from refkernels.diagnosis.fit import over_plain
 from refkernels.diagnosis.hypothesis import Variant, moved
 from refkernels.diagnosis.problem import Arrays, Doubles, Problem
 from refkernels.metrology import UNUSUAL
+from refkernels.ops import edits
 
 _NARROWER = {BINARY64: (BINARY32,), BINARY32: (BFLOAT16, BINARY16)}
 _LARGEST = 1 << 17  # elements of all inputs: a form is read once for each primitive
@@ -59,7 +60,7 @@ class _Readings:
     def _read(self, chosen: frozenset[int], nudge: float, inexact: dict[int, str]) -> Arrays:
         problem = self.problem
         assert problem.op.formulas is not None
-        formula = problem.op.formulas.narrowed(self.form, self.format, chosen, inexact, nudge)
+        formula = edits.narrowed(self.form, self.format, chosen, inexact, nudge)
         question = problem.direction, formula, problem.inputs, problem.params
         return problem.op.formulas.computed(*question, BINARY64)
 

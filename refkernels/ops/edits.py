@@ -1,0 +1,161 @@
+"""Edits of a formula: its graph, with some nodes computed otherwise.
+
+A *rule* takes a graph and says which nodes are replaced, and by what. It knows no op: it asks for
+sums over an axis, for primitives whose results a format cannot hold. `edited` applies it to any
+formula, which then is a formula again. Loaded on first use.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.formats import Format
+from refkernels.contexts.graph import Edits, Graph, Node, Replacement
+from refkernels.contexts.record import record
+from refkernels.ops.formula import Apart, Formula, Staged
+
+Rule = Callable[[Graph], Edits]
+Changed = Callable[[int, Node, Any], Any]
+"""What takes the place of a primitive's result, an array: f(its number, the node, the array)."""
+
+REDUCTIONS = ("sum", "max", "norm", "mean", "welford", "matmul")
+_SHOWN = {
+    "add": "x + y", "subtract": "x - y", "multiply": "x y", "divide": "x / y", "power": "x^n",
+    "sum": "sum x", "mean": "sum x", "cumsum": "sum x", "matmul": "sum x y",
+    "norm": "sum x²", "prod": "prod x", "square": "x²",
+}  # fmt: skip
+
+
+def edited(formula: Formula, rule: Rule) -> Formula:
+    """The formula with the nodes replaced that the rule names in its graph."""
+
+    @functools.wraps(formula, updated=())
+    def read(xp: Any, /, *given: Any, **arguments: Any) -> Any:
+        def named(xp: Any, /, given: Any, **arguments: Any) -> Any:
+            return formula(xp, *given, **arguments)
+
+        arguments = {"given": given, **arguments}
+        graph = record(named, arguments)
+        outputs = graph.read(xp, arguments, rule(graph))
+        return outputs if len(outputs) > 1 else outputs[0]
+
+    return read
+
+
+def edited_by_part(formula: Formula, rule: Rule) -> Formula:
+    """The same for a rule that holds for each stage of a formula, and for each output's, alone."""
+    if isinstance(formula, Staged):
+        return Staged(edited(formula.statistics, rule), edited(formula.finish, rule))
+    if isinstance(formula, Apart):
+        return Apart(tuple(part and edited(part, rule) for part in formula.formulas))
+    return edited(formula, rule)
+
+
+def without(formula: Formula, part: tuple[int, int, int, bool]) -> Formula:
+    """The formula with reductions over axes of length n that skip the terms from start to stop; the
+    last item of `part` says whether a mean counts them still."""
+    n, start, stop, counted = part
+    kept = np.r_[0:start, stop:n]
+
+    def replacement(node: Node) -> Replacement:
+        def reduced(xp: Any, *operands: Any) -> Any:
+            axes = (-1, -2) if node.op == "matmul" else (node.option,)
+            left_in = [xp.take(a, kept, axis) for a, axis in zip(operands, axes, strict=True)]
+            mean = None
+            if node.op in ("mean", "welford"):
+                mean = xp.sum(left_in[0], node.option) / (n if counted else len(kept))
+            if node.op == "welford":
+                squares = xp.square(operands[0] - mean)
+                return mean, xp.sum(xp.take(squares, kept, node.option), node.option)
+            if mean is not None:
+                return mean
+            options = {} if node.option is None else {"axis": node.option}
+            return getattr(xp, node.op)(*left_in, **options)
+
+        return Replacement(node.operands, reduced)
+
+    return edited_by_part(formula, lambda graph: _over(graph, n, REDUCTIONS, replacement))
+
+
+def averaged(formula: Formula, n: int, divisor: int) -> Formula:
+    """The formula with another divisor in its means over axes of length n."""
+
+    def replacement(node: Node) -> Replacement:
+        return Replacement(node.operands, lambda xp, a: xp.sum(a, node.option) / divisor)
+
+    return edited_by_part(formula, lambda graph: _over(graph, n, ("mean",), replacement))
+
+
+def _over(
+    graph: Graph, n: int, ops: tuple[str, ...], replacement: Callable[[Node], Replacement]
+) -> Edits:
+    """The replacements of the reductions over axes of length n."""
+    reductions = (node for node in graph.nodes if node.op in ops)
+    return {
+        node: replacement(node)
+        for node in reductions
+        if node.operands[0].shape[-1 if node.option is None else node.option] == n
+    }
+
+
+def overflowing(formula: Formula, format: Format, chosen: int, beyond: dict[int, str]) -> Formula:
+    """The formula with results of its `chosen` primitive beyond the format's range infinite.
+    `beyond` receives the primitives, by number, that exceed the range somewhere."""
+
+    def changed(number: int, node: Node, array: Any) -> Any:
+        size, end = np.abs(array), 2.0 * 2.0**format.emax
+        large = np.isfinite(size) & (size >= end)
+        if large.any():
+            beyond.setdefault(number, _shown(node))
+        return np.where(large, np.copysign(np.inf, array), array) if number == chosen else None
+
+    return edited(formula, functools.partial(_each_rounded, changed))
+
+
+def narrowed(
+    formula: Formula,
+    format: Format,
+    chosen: frozenset[int],
+    inexact: dict[int, str],
+    nudge: float = 0.0,
+) -> Formula:
+    """The formula with results of its `chosen` primitives rounded to the format, after a change by
+    the relative `nudge`. `inexact` receives the primitives, by number, whose results the format
+    does not hold somewhere; "" for those that overflow."""
+
+    def changed(number: int, node: Node, array: Any) -> Any:
+        if inexact.get(number) != "":
+            rounded = formats.cast(array, format).astype(np.float64)
+            if np.any(np.isinf(rounded) & np.isfinite(array)):
+                inexact[number] = ""
+            elif not np.array_equal(rounded, array, equal_nan=True):
+                inexact[number] = _shown(node)
+        return formats.cast(array * (1.0 + nudge), format) if number in chosen else None
+
+    return edited(formula, functools.partial(_each_rounded, changed))
+
+
+def _each_rounded(changed: Changed, graph: Graph) -> Mapping[Node, Replacement]:
+    """The primitives that round, numbered from 1, watched in a computed arithmetic."""
+
+    def replacement(number: int, node: Node) -> Replacement:
+        def watched(xp: Any, result: Any) -> Any:
+            array = changed(number, node, result.data)
+            return result if array is None else xp.value(array)
+
+        return Replacement((node,), watched)
+
+    rounded = (node for node in graph.nodes if node.op == "function" or node.op in _SHOWN)
+    return {node: replacement(number, node) for number, node in enumerate(rounded, 1)}
+
+
+def _shown(node: Node) -> str:
+    if node.op == "function":
+        return f"{node.option}(x)"
+    is_square = node.op == "multiply" and node.operands[0] is node.operands[1]
+    return _SHOWN["square" if is_square else node.op]
