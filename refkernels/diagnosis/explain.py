@@ -14,6 +14,7 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.blas import on_one_thread
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.diagnosis import comparison, excerpt, patterns, scoring, sources, two_causes
+from refkernels.diagnosis.edits import search as edits
 from refkernels.diagnosis.explanation import Difference, Explanation, evidence_of
 from refkernels.diagnosis.fit import Fit, fit_to_truth
 from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, Candidate
@@ -136,6 +137,9 @@ def _candidates(
     weighable |= {name for name, fit in fits.items() if fit.ordinary}
     others = {name: got for name, got in outputs.items() if name not in weighable}
     variants += scoring.candidates(problem, others, fits, sources.last(problem, others))
+    weighable |= {candidate.output for candidate in variants if candidate.prediction is not None}
+    others = {name: got for name, got in others.items() if name not in weighable}
+    variants += scoring.candidates(problem, others, fits, edits.explaining(problem, others))
     kept = patterns.reasoned(_merged(variants, models))
     return kept, sum(candidate.trials for candidate in (*variants, *models))
 

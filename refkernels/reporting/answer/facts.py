@@ -287,7 +287,8 @@ def says(candidate: Record, lang: str, among: bool = False) -> str:
         details = {**details, details["solved"]: _value_or_interval(details, lang)}
     text = _filled(CAUSES[cause].says[lang], details)
     if details.get("with") in CAUSES:
-        second_cause = _filled(CAUSES[details["with"]].says[lang], details)
+        second_details = details.get("with_details", details)
+        second_cause = _filled(CAUSES[details["with"]].says[lang], second_details)
         text = WORDS[lang]["and_also"].format(says=text, other=second_cause)
     if "with_eps" in details:
         text = WORDS[lang]["with_eps"].format(says=text, eps=details["with_eps"])

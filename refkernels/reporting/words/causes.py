@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from refkernels.reporting.words.catalogues import read_catalogue
 from refkernels.reporting.words.element_causes import ELEMENTS
 from refkernels.reporting.words.optimizer_causes import OPTIMIZERS
 
@@ -51,6 +52,10 @@ _TORCH_SDPA = (
     "https://docs.pytorch.org/docs/stable/generated/"
     "torch.nn.functional.scaled_dot_product_attention.html"
 )
+_OF_EDITS = {
+    "en": "Compare the kernel with the formula at that place.",
+    "zh": "请在该处将 kernel 与公式逐项对照。",
+}
 _REPORT = (
     "Report it as a bug, with the script of this answer.",
     "请附上本答复中的脚本，作为缺陷上报。",
@@ -1382,6 +1387,7 @@ CAUSES: dict[str, Cause] = {
     ),
     **{name: _cause(*texts) for name, texts in ELEMENTS.items()},
     **{name: _cause(*texts) for name, texts in OPTIMIZERS.items()},
+    **{name: Cause(says, _OF_EDITS) for name, says in read_catalogue("edits").items()},
 }
 
 # Not faults but choices: each of these definitions or orders is in use somewhere.

@@ -1,0 +1,122 @@
+"""What an edit is, and the rules that propose edits.
+
+    @rule("term_missing", "term")                          a + b -> a, or b
+    def missing(graph):
+        for node in graph.of("add", "subtract"):
+            yield node, {node: only(node.operands[0])}
+
+A rule takes a program's graph and yields a place and what is computed otherwise there. It knows no
+op. Its name is the identifier of the edit; with the place, `names` may find a better one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from refkernels.contexts.graph import Edits, Graph, Node, Replacement
+
+CONDITIONS = frozenset(("truth", "less", "not less", "is", "not", "and", "or"))
+_TRANSPARENT = frozenset(("move", "broadcast", "store", "narrow"))
+"""Primitives that change no number in exact arithmetic: patterns look through them."""
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One edit of one program. `details`: its numbers and its formula, for the words."""
+
+    kind: str
+    family: str
+    place: Node
+    changes: Edits
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Proposal(NamedTuple):
+    """What a rule yields."""
+
+    place: Node
+    changes: Edits
+    details: Mapping[str, Any] = {}
+
+
+Rule = Callable[["Program"], Iterator[Any]]
+RULES: list[tuple[str, str, Rule]] = []
+
+
+def rule(kind: str, family: str) -> Callable[[Rule], Rule]:
+    """Enters a rule."""
+
+    def entered(propose: Rule) -> Rule:
+        RULES.append((kind, family, propose))
+        return propose
+
+    return entered
+
+
+@dataclass(frozen=True)
+class Program:
+    """A graph, as rules ask it."""
+
+    graph: Graph
+
+    @cached_property
+    def nodes(self) -> list[Node]:
+        """The nodes that are numbers, in the order of the formula."""
+        return [node for node in self.graph.nodes if node.op not in CONDITIONS]
+
+    @cached_property
+    def inputs(self) -> list[Node]:
+        """The arrays that the formula is given; params have no axes."""
+        return [node for node in self.nodes if node.op == "input" and node.shape]
+
+    @cached_property
+    def masks(self) -> list[Node]:
+        """Arrays of truth values."""
+        return [node for node in self.graph.nodes if node.op == "truth"]
+
+    @cached_property
+    def users(self) -> dict[Node, list[Node]]:
+        """The nodes that read a node."""
+        users: dict[Node, list[Node]] = {}
+        for node in self.graph.nodes:
+            for operand in dict.fromkeys(node.operands):
+                users.setdefault(operand, []).append(node)
+        return users
+
+    def of(self, *ops: str) -> Iterator[Node]:
+        """The nodes of these primitives."""
+        return (node for node in self.nodes if node.op in ops)
+
+    def functions(self, *names: str) -> Iterator[Node]:
+        """The nodes of these functions; of all functions, if none is named."""
+        return (node for node in self.of("function") if not names or node.option in names)
+
+
+def through(node: Node) -> Node:
+    """The node behind movements and storage."""
+    while node.op in _TRANSPARENT and len(node.operands) == 1:
+        (node,) = node.operands
+    return node
+
+
+def is_number(node: Node) -> bool:
+    """Whether a node is one number for all elements: a literal or a param."""
+    return node.op in ("number", "pi", "known") or (node.op == "input" and not node.shape)
+
+
+def by(*operands: Node) -> Callable[[Callable[..., Any]], Replacement]:
+    """Replacement(operands, f), f last."""
+    return lambda compute: Replacement(operands, compute)
+
+
+def only(node: Node, shape: tuple[int, ...]) -> Replacement:
+    """Another node in a node's place, repeated to its shape."""
+    return Replacement((node,), lambda xp, value: shaped(xp, value, shape))
+
+
+def shaped(xp: Any, value: Any, shape: tuple[int, ...]) -> Any:
+    """The value repeated to the shape."""
+    return value if value.shape == shape else xp.broadcast(value, shape)

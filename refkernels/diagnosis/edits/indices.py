@@ -1,0 +1,99 @@
+"""Indices: an array read at shifted, reversed, transposed or repeated indices; another mask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from refkernels.diagnosis.edits.catalogue import Program, by, rule
+
+Change = Callable[[Any], Any]
+_LARGEST_BLOCK = 128
+
+
+@rule("index_differs", "index")  # x[i] -> x[i + 1], x[0], x[n - 1 - i]
+def other_indices(program: Program) -> Iterator[Any]:
+    for node in program.inputs:
+        for how, axis, change in _changes(node.shape):
+            moved = by(node)(lambda xp, v, change=change: xp.rearrange(change, v))
+            yield node, {node: moved}, {"part": node, "how": how, "axis": axis}
+
+
+def _changes(shape: tuple[int, ...]) -> Iterator[tuple[str, int, Change]]:
+    """Movements that keep the shape, by name, with the axis."""
+    wide = [axis for axis, n in enumerate(shape) if n > 1]
+    for axis in wide:
+        yield "next", axis, partial(np.roll, shift=-1, axis=axis)
+        yield "previous", axis, partial(np.roll, shift=1, axis=axis)
+        yield "reversed", axis, partial(np.flip, axis=axis)
+        yield "first", axis, partial(_one_for_all, index=0, axis=axis)
+        yield "last", axis, partial(_one_for_all, index=-1, axis=axis)
+        if shape[axis] % 2 == 0 and shape[axis] > 2:
+            yield "interleaved", axis, partial(_dealt, parts=2, axis=axis)
+            yield "halved", axis, partial(_dealt, parts=shape[axis] // 2, axis=axis)
+    for k, first in enumerate(wide):
+        for second in wide[k + 1 :]:
+            swapped = partial(np.swapaxes, axis1=first, axis2=second)
+            if shape[first] == shape[second]:
+                yield "transposed", first, swapped
+            yield "reshaped", first, partial(_reshaped, swapped=swapped)
+
+
+def _one_for_all(a: Any, index: int, axis: int) -> Any:
+    return np.broadcast_to(np.take(a, [index], axis), a.shape)
+
+
+def _dealt(a: Any, parts: int, axis: int) -> Any:
+    """The first of every part, then the second of every part, and so on."""
+    return np.take(a, np.arange(a.shape[axis]).reshape(parts, -1).T.reshape(-1), axis)
+
+
+def _reshaped(a: Any, swapped: Change) -> Any:
+    """A reshape where a transposition was meant."""
+    return swapped(a).reshape(a.shape)
+
+
+@rule("mask_differs", "index")  # a window wider by one, causal by blocks, another batch's mask
+def other_masks(program: Program) -> Iterator[Any]:
+    for node in program.masks:
+        for how, details, change in _masks(node.shape) if node.shape else ():
+            moved = by(node)(lambda xp, mask, change=change: change(mask))
+            yield node, {node: moved}, {"how": how, **details}
+
+
+def _masks(shape: tuple[int, ...]) -> Iterator[tuple[str, dict[str, Any], Change]]:
+    yield "inverted", {}, np.logical_not
+    yield "all", {}, np.ones_like
+    yield "none", {}, np.zeros_like
+    for axis in (axis for axis, n in enumerate(shape) if n > 1):
+        for step in (-1, 1):
+            for how in ("shifted", "wider", "narrower"):
+                yield how, {"axis": axis, "step": step}, partial(_moved, how, step, axis)
+        block = 2
+        while block <= min(shape[axis], _LARGEST_BLOCK):
+            for end in ("first", "last"):
+                details = {"axis": axis, "block": block, "end": end}
+                yield "blocks", details, partial(_by_blocks, axis=axis, block=block, end=end)
+            block *= 2
+    for how, axis, change in _changes(shape):
+        yield how, {"axis": axis}, change
+
+
+def _moved(how: str, step: int, axis: int, mask: Any) -> Any:
+    """Shifted along the axis, with False from outside; or joined with what it was, or met."""
+    base = ~mask if how == "narrower" else mask
+    shifted = np.roll(base, step, axis)
+    edge = [slice(None)] * mask.ndim
+    edge[axis] = slice(0, step) if step > 0 else slice(step, None)
+    shifted[tuple(edge)] = False
+    return {"shifted": shifted, "wider": mask | shifted, "narrower": mask & ~shifted}[how]
+
+
+def _by_blocks(mask: Any, axis: int, block: int, end: str) -> Any:
+    """Every index of a block has the mask of the block's first or last."""
+    n = mask.shape[axis]
+    starts = np.arange(n) // block * block
+    return np.take(mask, np.minimum(starts + (block - 1 if end == "last" else 0), n - 1), axis)

@@ -1,0 +1,229 @@
+"""Reductions: another divisor, other axes, terms left out or counted twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from refkernels.contexts.graph import Node
+from refkernels.diagnosis.edits.catalogue import Program, by, rule, shaped
+
+_OVER_AN_AXIS = ("sum", "mean", "max", "norm", "pivot")
+_LINEAR = ("sum", "mean", "norm", "matmul", "welford")
+_LONGEST = 1 << 12
+_BLOCKS = (8, 16, 32, 64, 128)  # lanes of a block
+_ELEMENTWISE = frozenset(
+    (
+        *("add", "subtract", "multiply", "divide", "negative", "absolute", "square", "power"),
+        *("function", "maximum", "number", "store", "narrow", "broadcast", "stop"),
+    )
+)
+_MOST = 1 << 10  # ranges of one reduction
+_MOST_BLOCKS = 32
+_CARRIES = ("none", "one block", "first block", "late", "own total", "last too large")
+
+
+@rule("sum_for_mean", "reduction")
+def sums_for_means(program: Program) -> Iterator[Any]:
+    for node in program.of("mean"):
+        yield node, {node: by(*node.operands)(lambda xp, a, axis=node.option: xp.sum(a, axis))}
+
+
+@rule("mean_for_sum", "reduction")
+def means_for_sums(program: Program) -> Iterator[Any]:
+    for node in program.of("sum"):
+        yield node, {node: by(*node.operands)(lambda xp, a, axis=node.option: xp.mean(a, axis))}
+
+
+@rule("wrong_carry", "reduction")  # a cumulative sum by blocks, each begun with a wrong total
+def wrong_carries(program: Program) -> Iterator[Any]:
+    for node in program.of("cumsum"):
+        n = node.shape[node.option]
+        block = 1 << max((n // _MOST_BLOCKS).bit_length(), 1)
+        while block < n:
+            for carry in (
+                "none",
+                "one block",
+                "first block",
+                "late",
+                "own total",
+                "last too large",
+            ):
+                how = node.option, block, carry
+                carried = by(*node.operands)(lambda xp, a, how=how: _carried(xp, a, *how))
+                yield node, {node: carried}, {"block": block, "carry": carry}
+            block *= 2
+
+
+def _carried(xp: Any, a: Any, axis: int, block: int, carry: str) -> Any:
+    """The sums inside each block, after a total that is not that of all blocks before it."""
+    n = a.shape[axis]
+    parts = [xp.take(a, np.arange(k, min(k + block, n)), axis) for k in range(0, n, block)]
+    totals = [xp.sum(part, axis) for part in parts]
+    total, late, results = None, None, []
+    for k, part in enumerate(parts):
+        base = {
+            "none": None,
+            "one block": totals[k - 1] if k else None,
+            "first block": totals[0] if k else None,
+            "late": late,
+            "own total": _plus(total, totals[k]),
+            "last too large": _plus(total, totals[k]) if k == len(parts) - 1 else total,
+        }[carry]
+        results.append(_plus(base, xp.cumsum(part, axis)))
+        late, total = total, _plus(total, totals[k])
+    return xp.concatenate(results, axis)
+
+
+def _plus(total: Any, more: Any) -> Any:
+    return more if total is None else total + more
+
+
+@rule("divisor_differs", "reduction")  # mean -> sum / (n - 1)
+def other_divisors(program: Program) -> Iterator[Any]:
+    for node in program.of("mean", "welford"):
+        n = node.operands[0].shape[node.option]
+        everything = int(np.prod(node.operands[0].shape))
+        padded = 1 << (n - 1).bit_length()
+        for divisor in sorted({n - 1, n + 1, padded, everything} - {0, n}):
+            if node.op == "mean":
+                scaled = by(node)(lambda xp, v, k=(n, divisor): v * k[0] / k[1])
+                yield node, {node: scaled}, {"n": n, "divisor": divisor}
+
+
+@rule("other_axis", "reduction")  # over another axis, or over all; one reduction, or every one
+def other_axes(program: Program) -> Iterator[Any]:
+    reductions = list(program.of(*_OVER_AN_AXIS))
+    for node in reductions:
+        for axes in _other_axes(node):
+            yield node, {node: _over(node, axes)}, {"axes": axes, "every": False}
+    for first in dict.fromkeys(node.option for node in reductions) if len(reductions) > 1 else ():
+        alike = [node for node in reductions if node.option == first]
+        for axes in _other_axes(alike[0]):
+            changes = {node: _over(node, axes) for node in alike}
+            yield alike[0], changes, {"axes": axes, "every": True}
+
+
+def _other_axes(node: Node) -> Iterator[tuple[int, ...]]:
+    """Every other axis, and all together."""
+    shape = node.operands[0].shape
+    wide = [axis for axis in range(-len(shape), 0) if shape[axis] > 1]
+    yield from ((axis,) for axis in wide if axis != node.option)
+    if len(wide) > 1:
+        yield tuple(wide)
+
+
+def _over(node: Node, axes: tuple[int, ...]) -> Any:
+    """The reduction over these axes, repeated to the node's shape where it fits there."""
+
+    def reduced(xp: Any, a: Any) -> Any:
+        for axis in axes:
+            a = getattr(xp, node.op)(a, axis)
+        fits = all(n in (1, m) for n, m in zip(a.shape, node.shape, strict=True))
+        return shaped(xp, a, node.shape) if fits else a
+
+    return by(*node.operands)(reduced)
+
+
+@rule("padding_counted", "reduction")  # lanes beyond the end, loaded as 0
+def counted_padding(program: Program) -> Iterator[Any]:
+    for node in program.of("sum", "mean", "norm", "max"):
+        n = node.operands[0].shape[node.option]
+        lane = _of_zeros(node.operands[0], node.option)
+        if lane is None or n < 2:
+            continue
+        for padded in sorted({_up(n, block) for block in (1 << (n - 1).bit_length(), *_BLOCKS)}):
+            if padded > n:
+                how = node.op, node.option, n, padded
+                counted = by(node.operands[0], lane)(
+                    lambda xp, a, lane, how=how: _padded(xp, a, lane, *how)
+                )
+                yield node, {node: counted}, {"n": n, "padded": padded}
+
+
+def _up(n: int, block: int) -> int:
+    return -(-n // block) * block
+
+
+def _padded(xp: Any, a: Any, lane: Any, op: str, axis: int, n: int, padded: int) -> Any:
+    lane = xp.take(lane, np.zeros(padded - n, int), axis)
+    shape = tuple(padded - n if k == len(a.shape) + axis else m for k, m in enumerate(a.shape))
+    everything = xp.concatenate([a, shaped(xp, lane, shape)], axis)
+    return xp.sum(everything, axis) / n if op == "mean" else getattr(xp, op)(everything, axis)
+
+
+def _of_zeros(node: Node, axis: int) -> Node | None:
+    """The node where the inputs along the axis are 0, and what has one number for all of it is as
+    it was; None where it moves elements or sums."""
+    if not node.shape or node.shape[axis] == 1:
+        return node
+    if node.op == "input":
+        zero = Node("number", (), Fraction(0), ())
+        return Node("broadcast", (zero,), None, node.shape)
+    if node.op not in _ELEMENTWISE:
+        return None
+    operands = [
+        operand if len(operand.shape) < -axis else _of_zeros(operand, axis)
+        for operand in node.operands
+    ]
+    if any(operand is None for operand in operands):
+        return None
+    return Node(node.op, tuple(filter(None, operands)), node.option, node.shape)
+
+
+@rule("terms_left_out", "reduction")  # the tail, or a block
+def terms_left_out(program: Program) -> Iterator[Any]:
+    for node, n in _over_long_axes(program):
+        for start, stop in _ranges(n):
+            kept = np.r_[0:start, stop:n]
+            for counted in (True, False) if node.op in ("mean", "welford") else (True,):
+                partial = _partial(node, kept, n if counted else len(kept))
+                details = {"n": n, "start": start, "stop": stop, "counted": counted}
+                details |= {"tail": stop == n, "dropped": stop - start}
+                yield node, {node: partial}, details
+
+
+@rule("terms_twice", "reduction")  # a range counted twice
+def terms_twice(program: Program) -> Iterator[Any]:
+    for node, n in _over_long_axes(program):
+        for start, stop in ((0, 1), (n - 1, n)):
+            twice = _partial(node, np.r_[0:n, start:stop], n)
+            yield node, {node: twice}, {"n": n, "start": start, "stop": stop}
+
+
+def _over_long_axes(program: Program) -> Iterator[tuple[Node, int]]:
+    for node in program.of(*_LINEAR):
+        n = node.operands[0].shape[-1 if node.op == "matmul" else node.option]
+        if 2 < n <= _LONGEST:
+            yield node, n
+
+
+def _ranges(n: int) -> Iterator[tuple[int, int]]:
+    """Tails of every length, then blocks of powers of two in their places."""
+    lengths = range(1, n // 2 + 1) if n <= _MOST else sorted({n % (1 << k) for k in range(1, 13)})
+    yield from ((n - length, n) for length in lengths if length)
+    block = 1 << max((n - 1).bit_length() - 1, 1)
+    while block >= 2 and n // block <= _MOST // 4:
+        yield from ((k, min(k + block, n)) for k in range(0, n, block) if k + block < n)
+        block //= 2
+
+
+def _partial(node: Node, indices: Any, divisor: int) -> Any:
+    """The reduction over some of the terms, a mean divided by `divisor`."""
+
+    def reduced(xp: Any, *operands: Any) -> Any:
+        axes = (-1, -2) if node.op == "matmul" else (node.option,)
+        some = [xp.take(a, indices, axis) for a, axis in zip(operands, axes, strict=True)]
+        if node.op == "matmul":
+            return xp.matmul(*some)
+        if node.op == "welford":
+            mean = xp.sum(some[0], node.option) / divisor
+            return mean, xp.sum(xp.square(some[0] - mean), node.option)
+        if node.op == "mean":
+            return xp.sum(some[0], node.option) / divisor
+        return getattr(xp, node.op)(some[0], node.option)
+
+    return by(*node.operands)(reduced)

@@ -1,0 +1,289 @@
+"""The screen: every edit of a program, read in float64 on some rows, and how near it comes.
+
+The distance of a prediction p from what the kernel gave is sum log2(1 + |got - p| / unit), about
+the bits that it costs to write down the kernel's answer when p is known. The unit of an element is
+an ulp of p times the plain algorithm's usual error: what merely rounds costs a bit or less. Large
+errors cost their logarithm, so that a few elements do not decide.
+
+An edit computes anew only what depends on its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.contexts.doubles import Doubles
+from refkernels.contexts.graph import Edits, Graph, Node, read, values_of
+from refkernels.contexts.record import record
+from refkernels.contexts.working import data
+from refkernels.diagnosis import code_lengths
+from refkernels.diagnosis.edits.catalogue import Edit, Program, by
+from refkernels.diagnosis.edits.rules import edits_of
+from refkernels.diagnosis.problem import Array, Arrays, Problem
+from refkernels.metrology import ulp
+from refkernels.ops.canonical import Canonical
+from refkernels.ops.formula import Formula
+from refkernels.ops.function_formulas import definition as definition_of
+from refkernels.ops.readings import Reading
+
+XP = Doubles()
+_ELEMENTS = 2048  # of all inputs of the rows that are read
+_SPECIAL = 64.0  # bits of a special value that the prediction lacks
+Doubles64 = npt.NDArray[np.float64]
+Predicted = Mapping[str, Doubles64]
+
+
+@dataclass(frozen=True)
+class Observation:
+    """The kernel's answer at some rows, in the formula's axes, flat. `units`: ulps of an element's
+    usual error."""
+
+    got: Doubles64
+    format: Any
+    units: float
+
+    def distance(self, predicted: Doubles64) -> float:
+        """The bits that the answer costs when the prediction is known."""
+        with np.errstate(all="ignore"):
+            error = np.abs(self.got - predicted) / (ulp(predicted, self.format) * self.units)
+            bits = np.log2(1.0 + error)
+        same = (self.got == predicted) | (np.isnan(self.got) & np.isnan(predicted))
+        return float(np.sum(np.where(same, 0.0, np.where(np.isfinite(bits), bits, _SPECIAL))))
+
+
+class Screen:
+    """A question at some of its rows, one program that answers it, and its edits."""
+
+    def __init__(self, problem: Problem, outputs: Arrays, derived: bool = False) -> None:
+        """`derived`: the program is the forward pass, read for its gradient."""
+        definition = definition_of(problem.op)
+        self.problem, self.definition = problem, definition
+        self.derive = definition.derive if derived else None
+        self.direction = problem.direction
+        self.question = definition.question(self.direction, problem.inputs, problem.params)
+        names = definition.names(self.direction, self.question)
+        self.names = tuple(name for name in names if name in outputs)
+        self.rows = _rows(problem, self.question, outputs, self.names)
+        self.observed = {
+            name: _observed(problem, self.question, name, outputs[name], self.rows)
+            for name in self.names
+        }
+        self.arrays = self.question.take(self.rows)
+
+    @property
+    def formula(self) -> Formula:
+        """The formula whose graph is edited."""
+        way = self.definition.way("forward" if self.derive else self.direction)
+        return next(iter(way.forms.values()))
+
+    @cached_property
+    def program(self) -> Program:
+        arguments = self._arguments(self.arrays)
+        if self.derive is None:
+            return Program(record(self.formula, arguments))
+        with np.errstate(all="ignore"):
+            return Program(_forward_graph(self.formula, arguments, self.derive))
+
+    @cached_property
+    def reader(self) -> _Direct | _ThroughTape:
+        return self._reader(self.arrays)
+
+    @cached_property
+    def elsewhere(self) -> _Direct | _ThroughTape:
+        """On random numbers: what agrees there too is one program."""
+        random = np.random.default_rng(0)
+        return self._reader(
+            {
+                name: random.uniform(0.5, 2.0, array.shape)
+                if array is not None and array.dtype.kind not in "iub"
+                else array
+                for name, array in self.arrays.items()
+            }
+        )
+
+    def _arguments(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
+        return Reading(XP, lambda value: ()).arguments(arrays, self.question.params)
+
+    def _reader(self, arrays: Mapping[str, Any]) -> _Direct | _ThroughTape:
+        arguments = self._arguments(arrays)
+        if self.derive is None:
+            return _Direct(self.program, arguments)
+        return _ThroughTape(self.program.graph, arguments, self.derive)
+
+    @cached_property
+    def edits(self) -> list[Edit]:
+        return edits_of(self.program)
+
+    def depends_on_pivot(self, changes: Edits) -> bool:
+        """Whether a result changes with a pivot, which mathematically it must not."""
+        pivots = [node for node in self.program.of("pivot") if node not in changes]
+        shifted = {node: by(node)(lambda xp, v: v + 1) for node in pivots}
+        here, there = self.predicted(changes), self.predicted({**shifted, **changes})
+        if here is None or there is None:
+            return bool(pivots)
+        pairs = zip(here.values(), there.values(), strict=True)
+        return not all(np.allclose(a, b, 1e-9, 0.0, equal_nan=True) for a, b in pairs)
+
+    def predicted(self, changes: Edits, elsewhere: bool = False) -> Predicted | None:
+        """The outputs of the edited program, by name; None where its shapes do not fit."""
+        reader = self.elsewhere if elsewhere else self.reader
+        try:
+            with np.errstate(all="ignore"):
+                values = reader.outputs(changes)
+        except (ValueError, IndexError, TypeError):
+            return None  # an axis of another length has no place here
+        outputs = dict(zip(self.question.shapes, values, strict=False))
+        predicted = {}
+        for name in self.names:
+            value, shape = outputs[name], self.shape_of(name)
+            if value is None or len(value.shape) > len(shape):
+                return None
+            try:
+                predicted[name] = np.broadcast_to(data(value), shape).reshape(-1)
+            except ValueError:
+                return None
+        return predicted
+
+    def distance_of(self, output: str, changes: Edits) -> float:
+        """Of one output; infinite where the edited program's shapes do not fit."""
+        predicted = self.predicted(changes)
+        if predicted is None:
+            return np.inf
+        return self.observed[output].distance(predicted[output])
+
+    def value_of(self, node: Node) -> Array:
+        """A node's value in the program."""
+        return data(self._values[node])
+
+    @cached_property
+    def _values(self) -> dict[Node, Any]:
+        if isinstance(self.reader, _Direct):
+            return self.reader.known
+        graph, nodes = self.program.graph, self.program.nodes
+        inputs = dict(values_of(self._arguments(self.arrays)))
+        with np.errstate(all="ignore"):
+            return dict(zip(nodes, read(nodes, XP, graph.arrays, inputs), strict=True))
+
+    def shape_of(self, name: str) -> tuple[int, ...]:
+        shape = self.question.shapes[name]
+        return (len(self.rows), *shape[1:]) if self.question.rows_of[name] else shape
+
+    def distances(self, predicted: Predicted) -> dict[str, float]:
+        """By output."""
+        return {name: seen.distance(predicted[name]) for name, seen in self.observed.items()}
+
+
+def _rows(
+    problem: Problem, question: Canonical, outputs: Arrays, names: tuple[str, ...]
+) -> npt.NDArray[np.intp]:
+    """The rows that are read: all, where an output sums over them or they are few."""
+    most = max(_ELEMENTS // max(question.size_of_row, 1), 2)
+    if question.rows <= most or not all(question.rows_of[name] for name in names):
+        return np.arange(question.rows)
+    wrong = np.zeros(question.rows, bool)
+    for name in names:
+        got = _in_axes(question, name, outputs[name]).astype(np.float64)
+        exact = _in_axes(question, name, np.asarray(problem.truth.reference[name]))
+        bound = _in_axes(question, name, problem.truth.bound[name])
+        with np.errstate(all="ignore"):
+            off = ~(np.abs(got - exact) <= bound) & ~((got == exact) | np.isnan(exact))
+        wrong |= off.reshape(question.rows, -1).any(axis=1)
+    chosen = [np.flatnonzero(wrong), np.flatnonzero(~wrong)]
+    share = (most + 1) // 2
+    first = _spread(chosen[0], max(share, most - len(chosen[1])))
+    return np.sort(np.concatenate([first, _spread(chosen[1], most - len(first))]))
+
+
+def _spread(places: npt.NDArray[np.intp], most: int) -> npt.NDArray[np.intp]:
+    """At most so many of the places, evenly."""
+    if len(places) <= most:
+        return places
+    return places[np.linspace(0, len(places) - 1, most).astype(int)]
+
+
+def _in_axes(question: Canonical, name: str, array: Array) -> Array:
+    """An output, in the axes of the formula."""
+    shape = question.shapes[name]
+    order = question.restore(name, np.arange(int(np.prod(shape))).reshape(shape))
+    result = np.empty(int(np.prod(shape)), array.dtype)
+    result[np.asarray(order).reshape(-1)] = array.reshape(-1)
+    return result.reshape(shape)
+
+
+def _observed(
+    problem: Problem, question: Canonical, name: str, got: Array, rows: npt.NDArray[np.intp]
+) -> Observation:
+    seen = _in_axes(question, name, got)
+    seen = seen[rows] if question.rows_of[name] else seen
+    plain, format = problem.truth.plain[name], problem.format_of(name)
+    steps = code_lengths.steps(
+        plain.reshape(-1).astype(format.storage), problem.truth.reference[name].reshape(-1)
+    )
+    return Observation(seen.astype(np.float64).reshape(-1), format, code_lengths.spread(steps))
+
+
+class _Direct:
+    """A formula's graph, read in float64; what an edit leaves alone is computed once."""
+
+    def __init__(self, program: Program, arguments: Mapping[str, Any]) -> None:
+        self.graph = graph = program.graph
+        self.users, self.inputs = program.users, dict(values_of(arguments))
+        nodes = graph.nodes
+        with np.errstate(all="ignore"):
+            values = read(nodes, XP, graph.arrays, self.inputs)
+        self.known = dict(zip(nodes, values, strict=True))
+
+    def outputs(self, changes: Edits) -> list[Any]:
+        changed = set(_affected(self.users, changes))
+        known = {node: value for node, value in self.known.items() if node not in changed}
+        wanted = [node for node in self.graph.outputs if node]
+        values = read(wanted, XP, self.graph.arrays, self.inputs, changes, known=known)
+        by_node = dict(zip(wanted, values, strict=True))
+        return [None if node is None else by_node[node] for node in self.graph.outputs]
+
+
+def _affected(users: Mapping[Node, list[Node]], changes: Edits) -> Iterator[Node]:
+    """The nodes that depend on what is changed."""
+    seen, waiting = set(changes), list(changes)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for user in users.get(node, ()):
+            if user not in seen:
+                seen.add(user)
+                waiting.append(user)
+
+
+class _ThroughTape:
+    """The gradient of a forward formula's graph. `derive`: of a forward formula, its backward."""
+
+    def __init__(
+        self, graph: Graph, arguments: Mapping[str, Any], derive: Callable[[Formula], Formula]
+    ) -> None:
+        self.graph, self.arguments, self.derive = graph, arguments, derive
+
+    def outputs(self, changes: Edits) -> list[Any]:
+        def forward(tape: Any, /, **given: Any) -> Any:
+            return self.graph.read(tape, given, changes)
+
+        return list(self.derive(forward)(XP, **self.arguments))
+
+
+def _forward_graph(
+    formula: Formula, arguments: Mapping[str, Any], derive: Callable[[Formula], Formula]
+) -> Graph:
+    """The graph of the forward formula inside its backward pass."""
+    graphs: list[Graph] = []
+
+    def forward(tape: Any, /, **given: Any) -> Any:
+        graphs.append(record(formula, given))
+        return graphs[0].read(tape, given)
+
+    derive(forward)(XP, **arguments)
+    return graphs[0]

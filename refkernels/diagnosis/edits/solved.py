@@ -1,0 +1,180 @@
+"""Numbers that are solved for: another value of a constant, a floor, a ceiling, a filter's cut.
+
+A *knob* is a family of edits, one for each value. The value that comes nearest is searched for on a
+grid of binary orders of magnitude and then refined; what fits is an *interval*, from the nearest
+value outwards to where the answer would cost some bits more. It costs as many bits as values of
+that precision can be told apart. Proof speaks of the interval: a usual number is named where
+exactly one lies in it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from refkernels.contexts.graph import Edits, Node, Replacement
+from refkernels.diagnosis import few_digits
+from refkernels.diagnosis.edits.catalogue import Program, by, is_number
+
+Distance = Callable[[Edits], float]
+CONSTANT = "constant_differs"
+_OCTAVES = 24  # of the grid, on either side of the present value
+_PROMISING = 0.9  # of the bits that the truth costs
+_LIMITED = ("sum", "mean", "norm", "max", "multiply", "divide", "function", "input")
+_HALVINGS = 60
+_FAR = 4.0  # times the largest size: a limit beyond it is none
+_WORSE = 10.0  # bits: where a value no longer fits
+_CHANCE = 2.0**-7  # that an interval holds a number of so few digits
+_EXPONENT = 7.0  # bits of the binary order of magnitude, and of the sign
+USUAL = (
+    *(10.0**-k for k in range(13)),
+    *(5.0 * 10.0**-k for k in range(1, 9)),
+    *(2.0**-k for k in (7, 10, 23, 24, 52, 53)),
+    *(0.0, 1.0, 2.0, 0.5, 10.0, 100.0, 1000.0, 10000.0),
+)
+
+
+class Knob(NamedTuple):
+    """A family of edits. `present`: the value in the program, or one of the order of magnitude to
+    begin from. `largest`: the largest size of what is limited."""
+
+    kind: str
+    place: Node
+    changes: Callable[[float], Edits]
+    present: float
+    details: dict[str, Any]
+    largest: float = math.inf
+
+    @property
+    def binds(self) -> Callable[[float], bool]:
+        """Whether a limit of that size limits anything."""
+        return lambda value: abs(value) <= _FAR * self.largest
+
+
+class Solved(NamedTuple):
+    """The value that comes nearest, the interval of those that fit, and what they cost in bits."""
+
+    value: float
+    low: float
+    high: float
+    distance: float
+
+    @property
+    def price(self) -> float:
+        """Bits of a value of this precision."""
+        width, size = self.high - self.low, max(abs(self.low), abs(self.high))
+        return _EXPONENT + math.log2(max(size / width, 1.0) if 0.0 < width < math.inf else 1.0)
+
+    @property
+    def told(self) -> float:
+        """The usual number in the interval, if there is exactly one; else a number of few digits
+        that is there hardly by chance; else the nearest."""
+        inside = [number for number in USUAL if self.low <= number <= self.high]
+        if len(inside) == 1:
+            return inside[0]
+        sign = math.copysign(1.0, self.value)
+        low, high = sorted((sign * self.low, sign * self.high))
+        short = few_digits.chosen(low, high, _CHANCE)
+        return self.value if inside or short is None else sign * short[0]
+
+
+def knobs(program: Program, value_of: Callable[[Node], Any]) -> Iterator[Knob]:
+    """The families of a program. `value_of`: a node's value in the screen."""
+    for node in program.nodes:
+        value = np.asarray(value_of(node))
+        if is_number(node):
+            present = float(value)
+            details = {"part": node, "param": node.op == "input", "asked": present}
+            yield Knob(CONSTANT, node, KINDS[CONSTANT](node), present, details)
+        elif node.op in _LIMITED:
+            finite = np.abs(value[np.isfinite(value)])
+            middle = float(np.median(finite)) if finite.size else 0.0
+            for kind in ("floored", "capped", "cut", "saturated"):
+                change, largest = KINDS[kind](node), float(finite.max(initial=0.0))
+                yield Knob(kind, node, change, middle, {"part": node}, largest)
+
+
+def _constant(node: Node) -> Callable[[float], Edits]:
+    return lambda v: {node: Replacement((), lambda xp: xp.number(v))}
+
+
+def _floored(node: Node) -> Callable[[float], Edits]:
+    return lambda v: {node: by(node)(lambda xp, x: xp.maximum(x, xp.number(v)))}
+
+
+def _capped(node: Node) -> Callable[[float], Edits]:
+    return lambda v: {node: by(node)(lambda xp, x: xp.minimum(x, xp.number(v)))}
+
+
+def _cut(node: Node) -> Callable[[float], Edits]:
+    return lambda v: {node: by(node)(lambda xp, x: xp.where(abs(x) < xp.number(v), x * 0, x))}
+
+
+def _saturated(node: Node) -> Callable[[float], Edits]:
+    return lambda v: {
+        node: by(node)(lambda xp, x: xp.number(v) * xp.tanh(x / xp.number(v)) if v else x)
+    }
+
+
+KINDS = {
+    CONSTANT: _constant,
+    "floored": _floored,
+    "capped": _capped,
+    "cut": _cut,
+    "saturated": _saturated,
+}
+
+
+def solve(knob: Knob, distance: Distance) -> Solved | None:
+    """The nearest value and its interval; None where no value is much nearer than the present
+    program."""
+    tried: dict[float, float] = {}
+
+    def at(value: float) -> float:
+        if value not in tried:
+            tried[value] = distance(knob.changes(value)) if math.isfinite(value) else math.inf
+        return tried[value]
+
+    size = abs(knob.present) or 1.0
+    grid = [0.0, *(size * 2.0**k for k in range(-_OCTAVES, _OCTAVES + 1))]
+    if knob.kind == CONSTANT:
+        grid += [-value for value in grid[1:]]
+    best = min(grid, key=at)
+    if at(best) > _PROMISING * distance({}):
+        return None
+    best = _refined(best, at)
+    if not knob.binds(best):
+        return None
+    return Solved(best, _end(best, -1.0, at), _end(best, 1.0, at), at(best))
+
+
+def _refined(best: float, at: Callable[[float], float]) -> float:
+    """A better value nearby: the step is halved where neither neighbour is better."""
+    step = abs(best) / 4.0
+    for _ in range(_HALVINGS):
+        if step <= abs(best) * 2.0**-50:
+            break
+        nearest = min((best - step, best, best + step), key=at)
+        if nearest == best:
+            step /= 2.0
+        best = nearest
+    return best
+
+
+def _end(best: float, side: float, at: Callable[[float], float]) -> float:
+    """How far the values that fit reach on one side, to a hundredth of that distance; infinite
+    where they reach beyond every size that is tried."""
+    most = at(best) + _WORSE
+    step = abs(best) * 2.0**-50 or 2.0**-100
+    inside = 0.0
+    while at(best + side * step) <= most:
+        inside, step = step, step * 4.0
+        if step > 2.0**40 * (abs(best) or 1.0):
+            return side * math.inf
+    for _ in range(8):
+        middle = (inside + step) / 2.0
+        inside, step = (middle, step) if at(best + side * middle) <= most else (inside, middle)
+    return best + side * inside

@@ -1,0 +1,163 @@
+"""Terms, factors and functions: left out, twice, negated, exchanged, another."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from refkernels.contexts.graph import Node
+from refkernels.diagnosis.edits.catalogue import Program, by, is_number, only, rule, through
+
+
+def _pairs(node: Node) -> Iterator[tuple[Node, Node]]:
+    """Each operand, and the other."""
+    a, b = node.operands
+    return iter(((a, b), (b, a)))
+
+
+@rule("term_missing", "term")  # a + b -> a
+def missing_terms(program: Program) -> Iterator[Any]:
+    for node in program.of("add", "subtract"):
+        for kept, missing in _pairs(node):
+            sign = -1 if node.op == "subtract" and kept is node.operands[1] else 1
+            if sign > 0:
+                yield node, {node: only(kept, node.shape)}, {"part": missing}
+            else:
+                yield node, {node: by(kept)(lambda xp, b: -b)}, {"part": missing}
+
+
+@rule("term_doubled", "term")  # a + b -> a + 2 b
+def doubled_terms(program: Program) -> Iterator[Any]:
+    for node in program.of("add", "subtract"):
+        for _, twice in _pairs(node):
+            add = node.op == "add" or twice is node.operands[0]
+            yield (
+                node,
+                {node: by(node, twice)(lambda xp, v, b, add=add: v + b if add else v - b)},
+                {"part": twice},
+            )
+
+
+@rule("sign_wrong", "term")  # a + b -> a - b
+def wrong_signs(program: Program) -> Iterator[Any]:
+    for node in program.of("add", "subtract"):
+        a, b = node.operands
+        other = (lambda xp, a, b: a - b) if node.op == "add" else (lambda xp, a, b: a + b)
+        yield node, {node: by(a, b)(other)}, {"part": b}
+        if node.op == "add":
+            yield node, {node: by(a, b)(lambda xp, a, b: b - a)}, {"part": a}
+
+
+@rule("exchanged_operands", "term")  # a - b -> b - a
+def exchanged_operands(program: Program) -> Iterator[Any]:
+    for node in program.of("subtract"):
+        yield node, {node: by(*node.operands)(lambda xp, a, b: b - a)}, {"part": node}
+    for node in program.of("divide"):
+        yield node, {node: by(*node.operands)(lambda xp, a, b: b / a)}, {"part": node}
+
+
+@rule("factor_missing", "term")  # a b -> a
+def missing_factors(program: Program) -> Iterator[Any]:
+    for node in program.of("multiply"):
+        for kept, missing in _pairs(node) if node.operands[0] is not node.operands[1] else ():
+            yield node, {node: only(kept, node.shape)}, {"part": missing}
+    for node in program.of("divide"):
+        kept, missing = node.operands
+        yield node, {node: only(kept, node.shape)}, {"part": missing}
+
+
+@rule("factor_inverted", "term")  # a b -> a / b
+def inverted_factors(program: Program) -> Iterator[Any]:
+    for node in program.of("divide"):
+        yield node, {node: by(*node.operands)(lambda xp, a, b: a * b)}, {"part": node.operands[1]}
+    for node in program.of("multiply"):
+        for a, b in _pairs(node):
+            if a is not b:
+                yield node, {node: by(a, b)(lambda xp, a, b: a / b)}, {"part": b}
+
+
+@rule("factor_twice", "term")  # a b -> a b b
+def factors_twice(program: Program) -> Iterator[Any]:
+    for node in program.of("multiply"):
+        for _, b in _pairs(node):
+            yield node, {node: by(node, b)(lambda xp, v, b: v * b)}, {"part": b}
+    for node in program.of("divide"):
+        b = node.operands[1]
+        yield node, {node: by(node, b)(lambda xp, v, b: v / b)}, {"part": b}
+
+
+@rule("function_missing", "function")  # f(x) -> x, x² -> x, |x| -> x
+def missing_functions(program: Program) -> Iterator[Any]:
+    for node in (*program.functions(), *program.of("square", "absolute", "negative", "power")):
+        (inner,) = node.operands
+        yield node, {node: only(inner, node.shape)}, {"part": inner}
+
+
+@rule("function_twice", "function")  # f(x) -> f(f(x))
+def functions_twice(program: Program) -> Iterator[Any]:
+    for node in program.functions():
+        twice = by(node)(lambda xp, v, name=node.option: xp.function(name, v))
+        yield node, {node: twice}, {"part": node}
+
+
+_SIBLINGS = {
+    "sqrt": ("rsqrt",), "rsqrt": ("sqrt",), "tanh": ("erf", "atan"), "erf": ("tanh",),
+    "exp": ("expm1",), "expm1": ("exp",), "log": ("log1p",), "log1p": ("log",),
+    "sin": ("cos",), "cos": ("sin",), "atan": ("tanh",), "erfc": ("erf",),
+}  # fmt: skip
+
+
+@rule("other_function", "function")  # tanh for erf, rsqrt for sqrt
+def other_functions(program: Program) -> Iterator[Any]:
+    for node in program.functions():
+        for other in _SIBLINGS[node.option]:
+            sibling = by(*node.operands)(lambda xp, x, name=other: xp.function(name, x))
+            yield node, {node: sibling}, {"function": node.option, "other": other}
+
+
+@rule("base_2", "function")  # 2^x for e^x, log2 for log
+def other_bases(program: Program) -> Iterator[Any]:
+    for node in program.functions("exp", "expm1"):
+        power = by(*node.operands)(
+            lambda xp, x, name=node.option: xp.function(name, x * xp.log(xp.number(2)))
+        )
+        yield node, {node: power}, {"part": node}
+    for node in program.functions("log", "log1p"):
+        yield node, {node: by(node)(lambda xp, v: v / xp.log(xp.number(2)))}, {"part": node}
+
+
+@rule("constant_outside_root", "constant")  # sqrt(u + c) -> sqrt(u) + c
+def outside_the_root(program: Program) -> Iterator[Any]:
+    for node in program.functions("sqrt", "rsqrt"):
+        total = through(node.operands[0])
+        for u, c in _pairs(total) if total.op == "add" else ():
+            if not is_number(through(c)):
+                continue
+            outside = (
+                (lambda xp, v, c: v + c)
+                if node.option == "sqrt"
+                else (lambda xp, v, c: 1 / (1 / v + c))
+            )
+            yield node, {total: only(u, total.shape), node: by(node, c)(outside)}, {"part": c}
+
+
+@rule("exchanged_inputs", "index")  # f(x, y) -> f(y, x)
+def exchanged_inputs(program: Program) -> Iterator[Any]:
+    for a, b in _alike(program):
+        changes = {to: only(replace(of), to.shape) for to, of in ((a, b), (b, a))}
+        yield a, changes, {"part": a, "other": b}
+
+
+@rule("other_input", "index")  # f(x, y) -> f(y, y)
+def other_inputs(program: Program) -> Iterator[Any]:
+    for pair in _alike(program):
+        for to, of in (pair, pair[::-1]):
+            yield to, {to: only(replace(of), to.shape)}, {"part": to, "other": of}
+
+
+def _alike(program: Program) -> Iterator[tuple[Node, Node]]:
+    """Inputs of one shape."""
+    pairs = itertools.combinations(program.inputs, 2)
+    return (pair for pair in pairs if pair[0].shape == pair[1].shape)

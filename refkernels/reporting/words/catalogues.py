@@ -1,0 +1,15 @@
+"""Catalogues: words as data, a JSON file each: by identifier, by language."""
+
+from __future__ import annotations
+
+import functools
+import json
+from importlib import resources
+
+
+@functools.cache
+def read_catalogue(name: str) -> dict[str, dict[str, str]]:
+    """The catalogue of that name: {identifier: {"en": ..., "zh": ...}}."""
+    text = resources.files(__package__).joinpath(f"{name}.json").read_text(encoding="utf-8")
+    catalogue: dict[str, dict[str, str]] = json.loads(text)
+    return catalogue

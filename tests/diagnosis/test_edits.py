@@ -1,0 +1,232 @@
+"""Faults that no list has, planted by independent NumPy code, and found as edits of the program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import refkernels
+from refkernels import registry
+from refkernels.diagnosis.edits import names
+from refkernels.diagnosis.edits.catalogue import Program
+from refkernels.diagnosis.edits.notation import formula_of
+from refkernels.diagnosis.edits.rules import RULES, edits_of
+from refkernels.diagnosis.edits.screen import Screen
+from refkernels.diagnosis.edits.solved import KINDS
+from refkernels.diagnosis.explain import one_kernel
+from refkernels.ops.function_formulas import definition
+from refkernels.reporting.words.catalogues import read_catalogue
+from refkernels.reporting.words.causes import CAUSES
+
+
+def normal(*shape: int, seed: int = 0) -> Any:
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+def explained(op: Any, inputs: Any, y: Any, params: Any = None, direction: Any = "forward") -> Any:
+    outputs = {name: np.asarray(array).astype(np.float32) for name, array in y.items()}
+    return refkernels.explain(op, inputs, outputs, params, direction)
+
+
+def wide(array: Any) -> Any:
+    return array.astype(np.float64)
+
+
+def softmax(x: Any, axis: Any = -1) -> Any:
+    e = np.exp(x - x.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+
+
+def test_softmax_over_all_axes() -> None:
+    x = normal(6, 7)
+    found = explained("softmax", {"x": x}, {"y": softmax(wide(x), (0, 1))})
+    assert (found.cause, found.confidence) == ("other_axis", "proven")
+
+
+def attention(q: Any, k: Any, v: Any, keep: Any, cap: float = 0.0) -> Any:
+    scores = wide(q) @ np.swapaxes(wide(k), -1, -2) / np.sqrt(q.shape[-1])
+    scores = cap * np.tanh(scores / cap) if cap else scores
+    return softmax(np.where(keep, scores, -np.inf)) @ wide(v)
+
+
+QUERY, KEY = np.arange(20)[:, None], np.arange(20)
+QKV = {"q": normal(2, 20, 8), "k": normal(2, 20, 8, seed=1), "v": normal(2, 20, 8, seed=2)}
+
+
+@pytest.mark.parametrize("block", [2, 4])
+def test_a_causal_mask_by_blocks_of_queries(block: int) -> None:
+    keep = (QUERY // block * block + block - 1) >= KEY
+    y = attention(**QKV, keep=keep)
+    found = explained("attention", QKV, {"y": y}, {"causal": "top_left"})
+    assert (found.cause, found.confidence) == ("mask_differs", "proven")
+    assert found.candidates[0].details["block"] == block
+
+
+def test_a_soft_cap_that_nobody_asked_for() -> None:
+    y = attention(**QKV, keep=True, cap=2.0)
+    found = explained("attention", QKV, {"y": y})
+    assert (found.cause, found.confidence) == ("saturated", "proven")
+    assert found.candidates[0].details["value"] == 2.0
+
+
+def test_the_first_cotangent_for_all_rows() -> None:
+    x, dy, target = normal(12, 9), normal(12, seed=3), np.arange(12) % 9
+    p = softmax(wide(x))
+    p[np.arange(12), target] -= 1.0
+    found = explained(
+        "cross_entropy",
+        {"dloss": dy, "x": x, "target": target},
+        {"dx": p * wide(dy)[0]},
+        {"reduction": "none"},
+        "backward",
+    )
+    assert (found.cause, found.confidence) == ("index_differs", "proven")
+    assert found.candidates[0].details["part"] == "dloss"
+
+
+@pytest.mark.parametrize("eps", [2.0**-7, 2.0**-10, 3e-4])
+def test_another_eps_is_an_interval_that_holds_it(eps: float) -> None:
+    x = normal(8, 32)
+    found = explained(
+        "rms_norm",
+        {"x": x},
+        {"y": wide(x) / np.sqrt(np.mean(wide(x) ** 2, -1, keepdims=True) + eps)},
+        {"eps": 1e-6},
+    )
+    assert found.confidence == "proven"
+    best = found.candidates[0]
+    low, high = best.details.get("interval", (best.details.get("eps"),) * 2)
+    assert low <= eps <= high
+
+
+@pytest.mark.parametrize("n", [13, 40])
+def test_padding_in_the_sum_of_squares(n: int) -> None:
+    """(0 - mean)² for every lane beyond the end: for the variance, which has no list of its own."""
+    x = normal(16, n) + np.float32(1.5)
+    padded = 16 if n == 13 else 64
+    mean = wide(x).mean(-1, keepdims=True)
+    squares = ((wide(x) - mean) ** 2).sum(-1) + (padded - n) * mean[:, 0] ** 2
+    found = explained("var", {"x": x}, {"y": squares / n}, {"ddof": 0})
+    assert (found.cause, found.confidence) == ("padding_counted", "proven")
+    assert found.candidates[0].details["padded"] == padded
+
+
+def test_a_cumulative_sum_whose_last_block_begins_too_high() -> None:
+    x = normal(4, 700)
+    sums = np.cumsum(wide(x), -1)
+    sums[:, 640:] += wide(x)[:, 640:].sum(-1, keepdims=True)
+    found = explained("cumsum", {"x": x}, {"y": sums})
+    assert (found.cause, found.confidence) == ("wrong_carry", "proven")
+
+
+def residual_norm(xp: Any, x: Any, r: Any, weight: Any, eps: Any) -> Any:
+    """A user's own op: five lines that no list knows."""
+    total = x + r
+    return total * xp.rsqrt(xp.mean(xp.square(total)) + eps) * weight
+
+
+OWN = refkernels.oracle(
+    residual_norm,
+    "x[... n], r[... n], weight[n] -> y[... n]",
+    coupled="n",
+    params={"eps": 1e-5},
+).op
+ARRAYS = {"x": normal(10, 24), "r": normal(10, 24, seed=5), "weight": normal(24, seed=6)}
+
+
+def own(faulty: str) -> Any:
+    x, r, w = (wide(ARRAYS[name]) for name in ("x", "r", "weight"))
+    total = x if faulty == "missing residual" else x + r
+    squares = total**2
+    if faulty == "tail":
+        squares = squares[..., :-5]
+    mean = squares.sum(-1, keepdims=True) / 24
+    scale = {
+        "eps outside": 1.0 / (np.sqrt(mean) + 0.1),
+        "no root": 1.0 / (mean + 0.1),
+    }.get(faulty, 1.0 / np.sqrt(mean + 0.1))
+    y = total * scale * (1.0 if faulty == "no weight" else w)
+    return x * scale * w if faulty == "residual in the statistic alone" else y
+
+
+@pytest.mark.parametrize(
+    ("faulty", "kinds"),
+    [
+        ("missing residual", {"term_missing"}),
+        ("tail", {"dropped_tail"}),
+        ("eps outside", {"eps_outside_sqrt"}),
+        ("no weight", {"factor_missing"}),
+        ("no root", {"function_missing", "factor_twice"}),
+        ("residual in the statistic alone", {"term_missing"}),
+    ],
+)
+def test_the_faults_of_an_op_of_one_s_own(faulty: str, kinds: set[str]) -> None:
+    found = explained(OWN, ARRAYS, {"y": own(faulty)}, {"eps": 0.1})
+    assert found.cause in kinds
+    assert found.confidence == "proven"
+
+
+def test_a_right_kernel_of_one_s_own_is_not_blamed() -> None:
+    found = explained(OWN, ARRAYS, {"y": own("")}, {"eps": 0.1})
+    assert found.verdict in ("rounding", "correctly_rounded")
+    assert found.cause in (None, "summation_order")
+
+
+def test_what_the_data_cannot_tell_apart_is_not_proven() -> None:
+    """All cotangents are 0 in the first row's place: any edit that leaves 0 fits as well."""
+    x, dy, target = normal(12, 9), normal(12, seed=3), np.arange(12) % 9
+    dy[0] = 0.0
+    found = explained(
+        "cross_entropy",
+        {"dloss": dy, "x": x, "target": target},
+        {"dx": np.zeros((12, 9))},
+        {"reduction": "none"},
+        "backward",
+    )
+    assert found.confidence != "proven" or found.cause == "unwritten_elements"
+
+
+def test_every_edit_has_words() -> None:
+    kinds = {kind for kind, _, _ in RULES} | set(KINDS)
+    assert kinds == set(read_catalogue("edits"))
+    assert names.causes() <= set(CAUSES)
+
+
+@pytest.mark.parametrize("name", ["softmax", "layernorm", "attention", "gelu", "adamw"])
+def test_edits_of_a_program_are_found_again_at_other_shapes(name: str) -> None:
+    """Each edit has an identity of its own, and text that names its place."""
+    op = registry.get(name)
+    case = next(case for case in op.cases() if "forward" in case.directions)
+    inputs, params = case.build("float32")
+    inputs = {key: array for key, array in inputs.items() if key in op.inputs}
+    truth = op.evaluate("forward", inputs, params)
+    outputs = {key: np.asarray(value).astype(np.float32) for key, value in truth.items()}
+    screen = Screen(*one_kernel(name, inputs, outputs, params))
+    assert definition(op).forward.forms
+    edits = edits_of(Program(screen.program.graph))
+    assert len(edits) == len(screen.edits) > 20
+    assert all(formula_of(edit.place) for edit in edits)
+
+
+@pytest.mark.parametrize("eps", [1e-3, 0.03])
+def test_two_faults_at_once_are_both_named(eps: float) -> None:
+    """The weight left out, and another eps: a port's two mistakes."""
+    total = wide(ARRAYS["x"]) + wide(ARRAYS["r"])
+    y = total / np.sqrt((total**2).mean(-1, keepdims=True) + eps)
+    found = explained(OWN, ARRAYS, {"y": y}, {"eps": 0.1})
+    assert {found.cause, found.candidates[0].details["with"]} == {"factor_missing", "eps_differs"}
+    assert found.confidence == "proven"
+    assert "uses eps" in found.summary
+    assert "leaves out the factor or divisor weight" in found.summary
+
+
+def test_two_pairs_that_are_one_function_are_not_told_apart() -> None:
+    """A norm does not depend on a factor: x with eps is 2 x with 4 eps, so that a residual that was
+    left out and one that was read twice are the same but for eps."""
+    x, w = wide(ARRAYS["x"]), wide(ARRAYS["weight"])
+    y = x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-3) * w
+    found = explained(OWN, ARRAYS, {"y": y}, {"eps": 0.1})
+    assert found.confidence == "consistent"
+    assert "leaves out the term r in x + r, and uses eps = 0.001" in found.summary
