@@ -150,13 +150,6 @@ class Screen:
                 return None
         return predicted
 
-    def distance_of(self, output: str, changes: Edits) -> float:
-        """Of one output; infinite where the edited program's shapes do not fit."""
-        predicted = self.predicted(changes)
-        if predicted is None:
-            return np.inf
-        return self.observed[output].distance(predicted[output])
-
     def value_of(self, node: Node) -> Array:
         """A node's value in the program."""
         return data(self._values[node])

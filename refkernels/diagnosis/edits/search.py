@@ -21,7 +21,7 @@ from refkernels.diagnosis.edits.names import named
 from refkernels.diagnosis.edits.notation import formula_of
 from refkernels.diagnosis.edits.rules import edits_of
 from refkernels.diagnosis.edits.screen import Predicted, Screen
-from refkernels.diagnosis.edits.solved import CONSTANT, KINDS, Knob, knobs, solve
+from refkernels.diagnosis.edits.solved import CONSTANT, KINDS, Knob, Target, knobs, solve
 from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import Answer, Arrays, Later, Problem
 from refkernels.ops import edits as editing
@@ -128,10 +128,12 @@ def _solved(screen: Screen, knob: Knob, output: str, first: Edit | None = None) 
     if knob.place in before:
         return None
 
-    def distance(changes: Edits) -> float:
-        return screen.distance_of(output, {**before, **changes})
+    def predict(changes: Edits) -> Any:
+        predicted = screen.predicted({**before, **changes})
+        return None if predicted is None else predicted[output]
 
-    solution = solve(knob, distance)
+    seen = screen.observed[output]
+    solution = solve(knob, Target(seen.got, predict, seen.distance))
     if solution is None:
         return None
     value = solution.told

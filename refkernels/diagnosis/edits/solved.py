@@ -1,10 +1,10 @@
 """Numbers that are solved for: another value of a constant, a floor, a ceiling, a filter's cut.
 
-A *knob* is a family of edits, one for each value. The value that comes nearest is searched for on a
-grid of binary orders of magnitude and then refined; what fits is an *interval*, from the nearest
-value outwards to where the answer would cost some bits more. It costs as many bits as values of
-that precision can be told apart. Proof speaks of the interval: a usual number is named where
-exactly one lies in it.
+A *knob* is a family of edits, one for each value. From some starts Newton's method goes to the value
+that most elements ask for (the median over the elements), and halved steps to the one that comes
+nearest. What fits is an *interval*, from there outwards to where the answer would cost some bits
+more. It costs as many bits as values of that precision can be told apart. Proof speaks of the
+interval: a usual number is named where exactly one lies in it.
 """
 
 from __future__ import annotations
@@ -14,14 +14,17 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from refkernels.contexts.graph import Edits, Node, Replacement
 from refkernels.diagnosis import few_digits
 from refkernels.diagnosis.edits.catalogue import Program, by, is_number
 
-Distance = Callable[[Edits], float]
+Doubles = npt.NDArray[np.float64]
 CONSTANT = "constant_differs"
-_OCTAVES = 24  # of the grid, on either side of the present value
+_STARTS = (1.0, 2.0**-10, 2.0**10)  # times the present value
+_QUANTILES = (0.03, 0.25, 0.5, 0.75, 0.97)
+_STEPS = 8
 _PROMISING = 0.9  # of the bits that the truth costs
 _LIMITED = ("sum", "mean", "norm", "max", "multiply", "divide", "function", "input")
 _HALVINGS = 60
@@ -38,20 +41,28 @@ USUAL = (
 
 
 class Knob(NamedTuple):
-    """A family of edits. `present`: the value in the program, or one of the order of magnitude to
-    begin from. `largest`: the largest size of what is limited."""
+    """A family of edits. `starts`: the values to begin from. `largest`: the largest size of what is
+    limited."""
 
     kind: str
     place: Node
     changes: Callable[[float], Edits]
-    present: float
+    starts: tuple[float, ...]
     details: dict[str, Any]
     largest: float = math.inf
 
-    @property
-    def binds(self) -> Callable[[float], bool]:
+    def binds(self, value: float) -> bool:
         """Whether a limit of that size limits anything."""
-        return lambda value: abs(value) <= _FAR * self.largest
+        return abs(value) <= _FAR * self.largest
+
+
+class Target(NamedTuple):
+    """An output that a value is solved for. `predict`: the output of an edited program, None where
+    there is none; `distance`: the bits that the kernel's costs when that is known."""
+
+    got: Doubles
+    predict: Callable[[Edits], Doubles | None]
+    distance: Callable[[Doubles], float]
 
 
 class Solved(NamedTuple):
@@ -87,14 +98,16 @@ def knobs(program: Program, value_of: Callable[[Node], Any]) -> Iterator[Knob]:
         value = np.asarray(value_of(node))
         if is_number(node):
             present = float(value)
+            starts = tuple((present or 1.0) * factor for factor in _STARTS)
             details = {"part": node, "param": node.op == "input", "asked": present}
-            yield Knob(CONSTANT, node, KINDS[CONSTANT](node), present, details)
-        elif node.op in _LIMITED:
-            finite = np.abs(value[np.isfinite(value)])
-            middle = float(np.median(finite)) if finite.size else 0.0
-            for kind in ("floored", "capped", "cut", "saturated"):
-                change, largest = KINDS[kind](node), float(finite.max(initial=0.0))
-                yield Knob(kind, node, change, middle, {"part": node}, largest)
+            yield Knob(CONSTANT, node, KINDS[CONSTANT](node), (*starts, 0.0), details)
+        elif node.op in _LIMITED and (finite := value[np.isfinite(value)]).size:
+            starts = tuple(np.quantile(finite, _QUANTILES).tolist())
+            sizes = tuple(np.quantile(np.abs(finite), _QUANTILES).tolist())
+            largest = float(np.abs(finite).max())
+            for kind in (kind for kind in KINDS if kind != CONSTANT):
+                begin = starts if kind in ("floored", "capped") else sizes
+                yield Knob(kind, node, KINDS[kind](node), begin, {"part": node}, largest)
 
 
 def _constant(node: Node) -> Callable[[float], Edits]:
@@ -128,22 +141,23 @@ KINDS = {
 }
 
 
-def solve(knob: Knob, distance: Distance) -> Solved | None:
+def solve(knob: Knob, target: Target) -> Solved | None:
     """The nearest value and its interval; None where no value is much nearer than the present
     program."""
     tried: dict[float, float] = {}
 
     def at(value: float) -> float:
         if value not in tried:
-            tried[value] = distance(knob.changes(value)) if math.isfinite(value) else math.inf
+            known = target.predict(knob.changes(value)) if math.isfinite(value) else None
+            tried[value] = math.inf if known is None else target.distance(known)
         return tried[value]
 
-    size = abs(knob.present) or 1.0
-    grid = [0.0, *(size * 2.0**k for k in range(-_OCTAVES, _OCTAVES + 1))]
-    if knob.kind == CONSTANT:
-        grid += [-value for value in grid[1:]]
-    best = min(grid, key=at)
-    if at(best) > _PROMISING * distance({}):
+    present = target.predict({})
+    if present is None:
+        return None
+    reached = [value for start in knob.starts for value in _newton(knob, target, start)]
+    best = min(reached, key=at)
+    if at(best) > _PROMISING * target.distance(present):
         return None
     best = _refined(best, at)
     if not knob.binds(best):
@@ -151,9 +165,27 @@ def solve(knob: Knob, distance: Distance) -> Solved | None:
     return Solved(best, _end(best, -1.0, at), _end(best, 1.0, at), at(best))
 
 
+def _newton(knob: Knob, target: Target, value: float) -> Iterator[float]:
+    """The start, and the values that Newton's method finds from it: in each step the median of what
+    the elements that depend on it ask for."""
+    for _ in range(_STEPS):
+        yield value
+        step = abs(value) * 2.0**-20 or 2.0**-60
+        here, there = (target.predict(knob.changes(v)) for v in (value, value + step))
+        if here is None or there is None:
+            return
+        with np.errstate(all="ignore"):
+            wanted = (target.got - here) / ((there - here) / step)
+        wanted = wanted[np.isfinite(wanted)]
+        change = float(np.median(wanted)) if wanted.size else 0.0
+        if abs(change) <= abs(value) * 2.0**-30:
+            return
+        value += change
+
+
 def _refined(best: float, at: Callable[[float], float]) -> float:
     """A better value nearby: the step is halved where neither neighbour is better."""
-    step = abs(best) / 4.0
+    step = abs(best) * 2.0**-4
     for _ in range(_HALVINGS):
         if step <= abs(best) * 2.0**-50:
             break
