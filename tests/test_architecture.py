@@ -22,7 +22,7 @@ FORMULAS_OF = {
     "loss_ref": {"softmax_ref"},
 }  # whose formulas an oracle's are made of
 DIAGNOSIS_NEEDS = {"arithmetic", "metrology", "question", "registry", "layernorm_ref", *OP}
-DIAGNOSIS_NEEDS |= {"records"}
+DIAGNOSIS_NEEDS |= {"records", "contexts"}
 DIAGNOSIS_NEEDS |= {"ops", "elementary_ref", "activation_ref"}  # a GELU of other constants is an op
 DIAGNOSIS_NEEDS |= {"attention_ref"}  # a rotation by other cosines is an op
 DIAGNOSIS_NEEDS |= {"loss_ref"}  # a loss with other shares of smoothing is a formula of it

@@ -27,7 +27,7 @@ from refkernels.contexts.ball import Ball, BallValue
 from refkernels.contexts.ball_rules import SPAN
 from refkernels.contexts.context import Context
 from refkernels.contexts.graph import Untraceable, read
-from refkernels.contexts.program import COLUMN, FULL, Program
+from refkernels.contexts.program import COLUMN, FULL, RowProgram
 from refkernels.contexts.record import Record, node_of
 from refkernels.contexts.value import Value
 from refkernels.contexts.writer import Writer
@@ -75,7 +75,7 @@ class CutRows:
     def __init__(self, outputs: Sequence[Value]) -> None:
         record = outputs[0].context
         assert isinstance(record, Record)
-        self.program = Program([node_of(output) for output in outputs], record.arrays)
+        self.program = RowProgram([node_of(output) for output in outputs], record.arrays)
         self.arrays = dict(enumerate(record.arrays))
         self.size = int(np.prod(self.program.shape))
         if not self.size:

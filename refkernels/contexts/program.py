@@ -1,4 +1,4 @@
-"""Program: which loops over a row a recorded formula needs, and what each of them computes.
+"""RowProgram: which loops over a row a recorded formula needs, and what each of them computes.
 
 The arrays of a formula are of four levels in their common shape (..., n): `full`; `row` (..., 1),
 a number for each row; `column` (n,), the same in every row; `number`, not an array. Between
@@ -33,7 +33,7 @@ _COST = {"divide": 4, "function": 12, "where": 3, "maximum": 2}
 _DEAR = 4  # a node of this cost or less is cheaper to compute again than to keep
 
 
-class Program:
+class RowProgram:
     """The analysis of the output nodes. Raises Untraceable where rows do not suffice."""
 
     def __init__(self, outputs: Sequence[Node], arrays: Sequence[npt.NDArray[Any]]) -> None:

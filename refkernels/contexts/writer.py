@@ -1,4 +1,4 @@
-"""Writes the source of one fused kernel of balls, from a Program.
+"""Writes the source of one fused kernel of balls, from a RowProgram.
 
     for every row of [first, last):
         for every stage:
@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from refkernels.contexts.graph import Node
-from refkernels.contexts.program import COLUMN, FULL, NUMBER, READ, REDUCTIONS, ROW, Program
+from refkernels.contexts.program import COLUMN, FULL, NUMBER, READ, REDUCTIONS, ROW, RowProgram
 
 _RULES = {name: name for name in ("add", "multiply", "divide", "square", "maximum")}
 _TRUTHS = {"is": "{}", "not": "not {}", "and": "{} & {}", "or": "{} | {}"}
@@ -27,7 +27,7 @@ _FOLDS = {"sum": ("fold", "fold"), "max": ("fold_largest",) * 2, "pivot": ("fold
 class Writer:
     """The lines of a kernel, and the scratch arrays that it is called with, in order."""
 
-    program: Program
+    program: RowProgram
     exact: set[Node]  # exact numbers
     lines: list[str] = field(default_factory=list)
     scratch: dict[str, str] = field(default_factory=dict)  # name: kept, span or spans

@@ -13,6 +13,7 @@ from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.fast import Fast
 from refkernels.arithmetic.question import Certify
 from refkernels.elementary_ref import erf_conditions, erf_exact, erf_plain, forms
+from refkernels.elementary_ref.definitions import DEFINITIONS
 from refkernels.elementary_ref.erf_cases import INVARIANTS, cases_of
 from refkernels.elementwise import oracle
 from refkernels.elementwise.function import Function
@@ -45,6 +46,7 @@ def _function(name: str) -> Function:
         fast=Fast(getattr(kernels, f"{name}_fast"), error),
         slope_forms=forms.SLOPE_FORMS[name],
         primitives=forms.PRIMITIVES,
+        definition=DEFINITIONS.get(name),
         **forms.held_to(name),
     )
 

@@ -15,6 +15,7 @@ from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.question import Certify
 from refkernels.elementary_ref import conditions, exact, forms, plain
 from refkernels.elementary_ref.cases import cases_of
+from refkernels.elementary_ref.definitions import DEFINITIONS
 from refkernels.elementary_ref.invariants import INVARIANTS
 from refkernels.elementwise import oracle
 from refkernels.elementwise.function import Array, Function
@@ -60,6 +61,7 @@ def _function(name: str) -> Function:
         fast=FAST[name],
         slope_forms=forms.SLOPE_FORMS[name],
         primitives=forms.PRIMITIVES,
+        definition=DEFINITIONS.get(name),
         **forms.held_to(name),
     )
 

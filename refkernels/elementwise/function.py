@@ -52,7 +52,8 @@ class Function:
     `plain(x)`, `plain_slope(x)`: a careful algorithm in the working precision, float32 or float64.
     `limit`: the ulp that a library's f may be off, with its `limit_source`; None for an f made of
     other functions, which has `forms` instead. `slope_forms`: the forms of dy f'(x), for every
-    function. `primitives`: the library functions that the forms call.
+    function. `primitives`: the library functions that the forms call. `definition`: f in terms of
+    the primitives of formulas, where it is none itself.
     """
 
     name: str
@@ -73,3 +74,8 @@ class Function:
     forms: tuple[Form, ...] = ()
     slope_forms: tuple[Form, ...] = ()
     primitives: Mapping[str, Primitive] = field(default_factory=dict)
+    definition: Callable[..., Any] | None = None
+
+    def formula(self, xp: Any, x: Any) -> Any:
+        """f(x) as a formula: its definition, or the primitive of its name."""
+        return self.definition(xp, x) if self.definition else xp.function(self.name, x)

@@ -14,6 +14,7 @@ from refkernels.kernels.trigonometric.values import COS, SIN, TAN, fill_slopes, 
 from refkernels.trig_ref import exact, forms
 from refkernels.trig_ref.algorithms import plain, plain_slope
 from refkernels.trig_ref.cases import cases_of
+from refkernels.trig_ref.definitions import DEFINITIONS
 from refkernels.trig_ref.invariants import INVARIANTS
 
 
@@ -57,6 +58,7 @@ def _function(name: str, code: int, condition: Any, slope_condition: Any) -> Fun
         fast=FAST[name],
         slope_forms=forms.SLOPE_FORMS[name],
         primitives=forms.PRIMITIVES,
+        definition=DEFINITIONS.get(name),
     )
 
 

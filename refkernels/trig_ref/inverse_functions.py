@@ -13,6 +13,7 @@ from refkernels.elementwise.function import Doubles, Function
 from refkernels.kernels.trigonometric import inverse, inverse_float64, turns
 from refkernels.kernels.trigonometric.values import COS, SIN
 from refkernels.trig_ref import exact, forms
+from refkernels.trig_ref.definitions import DEFINITIONS
 from refkernels.trig_ref.invariants import INVARIANTS
 from refkernels.trig_ref.inverse_cases import cases_of
 from refkernels.trig_ref.inverse_plain import plain, plain_slope, plain_turns, plain_turns_slope
@@ -76,6 +77,7 @@ def _inverse(name: str, condition: Any, slope_condition: Any) -> Function:
         fast=inverse_float64.FAST[name],
         slope_forms=forms.SLOPE_FORMS[name],
         primitives=forms.PRIMITIVES,
+        definition=DEFINITIONS.get(name),
         exact_gradient=exact.atan_gradient if name == "atan" else None,
     )
 
@@ -96,6 +98,7 @@ def _turns(name: str, code: int, condition: Any, slope_condition: Any) -> Functi
         fast=turns.FAST[name],
         slope_forms=forms.SLOPE_FORMS[name],
         primitives=forms.PRIMITIVES,
+        definition=DEFINITIONS.get(name),
     )
 
 

@@ -35,7 +35,7 @@ _LEAST, _SHARE = 16.0, 2.0**-5  # bits that an edit saves, and of the bits that 
 _ROUNDING = 2.0  # bits of an element that is merely rounded, at most on average
 
 
-class Finding(NamedTuple):
+class NearEdits(NamedTuple):
     """Chains of one or two edits that are one and the same program, and the bits that each output
     costs when that is known. `price`: the bits of what was solved for."""
 
@@ -70,7 +70,7 @@ def explaining(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             yield _variant(finding, tried)
 
 
-def _findings(screen: Screen, first: Edit | None = None) -> list[Finding]:
+def _findings(screen: Screen, first: Edit | None = None) -> list[NearEdits]:
     """The edits that come nearer to some output than the program does without them: the right one,
     or one with a first edit."""
     before = {} if first is None else first.changes
@@ -78,7 +78,7 @@ def _findings(screen: Screen, first: Edit | None = None) -> list[Finding]:
     if base is None:
         return []
     most = {name: d - max(_LEAST, _SHARE * d) for name, d in screen.distances(base).items()}
-    found: dict[tuple[bytes, bytes], Finding] = {}
+    found: dict[tuple[bytes, bytes], NearEdits] = {}
     for edit in screen.edits:
         changes = {**before, **edit.changes}
         predicted = None if before.keys() & edit.changes.keys() else screen.predicted(changes)
@@ -88,7 +88,7 @@ def _findings(screen: Screen, first: Edit | None = None) -> list[Finding]:
         if any(bits <= most[name] for name, bits in distances.items()):
             key = _key(predicted), _key(screen.predicted(changes, elsewhere=True) or {})
             chain = (edit,) if first is None else (first, edit)
-            found.setdefault(key, Finding([], distances, screen)).chains.append(chain)
+            found.setdefault(key, NearEdits([], distances, screen)).chains.append(chain)
     return list(found.values())
 
 
@@ -98,9 +98,9 @@ def _key(predicted: Predicted) -> bytes:
         return b"".join(array.astype(np.float32).tobytes() for array in predicted.values())
 
 
-def _nearest(findings: list[Finding], outputs: Iterable[str]) -> list[Finding]:
+def _nearest(findings: list[NearEdits], outputs: Iterable[str]) -> list[NearEdits]:
     """The nearest of each output, each once."""
-    chosen: dict[int, Finding] = {}
+    chosen: dict[int, NearEdits] = {}
     for name in outputs:
         of_output = [finding for finding in findings if name in finding.distances]
         of_output.sort(key=lambda finding: finding.distances[name])
@@ -109,8 +109,8 @@ def _nearest(findings: list[Finding], outputs: Iterable[str]) -> list[Finding]:
 
 
 def _numbers(
-    screen: Screen, singles: list[Finding], outputs: list[str]
-) -> tuple[list[Finding], int]:
+    screen: Screen, singles: list[NearEdits], outputs: list[str]
+) -> tuple[list[NearEdits], int]:
     """The knobs that explain an output, at their nearest values, and how many knobs there are."""
     families = list(knobs(screen.program, screen.value_of))
     found = [
@@ -122,7 +122,7 @@ def _numbers(
     return found, len(families)
 
 
-def _solved(screen: Screen, knob: Knob, output: str, first: Edit | None = None) -> Finding | None:
+def _solved(screen: Screen, knob: Knob, output: str, first: Edit | None = None) -> NearEdits | None:
     """A knob at the value that comes nearest, perhaps after a first edit."""
     before = {} if first is None else first.changes
     if knob.place in before:
@@ -144,14 +144,16 @@ def _solved(screen: Screen, knob: Knob, output: str, first: Edit | None = None) 
     details = {**knob.details, "value": value, "interval": [solution.low, solution.high]}
     edit = Edit(knob.kind, "constant", knob.place, changes, details)
     chain = (edit,) if first is None else (first, edit)
-    return Finding([chain], screen.distances(predicted), screen, solution.price)
+    return NearEdits([chain], screen.distances(predicted), screen, solution.price)
 
 
-def _pairs(screen: Screen, singles: list[Finding], outputs: list[str]) -> tuple[list[Finding], int]:
+def _pairs(
+    screen: Screen, singles: list[NearEdits], outputs: list[str]
+) -> tuple[list[NearEdits], int]:
     """Two edits, the first of which shortens the code by itself; and how many pairs there are."""
     nearest = _nearest([finding for finding in singles if finding.screen is screen], outputs)
     families = [k for k in knobs(screen.program, screen.value_of) if k.kind == CONSTANT]
-    pairs: list[Finding] = []
+    pairs: list[NearEdits] = []
     for (first,), *_ in (finding.chains for finding in nearest):
         pairs += _findings(screen, first)
         for name in set(outputs) & set(screen.names):
@@ -162,7 +164,7 @@ def _pairs(screen: Screen, singles: list[Finding], outputs: list[str]) -> tuple[
     return _nearest(fitting, outputs), number * number
 
 
-def _variant(finding: Finding, tried: int) -> Variant:
+def _variant(finding: NearEdits, tried: int) -> Variant:
     """The finding as a question of its own, under the first of its chains."""
     chain, screen = finding.chains[0], finding.screen
     changes = {node: change for edit in chain for node, change in edit.changes.items()}

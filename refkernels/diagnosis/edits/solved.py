@@ -1,9 +1,9 @@
 """Numbers that are solved for: another value of a constant, a floor, a ceiling, a filter's cut.
 
-A *knob* is a family of edits, one for each value. From some starts Newton's method goes to the value
-that most elements ask for (the median over the elements), and halved steps to the one that comes
-nearest. What fits is an *interval*, from there outwards to where the answer would cost some bits
-more. It costs as many bits as values of that precision can be told apart. Proof speaks of the
+A *knob* is a family of edits, one for each value. From some starts Newton's method goes to the
+value that most elements ask for (the median over the elements), and halved steps to the one that
+comes nearest. What fits is an *interval*, from there outwards to where the answer would cost some
+bits more. It costs as many bits as values of that precision can be told apart. Proof speaks of the
 interval: a usual number is named where exactly one lies in it.
 """
 
@@ -65,7 +65,7 @@ class Target(NamedTuple):
     distance: Callable[[Doubles], float]
 
 
-class Solved(NamedTuple):
+class SolvedNumber(NamedTuple):
     """The value that comes nearest, the interval of those that fit, and what they cost in bits."""
 
     value: float
@@ -141,7 +141,7 @@ KINDS = {
 }
 
 
-def solve(knob: Knob, target: Target) -> Solved | None:
+def solve(knob: Knob, target: Target) -> SolvedNumber | None:
     """The nearest value and its interval; None where no value is much nearer than the present
     program."""
     tried: dict[float, float] = {}
@@ -162,7 +162,7 @@ def solve(knob: Knob, target: Target) -> Solved | None:
     best = _refined(best, at)
     if not knob.binds(best):
         return None
-    return Solved(best, _end(best, -1.0, at), _end(best, 1.0, at), at(best))
+    return SolvedNumber(best, _end(best, -1.0, at), _end(best, 1.0, at), at(best))
 
 
 def _newton(knob: Knob, target: Target, value: float) -> Iterator[float]:
