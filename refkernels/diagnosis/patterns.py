@@ -29,6 +29,7 @@ from refkernels.diagnosis.corruption import corrupted
 from refkernels.diagnosis.hypothesis import VALUE, Candidate, Claim, Evidence
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.set_apart import separated
+from refkernels.diagnosis.variants import precision
 from refkernels.diagnosis.variants.precision import all_in, rounded
 from refkernels.diagnosis.wrong import located, pattern, wrong_elements
 
@@ -131,9 +132,9 @@ def _is_an_answer(candidate: Candidate) -> bool:
 
 
 def flushed(problem: Problem, output: str, got: Array, wrong: Array) -> Claim | None:
-    """Flushed subnormals: every wrong element is a zero whose right value, or one of whose inputs,
-    is subnormal. Where the output holds subnormals, only inputs are flushed. In a sum of products,
-    terms and partial sums may be flushed too, which leaves other errors."""
+    """Flushed subnormals: every wrong element is a zero whose right value is subnormal, or would be
+    0 if all subnormal inputs were. Where the output holds subnormals, only inputs are flushed. In a
+    sum of products, terms and partial sums may be flushed too, which leaves other errors."""
     size = np.abs(to_float64(got))
     if np.any(size[wrong] != 0.0):
         return _flushed_terms(problem, output, got, wrong)
@@ -141,10 +142,10 @@ def flushed(problem: Problem, output: str, got: Array, wrong: Array) -> Claim | 
     tiny = formats.of(got).min_normal
     holds_subnormals = bool(np.any((size > 0.0) & (size < tiny)))
     affected = np.zeros(got.shape, bool) if holds_subnormals else exact < tiny
-    for array in problem.inputs.values():
-        wide = np.abs(to_float64(array))
-        if wide.shape == got.shape:
-            affected = affected | ((wide > 0) & (wide < tiny))
+    flushed_inputs = precision.without_subnormals(problem)
+    if flushed_inputs and not affected[wrong].all():
+        answer = problem.ask(flushed_inputs)
+        affected = affected | (np.asarray(answer.reference[output]) == 0.0)
     if not (affected & np.isfinite(exact))[wrong].all():
         return None  # no flush makes a zero of a NaN or an infinity
     return located("flush_to_zero", output, wrong)

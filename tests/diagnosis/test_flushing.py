@@ -91,3 +91,12 @@ def test_a_zero_in_place_of_nan_or_an_infinity_is_no_flush() -> None:
     found = refkernels.explain("cospi", inputs, {"dx": lost}, direction="backward")
     assert found.verdict == "special_value_mismatch"
     assert found.cause != "flush_to_zero"
+
+
+def test_zeros_beside_subnormal_inputs_that_do_not_matter_are_not_flushed() -> None:
+    """The gradient of a cumulative sum does not depend on x."""
+    x = np.array([-3.7e-39, 5.7e-39, 3.2e-39], np.float32)
+    dy = np.array([0.0, 1.4, 0.8], np.float32)
+    zeros = {"dx": np.zeros(3, np.float32)}
+    found = refkernels.explain("cumsum", {"x": x, "dy": dy}, zeros, direction="backward")
+    assert found.cause != "flush_to_zero"

@@ -103,6 +103,13 @@ def _narrower(array: Array, format: Format) -> bool:
 
 def flushed_inputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """Subnormal inputs read as zeros: log(1e-45) is then -inf."""
+    if flushed := without_subnormals(problem):
+        answer = replace(problem.ask(flushed), invariant=False)
+        yield Variant("flush_to_zero", {"inputs": ", ".join(flushed)}, answer)
+
+
+def without_subnormals(problem: Problem) -> dict[str, Array]:
+    """The inputs that have subnormal elements, with zeros in their place."""
     flushed = {}
     for name, array in problem.inputs.items():
         if name in problem.op.kinds:
@@ -110,9 +117,7 @@ def flushed_inputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         size, tiny = np.abs(to_float64(array)), formats.of(array).min_normal
         if np.any((size > 0.0) & (size < tiny)):
             flushed[name] = np.where(size < tiny, np.copysign(np.zeros_like(array), array), array)
-    if flushed:
-        answer = replace(problem.ask(flushed), invariant=False)
-        yield Variant("flush_to_zero", {"inputs": ", ".join(flushed)}, answer)
+    return flushed
 
 
 def wrong_dtype(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
