@@ -255,6 +255,9 @@ class Record(Context):
     def store(self, a: Value) -> Value:
         return self._apply("store", a) if self.derived else super().store(a)
 
+    def saved(self, a: Value) -> Value:
+        return self._apply("saved", a) if self.derived else super().saved(a)
+
     def narrow(self, a: Value, format: str) -> Value:
         return (
             self._apply("narrow", a, option=format) if self.derived else super().narrow(a, format)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from refkernels.contexts.graph import Edits, Graph, Node, Replacement
 
 CONDITIONS = frozenset(("truth", "less", "not less", "is", "not", "and", "or"))
-_TRANSPARENT = frozenset(("move", "broadcast", "store", "narrow"))
+_TRANSPARENT = frozenset(("move", "broadcast", "store", "saved", "narrow"))
 """Primitives that change no number in exact arithmetic: patterns look through them."""
 
 
