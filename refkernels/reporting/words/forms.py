@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from refkernels.records.codec import number
+from refkernels.reporting.words.catalogues import read_catalogue
 from refkernels.reporting.words.numerals import figure
 
-FORMS: Mapping[str, Mapping[str, str]] = json.loads(
-    Path(__file__).with_name("forms.json").read_text("utf-8")
-)
+FORMS: Mapping[str, Mapping[str, str]] = read_catalogue("forms")
 """By form: a phrase in each language. A form of a function is a formula, which needs none."""
 _NARROW = ("float16", "bfloat16")
 _WORDS = {
