@@ -14,6 +14,7 @@ from refkernels.judging.standard import AnswerFault, Challenge
 
 _KILL = int(getattr(signal, "SIGKILL", 9))  # what a machine without memory sends
 _KEPT = 40  # refused answers, for the cause
+_MEASURED = 24  # answers, in search of errors that another form avoids
 
 
 @dataclass
@@ -25,7 +26,8 @@ class Findings:
     whose answer the machine may have stopped, for lack of time or memory; `declined`: the
     challenges that the kernel declined and may decline; `owed`: challenges that it declined and
     must take; `outputs`: the names of the outputs seen; `definition`: gives answers whose special
-    values are right as well."""
+    values are right as well; `avoidable`: the first right answer whose errors another form avoids,
+    of the first few (`Challenge.avoidable`)."""
 
     asked: Counter[str] = field(default_factory=Counter)
     by_family: Counter[str] = field(default_factory=Counter)
@@ -40,6 +42,7 @@ class Findings:
     definition: Callable[[Challenge], Mapping[str, Any]] | None = None
     unfair: list[Reason] = field(default_factory=list)
     flags: list[str] = field(default_factory=list)
+    avoidable: dict[str, Any] | None = None
 
     @property
     def wrong(self) -> bool:
@@ -71,6 +74,8 @@ class Findings:
             fault = challenge.fault(reply.outputs, self.outputs, self.definition(challenge))
             self.flags += [] if fault else ["special_as_defined"]
         self.outputs = self.outputs.union(reply.outputs)
+        if fault is None and self.avoidable is None and len(self.answered) <= _MEASURED:
+            self.avoidable = challenge.avoidable(reply.outputs)
         if fault and len(self.refused) < _KEPT:
             self.refused.append((challenge, reply, fault))
         return fault

@@ -48,6 +48,8 @@ class Judgement:
     axes        the only numbers of leading axes that it takes; empty for all
     flags       "not_deterministic", "returns_input", "unguarded", "not_timed",
                 "special_as_defined", "not_all_tried"
+    avoidable   an answer whose errors another form of the op avoids: its challenge, and how many
+                elements err how much more than which form
     cause       what `explain` found about a wrong answer, as its record
     time        the median and the least time of some calls, in seconds, and their inputs
     """
@@ -71,6 +73,7 @@ class Judgement:
     left_out: tuple[str, ...] = ()
     axes: tuple[int, ...] = ()
     flags: tuple[str, ...] = ()
+    avoidable: Mapping[str, Any] | None = None
     cause: Mapping[str, Any] | None = None
     time: Mapping[str, Any] | None = None
     seconds: float = 0.0
@@ -118,6 +121,7 @@ class Judgement:
             "left_out": list(self.left_out),
             "leading_axes": list(self.axes),
             "flags": list(self.flags),
+            "avoidable": self.avoidable,
             "cause": self.cause,
             "time": self.time,
             "seed": self.seed,

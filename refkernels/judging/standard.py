@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,8 @@ from refkernels.arithmetic.formats import BINARY32, Format
 from refkernels.judging import allowed, special_values
 from refkernels.judging.questions import KernelQuestion
 from refkernels.metrology import outputs as answered
-from refkernels.metrology.judgement import Weighed, weigh
+from refkernels.metrology.judgement import Weighed, judge, weigh
+from refkernels.truth import Truth
 
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
@@ -101,6 +102,18 @@ class Challenge(KernelQuestion):
             return AnswerFault("missing", missing[0])
         return standard.fault(arrays, conventions or {})
 
+    def avoidable(self, outputs: Mapping[str, Array]) -> dict[str, Any] | None:
+        """The measurement of the first output of a right answer whose errors another form of the op
+        avoids; None if there is none."""
+        standard = self.standard({name: formats.of(got) for name, got in outputs.items()})
+        for name, got in outputs.items():
+            if name in standard.reference and got.shape == standard.reference[name].shape:
+                record = standard.measured(name, got)
+                if "avoidable" in record["flags"]:
+                    return {"challenge": self.name, "output": name, "format": formats.of(got).name,
+                            **{key: record[key] for key in ("counts", "bound")}}  # fmt: skip
+        return None
+
     def refuses(self, outputs: Mapping[str, Any]) -> bool:
         """Whether the outputs have a fault, found sooner than which."""
         arrays = {n: a for n, a in outputs.items() if isinstance(a, np.ndarray)}
@@ -162,6 +175,15 @@ class Standard:
             if fault := self.fault_of(name, array, conventions.get(name)):
                 return fault
         return None
+
+    def measured(self, name: str, got: Array) -> dict[str, Any]:
+        """`metrology.judge`'s record of an output of the right shape."""
+        asked = self.challenge
+        truth = Truth(asked.op, asked.direction, asked.inputs, asked.params, self.formats[name])
+        return judge(
+            asked.op, asked.direction, name, got, self.reference[name], bound=self.bound[name],
+            inputs=asked.inputs, params=asked.params, attainable=partial(truth.attainable, name),
+        )  # fmt: skip
 
     def fault_of(self, name: str, got: Array, convention: Any = None) -> AnswerFault | None:
         """The fault of one output of the right shape; `convention`: another array whose special

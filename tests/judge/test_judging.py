@@ -138,6 +138,19 @@ def test_a_loss_of_matrices_without_weights_is_right() -> None:
     assert (judgement.verdict, judgement.left_out) == ("right", ("weight",)), judgement.reasons
 
 
+@pytest.mark.parametrize(("kernel", "avoids"), [("erf_gelu", False), ("float64_gelu", True)])
+def test_a_right_kernel_of_a_form_that_loses_digits_is_told_of_another(
+    kernel: str, avoids: bool
+) -> None:
+    judgement = verdict_on(f"{RIGHT}/gelu.py:{kernel}", level="quick", seed=3, causes=False)
+    assert judgement.right
+    assert (judgement.avoidable is None) == avoids
+    for lang, clause in (("en", "avoidable: "), ("zh", "可避免：")):
+        text = "\n".join(lines(judgement.to_dict(), "", lang))
+        assert (clause in text) == (not avoids)
+        assert ("x erfc(-x / sqrt 2) / 2" in text) == (not avoids)
+
+
 def test_the_twelve_calls_change_each_input_alone_and_integers_too() -> None:
     for op in ("matmul", "cross_entropy", "embedding"):
         calls = KernelExamination(registry.get(op), "forward", "float32", 5).calls.challenges

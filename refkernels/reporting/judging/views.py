@@ -8,6 +8,7 @@ from typing import Any
 from refkernels.reporting.answer.facts import says
 from refkernels.reporting.answer.markdown import folded, grid
 from refkernels.reporting.words.escaping import escaped
+from refkernels.reporting.words.forms import avoidable
 from refkernels.reporting.words.judgement import VERDICT_WORDS, WORDS, reason
 from refkernels.reporting.words.report import words_of
 
@@ -129,5 +130,8 @@ def _shown(record: Mapping[str, Any], lang: str) -> Iterator[str]:
         yield words["left_out"].format(inputs=words["join"].join(record["left_out"]))
     if record["leading_axes"]:
         yield words["axes"].format(axes=words["join"].join(map(str, record["leading_axes"])))
+    if found := record.get("avoidable"):
+        clause = avoidable(found, found["format"], lang)
+        yield words["avoidable"].format(clause=clause, **found)
     for flag in record["flags"]:
         yield words[flag]

@@ -106,6 +106,7 @@ WORDS: dict[str, dict[str, str]] = {
         "left_out": "without the optional inputs that it does not take: {inputs}",
         "axes": "for these numbers of leading axes only (it raises an exception with others): "
         "{axes}",
+        "avoidable": "{clause} ({challenge}, {output})",
         "not_deterministic": "equal inputs do not give equal bits",
         "returns_input": "an output shares memory with an input",
         "unguarded": "no guard pages on this device",
@@ -174,6 +175,7 @@ WORDS: dict[str, dict[str, str]] = {
         "lengths": "仅限以下长度和格式：{lengths}",
         "left_out": "不含它不接受的可选输入：{inputs}",
         "axes": "仅限以下前导轴数（其他轴数会引发异常）：{axes}",
+        "avoidable": "{clause}（{challenge}，{output}）",
         "not_deterministic": "相同的输入，结果并不逐位相同",
         "returns_input": "输出与输入共用内存",
         "unguarded": "该设备上没有保护页",
