@@ -23,7 +23,7 @@ from refkernels.diagnosis import evidence, multiples
 from refkernels.diagnosis.fit import Fit
 from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, VALUE, Candidate, Details, Evidence
 from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
-from refkernels.records.words import CONFIDENCES, SOUND, VERDICTS, Confidence
+from refkernels.records.words import CONFIDENCES, OR, SOUND, VERDICTS, Confidence
 
 _INTERVAL = "interval"
 # Details that are not known where they differ.
@@ -340,7 +340,8 @@ def _of_patterns(patterns: list[Candidate]) -> list[Candidate]:
 
 
 def _shared_details(details: Any, members: list[Any]) -> dict[str, Any]:
-    """A candidate's details, with the interval of a number in which the members differ."""
+    """A candidate's details, with the interval of a number in which the members differ, and with
+    each text of which one is true: "float16 or tf32"."""
     shared: dict[str, Any] = {}
     for key, value in details.items():
         values = [other.get(key) for other in members]
@@ -351,7 +352,9 @@ def _shared_details(details: Any, members: list[Any]) -> dict[str, Any]:
             widest = [min(low for low, *_ in ends), max(high for *_, high in ends)]
             shared |= {key: value, "solved": key, "several": True, _INTERVAL: widest}
         elif key not in _OWN_DETAILS:
-            shared[key] = value
+            named = dict.fromkeys(other for other in values if other)
+            all_texts = len(named) > 1 and all(isinstance(other, str) for other in named)
+            shared[key] = OR.join(map(str, named)) if all_texts else value
     return shared
 
 

@@ -19,6 +19,7 @@ FAMILIES_LOWER = 3  # in which a kernel of lower precision is refused: one may h
 _ACTS = ("writes_inputs", "no_plain_array")  # unfair, whatever the answers are
 _VALUES = ("special", "bits", "bound", "invariant")  # faults of numbers, not of arrays
 _SMALLEST, _LARGEST = 16, 1 << 14  # elements of an answer whose cause is looked for
+_OTHERS = 2  # other answers that have to agree
 
 
 def verdict_of(
@@ -97,7 +98,9 @@ def _without_answer(replies: Sequence[tuple[Challenge, CellReply]]) -> list[Reas
 
 
 def cause_of(findings: Findings) -> Mapping[str, Any] | None:
-    """What `explain` finds about the smallest wrong answer of a suitable size."""
+    """What `explain` finds about the smallest wrong answer of a suitable size, as far as the next
+    ones allow it."""
+    from refkernels.diagnosis import several_cases
     from refkernels.diagnosis.explain import explain
 
     sizes = {
@@ -108,9 +111,19 @@ def cause_of(findings: Findings) -> Mapping[str, Any] | None:
     eligible = {i: size for i, size in sizes.items() if _SMALLEST <= size <= _LARGEST}
     if not eligible:
         return None
-    smallest, reply, _ = findings.refused[min(eligible, key=lambda i: eligible[i])]
+    answers = [findings.refused[i] for i in sorted(eligible, key=lambda i: eligible[i])]
+    first, direction = answers[0], answers[0][0].direction
+    rest = [answer for answer in answers[1:] if answer[0].direction == direction]
+
+    def explanation_of(challenge: Challenge, reply: CellReply, fault: Any) -> Any:
+        question = challenge.op, challenge.inputs, reply.outputs, challenge.params
+        return explain(*question, challenge.direction)
+
     try:
-        question = smallest.op, smallest.inputs, reply.outputs, smallest.params, smallest.direction
-        return explain(*question).to_dict()
+        explanation = explanation_of(*first)
+        if several_cases.is_sure(explanation):
+            others = [explanation_of(*answer) for answer in rest[:_OTHERS]]
+            explanation = several_cases.together(explanation, others)
+        return explanation.to_dict()
     except (ValueError, TypeError):
         return None

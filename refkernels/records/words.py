@@ -47,3 +47,5 @@ FAULTS = (  # every status but "ok", faults first; `unsupported` is a fact
 PROPERTIES = ("run_to_run", "position", "batch", "threads")  # of invariance
 Confidence = Literal["proven", "matched", "consistent"]
 CONFIDENCES: tuple[Confidence, ...] = ("proven", "matched", "consistent")
+SURE = CONFIDENCES[:2]
+OR = " or "  # between the texts of a detail, of which the data cannot tell one

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 Record = dict[str, Any]
 _AHEAD = 8  # explanations that are started before the first one is awaited
+_Question = tuple[str, str, str, "Direction"]  # an op, a case, a format, a direction
+_OTHERS = 2  # other cases of the same seat, op and format that have to agree
 
 
 def explain_symptoms(
@@ -35,12 +38,12 @@ def explain_symptoms(
     from refkernels.reporting.measure.study import Study
 
     known_records = list(records)
-    while chosen := _chosen(Study.of(known_records), every):
+    while chosen := _chosen(study := Study.of(known_records), every):
         started: deque[tuple[Any, Callable[[], Record]]] = deque()
         ahead = iter(chosen)
         for number in range(1, len(chosen) + 1):
             started += [
-                (example_ahead, _start(example_ahead, seats, call))
+                (example_ahead, _start(example_ahead, _others(example_ahead, study), seats, call))
                 for example_ahead in islice(ahead, _AHEAD - len(started))
             ]
             example, result = started.popleft()
@@ -67,25 +70,46 @@ def _head(example: Any) -> Record:
     }  # fmt: skip
 
 
+def _others(example: Any, study: Any) -> list[Any]:
+    """Measurements of other cases that are beyond rounding too, on inputs of the same kind."""
+    from refkernels.reporting.measure.inputs import input_of
+    from refkernels.reporting.measure.symptoms import beyond_rounding
+
+    names = ("subject", "op", "direction", "dtype", "output")
+    alike = {
+        m.case: m
+        for m in study.measurements
+        if all(getattr(m, name) == getattr(example, name) for name in names)
+        and m.case != example.case
+        and beyond_rounding(m)
+        and input_of(m) is input_of(example)
+    }
+    return list(alike.values())[:_OTHERS]
+
+
 def _start(
-    example: Any, seats: Sequence[Any], call: Callable[..., Callable[[], Record]]
+    example: Any, others: list[Any], seats: Sequence[Any], call: Callable[..., Callable[[], Record]]
 ) -> Callable[[], Record]:
-    """Ask the example's seat again, and start the explanation of its answer."""
+    """Ask the example's seat again, and start the explanation of its answers."""
     place = (example.record["framework"], example.device)
-    question = (example.op, example.case, example.dtype, example.direction)
     try:
         seat = next(seat for seat in seats if (seat.framework, seat.device) == place)
-        op, inputs, params = _question(*question)
-        reply = seat.run(op.name, example.direction, inputs, params, op.differentiated)
-        if not reply.ok:
-            return partial(dict, status=reply.status, reason=reply.reason)
+        answers: list[tuple[_Question, Record]] = []
+        for m in (example, *others):
+            question = (m.op, m.case, m.dtype, m.direction)
+            op, inputs, params = _question(*question)
+            reply = seat.run(op.name, m.direction, inputs, params, op.differentiated)
+            if reply.ok:
+                answers.append((question, reply.outputs))
+            elif m is example:
+                return partial(dict, status=reply.status, reason=reply.reason)
         environment = {**seat.session.info["environment"], "device": seat.device}
         environment["settings"] = seat.settings
         source = seat.session.spec.framework.adapter.read_text("utf-8")
     except Exception as fault:  # no fault of any kind may lose the measured run
         return partial(_failed, fault)
     name = framework_of(seat.framework)
-    return call(_explained, question, example.subject, reply.outputs, name, source, environment)
+    return call(_explained, answers, example.subject, name, source, environment)
 
 
 def _guarded(result: Callable[[], Record]) -> Record:
@@ -111,19 +135,29 @@ def _question(name: str, case: str, dtype: str, direction: Direction) -> tuple[O
 
 
 def _explained(
-    question: tuple[str, str, str, Direction],
+    answers: list[tuple[_Question, Record]],
     subject: str,
-    outputs: Record,
     framework: str,
     source: str,
     environment: Record,
 ) -> Record:
-    """The explanation of a framework's outputs, with the script made from its adapter's source."""
+    """The explanation of a framework's first answer, as far as its answers to the other questions
+    allow it, with the script made from its adapter's source."""
+    from refkernels.diagnosis import several_cases
     from refkernels.diagnosis.explain import explain
 
-    try:
+    def explanation_of(question: _Question, outputs: Record) -> Any:
         op, inputs, params = _question(*question)
-        explanation = explain(op, inputs, {subject: outputs}, params, question[-1])
+        return explain(op, inputs, {subject: outputs}, params, question[-1])
+
+    try:
+        first, *others = answers
+        explanation = explanation_of(*first)
+        (kernel,) = explanation.kernels.values()
+        if several_cases.is_sure(kernel):
+            others_say = (explanation_of(*other).kernels[subject] for other in others)
+            agreed = {subject: several_cases.together(kernel, list(others_say))}
+            explanation = replace(explanation, kernels=agreed)
         shown = _shown(explanation.to_dict(), framework, source, environment)
     except Exception as fault:
         return _failed(fault)

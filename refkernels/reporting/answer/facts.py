@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from refkernels.records.codec import number
-from refkernels.records.words import SOUND, VERDICTS
+from refkernels.records.words import OR, SOUND, VERDICTS
 from refkernels.reporting.answer.words import WORDS
 from refkernels.reporting.words.causes import CAUSES
 from refkernels.reporting.words.model_names import model_name
@@ -285,6 +285,10 @@ def says(candidate: Record, lang: str, among: bool = False) -> str:
     details = candidate["details"]
     if "solved" in details:
         details = {**details, details["solved"]: _value_or_interval(details, lang)}
+    details = {
+        key: value.replace(OR, WORDS[lang]["or_text"]) if isinstance(value, str) else value
+        for key, value in details.items()
+    }
     text = _filled(CAUSES[cause].says[lang], details)
     if details.get("with") in CAUSES:
         second_details = details.get("with_details", details)

@@ -275,11 +275,16 @@ def _unexplained(listed_symptoms: list[Symptom]) -> list[Measurement]:
     return missing or [m for symptom in listed_symptoms for m in symptom.open]
 
 
+def beyond_rounding(m: Measurement) -> bool:
+    """Whether a measurement is a symptom of anything: worse than rounding, or unusual."""
+    return level_of(m).rank < _ROUNDING
+
+
 def symptoms(study: Study) -> list[Symptom]:
     """All symptoms beyond rounding, the most important first."""
     groups: dict[tuple[str, str, str], list[Measurement]] = defaultdict(list)
     for m in study.measurements:
-        if level_of(m).rank < _ROUNDING:
+        if beyond_rounding(m):
             groups[m.subject, m.op, m.dtype].append(m)
     measured = Measured(study)
     alone = [symptom for group in groups.values() for symptom in _of_one_op(group, study, measured)]

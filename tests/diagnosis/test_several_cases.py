@@ -1,0 +1,68 @@
+"""What several cases of one kernel say is told only as far as all of them allow it."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import refkernels
+from refkernels.diagnosis import several_cases
+from refkernels.diagnosis.explanation import Explanation
+
+Array = npt.NDArray[np.float32]
+RNG = np.random.default_rng(21)
+
+
+def truncated(values: Array) -> Array:
+    """To TF32: the low 13 bits are dropped."""
+    return (values.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+
+
+def explained(a: Array, b: Array, c: Array) -> Explanation:
+    return refkernels.explain("matmul", {"a": a, "b": b}, c)
+
+
+def of_tf32(scale: float) -> Explanation:
+    a, b = (scale * RNG.uniform(0.5, 2.0, (24, 24)).astype(np.float32) for _ in "ab")
+    return explained(a, b, truncated(a) @ truncated(b))
+
+
+def test_formats_that_fit_one_case_alike_are_both_told_and_another_case_decides() -> None:
+    """Of numbers near 1, float16 and TF32 keep the same 11 bits; of small ones they do not."""
+    first, other = of_tf32(1.0), of_tf32(2.0**-16)
+    assert (first.cause, first.confidence) == ("truncated_inputs", "proven")
+    assert set(first.candidates[0].details["format"].split(" or ")) == {"float16", "tf32"}
+    assert "truncates its inputs to tf32 or float16" in first.summary
+    assert "把输入截断为 tf32 或 float16" in first.to_markdown("zh")
+    agreed = several_cases.together(first, [other])
+    assert (agreed.cause, agreed.confidence) == ("truncated_inputs", "proven")
+    assert agreed.candidates[0].details["format"] == "tf32"
+    assert several_cases.together(other, [first]).candidates[0].details["format"] == "tf32"
+
+
+def test_a_cause_that_another_case_excludes_is_at_most_consistent() -> None:
+    first = of_tf32(1.0)
+    a, b = RNG.standard_normal((2, 24, 24)).astype(np.float32)
+    agreed = several_cases.together(first, [explained(a, b, -(a @ b))])
+    assert (agreed.cause, agreed.confidence) == ("truncated_inputs", "consistent")
+    assert not [c for c in agreed.candidates if c.confidence in ("proven", "matched")]
+    right = several_cases.together(first, [explained(a, b, a @ b)])
+    assert right.confidence == "proven"
+
+
+@pytest.mark.parametrize("used", [1e-3, 2.0**-10])
+def test_the_intervals_of_several_cases_are_intersected(used: float) -> None:
+    def case(rows: int, size: float) -> Any:
+        x = (size * RNG.standard_normal((rows, 32))).astype(np.float16)
+        wide = x.astype(np.float64)
+        y = wide / np.sqrt(np.square(wide).mean(axis=-1, keepdims=True) + used)
+        return refkernels.explain("rms_norm", {"x": x}, y.astype(np.float16), {"eps": 1e-5})
+
+    explanations = [case(30, 0.1), case(50, 0.03)]
+    agreed = several_cases.together(explanations[0], explanations[1:])
+    ends = [e.candidates[0].details["interval"] for e in (*explanations, agreed)]
+    assert ends[2] == [max(ends[0][0], ends[1][0]), min(ends[0][1], ends[1][1])]
+    assert ends[2][0] <= used <= ends[2][1]
+    details = agreed.candidates[0].details
+    assert details["eps"] == used or "several" in details
