@@ -75,3 +75,21 @@ def test_right_products_and_int8_weights_are_not_blamed() -> None:
     assert right.cause in (None, "summation_order")
     weights = refkernels.explain("linear", asked, linear(X, int8(W, 1)))
     assert weights.cause == "quantised_weights"
+
+
+def test_differences_that_are_lost_for_another_reason_are_no_integers() -> None:
+    """A one-pass variance of float16 numbers whose squares overflow: all of y is 0, as if x were
+    rounded to one number; and one outlier, beside which 8 bits leave nothing of the others."""
+    x = (1000 + np.random.default_rng(5).standard_normal((4, 6, 30))).astype(np.float16)
+    y = np.zeros_like(x)
+    explanation = refkernels.explain("group_norm", {"x": x}, y, {"num_groups": 3})
+    assert "quantised_activations" not in {
+        c.cause for c in explanation.candidates if not c.ruled_out
+    }
+    wide = np.random.default_rng(6).standard_normal((6, 40)).astype(np.float32)
+    wide[:, 3] = 1e20
+    lost = np.zeros_like(wide)
+    explanation = refkernels.explain("rms_norm", {"x": wide}, lost)
+    assert "quantised_activations" not in {
+        c.cause for c in explanation.candidates if not c.ruled_out
+    }

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from refkernels.arithmetic.arrays import to_float64
 from refkernels.diagnosis import products
 from refkernels.diagnosis.fit import Fit
 from refkernels.diagnosis.hypothesis import Variant
@@ -86,7 +87,7 @@ def activations(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> I
         nearest += [{name: s, other: o} for s in near[:_NEAR] for o in others[:_NEAR]]
         tried *= len(others)
     least, chosen = min(((far(pair), pair) for pair in nearest), key=itemgetter(0))
-    if least * UNUSUAL**2 <= right:
+    if least * UNUSUAL**2 <= right and _says_something(problem, chosen):
         yield _variant(problem, "quantised_activations", chosen, tried)
 
 
@@ -101,8 +102,9 @@ def _asked(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> tuple[
 
 
 def _is_matrix(array: Array) -> bool:
-    """Whether an input may be quantised: floats, at least a matrix, not empty."""
-    return array.ndim >= 2 and array.dtype.kind not in "iub" and array.size > 0
+    """Whether an input may be quantised: finite floats, at least a matrix, not empty."""
+    is_float_matrix = array.ndim >= 2 and array.dtype.kind not in "iub" and array.size > 0
+    return is_float_matrix and bool(np.isfinite(to_float64(array)).all())
 
 
 def _nearest(problem: Problem, output: str, got: Array, arrays: Arrays) -> Iterator[Variant]:
@@ -121,9 +123,20 @@ def _nearest(problem: Problem, output: str, got: Array, arrays: Arrays) -> Itera
         ((far(s), s) for n in near for s in (n, n._replace(kept=np.float16))),
         key=itemgetter(0),
     )
-    if least * UNUSUAL**2 <= right:  # nearer by the ratio that is unusual
-        chosen = dict.fromkeys(arrays, scheme)
+    chosen = dict.fromkeys(arrays, scheme)
+    if least * UNUSUAL**2 <= right and _says_something(problem, chosen):  # by what is unusual
         yield _variant(problem, "quantised_weights", chosen, len(schemes))
+
+
+def _says_something(problem: Problem, schemes: Schemes) -> bool:
+    """Whether the integers say more of most elements than one number for all would. Beside an
+    outlier or a large mean they do not: then the differences may be lost for any reason."""
+    for name, scheme in schemes.items():
+        values = to_float64(problem.inputs[name])
+        errors = to_float64(quantised(problem.inputs[name], scheme)) - values
+        if np.median(np.abs(errors)) >= np.median(np.abs(values - np.median(values))):
+            return False
+    return True
 
 
 def _variant(problem: Problem, cause: str, schemes: Schemes, tried: int) -> Variant:
