@@ -37,6 +37,7 @@ from refkernels.records.texts import showable
 
 Array = npt.NDArray[Any]
 CELL = Path(__file__).parent / "remote" / "cell.py"
+POISON = 0xFFFE  # as in `remote/cell.py`
 PAGE, ALIGNMENT = os.sysconf("SC_PAGESIZE") if hasattr(os, "sysconf") else 4096, 64
 LOADING = 120.0  # seconds: an import of a framework, and what the file compiles
 COMPILING = 60.0  # seconds, of the first call of a session at least: what it compiles for a shape
@@ -346,7 +347,7 @@ def _place(array: Array, path: str, content: bytearray, before: bool) -> dict[st
     extent, strides = _extent(bits)
     pages = max(-(-extent // PAGE), 1)
     first = 0 if before else (pages * PAGE - extent) // ALIGNMENT * ALIGNMENT
-    whole = np.full(pages * PAGE, 0xFF, np.uint8)
+    whole = np.full(pages * PAGE // 2, POISON, np.uint16)
     region: Array = np.ndarray(bits.shape, bits.dtype, whole.data, first, strides)
     region[...] = bits
     at = len(content)

@@ -213,35 +213,24 @@ def _check_domain(drawer: Drawer) -> None:
 
 
 def _axes_taken(running: JudgedKernel, drawer: Drawer, rng: np.random.Generator) -> frozenset[int]:
-    """The numbers of leading axes with which the kernel raises no exception: all if the op does not
-    leave them open, none if every number raises one."""
+    """The numbers of leading axes with which the kernel raises no exception or, if the op's cases
+    give the shapes, of axes of the first input; none if every number raises one. A number is
+    refused if all its challenges raise an exception."""
+    numbers = (1, 0, 2, 3) if drawer.ranked else (1,)
+    challenges = [(axes, like) for axes in numbers for like in drawer.typicals(rng, axes)]
     if not drawer.free:
-        return _case_axes_taken(running, drawer.typicals(rng, 1))
-    refused = set()
-    by_axes = {
-        axes: drawer.typicals(rng, axes) for axes in ((1, 0, 2, 3) if drawer.ranked else (1,))
-    }
-    for axes, challenges in by_axes.items():
-        for challenge in challenges:
-            if running.answer(challenge).status in ("error", "unsupported"):
-                refused |= {axes, 4} if axes == 3 else {axes}
-        if running.hung:
-            break
-    return frozenset() if refused >= by_axes.keys() else AXES - refused
-
-
-def _case_axes_taken(running: JudgedKernel, challenges: Sequence[Challenge]) -> frozenset[int]:
-    """The same for an op whose cases give the shapes, and for the axes of the first input: a number
-    is refused if all its challenges raise an exception."""
-    taken, asked = set(), set()
-    for challenge in challenges:
-        axes = first_axes(challenge.inputs)
+        challenges = [(first_axes(like.inputs), like) for _, like in challenges]
+    taken, asked = set[int](), set[int]()
+    for axes, challenge in challenges:
         asked.add(axes)
         if axes not in taken and running.answer(challenge).status not in ("error", "unsupported"):
             taken.add(axes)
         if running.hung:
             break
-    return AXES - (asked - taken) if taken else frozenset()
+    refused = asked - taken
+    return (
+        AXES - refused - ({4} if drawer.free and 3 in refused else set()) if taken else frozenset()
+    )
 
 
 def _protocol(running: JudgedKernel, examination: KernelExamination, findings: Findings) -> None:

@@ -59,7 +59,9 @@ class JudgedKernel:
     def answer(self, challenge: Challenge) -> CellReply:
         """The answer of a fresh process."""
         self.answered += 1
-        call = call_of(challenge, self.answered, before=self.answered % 4 == 3)
+        # strides that are ignored lead beyond the end, not before the beginning
+        before = self.answered % 4 == 3 and challenge.family != "strides"
+        call = call_of(challenge, self.answered, before=before)
         reply = self._once(call)
         if reply.status in ("error", "killed"):
             reply = self._again(call, reply)

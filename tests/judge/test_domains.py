@@ -32,6 +32,13 @@ def scaled_matmul(a, b, scale_a, scale_b, bias=None):
 QUICK: dict[str, Any] = {"level": "quick", "seed": 3, "mutants": False, "causes": False}
 
 
+def test_the_params_of_a_challenge_are_in_its_name() -> None:
+    drawn = Drawer(registry.get("embedding"), "forward", "float32")._hard(0)
+    named = {challenge.name.partition(": ")[2] for challenge in drawn}
+    assert any(name.endswith("), padding_idx=-1") for name in named), named
+    assert any("padding_idx" not in name for name in named)
+
+
 @pytest.fixture
 def int8(tmp_path: Path) -> str:
     (tmp_path / "int8.py").write_text(INT8, encoding="utf-8")

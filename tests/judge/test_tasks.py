@@ -152,6 +152,7 @@ OBSTACLES = {
     "layer_norm": (("layernorm",), "task:parameters"),
     "convolution": (("conv2d",), None),
     "linear": (("linear",), None),
+    "cross_entropy": (("cross_entropy",), None),
     "triplet_margin_loss": ((), "task:unknown"),
 }
 VERDICTS = {
@@ -159,6 +160,7 @@ VERDICTS = {
     "batched_matmul": ("right", ""),
     "attention": ("right", ""),
     "gelu": ("wrong", ""),
+    "cross_entropy": ("right", ""),
     "running_sum": ("lower_precision", ""),
     "transposed_matmul": (None, "the Model itself is not right"),
     "sum_of_columns": (None, "the Model itself is not right"),

@@ -31,6 +31,7 @@ LENGTH = 10
 NO_ACCESS, READ, WRITE = 0, 1, 2
 SHARED, PRIVATE, FIXED = 1, 2, 0x10
 ANONYMOUS = 0x20 if sys.platform.startswith("linux") else 0x1000
+POISON = 0xFFFE  # in every 16 bits: a NaN of every format, and none that arithmetic gives
 LARGEST_POISON = 1 << 26
 LIBRARIES = ("numpy", "torch", "jax", "jaxlib", "cupy")
 MULTIPLIER = 0x9E3779B97F4A7C15
@@ -121,7 +122,7 @@ class Calls:
             else self.array(layout, writable)
             for name, layout in message["inputs"].items()
         }
-        poisoned(message["poison"])
+        adapter.poisoned = lambda: poisoned(message["poison"])
         adapter.allocate = self.allocating(message["key"], message["before"])
         tensors = {
             name: self.tensor(array, message["dtypes"][name], device)
@@ -165,7 +166,7 @@ class Calls:
             dtype = np.dtype(dtype)
             count = int(np.prod(shape, dtype=np.int64))
             region = Guarded(count * dtype.itemsize)
-            region.bytes(0, region.length)[:] = 0xFF
+            region.bytes(0, region.length).view(np.uint16)[:] = POISON
             view = region.bytes(place(count * dtype.itemsize, before), count * dtype.itemsize)
             if dtype.kind == "f" or dtype == np.uint16:
                 view.view("u%d" % dtype.itemsize)[:] = fill(count, dtype.itemsize, key)
@@ -175,10 +176,11 @@ class Calls:
 
 
 def poisoned(sizes):
-    """Fill blocks of these sizes with NaN bytes and free them: `empty` then returns NaNs."""
+    """Fill blocks of these sizes with NaNs and free them: `empty` then returns NaNs."""
     for size in sizes:
         for _ in range(2):  # the first large one raises malloc's threshold for mapped blocks
-            blocks = [np.full(min(size, LARGEST_POISON), 0xFF, np.uint8) for _ in range(3)]
+            words = -(-min(size, LARGEST_POISON) // 2)
+            blocks = [np.full(words, POISON, np.uint16) for _ in range(3)]
             del blocks
 
 

@@ -186,30 +186,23 @@ def backward(op, inputs, cotangent, params):
         return called("backward", {name: cotangent, **inputs}, params)
     torch = sys.modules["torch"]
     leaves = {key: value.detach().requires_grad_() for key, value in inputs.items()}
-    y = called("forward", {**leaves, **tensors_of(params)}, plain(params))[OPS[op][0]]
+    y = called("forward", leaves, params)[OPS[op][0]]
     if not y.requires_grad:
         raise NotImplementedError("autograd does not go through %s" % KERNEL["function"])
     gradients = torch.autograd.grad(y, list(leaves.values()), cotangent)
     return dict(zip(["d" + key for key in leaves], gradients))
 
 
-def tensors_of(params):
-    """The inputs without a gradient, which the worker passes like params."""
-    return {key: value for key, value in params.items() if key in KERNEL["inputs"]["forward"]}
-
-
-def plain(params):
-    return {key: value for key, value in params.items() if key not in KERNEL["inputs"]["forward"]}
-
-
 def called(direction, inputs, params):
-    """The function's answer, by output name."""
-    available = {**inputs, **tensors_of(params)}
-    arrays = {name: available[name] for name in KERNEL["inputs"][direction] if name in available}
+    """The function's answer, by output name. The worker passes inputs without a gradient like
+    params."""
+    takes, given = KERNEL["inputs"][direction], {**params, **inputs}
+    arrays = {name: given[name] for name in takes if name in given}
+    params = {name: value for name, value in params.items() if name not in takes}
     if KERNEL["abi"]:
-        return in_c(CALLS[direction], arrays, plain(params))
+        return in_c(CALLS[direction], arrays, params)
     with np.errstate(all="ignore"):
-        answer = call(CALLS[direction], KERNEL, direction, arrays, plain(params))
+        answer = call(CALLS[direction], KERNEL, direction, arrays, params)
     return by_name(direction, answer)
 
 
@@ -221,6 +214,7 @@ def call(function, kernel, direction, arrays, params):
     """What the function returns for arrays and params by the op's names. `kernel` has the
     function's name and its op's facts (`frameworks.kernels`). Raises Unbound."""
     positional, named, doubtful = bound(function, kernel, direction, arrays, params)
+    poisoned()
     try:
         return function(*positional, **named)
     except Exception as error:
@@ -377,6 +371,10 @@ def by_name(direction, answer):
     return {name: value for name, value in zip(names, answer) if value is not None}
 
 
+def poisoned():
+    """A kernel's cell fills free memory here, where nothing is allocated before the kernel runs."""
+
+
 def allocate(shape, dtype):
     """An output of a C function; a kernel's cell allocates in its own way."""
     return np.empty(shape, dtype)
@@ -417,6 +415,7 @@ def in_c(function, arrays, params):
         raise NotImplementedError(
             "%s takes no %s" % (function.__name__, ", ".join([*absent, *unlike]))
         )
+    poisoned()
     function(*passed)
     return outputs
 
