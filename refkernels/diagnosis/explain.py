@@ -20,7 +20,9 @@ from refkernels.diagnosis.fit import Fit, fit_to_truth
 from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, Candidate
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.ranking import badness, ranked
+from refkernels.diagnosis.wrong import judged_wrong, places
 from refkernels.metrology import outputs as answered
+from refkernels.metrology.no_part import with_nan
 from refkernels.op import Direction, Op
 from refkernels.ops.kept_questions import questions_kept
 from refkernels.records.words import VERDICTS
@@ -93,6 +95,7 @@ def one_kernel(
 @questions_kept()
 def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
     """One kernel against the truth."""
+    outputs = {name: _with_nan(problem, name, got) for name, got in outputs.items()}
     fits = {name: _fit_to_truth(problem, name, got) for name, got in outputs.items()}
     checked = {name: got for name, got in outputs.items() if fits[name].verdict != "uncertified"}
     unranked, tried = _candidates(problem, checked, fits) if checked else ([], 0)
@@ -187,12 +190,22 @@ def _may_be_chance(problem: Problem, candidate: Candidate) -> bool:
     return one_sum and candidate.confidence == "consistent"
 
 
+def _with_nan(problem: Problem, name: str, got: Array) -> Array:
+    exact = problem.truth.reference[name]
+    if exact.shape != got.shape:
+        return got
+    question = problem.op, problem.direction, name, got, exact
+    return with_nan(*question, problem.inputs, problem.params)
+
+
 def _fit_to_truth(problem: Problem, name: str, got: Array) -> Fit:
     result = fit_to_truth(problem, name, got)
     if result is None:
         expected = problem.truth.reference[name].shape
         raise ValueError(f"{name} has shape {got.shape}, and {problem.op.name}'s is {expected}.")
-    return result
+    if result.fine or not (wrong := judged_wrong(problem, name, got)).any():
+        return result
+    return replace(result, record={**result.record, "wrong": places(wrong)})
 
 
 def _with_question(

@@ -12,6 +12,7 @@ from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.diagnosis.hypothesis import Claim, Prediction
 from refkernels.diagnosis.problem import Array, Doubles, Problem
+from refkernels.metrology.judgement import anywhere, violated
 from refkernels.metrology.ulp_errors import ulp
 
 _SHOWN = 8  # places that a claim lists
@@ -20,7 +21,33 @@ FEW = 0.01  # of all elements: a larger share of wrong ones is no accident of si
 
 def wrong_elements(problem: Problem, output: str, got: Array) -> Array:
     """Mask of the elements beyond the sharpest form's bound, and of stray NaN and infinities."""
-    reference, bound = problem.truth.reference[output], problem.sharp(output)
+    return _beyond(problem, output, got, problem.sharp(output))
+
+
+def judged_wrong(problem: Problem, output: str, got: Array) -> Array:
+    """Mask of the elements that make the verdict: beyond the bound of all forms, or impossible; if
+    none is, those that are impossible beside others."""
+    question = problem.op, problem.direction, output, got, problem.truth.reference[output]
+    broken = violated(*question, problem.inputs, problem.params)
+    alone = {known: where for known, where in broken.items() if not known.between}
+    wrong = _beyond(problem, output, got, problem.truth.bound[output])
+    wrong = wrong | anywhere(alone, got.shape)
+    return wrong if wrong.any() else anywhere(broken, got.shape)
+
+
+def places(wrong: Array) -> dict[str, object]:
+    """Where elements are wrong: how many of how many, the first, and the smallest box of indices,
+    a start and a stop for each axis."""
+    indices = np.argwhere(wrong)
+    box = [[int(axis.min()), int(axis.max()) + 1] for axis in indices.T]
+    return {
+        "elements": len(indices), "of": int(wrong.size),
+        "first": indices[:_SHOWN].tolist(), "box": box,
+    }  # fmt: skip
+
+
+def _beyond(problem: Problem, output: str, got: Array, bound: Doubles) -> Array:
+    reference = problem.truth.reference[output]
     exact, wide = np.asarray(reference), to_float64(got)
     with np.errstate(invalid="ignore", over="ignore"):
         beyond = _error(reference, got) - np.ldexp(reference.radius, reference.scale) > bound

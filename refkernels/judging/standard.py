@@ -23,6 +23,7 @@ from refkernels.judging import allowed, special_values
 from refkernels.judging.questions import KernelQuestion
 from refkernels.metrology import outputs as answered
 from refkernels.metrology.judgement import Weighed, judge, weigh
+from refkernels.metrology.no_part import with_nan
 from refkernels.truth import Truth
 
 Array = npt.NDArray[Any]
@@ -190,6 +191,9 @@ class Standard:
         values are right as well."""
         if not got.size:
             return None
+        asked = self.challenge
+        question = asked.op, asked.direction, name, got, self.reference[name]
+        got = with_nan(*question, asked.inputs, asked.params)
         weighed = self._weighed(name, got)
         counts = weighed.summary.counts
         others = self.others.get(name, []) if counts["special_value_mismatches"] else []

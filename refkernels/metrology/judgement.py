@@ -18,6 +18,7 @@ from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.wording import shown
 from refkernels.metrology import verdict as verdicts
 from refkernels.metrology.avoidable import avoidable, certain_errors, needs_asking
+from refkernels.metrology.no_part import with_nan
 from refkernels.metrology.summary import Summary, summarise
 from refkernels.metrology.ulp_errors import (
     as_enclosure,
@@ -89,8 +90,9 @@ def judge(
         for name, limits in as_mapping(forms, "forms").items()
     }
     limit = spread(to_float64(as_float_array(bound, "bound")), array.shape, "bound")
+    counted = with_nan(op, direction, output, array, reference, inputs, params)
     weighed = weigh(
-        op, direction, output, array, reference,
+        op, direction, output, counted, reference,
         bound=limit, plain=plain, inputs=inputs, params=params, format=target,
     )  # fmt: skip
     summary, ratio = weighed.summary, weighed.plain_ratio

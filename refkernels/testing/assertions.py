@@ -14,6 +14,7 @@ from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.metrology import outputs as kernel_outputs
 from refkernels.metrology.judgement import anywhere, violated
+from refkernels.metrology.no_part import with_nan
 from refkernels.metrology.ulp_errors import as_enclosure, ulp_error
 from refkernels.op import Direction, Op
 from refkernels.records.words import VERDICTS
@@ -229,6 +230,7 @@ def _answer(
     op, direction, inputs, params = kernel.op, kernel.direction, kernel.inputs, kernel.params
     name, got = kernel.output, kernel.outputs[kernel.output]
     exact, format = oracle.reference[name], formats.of(got)
+    got = with_nan(op, direction, name, got, exact, inputs, params)
     bound = oracle.bound[name] if max_ulp is None else ulp_limit(exact, max_ulp, format)
     broken = violated(op, direction, name, got, exact, inputs, params)
     return JudgedOutput(

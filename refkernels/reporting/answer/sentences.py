@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from refkernels.reporting.answer.facts import (
@@ -84,7 +85,29 @@ def verdict_text(kernel: ExplainedKernel, words: Mapping[str, str], lang: str) -
         text += words["amplified"].format(ulp=kernel.ulps(lang), condition=show(kernel.condition))
     if kernel.avoidable is not None:
         text += words["list"] + str(avoidable(measured, kernel.format, lang))
-    return text
+    return text + _where(measured.get("wrong"), kernel.output, words)
+
+
+def _where(wrong: Record | None, output: str, words: Mapping[str, str]) -> str:
+    """Which elements are wrong, unless all are: the one; all of a slice; or the first, and the
+    slice that holds them all."""
+    if wrong is None or wrong["elements"] == wrong["of"]:
+        return ""
+    box, number = wrong["box"], wrong["elements"]
+    size = math.prod(stop - start for start, stop in box)
+    keys = {number: "where_slice", wrong["of"]: "where_first"}
+    key = "where_one" if number == 1 else keys.get(size, "where_within")
+    return words[key].format(
+        number=show(number),
+        elements=show(wrong["of"]),
+        first=", ".join(_element(output, index) for index in wrong["first"][:3]),
+        slice=_element(output, [a if a + 1 == b else f"{a}:{b}" for a, b in box]),
+    )
+
+
+def _element(output: str, index: Sequence[Any]) -> str:
+    """y[3, 8:16]."""
+    return f"{output}[{', '.join(map(str, index))}]"
 
 
 def _limit(kernel: ExplainedKernel, words: Mapping[str, str], lang: str) -> str:

@@ -24,6 +24,11 @@ WORDS: dict[str, dict[str, str]] = {
         "({invariants})",
         "uncertified": "uncertified: no exact value of {output} is enclosed on these inputs, so "
         "nothing was checked",
+        "where_one": "; only {first} is wrong, of {elements} elements",
+        "where_slice": "; {number} of {elements} elements are wrong, all of {slice}",
+        "where_first": "; {number} of {elements} elements are wrong, the first of them {first}",
+        "where_within": "; {number} of {elements} elements are wrong, all within {slice}, the "
+        "first of them {first}",
         "alone": "This is {verdict}",
         "exact": "Nothing is wrong: {verdict}",
         "one": "{kernel} is {verdict}",
@@ -166,6 +171,11 @@ WORDS: dict[str, dict[str, str]] = {
         "的类别与精确结果不符",
         "invariant_violated": "不是舍入误差：{output} 中出现了数学上不可能的值（{invariants}）",
         "uncertified": "未验证：在这些输入上，{output} 没有一个精确值有包含区间，什么也没有检查",
+        "where_one": "；{elements} 个元素中只有 {first} 错误",
+        "where_slice": "；{elements} 个元素中有 {number} 个错误，正是 {slice} 的全部元素",
+        "where_first": "；{elements} 个元素中有 {number} 个错误，最先的几个是 {first}",
+        "where_within": "；{elements} 个元素中有 {number} 个错误，都在 {slice} 之内，最先的几个是 "
+        "{first}",
         "alone": "结论：{verdict}",
         "exact": "没有问题：{verdict}",
         "one": "{kernel}：{verdict}",

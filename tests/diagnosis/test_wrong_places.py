@@ -1,0 +1,79 @@
+"""An explanation says which elements are wrong, whatever the cause."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hunting import one_in
+
+from refkernels import explain, registry
+from refkernels.arithmetic.formats import BINARY32
+from refkernels.reporting.answer.sentences import summary
+from refkernels.truth import Truth
+
+
+def right(name: str) -> tuple[dict[str, Any], dict[str, Any], str, Any]:
+    """Inputs, params, an output's name and its correctly rounded numbers, of a small case."""
+    op = registry.get(name)
+    for case in op.cases():
+        arrays, params = case.build("float32")
+        inputs = {key: arrays[key] for key in op.inputs if key in arrays}
+        if "float32" not in case.dtypes or sum(a.size for a in inputs.values()) > 20_000:
+            continue
+        truth = Truth(op, "forward", inputs, {**op.params, **params}, BINARY32)
+        for output, exact in truth.reference.items():
+            got = exact.round(BINARY32)[0]
+            if (
+                got.size > 15
+                and np.isfinite(got).all()
+                and np.isfinite(truth.bound()[output]).all()
+            ):
+                return inputs, params, output, got
+    pytest.skip("no case with many finite elements")
+
+
+@pytest.mark.parametrize("name", one_in(6, registry.ops()))
+def test_one_wrong_element_is_named_by_its_index(name: str) -> None:
+    inputs, params, output, got = right(name)
+    place = np.unravel_index(got.size // 3, got.shape)
+    got[place] = np.float32(3.0) * got[place] + np.float32(100.0)
+    explanation = explain(name, inputs, {output: got}, params)
+    index = [int(i) for i in place]
+    wrong = explanation.evidence["outputs"][output]["wrong"]
+    assert (wrong["elements"], wrong["of"], wrong["first"]) == (1, got.size, [index])
+    told = f"{output}[{', '.join(map(str, index))}]"
+    assert f"only {told} is wrong, of {got.size:,} elements" in explanation.summary
+    assert f"只有 {told} 错误" in summary(explanation.to_dict(), "zh")
+
+
+def test_one_element_of_1961_off_by_a_thousandth_is_named() -> None:
+    x = np.random.default_rng(0).standard_normal((37, 53)).astype(np.float32)
+    y = Truth(registry.get("softmax"), "forward", {"x": x}, {"axis": -1}, BINARY32)
+    got = y.reference["y"].round(BINARY32)[0]
+    got[3, 5] *= np.float32(1.001)
+    assert "only y[3, 5] is wrong, of 1,961 elements" in explain("softmax", {"x": x}, got).summary
+
+
+@pytest.mark.parametrize(
+    ("index", "told"),
+    [
+        (np.s_[3, 8:16], "8 of 1,961 elements are wrong, all of y[3, 8:16]"),
+        (np.s_[3:5], "106 of 1,961 elements are wrong, all of y[3:5, 0:53]"),
+        (np.s_[3, 8:16:3], "all within y[3, 8:15], the first of them y[3, 8], y[3, 11], y[3, 14]"),
+        (np.s_[::12, ::13], "the first of them y[0, 0], y[0, 13], y[0, 26]"),
+    ],
+)
+def test_a_slice_of_wrong_elements_is_named(index: Any, told: str) -> None:
+    x = np.random.default_rng(0).standard_normal((37, 53)).astype(np.float32)
+    y = np.tanh(x.astype(np.float64)).astype(np.float32)
+    y[index] = 0.5 * y[index] + np.float32(0.1)
+    assert told in explain("tanh", {"x": x}, y).summary
+
+
+def test_where_every_element_is_wrong_the_sentence_is_as_short_as_before() -> None:
+    x = np.linspace(0.5, 2.0, 20, dtype=np.float32)
+    explanation = explain("exp", {"x": x}, np.exp(x) + np.float32(1.0))
+    assert explanation.evidence["outputs"]["y"]["wrong"]["elements"] == 20
+    assert "elements are wrong" not in explanation.summary
