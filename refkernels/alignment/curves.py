@@ -5,7 +5,6 @@ the spread s_t of step t is that of all of them, the candidate included, and no 
 of the loss. With a spread from the null runs alone, 200 steps and 19 runs would give false alarms
 in 15 to 53 % of right runs at a nominal 5 %.
 
-    against a reference   S_k = max_t |L_kt - R_t| / s_t;  p = #{k: S_k >= S, itself included}/(K+1)
     of a pair A, B        D_ij = max_t |L_it - L_jt| / s_t over all pairs of the K + 2 curves;
                           p = #{pairs: D >= D_AB} / C(K + 2, 2)
 
@@ -42,7 +41,7 @@ Curves = npt.NDArray[np.float64]  # (runs, steps)
 
 @dataclass(frozen=True)
 class CurveTest:
-    """`statistic`: S or D_AB, and the `step` that attains it; `p`, and the least p that so many
+    """`statistic`: D_AB, and the `step` that attains it; `p`, and the least p that so many
     runs can give; `steps`: how many were compared; `undecidable_after`: the step from which
     rounding spreads as far as other seeds do, None where it does not or no other seeds were given.
     `growth`: the rate at which the spread grows per step. `least_rate_change`: the smallest
@@ -62,25 +61,6 @@ class CurveTest:
     growth: float | None
     least_rate_change: float | None
     least_slope: float | None = None
-
-
-def against_reference(
-    candidate: Curve, reference: Curve, nulls: Curves, dtype: Any = "float32",
-    seeds: Curves | None = None,
-) -> CurveTest:  # fmt: skip
-    """A run against the curve of its definition, beside rounding-only runs of that definition."""
-    all_curves = np.vstack((candidate[None], nulls))
-    length, saturated_at = _compared_steps(np.vstack((all_curves, reference[None])), dtype, seeds)
-    all_curves, reference = all_curves[:, :length], reference[:length]
-    spread = np.sqrt(np.mean(np.square(all_curves - reference), axis=0))
-    spread = np.maximum(spread, _ulp(reference, dtype))
-    ratios = np.abs(all_curves - reference) / spread
-    scores = np.max(ratios, axis=1)
-    p = float(np.count_nonzero(scores >= scores[0])) / len(scores)
-    critical = _critical(scores[1:])
-    extreme = bool(scores[0] > np.max(scores[1:], initial=0.0))
-    figures = (p, 1.0 / len(scores), extreme, _student(all_curves, (0,), _ulp(reference, dtype)))
-    return _test(ratios[0], figures, nulls, spread, reference, critical, saturated_at)
 
 
 def of_pair(
