@@ -17,7 +17,6 @@ from refkernels.diagnosis.edits.screen import Screen
 from refkernels.diagnosis.edits.solved import KINDS
 from refkernels.diagnosis.explain import one_kernel
 from refkernels.ops.function_formulas import definition
-from refkernels.reporting.words.catalogues import read_catalogue
 from refkernels.reporting.words.causes import CAUSES
 
 
@@ -190,8 +189,7 @@ def test_what_the_data_cannot_tell_apart_is_not_proven() -> None:
 
 def test_every_edit_has_words() -> None:
     kinds = {kind for kind, _, _ in RULES} | set(KINDS)
-    assert kinds == set(read_catalogue("edits"))
-    assert names.causes() <= set(CAUSES)
+    assert kinds | names.causes() <= set(CAUSES)
 
 
 @pytest.mark.parametrize("name", ["softmax", "layernorm", "attention", "gelu", "adamw"])

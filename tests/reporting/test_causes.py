@@ -1,5 +1,6 @@
 """The lists of causes in docs/ are those of the code, and every cause that is found is in them."""
 
+import json
 import re
 import runpy
 from pathlib import Path
@@ -25,16 +26,18 @@ def test_the_list_in_the_docs_is_that_of_the_code(lang: str) -> None:
     assert set(re.findall(r"^\| `(\w+)` \|", written, re.M)) == set(CAUSES)
 
 
-def test_every_cause_has_words_in_one_place() -> None:
-    words = ROOT / "refkernels" / "reporting" / "words"
-    names = [
-        name
-        for file in ("causes.py", "element_causes.py", "optimizer_causes.py")
-        for name in re.findall(
-            r'^    "(\w+)": (?:_cause)?\($', (words / file).read_text(encoding="utf-8"), re.M
-        )
-    ]
-    assert sorted([*names, *read_catalogue("edits")]) == sorted(CAUSES)
+@pytest.mark.parametrize("name", ["causes", "forms"])
+def test_a_catalogue_has_every_text_in_every_language_once(name: str) -> None:
+    def entries(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        assert len(dict(pairs)) == len(pairs), "an identifier occurs twice"
+        return dict(pairs)
+
+    path = ROOT / "refkernels" / "reporting" / "words" / f"{name}.json"
+    catalogue = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=entries)
+    assert catalogue == read_catalogue(name)
+    for entry in catalogue.values():
+        assert set(LANGUAGES) <= set(entry)
+        assert all(text for lang in LANGUAGES for text in (entry[lang],))
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)
