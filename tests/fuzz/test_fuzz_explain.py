@@ -65,8 +65,8 @@ def _answers(answer: Callable[[], None], asked: str) -> bool:
 def test_explain_answers_or_refuses_in_a_sentence(
     hunt: Any, name: str, direction: Direction
 ) -> None:
-    for number in range(HUNT) if hunt.only is None else (hunt.only,):
-        rng = np.random.default_rng([hunt.seed, number])
+    hunt.seconds = 0.0  # a number of cases, however long they take
+    for number, rng in hunt.cases(least=HUNT):
         asked = question(rng, registry.get(name), direction)
         small = question(rng, registry.get(name), direction, most=64)
         try:
