@@ -133,18 +133,12 @@ def _order_agreement(problem: Problem, model: Model, threads: int, name: str, bi
     x, params = problem.inputs["x"], {**problem.params, "threads": threads}
     columns = math.prod(normalized_shape(problem))
     flat = {input_name: array.reshape(-1, columns) for input_name, array in problem.inputs.items()}
-    summed, rng = name in ("dweight", "dbias"), np.random.default_rng(0)
+    axis, rng = 0 if name in ("dweight", "dbias") else 1, np.random.default_rng(0)
     shares = []
     for _ in range(evidence.RANDOM_ORDERS):
-        order = rng.permutation(x.size // columns if summed else columns)
+        order = rng.permutation((x.size // columns, columns)[axis])
         permuted = {
-            input_name: (
-                array
-                if summed and len(array) < len(order)
-                else array[order]
-                if summed
-                else array[:, order]
-            )
+            input_name: array if array.shape[axis] < order.size else np.take(array, order, axis)
             for input_name, array in flat.items()
         }
         inputs = {
