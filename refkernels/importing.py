@@ -10,7 +10,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from refkernels.arithmetic.mode import in_default_mode
+from refkernels.arithmetic.mode import imported, in_default_mode
 
 _OURS = "refkernels."
 
@@ -20,6 +20,7 @@ class _Finder:
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        imported(name)
         if not name.startswith(_OURS):
             return None
         for finder in sys.meta_path:

@@ -11,12 +11,15 @@ FZ on ARM included. Where no such call is known, RuntimeError is raised.
 
 import functools
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
+_CALLER = threading.local()
+_NOTED: dict[str, str | None] = {"before": None, "flushed": None}
 _BYTES = 64  # fenv_t has 32 on x86-64, 8 to 28 elsewhere
 # Variables and exact powers, so that neither a compiler nor the mode at import changes them.
 _one, _half = 1.0, 0.5
@@ -34,13 +37,32 @@ def in_default_mode(function: Callable[Parameters, Result]) -> Callable[Paramete
         __tracebackhide__ = True  # pytest shows an assertion's caller
         if is_default():
             return function(*args, **kwargs)
+        outer, _CALLER.flushes = flushing(), _least_normal * _half == 0.0
         saved = enter()
         try:
             return function(*args, **kwargs)
         finally:
             leave(saved)
+            _CALLER.flushes = outer
 
     return run
+
+
+def flushing() -> bool:
+    """Whether the caller's mode, which is restored afterwards, flushes subnormal numbers."""
+    return getattr(_CALLER, "flushes", False)
+
+
+def imported(name: str) -> None:
+    """Notes that an import begins, and in which mode."""
+    if _NOTED["flushed"] is None and not flushing():
+        _NOTED["before" if is_default() else "flushed"] = name
+
+
+def since() -> str | None:
+    """The last module whose import began before the process flushed: it, or something later, set
+    the mode. None if the process flushed before this package was imported."""
+    return _NOTED["before"]
 
 
 def is_default() -> bool:
