@@ -16,7 +16,7 @@ from refkernels.alignment.clipping import (
 )
 from refkernels.alignment.record import _clip as recorded
 from refkernels.reporting.alignment.page import _clip as clause
-from refkernels.reporting.alignment.words import WORDS
+from refkernels.reporting.alignment.page import words_of
 
 F = np.float32
 Floats = np.ndarray
@@ -198,7 +198,7 @@ def said_of(clip: Clipping) -> str:
     """What the page says about it."""
     record = recorded(clip)
     assert record is not None
-    return clause("A", record, WORDS["en"])
+    return clause("A", record, words_of("en"))
 
 
 @pytest.mark.parametrize("parts", [2, 3, 4, 6, 7, 64])

@@ -14,7 +14,8 @@ from refkernels.diagnosis.casefile import CaseFile
 from refkernels.diagnosis.explanation import Explanation
 from refkernels.reporting.answer.page import brief, markdown, summary
 from refkernels.reporting.answer.words import WORDS
-from refkernels.reporting.words.causes import CAUSES, LANGUAGES
+from refkernels.reporting.words.catalogues import LANGUAGES
+from refkernels.reporting.words.causes import CAUSES
 from refkernels.reporting.words.numerals import figure, ratio
 
 Array = npt.NDArray[Any]

@@ -12,10 +12,12 @@ import refkernels.diagnosis
 from refkernels import registry
 from refkernels.diagnosis.models.layernorm import MODELS
 from refkernels.reporting.answer.facts import says
-from refkernels.reporting.words.catalogues import read_catalogue
-from refkernels.reporting.words.causes import CAUSES, LANGUAGES, by_design
+from refkernels.reporting.words.catalogues import LANGUAGES, read_catalogue
+from refkernels.reporting.words.causes import CAUSES, by_design
 
 ROOT = Path(__file__).parent.parent.parent
+_FIELD = r"\{(\w+)"
+CATALOGUES = sorted(path.stem for path in (ROOT / "refkernels/reporting/words").glob("*.json"))
 TOOL: dict[str, Any] = runpy.run_path(str(ROOT / "tools" / "write_causes.py"))
 
 
@@ -26,7 +28,7 @@ def test_the_list_in_the_docs_is_that_of_the_code(lang: str) -> None:
     assert set(re.findall(r"^\| `(\w+)` \|", written, re.M)) == set(CAUSES)
 
 
-@pytest.mark.parametrize("name", ["causes", "forms"])
+@pytest.mark.parametrize("name", CATALOGUES)
 def test_a_catalogue_has_every_text_in_every_language_once(name: str) -> None:
     def entries(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         assert len(dict(pairs)) == len(pairs), "an identifier occurs twice"
@@ -37,7 +39,8 @@ def test_a_catalogue_has_every_text_in_every_language_once(name: str) -> None:
     assert catalogue == read_catalogue(name)
     for entry in catalogue.values():
         assert set(LANGUAGES) <= set(entry)
-        assert all(text for lang in LANGUAGES for text in (entry[lang],))
+        assert all(isinstance(entry[lang], str) for lang in LANGUAGES)
+        assert set(re.findall(_FIELD, entry["en"])) == set(re.findall(_FIELD, entry["zh"]))
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)

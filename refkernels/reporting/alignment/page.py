@@ -9,10 +9,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from refkernels.reporting.alignment.words import WORDS
 from refkernels.reporting.answer.facts import says
 from refkernels.reporting.answer.markdown import folded, grid
-from refkernels.reporting.words.causes import LANGUAGES
+from refkernels.reporting.words.catalogues import LANGUAGES, by_language
 from refkernels.reporting.words.escaping import code, escaped
 from refkernels.suggestion import instead
 
@@ -25,7 +24,7 @@ def words_of(lang: str) -> Words:
     """The sentences of a language. Raises ValueError for an unknown language."""
     if lang not in LANGUAGES:
         raise ValueError(f"There is no language {lang!r}: {instead(lang, LANGUAGES)}.")
-    return WORDS[lang]
+    return by_language("alignment")[lang]
 
 
 def markdown(alignment: Record, lang: str = "en") -> str:

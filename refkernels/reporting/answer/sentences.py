@@ -16,7 +16,7 @@ from refkernels.reporting.answer.facts import (
     show_ratio,
 )
 from refkernels.reporting.answer.words import WORDS
-from refkernels.reporting.words.causes import LANGUAGES
+from refkernels.reporting.words.catalogues import LANGUAGES
 from refkernels.reporting.words.forms import avoidable, form_name
 from refkernels.suggestion import instead
 

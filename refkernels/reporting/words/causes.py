@@ -16,9 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from refkernels.reporting.words.catalogues import read_catalogue
-
-LANGUAGES = ("en", "zh")
+from refkernels.reporting.words.catalogues import LANGUAGES, read_catalogue
 
 
 @dataclass(frozen=True)

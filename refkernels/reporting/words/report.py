@@ -1,19 +1,14 @@
-"""The words of a measurement's report (`measured`) and of a comparison of two runs (`compared`) by
-language, and the phrases that are built from them."""
+"""The words of a measurement's report (`measured.json`) and of a comparison of two runs
+(`compared.json`) by language, and the phrases that are built from them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from refkernels.reporting.words.causes import LANGUAGES
-from refkernels.reporting.words.compared import COMPARED
-from refkernels.reporting.words.measured import MEASURED
+from refkernels.reporting.words.catalogues import LANGUAGES, by_language
 from refkernels.suggestion import instead
 
-_BY_LANGUAGE = {
-    lang: {key: texts[place] for key, texts in {**MEASURED, **COMPARED}.items()}
-    for place, lang in enumerate(LANGUAGES)
-}
+_BY_LANGUAGE = by_language("measured", "compared")
 
 
 def words_of(lang: str) -> Mapping[str, str]:
