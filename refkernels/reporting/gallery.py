@@ -12,30 +12,11 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from refkernels.reporting.words.catalogues import by_language
+
 Record = Mapping[str, Any]
 
-_WORDS: dict[str, dict[str, str]] = {
-    "en": {
-        "colon": ": ",
-        "source": "Source",
-        "device": "Device",
-        "recorded": " (recorded: its answers are kept as data)",
-        "provenance": "Where the numbers come from",
-        "thread": "The thread says",
-        "argument": "The thread and the evidence",
-        "answer": "What the numbers say",
-    },
-    "zh": {
-        "colon": "：",
-        "source": "来源",
-        "device": "设备",
-        "recorded": "（记录值：其结果在这里只是数据）",
-        "provenance": "数值的出处",
-        "thread": "原帖的说法",
-        "argument": "原帖与证据",
-        "answer": "数值说明了什么",
-    },
-}
+_WORDS = by_language("gallery")
 
 
 def gallery_table(rows: Iterable[tuple[Record, Record]]) -> Table:

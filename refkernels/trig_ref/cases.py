@@ -5,6 +5,7 @@ Each builds x and a cotangent dy in the given dtype; random numbers come from th
 
 import math
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,12 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
+from refkernels.arithmetic.tables import Tables
 from refkernels.elementwise import cases
 from refkernels.op import DTYPES, Case
 from refkernels.trig_ref import points
-from refkernels.trig_ref.hard import HARD_FLOAT32
 
+HARD_FLOAT32 = Tables(Path(__file__).with_name("hard.json"))
 _WIDE = ("bfloat16", "float32", "float64")
 RANGES = (
     (1e-6, 1e-2),
@@ -102,7 +104,7 @@ def _hard_rounding(
     name: str, format: Format, generator: np.random.Generator
 ) -> npt.NDArray[np.float64]:
     """float32 numbers whose function values are nearest to a midpoint of float32, both signs."""
-    x = np.array([float.fromhex(text) for text in HARD_FLOAT32[name]])
+    x = np.array(HARD_FLOAT32.numbers(name))
     x = x[x <= format.max]
     return np.concatenate([x, -x])
 

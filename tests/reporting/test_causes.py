@@ -17,7 +17,10 @@ from refkernels.reporting.words.causes import CAUSES, by_design
 
 ROOT = Path(__file__).parent.parent.parent
 _FIELD = r"\{(\w+)"
-CATALOGUES = sorted(path.stem for path in (ROOT / "refkernels/reporting/words").glob("*.json"))
+CATALOGUES = sorted(
+    {path.stem for path in (ROOT / "refkernels/reporting/words").glob("*.json")}
+    - {"models"}  # translations alone: the English is in the code of the models
+)
 TOOL: dict[str, Any] = runpy.run_path(str(ROOT / "tools" / "write_causes.py"))
 
 

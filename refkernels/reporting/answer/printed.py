@@ -9,82 +9,10 @@ from refkernels.reporting.answer.facts import Record, advice, place_of, says
 from refkernels.reporting.answer.markdown import folded, grid
 from refkernels.reporting.answer.sentences import summary as summary_of
 from refkernels.reporting.answer.sentences import words_of
+from refkernels.reporting.words.catalogues import by_language
 from refkernels.reporting.words.escaping import escaped
 
-_WORDS: dict[str, dict[str, str]] = {
-    "en": {
-        "wrong": "{kernel} is wrong: in {wrong} of {elements} elements of {output} no number that "
-        "prints like this can be right, whatever the inputs' unprinted digits",
-        "within": "no error of {kernel} can be shown: as far as the digits go, every element of "
-        "{output} may be right",
-        "blamed": "; it {says}",
-        "blamed_several": "; what fits: it {says}",
-        "or": ", or it {says}",
-        "columns": "kernel | output | verdict | cannot be right | digits",
-        "verdict:wrong": "✗\u00a0wrong",
-        "verdict:within": "≈\u00a0within the digits",
-        "of": "{wrong} of {elements}",
-        "worst": "{place} is printed as a number in [{low}, {high}]. The truth lies in [{least}, "
-        "{most}] for all inputs that print like this, and a right {format} kernel is within "
-        "{allowed} of it.",
-        "unknown": "Nothing is known about {unknown} elements: the inputs' intervals are too wide, "
-        "or an input is not finite.",
-        "fits": "**It {says}** (`{cause}`): this can give every printed element, of which {wrong} "
-        "cannot be right.",
-        "unexplained": "No cause that was tried gives these digits.",
-        "undecided": "These digits do not distinguish it from a kernel that {says} (`{cause}`): "
-        "{more}.",
-        "more": "{digits} digits of every number would",
-        "never": "no number of digits would",
-        "for_bound": "An error as large as the bound becomes visible once every number has "
-        "{digits} digits.",
-        "todo": "**What to do**: {todo}",
-        "if_exact": "**If these digits are all there are** (every input is exactly the float that "
-        "is printed): {summary}.",
-        "and_explained": " With the outputs taken as exact too: {summary}",
-        "read": "What was read",
-        "tensors": "tensor | line | name | shape | dtype | read as",
-        "aside": "–",
-        "truncated": "truncated",
-        "end": ".",
-        "next": " ",
-        "join": "; ",
-        "colon": ": ",
-    },
-    "zh": {
-        "wrong": "{kernel} 有误：{output} 共 {elements} 个元素，其中 {wrong} 个，"
-        "无论输入未打印出的数位如何，打印成这样的数都不可能正确",
-        "within": "无法证明 {kernel} 有误：就打印出的位数而言，{output} 的每个元素都可能正确",
-        "blamed": "；该实现{says}",
-        "blamed_several": "；符合的原因：该实现{says}",
-        "or": "，或者该实现{says}",
-        "columns": "实现 | 输出 | 结论 | 不可能正确 | 位数",
-        "verdict:wrong": "✗\u00a0有误",
-        "verdict:within": "≈\u00a0位数范围内",
-        "of": "{wrong} / {elements}",
-        "worst": "{place} 打印出的数在 [{low}, {high}] 之内。对所有打印成这样的输入，"
-        "真值都在 [{least}, {most}] 之内，正确的 {format} 实现与真值相差不超过 {allowed}。",
-        "unknown": "有 {unknown} 个元素无从判断：输入的区间太宽，或输入不是有限数。",
-        "fits": "**该实现{says}**（`{cause}`）：打印出的每个元素都可能由此得到，"
-        "而其中 {wrong} 个不可能正确。",
-        "unexplained": "尝试过的原因都得不到这些数字。",
-        "undecided": "这些位数无法排除该实现{says}（`{cause}`）：{more}。",
-        "more": "每个数打印 {digits} 位即可区分",
-        "never": "打印多少位都无法区分",
-        "for_bound": "每个数打印 {digits} 位以上，才能看出达到误差界的误差。",
-        "todo": "**怎么办**：{todo}",
-        "if_exact": "**如果打印出的就是全部数位**（每个输入都恰好是浮点数）：{summary}。",
-        "and_explained": "把输出也当作精确值：{summary}",
-        "read": "读到的内容",
-        "tensors": "张量 | 行 | 名称 | 形状 | dtype | 作为",
-        "aside": "–",
-        "truncated": "有省略",
-        "end": "。",
-        "next": "",
-        "join": "；",
-        "colon": "：",
-    },
-}
+_WORDS = by_language("printed")
 _ALTERNATIVES = 3  # how many causes a sentence names; the page lists all
 
 

@@ -7,34 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from refkernels.records.codec import number
-from refkernels.reporting.words.catalogues import read_catalogue
+from refkernels.reporting.words.catalogues import by_language, read_catalogue
 from refkernels.reporting.words.numerals import figure
 
 FORMS: Mapping[str, Mapping[str, str]] = read_catalogue("forms")
 """By form: a phrase in each language. A form of a function is a formula, which needs none."""
 _NARROW = ("float16", "bfloat16")
-_WORDS = {
-    "en": {
-        "form": "“{form}” ({words})",
-        "wide": "“{form}” ({words}; no intermediate result rounded to {format})",
-        "avoidable": "avoidable: in {count} of {elements} elements the error is up to {ratio} "
-        "times what the form {form} can make",
-        "avoidable_exactly": "avoidable: {count} of {elements} elements are wrong, the worst of "
-        "which the form {form} gives exactly",
-        "todo": "Compute by the form {form}. `assert_kernel(..., fail_on_avoidable=True)` refuses "
-        "any other where it is that much worse.",
-    },
-    "zh": {
-        "form": "“{form}”（{words}）",
-        "wide": "“{form}”（{words}；中间结果不舍入为 {format}）",
-        "avoidable": "可避免：共 {elements} 个元素，其中 {count} 个的误差最大达到形式{form}"
-        "可能误差的 {ratio} 倍",
-        "avoidable_exactly": "可避免：共 {elements} 个元素，其中 {count} 个不正确，"
-        "最差的一个用形式{form}可得精确值",
-        "todo": "请改用形式{form}计算；`assert_kernel(..., fail_on_avoidable=True)` "
-        "会拒绝误差大得多的其他形式。",
-    },
-}
+_WORDS = by_language("avoidable")
 
 
 def form_name(forms: str, lang: str = "en") -> str:
