@@ -21,12 +21,10 @@ from refkernels.diagnosis.variants import (
     axes,
     factor,
     gradient,
-    lanes,
     params,
     parts,
     precision,
     quantised,
-    reductions,
     rounded,
     stepped,
     truncation,
@@ -53,10 +51,8 @@ VARIANTS: tuple[Questions, ...] = (
     params.other_values,
     stepped.other_values,
     gradient.multiplied,
-    lanes.of_products,
     parts.left_out,
     parts.of_means,
-    reductions.left_out,
 )
 
 

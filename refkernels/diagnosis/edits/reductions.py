@@ -13,6 +13,7 @@ from refkernels.diagnosis.edits.catalogue import Program, by, rule, shaped
 
 _OVER_AN_AXIS = ("sum", "mean", "max", "norm", "pivot")
 _LINEAR = ("sum", "mean", "norm", "matmul", "welford")
+_OVER_A_PART = (*_LINEAR, "max", "pivot")
 _LONGEST = 1 << 12
 _BLOCKS = (8, 16, 32, 64, 128)  # lanes of a block
 _ELEMENTWISE = frozenset(
@@ -174,16 +175,21 @@ def _of_zeros(node: Node, axis: int) -> Node | None:
     return Node(node.op, tuple(filter(None, operands)), node.option, node.shape)
 
 
-@rule("terms_left_out", "reduction")  # the tail, or a block
+@rule("terms_left_out", "reduction")  # the tail, or a block; of one reduction, or of every one
 def terms_left_out(program: Program) -> Iterator[Any]:
-    for node, n in _over_long_axes(program):
+    long = list(_over_long_axes(program, _OVER_A_PART))
+    alike = {n: [node for node, m in long if m == n] for _, n in long}
+    several = [nodes for nodes in alike.values() if len(nodes) > 1]
+    for nodes in (*([node] for node, _ in _over_long_axes(program)), *several):
+        n = _length(nodes[0])
+        means = any(node.op in ("mean", "welford") for node in nodes)
         for start, stop in _ranges(n):
             kept = np.r_[0:start, stop:n]
-            for counted in (True, False) if node.op in ("mean", "welford") else (True,):
-                partial = _partial(node, kept, n if counted else len(kept))
+            for counted in (True, False) if means else (True,):
+                divisor = n if counted else len(kept)
                 details = {"n": n, "start": start, "stop": stop, "counted": counted}
-                details |= {"tail": stop == n, "dropped": stop - start}
-                yield node, {node: partial}, details
+                details |= {"tail": stop == n, "dropped": stop - start, "every": len(nodes)}
+                yield nodes[0], {node: _partial(node, kept, divisor) for node in nodes}, details
 
 
 @rule("terms_twice", "reduction")  # a range counted twice
@@ -194,11 +200,14 @@ def terms_twice(program: Program) -> Iterator[Any]:
             yield node, {node: twice}, {"n": n, "start": start, "stop": stop}
 
 
-def _over_long_axes(program: Program) -> Iterator[tuple[Node, int]]:
-    for node in program.of(*_LINEAR):
-        n = node.operands[0].shape[-1 if node.op == "matmul" else node.option]
-        if 2 < n <= _LONGEST:
-            yield node, n
+def _over_long_axes(program: Program, ops: tuple[str, ...] = _LINEAR) -> Iterator[tuple[Node, int]]:
+    lengths = ((node, _length(node)) for node in program.of(*ops))
+    return ((node, n) for node, n in lengths if 2 < n <= _LONGEST)
+
+
+def _length(node: Node) -> int:
+    """Of the axis that is summed over."""
+    return node.operands[0].shape[-1 if node.op == "matmul" else node.option]
 
 
 def _ranges(n: int) -> Iterator[tuple[int, int]]:

@@ -1,6 +1,7 @@
 """Sums with a missing part, and means of parts.
 
-    part_of_sum_left_out   any range of the terms except the tail (`lanes.of_products`)
+    dropped_tail           the last terms
+    part_of_sum_left_out   any other range of them
     padded_divisor         a mean's sum over n terms, divided by the length they are padded to
     mean_of_block_means    the mean of blocks' means, the last block being shorter
 
@@ -35,7 +36,7 @@ def left_out(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         if terms is None or not 2 < terms[0].shape[1] <= _LONGEST:
             continue
         missing, n = _range(*terms), terms[0].shape[1]
-        if missing is None or (missing[1] == n and not problem.op.total):  # `lanes.of_products`
+        if missing is None:
             continue
         start, stop = missing
         cause, details = "part_of_sum_left_out", {"n": n, "start": start, "stop": stop}
