@@ -23,6 +23,7 @@ from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import BINARY16, BINARY32, BINARY64, Format
 from refkernels.op import Arrays, Direction, Op, Solution
+from refkernels.range_limits import RangeLimits
 
 Doubles = npt.NDArray[np.float64]
 Array = npt.NDArray[Any]
@@ -51,28 +52,51 @@ class Truth:
 
     def bound(self, format: Format | None = None) -> Mapping[str, Doubles]:
         """The error bound of the named forms in the truth's format, or in another, including the
-        final rounding.
+        final rounding; where a form may leave the format's range, that of `RangeLimits`."""
+        target = format or self.format
+        if target not in self._bounds:
+            limits = self.range_limits(target)
+            sharp = limits.sharpened(self.reach(target), self.reference)
+            self._bounds[target] = MappingProxyType(sharp)
+        return self._bounds[target]
+
+    def _bound_in(self, format: Format) -> Mapping[str, Doubles]:
+        """The op's bound, without a second run of its oracle."""
+        return self._named(self._solution.bound(format))
+
+    def reach(self, format: Format | None = None) -> Mapping[str, Doubles]:
+        """How far a named form may be from the truth, also where it leaves the format's range:
+        infinite where it may overflow.
 
         An op's bound holds for inputs within the format's range; `with_underflow` extends it.
         """
         target = format or self.format
-        if target not in self._bounds:
-            formulas = self.op.formulas
-            covered = formulas is not None and formulas.widest
-            forms = self._forms if target == self.format and not covered else {}
-            largest = {
-                name: np.maximum.reduce([bounds[name] for bounds in forms.values()])
-                for name in next(iter(forms.values()), {})
-            }
-            bounds = MappingProxyType(largest) or self._named(self._solution.bound(target))
-            self._bounds[target] = MappingProxyType(with_underflow(bounds, target, self.inputs))
-        return self._bounds[target]
+        formulas = self.op.formulas
+        covered = formulas is not None and formulas.widest
+        forms = self._forms if target == self.format and not covered else {}
+        largest = {
+            name: np.maximum.reduce([bounds[name] for bounds in forms.values()])
+            for name in next(iter(forms.values()), {})
+        }
+        bounds = largest or self._bound_in(target)
+        return with_underflow(bounds, target, self.inputs)
+
+    def range_limits(self, format: Format | None = None) -> RangeLimits:
+        """What limits answers in the truth's format, or in another, besides rounding."""
+        target = format or self.format
+        if target not in self._limits:
+            question = self.op, self.direction, self.inputs, self.params
+            self._limits[target] = RangeLimits(*question, target, self._bound_in)
+        return self._limits[target]
 
     @property
     def forms(self) -> Mapping[str, Doubles]:
         """The first output's bound for each named form, sharpest first: `Op.forms`."""
         first = self.op.names(self.direction)[0]
-        return MappingProxyType({form: bounds[first] for form, bounds in self._forms.items()})
+        largest = self.bound()[first]
+        return MappingProxyType(
+            {form: np.minimum(bounds[first], largest) for form, bounds in self._forms.items()}
+        )
 
     @cached_property
     def _forms(self) -> dict[str, dict[str, Doubles]]:
@@ -152,6 +176,10 @@ class Truth:
 
     @cached_property
     def _bounds(self) -> dict[Format, Mapping[str, Doubles]]:
+        return {}
+
+    @cached_property
+    def _limits(self) -> dict[Format, RangeLimits]:
         return {}
 
     @cached_property

@@ -15,7 +15,7 @@ from refkernels.contexts import Context
 from refkernels.diagnosis import explanation
 
 PACKAGE = Path(__file__).parent.parent / "refkernels"
-OP = {"op", "truth"}
+OP = {"op", "range_limits", "truth"}
 ORACLE_NEEDS = {"arithmetic", "kernels", "records", "metrology", "elementwise", "ops", *OP}
 FORMULAS_OF = {
     "attention_ref": {"softmax_ref"},
@@ -32,7 +32,8 @@ ALLOWED = {
     "importing": {"arithmetic"},
     "__main__": {"cli"},
     "op": {"arithmetic", "records"},
-    "truth": {"arithmetic", "op"},
+    "range_limits": {"arithmetic", "op", "ops"},
+    "truth": {"arithmetic", "op", "range_limits"},
     "registry": {"ops", *OP},
     "arithmetic": set(),
     "capture": set(),  # one file that is copied to other machines

@@ -30,7 +30,7 @@ from refkernels.diagnosis.problem import Problem
 from refkernels.metrology.verdict import RmsErrors
 from refkernels.op import Direction
 from refkernels.records.codec import number
-from refkernels.records.words import SOUND, VERDICTS
+from refkernels.records.words import INSIDE, SOUND, VERDICTS
 
 Answers = Callable[
     [str, Direction, Mapping[str, Array], Mapping[str, Any]], "dict[str, Array] | None"
@@ -90,7 +90,7 @@ class LocalJudgement:
     def wrong(self) -> bool:
         """Whether no kernel of the definition gives this answer: it breaks a bound, or the evidence
         shows another definition."""
-        bad = self.verdict not in SOUND or self._shows_other_definition
+        bad = self.verdict not in INSIDE or self._shows_other_definition
         return bad and self.attributed
 
     @property

@@ -12,7 +12,7 @@ rounds correctly when its low part only breaks ties).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ml_dtypes
@@ -116,8 +116,19 @@ def of(array: npt.NDArray[Any]) -> Format:
 
 def working_format(format: Format | str) -> Format:
     """The format in which kernels compute what they store in this one: binary64 for binary64, else
-    binary32."""
-    return BINARY64 if get(format).p > BINARY32.p else BINARY32
+    binary32, with its exponents if they are wider."""
+    stored = get(format)
+    work = BINARY64 if stored.p > BINARY32.p else BINARY32
+    if stored.emax > work.emax or stored.emin < work.emin:
+        work = without_range(work, stored.emax > work.emax, stored.emin < work.emin)
+    return work
+
+
+def without_range(format: Format, above: bool = True, below: bool = True) -> Format:
+    """The format with float64's exponents, which stand for unlimited ones, above or below."""
+    emax = BINARY64.emax if above else format.emax
+    emin = BINARY64.emin if below else format.emin
+    return replace(format, name=f"{format.name} without range", emin=emin, emax=emax)
 
 
 @njit

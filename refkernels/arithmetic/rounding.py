@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
 
 ETA = 2.0**-1074
@@ -33,15 +34,17 @@ class Rounding:
     @functools.cached_property
     def unit(self) -> float:
         u = self.format.u
-        wider = 0.0 if self.format.p == 53 else 2.0**-53 if self.format.p == 24 else _WIDER
+        p = self.format.p
+        wider = 0.0 if p >= 53 else 2.0**-53 if p >= 24 else _WIDER
         return u + wider * (1.0 + u) * (1.0 + 2.0**-50)
 
     @functools.cached_property
     def half(self) -> float:
         """η / 2 and that of the wider formats, or the least float64 above it."""
-        if self.format.p == 53:
+        if self.format.p >= 53:
             return ETA
-        return self.format.min_subnormal / 2 + (ETA if self.format.p == 24 else 2.0**-149)
+        wide = self.format.p >= 24 or self.format.emin <= formats.BINARY64.emin
+        return self.format.min_subnormal / 2 + (ETA if wide else 2.0**-149)
 
     def beyond(self, size: Doubles) -> npt.NDArray[np.bool_]:
         """Where a number of that magnitude may overflow; true for NaN."""
@@ -59,6 +62,10 @@ class Rounding:
     def holds(self, values: Doubles) -> npt.NDArray[np.bool_]:
         """Which float64 numbers the format holds."""
         with np.errstate(all="ignore"):
+            if self.format.name not in formats.FORMATS:
+                digits = np.ldexp(np.frexp(values)[0], self.format.p)
+                held = (np.rint(digits) == digits) & (np.abs(values) <= self.format.max)
+                return np.asarray(held & (np.fmod(values, self.format.min_subnormal) == 0.0))
             return np.asarray(values.astype(self.format.storage).astype(np.float64) == values)
 
     def narrower(self, other: Rounding) -> bool:

@@ -17,7 +17,7 @@ from refkernels.metrology import judge
 from refkernels.metrology.judgement import telling_place, weigh
 from refkernels.metrology.verdict import RmsErrors, error_over_plain
 from refkernels.records.codec import number
-from refkernels.records.words import SOUND
+from refkernels.records.words import INSIDE, SOUND
 
 Array = npt.NDArray[Any]
 LIKE = 4.0  # the largest ratio of errors that are alike: judge's criterion
@@ -43,13 +43,13 @@ class Fit:
     @property
     def fine(self) -> bool:
         """Whether every element is inside the bound."""
-        return self.verdict in SOUND
+        return self.verdict in INSIDE
 
     @property
     def ordinary(self) -> bool:
         """Whether rounding alone explains the output: every element is inside the bound, and the
         error is no more than a few times the plain algorithm's."""
-        return self.fine and "unusual" not in self.flags
+        return self.verdict in SOUND and "unusual" not in self.flags
 
     @property
     def exact(self) -> bool:
@@ -83,6 +83,7 @@ def fit(problem: Problem, output: str, got: Array, answer: Answer) -> Fit | None
         params=problem.params,
         format=formats.of(got),
         distribution=False,
+        limits=answer.limits.get(output),
     )
     return Fit(
         output,
@@ -101,8 +102,11 @@ def sized(problem: Problem, output: str, got: Array, model: Array) -> Fit:
     """One output against the truth, with `over_plain` in units of a model's errors: from 1 / LIKE
     to LIKE they are alike."""
     truth = problem.truth
-    answer = Answer(
-        {output: truth.reference[output]}, {output: truth.bound[output]}, {output: model}
+    answer = replace(
+        truth,
+        reference={output: truth.reference[output]},
+        bound={output: truth.bound[output]},
+        plain={output: model},
     )
     result = fit(problem, output, got, answer)
     assert result is not None
@@ -128,6 +132,7 @@ def fit_to_truth(problem: Problem, output: str, got: Array) -> Fit | None:
         params=problem.params,
         forms=problem.forms if output in problem.first else None,
         attainable=partial(problem.attainable, output),
+        limits=truth.limits[output],
     )
     return Fit(
         output,

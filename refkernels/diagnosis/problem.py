@@ -16,6 +16,7 @@ from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
 from refkernels.metrology import outputs
 from refkernels.op import Direction, Op
+from refkernels.range_limits import RangeLimits
 
 Array = npt.NDArray[Any]
 Arrays = Mapping[str, Array]
@@ -56,6 +57,7 @@ class Answer:
     bound: Mapping[str, Doubles]
     plain: Mapping[str, Array]
     invariant: bool = True
+    limits: Mapping[str, RangeLimits] = field(default_factory=dict)
     format: Format | None = None
 
 
@@ -195,4 +197,6 @@ class Problem:
 
 
 def _answer(asked: outputs.Asked) -> Answer:
-    return Answer(asked.reference, Later(lambda: asked.bound), Later(lambda: asked.plain))
+    return Answer(
+        asked.reference, Later(lambda: asked.bound), Later(lambda: asked.plain), limits=asked.limits
+    )

@@ -23,7 +23,7 @@ from refkernels.diagnosis import evidence, multiples
 from refkernels.diagnosis.fit import Fit
 from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, VALUE, Candidate, Details, Evidence
 from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
-from refkernels.records.words import CONFIDENCES, OR, SOUND, VERDICTS, Confidence
+from refkernels.records.words import CONFIDENCES, INSIDE, OR, VERDICTS, Confidence
 
 _INTERVAL = "interval"
 # Details that are not known where they differ.
@@ -370,7 +370,7 @@ def _rank(
     that is left.
     """
     confidence = candidate.confidence
-    inside = truth.verdict in SOUND
+    inside = truth.verdict in INSIDE
     error = math.inf if candidate.over_plain is None else candidate.over_plain
     if confidence == "consistent" and error < math.inf:  # the nearest size
         error = abs(math.log(error)) if error > 0.0 else math.inf

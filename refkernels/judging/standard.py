@@ -246,10 +246,13 @@ class Standard:
                 right, number = hi[index] * factor, to_float64(numbers[index])
                 error = np.abs((number - right) - lo[index] * factor) - radius[index] * factor
             usual = np.isfinite(right) & np.isfinite(limit[index])
-            if np.any(usual & np.isfinite(number) & (error > 2.0 * limit[index])):
-                return True
-            if np.any(usual & np.isnan(number)) and not self.others.get(name):
-                return True
+            wrong = usual & np.isfinite(number) & (error > 2.0 * limit[index])
+            if not self.others.get(name):
+                wrong |= usual & np.isnan(number)
+            if wrong.any():
+                return bool(
+                    np.any(wrong & ~self._asked.limits[name].reached(name, got, bound)[index])
+                )
         return False
 
     def exact(self, name: str) -> bool:
@@ -286,7 +289,7 @@ class Standard:
         return weigh(
             challenge.op, challenge.direction, name, got, self.reference[name],
             bound=self.bound[name], plain=None, inputs=challenge.inputs, params=challenge.params,
-            format=self.formats[name], distribution=False,
+            format=self.formats[name], distribution=False, limits=self._asked.limits[name],
         )  # fmt: skip
 
     def _at(

@@ -35,6 +35,11 @@ def _moments(xp: Any, x: Any, eps: Any, **_: Any) -> Any:
     return mean, xp.mean(xp.square(x - mean)) + eps
 
 
+def _welford(xp: Any, x: Any, eps: Any, **_: Any) -> Any:
+    mean, squares = xp.welford(x)
+    return mean, squares / x.shape[-1] + eps
+
+
 def _rstd(xp: Any, row: Any) -> Any:
     return xp.rsqrt(row[1])
 
@@ -56,9 +61,17 @@ def _folded(xp: Any, row: Any, x: Any, weight: Any = None, bias: Any = None, **_
     return x * scale + _plus(-row[0] * scale, bias), row[0], r
 
 
-def _project(xp: Any, dy: Any, x: Any, eps: Any, weight: Any = None, bias: Any = None) -> Any:
+def _project(
+    xp: Any,
+    dy: Any,
+    x: Any,
+    eps: Any,
+    weight: Any = None,
+    bias: Any = None,
+    moments: Any = _moments,
+) -> Any:
     """m, v + eps, mean(g) and mean(g xhat)."""
-    row = _moments(xp, x, eps)
+    row = moments(xp, x, eps)
     g, xhat = _times(dy, weight), (x - row[0]) * _rstd(xp, row)
     return *row, xp.mean(g), xp.mean(g * xhat)
 
@@ -71,6 +84,32 @@ def _subtract(
     dx = r * (_times(dy, weight) - row[2] - xhat * row[3])
     dweight = None if weight is None else xp.sum(dy * xhat, axis=0)
     return dx, dweight, None if bias is None else xp.sum(dy, axis=0)
+
+
+def _subtract_distances(
+    xp: Any, row: Any, dy: Any, x: Any, weight: Any = None, bias: Any = None, **_: Any
+) -> Any:
+    """dy g r - a r - d r r c, and sum(dy d r)."""
+    r, d = _rstd(xp, row), x - row[0]
+    dx = _times(dy, weight) * r - row[2] * r - d * r * r * row[3]
+    dweight = None if weight is None else xp.sum(dy * d * r, axis=0)
+    return dx, dweight, None if bias is None else xp.sum(dy, axis=0)
+
+
+def _coefficients(xp: Any, dy: Any, x: Any, eps: Any, weight: Any = None, bias: Any = None) -> Any:
+    """m, v + eps, mean(g), and the slope of x in dx."""
+    row, g = _moments(xp, x, eps), _times(dy, weight)
+    slope = (xp.sum(g) * row[0] - xp.sum(g * x)) * xp.power(_rstd(xp, row), 3) / x.shape[-1]
+    return *row, xp.mean(g), slope
+
+
+def _combine(
+    xp: Any, row: Any, dy: Any, x: Any, weight: Any = None, bias: Any = None, **_: Any
+) -> Any:
+    """As PyTorch on a CPU: dy g r + b x - (b m + a r)."""
+    r = _rstd(xp, row)
+    dx = _times(dy, weight) * r + row[3] * x - (row[3] * row[0] + row[2] * r)
+    return dx, *_subtract(xp, row, dy, x, weight, bias)[1:]
 
 
 # --- faults -----------------------------------------------------------------------------------
@@ -158,8 +197,15 @@ FORMULAS = formulas_of(
         "centred": Staged(_moments, _centred),
         "divided": Staged(_moments, _divided),
         "folded": Staged(_moments, _folded),
+        "welford": Staged(_welford, _centred),
     },
-    backward={"projected": Staged(_project, _subtract)},
+    backward={
+        "projected": Staged(_project, _subtract),
+        "by_dot": Staged(_project, _subtract_distances),
+        "by_coefficients": Staged(_coefficients, _combine),
+        "welford": Staged(partial(_project, moments=_welford), _subtract_distances),
+        "composed": _gradient(Staged(_moments, _centred)),
+    },
     faults=FAULTS,
     prepare=_prepare,
 )

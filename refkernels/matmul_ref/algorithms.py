@@ -117,7 +117,7 @@ ALGORITHMS: dict[str, Kernel] = {
 
 def accumulator(format: Format) -> Format:
     """The format of sums: float32 for the 16-bit formats, else the format itself."""
-    return formats.BINARY32 if format.storage.itemsize < 4 else format
+    return formats.working_format(format) if format.storage.itemsize < 4 else format
 
 
 def run(kernel: Kernel, contraction: Contraction, format: Format | str) -> npt.NDArray[Any]:

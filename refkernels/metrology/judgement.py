@@ -19,6 +19,7 @@ from refkernels.arithmetic.wording import shown
 from refkernels.metrology import verdict as verdicts
 from refkernels.metrology.avoidable import avoidable, certain_errors, needs_asking
 from refkernels.metrology.no_part import with_nan
+from refkernels.metrology.permitted import permitted
 from refkernels.metrology.summary import Summary, summarise
 from refkernels.metrology.ulp_errors import (
     as_enclosure,
@@ -30,6 +31,7 @@ from refkernels.metrology.ulp_errors import (
 )
 from refkernels.metrology.worst import exact_text, relevant_inputs, text
 from refkernels.op import DIRECTIONS, Arrays, Direction, Invariant, Op, Sum
+from refkernels.range_limits import RangeLimits
 from refkernels.records.codec import figure
 from refkernels.truth import holds
 
@@ -49,7 +51,12 @@ _COUNTS = (
     "overflows",
     "expected_specials",
     "beyond_bound",
+    "range_limited",
+    "ill_conditioned",
 )
+
+
+_IMPRECISE = ("ill_conditioned", "rounding")
 
 
 @in_default_mode
@@ -68,6 +75,7 @@ def judge(
     format: Format | str | None = None,
     forms: Mapping[str, npt.NDArray[np.float64]] | None = None,
     attainable: Callable[[], Sequence[Mapping[str, npt.NDArray[np.float64]]]] | None = None,
+    limits: RangeLimits | None = None,
 ) -> dict[str, Any]:
     """The measurement of one output: counts, ulp, error, bound, plain, condition, worst,
     invariants_violated, verdict, flags and digest, in strict JSON.
@@ -75,8 +83,9 @@ def judge(
     `plain`: the plain algorithm's answer, or several right answers, the worst of which counts
     (`Truth.right`). `forms`: the bound of each named form, sharpest first; `bound` is their
     maximum. `attainable`: the bounds by which errors are avoidable (`Truth.attainable`), asked
-    where an error is large. `format`: the format of the ulp, by default got's. All other arrays
-    have got's shape or broadcast to it.
+    where an error is large. `limits`: what the forms do beyond the format's range, as
+    `Truth.range_limits` gives it. `format`: the format of the ulp, by default got's. All other
+    arrays have got's shape or broadcast to it.
     Raises ValueError where got and reference differ in shape, and where a bound is NaN or negative
     at a finite exact value (no verdict could be trusted).
     """
@@ -93,11 +102,11 @@ def judge(
     counted = with_nan(op, direction, output, array, reference, inputs, params)
     weighed = weigh(
         op, direction, output, counted, reference,
-        bound=limit, plain=plain, inputs=inputs, params=params, format=target,
+        bound=limit, plain=plain, inputs=inputs, params=params, format=target, limits=limits,
     )  # fmt: skip
     summary, ratio = weighed.summary, weighed.plain_ratio
     better = None
-    if attainable is not None and weighed.verdict == "rounding" and needs_asking(summary):
+    if attainable is not None and weighed.verdict in _IMPRECISE and needs_asking(summary):
         better = avoidable(array, reference, target, attainable())
     counts = {**weighed.summary.counts, "avoidable": better.elements if better else 0}
     conditions = None
@@ -116,6 +125,7 @@ def judge(
             "max_ratio": figure(summary.max_ratio),
             **_limit_or_form(op, direction, array, reference, forms),
             **({"better": better.record} if better else {}),
+            **_range(limits, output, weighed.out_of_range),
         },
         "plain": {"ratio": None if ratio is None else figure(ratio)},
         "condition": _condition_figures(conditions, worst),
@@ -129,12 +139,13 @@ def judge(
 
 class Weighed(NamedTuple):
     """The basis of a verdict. `errors`: RMS errors, None where they are undefined; `broken`: the
-    violated invariants, and `where` some is."""
+    violated invariants, and `where` some is; `out_of_range`: the range-limited elements."""
 
     summary: Summary
     errors: verdicts.RmsErrors | None
     broken: list[str]
     where: npt.NDArray[np.bool_]
+    out_of_range: npt.NDArray[np.bool_]
 
     @property
     def plain_ratio(self) -> float | None:
@@ -163,17 +174,23 @@ def weigh(
     params: Mapping[str, Any],
     format: Format,
     distribution: bool = True,
+    limits: RangeLimits | None = None,
 ) -> Weighed:
     """The basis of `judge`'s verdict, without the rest of the record. The arrays' shapes have been
-    checked. `distribution`: as for `summarise`."""
+    checked. `distribution`: as for `summarise`; `limits`: as for `judge`."""
     _check_bound(op, output, bound, reference)
-    summary = summarise(got, reference, bound, format, distribution)
+    summary, out_of_range = permitted(output, got, reference, bound, format, limits, distribution)
     errors = None
     if plain is not None:
         errors = verdicts.worst_errors(got, plain, reference, format, op.elementwise)
-    broken = violated(op, direction, output, got, reference, inputs, params)
+    broken = violated(op, direction, output, got, reference, inputs, params, out_of_range)
     names = [invariant.name for invariant in broken]
-    return Weighed(summary, errors, names, anywhere(broken, got.shape))
+    return Weighed(summary, errors, names, anywhere(broken, got.shape), out_of_range)
+
+
+def _range(limits: RangeLimits | None, output: str, where: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    """Which forms leave the format's range in some of these elements, and which do not."""
+    return {"range": limits.forms(output, where)} if limits is not None and where.any() else {}
 
 
 def _limit_or_form(
@@ -205,8 +222,10 @@ def violated(
     reference: Enclosure,
     inputs: Arrays,
     params: Mapping[str, Any],
+    out_of_range: npt.NDArray[np.bool_] | bool = False,
 ) -> dict[Invariant, npt.NDArray[np.bool_]]:
-    """The op's invariants that an answer violates in some element, and where.
+    """The op's invariants that an answer violates in some element, and where; out-of-range elements
+    excepted.
 
     Where the answer's format cannot hold the inputs, rounding may carry an answer past the input
     that it is compared with (gelu(x) <= x, with y narrower than x). There a faithful element
@@ -216,7 +235,7 @@ def violated(
     for invariant in op.invariants:
         if (invariant.direction, invariant.output) != (direction, output):
             continue
-        where = np.asarray(invariant.violated(got, inputs, params))
+        where = np.asarray(invariant.violated(got, inputs, params)) & ~np.asarray(out_of_range)
         if where.any() and not holds(formats.of(got), inputs):
             where = where & ~(np.abs(ulp_error(got, reference).value) < 1.0)
         if where.any():

@@ -41,6 +41,7 @@ from refkernels.arithmetic.arrays import as_float_array
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
 from refkernels.op import Arrays, Direction, Op
+from refkernels.range_limits import RangeLimits
 from refkernels.suggestion import nearest
 from refkernels.truth import Truth
 
@@ -63,6 +64,11 @@ class Asked:
     def bound(self) -> dict[str, npt.NDArray[np.float64]]:
         """The error bounds of stable kernels."""
         return {name: truth.bound()[name] for name, truth in self.truths.items()}
+
+    @property
+    def limits(self) -> dict[str, RangeLimits]:
+        """What limits the answers besides rounding."""
+        return {name: truth.range_limits() for name, truth in self.truths.items()}
 
     @property
     def plain(self) -> dict[str, Array]:

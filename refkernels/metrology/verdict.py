@@ -1,9 +1,12 @@
 """The verdict on an output, independent of the cause; and its flags and error / plain.
 
-Worst first: special_value_mismatch, invariant_violated, exceeds_bound, uncertified, rounding,
-correctly_rounded. `rounding` means that every element lies inside the bound proven for the op's
-named forms with sums in any order, or inside an elementary function's library limit, however many
-ULP that is. `uncertified` means that no element's exact value is enclosed: nothing was checked.
+Worst first: special_value_mismatch, invariant_violated, exceeds_bound, range_limited,
+ill_conditioned, uncertified, rounding, correctly_rounded. `rounding` means that every element lies
+inside the bound proven for the op's named forms with sums in any order, or inside an elementary
+function's library limit, however many ULP that is. `range_limited`: some elements are what a named
+form gives where an intermediate result overflows or underflows. `ill_conditioned`: some are inside
+a bound that says nothing (`range_limits`). `uncertified`: no element's exact value is enclosed, so
+nothing was checked.
 """
 
 import math
@@ -37,6 +40,9 @@ def verdict(counts: Mapping[str, int], invariants_violated: Sequence[str]) -> st
         return "invariant_violated"
     if counts["beyond_bound"]:
         return "exceeds_bound"
+    for word in ("range_limited", "ill_conditioned"):
+        if counts.get(word):
+            return word
     if 0 < counts["elements"] == counts["uncertified"]:
         return "uncertified"
     inexact = ("not_correctly_rounded", "undecided", "signed_zero_mismatches")

@@ -10,6 +10,7 @@ from refkernels.arithmetic.formats import Format
 from refkernels.contexts.amplification import Amplification
 from refkernels.contexts.bound import Bound
 from refkernels.contexts.composed import Composed, Flushed, NarrowFunctions, OtherFunction
+from refkernels.contexts.reachable import Reachable
 from refkernels.contexts.remembering import Remembering
 from refkernels.contexts.signed_zeros import SignedZeros
 from refkernels.contexts.tensor_cores import TensorCores
@@ -19,7 +20,9 @@ from refkernels.ops import readings
 from refkernels.ops.readings import Reading, read
 from refkernels.ops.settle import settle
 
-__all__ = ["Reading", "amplification", "bound", "other_working", "read", "settle", "working"]
+__all__ = [
+    "Reading", "amplification", "bound", "other_working", "reachable", "read", "settle", "working",
+]  # fmt: skip
 
 
 def amplification() -> Reading:
@@ -28,14 +31,18 @@ def amplification() -> Reading:
     return Reading(xp, lambda value: (xp.amplification(value),))
 
 
-def bound(
-    working: Format, target: Format, scalars: Any, remember: bool = False, extra: float = 0.0
-) -> Reading:
+def bound(working: Format, target: Format, remember: bool = False, **options: Any) -> Reading:
     """The reading that bounds the error of a right kernel, which works in one format and stores in
-    another. `remember`: the common steps of several formulas are computed once; `extra`: as for
-    `Bound`."""
+    another. `remember`: the common steps of several formulas are computed once. Other `options` are
+    those of `Bound`."""
     context = Remembering if remember else Bound
-    return readings.bound(context(working, target, scalars=scalars, extra=extra))
+    return readings.bound(context(working, target, **options))
+
+
+def reachable(working: Format, target: Format, **options: Any) -> Reading:
+    """The reading that gives the values which a right kernel may compute where an intermediate
+    result leaves its format's range."""
+    return readings.reachable(Reachable(working, target, **options))
 
 
 def unstored(working: Format, target: Format, scalars: Any) -> Reading:

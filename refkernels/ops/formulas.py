@@ -15,7 +15,7 @@ from refkernels.arguments import TextOrNumbers
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_array_of, as_float_array
 from refkernels.arithmetic.enclosure import PARTS, Enclosure, moved, trusted
-from refkernels.arithmetic.formats import BINARY32, BINARY64, Format
+from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.question import Certify, Question
 from refkernels.arithmetic.scalars import as_eps, as_real
@@ -183,12 +183,12 @@ class Formulas:
         inputs: Mapping[str, Any],
         params: Mapping[str, Any],
         format: Format | str,
-        extra: float = 0.0,
+        **options: Any,
     ) -> dict[str, dict[str, Doubles]]:
         """The bound on a right kernel's error for each form in that format: by form, by output.
-        `extra`: as for `contexts.Bound`."""
+        `options`: those of `contexts.Bound`."""
         question = self.question(direction, inputs, params)
-        reading = self._bound(format, question.elements <= _REMEMBERED, extra=extra)
+        reading = self._bound(format, question.elements <= _REMEMBERED, **options)
         return {
             form: self._read(direction, formula, reading, question)
             for form, formula in self.way(direction).forms.items()
@@ -208,10 +208,32 @@ class Formulas:
         from_inputs: dict[str, dict[str, Doubles]] = {}
         from_saved: dict[str, dict[str, Doubles]] = {}
         for form, formula in self.way(direction).forms.items():
-            reading = _evaluation().unstored(_working(target), target, self.scalars)
+            reading = _evaluation().unstored(formats.working_format(target), target, self.scalars)
             bounds = self._read(direction, formula, reading, question)
             (from_saved if reading.xp.from_saved else from_inputs)[form] = bounds
         return from_inputs, from_saved
+
+    @in_default_mode
+    def reachable(
+        self,
+        direction: Direction,
+        inputs: Mapping[str, Any],
+        params: Mapping[str, Any],
+        format: Format | str,
+    ) -> dict[str, dict[str, tuple[Any, ...]]]:
+        """What a right kernel may compute where an intermediate result leaves its format's range:
+        by form, by output, the least and the largest value, and whether NaN is one
+        (`contexts.reachable`)."""
+        question, target = self.question(direction, inputs, params), formats.get(format)
+        names, evaluation = self.names(direction, question), _evaluation()
+        reading = evaluation.reachable(formats.working_format(target), target, scalars=self.scalars)
+        return {
+            form: {
+                name: tuple(question.restore(name, part) for part in parts)
+                for name, parts in evaluation.read(formula, reading, question, names).items()
+            }
+            for form, formula in self.way(direction).forms.items()
+        }
 
     def bound(
         self,
@@ -226,7 +248,7 @@ class Formulas:
         if self.widest:
             widest = self.way(direction).forms[self.widest]
             return self.bounded(direction, widest, inputs, params, format, extra=extra)
-        bounds_of_forms = self.form_bounds(direction, inputs, params, format, extra).values()
+        bounds_of_forms = self.form_bounds(direction, inputs, params, format, extra=extra).values()
         names = next(iter(bounds_of_forms))
         return {
             n: functools.reduce(np.maximum, (bounds[n] for bounds in bounds_of_forms))
@@ -267,7 +289,9 @@ class Formulas:
         `options` are those of `contexts.Working`."""
         target = formats.get(format)
         question = self.question(direction, inputs, params)
-        working = _evaluation().working(_working(target), target, self.scalars, **options)
+        working = _evaluation().working(
+            formats.working_format(target), target, self.scalars, **options
+        )
         return self._read(direction, formula, working, question)
 
     @in_default_mode
@@ -345,11 +369,14 @@ class Formulas:
         format: Format | str,
         remember: bool = False,
         working: Format | None = None,
-        extra: float = 0.0,
+        **options: Any,
     ) -> Reading:
         target = formats.get(format)
-        within = working or _working(target)
-        return _evaluation().bound(within, target, self.scalars, remember, extra)
+        within = working or formats.working_format(target)
+        reading: Reading = _evaluation().bound(
+            within, target, remember, scalars=self.scalars, **options
+        )
+        return reading
 
     def _read(
         self, direction: Direction, formula: Formula, reading: Reading, question: Canonical
@@ -372,10 +399,6 @@ def _evaluation() -> Any:
     from refkernels.ops import evaluation
 
     return evaluation
-
-
-def _working(target: Format) -> Format:
-    return target if target in (BINARY32, BINARY64) else BINARY32
 
 
 def _array(argument: Argument, value: Any) -> Any:

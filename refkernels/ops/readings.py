@@ -22,6 +22,7 @@ from refkernels.contexts.bound import Bound
 from refkernels.contexts.context import Context
 from refkernels.contexts.double_double import DoubleDouble
 from refkernels.contexts.double_double_value import DoubleDoubleValue
+from refkernels.contexts.reachable import Reachable
 from refkernels.contexts.value import Value
 from refkernels.contexts.working import Working, WorkingValue
 from refkernels.ops.canonical import Canonical, Shared
@@ -81,6 +82,11 @@ def double_double() -> Reading:
 def bound(xp: Bound) -> Reading:
     """The bound on a right kernel's error."""
     return Reading(xp, lambda value: (xp.bound(value),))
+
+
+def reachable(xp: Reachable) -> Reading:
+    """Both ends of the values that leave a format's range on the way, and whether NaN is one."""
+    return Reading(xp, xp.ends)
 
 
 def working(xp: Working) -> Reading:

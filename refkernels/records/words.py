@@ -15,13 +15,17 @@ VERDICTS = (  # worst first
     "special_value_mismatch",
     "invariant_violated",
     "exceeds_bound",
+    "range_limited",
+    "ill_conditioned",
     "uncertified",
     "rounding",
     "correctly_rounded",
 )
 SOUND = VERDICTS[-2:]
+"""Verdicts of an output whose errors are shown to be rounding."""
+INSIDE = ("ill_conditioned", *SOUND)
 """Verdicts of an output in which no element exceeds its bound or breaks a rule."""
-LEVELS = (*VERDICTS[:3], "unusual", *VERDICTS[3:])
+LEVELS = (*VERDICTS[:4], "unusual", *VERDICTS[4:])
 """How bad an output is, worst first: the verdicts, with the flag `unusual` among them."""
 FLAGS = (
     "unusual",

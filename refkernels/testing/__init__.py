@@ -15,17 +15,25 @@ been written to pass. Arrays may be NumPy arrays or anything with DLPack or `__a
 
 A wrong answer raises AssertionError, whose message says where it is wrong, by how much and, as far
 as `refkernels.explain` finds it, why. Elements whose exact value is not enclosed are not checked:
-they issue an `UncertifiedWarning`, and an output with only such elements fails. A call that makes
-no sense raises TypeError or ValueError.
+they issue an `UncertifiedWarning`, and an output with only such elements fails. What overflow,
+underflow or cancellation leaves undecided issues a `RangeWarning` or an `IllConditionedWarning`. A
+call that makes no sense raises TypeError or ValueError.
 """
 
 from refkernels.testing.assertions import assert_kernel, assert_rounding, assert_ulp
 from refkernels.testing.cases import cases
-from refkernels.testing.demands import UncertifiedWarning, UnusualErrorWarning
+from refkernels.testing.demands import (
+    IllConditionedWarning,
+    RangeWarning,
+    UncertifiedWarning,
+    UnusualErrorWarning,
+)
 from refkernels.testing.judging import judge
 from refkernels.testing.tolerances import Tolerance, tolerances
 
 __all__ = [
+    "IllConditionedWarning",
+    "RangeWarning",
     "Tolerance",
     "UncertifiedWarning",
     "UnusualErrorWarning",

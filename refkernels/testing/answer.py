@@ -11,16 +11,23 @@ import numpy.typing as npt
 
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
-from refkernels.metrology.summary import Summary, summarise
+from refkernels.metrology.permitted import permitted
+from refkernels.metrology.summary import Summary
 from refkernels.metrology.ulp_errors import ulp
 from refkernels.op import Sum
+from refkernels.range_limits import RangeLimits
 
 Array = npt.NDArray[Any]
+Bools = npt.NDArray[np.bool_]
 Places = list[int]
 
 
 def _no_cause(places: Places) -> str | None:
     return None
+
+
+def _nothing_broken(got: Array, except_there: Bools) -> tuple[tuple[str, ...], Bools]:
+    return (), np.zeros(got.shape, np.bool_)
 
 
 def _no_conditions() -> Mapping[str, Array]:
@@ -35,7 +42,9 @@ class JudgedOutput:
     declared    the library limit in ulp from which the op's bound comes, if it is not a theorem
     right       gives right answers to compare the error with (`Truth.right`)
     attainable  gives the bounds by which errors are avoidable (`Truth.attainable`)
-    broken      the mathematical statements that the output violates, and `breaking`, where
+    limits      what the named forms do beyond the format's range; None where only the bound counts
+    breaks      the mathematical statements that an output violates outside of some elements, and
+                where
 
     For messages only: `product`, the letters of a sum of products; `cause`, which gives the cause
     of a failure at the worst places; `conditions`, the condition numbers of all outputs.
@@ -53,15 +62,39 @@ class JudgedOutput:
     right: Callable[[], Iterator[Array]] | None = None
     attainable: Callable[[], Sequence[Mapping[str, Array]]] = tuple
     inputs: Mapping[str, Array] = field(default_factory=dict)
-    broken: tuple[str, ...] = ()
-    breaking: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros((), np.bool_))
+    limits: RangeLimits | None = None
+    breaks: Callable[[Array, Bools], tuple[tuple[str, ...], Bools]] = _nothing_broken
     cause: Callable[[Places], str | None] = _no_cause
     conditions: Callable[[], Mapping[str, Array]] = _no_conditions
 
     @cached_property
     def summary(self) -> Summary:
         """The summary, without percentiles and histogram."""
-        return summarise(self.got, self.reference, self.bound, self.format, distribution=False)
+        return self._permitted[0]
+
+    @property
+    def out_of_range(self) -> npt.NDArray[np.bool_]:
+        """The range-limited elements."""
+        return self._permitted[1]
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """The mathematical statements that the output violates."""
+        return self._breaks[0]
+
+    @property
+    def breaking(self) -> Bools:
+        """Where it violates one."""
+        return self._breaks[1]
+
+    @cached_property
+    def _breaks(self) -> tuple[tuple[str, ...], Bools]:
+        return self.breaks(self.got, self.out_of_range)
+
+    @cached_property
+    def _permitted(self) -> tuple[Summary, npt.NDArray[np.bool_]]:
+        parts = self.got, self.reference, self.bound, self.format, self.limits
+        return permitted(self.name, *parts, distribution=False)
 
     @cached_property
     def condition(self) -> npt.NDArray[np.float64] | None:

@@ -19,7 +19,7 @@ from refkernels.metrology.ulp_errors import as_enclosure, ulp_error
 from refkernels.op import Direction, Op
 from refkernels.records.words import VERDICTS
 from refkernels.testing import limits
-from refkernels.testing.answer import Array, JudgedOutput, ulp_limit
+from refkernels.testing.answer import Array, Bools, JudgedOutput, ulp_limit
 from refkernels.testing.cause import FailedQuestion
 from refkernels.testing.demands import Demands
 from refkernels.testing.message import message
@@ -92,6 +92,7 @@ def assert_kernel(
     max_over_plain: float | None = None,
     max_over_baseline: tuple[Any, float] | None = None,
     fail_on_avoidable: bool = False,
+    allow_overflow: bool | None = None,
     dtype: Any = None,
 ) -> None:
     """Assert that a kernel's outputs are as accurate as the op's named forms on these inputs.
@@ -121,6 +122,13 @@ def assert_kernel(
                        times the bound of another named form of the op; a form of a backward pass
                        that starts from what the forward pass saved is compared with its like
 
+    allow_overflow     whether an element passes that is what a named form gives where an
+                       intermediate result overflows or underflows. By default it passes with a
+                       `RangeWarning` where all named forms do, and fails where one of them does not
+
+    An element that is inside its bound, but off by more than an eighth of the larger of its exact
+    value and the RMS of its output, proves neither rounding nor a fault, because on these inputs
+    rounding alone may be as large: it issues an `IllConditionedWarning`.
     Unless max_ulp or max_over_plain is given, an RMS error of more than 4 times that of the plain
     algorithm (2 times in a format of 16 bits) issues an `UnusualErrorWarning`. For inputs of 16
     bits, a sum that a tensor core cuts is plain too. Elements whose exact value the oracle cannot
@@ -146,6 +154,7 @@ def assert_kernel(
             None if max_over_plain is None else limits.ratio_of(max_over_plain, "max_over_plain"),
             factor,
             fail_on_avoidable=limits.truth_of(fail_on_avoidable, "fail_on_avoidable"),
+            allow_overflow=limits.choice_of(allow_overflow, "allow_overflow"),
         )
     except (TypeError, ValueError) as refusal:  # pytest shows the caller alone
         raise refusal.with_traceback(None) from refusal.__cause__
@@ -232,7 +241,12 @@ def _answer(
     exact, format = oracle.reference[name], formats.of(got)
     got = with_nan(op, direction, name, got, exact, inputs, params)
     bound = oracle.bound[name] if max_ulp is None else ulp_limit(exact, max_ulp, format)
-    broken = violated(op, direction, name, got, exact, inputs, params)
+    limits = oracle.truths[name].range_limits() if max_ulp is None else None
+
+    def breaks(array: Array, except_there: Bools) -> tuple[tuple[str, ...], Bools]:
+        broken = violated(op, direction, name, array, exact, inputs, params, except_there)
+        return tuple(invariant.statement for invariant in broken), anywhere(broken, array.shape)
+
     return JudgedOutput(
         name,
         got,
@@ -246,8 +260,8 @@ def _answer(
         right=partial(oracle.right, name),
         attainable=partial(oracle.attainable, name),
         inputs=inputs,
-        broken=tuple(invariant.statement for invariant in broken),
-        breaking=anywhere(broken, got.shape),
+        limits=limits,
+        breaks=breaks,
         cause=kernel.cause,
         conditions=lambda: oracle.condition,
     )

@@ -14,12 +14,10 @@ from refkernels.arithmetic import formats
 from refkernels.frameworks import catalog, environments
 from refkernels.frameworks.gateway import Reply, Session
 from refkernels.metrology import outputs as kernel_outputs
-from refkernels.metrology.judgement import violated
 from refkernels.metrology.verdict import verdict
 from refkernels.op import Direction, Op
 from refkernels.records.words import VERDICTS
 from refkernels.testing import limits
-from refkernels.testing.answer import JudgedOutput
 from refkernels.testing.assertions import judged
 from refkernels.testing.demands import Demands
 
@@ -80,7 +78,10 @@ class Baselines:
         ):
             if baseline_output is None:
                 raise ValueError(f"{than} gives no {output.name} to compare with.")
-            baseline_verdict = _verdict_of(output, baseline_output, record, direction, settings)
+            judged_baseline = replace(
+                output, got=baseline_output, format=formats.of(baseline_output)
+            )
+            baseline_verdict = verdict(judged_baseline.summary.counts, judged_baseline.broken)
             demanded = min(baseline_verdict, "rounding", key=VERDICTS.index)
             demands = Demands(
                 demanded, max_over_plain=np.inf, max_over_baseline=limit, baseline=than
@@ -116,20 +117,3 @@ class Baselines:
             missing = reply.status in ("not_installed", "unsupported") and not required
             raise NoBaseline(str(reply.reason), missing)
         return reply.outputs
-
-
-def _verdict_of(
-    output: JudgedOutput,
-    baseline_output: npt.NDArray[Any],
-    op: Op,
-    direction: Direction,
-    params: Mapping[str, Any],
-) -> str:
-    """The verdict on the baseline's numbers."""
-    answer = (op, direction, output.name, baseline_output)
-    invariants = violated(*answer, output.reference, output.inputs, params)
-    broken = tuple(invariant.statement for invariant in invariants)
-    judged_baseline = replace(
-        output, got=baseline_output, format=formats.of(baseline_output), broken=broken
-    )
-    return verdict(judged_baseline.summary.counts, broken)

@@ -31,6 +31,15 @@ class UncertifiedWarning(UserWarning):
     """Some elements of an output passed unchecked, because their exact value is not enclosed."""
 
 
+class RangeWarning(UserWarning):
+    """Some elements are what a named form gives where an intermediate result overflows or
+    underflows, and every named form does so on these inputs."""
+
+
+class IllConditionedWarning(UserWarning):
+    """Some elements are inside a bound that says nothing: rounding alone may be as large."""
+
+
 @dataclass(frozen=True)
 class Demands:
     """`verdict`: the worst that passes. The other demands are None unless they were given."""
@@ -41,14 +50,19 @@ class Demands:
     max_over_baseline: float | None = None
     baseline: str = "the baseline"
     fail_on_avoidable: bool = False
+    allow_overflow: bool | None = None
 
     def check(self, answer: JudgedOutput, baseline: Array | None = None) -> None:
         """Raise AssertionError if the answer fails a demand, or if none of its elements is
-        certified; warn if some elements are not, and if the error is unusual."""
+        certified; warn if some elements are not, or are undecided, or if the error is unusual."""
         __tracebackhide__ = True
         TALLY.add(answer.label, answer.summary.max_ratio)
         judged = verdict(answer.summary.counts, answer.broken)
-        if VERDICTS.index(judged) < VERDICTS.index(self.verdict):
+        if self.verdict == "rounding" and self._tolerates(judged, answer):
+            kind = RangeWarning if judged == "range_limited" else IllConditionedWarning
+            text = f"{answer.label}: {self._finding(answer, judged)}."
+            warnings.warn(text, kind, stacklevel=_callers_level())
+        elif VERDICTS.index(judged) < VERDICTS.index(self.verdict):
             names_verdict = judged != "exceeds_bound" or self.max_ulp is None
             self._fail(
                 answer, (f"{judged}: " if names_verdict else "") + self._finding(answer, judged)
@@ -81,6 +95,14 @@ class Demands:
         if self.max_over_plain is None and self.max_ulp is None and errors and errors.unusual:
             _warn_of_unusual(answer, errors)
 
+    def _tolerates(self, judged: str, answer: JudgedOutput) -> bool:
+        """Whether a verdict that is neither rounding nor a fault passes."""
+        if judged == "range_limited" and self.allow_overflow is None:
+            return not _forms(answer)["stays"]
+        return judged == "ill_conditioned" or (
+            judged == "range_limited" and self.allow_overflow is True
+        )
+
     def _fail(self, answer: JudgedOutput, finding: str) -> NoReturn:
         __tracebackhide__ = True
         limit = "bound" if self.max_ulp is None else "max_ulp"
@@ -103,6 +125,12 @@ class Demands:
             "mathematics forbids: " + "; ".join(answer.broken),
             "exceeds_bound": f"{counts['beyond_bound']} of {size} elements are further from the "
             f"truth {limit}",
+            "range_limited": f"{counts['range_limited']} of {size} elements are what a named form "
+            f"in {answer.format} gives where an intermediate result leaves the format's range "
+            f"({_told(answer) if judged == 'range_limited' else ''})",
+            "ill_conditioned": f"{counts['ill_conditioned']} of {size} elements are undecided: "
+            "they are inside their bound, but on these inputs rounding alone may be as large as "
+            "the result, so that the bound acquits nothing",
             "uncertified": f"nothing was certified: the exact value of none of the {size} elements "
             "is enclosed, so any answer would pass",
             "rounding": f"{counts['not_correctly_rounded']} of {size} elements are not correctly "
@@ -116,6 +144,24 @@ def _errors(answer: JudgedOutput, right: Array | Iterator[Array] | None) -> RmsE
     if right is None:
         return None
     return worst_errors(answer.got, right, answer.reference, answer.format, answer.elementwise)
+
+
+def _forms(answer: JudgedOutput) -> dict[str, list[str]]:
+    """Which named forms leave the format's range where the answer does, and which do not."""
+    assert answer.limits is not None
+    return answer.limits.forms(answer.name, answer.out_of_range)
+
+
+def _told(answer: JudgedOutput) -> str:
+    """The forms in words: "two_pass overflows, no named form stays in range"."""
+    forms = _forms(answer)
+    parts = [
+        f"{', '.join(forms[word])} {word if len(forms[word]) == 1 else word[:-1]}"
+        for word in ("overflows", "underflows")
+        if forms[word]
+    ]
+    stays = ", ".join(forms["stays"])
+    return ", ".join([*parts, f"{stays} would not" if stays else "no named form stays in range"])
 
 
 def _warn_of_uncertified(answer: JudgedOutput, uncertified: int) -> None:

@@ -41,6 +41,13 @@ def truth_of(value: Any, name: str) -> bool:
     return bool(value)
 
 
+def choice_of(value: Any, name: str) -> bool | None:
+    """The value as True, False or None. Raises TypeError for anything else."""
+    if value is not None and not isinstance(value, bool):
+        raise TypeError(f"{name} is of type {_type(value)}: it must be True, False or None.")
+    return value
+
+
 def check_dtype(
     op: Op, direction: Direction, inputs: Mapping[str, Array], outputs: Mapping[str, Array],
     dtype: Any,

@@ -86,6 +86,7 @@ class Recording:
                     params=params,
                     forms=truth.forms if name == op.names(direction)[0] else None,
                     attainable=partial(truth.attainable, name),
+                    limits=truth.range_limits(),
                 ),
                 "oracle": {"tiers": dict(truth.tiers)},
             }

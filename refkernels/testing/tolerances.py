@@ -74,7 +74,7 @@ def _tolerance(name: str, oracle: kernel_outputs.Asked, format: Format) -> Toler
     exact = oracle.reference[name]
     with np.errstate(over="ignore"):
         magnitude = (np.abs(exact.hi) * np.exp2(np.asarray(exact.scale, np.float64))).ravel()
-    bound = oracle.bound[name].ravel()
+    bound = np.ravel(oracle.truths[name].reach()[name])
     if not magnitude.size:
         return Tolerance(0.0, 0.0, 0.0)
     if wrong := int((~(np.isfinite(magnitude) & np.isfinite(bound))).sum()):

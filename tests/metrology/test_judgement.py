@@ -33,6 +33,8 @@ COUNTS = {
     "expected_specials",
     "beyond_bound",
     "avoidable",
+    "range_limited",
+    "ill_conditioned",
 }
 
 

@@ -12,7 +12,8 @@ from refkernels.cli.shared.endings import refuse
 
 OPTION: Any = typer.Option(
     help="End with status 1 if an output is this bad or worse: special_value_mismatch, "
-    "invariant_violated, exceeds_bound, unusual, uncertified, rounding.",
+    "invariant_violated, exceeds_bound, range_limited, unusual, ill_conditioned, uncertified, "
+    "rounding.",
     autocompletion=completion.levels,
 )
 

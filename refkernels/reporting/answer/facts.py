@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from refkernels.records.codec import number
-from refkernels.records.words import OR, SOUND, VERDICTS
+from refkernels.records.words import INSIDE, OR, SOUND, VERDICTS
 from refkernels.reporting.answer.words import WORDS
 from refkernels.reporting.words.causes import CAUSES
 from refkernels.reporting.words.model_names import model_name
@@ -78,7 +78,7 @@ class ExplainedKernel:
     def avoidable(self) -> Record | None:
         """The form that avoids the errors of the deciding output, where there is one."""
         better: Record | None = self.measured["bound"].get("better")
-        return better if self.verdict in SOUND else None
+        return better if self.verdict in INSIDE else None
 
     @property
     def fine(self) -> bool:
@@ -95,6 +95,12 @@ class ExplainedKernel:
     def none_certified(self) -> bool:
         """Whether no element is certified, so that there is nothing to explain."""
         return self.verdict == _UNCERTIFIED
+
+    @property
+    def unsure(self) -> bool:
+        """Whether nothing is shown to be wrong or right."""
+        undecided = self.verdict == "ill_conditioned" and self.avoidable is None
+        return undecided or self.none_certified
 
     @property
     def cause(self) -> str | None:

@@ -149,8 +149,8 @@ def _paragraphs(kernels: list[ExplainedKernel], words: Mapping[str, str], lang: 
     for kernel in kernels:
         for line in _cause(kernel, words, lang):
             causes.setdefault(line, []).append(kernel.name)
-        if kernel.none_certified:
-            todo.setdefault(words["todo:uncertified"], []).append(kernel.name)
+        if kernel.unsure and kernel.best is None:
+            todo.setdefault(words[f"todo:{kernel.verdict}"], []).append(kernel.name)
             continue
         bad = kernel.best is None and not kernel.explained_by_rounding
         harmless = kernel.best is None and kernel.explained_by_rounding
@@ -185,8 +185,8 @@ def _cause(kernel: ExplainedKernel, words: Mapping[str, str], lang: str) -> list
     if best is None:
         if kernel.verdict == "correctly_rounded":
             return [f"**{words['no_cause']}**{colon}{words['flawless']}"]
-        if kernel.none_certified:
-            return [f"**{words['no_cause']}**{colon}{words['nothing']}"]
+        if kernel.unsure:
+            return [f"**{words['no_cause']}**{colon}{words[f'nothing:{kernel.verdict}']}"]
         if kernel.explained_by_rounding:
             size = words["form_avoidable" if kernel.avoidable else "ordinary"]
             parts = [size, *_fits_too(kernel, words, lang)]

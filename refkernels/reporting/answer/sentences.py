@@ -73,6 +73,9 @@ def verdict_text(kernel: ExplainedKernel, words: Mapping[str, str], lang: str) -
         plain=show(kernel.plain),
         number=show(counts["special_value_mismatches"]),
         uncertified=show(uncertified),
+        range_limited=show(counts.get("range_limited", 0)),
+        range=_range(kernel, words),
+        ill_conditioned=show(counts.get("ill_conditioned", 0)),
         elements=show(counts["elements"]),
         invariants=", ".join(measured["invariants_violated"]),
     )
@@ -110,6 +113,18 @@ def _element(output: str, index: Sequence[Any]) -> str:
     return f"{output}[{', '.join(map(str, index))}]"
 
 
+def _range(kernel: ExplainedKernel, words: Mapping[str, str]) -> str:
+    """Which forms leave the format's range where the output does, and which would not."""
+    told = kernel.measured["bound"].get("range", {})
+    comma = words["list"].replace(";", ",").replace("；", "，")
+    parts = [
+        words[f"range:{word}"].format(forms=", ".join(told[word]))
+        for word in ("overflows", "underflows", "stays")
+        if told.get(word)
+    ]
+    return comma.join(parts if told.get("stays") else [*parts, words["range:none"]])
+
+
 def _limit(kernel: ExplainedKernel, words: Mapping[str, str], lang: str) -> str:
     """The bound of an output: of all forms, of the form that permits its error, or a limit."""
     bound = kernel.measured["bound"]
@@ -140,7 +155,7 @@ def _blamed(kernel: ExplainedKernel, words: Mapping[str, str], lang: str, stated
     found."""
     best = kernel.best
     if best is None:
-        if kernel.explained_by_rounding or kernel.none_certified:
+        if kernel.explained_by_rounding or kernel.unsure:
             return ""
         return words["and_unexplained"].format(tried=show(kernel.tried))
     if kernel.cause in stated:

@@ -18,6 +18,16 @@ WORDS: dict[str, dict[str, str]] = {
         "unusual": "inside the bound (error / bound {bound}), but unusual: the error of {output} "
         "is {plain} times that of the plain algorithm",
         "exceeds_bound": "not rounding: an error of {output} is {bound} times {limit}",
+        "range_limited": "out of range: in {range_limited} of its {elements} elements {output} is "
+        "what a named {format} form gives where an intermediate result leaves the format's range "
+        "({range})",
+        "range:overflows": "{forms} may overflow",
+        "range:underflows": "{forms} may underflow",
+        "range:stays": "{forms} would not",
+        "range:none": "no named form stays in range",
+        "ill_conditioned": "undecided: in {ill_conditioned} of its {elements} elements the error "
+        "of {output} is inside the bound (error / bound at most {bound}), but on these inputs "
+        "rounding alone may be as large as the result, so the bound acquits nothing",
         "special_value_mismatch": "not rounding: in {number} of its elements {output} is NaN, "
         "infinite or finite where the exact answer is another of the three",
         "invariant_violated": "not rounding: {output} has a value that mathematics forbids "
@@ -64,6 +74,8 @@ WORDS: dict[str, dict[str, str]] = {
         "columns": "kernel | verdict | max ULP | error / bound | error / plain | bits that a "
         "model gives",
         "of": "{equal} of {elements}",
+        "verdict:range_limited": "∞\u00a0out of range",
+        "verdict:ill_conditioned": "◇\u00a0undecided",
         "verdict:uncertified": "?\u00a0uncertified",
         "verdict:correctly_rounded": "✓\u00a0exact",
         "verdict:rounding": "≈\u00a0rounding",
@@ -113,8 +125,10 @@ WORDS: dict[str, dict[str, str]] = {
         "that_answer": "the exact answer to that question, rounded once,",
         "models": "These models all give the same bits here: {models}.",
         "flawless": "every bit is right.",
-        "nothing": "the formula divides by zero or is undefined on these inputs, so any answer "
-        "could be right.",
+        "nothing:ill_conditioned": "these inputs lie next to a singularity, or cancel to almost "
+        "nothing, so that rounding decides the digits of any answer.",
+        "nothing:uncertified": "the formula divides by zero or is undefined on these inputs, so "
+        "any answer could be right.",
         "model": "the model “{model}”",
         "ordinary": "the errors are as large as rounding makes them in this op on these inputs, so "
         "nothing is left to explain.",
@@ -129,6 +143,8 @@ WORDS: dict[str, dict[str, str]] = {
         "element_bare": "The largest error: {ulp}, in {place}{absolute}.",
         "absolute": ", which is off by {size}",
         "element_special": "{place} is one of the wrong elements.",
+        "todo:ill_conditioned": "Try inputs whose results do not hang on rounding: a larger "
+        "spread, a smaller mean, a larger eps.",
         "todo:uncertified": "Leave these inputs out, or give the formula another branch for them "
         "(`xp.where`).",
         "todo:unexplained": "Report it as a bug, with the script of this answer; the exact values "
@@ -167,6 +183,15 @@ WORDS: dict[str, dict[str, str]] = {
         "unusual": "误差未超出误差界（误差/误差界 {bound}），但不寻常：{output} 的误差是朴素算法的 "
         "{plain} 倍",
         "exceeds_bound": "不是舍入误差：{output} 的误差达到{limit}的 {bound} 倍",
+        "range_limited": "超出范围：{output} 共 {elements} 个元素，其中 {range_limited} 个正是"
+        "已命名的 {format} 形式在中间结果超出格式范围时给出的值（{range}）",
+        "range:overflows": "{forms} 可能上溢",
+        "range:underflows": "{forms} 可能下溢",
+        "range:stays": "{forms} 则不会",
+        "range:none": "没有一种已命名的形式不超出范围",
+        "ill_conditioned": "无法判定：{output} 共 {elements} 个元素，其中 {ill_conditioned} 个的"
+        "误差虽在误差界之内（误差/误差界最大为 {bound}），但在这些输入上，单是舍入误差就可能与结果"
+        "一样大，误差界说明不了什么",
         "special_value_mismatch": "不是舍入误差：{output} 有 {number} 个元素，其 NaN、无穷或有限值"
         "的类别与精确结果不符",
         "invariant_violated": "不是舍入误差：{output} 中出现了数学上不可能的值（{invariants}）",
@@ -207,6 +232,8 @@ WORDS: dict[str, dict[str, str]] = {
         "all_fine": "全部属于舍入误差（误差/误差界最大为 {bound}）",
         "columns": "实现 | 结论 | 最大 ULP | 误差/误差界 | 误差/朴素算法误差 | 模型逐位重现",
         "of": "{equal} / {elements}",
+        "verdict:range_limited": "∞\u00a0超出范围",
+        "verdict:ill_conditioned": "◇\u00a0无法判定",
         "verdict:uncertified": "?\u00a0未验证",
         "verdict:correctly_rounded": "✓\u00a0正确舍入",
         "verdict:rounding": "≈\u00a0舍入误差",
@@ -251,7 +278,8 @@ WORDS: dict[str, dict[str, str]] = {
         "that_answer": "该问题的精确结果经一次舍入，",
         "models": "以下模型在这里逐位相同：{models}。",
         "flawless": "每一位都正确。",
-        "nothing": "公式在这些输入上除以零或没有定义，任何结果都可能正确。",
+        "nothing:ill_conditioned": "这些输入紧邻奇点，或几乎完全抵消，任何结果的数字都由舍入决定。",
+        "nothing:uncertified": "公式在这些输入上除以零或没有定义，任何结果都可能正确。",
         "model": "模型“{model}”",
         "ordinary": "误差就是舍入在这些输入上应有的结果，无须再作解释。",
         "form_avoidable": "误差与该算子这一形式的舍入误差相当，但换一种形式即可避免。",
@@ -264,6 +292,8 @@ WORDS: dict[str, dict[str, str]] = {
         "element_bare": "最大误差：{ulp}，位于 {place}{absolute}。",
         "absolute": "，绝对误差为 {size}",
         "element_special": "{place} 就是其中一个错误元素。",
+        "todo:ill_conditioned": "请换用结果不取决于舍入的输入：离散程度更大、均值更小，或 eps "
+        "更大。",
         "todo:uncertified": "请去掉这些输入，或在公式中用 `xp.where` 为它们另写一个分支。",
         "todo:unexplained": "请附上本答复中的脚本，作为缺陷上报；其中的精确值经过验证。",
         "elements": "有关元素的精确值",

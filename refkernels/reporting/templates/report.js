@@ -38,7 +38,7 @@ if (form) {
   for (const element of all("#matrix td > span:not(.none)")) {
     const [, brain, bits] = /^(b?)(\d+)/.exec(element.textContent) || [];
     element.dataset.d = `${brain ? "bfloat" : "float"}${bits}`;
-    element.dataset.v = { vc: "correctly_rounded", vq: "uncertified" }[element.className] || "rounding";
+    element.dataset.v = { vc: "correctly_rounded", vq: "uncertified", vd: "ill_conditioned" }[element.className] || "rounding";
   }
   const marked = all(".matrix [data-v]");
   for (const key of keys) {

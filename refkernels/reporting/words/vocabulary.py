@@ -45,6 +45,16 @@ _KINDS = (
         "inputs, or than the library limit: a lower precision, an unstable formula or a bug.",
     ),
     Verdict(
+        "range_limited", "∞", "out of range", "vl", "bold yellow",
+        "An intermediate result overflows or underflows, and this changes the answer more than "
+        "rounding can: named forms of the op do so on these inputs, another way may not.",
+    ),
+    Verdict(
+        "ill_conditioned", "◇", "undecided", "vd", "bold",
+        "Inside a bound that says nothing: on these inputs rounding alone may be as large as the "
+        "result. Neither rounding nor a fault is shown.",
+    ),
+    Verdict(
         "uncertified", "?", "uncertified", "vq", "bold",
         "The exact value of no element is enclosed, so nothing was checked: the op is undefined on "
         "these inputs.",
@@ -108,6 +118,15 @@ _CHINESE = {
         "超出误差界",
         "误差大于该算子任何已命名形式在此精度、这些输入下可能产生的误差，或大于库函数限度："
         "精度较低、公式数值不稳定，或有缺陷。",
+    ),
+    "range_limited": (
+        "超出范围",
+        "中间结果上溢或下溢，误差因此不只是舍入：已命名的形式在这些输入上会如此，换一种算法则未必。",
+    ),
+    "ill_conditioned": (
+        "无法判定",
+        "误差虽在误差界之内，但这个界说明不了什么：在这些输入上，单是舍入误差就可能与结果一样大。"
+        "既不能认定为舍入误差，也不能认定为错误。",
     ),
     "uncertified": (
         "未验证",

@@ -115,6 +115,7 @@ def _judge(
         params=params,
         forms=truth.forms if output == unit.op.names(unit.direction)[0] else None,
         attainable=partial(truth.attainable, output),
+        limits=truth.range_limits(),
     )
 
 
