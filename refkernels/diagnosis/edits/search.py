@@ -9,6 +9,7 @@ logarithm of all edits that were tried.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -65,8 +66,11 @@ def explaining(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             more, trials = further(screen, singles, open_outputs)
             found += more
             tried += trials
+    right = {screen: screen.distances(screen.predicted({}) or {}) for screen in screens}
     for finding in found:
-        if any(finding.fits(name) for name in outputs):
+        before, price = right[finding.screen], math.log2(max(tried, 1)) + finding.price
+        saved = {n: before.get(n, 0.0) - finding.distances[n] for n in outputs if finding.fits(n)}
+        if any(bits > price for bits in saved.values()):
             yield _variant(finding, tried)
 
 
