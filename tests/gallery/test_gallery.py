@@ -243,7 +243,7 @@ def test_a_page_in_chinese_has_the_entry_s_chinese_words() -> None:
 def test_every_address_of_a_thread_is_a_link(lang: str) -> None:
     entry = gallery.load("layernorm-nan").to_dict()
     entry["source"] = entry["zh"]["source"] = "https://example.org/1 and https://example.org/2"
-    page = gallery_page(entry, "", None, lang)
+    page = gallery_page(entry, "", lang)
     assert "<https://example.org/1> and <https://example.org/2>\n" in page
 
 
