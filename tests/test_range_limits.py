@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from hunting import HUNT
 
+import refkernels
 from refkernels import registry
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
@@ -152,6 +153,18 @@ def test_what_the_range_does_is_told_apart_from_rounding(
         assert_kernel(name, inputs, got, allow_overflow=False)
     with pytest.raises(AssertionError, match="exceeds_bound"):
         assert_kernel(name, inputs, np.full(shape, 123, np.float32), allow_overflow=True)
+
+
+@pytest.mark.parametrize(("scale", "answer"), [(1e30, np.inf), (1e-30, 0.0)])
+def test_what_the_range_explains_has_no_other_cause(scale: float, answer: float) -> None:
+    """Infinities and zeros are what many wrong formulas give as well: they prove none of them."""
+    x = as_float32(X * scale)
+    explanation = refkernels.explain("std", {"x": x}, np.full(4, answer, np.float32))
+    assert (explanation.verdict, explanation.cause) == ("range_limited", None)
+    for lang, word in (("en", "unexplained"), ("zh", "原因未明")):
+        page = explanation.to_markdown(lang)
+        assert word not in page
+        assert "two" in page
 
 
 def test_an_overflow_that_a_named_form_avoids_fails() -> None:

@@ -28,6 +28,8 @@ from refkernels.ops.kept_questions import questions_kept
 from refkernels.records.words import VERDICTS
 from refkernels.truth import holds
 
+_TOLD = ("range_limited", "uncertified")  # verdicts that name the cause, or leave nothing to find
+
 
 @in_default_mode
 @np.errstate(all="ignore")  # models leave the range of formats: infinities and NaNs are data
@@ -97,7 +99,7 @@ def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
     """One kernel against the truth."""
     outputs = {name: _with_nan(problem, name, got) for name, got in outputs.items()}
     fits = {name: _fit_to_truth(problem, name, got) for name, got in outputs.items()}
-    checked = {name: got for name, got in outputs.items() if fits[name].verdict != "uncertified"}
+    checked = {name: got for name, got in outputs.items() if fits[name].verdict not in _TOLD}
     unranked, tried = _candidates(problem, checked, fits) if checked else ([], 0)
     candidates = ranked(problem, outputs, fits, unranked, tried)
     best = _best_candidate(problem, candidates, fits)

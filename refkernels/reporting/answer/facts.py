@@ -98,9 +98,9 @@ class ExplainedKernel:
 
     @property
     def unsure(self) -> bool:
-        """Whether nothing is shown to be wrong or right."""
+        """Whether the verdict says all that is known: no cause is looked for or missing."""
         undecided = self.verdict == "ill_conditioned" and self.avoidable is None
-        return undecided or self.none_certified
+        return undecided or self.verdict in ("range_limited", _UNCERTIFIED)
 
     @property
     def cause(self) -> str | None:

@@ -125,6 +125,7 @@ WORDS: dict[str, dict[str, str]] = {
         "that_answer": "the exact answer to that question, rounded once,",
         "models": "These models all give the same bits here: {models}.",
         "flawless": "every bit is right.",
+        "nothing:range_limited": "the format's range is: named forms of the op give this too.",
         "nothing:ill_conditioned": "these inputs lie next to a singularity, or cancel to almost "
         "nothing, so that rounding decides the digits of any answer.",
         "nothing:uncertified": "the formula divides by zero or is undefined on these inputs, so "
@@ -143,6 +144,8 @@ WORDS: dict[str, dict[str, str]] = {
         "element_bare": "The largest error: {ulp}, in {place}{absolute}.",
         "absolute": ", which is off by {size}",
         "element_special": "{place} is one of the wrong elements.",
+        "todo:range_limited": "Scale the inputs first, compute in a format with a wider range, or "
+        "use a form that stays in range.",
         "todo:ill_conditioned": "Try inputs whose results do not hang on rounding: a larger "
         "spread, a smaller mean, a larger eps.",
         "todo:uncertified": "Leave these inputs out, or give the formula another branch for them "
@@ -278,6 +281,7 @@ WORDS: dict[str, dict[str, str]] = {
         "that_answer": "该问题的精确结果经一次舍入，",
         "models": "以下模型在这里逐位相同：{models}。",
         "flawless": "每一位都正确。",
+        "nothing:range_limited": "原因是格式的范围：算子已命名的形式也会给出这样的结果。",
         "nothing:ill_conditioned": "这些输入紧邻奇点，或几乎完全抵消，任何结果的数字都由舍入决定。",
         "nothing:uncertified": "公式在这些输入上除以零或没有定义，任何结果都可能正确。",
         "model": "模型“{model}”",
@@ -292,6 +296,7 @@ WORDS: dict[str, dict[str, str]] = {
         "element_bare": "最大误差：{ulp}，位于 {place}{absolute}。",
         "absolute": "，绝对误差为 {size}",
         "element_special": "{place} 就是其中一个错误元素。",
+        "todo:range_limited": "请先缩放输入，或改用范围更大的格式计算，或改用不超出范围的形式。",
         "todo:ill_conditioned": "请换用结果不取决于舍入的输入：离散程度更大、均值更小，或 eps "
         "更大。",
         "todo:uncertified": "请去掉这些输入，或在公式中用 `xp.where` 为它们另写一个分支。",
