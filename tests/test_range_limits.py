@@ -197,3 +197,13 @@ def test_a_group_norm_far_from_zero_is_undecided(answer: str) -> None:
     got = {"zeros": 0 * exact, "ones": 0 * exact + 1, "123": 0 * exact + 123, "negated": -exact}
     with pytest.warns(IllConditionedWarning, match="undecided"):
         assert_kernel("group_norm", inputs, as_float32(got[answer]), params)
+
+
+def test_a_nan_for_an_infinite_truth_is_not_undecided() -> None:
+    """The bound is infinite there; what is judged are the numbers."""
+    inputs = {name: np.ones(8, np.float32) for name in ("param", "grad", "m")}
+    inputs["param"][:2] = np.inf
+    op = registry.get("lion")
+    truth = Truth(op, "forward", inputs, op.params, FORMAT)
+    got = np.where(np.isinf(inputs["param"]), np.nan, truth.plain()["param"])
+    assert weighed(truth, "param", got).summary.counts["ill_conditioned"] == 0

@@ -95,4 +95,5 @@ def _doubtful(
             return 0
         least = np.zeros(got.shape)
     with np.errstate(invalid="ignore"):
-        return int(np.count_nonzero(~(_errors(got, exact, format) <= least) & inside))
+        doubtful = ~(_errors(got, exact, format) <= least) & ~np.isnan(least)
+        return int(np.count_nonzero(doubtful & inside))
