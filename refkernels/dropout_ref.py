@@ -166,8 +166,7 @@ def dropout(
     other dtypes, ValueError for another mode, for p outside [0, 1] and for shapes that differ.
     Sources: Srivastava et al. (2014), JMLR 15; PyTorch documentation, `torch.nn.Dropout`.
     """
-    inputs = {"x": x} if mask is None else {"x": x, "mask": mask}
-    return OPS[0].evaluate("forward", inputs, {"p": p, "mode": mode}, certify)["y"]
+    return OPS[0].ask(locals())
 
 
 def dropout_backward(
@@ -177,5 +176,4 @@ def dropout_backward(
     """dx = dy m / (1 - p), or what another `mode` makes of dy. dy has x's shape; otherwise as
     `dropout`.
     """
-    inputs = {"dy": dy, "x": x} if mask is None else {"dy": dy, "x": x, "mask": mask}
-    return OPS[0].evaluate("backward", inputs, {"p": p, "mode": mode}, certify)["dx"]
+    return OPS[0].ask(locals())

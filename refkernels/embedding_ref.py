@@ -149,8 +149,7 @@ def embedding(
     Raises TypeError for other dtypes, ValueError for an index outside weight.
     Source: PyTorch documentation, `torch.nn.Embedding`.
     """
-    inputs = {"weight": weight, "indices": indices}
-    return OPS[0].evaluate("forward", inputs, {"padding_idx": padding_idx}, certify)["y"]
+    return OPS[0].ask(locals())
 
 
 def embedding_backward(
@@ -163,5 +162,4 @@ def embedding_backward(
     (k - 1) u Σ |dy_i|, proven for sums in any order. Source: Jeannerod and Rump (2013),
     doi:10.1137/120894488.
     """
-    inputs = {"dy": dy, "weight": weight, "indices": indices}
-    return OPS[0].evaluate("backward", inputs, {"padding_idx": padding_idx}, certify)["dweight"]
+    return OPS[0].ask(locals())

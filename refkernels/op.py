@@ -213,6 +213,19 @@ class Op:
         """The certified answer, by output name."""
         return self._call(self._pick("", direction), direction, inputs, params, certify=certify)
 
+    def ask(self, arguments: Mapping[str, Any]) -> Any:
+        """The certified answer to the arguments of a public function, `locals()`: the op's arrays,
+        of which an optional one may be None, its params and `certify`. With the cotangent among
+        them, the gradients. Several outputs come by name, None where there is none."""
+        direction: Direction = "backward" if self.cotangent in arguments else "forward"
+        takes, names = self.takes(direction), self.names(direction)
+        absent = {name for name in self.optional if arguments.get(name) is None}
+        inputs = {name: arguments[name] for name in takes if name not in absent}
+        others = {*takes, "certify"}
+        params = {name: value for name, value in arguments.items() if name not in others}
+        outputs = self.evaluate(direction, inputs, params, arguments["certify"])
+        return outputs[names[0]] if len(names) == 1 else {name: outputs.get(name) for name in names}
+
     def bound(
         self,
         direction: Direction,

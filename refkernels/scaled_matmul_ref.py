@@ -310,6 +310,4 @@ def scaled_matmul(
     Raises TypeError for other dtypes, ValueError for shapes that do not fit.
     Source: Micikevicius et al. (2022), "FP8 formats for deep learning", arXiv:2209.05433.
     """
-    inputs = {"a": a, "b": b, "scale_a": scale_a, "scale_b": scale_b}
-    inputs |= {} if bias is None else {"bias": bias}
-    return OPS[0].evaluate("forward", inputs, {}, certify)["c"]
+    return OPS[0].ask(locals())

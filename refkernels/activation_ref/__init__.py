@@ -101,14 +101,6 @@ OPS = (
 _BY_NAME = {op.name: op for op in OPS}
 
 
-def _forward(name: str, x: Any, certify: Certify, **params: Any) -> Enclosure:
-    return _BY_NAME[name].evaluate("forward", {"x": x}, params, certify)["y"]
-
-
-def _backward(name: str, dy: Any, x: Any, certify: Certify, **params: Any) -> Enclosure:
-    return _BY_NAME[name].evaluate("backward", {"dy": dy, "x": x}, params, certify)["dx"]
-
-
 def hardswish(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
     """y = x min(max(x + 3, 0), 6) / 6, of any shape.
 
@@ -119,7 +111,7 @@ def hardswish(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
     (x gate) (1 / 6) and x (gate / 6), where 6 x does not overflow.
     Raises TypeError for other dtypes. Source: Howard et al. (2019), arXiv:1905.02244.
     """
-    return _forward("hardswish", x, certify)
+    return _BY_NAME["hardswish"].ask(locals())
 
 
 def hardswish_backward(dy: Any, x: Any, *, certify: Certify = "enclosure") -> Enclosure:
@@ -127,39 +119,39 @@ def hardswish_backward(dy: Any, x: Any, *, certify: Certify = "enclosure") -> En
 
     The bound includes the jump of the slope at ±3. Otherwise as `hardswish`.
     """
-    return _backward("hardswish", dy, x, certify)
+    return _BY_NAME["hardswish"].ask(locals())
 
 
 def mish(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
     """y = x tanh(log(1 + e^x)); 0 at -inf. The bound is proven for x n / d (`formulas`) and for
     x tanh(softplus(x)), each function within 4 ulp, and also kept in the arrays' format. Source:
     Misra (2019), arXiv:1908.08681. Otherwise as `hardswish`."""
-    return _forward("mish", x, certify)
+    return _BY_NAME["mish"].ask(locals())
 
 
 def mish_backward(dy: Any, x: Any, *, certify: Certify = "enclosure") -> Enclosure:
     """dx = dy (t + x σ(x) (1 - t²)), t = tanh(log(1 + e^x)). Otherwise as `mish`."""
-    return _backward("mish", dy, x, certify)
+    return _BY_NAME["mish"].ask(locals())
 
 
 def hardsigmoid(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
     """y = min(max(x + 3, 0), 6) / 6. The bound is proven for this, for the product with 1 / 6 and
     for min(max(x / 6 + 1 / 2, 0), 1). Source: Howard et al. (2019), arXiv:1905.02244. Otherwise as
     `hardswish`."""
-    return _forward("hardsigmoid", x, certify)
+    return _BY_NAME["hardsigmoid"].ask(locals())
 
 
 def hardsigmoid_backward(dy: Any, x: Any, *, certify: Certify = "enclosure") -> Enclosure:
     """dx = dy / 6 for |x| < 3, else 0; the bound includes the jump at ±3. Otherwise as
     `hardswish`."""
-    return _backward("hardsigmoid", dy, x, certify)
+    return _BY_NAME["hardsigmoid"].ask(locals())
 
 
 def elu(x: Any, *, alpha: float = 1.0, certify: Certify = "enclosure") -> Enclosure:
     """y = x for x > 0, alpha (e^x - 1) else, with alpha taken exactly as binary64. The bound is
     proven for kernels that use expm1 (4 ulp). Source: Clevert et al. (2015), arXiv:1511.07289.
     Otherwise as `hardswish`."""
-    return _forward("elu", x, certify, alpha=alpha)
+    return _BY_NAME["elu"].ask(locals())
 
 
 def elu_backward(
@@ -167,30 +159,30 @@ def elu_backward(
 ) -> Enclosure:
     """dx = dy for x > 0, dy alpha e^x else; the bound covers dy (y + alpha) too, and includes
     the jump at 0. Otherwise as `elu`."""
-    return _backward("elu", dy, x, certify, alpha=alpha)
+    return _BY_NAME["elu"].ask(locals())
 
 
 def selu(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
     """y = λ x for x > 0, λ α (e^x - 1) else, with the decimals of `formulas` for λ and α. Source:
     Klambauer et al. (2017), arXiv:1706.02515. Otherwise as `elu`."""
-    return _forward("selu", x, certify)
+    return _BY_NAME["selu"].ask(locals())
 
 
 def selu_backward(dy: Any, x: Any, *, certify: Certify = "enclosure") -> Enclosure:
     """dx = λ dy for x > 0, λ α dy e^x else. Otherwise as `elu_backward`."""
-    return _backward("selu", dy, x, certify)
+    return _BY_NAME["selu"].ask(locals())
 
 
 def softsign(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
     """y = x / (1 + |x|); ±1 at ±inf. The bound is about 2 u |y|. Source: Turian, Bergstra and
     Bengio (2009). Otherwise as `hardswish`."""
-    return _forward("softsign", x, certify)
+    return _BY_NAME["softsign"].ask(locals())
 
 
 def softsign_backward(dy: Any, x: Any, *, certify: Certify = "enclosure") -> Enclosure:
     """dx = dy / (1 + |x|)². The bound is proven for dy (1 / d)² and dy / d / d. Otherwise as
     `softsign`."""
-    return _backward("softsign", dy, x, certify)
+    return _BY_NAME["softsign"].ask(locals())
 
 
 def log_sigmoid(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
@@ -198,24 +190,23 @@ def log_sigmoid(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
     each function within 4 ulp. Source: PyTorch documentation, `torch.nn.LogSigmoid`. Otherwise as
     `hardswish`.
     """
-    return _forward("log_sigmoid", x, certify)
+    return _BY_NAME["log_sigmoid"].ask(locals())
 
 
 def log_sigmoid_backward(dy: Any, x: Any, *, certify: Certify = "enclosure") -> Enclosure:
     """dx = dy / (1 + e^x). The bound also covers 1 - e / (1 + e) with a saved e, and
     1 - e^y: absolute where x is large. Otherwise as `log_sigmoid`."""
-    return _backward("log_sigmoid", dy, x, certify)
+    return _BY_NAME["log_sigmoid"].ask(locals())
 
 
 def swiglu(a: Any, b: Any, *, certify: Certify = "enclosure") -> Enclosure:
     """y = a σ(a) b, σ(a) = 1 / (1 + e^-a), a and b of one shape; a σ(a) is 0 at -inf. The
     bound also covers a silu kept in the arrays' format. Source: Shazeer (2020),
     arXiv:2002.05202. Otherwise as `hardswish`."""
-    return _BY_NAME["swiglu"].evaluate("forward", {"a": a, "b": b}, {}, certify)["y"]
+    return _BY_NAME["swiglu"].ask(locals())
 
 
 def swiglu_backward(dy: Any, a: Any, b: Any, *, certify: Certify = "enclosure") -> Any:
     """(da, db) = (dy b σ(a) (1 + a σ(-a)), dy a σ(a)); dy has the shape of y. Otherwise as
     `swiglu`."""
-    op = _BY_NAME["swiglu"]
-    return tree("Swiglu", op.evaluate("backward", {"dy": dy, "a": a, "b": b}, {}, certify))
+    return tree("Swiglu", _BY_NAME["swiglu"].ask(locals()))

@@ -113,9 +113,7 @@ def attention(
     that k does not have.
     Sources: Vaswani et al. (2017), arXiv:1706.03762; Ainslie et al. (2023), arXiv:2305.13245.
     """
-    inputs = {"q": q, "k": k, "v": v, "mask": mask, "keep": keep, "lengths": lengths}
-    present = {name: array for name, array in inputs.items() if array is not None}
-    return ATTENTION.evaluate("forward", present, {"scale": scale, "causal": causal}, certify)["y"]
+    return ATTENTION.ask(locals())
 
 
 def attention_backward(
@@ -128,12 +126,7 @@ def attention_backward(
     dy has y's shape; otherwise as `attention`. mask gets no gradient here. The bound allows p
     kept from the forward pass or recomputed from the log-sum-exp, and D computed from y.
     """
-    inputs = {
-        "dy": dy, "q": q, "k": k, "v": v, "mask": mask, "keep": keep, "lengths": lengths,
-    }  # fmt: skip
-    present = {name: array for name, array in inputs.items() if array is not None}
-    params = {"scale": scale, "causal": causal}
-    return AttentionBackward(**ATTENTION.evaluate("backward", present, params, certify))
+    return AttentionBackward(**ATTENTION.ask(locals()))
 
 
 def rotary(
@@ -157,8 +150,7 @@ def rotary(
     Raises TypeError for other dtypes, ValueError for shapes and params that do not fit.
     Source: Su et al. (2021), arXiv:2104.09864.
     """
-    params = {"base": base, "layout": layout, "dim": dim}
-    return ROTARY.evaluate("forward", {"x": x, "position": position}, params, certify)["y"]
+    return ROTARY.ask(locals())
 
 
 def rotary_backward(
@@ -169,6 +161,4 @@ def rotary_backward(
 
     dy has x's shape; otherwise as `rotary`.
     """
-    params = {"base": base, "layout": layout, "dim": dim}
-    inputs = {"dy": dy, "x": x, "position": position}
-    return ROTARY.evaluate("backward", inputs, params, certify)["dx"]
+    return ROTARY.ask(locals())

@@ -60,12 +60,6 @@ OPS = (
 _BY_NAME = {op.name: op for op in OPS}
 
 
-def _ask(name: str, certify: Certify, **arrays: Any) -> Any:
-    direction = "backward" if "dy" in arrays else "forward"
-    outputs = _BY_NAME[name].evaluate(direction, arrays, {}, certify)  # type: ignore[arg-type]
-    return tree(name.title(), outputs)
-
-
 def pow(x: Any, exponent: Any, *, certify: Certify = "enclosure") -> Enclosure:
     """y = x^exponent, elementwise; special values as those of C's pow.
 
@@ -76,14 +70,14 @@ def pow(x: Any, exponent: Any, *, certify: Certify = "enclosure") -> Enclosure:
     library limit, 16 ulp (OpenCL's full profile). Raises TypeError for other dtypes, ValueError for
     shapes that differ. Source: ISO/IEC 9899:2018 (C17), F.10.4.4; IEEE 754-2019, section 9.2.1.
     """
-    return _ask("pow", certify, x=x, exponent=exponent)
+    return _BY_NAME["pow"].ask(locals())
 
 
 def pow_backward(dy: Any, x: Any, exponent: Any, *, certify: Certify = "enclosure") -> Any:
     """(dx, dexponent) = (dy e x^(e - 1), dy x^e log x). dx is 0 for e = 0 everywhere, dexponent 0
     for x = 0 and e > 0, NaN for x < 0. The bound allows 16 ulp for powers, 4 for the logarithm, and
     an e - 1 that is rounded. Otherwise as `pow`."""
-    return _ask("pow", certify, dy=dy, x=x, exponent=exponent)
+    return tree("Pow", _BY_NAME["pow"].ask(locals()))
 
 
 def atan2(a: Any, b: Any, *, certify: Certify = "enclosure") -> Enclosure:
@@ -92,23 +86,23 @@ def atan2(a: Any, b: Any, *, certify: Certify = "enclosure") -> Enclosure:
     and that of the arctangent of a rounded quotient, moved to its quadrant. Source: ISO/IEC
     9899:2018 (C17), F.10.1.4. Otherwise as `pow`.
     """
-    return _ask("atan2", certify, a=a, b=b)
+    return _BY_NAME["atan2"].ask(locals())
 
 
 def atan2_backward(dy: Any, a: Any, b: Any, *, certify: Certify = "enclosure") -> Any:
     """(da, db) = (dy b, -dy a) / (a² + b²), NaN at the origin. The bound is proven for kernels that
     do not scale: it is infinite where the squares may leave the format's range. Otherwise as
     `atan2`."""
-    return _ask("atan2", certify, dy=dy, a=a, b=b)
+    return tree("Atan2", _BY_NAME["atan2"].ask(locals()))
 
 
 def hypot(a: Any, b: Any, *, certify: Certify = "enclosure") -> Enclosure:
     """y = √(a² + b²); infinite where a or b is, as C's hypot. The bound is a library limit, 4 ulp
     (OpenCL's full profile). Source: ISO/IEC 9899:2018 (C17), F.10.4.3. Otherwise as `pow`.
     """
-    return _ask("hypot", certify, a=a, b=b)
+    return _BY_NAME["hypot"].ask(locals())
 
 
 def hypot_backward(dy: Any, a: Any, b: Any, *, certify: Certify = "enclosure") -> Any:
     """(da, db) = dy (a, b) / hypot(a, b), NaN at the origin. Otherwise as `hypot`."""
-    return _ask("hypot", certify, dy=dy, a=a, b=b)
+    return tree("Hypot", _BY_NAME["hypot"].ask(locals()))

@@ -164,7 +164,7 @@ def conv2d(
     Sources: Dumoulin and Visin (2016), "A guide to convolution arithmetic for deep learning",
     arXiv:1603.07285; Lavin and Gray (2016), arXiv:1509.09308.
     """
-    return _forward(CONV2D, x, weight, bias, certify, stride, padding, dilation, groups)
+    return CONV2D.ask(locals())
 
 
 def conv2d_backward(
@@ -180,7 +180,7 @@ def conv2d_backward(
     channels and taps, for the taps' sums kept in x's format and added (col2im), and for Winograd's
     forms; those of dweight and dbias for sums in any order.
     """
-    return _backward(CONV2D, dy, x, weight, bias, certify, stride, padding, dilation, groups)
+    return Backward(**CONV2D.ask(locals()))
 
 
 def conv1d(
@@ -193,7 +193,7 @@ def conv1d(
     `conv2d`; Winograd's forms are F(2, 3) and F(4, 3). Source: PyTorch documentation,
     `torch.nn.Conv1d`.
     """
-    return _forward(CONV1D, x, weight, bias, certify, stride, padding, dilation, groups)
+    return CONV1D.ask(locals())
 
 
 def conv1d_backward(
@@ -205,21 +205,4 @@ def conv1d_backward(
     dweight[o, c, k] = sum over n, i of dy[n, o, i] x[n, c, u]; dbias[o] = sum over n, i of
     dy[n, o, i]. Otherwise as `conv2d_backward`.
     """
-    return _backward(CONV1D, dy, x, weight, bias, certify, stride, padding, dilation, groups)
-
-
-def _question(x: Any, weight: Any, bias: Any, params: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    inputs = {"x": x, "weight": weight} | ({} if bias is None else {"bias": bias})
-    return inputs, dict(zip(("stride", "padding", "dilation", "groups"), params, strict=True))
-
-
-def _forward(op: Op, x: Any, weight: Any, bias: Any, certify: Certify, *params: Any) -> Enclosure:
-    return op.evaluate("forward", *_question(x, weight, bias, params), certify)["y"]
-
-
-def _backward(
-    op: Op, dy: Any, x: Any, weight: Any, bias: Any, certify: Certify, *params: Any
-) -> Backward:
-    inputs, named = _question(x, weight, bias, params)
-    gradients = op.evaluate("backward", {"dy": dy, **inputs}, named, certify)
-    return Backward(gradients["dx"], gradients["dweight"], gradients.get("dbias"))
+    return Backward(**CONV1D.ask(locals()))

@@ -19,16 +19,6 @@ from refkernels.loss_ref.table import OPS
 _OPS = {op.name: op for op in OPS}
 
 
-def _forward(name: str, inputs: dict[str, Any], certify: Certify, **params: Any) -> Enclosure:
-    present = {key: array for key, array in inputs.items() if array is not None}
-    return _OPS[name].evaluate("forward", present, params, certify)["loss"]
-
-
-def _backward(name: str, inputs: dict[str, Any], certify: Certify, **params: Any) -> Enclosure:
-    present = {key: array for key, array in inputs.items() if array is not None}
-    return _OPS[name].evaluate("backward", present, params, certify)["dx"]
-
-
 def cross_entropy(
     x: Any,
     target: Any,
@@ -58,14 +48,7 @@ def cross_entropy(
     arXiv:1512.00567, section 7 (smoothing); Blanchard, Higham and Higham (2021),
     doi:10.1093/imanum/draa038 (the bound).
     """
-    return _forward(
-        "cross_entropy",
-        {"x": x, "target": target, "weight": weight},
-        certify,
-        reduction=reduction,
-        ignore_index=ignore_index,
-        label_smoothing=label_smoothing,
-    )
+    return _OPS["cross_entropy"].ask(locals())
 
 
 def cross_entropy_backward(
@@ -83,15 +66,7 @@ def cross_entropy_backward(
 
     g = dloss, for a mean divided by its denominator. Otherwise as `cross_entropy`.
     """
-    arguments = {"dloss": dloss, "x": x, "target": target, "weight": weight}
-    return _backward(
-        "cross_entropy",
-        arguments,
-        certify,
-        reduction=reduction,
-        ignore_index=ignore_index,
-        label_smoothing=label_smoothing,
-    )
+    return _OPS["cross_entropy"].ask(locals())
 
 
 def nll(
@@ -108,13 +83,7 @@ def nll(
     The bound of l_i is about u |l_i|, 0 without weights. Otherwise as `cross_entropy`, without the
     softmax and without smoothing. Source: PyTorch documentation, `torch.nn.NLLLoss`.
     """
-    return _forward(
-        "nll",
-        {"x": x, "target": target, "weight": weight},
-        certify,
-        reduction=reduction,
-        ignore_index=ignore_index,
-    )
+    return _OPS["nll"].ask(locals())
 
 
 def nll_backward(
@@ -131,8 +100,7 @@ def nll_backward(
 
     g = dloss, for a mean divided by its denominator. Otherwise as `nll`.
     """
-    arguments = {"dloss": dloss, "x": x, "target": target, "weight": weight}
-    return _backward("nll", arguments, certify, reduction=reduction, ignore_index=ignore_index)
+    return _OPS["nll"].ask(locals())
 
 
 def soft_cross_entropy(
@@ -150,13 +118,7 @@ def soft_cross_entropy(
     "mean" divides by the number of rows. Otherwise as `cross_entropy`. Source: PyTorch
     documentation, `torch.nn.CrossEntropyLoss`, for targets that are probabilities.
     """
-    return _forward(
-        "soft_cross_entropy",
-        {"x": x, "target": target, "weight": weight},
-        certify,
-        reduction=reduction,
-        label_smoothing=label_smoothing,
-    )
+    return _OPS["soft_cross_entropy"].ask(locals())
 
 
 def soft_cross_entropy_backward(
@@ -173,14 +135,7 @@ def soft_cross_entropy_backward(
 
     g = dloss, for a mean divided by the number of rows. Otherwise as `soft_cross_entropy`.
     """
-    arguments = {"dloss": dloss, "x": x, "target": target, "weight": weight}
-    return _backward(
-        "soft_cross_entropy",
-        arguments,
-        certify,
-        reduction=reduction,
-        label_smoothing=label_smoothing,
-    )
+    return _OPS["soft_cross_entropy"].ask(locals())
 
 
 def mse(
@@ -196,7 +151,7 @@ def mse(
     mean two roundings more. Raises TypeError for other dtypes, ValueError for shapes that do not
     fit and for an unknown reduction. Source: PyTorch documentation, `torch.nn.MSELoss`.
     """
-    return _forward("mse", {"x": x, "target": target}, certify, reduction=reduction)
+    return _OPS["mse"].ask(locals())
 
 
 def mse_backward(
@@ -207,8 +162,7 @@ def mse_backward(
     g = dloss, for a mean divided by the number of elements; dloss is a number, or of x's shape
     where there is no reduction. The bound is about 2 u |dx|, for a mean 3. Otherwise as `mse`.
     """
-    arguments = {"dloss": dloss, "x": x, "target": target}
-    return _backward("mse", arguments, certify, reduction=reduction)
+    return _OPS["mse"].ask(locals())
 
 
 def l1(
@@ -219,7 +173,7 @@ def l1(
     The bound of a loss is about u l. Otherwise as `mse`. Source: PyTorch documentation,
     `torch.nn.L1Loss`.
     """
-    return _forward("l1", {"x": x, "target": target}, certify, reduction=reduction)
+    return _OPS["l1"].ask(locals())
 
 
 def l1_backward(
@@ -230,8 +184,7 @@ def l1_backward(
     g = dloss, for a mean divided by the number of elements. The bound is about u |dx| for a mean,
     else 0. Otherwise as `l1`.
     """
-    arguments = {"dloss": dloss, "x": x, "target": target}
-    return _backward("l1", arguments, certify, reduction=reduction)
+    return _OPS["l1"].ask(locals())
 
 
 def huber(
@@ -247,7 +200,7 @@ def huber(
     The bound of a loss is about 3 u l. Otherwise as `mse`. Source: Huber (1964),
     doi:10.1214/aoms/1177703732.
     """
-    return _forward("huber", {"x": x, "target": target}, certify, reduction=reduction, delta=delta)
+    return _OPS["huber"].ask(locals())
 
 
 def huber_backward(
@@ -263,8 +216,7 @@ def huber_backward(
 
     g = dloss, for a mean divided by the number of elements. Otherwise as `huber`.
     """
-    arguments = {"dloss": dloss, "x": x, "target": target}
-    return _backward("huber", arguments, certify, reduction=reduction, delta=delta)
+    return _OPS["huber"].ask(locals())
 
 
 def smooth_l1(
@@ -280,9 +232,7 @@ def smooth_l1(
     The bound of a loss is about 4 u l. Otherwise as `mse`. Source: Girshick (2015),
     arXiv:1504.08083, equation 3.
     """
-    return _forward(
-        "smooth_l1", {"x": x, "target": target}, certify, reduction=reduction, beta=beta
-    )
+    return _OPS["smooth_l1"].ask(locals())
 
 
 def smooth_l1_backward(
@@ -298,8 +248,7 @@ def smooth_l1_backward(
 
     g = dloss, for a mean divided by the number of elements. Otherwise as `smooth_l1`.
     """
-    arguments = {"dloss": dloss, "x": x, "target": target}
-    return _backward("smooth_l1", arguments, certify, reduction=reduction, beta=beta)
+    return _OPS["smooth_l1"].ask(locals())
 
 
 def bce_with_logits(
@@ -317,12 +266,7 @@ def bce_with_logits(
     bound holds for s with log or log1p: near 0 it is absolute, a few u, as kernels' errors are.
     Source: PyTorch documentation, `torch.nn.BCEWithLogitsLoss`. Otherwise as `mse`.
     """
-    return _forward(
-        "bce_with_logits",
-        {"x": x, "target": target, "weight": weight, "pos_weight": pos_weight},
-        certify,
-        reduction=reduction,
-    )
+    return _OPS["bce_with_logits"].ask(locals())
 
 
 def bce_with_logits_backward(
@@ -339,14 +283,7 @@ def bce_with_logits_backward(
 
     g = dloss, for a mean divided by the number of elements. Otherwise as `bce_with_logits`.
     """
-    arguments = {
-        "dloss": dloss,
-        "x": x,
-        "target": target,
-        "weight": weight,
-        "pos_weight": pos_weight,
-    }
-    return _backward("bce_with_logits", arguments, certify, reduction=reduction)
+    return _OPS["bce_with_logits"].ask(locals())
 
 
 def kl_div(
@@ -364,9 +301,7 @@ def kl_div(
     10 u (|target log target| + |target x|). Otherwise as `mse`. Sources: Kullback and Leibler
     (1951), doi:10.1214/aoms/1177729694; PyTorch documentation, `torch.nn.KLDivLoss`.
     """
-    return _forward(
-        "kl_div", {"x": x, "target": target}, certify, reduction=reduction, log_target=log_target
-    )
+    return _OPS["kl_div"].ask(locals())
 
 
 def kl_div_backward(
@@ -382,8 +317,7 @@ def kl_div_backward(
 
     g = dloss, divided as the loss is by `reduction`. Otherwise as `kl_div`.
     """
-    arguments = {"dloss": dloss, "x": x, "target": target}
-    return _backward("kl_div", arguments, certify, reduction=reduction, log_target=log_target)
+    return _OPS["kl_div"].ask(locals())
 
 
 def masked_lm_loss(
@@ -401,8 +335,7 @@ def masked_lm_loss(
     another number. Otherwise as `cross_entropy`. Source: Devlin et al. (2018), arXiv:1810.04805,
     run_pretraining.py.
     """
-    arguments = {"x": x, "target": target, "weights": weights}
-    return _forward("masked_lm_loss", arguments, certify, reduction=reduction, eps=eps)
+    return _OPS["masked_lm_loss"].ask(locals())
 
 
 def masked_lm_loss_backward(
@@ -420,5 +353,4 @@ def masked_lm_loss_backward(
     That is the gradient of the "mean"; other reductions do not divide. Otherwise as
     `masked_lm_loss`.
     """
-    arguments = {"dloss": dloss, "x": x, "target": target, "weights": weights}
-    return _backward("masked_lm_loss", arguments, certify, reduction=reduction, eps=eps)
+    return _OPS["masked_lm_loss"].ask(locals())

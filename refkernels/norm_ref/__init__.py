@@ -109,8 +109,7 @@ def rms_norm(
     Raises TypeError for other dtypes, ValueError for shapes that do not fit.
     Source: Zhang and Sennrich (2019), arXiv:1910.07467.
     """
-    inputs = {"x": x} | ({} if weight is None else {"weight": weight})
-    return RMS_NORM.evaluate("forward", inputs, {"eps": eps}, certify)["y"]
+    return RMS_NORM.ask(locals())
 
 
 def rms_norm_backward(
@@ -122,9 +121,7 @@ def rms_norm_backward(
     dy has x's shape; otherwise as `rms_norm`. The bound allows r, g and xhat kept in x's
     format, and the gradient by the chain rule.
     """
-    inputs = {"dy": dy, "x": x} | ({} if weight is None else {"weight": weight})
-    gradients = RMS_NORM.evaluate("backward", inputs, {"eps": eps}, certify)
-    return Backward(gradients["dx"], gradients.get("dweight"))
+    return Backward(**RMS_NORM.ask(locals()))
 
 
 class BatchNorm(NamedTuple):
@@ -142,17 +139,6 @@ class AffineBackward(NamedTuple):
     dx: Enclosure
     dweight: Enclosure | None
     dbias: Enclosure | None
-
-
-def _forward(op: Any, inputs: dict[str, Any], certify: Certify, **params: Any) -> Any:
-    present = {name: array for name, array in inputs.items() if array is not None}
-    return op.evaluate("forward", present, params, certify)
-
-
-def _backward(op: Any, inputs: dict[str, Any], certify: Certify, **params: Any) -> AffineBackward:
-    present = {name: array for name, array in inputs.items() if array is not None}
-    gradients = op.evaluate("backward", present, params, certify)
-    return AffineBackward(gradients["dx"], gradients.get("dweight"), gradients.get("dbias"))
 
 
 def batch_norm(
@@ -174,12 +160,7 @@ def batch_norm(
     TypeError for other dtypes, ValueError for shapes that do not fit.
     Source: Ioffe and Szegedy (2015), arXiv:1502.03167.
     """
-    inputs = {
-        "x": x, "weight": weight, "bias": bias, "running_mean": running_mean,
-        "running_var": running_var,
-    }  # fmt: skip
-    params = {"training": training, "momentum": momentum, "eps": eps, "biased": biased}
-    return BatchNorm(**_forward(BATCH_NORM, inputs, certify, **params))
+    return BatchNorm(**BATCH_NORM.ask(locals()))
 
 
 def batch_norm_backward(
@@ -193,12 +174,7 @@ def batch_norm_backward(
     dy has x's shape; otherwise as `batch_norm`. The bound allows m and r kept in x's format,
     PyTorch's (g - mean g - (x - m) k) r, and a g + b x + c.
     """
-    inputs = {
-        "dy": dy, "x": x, "weight": weight, "bias": bias, "running_mean": running_mean,
-        "running_var": running_var,
-    }  # fmt: skip
-    params = {"training": training, "momentum": momentum, "eps": eps}
-    return _backward(BATCH_NORM, inputs, certify, **params)
+    return AffineBackward(**BATCH_NORM.ask(locals()))
 
 
 def group_norm(
@@ -209,8 +185,7 @@ def group_norm(
     channels in a row. Otherwise as `batch_norm`; ValueError for num_groups that does not
     divide C. Source: Wu and He (2018), arXiv:1803.08494.
     """
-    params = {"num_groups": num_groups, "eps": eps}
-    return _forward(GROUP_NORM, {"x": x, "weight": weight, "bias": bias}, certify, **params)["y"]
+    return GROUP_NORM.ask(locals())
 
 
 def group_norm_backward(
@@ -221,8 +196,7 @@ def group_norm_backward(
     dbias are the sums of dy xhat and of dy over images and positions. The bound is that of
     `batch_norm_backward`. Otherwise as `group_norm`.
     """
-    inputs = {"dy": dy, "x": x, "weight": weight, "bias": bias}
-    return _backward(GROUP_NORM, inputs, certify, num_groups=num_groups, eps=eps)
+    return AffineBackward(**GROUP_NORM.ask(locals()))
 
 
 def instance_norm(
@@ -233,8 +207,7 @@ def instance_norm(
     with a group for each channel. Otherwise as `group_norm`. Source: Ulyanov, Vedaldi and
     Lempitsky (2016), arXiv:1607.08022.
     """
-    inputs = {"x": x, "weight": weight, "bias": bias}
-    return _forward(INSTANCE_NORM, inputs, certify, eps=eps)["y"]
+    return INSTANCE_NORM.ask(locals())
 
 
 def instance_norm_backward(
@@ -244,5 +217,4 @@ def instance_norm_backward(
     """dx = r (g - mean g - xhat mean(g xhat)), the means over each image's channels. Otherwise as
     `group_norm_backward`.
     """
-    inputs = {"dy": dy, "x": x, "weight": weight, "bias": bias}
-    return _backward(INSTANCE_NORM, inputs, certify, eps=eps)
+    return AffineBackward(**INSTANCE_NORM.ask(locals()))

@@ -246,10 +246,7 @@ _BY_NAME = {op.name: op for op in OPS}
 
 
 def _step(name: str, certify: Certify, arrays: Mapping[str, Any], params: Mapping[str, Any]) -> Any:
-    op = _BY_NAME[name]
-    present = {key: array for key, array in arrays.items() if array is not None}
-    outputs = op.evaluate("forward", present, params, certify)
-    return tree(name.title(), {key: outputs.get(key) for key in op.outputs})
+    return tree(name.title(), _BY_NAME[name].ask({**params, **arrays, "certify": certify}))
 
 
 def sgd(

@@ -9,7 +9,7 @@ that of the op for other intervals or other params.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,10 @@ import numpy as np
 from refkernels.arithmetic.formats import Format
 from refkernels.diagnosis.variants.affine import SWAPPED_GRADIENTS, exchangeable, second_factor
 from refkernels.diagnosis.variants.params import USUAL, cause_of
-from refkernels.op import Direction, Op
+from refkernels.op import Op
 from refkernels.printed import reach as reaches
 from refkernels.printed.digits import Intervals
-from refkernels.printed.reach import Box, Reach
+from refkernels.printed.reach import Asked, Box, Reach
 
 
 @dataclass(frozen=True)
@@ -35,55 +35,34 @@ class PossibleCause:
     param: str | None = None
 
 
-def possible(
-    op: Op,
-    direction: Direction,
-    box: Box,
-    params: Mapping[str, Any],
-    format: Format,
-    right: Mapping[str, Reach],
-) -> Iterator[PossibleCause]:
+def possible(asked: Asked, format: Format, right: Mapping[str, Reach]) -> Iterator[PossibleCause]:
     """Every cause whose reach is known, other values of params first."""
     for name, usual in USUAL.items():
-        asked = params.get(name)
-        if not isinstance(asked, float) or (asked and name != "eps"):
+        given = asked.params.get(name)
+        if not isinstance(given, float) or (given and name != "eps"):
             continue  # a decay or dampening is tried only where the question has none
         for value in usual:
-            if value != asked:
-                reach = reach_with(op, direction, box, params, format, name, value)
-                cause, details = cause_of(name, asked, value, (value, value))
+            if value != given:
+                reach = reach_with(asked, format, {name: value})
+                cause, details = cause_of(name, given, value, (value, value))
                 yield PossibleCause(cause, details, reach, param=name)
-    for cause, details, changed in _other_questions(op, direction, box, params):
-        others = {**box, **changed.inputs}
+    for cause, details, changed in _other_questions(asked):
+        others = {**asked.box, **changed.inputs}
         inputs = {name: interval for name, interval in others.items() if interval is not None}
-        reach = _reach(op, direction, inputs, {**params, **changed.params}, format)
+        reach = reach_with(replace(asked, box=inputs), format, changed.params)
         if reach:  # otherwise the op has no such question
             yield PossibleCause(cause, details, reach)
-    yield from _faults(op, direction, box, params, format, right)
+    yield from _faults(asked, format, right)
     first, second = SWAPPED_GRADIENTS
-    if direction == "backward" and {first, second} <= set(right):
+    if asked.direction == "backward" and {first, second} <= set(right):
         swapped = {first: right[second], second: right[first]}
         yield PossibleCause("swapped_weight_bias_grad", {}, swapped)
 
 
-def reach_with(
-    op: Op,
-    direction: Direction,
-    box: Box,
-    params: Mapping[str, Any],
-    format: Format,
-    name: str,
-    value: float,
-) -> Mapping[str, Reach]:
-    """The reach with another value of a param; empty where the op has no such question."""
-    return _reach(op, direction, box, {**params, name: value}, format)
-
-
-def _reach(
-    op: Op, direction: Direction, box: Box, params: Mapping[str, Any], format: Format
-) -> Mapping[str, Reach]:
+def reach_with(asked: Asked, format: Format, params: Mapping[str, Any]) -> Mapping[str, Reach]:
+    """The reach with other values of params; empty where the op has no such question."""
     try:
-        return reaches.reach(op, direction, box, params, format)
+        return reaches.reach(replace(asked, params={**asked.params, **params}), format)
     except (ValueError, TypeError, ZeroDivisionError):
         return {}
 
@@ -99,12 +78,10 @@ class _Changed:
 _Question = tuple[str, dict[str, Any], _Changed]
 
 
-def _other_questions(
-    op: Op, direction: Direction, box: Box, params: Mapping[str, Any]
-) -> Iterator[_Question]:
-    yield from _other_axes(params, box)
-    if direction == "forward":
-        yield from _other_inputs(op, box)
+def _other_questions(asked: Asked) -> Iterator[_Question]:
+    yield from _other_axes(asked.params, asked.box)
+    if asked.direction == "forward":
+        yield from _other_inputs(asked.op, asked.box)
 
 
 def _other_axes(params: Mapping[str, Any], box: Box) -> Iterator[_Question]:
@@ -141,21 +118,14 @@ def _same(a: Intervals, b: Intervals) -> bool:
     return all(np.array_equal(*pair, equal_nan=True) for pair in ends)
 
 
-def _faults(
-    op: Op,
-    direction: Direction,
-    box: Box,
-    params: Mapping[str, Any],
-    format: Format,
-    right: Mapping[str, Reach],
-) -> Iterator[PossibleCause]:
-    definition = op.definition
+def _faults(asked: Asked, format: Format, right: Mapping[str, Reach]) -> Iterator[PossibleCause]:
+    definition = asked.op.definition
     for fault in definition.faults if definition is not None else ():
-        formula = getattr(fault, direction)
+        formula = getattr(fault, asked.direction)
         if formula is None:
             continue
         assert definition is not None
-        arguments = (definition, direction, formula, box, params, format)
+        arguments = (definition, formula, asked, format)
         try:
             if fault.unstable:
                 reach = reaches.of_model(*arguments, right)

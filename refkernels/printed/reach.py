@@ -70,35 +70,41 @@ class Reach:
         return np.isfinite(self.radius + self.error)
 
 
-def reach(
-    op: Op, direction: Direction, box: Box, params: Mapping[str, Any], format: Format
-) -> dict[str, Reach]:
+@dataclass(frozen=True)
+class Asked:
+    """A question whose inputs are known as intervals, with all its params."""
+
+    op: Op
+    direction: Direction
+    box: Box
+    params: Mapping[str, Any]
+
+    @property
+    def middles(self) -> dict[str, npt.NDArray[Any]]:
+        """The inputs as they are printed."""
+        return {name: interval.middle for name, interval in self.box.items()}
+
+
+def reach(asked: Asked, format: Format) -> dict[str, Reach]:
     """The outputs of right kernels in that format, by name.
 
     Raises ValueError, one sentence, for an op that cannot be read over intervals; the op's own
     TypeError or ValueError for inputs that do not fit it.
     """
-    if op.definition is None and op.real_function is not None:
-        return _of_function(op, direction, box, format)
-    if op.definition is None:
+    op, formulas = asked.op, asked.op.definition
+    if formulas is None and op.real_function is not None:
+        return _of_function(op, asked.direction, asked.box, format)
+    if formulas is None:
         raise ValueError(f"{op.name} is not a formula: --pasted reads only ops that are.")
-    settings = {**op.params, **params}
-    way = op.definition.way(direction)
+    way = formulas.way(asked.direction)
     forms = dict.fromkeys((way.truth, *way.forms.values()))
-    formulas, question = op.definition, (box, settings, format)
     if op.formulas is not None:
-        return _merged([of_formula(formulas, direction, form, *question) for form in forms])
-    return _with_own_bound(op, list(forms), formulas, direction, *question)
+        return _merged([of_formula(formulas, form, asked, format) for form in forms])
+    return _with_own_bound(formulas, list(forms), asked, format)
 
 
 def _with_own_bound(
-    op: Op,
-    forms: list[Formula],
-    formulas: Formulas,
-    direction: Direction,
-    box: Box,
-    params: Mapping[str, Any],
-    format: Format,
+    formulas: Formulas, forms: list[Formula], asked: Asked, format: Format
 ) -> dict[str, Reach]:
     """For an op that has its own bound beside its formulas: the larger of two errors over the box.
     One is the error of the forms that the op's bound covers at the midpoints; the other is the op's
@@ -107,12 +113,13 @@ def _with_own_bound(
         name: replace(interval, low=interval.mid, high=interval.mid)
         if interval.format
         else interval
-        for name, interval in box.items()
+        for name, interval in asked.box.items()
     }
     middles = {name: point.mid if point.format else point.middle for name, point in points.items()}
-    own_bound = op.bound(direction, middles, params, format)
-    at_points = [of_formula(formulas, direction, form, points, params, format) for form in forms]
-    over_box = [of_formula(formulas, direction, form, box, params, format) for form in forms]
+    own_bound = asked.op.bound(asked.direction, middles, asked.params, format)
+    at = replace(asked, box=points)
+    at_points = [of_formula(formulas, form, at, format) for form in forms]
+    over_box = [of_formula(formulas, form, asked, format) for form in forms]
     result = {}
     for name, merged in _merged(over_box).items():
         error = np.asarray(own_bound[name], np.float64)
@@ -127,17 +134,12 @@ def _with_own_bound(
 
 
 def of_formula(
-    formulas: Formulas,
-    direction: Direction,
-    formula: Formula,
-    box: Box,
-    params: Mapping[str, Any],
-    format: Format,
+    formulas: Formulas, formula: Formula, asked: Asked, format: Format
 ) -> dict[str, Reach]:
     """The outputs of kernels that compute this formula."""
-    question = _question(formulas, direction, box, params)
-    names = formulas.names(direction, question)
-    xp = _BoundOverBox(box, format, formulas)
+    question = _question(formulas, asked)
+    names = formulas.names(asked.direction, question)
+    xp = _BoundOverBox(asked.box, format, formulas)
     reading = readings.Reading(xp, xp.reach)
     with np.errstate(all="ignore"):
         outputs = readings.read(formula, reading, question, names)
@@ -150,18 +152,11 @@ def of_formula(
 
 
 def of_model(
-    formulas: Formulas,
-    direction: Direction,
-    formula: Formula,
-    box: Box,
-    params: Mapping[str, Any],
-    format: Format,
-    right: Mapping[str, Reach],
+    formulas: Formulas, formula: Formula, asked: Asked, format: Format, right: Mapping[str, Reach]
 ) -> dict[str, Reach]:
     """The answers of a kernel that rounds as this formula does at the midpoints: as far from the
     formula's answer there as right kernels are from the truth."""
-    middles = {name: interval.middle for name, interval in box.items()}
-    model = formulas.computed(direction, formula, middles, params, format)
+    model = formulas.computed(asked.direction, formula, asked.middles, asked.params, format)
     shared = {name: array for name, array in model.items() if name in right}
     return {name: replace(right[name], mid=to_float64(array)) for name, array in shared.items()}
 
@@ -208,23 +203,21 @@ class _BoundOverBox(Bound):
         return exact.mid, exact.radius, parts(self.store(value)).error
 
 
-def _question(
-    formulas: Formulas, direction: Direction, box: Box, params: Mapping[str, Any]
-) -> Canonical:
+def _question(formulas: Formulas, asked: Asked) -> Canonical:
     """The midpoints' question. Raises ValueError if masks or indices depend on the point."""
 
     def question_at(end: str) -> Canonical:
         arrays = {
             name: getattr(interval, end) if interval.format else interval.middle
-            for name, interval in box.items()
+            for name, interval in asked.box.items()
         }
-        return formulas.question(direction, arrays, params)
+        return formulas.question(asked.direction, arrays, asked.params)
 
     middle = question_at("mid")
     discrete = {
         name
         for name, array in middle.arrays.items()
-        if array is not None and array.dtype.kind in "iub" and name not in box
+        if array is not None and array.dtype.kind in "iub" and name not in asked.box
     }
     if discrete:
         for end in ("low", "high"):

@@ -36,7 +36,7 @@ from refkernels.printed import reach as reaches
 from refkernels.printed import roles as choices
 from refkernels.printed.causes import PossibleCause, possible, reach_with
 from refkernels.printed.digits import Intervals, intervals
-from refkernels.printed.reach import Box, Reach
+from refkernels.printed.reach import Asked, Box, Reach
 from refkernels.printed.text import Printed
 from refkernels.records.codec import storable
 
@@ -73,7 +73,8 @@ def explain_printed(
         kernel: {name: intervals(tensor) for name, tensor in by_output.items()}
         for kernel, by_output in roles.outputs.items()
     }
-    kernels = _judged(record, direction, box, settings, answers)
+    asked = Asked(record, direction, box, settings)
+    kernels = _judged(asked, answers)
     answer: Record = {
         "schema": SCHEMA,
         "kind": "pasted",
@@ -82,7 +83,7 @@ def explain_printed(
         "params": dict(settings),
         "tensors": [_tensor_record(tensor, roles) for tensor in tensors],
         "kernels": kernels,
-        "if_exact": _if_exact(record, direction, box, settings, answers),
+        "if_exact": _if_exact(asked, answers),
     }
     result: Record = storable(answer)
     return result
@@ -100,13 +101,7 @@ def _check(op: Op, direction: Direction, box: Box, params: Mapping[str, Any]) ->
             )
 
 
-def _judged(
-    op: Op,
-    direction: Direction,
-    box: Box,
-    params: Mapping[str, Any],
-    answers: Mapping[str, Mapping[str, Intervals]],
-) -> Record:
+def _judged(asked: Asked, answers: Mapping[str, Mapping[str, Intervals]]) -> Record:
     """The verdicts on every kernel's outputs; outputs of one format share their reach."""
     formats_of = {
         printed.format for by_output in answers.values() for printed in by_output.values()
@@ -115,8 +110,8 @@ def _judged(
     for format in formats_of:
         if format is None:
             raise ValueError("An output is printed as whole numbers: print it as floats.")
-        right = reaches.reach(op, direction, box, params, format)
-        by_format[format] = right, list(possible(op, direction, box, params, format, right))
+        right = reaches.reach(asked, format)
+        by_format[format] = right, list(possible(asked, format, right))
     kernels: Record = {}
     for kernel, by_output in answers.items():
         outputs = {}
@@ -124,26 +119,25 @@ def _judged(
             assert printed.format is not None
             right, causes = by_format[printed.format]
             if name not in right:
-                raise ValueError(f"{op.name} gives no {name} for these inputs.")
-            outputs[name] = _output_verdict(op, name, printed, right[name], causes, box)
+                raise ValueError(f"{asked.op.name} gives no {name} for these inputs.")
+            outputs[name] = _output_verdict(asked, name, printed, right[name], causes)
             if outputs[name]["verdict"] == WRONG:
-                asked = (op, direction, box, params)
-                outputs[name]["causes"] = _with_params(*asked, name, printed, causes, outputs[name])
+                outputs[name]["causes"] = _with_params(asked, name, printed, causes, outputs[name])
         kernels[kernel] = {"outputs": outputs}
     return kernels
 
 
 def _output_verdict(
-    op: Op, name: str, printed: Intervals, right: Reach, causes: Sequence[PossibleCause], box: Box
+    asked: Asked, name: str, printed: Intervals, right: Reach, causes: Sequence[PossibleCause]
 ) -> Record:
     """The verdict on one printed output."""
     if printed.mid.shape != right.mid.shape:
         raise ValueError(
-            f"{name} has shape {printed.mid.shape}, and {op.name}'s is {right.mid.shape}."
+            f"{name} has shape {printed.mid.shape}, and {asked.op.name}'s is {right.mid.shape}."
         )
     assert printed.format is not None
     wrong = outside(printed, right)
-    inputs = [interval.digits for interval in box.values() if interval.digits]
+    inputs = [interval.digits for interval in asked.box.values() if interval.digits]
     digits = min([printed.digits, *inputs])
     result: Record = {
         "verdict": WRONG if wrong.any() else WITHIN,
@@ -184,35 +178,28 @@ def _output_verdict(
 
 
 def _with_params(
-    op: Op,
-    direction: Direction,
-    box: Box,
-    params: Mapping[str, Any],
-    output: str,
-    printed: Intervals,
-    causes: Sequence[PossibleCause],
-    verdict: Record,
+    asked: Asked, output: str, printed: Intervals, causes: Sequence[PossibleCause], verdict: Record
 ) -> list[Record]:
     """The causes of a wrong output, those first that are another value of a param: the interval of
     all values that have it in reach. Where nothing else explains the output, the value is solved
     for at the midpoints."""
-    definition, format, others = op.definition, printed.format, verdict["causes"]
+    definition, format, others = asked.op.definition, printed.format, verdict["causes"]
     assert format is not None
     found: list[Record] = []
     for solve in (False, True):
-        for name, asked in params.items():
-            if definition is None or not isinstance(asked, float) or (solve and (found or others)):
+        for name, given in asked.params.items():
+            if definition is None or not isinstance(given, float) or (solve and (found or others)):
                 continue
 
             def fits(value: float, name: str = name) -> bool:
-                reach = reach_with(op, direction, box, params, format, name, value).get(output)
+                reach = reach_with(asked, format, {name: value}).get(output)
                 return reach is not None and _fits(printed, reach)
 
             if solve:
-                middles = {key: interval.middle for key, interval in box.items()}
-                problem = Problem(op, direction, middles, dict(params), format)
+                params, middles = dict(asked.params), asked.middles
+                problem = Problem(asked.op, asked.direction, middles, params, format)
                 got = formats.cast(printed.middle, format)
-                solution = Fitted(problem, output, got, name, asked).solved()
+                solution = Fitted(problem, output, got, name, given).solved()
                 inside = [solution[0]] if solution is not None and fits(solution[0]) else []
             else:
                 usual = (cause for cause in causes if cause.param == name)
@@ -223,8 +210,8 @@ def _with_params(
                 low = few_digits.end_of(fits, min(inside), -step, domain.least)
                 high = few_digits.end_of(fits, max(inside), step, domain.most)
                 ends, known = (low, inside[0], high), USUAL.get(name, ())
-                value, flags, _ = few_digits.told(*ends, asked, known)
-                cause, details = cause_of(name, asked, value, (low, high))
+                value, flags, _ = few_digits.told(*ends, given, known)
+                cause, details = cause_of(name, given, value, (low, high))
                 found.append({"cause": cause, "details": {**details, **flags}})
     return [*found, *others]
 
@@ -323,33 +310,25 @@ def _factor(printed: Intervals, right: Reach) -> Record | None:
     return {"cause": "scale_factor", "details": {"factor": text, "interval": [least, most]}}
 
 
-def _if_exact(
-    op: Op,
-    direction: Direction,
-    box: Box,
-    params: Mapping[str, Any],
-    answers: Mapping[str, Mapping[str, Intervals]],
-) -> Record | None:
+def _if_exact(asked: Asked, answers: Mapping[str, Mapping[str, Intervals]]) -> Record | None:
     """The verdict if the inputs have no more digits than were printed, which is possible if every
     printed number is a float. If this holds for the outputs too, also `explain`'s answer."""
-    floats = [interval for interval in box.values() if interval.format is not None]
+    floats = [interval for interval in asked.box.values() if interval.format is not None]
     if not floats or not all(interval.exact for interval in floats):
         return None
     if not any(interval.radius.any() for interval in floats):
         return None
-    points = {name: _point(interval) for name, interval in box.items()}
-    result: Record = {
-        "kernels": _judged(op, direction, points, params, answers),
-        "explanation": None,
-    }
+    points = {name: _point(interval) for name, interval in asked.box.items()}
+    kernels = _judged(replace(asked, box=points), answers)
+    result: Record = {"kernels": kernels, "explanation": None}
     all_printed = [printed for by_output in answers.values() for printed in by_output.values()]
     if all(printed.exact for printed in all_printed) and len({p.format for p in all_printed}) == 1:
         outputs = {
             kernel: {name: printed.middle for name, printed in by_output.items()}
             for kernel, by_output in answers.items()
         }
-        inputs = {name: interval.middle for name, interval in box.items()}
-        result["explanation"] = explain(op, inputs, outputs, params, direction).to_dict()
+        explained = explain(asked.op, asked.middles, outputs, asked.params, asked.direction)
+        result["explanation"] = explained.to_dict()
     return result
 
 

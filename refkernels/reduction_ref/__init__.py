@@ -105,14 +105,6 @@ CUMSUM = _op("cumsum", formulas.cumsum, "y[... n]", _prepare_cumsum, faults=faul
 OPS = (SUM, MEAN, VAR, STD, NORM, PROD, MAX, CUMSUM)
 
 
-def _forward(op: Any, x: Any, certify: Certify, **params: Any) -> Any:
-    return op.evaluate("forward", {"x": x}, params, certify)["y"]
-
-
-def _backward(op: Any, dy: Any, x: Any, certify: Certify, **params: Any) -> Any:
-    return op.evaluate("backward", {"dy": dy, "x": x}, params, certify)["dx"]
-
-
 def sum(x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
     """y = x_1 + ... + x_n along the axes; 0 of nothing.
 
@@ -125,12 +117,12 @@ def sum(x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure
     Raises TypeError for other dtypes and axes, ValueError for axes that x lacks.
     Source: Jeannerod and Rump (2013), doi:10.1137/120894488.
     """
-    return _forward(SUM, x, certify, axis=axis)
+    return SUM.ask(locals())
 
 
 def sum_backward(dy: Any, x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
     """dx_i = dy, exactly. dy has y's shape; otherwise as `sum`."""
-    return _backward(SUM, dy, x, certify, axis=axis)
+    return SUM.ask(locals())
 
 
 def mean(x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
@@ -140,12 +132,12 @@ def mean(x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosur
     ValueError for the mean (var, std, max) of no elements too.
     Source: Jeannerod and Rump (2013), doi:10.1137/120894488.
     """
-    return _forward(MEAN, x, certify, axis=axis)
+    return MEAN.ask(locals())
 
 
 def mean_backward(dy: Any, x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
     """dx_i = dy / n. dy has y's shape; otherwise as `mean`."""
-    return _backward(MEAN, dy, x, certify, axis=axis)
+    return MEAN.ask(locals())
 
 
 def var(x: Any, *, axis: Axis = -1, ddof: int = 0, certify: Certify = "enclosure") -> Enclosure:
@@ -159,21 +151,21 @@ def var(x: Any, *, axis: Axis = -1, ddof: int = 0, certify: Certify = "enclosure
     Raises ValueError for another ddof. Source: Chan, Golub and LeVeque (1983),
     doi:10.1080/00031305.1983.10483115.
     """
-    return _forward(VAR, x, certify, axis=axis, ddof=ddof)
+    return VAR.ask(locals())
 
 
 def var_backward(
     dy: Any, x: Any, *, axis: Axis = -1, ddof: int = 0, certify: Certify = "enclosure"
 ) -> Enclosure:
     """dx_i = 2 dy (x_i - mean x) / (n - ddof). dy has y's shape; otherwise as `var`."""
-    return _backward(VAR, dy, x, certify, axis=axis, ddof=ddof)
+    return VAR.ask(locals())
 
 
 def std(x: Any, *, axis: Axis = -1, ddof: int = 0, certify: Certify = "enclosure") -> Enclosure:
     """y = sqrt(var(x, ddof)). Otherwise as `var`. Source: Chan, Golub and LeVeque (1983),
     doi:10.1080/00031305.1983.10483115.
     """
-    return _forward(STD, x, certify, axis=axis, ddof=ddof)
+    return STD.ask(locals())
 
 
 def std_backward(
@@ -183,7 +175,7 @@ def std_backward(
 
     dy has y's shape; otherwise as `std`. The bound allows a y kept in x's format.
     """
-    return _backward(STD, dy, x, certify, axis=axis, ddof=ddof)
+    return STD.ask(locals())
 
 
 def norm(x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
@@ -193,12 +185,12 @@ def norm(x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosur
     Source: Jeannerod and Rump (2018), "On relative errors of floating-point operations", Math.
     Comp. 87(310).
     """
-    return _forward(NORM, x, certify, axis=axis)
+    return NORM.ask(locals())
 
 
 def norm_backward(dy: Any, x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
     """dx_i = dy x_i / y; 0 / 0, NaN, where y is 0. dy has y's shape; otherwise as `norm`."""
-    return _backward(NORM, dy, x, certify, axis=axis)
+    return NORM.ask(locals())
 
 
 def prod(x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
@@ -208,7 +200,7 @@ def prod(x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosur
     overflows, because a kernel may meet these factors first.
     Source: Rump, Bünger and Jeannerod (2016), doi:10.1007/s10543-015-0555-z.
     """
-    return _forward(PROD, x, certify, axis=axis)
+    return PROD.ask(locals())
 
 
 def prod_backward(dy: Any, x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
@@ -217,14 +209,14 @@ def prod_backward(dy: Any, x: Any, *, axis: Axis = -1, certify: Certify = "enclo
     dy has y's shape; otherwise as `prod`. The bound allows dy y / x_i where x_i is not 0,
     with y kept in x's format.
     """
-    return _backward(PROD, dy, x, certify, axis=axis)
+    return PROD.ask(locals())
 
 
 def max(x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
     """y = the largest x along the axes, exactly; NaN where one x is NaN. Otherwise as `sum`.
     Source: IEEE 754-2019, section 9.6 (maximum).
     """
-    return _forward(MAX, x, certify, axis=axis)
+    return MAX.ask(locals())
 
 
 def max_backward(dy: Any, x: Any, *, axis: Axis = -1, certify: Certify = "enclosure") -> Enclosure:
@@ -232,7 +224,7 @@ def max_backward(dy: Any, x: Any, *, axis: Axis = -1, certify: Certify = "enclos
 
     dy has y's shape; otherwise as `max`. Source: PyTorch documentation, `torch.amax`.
     """
-    return _backward(MAX, dy, x, certify, axis=axis)
+    return MAX.ask(locals())
 
 
 def cumsum(x: Any, *, axis: int = -1, certify: Certify = "enclosure") -> Enclosure:
@@ -241,11 +233,11 @@ def cumsum(x: Any, *, axis: int = -1, certify: Certify = "enclosure") -> Enclosu
     The bound of y_i is (i - 1) 2^-24 (|x_1| + ... + |x_i|) in float32, sums in any order.
     Source: Jeannerod and Rump (2013), doi:10.1137/120894488.
     """
-    return _forward(CUMSUM, x, certify, axis=axis)
+    return CUMSUM.ask(locals())
 
 
 def cumsum_backward(
     dy: Any, x: Any, *, axis: int = -1, certify: Certify = "enclosure"
 ) -> Enclosure:
     """dx_i = dy_i + ... + dy_n. dy has x's shape; otherwise as `cumsum`."""
-    return _backward(CUMSUM, dy, x, certify, axis=axis)
+    return CUMSUM.ask(locals())

@@ -130,7 +130,7 @@ def softmax(x: Any, *, axis: int = -1, certify: Certify = "enclosure") -> Enclos
     Raises TypeError for other dtypes, ValueError for an axis that x lacks.
     Source: Blanchard, Higham and Higham (2021), doi:10.1093/imanum/draa038.
     """
-    return SOFTMAX.evaluate("forward", {"x": x}, {"axis": axis}, certify)["y"]
+    return SOFTMAX.ask(locals())
 
 
 def softmax_backward(
@@ -140,7 +140,7 @@ def softmax_backward(
 
     dy has x's shape; otherwise as `softmax`. The bound allows a y kept in x's format.
     """
-    return SOFTMAX.evaluate("backward", {"dy": dy, "x": x}, {"axis": axis}, certify)["dx"]
+    return SOFTMAX.ask(locals())
 
 
 def log_softmax(x: Any, *, axis: int = -1, certify: Certify = "enclosure") -> Enclosure:
@@ -151,7 +151,7 @@ def log_softmax(x: Any, *, axis: int = -1, certify: Certify = "enclosure") -> En
     log1p(S - 1) for log S.
     Source: Blanchard, Higham and Higham (2021), doi:10.1093/imanum/draa038.
     """
-    return LOG_SOFTMAX.evaluate("forward", {"x": x}, {"axis": axis}, certify)["y"]
+    return LOG_SOFTMAX.ask(locals())
 
 
 def log_softmax_backward(
@@ -162,7 +162,7 @@ def log_softmax_backward(
     dy has x's shape; otherwise as `softmax`. The bound allows a y = log_softmax(x) kept in
     x's format, from which e^y is taken.
     """
-    return LOG_SOFTMAX.evaluate("backward", {"dy": dy, "x": x}, {"axis": axis}, certify)["dx"]
+    return LOG_SOFTMAX.ask(locals())
 
 
 def logsumexp(x: Any, *, axis: Any = -1, certify: Certify = "enclosure") -> Enclosure:
@@ -174,7 +174,7 @@ def logsumexp(x: Any, *, axis: Any = -1, certify: Certify = "enclosure") -> Encl
     is +inf. The bound is that of m + log S, S by any online pass, and of m + log1p(S - 1).
     Source: Blanchard, Higham and Higham (2021), doi:10.1093/imanum/draa038.
     """
-    return LOGSUMEXP.evaluate("forward", {"x": x}, {"axis": axis}, certify)["y"]
+    return LOGSUMEXP.ask(locals())
 
 
 def logsumexp_backward(
@@ -182,4 +182,4 @@ def logsumexp_backward(
 ) -> Enclosure:
     """dx_i = dy softmax(x)_i. dy has y's shape; otherwise as `logsumexp`. The bound allows
     e^(x - y) with y kept in x's format."""
-    return LOGSUMEXP.evaluate("backward", {"dy": dy, "x": x}, {"axis": axis}, certify)["dx"]
+    return LOGSUMEXP.ask(locals())

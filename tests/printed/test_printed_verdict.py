@@ -62,7 +62,8 @@ def outside(op: str, inputs: Arrays, got: np.ndarray, decimals: int) -> np.ndarr
     }
     printed = intervals(text.tensors(shown("y", got, decimals))[0])
     record = registry.get(op)
-    right = reach.reach(record, "forward", box, {}, formats.of(got))
+    asked = reach.Asked(record, "forward", box, record.params)
+    right = reach.reach(asked, formats.of(got))
     return verdict.outside(printed, right[record.outputs[0]])
 
 
@@ -100,7 +101,8 @@ def test_an_error_beyond_what_the_digits_leave_open_is_called_wrong(op: str) -> 
             name: intervals(text.tensors(shown(name, array, 4))[0])
             for name, array in inputs.items()
         }
-        reached = reach.reach(record, "forward", box, {}, formats.BINARY32)[record.outputs[0]]
+        asked = reach.Asked(record, "forward", box, record.params)
+        reached = reach.reach(asked, formats.BINARY32)[record.outputs[0]]
         wrong = np.array(right)
         beyond = np.nextafter(np.float32(reached.high.reshape(-1)[0] + 1e-4), np.float32(np.inf))
         if not np.isfinite(beyond):
@@ -132,7 +134,8 @@ def test_every_point_of_the_box_answers_inside_the_reach(op: str) -> None:
             box[name] = Intervals(low, high, array, formats.BINARY32, False, 4)
         if len(box) < len(inputs):
             continue
-        reached = reach.reach(record, "forward", box, params, formats.BINARY32)
+        asked = reach.Asked(record, "forward", box, {**record.params, **params})
+        reached = reach.reach(asked, formats.BINARY32)
         for draw in range(6):
             point = {}
             for name, interval in box.items():
