@@ -2,7 +2,7 @@
 
 A framework is one adapter file and one :class:`Framework` record.  The records come from
 
-* this package (`BUILTIN`);
+* this package (`BUILTIN`, from `builtin.json`);
 * an entry point of group ``refkernels.frameworks`` in any installed distribution, whose object is a
   `Framework` or a function that returns one (no change to this package is needed)::
 
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import functools
 import importlib.metadata
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -132,84 +133,23 @@ class Spec:
         return f"{self.name}=={self.version}" if self.version else self.name
 
 
-BUILTIN = (
-    Framework("numpy", REMOTE / "numpy_adapter.py", on_host=True),
-    Framework("libm", REMOTE / "libm_adapter.py", "ctypes", on_host=True, in_system=True),
-    Framework(
-        "torch",
-        REMOTE / "torch_adapter.py",
-        version="2.13.0",
-        requirements=("numpy",),
-        pins=(
-            Pin(">=2.10", ">=3.10,<3.15"),
-            Pin(">=2.3,<2.10", ">=3.8,<3.14"),
-            # Built against the C interface of NumPy 1: with NumPy 2 `from_numpy` raises.
-            Pin("<2.3", ">=3.7,<3.12", ("numpy<2",)),
-        ),
-        machines={"aarch64": "2.10.0"},  # later wheels of PyPI need CUDA
-    ),
-    Framework(
-        "paddle",
-        REMOTE / "paddle_adapter.py",
-        distributions=("paddlepaddle", "paddlepaddle-gpu"),
-        version="3.3.1",
-        # paddle imports setuptools without declaring it.
-        requirements=("setuptools",),
-        pins=(
-            Pin(">=3", ">=3.9,<3.14"),
-            Pin("<3", ">=3.8,<3.13", ("numpy<2",)),
-        ),
-    ),
-    Framework(
-        "oneflow",
-        REMOTE / "oneflow_adapter.py",
-        version="0.9.0",
-        # The only wheel is a CUDA 11 build that loads cuDNN and cuBLAS even where it runs on a CPU.
-        requirements=("numpy<1.24", "nvidia-cublas-cu11<12", "nvidia-cudnn-cu11<9"),
-        pins=(Pin("", ">=3.7,<3.11"),),
-    ),
-    Framework(
-        "mindspore",
-        REMOTE / "mindspore_adapter.py",
-        version="2.10.0",
-        # With NumPy 2.4 the first op that takes a Python scalar raises SystemError.
-        requirements=("numpy<2",),
-        pins=(Pin(">=2.5", ">=3.10,<3.13"), Pin("<2.5", ">=3.7,<3.12")),
-    ),
-    Framework(
-        "jax",
-        REMOTE / "jax_adapter.py",
-        version="0.10.2",
-        requirements=("numpy",),
-        pins=(
-            Pin(">=0.7", ">=3.11,<3.15"),
-            Pin(">=0.4.31,<0.7", ">=3.10,<3.14"),
-            # Built against the C interface of NumPy 1.
-            Pin("<0.4.31", ">=3.9,<3.13", ("numpy<2",)),
-        ),
-    ),
-    Framework(
-        "onnxruntime",
-        REMOTE / "onnxruntime_adapter.py",
-        distributions=("onnxruntime", "onnxruntime-gpu"),
-        version="1.32.0",
-        # Its ops are graphs, which the onnx package writes.
-        requirements=("numpy", "onnx"),
-        pins=(Pin(">=1.24", ">=3.11,<3.15"), Pin("<1.24", ">=3.9,<3.14")),
-    ),
-    Framework(
-        "tensorflow",
-        REMOTE / "tensorflow_adapter.py",
-        distributions=("tensorflow", "tensorflow-cpu"),
-        version="2.21.0",
-        pins=(
-            Pin(">=2.21", ">=3.10,<3.14"),
-            Pin(">=2.20,<2.21", ">=3.9,<3.14"),
-            Pin(">=2.16,<2.20", ">=3.9,<3.13"),
-        ),
-    ),
-)
+def _built_in() -> Iterator[Framework]:
+    """Those of `builtin.json`, by name; `about` says why an entry needs what it does."""
+    table = json.loads((Path(__file__).parent / "builtin.json").read_text(encoding="utf-8"))
+    for name, entry in table.items():
+        pins = tuple(Pin(**_arguments(pin)) for pin in entry.pop("pins", ()))
+        yield Framework(name, REMOTE / f"{name}_adapter.py", pins=pins, **_arguments(entry))
 
+
+def _arguments(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in entry.items()
+        if name != "about"
+    }
+
+
+BUILTIN = tuple(_built_in())
 _registered: dict[str, Framework] = {}
 _broken: dict[str, str] = {}  # entry points that cannot be loaded, each with the reason
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import signal
 from collections.abc import Mapping
 from dataclasses import replace
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -48,12 +47,7 @@ class JudgedKernel:
     def __enter__(self) -> JudgedKernel:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._cell.close()
 
     def answer(self, challenge: Challenge) -> CellReply:

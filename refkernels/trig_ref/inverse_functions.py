@@ -60,51 +60,44 @@ def _tangent(x: Doubles) -> Doubles:
     return np.abs(math.pi * (x / c) * s)
 
 
-def _inverse(name: str, condition: Any, slope_condition: Any) -> Function:
-    code = inverse.CODES[name]
+def _function(
+    name: str, kernels: Any, code: int, by_plain: Any, conditions: tuple[Any, Any], **others: Any
+) -> Function:
+    """`kernels`: the module with its values and slopes; `by_plain`: its plain algorithms."""
+    value, slope = by_plain
+    condition, slope_condition = conditions
     return Function(
         name=name,
-        values=partial(inverse.fill_values, code),
-        slopes=partial(inverse.fill_slopes, code),
+        values=partial(kernels.fill_values, code),
+        slopes=partial(kernels.fill_slopes, code),
         exact_value=exact.ball(name),
         exact_slope=exact.ball(f"{name}'"),
         condition=condition,
         slope_condition=slope_condition,
-        plain=partial(plain, code),
-        plain_slope=partial(plain_slope, code),
+        plain=partial(value, code),
+        plain_slope=partial(slope, code),
         cases=partial(cases_of, name),
         invariants=INVARIANTS[name],
-        fast=inverse_float64.FAST[name],
         slope_forms=forms.SLOPE_FORMS[name],
         primitives=forms.PRIMITIVES,
         definition=DEFINITIONS.get(name),
-        exact_gradient=exact.atan_gradient if name == "atan" else None,
+        **others,
     )
 
 
-def _turns(name: str, code: int, condition: Any, slope_condition: Any) -> Function:
-    return Function(
-        name=name,
-        values=partial(turns.fill_values, code),
-        slopes=partial(turns.fill_slopes, code),
-        exact_value=exact.ball(name),
-        exact_slope=exact.ball(f"{name}'"),
-        condition=condition,
-        slope_condition=slope_condition,
-        plain=partial(plain_turns, code),
-        plain_slope=partial(plain_turns_slope, code),
-        cases=partial(cases_of, name),
-        invariants=INVARIANTS[name],
-        fast=turns.FAST[name],
-        slope_forms=forms.SLOPE_FORMS[name],
-        primitives=forms.PRIMITIVES,
-        definition=DEFINITIONS.get(name),
-    )
+def _inverse(name: str, *conditions: Any, **others: Any) -> Function:
+    by_plain, fast = (plain, plain_slope), inverse_float64.FAST[name]
+    return _function(name, inverse, inverse.CODES[name], by_plain, conditions, fast=fast, **others)
+
+
+def _turns(name: str, code: int, *conditions: Any) -> Function:
+    by_plain = plain_turns, plain_turns_slope
+    return _function(name, turns, code, by_plain, conditions, fast=turns.FAST[name])
 
 
 _ASIN = _inverse("asin", partial(_condition, np.arcsin), _slope_condition)
 _ACOS = _inverse("acos", partial(_condition, np.arccos), _slope_condition)
-_ATAN = _inverse("atan", _atan_condition, _atan_slope_condition)
+_ATAN = _inverse("atan", _atan_condition, _atan_slope_condition, exact_gradient=exact.atan_gradient)
 _SINPI = _turns("sinpi", SIN, _cotangent, _tangent)
 _COSPI = _turns("cospi", COS, _tangent, _cotangent)
 FUNCTIONS = (_ASIN, _ACOS, _ATAN, _SINPI, _COSPI)

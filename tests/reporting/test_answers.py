@@ -12,8 +12,8 @@ import pytest
 import refkernels
 from refkernels.diagnosis.casefile import CaseFile
 from refkernels.diagnosis.explanation import Explanation
+from refkernels.reporting.answer.facts import WORDS
 from refkernels.reporting.answer.page import brief, markdown, summary
-from refkernels.reporting.answer.words import WORDS
 from refkernels.reporting.words.catalogues import LANGUAGES
 from refkernels.reporting.words.causes import CAUSES
 from refkernels.reporting.words.numerals import figure, ratio
@@ -282,13 +282,6 @@ def test_scripts_beyond_a_comment_s_length_are_left_out() -> None:
 def test_a_language_that_is_not_there_is_an_error() -> None:
     with pytest.raises(ValueError, match="no language 'fr': choose one of en, zh"):
         markdown(explained("rounding").to_dict(), "fr")
-
-
-def test_both_languages_have_the_same_sentences() -> None:
-    assert set(WORDS["en"]) == set(WORDS["zh"])
-    for key, text in WORDS["en"].items():
-        places = [set(re.findall(r"\{(\w+)\}", sentence)) for sentence in (text, WORDS["zh"][key])]
-        assert places[0] == places[1], key
 
 
 @pytest.mark.parametrize("name", CAUSES)

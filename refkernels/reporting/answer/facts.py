@@ -13,12 +13,13 @@ from typing import Any
 
 from refkernels.records.codec import number
 from refkernels.records.words import INSIDE, OR, SOUND, VERDICTS
-from refkernels.reporting.answer.words import WORDS
+from refkernels.reporting.words.catalogues import by_language
 from refkernels.reporting.words.causes import CAUSES
 from refkernels.reporting.words.model_names import model_name
 from refkernels.reporting.words.numerals import figure, ratio, ulps
 from refkernels.seat_names import framework_of
 
+WORDS = by_language("answer")
 Record = Mapping[str, Any]
 _BRACKETS = r"\s*(?:\([^()]*\{[^()]*\)|（[^（）]*\{[^（）]*）|= \{[^}]*\})"
 _UNDECIDED = 3  # most undecided causes that are listed

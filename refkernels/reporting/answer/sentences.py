@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from refkernels.reporting.answer.facts import (
+    WORDS,
     ExplainedKernel,
     Record,
     kernels_of,
@@ -15,7 +16,6 @@ from refkernels.reporting.answer.facts import (
     show,
     show_ratio,
 )
-from refkernels.reporting.answer.words import WORDS
 from refkernels.reporting.words.catalogues import LANGUAGES
 from refkernels.reporting.words.forms import avoidable, form_name
 from refkernels.suggestion import instead
