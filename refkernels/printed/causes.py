@@ -20,7 +20,7 @@ from refkernels.diagnosis.variants.params import USUAL, cause_of
 from refkernels.op import Op
 from refkernels.printed import reach as reaches
 from refkernels.printed.digits import Intervals
-from refkernels.printed.reach import Asked, Box, Reach
+from refkernels.printed.reach import PrintedQuestion, Box, Reach
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,9 @@ class PossibleCause:
     param: str | None = None
 
 
-def possible(asked: Asked, format: Format, right: Mapping[str, Reach]) -> Iterator[PossibleCause]:
+def possible(
+    asked: PrintedQuestion, format: Format, right: Mapping[str, Reach]
+) -> Iterator[PossibleCause]:
     """Every cause whose reach is known, other values of params first."""
     for name, usual in USUAL.items():
         given = asked.params.get(name)
@@ -59,7 +61,9 @@ def possible(asked: Asked, format: Format, right: Mapping[str, Reach]) -> Iterat
         yield PossibleCause("swapped_weight_bias_grad", {}, swapped)
 
 
-def reach_with(asked: Asked, format: Format, params: Mapping[str, Any]) -> Mapping[str, Reach]:
+def reach_with(
+    asked: PrintedQuestion, format: Format, params: Mapping[str, Any]
+) -> Mapping[str, Reach]:
     """The reach with other values of params; empty where the op has no such question."""
     try:
         return reaches.reach(replace(asked, params={**asked.params, **params}), format)
@@ -78,7 +82,7 @@ class _Changed:
 _Question = tuple[str, dict[str, Any], _Changed]
 
 
-def _other_questions(asked: Asked) -> Iterator[_Question]:
+def _other_questions(asked: PrintedQuestion) -> Iterator[_Question]:
     yield from _other_axes(asked.params, asked.box)
     if asked.direction == "forward":
         yield from _other_inputs(asked.op, asked.box)
@@ -118,7 +122,9 @@ def _same(a: Intervals, b: Intervals) -> bool:
     return all(np.array_equal(*pair, equal_nan=True) for pair in ends)
 
 
-def _faults(asked: Asked, format: Format, right: Mapping[str, Reach]) -> Iterator[PossibleCause]:
+def _faults(
+    asked: PrintedQuestion, format: Format, right: Mapping[str, Reach]
+) -> Iterator[PossibleCause]:
     definition = asked.op.definition
     for fault in definition.faults if definition is not None else ():
         formula = getattr(fault, asked.direction)

@@ -71,7 +71,7 @@ class Reach:
 
 
 @dataclass(frozen=True)
-class Asked:
+class PrintedQuestion:
     """A question whose inputs are known as intervals, with all its params."""
 
     op: Op
@@ -85,7 +85,7 @@ class Asked:
         return {name: interval.middle for name, interval in self.box.items()}
 
 
-def reach(asked: Asked, format: Format) -> dict[str, Reach]:
+def reach(asked: PrintedQuestion, format: Format) -> dict[str, Reach]:
     """The outputs of right kernels in that format, by name.
 
     Raises ValueError, one sentence, for an op that cannot be read over intervals; the op's own
@@ -104,7 +104,7 @@ def reach(asked: Asked, format: Format) -> dict[str, Reach]:
 
 
 def _with_own_bound(
-    formulas: Formulas, forms: list[Formula], asked: Asked, format: Format
+    formulas: Formulas, forms: list[Formula], asked: PrintedQuestion, format: Format
 ) -> dict[str, Reach]:
     """For an op that has its own bound beside its formulas: the larger of two errors over the box.
     One is the error of the forms that the op's bound covers at the midpoints; the other is the op's
@@ -134,7 +134,7 @@ def _with_own_bound(
 
 
 def of_formula(
-    formulas: Formulas, formula: Formula, asked: Asked, format: Format
+    formulas: Formulas, formula: Formula, asked: PrintedQuestion, format: Format
 ) -> dict[str, Reach]:
     """The outputs of kernels that compute this formula."""
     question = _question(formulas, asked)
@@ -152,7 +152,11 @@ def of_formula(
 
 
 def of_model(
-    formulas: Formulas, formula: Formula, asked: Asked, format: Format, right: Mapping[str, Reach]
+    formulas: Formulas,
+    formula: Formula,
+    asked: PrintedQuestion,
+    format: Format,
+    right: Mapping[str, Reach],
 ) -> dict[str, Reach]:
     """The answers of a kernel that rounds as this formula does at the midpoints: as far from the
     formula's answer there as right kernels are from the truth."""
@@ -203,7 +207,7 @@ class _BoundOverBox(Bound):
         return exact.mid, exact.radius, parts(self.store(value)).error
 
 
-def _question(formulas: Formulas, asked: Asked) -> Canonical:
+def _question(formulas: Formulas, asked: PrintedQuestion) -> Canonical:
     """The midpoints' question. Raises ValueError if masks or indices depend on the point."""
 
     def question_at(end: str) -> Canonical:

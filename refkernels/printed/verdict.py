@@ -36,7 +36,7 @@ from refkernels.printed import reach as reaches
 from refkernels.printed import roles as choices
 from refkernels.printed.causes import PossibleCause, possible, reach_with
 from refkernels.printed.digits import Intervals, intervals
-from refkernels.printed.reach import Asked, Box, Reach
+from refkernels.printed.reach import PrintedQuestion, Box, Reach
 from refkernels.printed.text import Printed
 from refkernels.records.codec import storable
 
@@ -73,7 +73,7 @@ def explain_printed(
         kernel: {name: intervals(tensor) for name, tensor in by_output.items()}
         for kernel, by_output in roles.outputs.items()
     }
-    asked = Asked(record, direction, box, settings)
+    asked = PrintedQuestion(record, direction, box, settings)
     kernels = _judged(asked, answers)
     answer: Record = {
         "schema": SCHEMA,
@@ -101,7 +101,7 @@ def _check(op: Op, direction: Direction, box: Box, params: Mapping[str, Any]) ->
             )
 
 
-def _judged(asked: Asked, answers: Mapping[str, Mapping[str, Intervals]]) -> Record:
+def _judged(asked: PrintedQuestion, answers: Mapping[str, Mapping[str, Intervals]]) -> Record:
     """The verdicts on every kernel's outputs; outputs of one format share their reach."""
     formats_of = {
         printed.format for by_output in answers.values() for printed in by_output.values()
@@ -128,7 +128,11 @@ def _judged(asked: Asked, answers: Mapping[str, Mapping[str, Intervals]]) -> Rec
 
 
 def _output_verdict(
-    asked: Asked, name: str, printed: Intervals, right: Reach, causes: Sequence[PossibleCause]
+    asked: PrintedQuestion,
+    name: str,
+    printed: Intervals,
+    right: Reach,
+    causes: Sequence[PossibleCause],
 ) -> Record:
     """The verdict on one printed output."""
     if printed.mid.shape != right.mid.shape:
@@ -178,7 +182,11 @@ def _output_verdict(
 
 
 def _with_params(
-    asked: Asked, output: str, printed: Intervals, causes: Sequence[PossibleCause], verdict: Record
+    asked: PrintedQuestion,
+    output: str,
+    printed: Intervals,
+    causes: Sequence[PossibleCause],
+    verdict: Record,
 ) -> list[Record]:
     """The causes of a wrong output, those first that are another value of a param: the interval of
     all values that have it in reach. Where nothing else explains the output, the value is solved
@@ -310,7 +318,9 @@ def _factor(printed: Intervals, right: Reach) -> Record | None:
     return {"cause": "scale_factor", "details": {"factor": text, "interval": [least, most]}}
 
 
-def _if_exact(asked: Asked, answers: Mapping[str, Mapping[str, Intervals]]) -> Record | None:
+def _if_exact(
+    asked: PrintedQuestion, answers: Mapping[str, Mapping[str, Intervals]]
+) -> Record | None:
     """The verdict if the inputs have no more digits than were printed, which is possible if every
     printed number is a float. If this holds for the outputs too, also `explain`'s answer."""
     floats = [interval for interval in asked.box.values() if interval.format is not None]

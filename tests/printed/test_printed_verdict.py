@@ -62,7 +62,7 @@ def outside(op: str, inputs: Arrays, got: np.ndarray, decimals: int) -> np.ndarr
     }
     printed = intervals(text.tensors(shown("y", got, decimals))[0])
     record = registry.get(op)
-    asked = reach.Asked(record, "forward", box, record.params)
+    asked = reach.PrintedQuestion(record, "forward", box, record.params)
     right = reach.reach(asked, formats.of(got))
     return verdict.outside(printed, right[record.outputs[0]])
 
@@ -101,7 +101,7 @@ def test_an_error_beyond_what_the_digits_leave_open_is_called_wrong(op: str) -> 
             name: intervals(text.tensors(shown(name, array, 4))[0])
             for name, array in inputs.items()
         }
-        asked = reach.Asked(record, "forward", box, record.params)
+        asked = reach.PrintedQuestion(record, "forward", box, record.params)
         reached = reach.reach(asked, formats.BINARY32)[record.outputs[0]]
         wrong = np.array(right)
         beyond = np.nextafter(np.float32(reached.high.reshape(-1)[0] + 1e-4), np.float32(np.inf))
@@ -134,7 +134,7 @@ def test_every_point_of_the_box_answers_inside_the_reach(op: str) -> None:
             box[name] = Intervals(low, high, array, formats.BINARY32, False, 4)
         if len(box) < len(inputs):
             continue
-        asked = reach.Asked(record, "forward", box, {**record.params, **params})
+        asked = reach.PrintedQuestion(record, "forward", box, {**record.params, **params})
         reached = reach.reach(asked, formats.BINARY32)
         for draw in range(6):
             point = {}

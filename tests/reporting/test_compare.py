@@ -131,8 +131,8 @@ def test_the_page_links_to_the_new_run_and_shows_every_change(tmp_path):
         assert f"{change.shown.op} forward float64" in page
         assert change.shown.op in markdown
         if change.kind == "new":
-            assert f"href=../NEW/report.html#{change.finding}>" in page
-    assert page.count("href=../NEW") == 40
+            assert f'href="../NEW/report.html#{change.finding}">' in page
+    assert page.count('href="../NEW') == 40
     assert "<script" not in page
 
 
