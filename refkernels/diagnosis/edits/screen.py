@@ -34,6 +34,8 @@ from refkernels.ops.readings import Reading
 
 XP = Doubles()
 _ELEMENTS = 2048  # of all inputs of the rows that are read
+_BUDGET = 1 << 28  # elements of nodes: about a second
+_OVERHEAD, _TAPE = 1 << 12, 4  # of a reading, in elements; a gradient's share over its forward pass
 _SPECIAL = 64.0  # bits of a special value that the prediction lacks
 Doubles64 = npt.NDArray[np.float64]
 Predicted = Mapping[str, Doubles64]
@@ -119,6 +121,13 @@ class Screen:
     @cached_property
     def edits(self) -> list[Edit]:
         return edits_of(self.program)
+
+    @cached_property
+    def affordable(self) -> int:
+        """How many readings the budget of a stage of the search allows: elements of nodes, so that
+        no answer depends on how fast a machine is."""
+        elements = sum(int(np.prod(node.shape)) for node in self.program.nodes)
+        return _BUDGET // ((elements + _OVERHEAD) * (1 if self.derive is None else _TAPE))
 
     def depends_on_pivot(self, changes: Edits) -> bool:
         """Whether a result changes with a pivot, which mathematically it must not."""

@@ -33,6 +33,7 @@ from refkernels.truth import with_underflow
 _LARGEST = 1 << 17  # elements of all inputs
 _SURVIVORS = 4  # of an output
 _LEAST, _SHARE = 16.0, 2.0**-5  # bits that an edit saves, and of the bits that an output costs
+_READINGS = 40  # about as many as solving for a number takes
 _ROUNDING = 2.0  # bits of an element that is merely rounded, at most on average
 
 
@@ -115,11 +116,14 @@ def _nearest(findings: list[NearEdits], outputs: Iterable[str]) -> list[NearEdit
 def _numbers(
     screen: Screen, singles: list[NearEdits], outputs: list[str]
 ) -> tuple[list[NearEdits], int]:
-    """The knobs that explain an output, at their nearest values, and how many knobs there are."""
-    families = list(knobs(screen.program, screen.value_of))
+    """The knobs that explain an output, at their nearest values, and how many were tried:
+    constants first, as many as the budget allows."""
+    names = set(outputs) & set(screen.names)
+    families = sorted(knobs(screen.program, screen.value_of), key=lambda k: k.kind != CONSTANT)
+    families = families[: screen.affordable // (_READINGS * max(len(names), 1))]
     found = [
         finding
-        for name in set(outputs) & set(screen.names)
+        for name in names
         for knob in families
         if (finding := _solved(screen, knob, name)) is not None and finding.fits(name)
     ]
@@ -156,11 +160,13 @@ def _pairs(
 ) -> tuple[list[NearEdits], int]:
     """Two edits, the first of which shortens the code by itself; and how many pairs there are."""
     nearest = _nearest([finding for finding in singles if finding.screen is screen], outputs)
+    names = set(outputs) & set(screen.names)
     families = [k for k in knobs(screen.program, screen.value_of) if k.kind == CONSTANT]
+    each = len(screen.edits) + _READINGS * len(families) * len(names)
     pairs: list[NearEdits] = []
-    for (first,), *_ in (finding.chains for finding in nearest):
+    for (first,), *_ in (near.chains for near in nearest[: screen.affordable // max(each, 1)]):
         pairs += _findings(screen, first)
-        for name in set(outputs) & set(screen.names):
+        for name in names:
             solved = (_solved(screen, knob, name, first) for knob in families)
             pairs += [finding for finding in solved if finding is not None]
     fitting = [finding for finding in pairs if any(finding.fits(name) for name in outputs)]
