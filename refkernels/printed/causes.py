@@ -20,7 +20,7 @@ from refkernels.diagnosis.variants.params import USUAL, cause_of
 from refkernels.op import Op
 from refkernels.printed import reach as reaches
 from refkernels.printed.digits import Intervals
-from refkernels.printed.reach import PrintedQuestion, Box, Reach
+from refkernels.printed.reach import Box, PrintedQuestion, Reach
 
 
 @dataclass(frozen=True)

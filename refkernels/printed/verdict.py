@@ -36,7 +36,7 @@ from refkernels.printed import reach as reaches
 from refkernels.printed import roles as choices
 from refkernels.printed.causes import PossibleCause, possible, reach_with
 from refkernels.printed.digits import Intervals, intervals
-from refkernels.printed.reach import PrintedQuestion, Box, Reach
+from refkernels.printed.reach import Box, PrintedQuestion, Reach
 from refkernels.printed.text import Printed
 from refkernels.records.codec import storable
 
