@@ -129,7 +129,9 @@ def _claim_of(
     outcome = Outcome(False, 0, got.size)
     if distance <= math.log(LIKE):
         whole = accumulator.run(product, output_format)
-        if _log_error_ratio(matrix, whole, exact) <= math.log(LIKE):
+        special = ~np.isfinite(matrix)  # a number that the accumulator holds is no NaN
+        overflows = evidence.same(matrix[special], whole[special]).all()
+        if overflows and _log_error_ratio(matrix, whole, exact) <= math.log(LIKE):
             outcome = _judged_by_size(problem, got, truth.output, whole.reshape(got.shape))
     return claim(accumulator, Prediction(outcome=outcome))
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from refkernels import question
-from refkernels.arithmetic import formats
+from refkernels.arithmetic import formats, mode
 from refkernels.arithmetic.blas import on_one_thread
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.diagnosis import comparison, excerpt, patterns, scoring, sources, two_causes
@@ -221,6 +221,8 @@ def _with_question(
     places = excerpt.worst_places(problem, answers, worst)
     carried = excerpt.question(problem, answers, places)
     evidence: dict[str, Any] = {**explanation.evidence, "question": carried}
+    if mode.flushing():
+        evidence["flushes"] = mode.since() or ""
     if explanation.kernels:
         evidence["kernels"] = {name: kernel.evidence for name, kernel in kernels.items()}
         differences = explanation.differences.values()

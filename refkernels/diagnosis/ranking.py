@@ -327,13 +327,15 @@ def _named(candidate: Candidate, survivors: list[Candidate], known: Container[st
 
 def _of_patterns(patterns: list[Candidate]) -> list[Candidate]:
     """The patterns with their confidence. All mark the same wrong elements: of two causes,
-    neither is sure."""
+    neither is sure, and neither has more evidence."""
     causes = tuple(dict.fromkeys(pattern.cause for pattern in patterns))
+    least = min((pattern.evidence.bits for pattern in patterns if pattern.evidence), default=0.0)
     named = []
     for pattern in patterns:
         assert pattern.evidence is not None
         others = (cause for cause in causes if cause != pattern.cause)
-        weighed = replace(pattern.evidence, survivors=(pattern.cause, *others))
+        bits = pattern.evidence.bits if len(causes) == 1 else least
+        weighed = replace(pattern.evidence, bits=bits, survivors=(pattern.cause, *others))
         sure = pattern.sure if len(causes) == 1 else "consistent"
         named.append(replace(pattern, confidence=sure, evidence=weighed))
     return named

@@ -12,8 +12,16 @@ from dataclasses import replace
 import numpy as np
 
 from refkernels.diagnosis import accumulators, formulas, functions, models, patterns, sums
-from refkernels.diagnosis.fit import Fit
-from refkernels.diagnosis.hypothesis import Algorithms, Hypothesis, Questions, Variant
+from refkernels.diagnosis.fit import Fit, correctly_rounded, fit
+from refkernels.diagnosis.hypothesis import (
+    Algorithms,
+    Claim,
+    Hypothesis,
+    Outcome,
+    Prediction,
+    Questions,
+    Variant,
+)
 from refkernels.diagnosis.models import flushing, other_functions
 from refkernels.diagnosis.problem import Arrays, Problem
 from refkernels.diagnosis.variants import (
@@ -64,7 +72,8 @@ def variants(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
 
 def pairs(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
     """The op's own other definitions, with another usual eps too: a port of a norm often differs in
-    both. Another eps alone, in a form that is less accurate than the stable ones."""
+    both. Another eps alone, in a form that is less accurate than the stable ones; the form alone
+    where the requested eps explains the output in it."""
     eps = problem.params.get("eps")
     if not isinstance(eps, float) or not problem.op.gradients or not outputs:
         return
@@ -72,6 +81,9 @@ def pairs(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
         other_definitions.other_formulas,
         *models.of(problem.op).questions,
     )
+    as_asked = list(_unstable(problem, outputs))
+    yield from as_asked
+    explained = {claim.cause for claim in as_asked}
     for used in dict.fromkeys((*params.USUAL_EPS, float(np.float32(eps)))):
         if used == eps:
             continue
@@ -83,7 +95,19 @@ def pairs(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
                 yield replace(hypothesis, details={**hypothesis.details, "with_eps": used})
         cause = "eps_rounded" if used == float(np.float32(eps)) else "eps_differs"
         for fault, answer in other_definitions.unstable_forms(asked):
-            yield Variant(cause, {"eps": used, "with": fault}, answer)
+            if fault not in explained:
+                yield Variant(cause, {"eps": used, "with": fault}, answer)
+
+
+def _unstable(problem: Problem, outputs: Arrays) -> Iterator[Claim]:
+    """The op's less accurate forms, where an output has errors of their size."""
+    for cause, answer in other_definitions.unstable_forms(problem):
+        for name, got in outputs.items():
+            result = fit(problem, name, got, answer) if name in answer.reference else None
+            if result is not None and result.ordinary:
+                equal = correctly_rounded(problem, got, answer, answer.reference[name])
+                outcome = Outcome(True, equal, got.size, result.over_bound, result.over_plain)
+                yield Claim(cause, name, Prediction(outcome=outcome))
 
 
 def last(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:

@@ -74,7 +74,8 @@ class CellReply:
     """The answer. `status`: "ok", "error", "unsupported", "oom", "killed" (by `signal`),
     "timeout"; `outputs`: arrays, or tuples of them, by name; `aliases`: the outputs that lie in an
     input's memory; `written`: the inputs that the kernel changed; `waited`: seconds, by the host's
-    clock, from the message to the last byte of the answer."""
+    clock, from the message to the last byte of the answer; `flushes`: the last import before its
+    process flushed subnormal numbers, None if it does not."""
 
     status: str
     reason: str = ""
@@ -83,6 +84,7 @@ class CellReply:
     written: tuple[str, ...] = ()
     waited: float = 0.0
     signal: int = 0
+    flushes: str | None = None
 
 
 class Cell:
@@ -320,7 +322,8 @@ class CellSession:
         waited = time.perf_counter() - begin
         changed = path.read_bytes()[: len(layout)] != layout
         written = ("its inputs",) if changed else ()
-        return CellReply("ok", "", outputs, tuple(aliases), written, waited)
+        since = showable(str(reply["flushes"])) if "flushes" in reply else None
+        return CellReply("ok", "", outputs, tuple(aliases), written, waited, flushes=since)
 
     def _array(self, header: Mapping[str, Any], deadline: float) -> Array:
         left, content = int(header["bytes"]), bytearray()

@@ -160,7 +160,7 @@ def judge(
         tuple(sorted(examination.drawer.left_out)),
         tuple(sorted(axes)),
         tuple(dict.fromkeys(flags)), time=time_taken if verdict == RIGHT else None,
-        avoidable=findings.avoidable if verdict == RIGHT else None,
+        avoidable=findings.avoidable if verdict == RIGHT else None, flushes=running.flushes,
     )  # fmt: skip
     if causes and verdict in (WRONG, UNFAIR):
         result = replace(result, cause=cause_of(findings))

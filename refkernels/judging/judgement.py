@@ -50,6 +50,7 @@ class Judgement:
                 "special_as_defined", "not_all_tried"
     avoidable   an answer whose errors another form of the op avoids: its challenge, and how many
                 elements err how much more than which form
+    flushes     the last import before its process flushed subnormal numbers, None if it does not
     cause       what `explain` found about a wrong answer, as its record
     time        the median and the least time of some calls, in seconds, and their inputs
     """
@@ -74,6 +75,7 @@ class Judgement:
     axes: tuple[int, ...] = ()
     flags: tuple[str, ...] = ()
     avoidable: Mapping[str, Any] | None = None
+    flushes: str | None = None
     cause: Mapping[str, Any] | None = None
     time: Mapping[str, Any] | None = None
     seconds: float = 0.0
@@ -122,6 +124,7 @@ class Judgement:
             "leading_axes": list(self.axes),
             "flags": list(self.flags),
             "avoidable": self.avoidable,
+            "flushes": self.flushes,
             "cause": self.cause,
             "time": self.time,
             "seed": self.seed,

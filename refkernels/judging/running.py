@@ -26,8 +26,8 @@ _FAULTS = (signal.SIGSEGV, signal.SIGBUS)
 
 class JudgedKernel:
     """A kernel in its cell. `outside`: it has touched memory outside of its arrays; `hung`: the
-    reply that did not come in time; `guarded`: whether its arrays lie between protected pages of
-    the CPU's memory."""
+    reply that did not come in time; `flushes`: as in its replies; `guarded`: whether its arrays lie
+    between protected pages of the CPU's memory."""
 
     def __init__(
         self,
@@ -42,6 +42,7 @@ class JudgedKernel:
         self.compiled = bool((framework.kernel or {}).get("abi"))
         self.outside = False
         self.hung: CellReply | None = None
+        self.flushes: str | None = None
         self.answered = 0
 
     def __enter__(self) -> JudgedKernel:
@@ -64,6 +65,8 @@ class JudgedKernel:
             reply = self._once(call)
         if reply.status == "timeout":
             self.hung = reply
+        if reply.flushes is not None:
+            self.flushes = reply.flushes
         return reply
 
     def calls(self, calls: list[CellCall]) -> list[CellReply]:

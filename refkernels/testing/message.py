@@ -9,6 +9,7 @@ import numpy as np
 from refkernels.arithmetic import mode
 from refkernels.metrology.judgement import describe_element
 from refkernels.reporting.words.numerals import lost, ulps
+from refkernels.reporting.words.process import flushing
 from refkernels.testing.answer import JudgedOutput
 
 _SHOWN = 5  # worst elements
@@ -23,20 +24,9 @@ def message(head: str, answer: JudgedOutput, limit: str = "bound") -> str:
     none_certified = answer.summary.counts["uncertified"] == answer.got.size
     known_cause = None if none_certified else answer.cause(answer.worst(_SEARCHED))
     last = known_cause or f"  Next step: {_next_step(answer)}"
-    return "\n".join([*lines, last, *_flushing()])
-
-
-def _flushing() -> list[str]:
-    """That the process flushes, and NumPy in it: a kernel may be blamed for it."""
-    if not mode.flushing():
-        return []
-    name = mode.since()
-    began = f"the import of {name}, or something later, set it" if name else "since its beginning"
-    return [
-        f"  This process flushes subnormal numbers to zero ({began}), and so does all that "
-        "computes in it: a library built with -ffast-math does that when it is loaded, and "
-        "torch.set_flush_denormal(True). The exact values are computed without."
-    ]
+    if mode.flushing():
+        last += f"\n  {flushing(mode.since() or '')}"
+    return "\n".join([*lines, last])
 
 
 def _figures(answer: JudgedOutput, limit: str) -> list[str]:

@@ -1,6 +1,7 @@
 """Kernels for which something false was once proven; nothing of the kind is now."""
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -181,3 +182,61 @@ def test_partial_sums_that_overflow_to_nan_prove_no_narrower_inputs(op: str) -> 
         assert sure(explanation) == set()
         lost += np.count_nonzero(np.isnan(total))
     assert lost
+
+
+def fast_sigmoids(x: np.ndarray) -> Iterator[np.ndarray]:
+    """1 / (1 + 2^fl(-x log2 e)) with a right quotient, a truncated one, and one that is 0 where the
+    divisor exceeds 2^126, as __fdividef's."""
+    for power in (np.exp(-x), np.exp2((-x * F(1.44269504)).astype(float)).astype(F)):
+        divisor = F(1) + power
+        truncated = ((1.0 / divisor.astype(float)).astype(F).view(np.int32) & ~3).view(F)
+        yield F(1) / divisor
+        yield truncated
+        yield np.where(divisor > 2.0**126, F(0), truncated)
+
+
+@pytest.mark.parametrize("count", [20, 60])
+@pytest.mark.parametrize("op", ["sigmoid", "silu"])
+def test_a_fast_sigmoid_has_no_other_constant_and_does_not_flush(op: str, count: int) -> None:
+    """Where e^-x is infinite, the result is 0 although no subnormal number is flushed."""
+    overflows = 0
+    for seed in range(3):
+        x = np.random.default_rng(seed).uniform(-100, 100, count).astype(F)
+        size = np.exp(np.minimum(x, 0).astype(float)) * (np.abs(x) if op == "silu" else 1)
+        with np.errstate(all="ignore"):
+            answers = [y * x if op == "silu" else y for y in fast_sigmoids(x)]
+        for y in answers:
+            explanation = refkernels.explain(op, {"x": x}, {"y": y})
+            assert not sure(explanation) & {"constant_differs", "param_differs"}
+            zeros = (y == 0) & (size < np.finfo(F).tiny)
+            if np.all(x[zeros] < -89):  # no zero that only a flush explains
+                assert explanation.cause != "flush_to_zero"
+                overflows += explanation.cause == "early_overflow"
+    assert overflows > 3
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_an_accumulator_does_not_explain_a_row_of_nan(dtype: type) -> None:
+    a = np.random.default_rng(0).standard_normal((48, 200)).astype(dtype)
+    b = np.random.default_rng(1).standard_normal((200, 40)).astype(dtype)
+    y = (a.astype(F) @ b.astype(F)).astype(dtype)
+    y[-1] = np.nan
+    explanation = refkernels.explain("matmul", {"a": a, "b": b}, y)
+    fitting = {candidate.cause for candidate in explanation.candidates if candidate.confidence}
+    assert explanation.cause == "unwritten_elements"
+    assert not fitting & {"fp16_accumulation", "bf16_accumulation"}
+
+
+@pytest.mark.parametrize("op", ["group_norm", "layernorm"])
+def test_an_interval_that_holds_the_requested_eps_is_no_other_eps(op: str) -> None:
+    """In one pass nothing is left of the variance, so that any eps explains the errors."""
+    x = (100 + np.random.default_rng(0).standard_normal((2, 6, 100))).astype(F)
+    groups, params = {"group_norm": ((2, 3, 200), {"num_groups": 3})}.get(op, (x.shape, {}))
+    rows = x.reshape(groups)
+    mean = rows.mean(-1, keepdims=True)
+    variance = (rows * rows).mean(-1, keepdims=True) - mean * mean
+    y = ((rows - mean) / np.sqrt(variance + F(1e-5))).reshape(x.shape)
+    explanation = refkernels.explain(op, {"x": x}, {"y": y}, {**params, "eps": 1e-5})
+    causes = {candidate.cause for candidate in explanation.candidates if candidate.confidence}
+    assert "naive_variance" in causes
+    assert not causes & {"eps_differs", "eps_rounded"}

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from refkernels.arithmetic.formats import Format
+from refkernels.arithmetic.formats import BINARY32, Format
 from refkernels.contexts.graph import Edits, Graph, Node, Replacement
 from refkernels.diagnosis.edits.catalogue import Edit, Program, by
 from refkernels.diagnosis.edits.names import named
@@ -34,6 +34,7 @@ _LARGEST = 1 << 17  # elements of all inputs
 _SURVIVORS = 4  # of an output
 _LEAST, _SHARE = 16.0, 2.0**-5  # bits that an edit saves, and of the bits that an output costs
 _READINGS = 40  # about as many as solving for a number takes
+_ROUNDINGS = 4.0  # a quotient of two ulp, as GPUs divide
 _ROUNDING = 2.0  # bits of an element that is merely rounded, at most on average
 
 
@@ -141,7 +142,8 @@ def _solved(screen: Screen, knob: Knob, output: str, first: Edit | None = None) 
         return None if predicted is None else predicted[output]
 
     seen = screen.observed[output]
-    solution = solve(knob, Target(seen.got, predict, seen.distance))
+    rounding = _ROUNDINGS * min(screen.problem.format_of(output).u, BINARY32.u)
+    solution = solve(knob, Target(seen.got, predict, seen.distance, rounding))
     if solution is None:
         return None
     value = solution.told

@@ -55,14 +55,22 @@ class Knob(NamedTuple):
         """Whether a limit of that size limits anything."""
         return abs(value) <= _FAR * self.largest
 
+    def unchanged(self, low: float, high: float, rounding: float) -> bool:
+        """Whether the interval holds the present value, but for what kernels round: a factor of
+        1 - 2^-23 may be a quotient that is truncated."""
+        present = self.details.get("asked", math.nan)
+        return low - rounding * abs(present) <= present <= high + rounding * abs(present)
+
 
 class Target(NamedTuple):
     """An output that a value is solved for. `predict`: the output of an edited program, None where
-    there is none; `distance`: the bits that the kernel's costs when that is known."""
+    there is none; `distance`: the bits that the kernel's costs when that is known; `rounding`: the
+    relative size of a few roundings."""
 
     got: Doubles
     predict: Callable[[Edits], Doubles | None]
     distance: Callable[[Doubles], float]
+    rounding: float = 0.0
 
 
 class SolvedNumber(NamedTuple):
@@ -160,9 +168,10 @@ def solve(knob: Knob, target: Target) -> SolvedNumber | None:
     if at(best) > _PROMISING * target.distance(present):
         return None
     best = _refined(best, at)
-    if not knob.binds(best):
+    low, high = _end(best, -1.0, at), _end(best, 1.0, at)
+    if not knob.binds(best) or knob.unchanged(low, high, target.rounding):
         return None
-    return SolvedNumber(best, _end(best, -1.0, at), _end(best, 1.0, at), at(best))
+    return SolvedNumber(best, low, high, at(best))
 
 
 def _newton(knob: Knob, target: Target, value: float) -> Iterator[float]:

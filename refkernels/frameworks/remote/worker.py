@@ -312,6 +312,19 @@ def usable_cpus():
     return os.cpu_count() or 1
 
 
+IMPORTED = ["the adapter"]
+
+
+def flushes():
+    return sys.float_info.min * 0.5 == 0.0
+
+
+def find_spec(name, path=None, target=None):
+    """Finds nothing: notes the last import that began before the process flushed subnormals."""
+    if not flushes():
+        IMPORTED[0] = name
+
+
 class Worker:
     """A loaded adapter and the requests that it serves."""
 
@@ -326,6 +339,7 @@ class Worker:
         self.arrays = Arrays(message["folder"], message["inline_bytes"])
         adapter = types.ModuleType("refkernels_adapter")
         code = compile(message["source"], message["file"], "exec")
+        sys.meta_path.insert(0, types.SimpleNamespace(find_spec=find_spec))
         gc.disable()  # collection takes a quarter of an import's time, and finds hardly any garbage
         try:
             exec(code, adapter.__dict__)
@@ -434,6 +448,8 @@ class Worker:
             "blas": blas,
         }
         environment.update(information)
+        if flushes():
+            environment["flushes_subnormals"] = "since the import of %s, or later" % IMPORTED[0]
         return {
             "version": environment["version"],
             "devices": names,

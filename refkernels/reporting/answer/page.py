@@ -29,6 +29,7 @@ from refkernels.reporting.words.escaping import clipped, code, escaped
 from refkernels.reporting.words.forms import avoiding_advice
 from refkernels.reporting.words.model_names import model_name, statement
 from refkernels.reporting.words.numerals import lost, ulp_figure
+from refkernels.reporting.words.process import flushing
 
 _RULED_OUT = 12  # the most rows for each kernel
 _ORDERS = ("summation_order", "bias_first")
@@ -71,7 +72,9 @@ def _unfolded_parts(answer: Record, lang: str) -> list[str]:
     parts = [f"**{escaped(summary(answer, lang), 4000)}**", _table(kernels, words, lang)]
     if answer["differences"]:
         parts.append(_pairs(answer, words))
-    return [*parts, *_paragraphs(kernels, words, lang), *_reported(answer, words)]
+    since = answer["evidence"].get("flushes")
+    process = [] if since is None else [escaped(flushing(since, lang), 4000)]
+    return [*parts, *process, *_paragraphs(kernels, words, lang), *_reported(answer, words)]
 
 
 def _table(kernels: list[ExplainedKernel], words: Mapping[str, str], lang: str) -> str:

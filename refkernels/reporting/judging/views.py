@@ -10,6 +10,7 @@ from refkernels.reporting.answer.markdown import folded, grid
 from refkernels.reporting.words.escaping import escaped
 from refkernels.reporting.words.forms import avoidable
 from refkernels.reporting.words.judgement import VERDICT_WORDS, WORDS, reason
+from refkernels.reporting.words.process import flushing
 from refkernels.reporting.words.report import words_of
 
 MARKS = {"right": "✓", "lower_precision": "≈", "not_enough_shown": "?"}
@@ -133,5 +134,7 @@ def _shown(record: Mapping[str, Any], lang: str) -> Iterator[str]:
     if found := record.get("avoidable"):
         clause = avoidable(found, found["format"], lang)
         yield words["avoidable"].format(clause=clause, **found)
+    if (since := record.get("flushes")) is not None:
+        yield flushing(since, lang, "there")
     for flag in record["flags"]:
         yield words[flag]

@@ -118,10 +118,10 @@ class Crew:
 
     def _submit(self, job: Job) -> Future[Json]:
         executor = self.executor()
-        try:
-            return executor.submit(job.function, *job.arguments)
-        except OSError:  # it broke while it started a worker: the next call says so
-            return executor.submit(job.function, *job.arguments)
+        for _ in range(2):  # one that broke while it started a worker says so at the next call
+            with contextlib.suppress(OSError):
+                return executor.submit(job.function, *job.arguments)
+        raise BrokenExecutor("It starts no worker.")
 
 
 class Processes(Crew):

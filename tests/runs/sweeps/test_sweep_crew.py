@@ -42,8 +42,10 @@ def test_a_worker_that_dies_takes_nothing_with_it(tmp_path: Path) -> None:
     assert results["always"]["reason"] == "The worker's process died, twice."
 
 
-def test_an_executor_that_breaks_while_it_starts_a_worker_is_replaced() -> None:
-    """Its pipes close under a starting worker (an OSError); the next call says that it broke."""
+@pytest.mark.parametrize("second", [BrokenExecutor("died"), ConnectionRefusedError()])
+def test_an_executor_that_breaks_while_it_starts_a_worker_is_replaced(second: Exception) -> None:
+    """Its pipes close under a starting worker (an OSError); the next call says that it broke, or
+    that nobody starts workers any more."""
 
     class Breaking(ThreadPoolExecutor):
         begun = 0
@@ -51,7 +53,7 @@ def test_an_executor_that_breaks_while_it_starts_a_worker_is_replaced() -> None:
         def submit(self, *job: Any, **options: Any) -> Any:
             self.begun += 1
             if self.begun <= 2:
-                raise OSError("handle is closed") if self.begun == 1 else BrokenExecutor("died")
+                raise OSError("handle is closed") if self.begun == 1 else second
             return super().submit(*job, **options)
 
     pools: list[Executor] = [Breaking(1), ThreadPoolExecutor(1)]
