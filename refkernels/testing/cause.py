@@ -143,8 +143,8 @@ def _cause_lines(question: FailedQuestion, scope: str) -> str:
     perhaps = "perhaps " if explanation.confidence == "consistent" else ""
     text = says(kernel.best, "en", len(kernel.models) > 1)
     return (
-        f"  Cause: {perhaps}{explanation.cause}, {explanation.confidence}{scope}: the kernel "
-        f"{text}.\n  Next step: {advice(str(explanation.cause), 'en')}"
+        f"  Cause: {perhaps}{explanation.cause}, {explanation.confidence}{scope}: in this case the "
+        f"kernel {text}.\n  Next step: {advice(str(explanation.cause), 'en')}"
     )
 
 
