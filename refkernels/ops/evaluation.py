@@ -4,9 +4,11 @@ its names and what its elements depend on are known without them.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from refkernels.arithmetic.formats import Format
+from refkernels.contexts import least as lowest
 from refkernels.contexts.amplification import Amplification
 from refkernels.contexts.bound import Bound
 from refkernels.contexts.composed import Composed, Flushed, NarrowFunctions, OtherFunction
@@ -17,6 +19,7 @@ from refkernels.contexts.tensor_cores import TensorCores
 from refkernels.contexts.unstored import Unstored
 from refkernels.contexts.working import Working
 from refkernels.ops import readings
+from refkernels.ops.formula import Formula
 from refkernels.ops.readings import Reading, read
 from refkernels.ops.settle import settle
 
@@ -43,6 +46,16 @@ def reachable(working: Format, target: Format, **options: Any) -> Reading:
     """The reading that gives the values which a right kernel may compute where an intermediate
     result leaves its format's range."""
     return readings.reachable(Reachable(working, target, **options))
+
+
+@functools.lru_cache(1 << 12)
+def least(
+    forms: tuple[Formula, ...], ends: tuple[float, float], working: Format, target: Format
+) -> float:
+    """The least that the largest of the forms' bounds may be, over |y|."""
+    xp = Bound(working, target)
+    rates = (lowest.rate(form, ends, xp) for form in forms)
+    return max(rates) * xp.working.unit * (1.0 - 2.0**-20)  # for the roundings of a bound
 
 
 def unstored(working: Format, target: Format, scalars: Any) -> Reading:

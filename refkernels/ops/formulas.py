@@ -255,6 +255,15 @@ class Formulas:
             for n in names
         }
 
+    def least(self, ends: tuple[float, float], format: Format) -> float:
+        """A number that times |y| is at most `bound`, for x between these ends and no power of two.
+        For an op of x alone; 0 where nothing is known."""
+        if self.scalars != "working":
+            return 0.0
+        forms = self.forward.forms
+        read = (forms[self.widest],) if self.widest else tuple(forms.values())
+        return _evaluation().least(read, ends, _working(format), format)
+
     @in_default_mode
     def condition(
         self, direction: Direction, inputs: Mapping[str, Any], params: Mapping[str, Any]

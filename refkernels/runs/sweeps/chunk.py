@@ -28,6 +28,7 @@ from refkernels.runs.sweeps.tally import BEYOND, Json, Side, SweepTally
 
 BLOCK = 1 << 16  # answers judged at a time: Python spends 20 us on each block
 _EVALUATED = 1 << 16  # elements that the oracle evaluates at a time
+_CACHED = 1 << 14  # elements that the fast tier's intervals judge at a time
 _WARM_UP = (8, 64)
 """Warm-up calls, and inputs of each: MindSpore's CPU kernels try numbers of threads in their first
 five calls, which keep subnormals, and flush them from the sixth on."""
@@ -185,8 +186,7 @@ def _judge_fast(
         )  # fmt: skip
         room.previous[:] = float(answers[-1]), room.hi[length - 1]
     listed_count, steps = room.filled.tolist()
-    listed = room.listed[:listed_count]
-    _judge_listed(op, fast, span.start + listed.astype(np.int64), got[listed],
+    _judge_listed(op, fast, span.start, got, room.listed[:listed_count],
                   room.listed_hi[:listed_count], tally)  # fmt: skip
     tally.add_tiers({"float64": size})
     places = room.steps[:steps].astype(np.int64)
@@ -198,21 +198,26 @@ def _judge_fast(
 def _judge_listed(
     op: Op,
     fast: Fast,
-    codes: npt.NDArray[np.int64],
+    first: int,
     got: npt.NDArray[Any],
+    listed: npt.NDArray[Any],
     hi: npt.NDArray[np.float64],
     tally: SweepTally,
 ) -> None:
     """Judge the elements that are not plain: by the fast tier's interval if that settles them, else
     by the oracle."""
-    if not codes.size:
-        return
-    radius = np.where(np.isfinite(hi), np.abs(hi) * plain.widened(fast.error), 0.0)
-    left = _judge_elements(op, codes, got, Enclosure(hi, 0.0, radius), tally, final=False)
-    tally.add_tiers({"float64": -left.size})
-    for start in range(0, left.size, _EVALUATED):
-        part = left[start : start + _EVALUATED]
-        _judge_exactly(op, codes[part], got[part], tally)
+    left: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
+    for start in range(0, listed.size, _CACHED):
+        places, part_hi = (part[start : start + _CACHED] for part in (listed, hi))
+        codes = first + places.astype(np.int64)
+        radius = np.where(np.isfinite(part_hi), np.abs(part_hi) * plain.widened(fast.error), 0.0)
+        exact = Enclosure(part_hi, 0.0, radius)
+        left.append(codes[_judge_elements(op, codes, got[places], exact, tally, final=False)])
+    codes = np.concatenate(left)
+    tally.add_tiers({"float64": -codes.size})
+    for start in range(0, codes.size, _EVALUATED):
+        part = codes[start : start + _EVALUATED]
+        _judge_exactly(op, part, got[part - first], tally)
 
 
 def _judge_exactly(
@@ -303,13 +308,29 @@ def _check_bound(
     if op.limit is not None:
         return
     with _ONE_ORACLE, np.errstate(all="ignore"):
-        error = np.abs(judging.widest(got) - np.asarray(exact))
-        error -= exact.radius * np.exp2(exact.scale)
-        beyond = np.arange(codes.size)
+        truth, radius = np.asarray(exact), exact.radius * np.exp2(exact.scale)
+        error = np.abs(judging.widest(got) - truth) - radius
+        least = _least(op, codes, tally.format) * (np.abs(truth) - radius)
+        least[~np.isfinite(truth)] = 0.0
+        beyond = np.flatnonzero(~(error <= least))
         for bound in _bounds(op, tally.format):
+            if not beyond.size:
+                break
             inputs = dict(zip(op.inputs, tally.inputs_of(codes[beyond]), strict=True))
             beyond = beyond[error[beyond] > bound(inputs)[op.outputs[0]]]
     _add_violations(BEYOND, beyond, codes, got, tally)
+
+
+def _least(op: Op, codes: npt.NDArray[np.int64], format: formats.Format) -> Any:
+    """What the bound is at least, over the exact value; 0 where that is unknown. Inputs of one
+    binade have it in common, but for the power of two that begins it."""
+    formulas, shift = op.formulas, format.p - 1
+    binade = int(codes[0]) >> shift
+    if formulas is None or op.inputs != ("x",) or op.params or (codes >> shift != binade).any():
+        return 0.0
+    ends = np.sort(patterns.values_of([binade << shift, ((binade + 1) << shift) - 1], format))
+    powers = np.abs(np.frexp(patterns.values_of(codes, format))[0]) == 0.5
+    return np.where(powers, 0.0, formulas.least((float(ends[0]), float(ends[1])), format))
 
 
 def _bounds(op: Op, format: formats.Format) -> Iterator[Callable[[Arrays], Arrays]]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic.bits import EXPONENT, bits_of
+from refkernels.arithmetic.bits import EXPONENT, bits_of, float_of
 from refkernels.arithmetic.decisions import OUTWARD
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.jit import inner, njit
@@ -47,6 +47,7 @@ DISTANCES = EXACT_DISTANCES + 54
 
 _HUGE = 2.0**199  # of a value this large, the fast tier knows only that it is this large
 _TINY = 2.0**-199  # of a value this small, only that it is this small, and its sign
+_MORE = 1.0 + 2.0**-40  # covers the rounding of a difference
 _SHARP = 2.0**-10  # elements with a larger uncertainty, in ulp, go to the oracle's later tiers
 
 
@@ -82,6 +83,8 @@ def judge_elements(
     """
     counts, distances, worst, worst_bits, firsts = table
     p, emin, emax = limits
+    last = math.nan, math.nan, 0.0, 0.0, np.int64(0), np.int64(0)
+    compared = compare(0.0, 0.0, 0.0, 0.0, 0, p, emin, emax)
     for i in range(patterns.size):
         outcomes[i] = UNFAITHFUL
         h, r = hi[i], radius[i]
@@ -100,9 +103,10 @@ def judge_elements(
             continue
         if not final and 0.0 < abs(h) <= _TINY:
             h, r = math.copysign(_TINY, h), _TINY  # anywhere between zero and 2 _TINY
-        flags, error, uncertainty, _, _, distance = compare(
-            got[i], h, lo[i], r, scale[i], p, emin, emax
-        )
+        this = got[i], h, lo[i], r, scale[i], got_bits[i]
+        if this != last:  # where a function saturates, one question follows another
+            last, compared = this, compare(got[i], h, lo[i], r, scale[i], p, emin, emax)
+        flags, error, uncertainty, _, _, distance = compared
         size = abs(error)
         near = min(abs(size - 0.5), abs(size - 1.0)) <= 2.0 * uncertainty  # of being faithful
         if not final and (flags & flag.UNDECIDED or uncertainty > _SHARP or near):
@@ -123,9 +127,9 @@ def judge_elements(
 
 @inner
 def _far(g: float, z: float, radius: float, limits: Any) -> Any:
-    """The distance of an answer that is two floats or more away from the rounding of z and has no
-    other fault: interval and answer are normal numbers of one binade and one sign, away from the
-    format's ends, and the rounding is decided. 0 for all other answers.
+    """The distance of an answer that is certainly more than an ulp away from z, has another
+    rounding and no other fault: interval and answer are normal numbers of one binade and one sign,
+    away from the format's ends, and the rounding is decided. 0 for all other answers.
 
     (g - z) / ulp(z) is then exact but for a rounding of 2^-53: see `metrology.plain`.
     """
@@ -142,7 +146,8 @@ def _far(g: float, z: float, radius: float, limits: Any) -> Any:
     if not (usable and one_binade and decided and (g < 0.0) == (z < 0.0)):
         return np.uint64(0)
     distance = np.uint64(abs(bits - ((low + half) & mask)) >> shift)
-    return distance if distance >= np.uint64(2) else np.uint64(0)
+    unfaithful = abs(g - z) > float_of(power - (np.int64(p - 1) << 52)) * _MORE + 2.0 * radius
+    return distance if distance >= np.uint64(2) or unfaithful else np.uint64(0)
 
 
 @inner
