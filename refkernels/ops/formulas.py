@@ -262,7 +262,7 @@ class Formulas:
             return 0.0
         forms = self.forward.forms
         read = (forms[self.widest],) if self.widest else tuple(forms.values())
-        return _evaluation().least(read, ends, _working(format), format)
+        return _evaluation().least(read, ends, formats.working_format(format), format)
 
     @in_default_mode
     def condition(
