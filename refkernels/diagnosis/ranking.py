@@ -354,9 +354,9 @@ def _shared_details(details: Any, members: list[Any]) -> dict[str, Any]:
             widest = [min(low for low, *_ in ends), max(high for *_, high in ends)]
             shared |= {key: value, "solved": key, "several": True, _INTERVAL: widest}
         elif key not in _OWN_DETAILS:
-            named = dict.fromkeys(other for other in values if other)
-            all_texts = len(named) > 1 and all(isinstance(other, str) for other in named)
-            shared[key] = OR.join(map(str, named)) if all_texts else value
+            named = [other for other in values if other]
+            all_texts = all(isinstance(other, str) for other in named)
+            shared[key] = OR.join(dict.fromkeys(named)) if all_texts else value
     return shared
 
 

@@ -104,7 +104,7 @@ def _other_inputs(op: Op, box: Box) -> Iterator[_Question]:
         if a is None or b is None or a.middle.shape != b.middle.shape:
             continue
         if not _same(a, b):
-            details = {"inputs": f"{first} and {second}"}
+            details = {"part": first, "other": second}
             yield "inputs_exchanged", details, _Changed({first: b, second: a}, {})
     name = second_factor(op)
     weight = box.get(name) if name is not None else None

@@ -16,6 +16,7 @@ from refkernels.diagnosis.edits.rules import RULES, edits_of
 from refkernels.diagnosis.edits.screen import Screen
 from refkernels.diagnosis.edits.solved import KINDS
 from refkernels.diagnosis.explain import one_kernel
+from refkernels.diagnosis.ranking import _shared_details
 from refkernels.ops.function_formulas import definition
 from refkernels.reporting.words.causes import CAUSES
 
@@ -228,3 +229,8 @@ def test_two_pairs_that_are_one_function_are_not_told_apart() -> None:
     found = explained(OWN, ARRAYS, {"y": y}, {"eps": 0.1})
     assert found.confidence == "consistent"
     assert "leaves out the term r in x + r, and uses eps = 0.001" in found.summary
+
+
+def test_second_edits_that_differ_are_told_by_the_first_of_them() -> None:
+    members = [{"with": "eps_differs", "with_details": {"eps": eps}} for eps in (1.0, 2.0)]
+    assert _shared_details(members[0], members) == members[0]

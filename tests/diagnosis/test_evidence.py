@@ -330,9 +330,7 @@ def test_a_bias_too_small_to_be_seen_is_not_missing() -> None:
     np.testing.assert_array_equal(y, x * inputs["weight"][0, 0])
     explanation = refkernels.explain("linear", inputs, {"y": y})
     assert explanation.cause is None
-    assert {"missing_bias", "summation_order"} <= {
-        candidate.cause for candidate in explanation.candidates
-    }
+    assert "summation_order" in {candidate.cause for candidate in explanation.candidates}
 
 
 def test_few_rows_summed_in_another_order_prove_no_model() -> None:

@@ -125,6 +125,7 @@ def _numbers(
     found = [
         finding
         for name in names
+        if screen.observed[name].got.size > 1  # some value of any knob gives a single number
         for knob in families
         if (finding := _solved(screen, knob, name)) is not None and finding.fits(name)
     ]

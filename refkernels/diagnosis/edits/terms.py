@@ -128,6 +128,12 @@ def other_bases(program: Program) -> Iterator[Any]:
         yield node, {node: by(node)(lambda xp, v: v / xp.log(xp.number(2)))}, {"part": node}
 
 
+@rule("fused_relu", "function")  # y -> max(y, 0)
+def rectified(program: Program) -> Iterator[Any]:
+    for node in dict.fromkeys(filter(None, program.graph.outputs)):
+        yield node, {node: by(node)(lambda xp, v: xp.maximum(v, xp.number(0)))}
+
+
 @rule("constant_outside_root", "constant")  # sqrt(u + c) -> sqrt(u) + c
 def outside_the_root(program: Program) -> Iterator[Any]:
     for node in program.functions("sqrt", "rsqrt"):
@@ -143,7 +149,7 @@ def outside_the_root(program: Program) -> Iterator[Any]:
             yield node, {total: only(u, total.shape), node: by(node, c)(outside)}, {"part": c}
 
 
-@rule("exchanged_inputs", "index")  # f(x, y) -> f(y, x)
+@rule("inputs_exchanged", "index")  # f(x, y) -> f(y, x)
 def exchanged_inputs(program: Program) -> Iterator[Any]:
     for a, b in _alike(program):
         changes = {to: only(replace(of), to.shape) for to, of in ((a, b), (b, a))}
