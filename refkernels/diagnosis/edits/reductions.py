@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -13,7 +13,6 @@ from refkernels.diagnosis.edits.catalogue import Program, by, rule, shaped
 
 _OVER_AN_AXIS = ("sum", "mean", "max", "norm", "pivot")
 _LINEAR = ("sum", "mean", "norm", "matmul", "welford")
-_OVER_A_PART = (*_LINEAR, "max", "pivot")
 _LONGEST = 1 << 12
 _BLOCKS = (8, 16, 32, 64, 128)  # lanes of a block
 _ELEMENTWISE = frozenset(
@@ -83,16 +82,27 @@ def _plus(total: Any, more: Any) -> Any:
     return more if total is None else total + more
 
 
-@rule("divisor_differs", "reduction")  # mean -> sum / (n - 1)
+@rule("divisor_differs", "reduction")  # mean -> sum / (n - 1), sum / padded n
 def other_divisors(program: Program) -> Iterator[Any]:
-    for node in program.of("mean", "welford"):
-        n = node.operands[0].shape[node.option]
-        everything = int(np.prod(node.operands[0].shape))
-        padded = 1 << (n - 1).bit_length()
-        for divisor in sorted({n - 1, n + 1, padded, everything} - {0, n}):
-            if node.op == "mean":
-                scaled = by(node)(lambda xp, v, k=(n, divisor): v * k[0] / k[1])
-                yield node, {node: scaled}, {"n": n, "divisor": divisor}
+    for nodes in _each_and_every(program.of("mean")):
+        n, everything = _length(nodes[0]), int(np.prod(nodes[0].operands[0].shape))
+        others = {n - 1: "n - 1", n + 1: "n + 1", everything: "all"}
+        others |= dict.fromkeys(_paddings(n), "padded")
+        for divisor in sorted(others.keys() - {0, n}):
+            scaled = {
+                node: by(node)(lambda xp, v, k=(n, divisor): v * k[0] / k[1]) for node in nodes
+            }
+            details = {"n": n, "divisor": divisor, "by": others[divisor], "every": len(nodes)}
+            yield nodes[0], scaled, details
+
+
+def _each_and_every(nodes: Iterable[Node]) -> Iterator[list[Node]]:
+    """Each reduction, then all over axes of one length together."""
+    by_length: dict[int, list[Node]] = {}
+    for node in nodes:
+        yield [node]
+        by_length.setdefault(_length(node), []).append(node)
+    yield from (alike for alike in by_length.values() if len(alike) > 1)
 
 
 @rule("other_axis", "reduction")  # over another axis, or over all; one reduction, or every one
@@ -131,29 +141,40 @@ def _over(node: Node, axes: tuple[int, ...]) -> Any:
 
 @rule("padding_counted", "reduction")  # lanes beyond the end, loaded as 0
 def counted_padding(program: Program) -> Iterator[Any]:
-    for node in program.of("sum", "mean", "norm", "max"):
-        n = node.operands[0].shape[node.option]
-        lane = _of_zeros(node.operands[0], node.option)
-        if lane is None or n < 2:
+    for nodes in _each_and_every(program.of("sum", "mean", "norm", "max")):
+        n = _length(nodes[0])
+        lanes = {node: _of_zeros(node.operands[0], node.option) for node in nodes}
+        if n < 2 or None in lanes.values():
             continue
-        for padded in sorted({_up(n, block) for block in (1 << (n - 1).bit_length(), *_BLOCKS)}):
-            if padded > n:
-                how = node.op, node.option, n, padded
-                counted = by(node.operands[0], lane)(
-                    lambda xp, a, lane, how=how: _padded(xp, a, lane, *how)
-                )
-                yield node, {node: counted}, {"n": n, "padded": padded}
+        for padded in _paddings(n):
+            for divisor in (n, padded) if any(node.op == "mean" for node in nodes) else (n,):
+                counted = {
+                    node: by(node.operands[0], lane)(
+                        lambda xp, a, lane, node=node, how=(n, padded, divisor): _padded(
+                            xp, a, lane, node, *how
+                        )
+                    )
+                    for node, lane in lanes.items()
+                    if lane is not None
+                }
+                details = {"n": n, "padded": padded, "divisor": divisor, "every": len(nodes)}
+                yield nodes[0], counted, {**details, "row": divisor == padded}
 
 
-def _up(n: int, block: int) -> int:
-    return -(-n // block) * block
+def _paddings(n: int) -> list[int]:
+    """The lengths to which n may be padded: the next power of two, multiples of blocks."""
+    blocks = (1 << (n - 1).bit_length(), *_BLOCKS)
+    return sorted({-(-n // block) * block for block in blocks} - {n})
 
 
-def _padded(xp: Any, a: Any, lane: Any, op: str, axis: int, n: int, padded: int) -> Any:
+def _padded(xp: Any, a: Any, lane: Any, node: Node, n: int, padded: int, divisor: int) -> Any:
+    axis = node.option
     lane = xp.take(lane, np.zeros(padded - n, int), axis)
     shape = tuple(padded - n if k == len(a.shape) + axis else m for k, m in enumerate(a.shape))
     everything = xp.concatenate([a, shaped(xp, lane, shape)], axis)
-    return xp.sum(everything, axis) / n if op == "mean" else getattr(xp, op)(everything, axis)
+    if node.op == "mean":
+        return xp.sum(everything, axis) / divisor
+    return getattr(xp, node.op)(everything, axis)
 
 
 def _of_zeros(node: Node, axis: int) -> Node | None:
@@ -177,10 +198,7 @@ def _of_zeros(node: Node, axis: int) -> Node | None:
 
 @rule("terms_left_out", "reduction")  # the tail, or a block; of one reduction, or of every one
 def terms_left_out(program: Program) -> Iterator[Any]:
-    long = list(_over_long_axes(program, _OVER_A_PART))
-    alike = {n: [node for node, m in long if m == n] for _, n in long}
-    several = [nodes for nodes in alike.values() if len(nodes) > 1]
-    for nodes in (*([node] for node, _ in _over_long_axes(program)), *several):
+    for nodes in _each_and_every(_over_long_axes(program)):
         n = _length(nodes[0])
         means = any(node.op in ("mean", "welford") for node in nodes)
         for start, stop in _ranges(n):
@@ -194,15 +212,16 @@ def terms_left_out(program: Program) -> Iterator[Any]:
 
 @rule("terms_twice", "reduction")  # a range counted twice
 def terms_twice(program: Program) -> Iterator[Any]:
-    for node, n in _over_long_axes(program):
-        for start, stop in ((0, 1), (n - 1, n)):
+    for node in _over_long_axes(program):
+        n = _length(node)
+        for start, stop in ((0, 1), (n - 1, n)) if node.op in _LINEAR else ():
             twice = _partial(node, np.r_[0:n, start:stop], n)
             yield node, {node: twice}, {"n": n, "start": start, "stop": stop}
 
 
-def _over_long_axes(program: Program, ops: tuple[str, ...] = _LINEAR) -> Iterator[tuple[Node, int]]:
-    lengths = ((node, _length(node)) for node in program.of(*ops))
-    return ((node, n) for node, n in lengths if 2 < n <= _LONGEST)
+def _over_long_axes(program: Program) -> Iterator[Node]:
+    nodes = program.of(*_LINEAR, "max", "pivot")
+    return (node for node in nodes if 2 < _length(node) <= _LONGEST)
 
 
 def _length(node: Node) -> int:

@@ -22,9 +22,10 @@ import numpy as np
 from refkernels.diagnosis import products
 from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Doubles, Problem
-from refkernels.diagnosis.variants import formulas, lanes
+from refkernels.diagnosis.variants import formulas
 
 _SAMPLE = 64  # elements
+_BLOCKS = tuple(2**k for k in range(1, 13))
 _LONGEST = 1 << 16  # terms
 _MOST_RANGES = 256  # ranges per start that the first element may leave open
 
@@ -66,7 +67,7 @@ def of_means(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
             nearest.append(
                 (_distance(means, got), "mean_of_block_means", {"block": block}, formula)
             )
-        for length in lanes.padded(n):
+        for length in padded(n):
             means, formula = terms.sum(axis=1) / length, partial(_padded, length)
             padding: dict[str, object] = {"n": n, "padded": length}
             nearest.append((_distance(means, got), "padded_divisor", padding, formula))
@@ -76,6 +77,12 @@ def of_means(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         if distance < right:
             answer = formulas.answer(problem, formula)
             yield Variant(cause, details, answer, trials=len(nearest))
+
+
+def padded(n: int) -> list[int]:
+    """The lengths to which n may be padded: the next power of two, multiples of blocks."""
+    lengths = {1 << (n - 1).bit_length(), *(-(-n // block) * block for block in _BLOCKS)}
+    return sorted(lengths - {n})
 
 
 def _mean_of_means(block: int, xp: Any, x: Any, **_: Any) -> Any:
@@ -163,9 +170,33 @@ def _without(problem: Problem, name: str, start: int, stop: int) -> Answer:
         )
     inputs = {
         factor: _zeroed(problem.inputs[factor], axis, start, stop)
-        for factor, axis in lanes.summed_axes(problem, name).items()
+        for factor, axis in _summed_axes(problem, name).items()
     }
-    return lanes.only(problem.ask(inputs), name)
+    return _only(problem.ask(inputs), name)
+
+
+def _summed_axes(problem: Problem, output: str) -> dict[str, int]:
+    """The inputs with the index letter that an output's products are summed over, and the axis of
+    that letter, counted from the end."""
+    op, first = problem.op, problem.op.sums[problem.op.outputs[0]]
+    product = op.sums[output]
+    (summed,) = {letter for letters in product.terms.values() for letter in letters} - {
+        *product.letters
+    }
+    letters = {**first.terms, op.cotangent: first.letters}
+    return {
+        name: axes.index(summed) - len(axes)
+        for name, axes in letters.items()
+        if name in problem.inputs and summed in axes
+    }
+
+
+def _only(answer: Answer, output: str) -> Answer:
+    return Answer(
+        {output: answer.reference[output]},
+        {output: answer.bound[output]},
+        {output: answer.plain[output]},
+    )
 
 
 def _zeroed(array: Array, axis: int, start: int, stop: int) -> Array:

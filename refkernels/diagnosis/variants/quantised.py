@@ -24,8 +24,7 @@ from refkernels.arithmetic.arrays import to_float64
 from refkernels.diagnosis import products
 from refkernels.diagnosis.fit import Fit
 from refkernels.diagnosis.hypothesis import Variant
-from refkernels.diagnosis.problem import Array, Arrays, Problem
-from refkernels.diagnosis.variants.lanes import SAMPLE, distance
+from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
 from refkernels.metrology import UNUSUAL
 
 _WEIGHTS = (("weight",), ("b",), ("k",), ("v",), ("k", "v"))
@@ -35,6 +34,7 @@ _OF_ACTIVATIONS = (8, 4)
 _GROUPS = (32, 64, 128)
 _LARGEST = 1 << 16  # elements of a formula's inputs, which is read once for each scheme
 _KINDS = ("symmetric", "full", "asymmetric")
+_SAMPLE = 16  # rows, and columns of a product
 _NEAR = 4  # schemes whose scales are tried in float16, or in pairs
 
 Cut = Callable[[Array], Array]
@@ -159,13 +159,20 @@ def _answers(
         return None
     predicted, sampled = found
     with np.errstate(all="ignore"):
-        right = distance(predicted({}), sampled)
+        right = _distance(predicted({}), sampled)
 
     def far(schemes: Schemes) -> float:
         with np.errstate(all="ignore"):
-            return distance(predicted(schemes), sampled)
+            return _distance(predicted(schemes), sampled)
 
     return far, right
+
+
+def _distance(values: Doubles, answer: Doubles) -> float:
+    """The sum of squared differences; infinite where it is not a number."""
+    with np.errstate(all="ignore"):
+        total = float(np.sum(np.square(values - answer)))
+    return total if np.isfinite(total) else np.inf
 
 
 def _of_product(problem: Problem, output: str, got: Array, names: tuple[str, ...]) -> Any:
@@ -180,7 +187,7 @@ def _of_product(problem: Problem, output: str, got: Array, names: tuple[str, ...
     if weight.ndim != 2 or (weight.shape != product.b.shape and not is_transposed):
         return None
     rows, columns = (
-        np.unique(np.linspace(0, size - 1, min(size, SAMPLE)).astype(int))
+        np.unique(np.linspace(0, size - 1, min(size, _SAMPLE)).astype(int))
         for size in (len(product.a), product.b.shape[1])
     )
     bias = 0.0 if product.bias is None else product.bias[columns].astype(np.float64)

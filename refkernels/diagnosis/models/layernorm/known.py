@@ -1,7 +1,7 @@
 """LayerNorm, as `models.of` gives it."""
 
 from refkernels.diagnosis.models.known import Known
-from refkernels.diagnosis.models.layernorm import algorithms, padding, questions, ranges, statistics
+from refkernels.diagnosis.models.layernorm import algorithms, questions, ranges, statistics
 
 KNOWN = Known(
     questions=(
@@ -11,8 +11,6 @@ KNOWN = Known(
         questions.other_norm,
         questions.weight_plus_one,
         statistics.stored_statistics,
-        padding.of_rows,
-        padding.of_parameters,
     ),
     algorithms=(algorithms.find,),
     specials=ranges.find,
