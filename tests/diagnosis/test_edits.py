@@ -60,7 +60,7 @@ def test_a_causal_mask_by_blocks_of_queries(block: int) -> None:
     keep = (QUERY // block * block + block - 1) >= KEY
     y = attention(**QKV, keep=keep)
     found = explained("attention", QKV, {"y": y}, {"causal": "top_left"})
-    assert (found.cause, found.confidence) == ("mask_differs", "proven")
+    assert (found.cause, found.confidence) == ("mask_by_blocks", "proven")
     assert found.candidates[0].details["block"] == block
 
 
@@ -82,7 +82,7 @@ def test_the_first_cotangent_for_all_rows() -> None:
         {"reduction": "none"},
         "backward",
     )
-    assert (found.cause, found.confidence) == ("index_differs", "proven")
+    assert (found.cause, found.confidence) == ("first_for_all", "proven")
     assert found.candidates[0].details["part"] == "dloss"
 
 
