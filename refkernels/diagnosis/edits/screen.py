@@ -92,6 +92,15 @@ class Screen:
         with np.errstate(all="ignore"):
             return Program(_forward_graph(self.formula, arguments, self.derive))
 
+    @property
+    def has_a_program(self) -> bool:
+        """Whether the formula has a graph: not where it asks what no graph holds, nor where an op
+        prepares the arrays of its backward pass in a way that its forward formula does not take."""
+        try:
+            return bool(self.program)
+        except (ValueError, TypeError):
+            return False
+
     @cached_property
     def reader(self) -> _Direct | _ThroughTape:
         return self._reader(self.arrays)

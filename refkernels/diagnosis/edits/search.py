@@ -59,6 +59,7 @@ def explaining(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     screens = [Screen(problem, outputs)]
     if problem.direction == "backward" and definition(problem.op).derive is not None:
         screens.append(Screen(problem, outputs, derived=True))
+    screens = [screen for screen in screens if screen.has_a_program]
     tried = sum(len(screen.edits) for screen in screens)
     singles = [finding for screen in screens for finding in _findings(screen)]
     found = _nearest(singles, outputs)
