@@ -100,15 +100,18 @@ class RangeLimits:
         }
 
     def reached(self, output: str, got: npt.NDArray[Any], bound: Doubles) -> Bools:
-        """Which elements a named form may give where an intermediate result leaves the range; for
-        an op that is no formula, infinities and NaN where its bound is infinite."""
+        """Which range-limited elements have what a named form may give where an intermediate result
+        leaves the range; for an op that is no formula, infinities and NaN where its bound is
+        infinite."""
         if self._formulas is None:
             return np.asarray(np.isinf(bound) & ~np.isfinite(to_float64(got)))
         wide, found = to_float64(got), np.zeros(got.shape, np.bool_)
         for outputs in self._reachable.values():
             low, high, nan = outputs[output]
             found |= ((low <= wide) & (wide <= high)) | (np.isnan(wide) & nan)
-        return found
+        whole = self.bound_in(self.format)[output]
+        limited = np.isinf(whole) | (whole > LIMITED * self._of_all(self.unlimited)[output])
+        return np.asarray(found & limited)
 
     @cached_property
     def _reachable(self) -> dict[str, dict[str, Any]]:

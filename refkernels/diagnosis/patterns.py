@@ -182,8 +182,8 @@ def unwritten(
     values = got.reshape(-1)[block[0] : block[-1] + 1]
     constant = bool(np.all(values == values[0]) or np.all(np.isnan(values)))
     exact = np.asarray(problem.truth.reference[output])
-    value = to_float64(values[0])
-    telling = wrong | ~((exact == value) | (np.isnan(exact) & np.isnan(value)))
+    wide, value = to_float64(got), to_float64(values[0])
+    telling = wrong | ~((wide == value) | (np.isnan(wide) & np.isnan(value)))
     if not constant or block.size < 2 or np.array_equal(telling, wrong):
         return None
     size = np.abs(exact)
