@@ -168,7 +168,8 @@ def solve(knob: Knob, target: Target) -> SolvedNumber | None:
     if at(best) > _PROMISING * target.distance(present):
         return None
     best = _refined(best, at)
-    low, high = _end(best, -1.0, at), _end(best, 1.0, at)
+    held = target.rounding * abs(best)  # a kernel rounds what it holds
+    low, high = _end(best, -1.0, at) - held, _end(best, 1.0, at) + held
     if not knob.binds(best) or knob.unchanged(low, high, target.rounding):
         return None
     return SolvedNumber(best, low, high, at(best))
