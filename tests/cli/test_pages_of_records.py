@@ -46,7 +46,7 @@ def test_a_page_links_to_the_records_that_are_beside_it(tmp_path: Path) -> None:
     for name in ("records.jsonl", "records.jsonl.gz"):
         assert CliRunner().invoke(app, ["report", str(tmp_path)]).exit_code == 0
         page = (tmp_path / "report.html").read_text(encoding="utf-8")
-        assert f"href={name} download" in page
+        assert f'href="{name}" download' in page
         assert (tmp_path / name).exists()
         if path.exists():
             compress(path)
