@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.contexts import Arb, Gradient, Working, objects
-from refkernels.contexts.gradient import Node
+from refkernels.contexts.gradient import Taped
 
 Array = npt.NDArray[Any]
 DATA = Path(__file__).parent / "data"
@@ -106,7 +106,7 @@ def loss(xp: Any, w: Mapping[str, Any], batch: Mapping[str, Array]) -> Any:
 def gradients(xp: Any, w: Mapping[str, Any], batch: Mapping[str, Array]) -> tuple[Any, list[Any]]:
     """The loss, and its gradients in the order of the weights: the backward pass of the formula."""
     tape = Gradient(xp)
-    nodes = {name: Node(tape, value) for name, value in w.items()}
+    nodes = {name: Taped(tape, value) for name, value in w.items()}
     value = loss(tape, nodes, batch)
     return value.value, tape.pull(value, xp.array(np.ones(1)), list(nodes.values()))
 

@@ -32,7 +32,7 @@ def begun(*arguments, **named):
 subprocess.Popen._execute_child = begun
 main()
 """
-EVENTS = [("import", 1), ("import", 40), ("import", 400), ("open", 900), ("begun", 1)]
+EVENTS = [("import", 1), ("import", 40), ("import", 400), ("open", 300), ("begun", 1)]
 COMMANDS = {
     "explain": ("explain", "layernorm", "--input", "x=x.npy", "--output", "y=x.npy"),
     "measure": ("measure", "--list"),

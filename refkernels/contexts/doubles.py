@@ -65,8 +65,7 @@ class Doubles(Working):
         return self._with(lambda part: np.sum(part, axis=axis, keepdims=True), a)
 
     def matmul(self, a: Value, b: Value) -> WorkingValue:
-        with blas.on_one_thread():
-            return self._with(np.matmul, a, b)
+        return self._with(blas.product, a, b)
 
     def prod(self, a: Value, axis: int = -1) -> WorkingValue:
         return self._with(lambda part: np.prod(part, axis=axis, keepdims=True), a)

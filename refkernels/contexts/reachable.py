@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic import formats
+from refkernels.arithmetic import blas, formats
 from refkernels.arithmetic.formats import Format, without_range
 from refkernels.arithmetic.rounding import Rounding
 from refkernels.contexts import computed
@@ -348,7 +348,7 @@ class Reachable(Bound):
         with np.errstate(all="ignore"):
             if x.beyond is None and y.beyond is None:
                 sizes = [np.abs(operand.exact.mid) + operand.exact.radius for operand in (x, y)]
-                reach = np.matmul(
+                reach = blas.product(
                     *(size + part.error for size, part in zip(sizes, (x, y), strict=True))
                 )
                 if not self.limited.beyond(reach * 1.01).any():

@@ -28,8 +28,12 @@ from refkernels.contexts import (
 from refkernels.contexts.arb import ends
 from refkernels.contexts.composed import Composed, Flushed, NarrowFunctions, OtherFunction
 from refkernels.contexts.rational import Irrational, values
+from refkernels.contexts.reachable import Reachable
 from refkernels.contexts.remembering import Remembering
 from refkernels.contexts.shuffled import Shuffled
+from refkernels.contexts.signed_zeros import SignedZeros
+from refkernels.contexts.tensor_cores import TensorCores
+from refkernels.contexts.unstored import Unstored
 
 B, R = Ball(), Rational()
 
@@ -126,7 +130,8 @@ EVERY = [
     *(DoubleDouble(), Bound("float32"), Amplification(), Stochastic("float32", 0), Record()),
     *(Remembering("float32"), Shuffled(0), Unbounded(), Doubles()),
     *(Composed("float16"), NarrowFunctions("float64"), OtherFunction("float64", "exp", np.exp)),
-    Flushed("float32"),
+    *(Flushed("float32"), Reachable("float32"), SignedZeros(), TensorCores("bfloat16")),
+    Unstored("bfloat16"),
 ]
 in_every_context = pytest.mark.parametrize("xp", EVERY, ids=lambda c: c.name)
 

@@ -73,6 +73,9 @@ def test_every_output_that_has_rows_or_sums_them_is_a_graph_over_rows(
     if (name, direction) in BY_NUMPY:
         assert len(watched.made) < expected
         return
+    if op.fast is not None and direction == "forward":  # its own float64 kernel answers first
+        assert not watched.made
+        return
     assert not watched.refused
     assert len(watched.made) == expected
 
