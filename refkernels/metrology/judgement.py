@@ -90,6 +90,8 @@ def judge(
     at a finite exact value (no verdict could be trusted).
     """
     _check_question(op, direction, output, inputs, params)
+    if not isinstance(limits, RangeLimits | None):
+        raise TypeError("judge takes the limits that Truth.range_limits gives, or None.")
     array, reference = as_float_array(got, output), as_enclosure(reference)
     inputs = {name: op.array(name, value) for name, value in inputs.items()}
     target = formats.of(array) if format is None else formats.get(format)

@@ -4,6 +4,7 @@ import math
 import random
 import re
 from typing import Any
+from unittest import SkipTest
 
 import ml_dtypes
 import numpy as np
@@ -35,6 +36,8 @@ ODD: list[Any] = [
 def one_sentence(error: BaseException) -> bool:
     """A failing kernel's message has figures below it; every other is one clear line."""
     text = str(error)
+    if isinstance(error, SkipTest):  # its reason is a clause of pytest's line
+        return re.fullmatch(r"unsupported: .{10,}", text) is not None
     if isinstance(error, AssertionError) and "\n" in text:
         return re.match(r"\w+( \w+)?: |\d+ of \d+ elements", text) is not None
     return 20 <= len(text) <= 500 and "\n" not in text and text.rstrip().endswith((".", "?"))
@@ -72,9 +75,10 @@ def test_misuse_is_one_sentence() -> None:
         function, arguments, stated = calls(random_)
         try:
             function(*arguments, **stated)
-        except (TypeError, ValueError, AssertionError) as error:
+        except (TypeError, ValueError, AssertionError, SkipTest) as error:
             refused += 1
-            if not one_sentence(error):
+            own = arguments[2] is len and str(error).endswith(" has no len()")  # Python's words
+            if not own and not one_sentence(error):
                 wrong.append((function, arguments, stated, str(error)))
         except Exception as error:
             wrong.append((function, arguments, stated, repr(error)))
