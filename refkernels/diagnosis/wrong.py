@@ -52,6 +52,7 @@ def _beyond(problem: Problem, output: str, got: Array, bound: Doubles) -> Array:
     with np.errstate(invalid="ignore", over="ignore"):
         beyond = _error(reference, got) - np.ldexp(reference.radius, reference.scale) > bound
     special = np.isfinite(exact) & ~np.isfinite(wide) & np.isfinite(bound)
+    special &= (np.abs(exact) <= formats.of(got).max) | (np.sign(exact) != np.sign(wide))
     misplaced = ~np.isfinite(exact) & ~((wide == exact) | (np.isnan(wide) & np.isnan(exact)))
     result: Array = (beyond & np.isfinite(exact) & np.isfinite(wide)) | special | misplaced
     return result

@@ -84,8 +84,8 @@ def test_a_factor_with_many_reasons_proves_no_cause() -> None:
     examined = 0
     for op, direction, inputs, params, cause, outputs, factor in multiples():
         explanation = refkernels.explain(op, inputs, outputs, params, direction)
-        if explanation.verdict in ("rounding", "correctly_rounded"):
-            continue  # float64 has no right answer there
+        if explanation.verdict in ("rounding", "correctly_rounded", "range_limited"):
+            continue  # float64 has no right answer there, or float32 leaves its range
         examined += 1
         place, best = (op, direction, cause, factor), explanation.candidates[0]
         assert (explanation.cause, explanation.confidence) == ("scale_factor", "proven"), place
