@@ -120,6 +120,7 @@ def interval(problem: Problem, output: str, got: Array) -> Interval | None:
     largest = float(np.max(np.abs(weighted)))  # taken out, so that no square overflows
     if not 0.0 < largest < math.inf:
         return None
+    largest = math.ldexp(1.0, math.frexp(largest)[1] - 1)  # no rounding either
     best, half_width = _least_squares(z / unit, weighted / largest, noise)
     if best == 0.0 or not math.isfinite(best) or half_width is None:
         return None
@@ -165,6 +166,7 @@ def _least_squares(z: Doubles, g: Doubles, noise: float) -> tuple[float, float |
     4: None where it is larger for every f. noise: the usual RMS error."""
     squares = float(np.sum(z * z))
     best = float(np.sum(g * z)) / squares
+    best += float(np.sum((g - best * z) * z)) / squares  # a float64 answer shows its last bit
     slack = UNUSUAL**2 * best * best * noise * noise * z.size - float(
         np.sum(np.square(g - best * z))
     )
