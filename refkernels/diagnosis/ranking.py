@@ -293,6 +293,8 @@ def _known_causes(
         return {*HARMLESS, multiples.FACTOR}
     reasons -= {cause for cause in reasons if _goes_beyond(cause, survivors, reasons)}
     reasons -= {cause for cause in reasons if _STRONGER.get(cause) in reasons}
+    unfitted = {one.cause for one in survivors if "fitted" not in one.details}
+    reasons = reasons & unfitted or reasons  # a fitted number is no rival of a cause without one
     factors = [candidate for candidate in survivors if candidate.cause == multiples.FACTOR]
     shared = len(reasons) == 1 and all(reasons <= shown(factor) for factor in factors)
     return reasons if shared else {multiples.FACTOR}
