@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from refkernels.arithmetic.formats import BINARY32, Format
+from refkernels.arithmetic.formats import BINARY32
 from refkernels.contexts.graph import Edits, Graph, Node, Replacement
 from refkernels.diagnosis.edits.catalogue import Edit, Program, by
 from refkernels.diagnosis.edits.names import named
@@ -24,11 +24,11 @@ from refkernels.diagnosis.edits.rules import edits_of
 from refkernels.diagnosis.edits.screen import Predicted, Screen
 from refkernels.diagnosis.edits.solved import CONSTANT, KINDS, Knob, Target, knobs, solve
 from refkernels.diagnosis.hypothesis import Variant
-from refkernels.diagnosis.problem import Answer, Arrays, Later, Problem
+from refkernels.diagnosis.problem import Arrays, Problem
+from refkernels.diagnosis.variants import formulas
 from refkernels.ops import edits as editing
-from refkernels.ops.formula import Formula, Whole
+from refkernels.ops.formula import Whole
 from refkernels.ops.function_formulas import definition
-from refkernels.truth import with_underflow
 
 _LARGEST = 1 << 17  # elements of all inputs
 _SURVIVORS = 4  # of an output
@@ -189,7 +189,7 @@ def _variant(finding: NearEdits, tried: int) -> Variant:
     (cause, details), *others = (_named(edit) for edit in chain)
     for other_cause, other_details in others:
         details |= {"with": other_cause, "with_details": other_details}
-    answer = _answer(screen.problem, Whole(formula))
+    answer = formulas.answer(screen.problem, Whole(formula))
     return Variant(cause, details, answer, trials=tried, price=finding.price)
 
 
@@ -234,26 +234,3 @@ def _again(chain: tuple[Edit, ...], screen: Screen, with_maxima: bool, graph: Gr
         if node not in changes
     }
     return {**maxima, **changes}
-
-
-def _answer(problem: Problem, formula: Formula) -> Answer:
-    """The edited formula's answer, each output in its format."""
-    formulas = definition(problem.op)
-    question = problem.direction, formula, problem.inputs, problem.params
-    judged = {name: problem.format_of(name) for name in problem.op.names(problem.direction)}
-
-    def by_format(part: Callable[[Format], Mapping[str, Any]]) -> dict[str, Any]:
-        parts: dict[str, Any] = {}
-        for format in dict.fromkeys(judged.values()):
-            parts |= {name: value for name, value in part(format).items() if judged[name] == format}
-        return parts
-
-    def bounds(format: Format) -> Mapping[str, Any]:
-        return with_underflow(formulas.bounded(*question, format), format, problem.inputs)
-
-    return Answer(
-        by_format(lambda format: formulas.certified(*question, ("rounding", format))),
-        Later(lambda: by_format(bounds)),
-        Later(lambda: by_format(lambda format: formulas.computed(*question, format))),
-        invariant=False,
-    )
