@@ -10,7 +10,6 @@ A table stands between `<!-- NAME: ... -->` and `<!-- end of NAME -->`, a figure
 import functools
 import itertools
 import json
-import math
 import re
 from collections import defaultdict
 from collections.abc import Callable
@@ -427,34 +426,6 @@ def _headline(row: dict[str, Any]) -> tuple[str, str]:
     return headline, "never" if row["curve"] is None else str(row["curve"])
 
 
-def rounding_pairs() -> str:
-    """How many pairs that differ in rounding only raise an alarm."""
-    record = json.loads((RESULTS / "rounding_pairs.json").read_text())
-    verdicts = record["verdicts"]
-    counts = ", ".join(
-        f"{verdicts.get(word, 0)} {words}"
-        for word, words in (
-            ("same", "rounding only"),
-            ("undecidable", "undecidable"),
-            ("different", "different definition"),
-        )
-    )
-    done = record["pairs"]
-    pairs = f"{done}" if done == record["of"] else f"the first {done} of {record['of']}"
-    return f"{record['alarms']} alarms (p below 0.005) in {pairs}; verdicts: {counts}"
-
-
-def allclose() -> str:
-    """The shares of elements that tolerances accept, over all draws."""
-    record = json.loads((RESULTS / "allclose.json").read_text())
-    rows = []
-    for name, draws in record["shares"].items():
-        shares = [_range(min(column), max(column)) for column in zip(*draws, strict=True)]
-        rows.append([name, *shares, *["–"] * (len(record["tolerances"]) + 1 - len(shares))])
-    names = [f"{tolerance:.0e}".replace("e-0", "e-") for tolerance in record["tolerances"]]
-    return _table(["", *names, "benchdnn"], rows)
-
-
 ANSWER_RIGHT = (
     "falls_back",
     "patches_the_clock",
@@ -486,11 +457,6 @@ def judged() -> str:
     )
 
 
-def _range(low: float, high: float) -> str:
-    ends = dict.fromkeys(f"{math.floor(100.0 * share):d} %" for share in (low, high))
-    return " to ".join(ends)
-
-
 Makers = dict[str, Callable[[], str]]
 FIGURES: dict[str, Makers] = {
     "docs/threads.md": {
@@ -501,7 +467,6 @@ FIGURES: dict[str, Makers] = {
     },
     "docs/sweeps.md": {"exp of -inf": exp_of_minus_infinity},
     "docs/judging.md": {"judged": judged},
-    "docs/align.md": {"rounding pairs": rounding_pairs},
 }
 TABLES: dict[str, Makers] = {
     "README.md": {"accuracy": short},
@@ -511,7 +476,6 @@ TABLES: dict[str, Makers] = {
     "docs/table.md": {"table": every_machine},
     "docs/bert.md": {"planted": planted},
     "docs/align.md": {"planted": planted_in_transformer},
-    "docs/judging.md": {"allclose": allclose},
     "docs/cost.md": {"speed": speed},
     "docs/devices.md": {
         "torch": emulated,

@@ -18,9 +18,9 @@ p and the probability of `extreme` are exact where the curves are exchangeable u
 hypothesis: where the candidate's roundings are as large, and as evenly spread about zero, as those
 of the null runs. Null runs that are taken `wider` are not exchangeable with it, because they are
 spread about their own mean. Then nothing is proven. In simulations p keeps to its level, and so
-does the share in which one of the two is the farthest, unless single runs leave the others for good
-(benchmarks/null_experiments.py). A large p proves nothing; `least_rate_change` gives the smallest
-change that would have been noticed.
+does the share in which one of the two is the farthest, unless single runs leave the others for
+good. A large p proves nothing; `least_rate_change` gives the smallest change that would have been
+noticed.
 """
 
 from __future__ import annotations
