@@ -33,6 +33,13 @@ def step_of(part: Any, whole: Any) -> int:
     return 1 if part.size == whole.size else 0
 
 
+@inner
+def span_of(hi: Any, lo: Any, radius: Any, scale: Any, i: int, n: int) -> Any:
+    """The elements i ... i + n - 1 of an interval's parts."""
+    j, k, m = i * step_of(lo, hi), i * step_of(radius, hi), i * step_of(scale, hi)
+    return hi[i : i + n], lo[j : j + n], radius[k : k + n], scale[m : m + n]
+
+
 @njit(nogil=True)
 def relative_radii(first: int, last: int, hi: Any, factor: float, radius: Any) -> None:
     """radius = factor |hi|, 0 where hi is not finite."""
@@ -47,11 +54,9 @@ def undecided_roundings(
 ) -> None:
     """undecided[first:last] = the elements whose interval rounds to more than one float."""
     p, emin, emax = format
-    steps = step_of(lo, hi), step_of(radius, hi), step_of(scale, hi)
     for i in range(first, last, SPAN):
         n = min(SPAN, last - i)
-        j, k, m = i * steps[0], i * steps[1], i * steps[2]
-        parts = hi[i : i + n], lo[j : j + n], radius[k : k + n], scale[m : m + n]
+        parts = span_of(hi, lo, radius, scale, i, n)
         marks = undecided[i : i + n]
         if _mark_doubtful(*parts, p, emin, emax, marks) > 0:
             _settle(*parts, p, emin, emax, marks)
@@ -72,11 +77,9 @@ def round_elements(
     """values[first:last] = (hi + lo) * 2^scale rounded to the format; certified where both ends
     of the interval round to that."""
     p, emin, emax = format
-    steps = step_of(lo, hi), step_of(radius, hi), step_of(scale, hi)
     for i in range(first, last, SPAN):
         n = min(SPAN, last - i)
-        j, k, m = i * steps[0], i * steps[1], i * steps[2]
-        parts = hi[i : i + n], lo[j : j + n], radius[k : k + n], scale[m : m + n]
+        parts = span_of(hi, lo, radius, scale, i, n)
         marks = certified[i : i + n]
         doubtful = _mark_doubtful(*parts, p, emin, emax, marks)
         _round_clear(parts[0], p, values[i : i + n])
@@ -146,10 +149,9 @@ def _settle(
     least, most = 2.0 ** max(emin + 1, LEAST), 2.0**emax
     for i in range(hi.size):
         if marks[i]:
-            marks[i] = radius[i] != 0.0 and (
-                _is_hopeless(hi[i], lo[i], radius[i], scale[i], p, least, most)
-                or is_undecided(hi[i], lo[i], radius[i], scale[i], p, emin, emax)
-            )
+            a, b, r, s = hi[i], lo[i], radius[i], scale[i]
+            hopeless = _is_hopeless(a, b, r, s, p, least, most)
+            marks[i] = hopeless or is_undecided(a, b, r, s, p, emin, emax)
 
 
 @inner
@@ -179,10 +181,17 @@ def is_undecided(
     hi: float, lo: float, radius: float, scale: int, p: int, emin: int, emax: int
 ) -> bool:
     """Whether the numbers inside round to different floats, in magnitude or in sign."""
-    if radius == 0.0 or math.isinf(hi):
+    if radius == 0.0 or math.isinf(hi) or is_beside(lo, radius, p):
         return False
     lower, upper = rounded_ends(hi, lo, radius, scale, p, emin, emax)
     return not (lower == upper and math.copysign(1.0, lower) == math.copysign(1.0, upper))
+
+
+@inner
+def is_beside(lo: float, radius: float, p: int) -> bool:
+    """Whether the interval lies between hi and a neighbour of it, |lo| being half the way at most:
+    there is no rounding boundary then, because those of p < 53 are float64 numbers."""
+    return p < 53 and abs(lo) >= radius
 
 
 @inner
@@ -231,11 +240,9 @@ def uncertainties(
 ) -> None:
     """result[first:last] = radius / ulp, with the smallest ulp that the interval touches."""
     p, emin, _ = format
-    steps = step_of(lo, hi), step_of(radius, hi), step_of(scale, hi)
     for i in range(first, last, SPAN):
         n = min(SPAN, last - i)
-        j, k, m = i * steps[0], i * steps[1], i * steps[2]
-        parts = hi[i : i + n], lo[j : j + n], radius[k : k + n], scale[m : m + n]
+        parts = span_of(hi, lo, radius, scale, i, n)
         ratios = result[i : i + n]
         if _measure_clear(*parts, p, emin, ratios) > 0:
             for e in range(n):
@@ -258,12 +265,10 @@ def undecided_widths(
 ) -> None:
     """undecided[first:last] = the elements whose radius is more than limit ulp."""
     p, emin, _ = format
-    steps = step_of(lo, hi), step_of(radius, hi), step_of(scale, hi)
     scratch, least = np.empty(SPAN), 2.0 ** max(emin + 1, LEAST)
     for i in range(first, last, SPAN):
         n = min(SPAN, last - i)
-        j, k, m = i * steps[0], i * steps[1], i * steps[2]
-        parts = hi[i : i + n], lo[j : j + n], radius[k : k + n], scale[m : m + n]
+        parts = span_of(hi, lo, radius, scale, i, n)
         ratios, marks = scratch[:n], undecided[i : i + n]
         doubtful = _measure_clear(*parts, p, emin, ratios)
         for e in range(n):
@@ -276,14 +281,7 @@ def undecided_widths(
 
 @inner
 def _uncertainty_or_more(
-    hi: float,
-    lo: float,
-    radius: float,
-    scale: int,
-    p: int,
-    emin: int,
-    limit: float,
-    least: float,
+    hi: float, lo: float, radius: float, scale: int, p: int, emin: int, limit: float, least: float
 ) -> float:
     """The uncertainty, or a lower bound on it, radius / ulp(hi), where that exceeds the limit
     already."""

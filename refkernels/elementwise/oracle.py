@@ -183,7 +183,7 @@ def _float64(fast: Fast, x: Array, question: Question) -> tuple[Enclosure, Indic
             open_places.append(start + np.flatnonzero(marks))
 
     spread(x.size, block, BLOCK if x.size > _MANY else CACHED, timed=True)
-    still_open = np.sort(np.concatenate(open_places)) if open_places else np.empty(0, np.intp)
+    still_open = np.sort(np.concatenate([*open_places, np.empty(0, np.intp)]), kind="stable")
     enclosure = trusted(hi, radius=Relative(factor))
     tiny = (hi != 0.0) & (np.abs(hi) <= _TINY) if zeros else np.zeros(0, np.bool_)
     if tiny.any():

@@ -10,14 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.arithmetic.bits import bits_of
-from refkernels.arithmetic.decisions import rounded_ends
+from refkernels.arithmetic.bits import SIGNIFICAND, bits_of, float_of
+from refkernels.arithmetic.decisions import is_beside, rounded_ends
 from refkernels.arithmetic.eft import two_sum
-from refkernels.arithmetic.formats import exponent_of
 from refkernels.arithmetic.jit import inner, njit
 from refkernels.metrology import special_values as flag
 
-_POWERS = np.ldexp(1.0, np.arange(-1022, 1024))
 SLACK = 1.0 - 2.0**-50  # covers the roundings of an absolute error before it is called certain
 _NONE = np.uint64(0)
 
@@ -31,18 +29,16 @@ def floor_log2(x: float) -> Any:
 
 @inner
 def _exponent_of_pair(hi: float, lo: float) -> Any:
-    """`formats.exponent_of` without frexp where the exponent field suffices."""
-    power_of_two = (bits_of(hi) & 0xFFFFFFFFFFFFF) == 0 and abs(hi) >= 2.0**-1021
-    if lo == 0.0 or (not power_of_two and abs(hi) >= 2.0**-1021):
-        return floor_log2(hi)
-    return np.int64(exponent_of(hi, lo))
+    """`formats.exponent_of` by bits: there is no lo beside a subnormal hi."""
+    below = bits_of(hi) & SIGNIFICAND == 0 and lo != 0.0 and (lo > 0.0) != (hi > 0.0)
+    return floor_log2(hi) - below
 
 
 @inner
 def times_power(x: float, k: int) -> float:
     """x * 2^k, rounded once where it underflows."""
     if -1022 <= k <= 1023:
-        return x * _POWERS[k + 1022]
+        return x * float_of(np.int64(k + 1023) << 52)
     return math.ldexp(x, k)
 
 
@@ -55,7 +51,7 @@ def ordinal(x: float, p: int, emin: int) -> Any:
     if math.isinf(x):
         return -1
     exponent = max(floor_log2(x), emin)
-    significand = np.int64(math.ldexp(abs(x), p - 1 - exponent))
+    significand = np.int64(times_power(abs(x), p - 1 - exponent))
     return np.int64(exponent - emin) * (np.int64(1) << np.int64(p - 1)) + significand
 
 
@@ -134,7 +130,7 @@ def _against_zero(g: float, hi: float, emax: int) -> Any:
     absolute = abs(g)
     if math.isinf(g):
         flags |= flag.OVERFLOW
-        absolute = math.ldexp(2.0, emax)
+        absolute = times_power(2.0, emax)
     return flags, math.nan, math.nan, absolute, absolute, _NONE
 
 
@@ -176,14 +172,13 @@ def _rounding_flags(
     q: int,
 ) -> int:
     """CORRECT, UNDECIDED or neither; SIGNED_ZERO where only the sign of a rounded zero differs."""
-    certified = r == 0.0
+    certified = r == 0.0 or is_beside(lo, r, p)
     if not certified and nearest == 0.0:
         certified = _nonzero(hi, lo, r) and abs(t) + abs(tail) + radius < 0.5 * SLACK
     elif not certified:
         # Half a unit to the next boundary; a quarter below a power of two, where floats are denser.
-        reach = (
-            0.25 if abs(nearest) == _POWERS[p + 1021] or abs(nearest) == _POWERS[p + 1022] else 0.5
-        )
+        size = abs(nearest)
+        reach = 0.25 if size == times_power(1.0, p - 1) or size == times_power(1.0, p) else 0.5
         certified = abs((t - nearest) + tail) + radius < reach * SLACK
     if not certified:
         lower, upper = rounded_ends(hi, lo, r, s, p, emin, emax)
@@ -223,17 +218,21 @@ def _shape_flags(
         flags |= flag.EXPECTED_SPECIAL
     elif math.isinf(g):
         flags |= flag.OVERFLOW
-    if g == 0.0 and floor == 0 and 0.0 < abs(nearest) < _POWERS[p + 1021]:
+    if g == 0.0 and floor == 0 and 0.0 < abs(nearest) < times_power(1.0, p - 1):
         flags |= flag.FLUSHED
     if abs(error) + radius < 0.5:  # half an ulp(z) is the least spacing next to z
         return flags | flag.FAITHFUL
     exponent = floor
     towards_zero = False
     if g != 0.0 and not math.isinf(unit):
-        mantissa, power = math.frexp(unit)
-        exponent = max(power - p, floor)
-        towards_zero = abs(mantissa) == 0.5 and power - p > floor and (error > 0.0) == (unit > 0.0)
-    spacing = math.ldexp(0.5 if towards_zero else 1.0, exponent)
+        power = floor_log2(unit)
+        exponent = max(power - p + 1, floor)
+        towards_zero = (
+            abs(unit) == times_power(1.0, power)
+            and power - p >= floor
+            and (error > 0.0) == (unit > 0.0)
+        )
+    spacing = times_power(0.5 if towards_zero else 1.0, exponent)
     if abs(error) + radius < spacing:
         flags |= flag.FAITHFUL
     return flags
@@ -252,7 +251,8 @@ def _uncertainty(error: float, t: float, tail: float, radius: float, p: int, flo
         return 0.0
     spread = abs(tail) + radius
     inner, outer = abs(t) - spread, abs(t) + spread
-    if outer < _POWERS[p + 1022] * SLACK and (floor == 0 or inner > _POWERS[p + 1021]):
+    top = times_power(1.0, p)
+    if outer < top * SLACK and (floor == 0 or inner > 0.5 * top):
         return radius
     signed = tail if t > 0.0 else -tail
     below, above = np.nextafter(signed - radius, -math.inf), np.nextafter(signed + radius, math.inf)
@@ -260,9 +260,9 @@ def _uncertainty(error: float, t: float, tail: float, radius: float, p: int, flo
     outer = np.nextafter(abs(t) + above, math.inf)
     if above < 0.0:
         outer = min(outer, np.nextafter(abs(t), 0.0))
-    big = max(math.frexp(outer)[1] - p, floor)
+    big = max(floor_log2(outer) + 1 - p, floor)
     if inner <= 0.0:
         return math.inf if big > floor else radius
-    small = max(math.frexp(inner)[1] - p, floor)
-    narrow, wide = math.ldexp(1.0, -small), math.ldexp(1.0, -big)
+    small = max(floor_log2(inner) + 1 - p, floor)
+    narrow, wide = times_power(1.0, -small), times_power(1.0, -big)
     return radius * narrow + abs(error) * (narrow - wide)

@@ -18,7 +18,7 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array, to_float64
 from refkernels.arithmetic.bits import EXPONENT, bits_of
 from refkernels.arithmetic.blocks import SPAN, each_block, read_only
-from refkernels.arithmetic.decisions import step_of
+from refkernels.arithmetic.decisions import span_of
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.jit import njit
@@ -164,13 +164,10 @@ def _errors_of(
     uncertainty: Any,
 ) -> None:
     p, emin, emax = format
-    steps = step_of(lo, hi), step_of(radius, hi), step_of(scale, hi)
     sizes = np.empty(SPAN)
     for i in range(first, last, SPAN):
         n = min(SPAN, last - i)
-        j, k, m = i * steps[0], i * steps[1], i * steps[2]
-        g, z, tail = got[i : i + n], hi[i : i + n], lo[j : j + n]
-        r, s = radius[k : k + n], scale[m : m + n]
+        g, (z, tail, r, s) = got[i : i + n], span_of(hi, lo, radius, scale, i, n)
         tally_plain(g, z, tail, r, s, format, sizes)
         for e in range(n):
             if sizes[e] >= 0.0:

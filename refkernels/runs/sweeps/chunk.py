@@ -217,12 +217,14 @@ def _judge_listed(
     tally.add_tiers({"float64": -codes.size})
     for start in range(0, codes.size, _EVALUATED):
         part = codes[start : start + _EVALUATED]
-        _judge_exactly(op, part, got[part - first], tally)
+        judge_any(op, part, got[part - first], tally)
 
 
-def _judge_exactly(
+def judge_any(
     op: Op, codes: npt.NDArray[np.int64], got: npt.NDArray[Any], tally: SweepTally
 ) -> Enclosure:
+    """Judge answers to any patterns, or to pairs by their codes in a batch. Returns the oracle's
+    enclosure of the exact values."""
     exact = evaluate(op, codes, tally, ("rounding", tally.format))
     _judge_elements(op, codes, got, exact, tally, final=True)
     return exact
@@ -235,7 +237,7 @@ def _judge_carefully(
     for start in range(span.start, span.stop, _EVALUATED):
         codes = np.arange(start, min(start + _EVALUATED, span.stop), dtype=np.int64)
         answers = got[start - span.start :][: codes.size]
-        exact = _judge_exactly(op, codes, answers, tally)
+        exact = judge_any(op, codes, answers, tally)
         wide = judging.widest(answers)
         sign = 1 << (patterns.width(tally.format) - 1)
         steps = codes[1:] != sign
@@ -248,14 +250,6 @@ def _judge_carefully(
         last = float(wide[-1]), 0.0
     assert last is not None
     return last
-
-
-def judge_any(
-    op: Op, codes: npt.NDArray[np.int64], got: npt.NDArray[Any], tally: SweepTally
-) -> Any:
-    """Judge answers to any patterns, or to pairs by their codes in a batch. Returns the oracle's
-    enclosure of the exact values."""
-    return _judge_exactly(op, codes, got, tally)
 
 
 def evaluate(op: Op, codes: npt.NDArray[np.int64], tally: SweepTally, certify: Any) -> Enclosure:
@@ -291,12 +285,15 @@ def _judge_elements(
     outcomes = np.empty(codes.size, np.int8)
     judging.judge_elements(
         codes, judging.widest(got), got_bits, np.ascontiguousarray(exact.hi), *parts,
-        judging.limits_of(tally.format), tally.shift, final, tally.table, outcomes,
+        judging.limits_of(tally.format), tally.shift, final, _least(op, codes, tally.format),
+        tally.table, outcomes,
     )  # fmt: skip
-    unfaithful = np.flatnonzero(outcomes == judging.UNFAITHFUL)
+    unfaithful = np.flatnonzero(outcomes >= judging.WITHIN_BOUND)
     if unfaithful.size:
         _check_invariants(op, codes[unfaithful], got[unfaithful], tally)
-        _check_bound(op, codes[unfaithful], got[unfaithful], exact[unfaithful], tally)
+    doubtful = np.flatnonzero(outcomes == judging.UNFAITHFUL)
+    if doubtful.size and op.limit is None:  # a limit in ulp needs no such count
+        _check_bound(op, codes[doubtful], got[doubtful], exact[doubtful], tally)
     return np.flatnonzero(outcomes == judging.OPEN)
 
 
@@ -304,15 +301,11 @@ def _check_bound(
     op: Op, codes: npt.NDArray[np.int64], got: npt.NDArray[Any], exact: Enclosure, tally: SweepTally
 ) -> None:
     """Count answers beyond the bound of the op's forms, which are kept with the violated
-    invariants. An op with a limit in ulp needs no such count."""
-    if op.limit is not None:
-        return
+    invariants."""
     with _ONE_ORACLE, np.errstate(all="ignore"):
-        truth, radius = np.asarray(exact), exact.radius * np.exp2(exact.scale)
-        error = np.abs(judging.widest(got) - truth) - radius
-        least = _least(op, codes, tally.format) * (np.abs(truth) - radius)
-        least[~np.isfinite(truth)] = 0.0
-        beyond = np.flatnonzero(~(error <= least))
+        radius = exact.radius * np.exp2(exact.scale)
+        error = np.abs(judging.widest(got) - np.asarray(exact)) - radius
+        beyond = np.arange(codes.size)
         for bound in _bounds(op, tally.format):
             if not beyond.size:
                 break
@@ -321,16 +314,15 @@ def _check_bound(
     _add_violations(BEYOND, beyond, codes, got, tally)
 
 
-def _least(op: Op, codes: npt.NDArray[np.int64], format: formats.Format) -> Any:
+def _least(op: Op, codes: npt.NDArray[np.int64], format: formats.Format) -> float:
     """What the bound is at least, over the exact value; 0 where that is unknown. Inputs of one
     binade have it in common, but for the power of two that begins it."""
     formulas, shift = op.formulas, format.p - 1
-    binade = int(codes[0]) >> shift
+    binade = int(codes[0]) >> shift if codes.size else 0
     if formulas is None or op.inputs != ("x",) or op.params or (codes >> shift != binade).any():
         return 0.0
     ends = np.sort(patterns.values_of([binade << shift, ((binade + 1) << shift) - 1], format))
-    powers = np.abs(np.frexp(patterns.values_of(codes, format))[0]) == 0.5
-    return np.where(powers, 0.0, formulas.least((float(ends[0]), float(ends[1])), format))
+    return formulas.least((float(ends[0]), float(ends[1])), format)
 
 
 def _bounds(op: Op, format: formats.Format) -> Iterator[Callable[[Arrays], Arrays]]:

@@ -35,11 +35,11 @@ COUNTED = {
 }
 COLUMNS = ("inputs", *COUNTED, "inversions")
 INPUTS, CORRECT, COMPARED, FAITHFUL, EXPECTED = range(5)
-INVERSIONS = len(COLUMNS) - 1
+INVERSIONS, SIGNED_ZEROS = len(COLUMNS) - 1, COLUMNS.index("signed_zero_mismatches")
 _FLAGS = tuple(COUNTED.values())
 FIRST_KEPT = 5  # columns from here on count faults, and the first input of each is kept
 
-OPEN, IS_FAITHFUL, UNFAITHFUL = range(3)  # of an element, in `judge_elements`
+OPEN, IS_FAITHFUL, WITHIN_BOUND, UNFAITHFUL = range(4)  # of an element, in `judge_elements`
 
 # Distances 0 ... 1023 are counted one by one, larger ones by powers of two.
 EXACT_DISTANCES = 1024
@@ -47,7 +47,6 @@ DISTANCES = EXACT_DISTANCES + 54
 
 _HUGE = 2.0**199  # of a value this large, the fast tier knows only that it is this large
 _TINY = 2.0**-199  # of a value this small, only that it is this small, and its sign
-_MORE = 1.0 + 2.0**-40  # covers the rounding of a difference
 _SHARP = 2.0**-10  # elements with a larger uncertainty, in ulp, go to the oracle's later tiers
 
 
@@ -71,6 +70,7 @@ def judge_elements(
     limits: Any,
     shift: int,
     final: bool,
+    least: float,
     table: Any,
     outcomes: Any,
 ) -> None:
@@ -79,15 +79,19 @@ def judge_elements(
     patterns and got_bits are int64, got float64; limits = (p, emin, emax); an element's binade is
     its pattern >> shift. Unless `final`, the enclosure is the fast tier's (lo and scale 0), which
     knows less about huge and tiny values. Elements that it does not settle are not counted.
-    `outcomes` receives OPEN for those, IS_FAITHFUL or UNFAITHFUL for the others.
+    `outcomes` receives OPEN for those, for the others IS_FAITHFUL, or else WITHIN_BOUND where the
+    error is no more than `least` |z|, which holds for inputs that are no powers of two.
     """
     counts, distances, worst, worst_bits, firsts = table
     p, emin, emax = limits
+    significand = (np.int64(1) << shift) - 1
     last = math.nan, math.nan, 0.0, 0.0, np.int64(0), np.int64(0)
     compared = compare(0.0, 0.0, 0.0, 0.0, 0, p, emin, emax)
     for i in range(patterns.size):
-        outcomes[i] = UNFAITHFUL
         h, r = hi[i], radius[i]
+        ordinary = abs(h) < math.inf and scale[i] == 0 and patterns[i] & significand != 0
+        within = ordinary and abs(got[i] - h) <= least * (abs(h) - r)
+        outcomes[i] = WITHIN_BOUND if within else UNFAITHFUL
         binade = patterns[i] >> shift
         distance = np.uint64(0) if final else _far(got[i], h, r, limits)
         if distance:
@@ -98,18 +102,19 @@ def judge_elements(
             error, uncertainty = (got[i] - h) * inverse, r * inverse
             _keep_worst(worst, worst_bits, binade, error, uncertainty, patterns[i], got_bits[i])
             continue
-        if not final and _HUGE <= abs(h) < math.inf:
-            outcomes[i] = OPEN
-            continue
         if not final and 0.0 < abs(h) <= _TINY:
             h, r = math.copysign(_TINY, h), _TINY  # anywhere between zero and 2 _TINY
+        inverse = inverse_ulp(max(bits_of(h) & EXPONENT, np.int64(emin + 1023) << 52), p)
+        size = abs(got[i] - h) * inverse  # half an ulp from a float, or one from being faithful
+        near = min(abs(size - 0.5 - np.floor(size)), abs(size - 1.0)) <= 2.0 * r * inverse
+        if not final and (near or _HUGE <= abs(h) < math.inf):
+            outcomes[i] = OPEN
+            continue
         this = got[i], h, lo[i], r, scale[i], got_bits[i]
         if this != last:  # where a function saturates, one question follows another
             last, compared = this, compare(got[i], h, lo[i], r, scale[i], p, emin, emax)
         flags, error, uncertainty, _, _, distance = compared
-        size = abs(error)
-        near = min(abs(size - 0.5), abs(size - 1.0)) <= 2.0 * uncertainty  # of being faithful
-        if not final and (flags & flag.UNDECIDED or uncertainty > _SHARP or near):
+        if not final and (flags & flag.UNDECIDED or uncertainty > _SHARP):
             outcomes[i] = OPEN
             continue
         if flags & flag.FAITHFUL:
@@ -127,7 +132,7 @@ def judge_elements(
 
 @inner
 def _far(g: float, z: float, radius: float, limits: Any) -> Any:
-    """The distance of an answer that is certainly more than an ulp away from z, has another
+    """The distance of an answer that is not certainly less than an ulp away from z, has another
     rounding and no other fault: interval and answer are normal numbers of one binade and one sign,
     away from the format's ends, and the rounding is decided. 0 for all other answers.
 
@@ -146,8 +151,8 @@ def _far(g: float, z: float, radius: float, limits: Any) -> Any:
     if not (usable and one_binade and decided and (g < 0.0) == (z < 0.0)):
         return np.uint64(0)
     distance = np.uint64(abs(bits - ((low + half) & mask)) >> shift)
-    unfaithful = abs(g - z) > float_of(power - (np.int64(p - 1) << 52)) * _MORE + 2.0 * radius
-    return distance if distance >= np.uint64(2) or unfaithful else np.uint64(0)
+    far = abs(g - z) >= float_of(power - (np.int64(p - 1) << 52))  # the difference is exact
+    return distance if far else np.uint64(0)
 
 
 @inner

@@ -4,7 +4,8 @@
 *plain* if it needs no further judgement: both ends of the interval round to one float r and
   g = r, bit for bit (also infinities and zeros), or g and r are both NaN: correctly rounded; or
   g is r's neighbour, both finite, neither a power of two, one sign, |g - z| certainly < 1 ulp: g
-  is faithful (away from powers of two all spacings around z are one ulp) and 1 apart.
+  is faithful (away from powers of two all spacings around z are one ulp) and 1 apart; or
+  r is a zero, z is none, and g is the zero of the other sign, as where a product underflows.
 Plain elements are counted by a branch-free loop that LLVM vectorises; the others are listed, for
 `judging.judge_elements`.
 
@@ -30,6 +31,7 @@ from refkernels.runs.sweeps.judging import (
     FAITHFUL,
     INPUTS,
     INVERSIONS,
+    SIGNED_ZEROS,
     note_first,
 )
 
@@ -69,7 +71,7 @@ def fast_uncertainty(widening: float) -> float:
 
 @njit(inline="always")
 def _classify(h: Any, g: Any, bits: Any, ends: Any) -> Any:
-    """(correctly rounded, a plain neighbour, both finite, bits of |g - h| / ulp(h))."""
+    """(correctly rounded, plain, both finite, bits of |g - h| / ulp(h))."""
     below, above, faithful = ends
     low, high = _bits32(np.float32(h * below)), _bits32(np.float32(h * above))
     got, rounded = bits & _MAGNITUDE, low & _MAGNITUDE
@@ -83,7 +85,8 @@ def _classify(h: Any, g: Any, bits: Any, ends: Any) -> Any:
     neighbour = (
         beside & (error < faithful) & ((got & _FRACTION) != 0) & ((rounded & _FRACTION) != 0)
     )
-    return right, neighbour, finite, error
+    other_zero = decided & (h != 0.0) & ((got | rounded) == 0)
+    return right, right | neighbour | other_zero, finite, error
 
 
 @njit(nogil=True)
@@ -125,19 +128,23 @@ def _furthest(got: Any, hi: Any) -> Any:
 
 
 @njit(nogil=True)
-def _count(got: Any, bits: Any, hi: Any, ends: Any) -> Any:
-    """(not plain, correct, compared, bits of the largest error) of the plain elements of a span."""
+def _count(got: Any, bits: Any, hi: Any, ends: Any, marks: Any) -> Any:
+    """(not plain, correct, compared, zeros of the other sign, bits of the largest error) of the
+    plain elements of a span; the others are marked with 1, those zeros with 2."""
     full_width()
     not_plain, correct, compared, largest = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    zeros = np.int64(0)
     for i in range(hi.size):
-        right, neighbour, finite, error = _classify(hi[i], got[i], bits[i], ends)
-        plain = right | neighbour
+        right, plain, finite, error = _classify(hi[i], got[i], bits[i], ends)
         with_error = plain & finite
+        zero = plain & (not right) & (got[i] == 0.0)
+        zeros += zero
+        marks[i] = np.int64(not plain) + 2 * np.int64(zero)
         not_plain += not plain
         correct += right
         compared += with_error
         largest = max(largest, error if with_error else np.int64(0))
-    return not_plain, correct, compared, largest
+    return not_plain, correct, compared, zeros, largest
 
 
 @njit(nogil=True)
@@ -192,29 +199,35 @@ def judge_block(
     ends = 1.0 - widening, 1.0 + widening, faithful
     row = counts[binade]
     margin = np.int64(math.ldexp(widening, 53)) + 2
+    marks = np.empty(SPAN, np.int64)
     record, place = -1.0, 0  # the largest error beyond the binade's, and its span
     for start in range(0, hi.size, SPAN):
         end = min(start + SPAN, hi.size)
         part, part_bits, part_hi = got[start:end], bits[start:end], hi[start:end]
-        not_plain, compared, largest = np.int64(0), end - start, np.int64(0)
+        not_plain, compared, zeros, largest = np.int64(0), end - start, np.int64(0), np.int64(0)
         known = np.int64(math.ldexp(max(record, worst[binade, 0]), 29))
         correct, exceeds = _count_near(part, part_hi, margin, known)
         if correct >= 0 and exceeds:
             largest = bits_of(math.ldexp(np.float64(_furthest(part, part_hi)), -29))
         if correct < 0:
-            not_plain, correct, compared, largest = _count(part, part_bits, part_hi, ends)
+            counted = _count(part, part_bits, part_hi, ends, marks)
+            not_plain, correct, compared, zeros, largest = counted
+            row[SIGNED_ZEROS] += zeros
+            if zeros:
+                at = start + np.argmax(marks[: end - start] == 2)
+                note_first(firsts, SIGNED_ZEROS, first + at, np.int64(bits[at]) & 0xFFFFFFFF)
         row[INPUTS] += end - start - not_plain
         row[CORRECT] += correct
         row[COMPARED] += compared
         row[FAITHFUL] += end - start - not_plain
         row[EXPECTED] += end - start - not_plain - compared
-        neighbours = end - start - not_plain - correct
+        neighbours = end - start - not_plain - correct - zeros
         distances[0] += compared - neighbours
         distances[1] += neighbours
         if compared and float_of(largest) > max(record, worst[binade, 0]):
             record, place = float_of(largest), start
         if not_plain:
-            _list(part, part_bits, part_hi, ends, offset + start, listed, listed_hi, filled)
+            _list(marks, part_hi, offset + start, listed, listed_hi, filled)
         # Correctly rounded answers are in the order of the exact values.
         if correct < end - start and _count_inversions(
             part[1:], part[:-1], part_hi[1:], part_hi[:-1], widening
@@ -247,8 +260,8 @@ def _keep_worst(
 ) -> None:
     """Keep the first element whose error is the largest of its span."""
     for i in range(hi.size):
-        right, neighbour, finite, error = _classify(hi[i], got[i], bits[i], ends)
-        if (right | neighbour) & finite & (error == largest):
+        _, plain, finite, error = _classify(hi[i], got[i], bits[i], ends)
+        if plain & finite & (error == largest):
             size = float_of(largest)
             worst[binade, 0] = size
             worst[binade, 1] = size if np.float64(got[i]) > hi[i] else -size
@@ -259,22 +272,12 @@ def _keep_worst(
 
 
 @njit(nogil=True)
-def _list(
-    got: Any,
-    bits: Any,
-    hi: Any,
-    ends: Any,
-    offset: int,
-    listed: Any,
-    listed_hi: Any,
-    filled: Any,
-) -> None:
+def _list(marks: Any, hi: Any, offset: int, listed: Any, listed_hi: Any, filled: Any) -> None:
     number = filled[0]
     for i in range(hi.size):
-        right, neighbour, _, _ = _classify(hi[i], got[i], bits[i], ends)
-        listed[number] = offset + i  # overwritten by the next one if it is plain
+        listed[number] = offset + i  # overwritten by the next one unless it is marked
         listed_hi[number] = hi[i]
-        number += not (right | neighbour)
+        number += marks[i] & 1
     filled[0] = number
 
 

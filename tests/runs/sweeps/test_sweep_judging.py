@@ -15,9 +15,9 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.fast import Fast
 from refkernels.metrology import ulp_distance, ulp_error
 from refkernels.op import Op
-from refkernels.runs.sweeps import chunk, judging, patterns, plain
+from refkernels.runs.sweeps import judging, patterns, plain
 from refkernels.runs.sweeps.patterns import Span
-from refkernels.runs.sweeps.tally import BEYOND, SweepTally
+from refkernels.runs.sweeps.tally import BEYOND
 
 # Subnormals, around 1, where exp overflows, the largest floats with infinity and NaNs, negative
 # zero, the end of all patterns, each across a binade's border; where exp underflows by far, and
@@ -236,18 +236,15 @@ def test_the_widened_interval_holds_every_value_within_the_error() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
-def test_answers_beyond_the_bound_of_an_op_s_forms_are_counted(dtype: str) -> None:
+@pytest.mark.parametrize("name", ["gelu", "mish", "hardswish"])
+def test_answers_beyond_the_bound_of_an_op_s_forms_are_counted(name: str, dtype: str) -> None:
     """gelu has no limit in ulp: where 1 + erf cancels, its forms allow any number of them."""
-    op, format = registry.get("gelu"), formats.get(dtype)
+    op, format = registry.get(name), formats.get(dtype)
     minus_one = 0xBC00 if dtype == "float16" else 0xBF800000
     span = Span(minus_one, minus_one + 2000)  # from x = -1 on
     x = patterns.values_of(np.arange(span.start, span.stop), format)
     right = op.evaluate("forward", {"x": x}, {}, ("rounding", format))["y"].round(format)[0]
-    tally = SweepTally(format)
-    chunk.judge_call(op, span, right, tally)
-    assert BEYOND not in tally.invariants
+    assert BEYOND not in judged(op, span, right).invariants
     wrong = right.copy()
     wrong[1234] = wrong[1234] * x.dtype.type(1.01)
-    tally = SweepTally(format)
-    chunk.judge_call(op, span, wrong, tally)
-    assert tally.invariants[BEYOND][:2] == [1, span.start + 1234]
+    assert judged(op, span, wrong).invariants[BEYOND][:2] == [1, span.start + 1234]
