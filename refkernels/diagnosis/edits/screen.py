@@ -28,7 +28,7 @@ from refkernels.diagnosis.edits.rules import edits_of
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.metrology import ulp
 from refkernels.ops.canonical import Canonical
-from refkernels.ops.formula import Formula
+from refkernels.ops.formula import Apart, Formula
 from refkernels.ops.function_formulas import definition as definition_of
 from refkernels.ops.readings import Reading
 
@@ -82,7 +82,10 @@ class Screen:
     def formula(self) -> Formula:
         """The formula whose graph is edited."""
         way = self.definition.way("forward" if self.derive else self.direction)
-        return next(iter(way.forms.values()))
+        formula = next(iter(way.forms.values()))
+        if isinstance(formula, Apart):  # what is not asked may need other rows than those taken
+            return formula.restricted(name in self.names for name in self.question.shapes)
+        return formula
 
     @cached_property
     def program(self) -> Program:
@@ -154,19 +157,13 @@ class Screen:
         try:
             with np.errstate(all="ignore"):
                 values = reader.outputs(changes)
+            outputs = dict(zip(self.question.shapes, values, strict=False))
+            return {
+                name: np.broadcast_to(data(outputs[name]), self.shape_of(name)).reshape(-1)
+                for name in self.names
+            }
         except (ValueError, IndexError, TypeError):
             return None  # an axis of another length has no place here
-        outputs = dict(zip(self.question.shapes, values, strict=False))
-        predicted = {}
-        for name in self.names:
-            value, shape = outputs[name], self.shape_of(name)
-            if value is None or len(value.shape) > len(shape):
-                return None
-            try:
-                predicted[name] = np.broadcast_to(data(value), shape).reshape(-1)
-            except ValueError:
-                return None
-        return predicted
 
     def value_of(self, node: Node) -> Array:
         """A node's value in the program."""
