@@ -10,7 +10,8 @@
     Bound                                how far a right kernel may be from them
     Amplification                        how much relative errors of the inputs may grow
     Doubles                              NumPy's float64, for searches
-    Working, Stochastic                  a kernel's own roundings, to nearest or at random
+    CommonErrors                         the same, the error of a row's statistic being one error
+    Working                              a kernel's own roundings
     Shuffled                             at random in float32, as fast as NumPy: for whole trainings
     Unbounded                            special values: binary64 whose infinities are not overflows
     Gradient                             the backward pass, over any of these
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from refkernels.contexts.arb import Arb
     from refkernels.contexts.ball import Ball
     from refkernels.contexts.bound import Bound
+    from refkernels.contexts.common_errors import CommonErrors
     from refkernels.contexts.context import Context
     from refkernels.contexts.double_double import DoubleDouble
     from refkernels.contexts.doubles import Doubles
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
     from refkernels.contexts.rational import Rational
     from refkernels.contexts.record import Record
     from refkernels.contexts.shuffled import Shuffled
-    from refkernels.contexts.stochastic import Stochastic
     from refkernels.contexts.unbounded import Unbounded
     from refkernels.contexts.value import Mask, Value
     from refkernels.contexts.working import Working
@@ -48,6 +49,7 @@ _HOMES = {
     "arb": ("Arb",),
     "ball": ("Ball",),
     "bound": ("Bound",),
+    "common_errors": ("CommonErrors",),
     "context": ("Context",),
     "double_double": ("DoubleDouble",),
     "doubles": ("Doubles",),
@@ -55,7 +57,6 @@ _HOMES = {
     "rational": ("Rational",),
     "record": ("Record",),
     "shuffled": ("Shuffled",),
-    "stochastic": ("Stochastic",),
     "unbounded": ("Unbounded",),
     "value": ("Mask", "Value"),
     "working": ("Working",),
@@ -66,6 +67,7 @@ __all__ = [
     "Arb",
     "Ball",
     "Bound",
+    "CommonErrors",
     "Context",
     "DoubleDouble",
     "Doubles",
@@ -74,7 +76,6 @@ __all__ = [
     "Rational",
     "Record",
     "Shuffled",
-    "Stochastic",
     "Unbounded",
     "Value",
     "Working",

@@ -274,7 +274,9 @@ class Bound(Unrounded):
     def mean(self, a: Value, axis: int = -1) -> BoundValue:
         """Σ / n or Σ fl(1 / n): Σ t with |t - 1/n| <= r_t, where t = 1 / fl(n), exact or rounded,
         or fl(1 / n); a rounding follows."""
-        total, n = self.sum(a, axis), a.shape[axis]
+        return self._averaged(self.sum(a, axis), a.shape[axis])
+
+    def _averaged(self, total: BoundValue, n: int) -> BoundValue:
         exact = self.ball.divide(total.exact, self.ball.number(n))
         with np.errstate(all="ignore"):
             error = total.error / n + total.reach * accumulation.inverse(self.working, n)

@@ -69,12 +69,6 @@ def rounded(name: str, a: Doubles, format: Format) -> npt.NDArray[Any]:
     return _values(name, a).round(format)[0]
 
 
-def pair(name: str, a: Doubles) -> tuple[Doubles, Doubles, Any]:
-    """f(a) for exact a as (hi + lo) 2^scale, without the radius."""
-    enclosure = _values(name, np.asarray(a, np.float64))
-    return enclosure.hi, np.asarray(enclosure.lo), np.clip(enclosure.scale, -4000, 4000)
-
-
 def double_double(name: str, a: Doubles) -> tuple[Doubles, tuple[Doubles, Doubles], Any]:
     """f(a) for exact a: head, (mid, radius) of the tail, and where these are valid: not where the
     oracle gives f(a) a scale of its own, beyond float64's range."""

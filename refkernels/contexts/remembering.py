@@ -17,44 +17,10 @@ import numpy.typing as npt
 
 from refkernels.contexts.bound import Bound
 from refkernels.contexts.bound_value import BoundValue
+from refkernels.contexts.context import Context
 
-_PRIMITIVES = (
-    "number",
-    "pi",
-    "enter",
-    "add",
-    "subtract",
-    "multiply",
-    "divide",
-    "negative",
-    "absolute",
-    "square",
-    "power",
-    "function",
-    "sum",
-    "max",
-    "mean",
-    "norm",
-    "cumsum",
-    "prod",
-    "others",
-    "welford",
-    "matmul",
-    "pivot",
-    "store",
-    "narrow",
-    "either",
-    "less",
-    "where",
-    "maximum",
-    "reshape",
-    "transpose",
-    "broadcast",
-    "concatenate",
-    "take",
-)
-
-
+_CALLED_WITH_FUNCTIONS = ("library", "rearrange")
+_PRIMITIVES = ("enter", *(name for name in vars(Context) if not name.startswith("_")))
 _BY_VALUE = frozenset((type(None), bool, int, float, str, Fraction))
 
 
@@ -99,4 +65,5 @@ def _identity(operand: Any) -> Any:
 
 
 for _name in _PRIMITIVES:
-    setattr(Remembering, _name, _remembered(_name))
+    if callable(getattr(Bound, _name)) and _name not in ("array", *_CALLED_WITH_FUNCTIONS):
+        setattr(Remembering, _name, _remembered(_name))

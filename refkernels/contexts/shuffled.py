@@ -1,7 +1,7 @@
 """Shuffled: a formula as some kernel may compute it in float32, at a kernel's speed.
 
 Sums and products of matrices are NumPy's and its BLAS's own, over terms in an order that is drawn
-for each; every other operation is rounded at random, its mean the exact result, as in `Stochastic`.
+for each; every other operation is rounded at random, its mean the exact result.
 So two seeds give two readings of one formula that differ by rounding alone, without bias.
 
 A random rounding errs by 1/√6 ulp in the mean square, one to nearest by 1/√12: √2 times the noise
@@ -9,7 +9,8 @@ of kernels whose functions are correctly rounded. Quotients, roots and functions
 C library's in float64, so the mean is off by about 2^-29 ulp. Results below 2^-126 are rounded to
 nearest. One context draws one sequence: a seed gives the same bits on one machine.
 
-Source: as for `Stochastic`; for orders, Villa et al. (2009), "Effects of floating-point
+Sources: Croci et al. (2022), "Stochastic rounding: implementation, error analysis and
+applications", doi:10.1098/rsos.211631; for orders, Villa et al. (2009), "Effects of floating-point
 non-associativity on numerical computations on massively multithreaded systems".
 """
 

@@ -262,7 +262,8 @@ def _apart(xp: Any, grouped: Any, shape: Any, groups: int) -> Any:
 
 
 def _spread(xp: Any, weight: Any, shape: Any) -> Any:
-    return None if weight is None else xp.reshape(weight, (1, shape[1], 1))
+    """A number for each channel, for each element."""
+    return xp.broadcast(xp.reshape(weight, (1, shape[1], 1)), shape)
 
 
 def group(
@@ -273,21 +274,15 @@ def group(
     def forward(
         xp: Any, x: Any, num_groups: int, eps: Any, weight: Any = None, bias: Any = None, **_: Any
     ) -> Any:
-        rows = (_interleaved if interleaved else _grouped)(xp, x, num_groups)
+        grouped = _interleaved if interleaved else _grouped
+        rows = grouped(xp, x, num_groups)
         m, v = moments(xp, rows)
-
-        def whole(values: Any) -> Any:
-            """A number for each row, spread over its elements."""
-            values = xp.broadcast(values, rows.shape)
-            return (
-                _apart(xp, values, x.shape, num_groups)
-                if interleaved
-                else xp.reshape(values, x.shape)
-            )
-
-        used = partial(_outside, eps=eps) if outside else way
-        w, b = (_spread(xp, array, x.shape) for array in (weight, bias))
-        return used(xp, x, whole(m), whole(v + eps), w, b)
+        w, b = (
+            None if array is None else grouped(xp, _spread(xp, array, x.shape), num_groups)
+            for array in (weight, bias)
+        )
+        y = (partial(_outside, eps=eps) if outside else way)(xp, rows, m, v + eps, w, b)
+        return _apart(xp, y, x.shape, num_groups) if interleaved else xp.reshape(y, x.shape)
 
     return forward
 
@@ -299,7 +294,7 @@ def group_backward(way: Callable[..., Any], stored: bool = False, weighted: bool
         xp: Any, dy: Any, x: Any, num_groups: int, eps: Any, weight: Any = None, bias: Any = None,
         **_: Any,
     ) -> Any:  # fmt: skip
-        g = times(dy, _spread(xp, weight, x.shape)) if weighted else dy
+        g = dy if weight is None or not weighted else dy * _spread(xp, weight, x.shape)
         rows = _grouped(xp, x, num_groups)
         m, v = two_pass(xp, rows)
         r = xp.rsqrt(v + eps)

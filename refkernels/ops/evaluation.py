@@ -7,10 +7,14 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from refkernels.arithmetic.formats import Format
 from refkernels.contexts import least as lowest
 from refkernels.contexts.amplification import Amplification
 from refkernels.contexts.bound import Bound
+from refkernels.contexts.common_errors import CommonErrors
 from refkernels.contexts.composed import Composed, Flushed, NarrowFunctions, OtherFunction
 from refkernels.contexts.reachable import Reachable
 from refkernels.contexts.remembering import Remembering
@@ -24,8 +28,11 @@ from refkernels.ops.readings import Reading, read
 from refkernels.ops.settle import settle
 
 __all__ = [
-    "Reading", "amplification", "bound", "other_working", "reachable", "read", "settle", "working",
+    "Reading", "amplification", "bound", "other_working", "reachable", "read", "says_little",
+    "settle", "with_common_errors", "working",
 ]  # fmt: skip
+
+Doubles = npt.NDArray[np.float64]
 
 
 def amplification() -> Reading:
@@ -40,6 +47,21 @@ def bound(working: Format, target: Format, remember: bool = False, **options: An
     those of `Bound`."""
     context = Remembering if remember else Bound
     return readings.bound(context(working, target, **options))
+
+
+def says_little(bound: Doubles, size: Doubles) -> bool:
+    """Whether a bound exceeds a sixteenth of the RMS of the exact values somewhere."""
+    known = np.isfinite(size)
+    largest = float(np.max(size, where=known, initial=0.0)) or 1.0
+    with np.errstate(all="ignore"):
+        rms = largest * np.sqrt(np.mean(np.square(size / largest), where=known))
+        return bool(np.any(known & ~(bound <= rms / 16.0)))
+
+
+def with_common_errors(reading: Reading) -> Reading:
+    """The same, with the errors of statistics taken as common (`contexts.common_errors`)."""
+    assert isinstance(reading.xp, Bound)
+    return readings.bound(CommonErrors.of(reading.xp))
 
 
 def reachable(working: Format, target: Format, **options: Any) -> Reading:

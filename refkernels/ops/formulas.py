@@ -190,7 +190,7 @@ class Formulas:
         question = self.question(direction, inputs, params)
         reading = self._bound(format, question.elements <= _REMEMBERED, **options)
         return {
-            form: self._read(direction, formula, reading, question)
+            form: self._bounds(direction, formula, reading, question)
             for form, formula in self.way(direction).forms.items()
         }
 
@@ -368,7 +368,7 @@ class Formulas:
         for 16 bits."""
         question = self.question(direction, inputs, params)
         reading = self._bound(format, working=working, extra=extra)
-        return self._read(direction, formula, reading, question)
+        return self._bounds(direction, formula, reading, question)
 
     def _first(self, direction: Direction) -> Formula:
         return next(iter(self.way(direction).forms.values()))
@@ -386,6 +386,17 @@ class Formulas:
             within, target, remember, scalars=self.scalars, **options
         )
         return reading
+
+    def _bounds(
+        self, direction: Direction, formula: Formula, reading: Reading, question: Canonical
+    ) -> dict[str, Any]:
+        """A formula's bound; with the errors of statistics taken as common where it says little."""
+        names, evaluation = self.names(direction, question), _evaluation()
+        outputs = evaluation.read(formula, reading, question, names)
+        if any(evaluation.says_little(*parts) for parts in outputs.values()):
+            reading = evaluation.with_common_errors(reading)
+            outputs = evaluation.read(formula, reading, question, names)
+        return {name: question.restore(name, parts[0]) for name, parts in outputs.items()}
 
     def _read(
         self, direction: Direction, formula: Formula, reading: Reading, question: Canonical

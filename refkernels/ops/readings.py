@@ -19,6 +19,7 @@ from refkernels.arithmetic import blas
 from refkernels.arithmetic.blocks import CACHED, spread
 from refkernels.contexts.ball import Ball, BallValue
 from refkernels.contexts.bound import Bound
+from refkernels.contexts.bound_value import parts as bounded
 from refkernels.contexts.context import Context
 from refkernels.contexts.double_double import DoubleDouble
 from refkernels.contexts.double_double_value import DoubleDoubleValue
@@ -80,8 +81,8 @@ def double_double() -> Reading:
 
 
 def bound(xp: Bound) -> Reading:
-    """The bound on a right kernel's error."""
-    return Reading(xp, lambda value: (xp.bound(value),))
+    """The bound on a right kernel's error; keeps the size of the exact value too."""
+    return Reading(xp, lambda value: (xp.bound(value), bounded(value).size))
 
 
 def reachable(xp: Reachable) -> Reading:

@@ -38,7 +38,7 @@ _TENSOR_BY_TENSOR = ("lamb",)  # the step depends on norms of single tensors
 class Training:
     """A training in progress: `weights` by name, and the optimizer's states.
 
-    xp          the arithmetic: `Working`, `Stochastic`, `Shuffled`
+    xp          the arithmetic: `Working`, `Shuffled`
     optimizer   an op of `refkernels.optimizer_ref`; `params` are its hyper-parameters
     undecayed   the weights whose weight decay is 0
     max_norm    of `clip_by_global_norm`, with its `way`; None leaves the gradients unclipped

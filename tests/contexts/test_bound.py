@@ -16,7 +16,7 @@ from context_rules import BINARY, ROWS, UNARY
 from hunting import HUNT
 
 from refkernels.arithmetic import formats
-from refkernels.contexts import Arb, Bound, Gradient, accumulation
+from refkernels.contexts import Arb, Bound, CommonErrors, Gradient, accumulation
 from refkernels.contexts.bound_value import BoundValue
 from refkernels.contexts.context import FUNCTIONS
 from refkernels.contexts.gradient import Taped
@@ -71,8 +71,10 @@ def attack(
     **options: Any,
 ) -> tuple[float, float, Any]:
     """Largest error / bound, the part of the elements whose bound is finite, and the bounds."""
-    reading = Bound(working, storage, **options)
+    reading = CommonErrors(working, storage, **options)
     bound = reading.bound(formula(reading, *(reading.array(x) for x in arguments)))
+    plain = Bound(working, storage, **options)
+    assert np.all(bound <= plain.bound(formula(plain, *(plain.array(x) for x in arguments))))
     with Arb(400) as arb:
         truth = formula(arb, *(arb.array(x) for x in arguments))
         largest, pivots = 0.0, None

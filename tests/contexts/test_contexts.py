@@ -21,7 +21,6 @@ from refkernels.contexts import (
     Gradient,
     Rational,
     Record,
-    Stochastic,
     Unbounded,
     Working,
 )
@@ -127,7 +126,7 @@ def test_a_float_is_a_ball_of_all_its_bits_at_any_precision() -> None:
 
 EVERY = [
     *(B, R, Arb(100), Working("float32"), Gradient(B)),
-    *(DoubleDouble(), Bound("float32"), Amplification(), Stochastic("float32", 0), Record()),
+    *(DoubleDouble(), Bound("float32"), Amplification(), Record()),
     *(Remembering("float32"), Shuffled(0), Unbounded(), Doubles()),
     *(Composed("float16"), NarrowFunctions("float64"), OtherFunction("float64", "exp", np.exp)),
     *(Flushed("float32"), Reachable("float32"), SignedZeros(), TensorCores("bfloat16")),

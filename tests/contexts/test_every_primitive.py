@@ -23,7 +23,6 @@ from refkernels.contexts import (
     Rational,
     Record,
     Shuffled,
-    Stochastic,
     Unbounded,
     Working,
 )
@@ -67,7 +66,7 @@ RULES = {
 }
 NO_FRACTIONS = {*FUNCTIONS, "pi", "pivot"} - {"sqrt", "rsqrt"}  # whose values are not fractions
 COMPUTED = [
-    *(Working("float32"), Working("bfloat16"), Unbounded(), Stochastic("float32", 0)),
+    *(Working("float32"), Working("bfloat16"), Unbounded()),
     *(Shuffled(0), Doubles()),
 ]
 

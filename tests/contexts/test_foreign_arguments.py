@@ -20,7 +20,6 @@ from refkernels.contexts import (
     Rational,
     Record,
     Shuffled,
-    Stochastic,
     Unbounded,
     Working,
 )
@@ -28,7 +27,7 @@ from refkernels.contexts.remembering import Remembering
 
 CONTEXTS = [
     *(Ball(), DoubleDouble(), Rational(), Bound("float32"), Remembering("float32"), Record()),
-    *(Amplification(), Working("float32"), Working("bfloat16"), Stochastic("float32", 0)),
+    *(Amplification(), Working("float32"), Working("bfloat16")),
     *(Shuffled(0), Unbounded(), Gradient(Ball()), Gradient(Bound("float32")), Arb(200)),
 ]
 X = np.array([[0.5, 1.25, 2.0], [0.75, 3.0, 0.125]])

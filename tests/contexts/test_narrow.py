@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from refkernels.arithmetic import formats
-from refkernels.contexts import Arb, Ball, Bound, Gradient, Stochastic, Working
+from refkernels.contexts import Arb, Ball, Bound, Gradient, Working
 from refkernels.contexts.gradient import Taped
 from refkernels.contexts.objects import data
 
@@ -25,14 +25,6 @@ def test_a_kernel_s_narrow_value_is_the_nearest_and_inside_the_bound(
     assert np.all(np.abs(got - x.astype(np.float64)) <= bound)
     same = formats.get(format).p >= formats.get(working).p
     assert np.all(bound == 0.0) if same else np.all(bound <= 2.1 * formats.get(format).u * abs(x))
-
-
-def test_a_random_narrow_value_is_a_neighbour() -> None:
-    xp = Stochastic("float32", 3)
-    got = xp.narrow(xp.array(X.astype(np.float32)), "bfloat16").data.astype(np.float64)
-    assert np.all(formats.round_to(got, "bfloat16").astype(np.float64) == got)
-    assert np.all(np.abs(got - X) <= 2.0**-7 * np.abs(X))
-    assert np.any(got != formats.round_to(X, "bfloat16").astype(np.float64))
 
 
 def test_exactly_it_is_the_value_and_has_the_slope_1() -> None:

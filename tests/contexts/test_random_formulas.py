@@ -14,7 +14,7 @@ from test_ball import outside as outside_ball
 from test_bound import ARITHMETICS, dtype_of
 from test_double_double_context import outside as outside_double_double
 
-from refkernels.contexts import Arb, Ball, Bound, DoubleDouble
+from refkernels.contexts import Arb, Ball, CommonErrors, DoubleDouble
 from refkernels.contexts.context import FUNCTIONS
 
 SHAPE = (3, 4)
@@ -96,7 +96,7 @@ def test_no_kernel_exceeds_the_bound_of_a_random_formula(working: str, storage: 
     finite = 0
     for seed in range(12 * HUNT):
         x, y = inputs(seed, storage or working)
-        reading = Bound(working, storage)
+        reading = CommonErrors(working, storage)
         bound = reading.bound(formula(seed)(reading, reading.array(x), reading.array(y)))
         with Arb(600) as arb:
             truth = formula(seed)(arb, arb.array(x), arb.array(y))
