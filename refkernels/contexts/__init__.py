@@ -18,8 +18,8 @@
     Record                               a graph of nodes: for generated kernels, and to be edited
 
 `context` lists the names in `xp`; `value` holds the operators of a context's arrays. Every context
-has all the names, or says in one sentence why a name has no meaning in it. `execution.read_ball`
-chooses by the arrays' size how balls are computed. Names are loaded on first use.
+has all the names, or says in one sentence why a name has no meaning in it. Names are loaded on
+first use.
 """
 
 __kernels_of__ = ("kernels.elementary", "kernels.trigonometric", "elementwise")

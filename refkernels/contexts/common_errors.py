@@ -275,3 +275,12 @@ def _size(source: Source, multiple: Multiple) -> Doubles:
 def _same(a: npt.NDArray[np.intp], b: npt.NDArray[np.intp]) -> bool:
     """Whether elements that meet have the same number."""
     return a is b or bool(np.all(a == b))
+
+
+def says_little(bound: Doubles, size: Doubles) -> bool:
+    """Whether a bound exceeds a sixteenth of the RMS of the exact values somewhere."""
+    known = np.isfinite(size)
+    largest = float(np.max(size, where=known, initial=0.0)) or 1.0
+    with np.errstate(all="ignore"):
+        rms = largest * np.sqrt(np.mean(np.square(size / largest), where=known))
+        return bool(np.any(known & ~(bound <= rms / 16.0)))

@@ -51,20 +51,15 @@ def outputs_of(result: Any) -> list[Value]:
     return [result] if isinstance(result, Value) else list(result)
 
 
-def recorded(formula: Callable[..., Any], arrays: Sequence[Any], params: Any) -> list[Value]:
-    """The formula's outputs in a record of its own."""
-    xp = Record(derived=False)
-    return outputs_of(formula(xp, *arguments(xp, arrays), **params))
-
-
 def of(formula: Callable[..., Any], *arrays: Any, **params: Any) -> Generated:
     """The kernel of formula(xp, *arrays, **params). Raises Untraceable."""
-    title = getattr(formula, "__name__", "a formula")
-    return Generated(recorded(formula, arrays, params), title)
+    xp = Record(derived=False)
+    outputs = outputs_of(formula(xp, *arguments(xp, arrays), **params))
+    return Generated(outputs, getattr(formula, "__name__", "a formula"))
 
 
-class CutRows:
-    """The outputs of a record and the arrays that they need, cut into rows.
+class Generated:
+    """Outputs of a record with their kernel, ready to run on rows.
 
     `width` counts the elements of a row, `size` all elements, `rows` the rows. Rows are those of
     the arrays' common shape where the formula reduces rows or has one number for each, else any
@@ -72,17 +67,23 @@ class CutRows:
     Raises Untraceable.
     """
 
-    def __init__(self, outputs: Sequence[Value]) -> None:
+    def __init__(self, outputs: Sequence[Value], title: str = "a formula") -> None:
         record = outputs[0].context
         assert isinstance(record, Record)
         self.program = RowProgram([node_of(output) for output in outputs], record.arrays)
-        self.arrays = dict(enumerate(record.arrays))
         self.size = int(np.prod(self.program.shape))
         if not self.size:
             raise Untraceable("There is nothing to compute.")
         self.width = SPAN if self.program.flat else self.program.shape[-1]
         self.rows = -(-self.size // self.width)
         self.inputs = [_input(record.arrays[k], level, self) for k, level in self._reads]
+        used = self.program.numbers()
+        balls = [_pair(number) for number in read(used, Ball(), record.arrays)]
+        self.numbers = np.array(balls).reshape(-1, 2)
+        exact = {node for node, (_, radius) in zip(used, balls, strict=True) if radius == 0.0}
+        writer = Writer(self.program, exact)
+        self.kernel = loading.kernel(title, writer.source())
+        self.scratch = list(writer.scratch.values())
 
     @property
     def _reads(self) -> list[tuple[int, int]]:
@@ -113,25 +114,6 @@ class CutRows:
         levels = [self.program.level[node] for node in self.program.outputs]
         return [full if level == FULL else slice(first, last) for level in levels]
 
-    def block(self, elements: int) -> int:
-        """How many rows have about that many elements; 1 at least."""
-        return max(1, elements // self.width)
-
-
-class Generated(CutRows):
-    """Outputs with their kernel, ready to run."""
-
-    def __init__(self, outputs: Sequence[Value], title: str = "a formula") -> None:
-        super().__init__(outputs)
-        used = self.program.numbers()
-        balls = [_pair(number) for number in read(used, Ball(), self.arrays)]
-        self.numbers = np.array(balls).reshape(-1, 2)
-        exact = {node for node, (_, radius) in zip(used, balls, strict=True) if radius == 0.0}
-        writer = Writer(self.program, exact)
-        body = writer.source()
-        self.kernel = loading.kernel(title, body)
-        self.scratch = list(writer.scratch.values())
-
     def balls(self, task: Task | None = None) -> Balls:
         """(mid, radius) of every output, in its shape, contiguous.
 
@@ -148,7 +130,7 @@ class Generated(CutRows):
             if task is not None:
                 task(first, last, block)
 
-        spread(self.rows, work, self.block(BLOCK))
+        spread(self.rows, work, max(1, BLOCK // self.width))
         return results
 
     def _run(self, first: int, last: int, balls: Balls) -> None:
@@ -160,7 +142,7 @@ class Generated(CutRows):
         self.kernel(*numbers, *self.part(first, last), *scratch, *flat)
 
 
-def _input(array: Array, level: int, rows: CutRows) -> Array:
+def _input(array: Array, level: int, rows: Generated) -> Array:
     """Flat, contiguous, read-only, of float32, float64, truth values or indices."""
     if array.dtype.kind in "iu":
         array = array.astype(np.int64)

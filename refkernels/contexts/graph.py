@@ -148,15 +148,12 @@ def _needed(node: Node, edits: Edits) -> list[Node]:
 def read(
     nodes: Sequence[Node],
     xp: Context,
-    arrays: Sequence[Array] | Mapping[int, Array],
+    arrays: Sequence[Array],
     inputs: Mapping[str, Value] | None = None,
     edits: Edits | None = None,
-    shape_of: Callable[[Node], Shape] = lambda node: node.shape,
     known: Mapping[Node, Any] | None = None,
 ) -> list[Any]:
-    """The nodes in another context. `shape_of` gives the shape that a node is broadcast to, where
-    `arrays` are other ones of the same levels than those that were recorded; `known` nodes have
-    their values already."""
+    """The nodes in another context; `known` nodes have their values already."""
     values: dict[Node, Any] = dict(known or {})
     edits = edits or {}
 
@@ -172,7 +169,7 @@ def read(
             case "pick":
                 return xp.take_along_axis(values[node.operands[0]], arrays[node.option])
             case "broadcast":
-                return _broadcast(xp, values[node.operands[0]], shape_of(node))
+                return _broadcast(xp, values[node.operands[0]], node.shape)
             case "scatter_add":
                 index, length = node.option
                 return xp.scatter_add(values[node.operands[0]], arrays[index], length)

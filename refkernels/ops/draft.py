@@ -21,7 +21,6 @@ from refkernels.arithmetic.question import Question
 from refkernels.contexts import generated
 from refkernels.contexts.ball import Ball
 from refkernels.contexts.context import Context
-from refkernels.contexts.execution import GENERATED
 from refkernels.contexts.graph import Untraceable
 from refkernels.contexts.record import Record
 from refkernels.contexts.value import Value
@@ -31,6 +30,8 @@ from refkernels.ops.formula import Formula, Staged, Values, Whole, by_output, se
 from refkernels.ops.readings import Reading
 
 Enclosures = dict[str, Enclosure]
+GENERATED = 100_000
+"""Elements from which on a generated kernel pays."""
 
 
 def draft(

@@ -7,32 +7,26 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from refkernels.arithmetic.formats import Format
 from refkernels.contexts import least as lowest
 from refkernels.contexts.amplification import Amplification
 from refkernels.contexts.bound import Bound
-from refkernels.contexts.common_errors import CommonErrors
+from refkernels.contexts.common_errors import CommonErrors, says_little
 from refkernels.contexts.composed import Composed, Flushed, NarrowFunctions, OtherFunction
 from refkernels.contexts.reachable import Reachable
-from refkernels.contexts.remembering import Remembering
 from refkernels.contexts.signed_zeros import SignedZeros
 from refkernels.contexts.tensor_cores import TensorCores
 from refkernels.contexts.unstored import Unstored
 from refkernels.contexts.working import Working
 from refkernels.ops import readings
 from refkernels.ops.formula import Formula
-from refkernels.ops.readings import Reading, read
+from refkernels.ops.readings import Reading, read, read_forms
 from refkernels.ops.settle import settle
 
 __all__ = [
-    "Reading", "amplification", "bound", "other_working", "reachable", "read", "says_little",
-    "settle", "with_common_errors", "working",
+    "Reading", "amplification", "bound", "other_working", "reachable", "read", "read_forms",
+    "says_little", "settle", "with_common_errors", "working",
 ]  # fmt: skip
-
-Doubles = npt.NDArray[np.float64]
 
 
 def amplification() -> Reading:
@@ -41,21 +35,10 @@ def amplification() -> Reading:
     return Reading(xp, lambda value: (xp.amplification(value),))
 
 
-def bound(working: Format, target: Format, remember: bool = False, **options: Any) -> Reading:
+def bound(working: Format, target: Format, **options: Any) -> Reading:
     """The reading that bounds the error of a right kernel, which works in one format and stores in
-    another. `remember`: the common steps of several formulas are computed once. Other `options` are
-    those of `Bound`."""
-    context = Remembering if remember else Bound
-    return readings.bound(context(working, target, **options))
-
-
-def says_little(bound: Doubles, size: Doubles) -> bool:
-    """Whether a bound exceeds a sixteenth of the RMS of the exact values somewhere."""
-    known = np.isfinite(size)
-    largest = float(np.max(size, where=known, initial=0.0)) or 1.0
-    with np.errstate(all="ignore"):
-        rms = largest * np.sqrt(np.mean(np.square(size / largest), where=known))
-        return bool(np.any(known & ~(bound <= rms / 16.0)))
+    another. `options` are those of `Bound`."""
+    return readings.bound(Bound(working, target, **options))
 
 
 def with_common_errors(reading: Reading) -> Reading:

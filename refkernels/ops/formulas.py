@@ -34,7 +34,6 @@ Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
 Forms = Mapping[str, Formula]
 Prepare = Callable[[dict[str, Any], dict[str, Any], Direction], Prepared]
-_REMEMBERED = 1 << 14  # elements up to which forms share their steps, whose values are then kept
 
 
 class Way(NamedTuple):
@@ -188,11 +187,8 @@ class Formulas:
         """The bound on a right kernel's error for each form in that format: by form, by output.
         `options`: those of `contexts.Bound`."""
         question = self.question(direction, inputs, params)
-        reading = self._bound(format, question.elements <= _REMEMBERED, **options)
-        return {
-            form: self._bounds(direction, formula, reading, question)
-            for form, formula in self.way(direction).forms.items()
-        }
+        reading = self._bound(format, **options)
+        return self._bounds(direction, self.way(direction).forms, reading, question)
 
     @in_default_mode
     def attainable(
@@ -368,7 +364,7 @@ class Formulas:
         for 16 bits."""
         question = self.question(direction, inputs, params)
         reading = self._bound(format, working=working, extra=extra)
-        return self._bounds(direction, formula, reading, question)
+        return self._bounds(direction, {"": formula}, reading, question)[""]
 
     def _first(self, direction: Direction) -> Formula:
         return next(iter(self.way(direction).forms.values()))
@@ -376,27 +372,32 @@ class Formulas:
     def _bound(
         self,
         format: Format | str,
-        remember: bool = False,
         working: Format | None = None,
         **options: Any,
     ) -> Reading:
         target = formats.get(format)
         within = working or formats.working_format(target)
-        reading: Reading = _evaluation().bound(
-            within, target, remember, scalars=self.scalars, **options
-        )
+        reading: Reading = _evaluation().bound(within, target, scalars=self.scalars, **options)
         return reading
 
     def _bounds(
-        self, direction: Direction, formula: Formula, reading: Reading, question: Canonical
-    ) -> dict[str, Any]:
-        """A formula's bound; with the errors of statistics taken as common where it says little."""
+        self, direction: Direction, forms: Forms, reading: Reading, question: Canonical
+    ) -> dict[str, dict[str, Any]]:
+        """The formulas' bounds; with the errors of statistics as common where one says little."""
         names, evaluation = self.names(direction, question), _evaluation()
-        outputs = evaluation.read(formula, reading, question, names)
-        if any(evaluation.says_little(*parts) for parts in outputs.values()):
+        read = evaluation.read_forms(forms, reading, question, names)
+        if vague := [
+            form
+            for form, outputs in read.items()
+            if any(evaluation.says_little(*parts) for parts in outputs.values())
+        ]:
+            again = {form: forms[form] for form in vague}
             reading = evaluation.with_common_errors(reading)
-            outputs = evaluation.read(formula, reading, question, names)
-        return {name: question.restore(name, parts[0]) for name, parts in outputs.items()}
+            read |= evaluation.read_forms(again, reading, question, names)
+        return {
+            form: {name: question.restore(name, parts[0]) for name, parts in outputs.items()}
+            for form, outputs in read.items()
+        }
 
     def _read(
         self, direction: Direction, formula: Formula, reading: Reading, question: Canonical

@@ -24,6 +24,7 @@ from refkernels.contexts.context import Context
 from refkernels.contexts.double_double import DoubleDouble
 from refkernels.contexts.double_double_value import DoubleDoubleValue
 from refkernels.contexts.reachable import Reachable
+from refkernels.contexts.record import record
 from refkernels.contexts.value import Value
 from refkernels.contexts.working import Working, WorkingValue
 from refkernels.ops.canonical import Canonical, Shared
@@ -33,6 +34,7 @@ from refkernels.ops.letters import Shape
 Array = npt.NDArray[Any]
 Parts = tuple[Array, ...]
 Named = Mapping[str, Any]
+_SHARED = 1 << 14  # elements up to which formulas share their steps, whose values are then kept
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,40 @@ def read(
         if summed:
             outputs |= blocks.columns(summed)
     return outputs
+
+
+def read_forms(
+    forms: Mapping[str, Formula], reading: Reading, question: Canonical, names: tuple[str, ...]
+) -> dict[str, dict[str, Parts]]:
+    """The outputs of several formulas, by form, by name. On some thousand elements the steps that
+    they share are computed once."""
+    empty = any(0 in question.shapes[name] for name in names)
+    if len(forms) == 1 or empty or question.elements > _SHARED:
+        return {form: read(formula, reading, question, names) for form, formula in forms.items()}
+    arguments = reading.arguments(question.arrays, question.params)
+
+    def all_outputs(xp: Context, **arguments: Any) -> Values:
+        outputs: list[Any] = []
+        for form in forms.values():
+            formula = restricted_to(form, question, names)
+            given = {**arguments, **dict.fromkeys(question.arrays)}
+            given |= needed(formula, {name: arguments[name] for name in question.arrays})
+            values = by_output(question.shapes, formula(xp, **given))
+            outputs += [values[name] for name in names]
+        return tuple(outputs)
+
+    graph = record(all_outputs, arguments)
+    with blas.on_one_thread():
+        values = iter(graph.read(reading.xp, arguments))
+    return {
+        form: {
+            name: tuple(
+                np.broadcast_to(part, question.shapes[name]) for part in reading.parts(next(values))
+            )
+            for name in names
+        }
+        for form in forms
+    }
 
 
 def restricted_to(formula: Formula, question: Canonical, names: Collection[str]) -> Formula:

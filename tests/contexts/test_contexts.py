@@ -28,7 +28,6 @@ from refkernels.contexts.arb import ends
 from refkernels.contexts.composed import Composed, Flushed, NarrowFunctions, OtherFunction
 from refkernels.contexts.rational import Irrational, values
 from refkernels.contexts.reachable import Reachable
-from refkernels.contexts.remembering import Remembering
 from refkernels.contexts.shuffled import Shuffled
 from refkernels.contexts.signed_zeros import SignedZeros
 from refkernels.contexts.tensor_cores import TensorCores
@@ -127,7 +126,7 @@ def test_a_float_is_a_ball_of_all_its_bits_at_any_precision() -> None:
 EVERY = [
     *(B, R, Arb(100), Working("float32"), Gradient(B)),
     *(DoubleDouble(), Bound("float32"), Amplification(), Record()),
-    *(Remembering("float32"), Shuffled(0), Unbounded(), Doubles()),
+    *(Shuffled(0), Unbounded(), Doubles()),
     *(Composed("float16"), NarrowFunctions("float64"), OtherFunction("float64", "exp", np.exp)),
     *(Flushed("float32"), Reachable("float32"), SignedZeros(), TensorCores("bfloat16")),
     Unstored("bfloat16"),

@@ -23,10 +23,9 @@ from refkernels.contexts import (
     Unbounded,
     Working,
 )
-from refkernels.contexts.remembering import Remembering
 
 CONTEXTS = [
-    *(Ball(), DoubleDouble(), Rational(), Bound("float32"), Remembering("float32"), Record()),
+    *(Ball(), DoubleDouble(), Rational(), Bound("float32"), Record()),
     *(Amplification(), Working("float32"), Working("bfloat16")),
     *(Shuffled(0), Unbounded(), Gradient(Ball()), Gradient(Bound("float32")), Arb(200)),
 ]

@@ -27,9 +27,8 @@ from context_rules import doubles, outside
 from hunting import HUNT
 
 from refkernels.arithmetic import jit
-from refkernels.contexts import Arb, Ball, execution, generated, loading
+from refkernels.contexts import Arb, Ball, generated, loading
 from refkernels.contexts.context import FUNCTIONS
-from refkernels.contexts.execution import read_ball
 from refkernels.contexts.generated import arguments, outputs_of
 from refkernels.contexts.graph import Untraceable
 
@@ -274,23 +273,7 @@ def test_blocks_reach_a_task_as_the_whole_has_them(monkeypatch: Any) -> None:
     assert len(blocks) > 5
 
 
-@pytest.mark.parametrize("elements", [2, 1 << 16, 1 << 17], ids=["whole", "blocks", "generated"])
-def test_execution_gives_one_mid_at_every_size(elements: int, monkeypatch: Any) -> None:
-    """One formula by each way, made to take it."""
-    x = normal(50, 37)
-    ways = {2: (1 << 20, 1 << 20), 1 << 16: (100, 1 << 20), 1 << 17: (100, 1000)}
-    block, least = ways[elements]
-    monkeypatch.setattr(execution, "CACHED", block)
-    monkeypatch.setattr(execution, "GENERATED", least)
-    balls = read_ball(several, x)
-    for (mid, radius), (a, p) in zip(balls, numpys(several, x), strict=True):
-        np.testing.assert_array_equal(mid, a)
-        np.testing.assert_allclose(radius, p, rtol=1e-6)
-
-
-def test_a_formula_that_is_not_a_graph_over_rows_is_read_by_numpy(monkeypatch: Any) -> None:
-    monkeypatch.setattr(execution, "CACHED", 1)
-    monkeypatch.setattr(execution, "GENERATED", 1)
+def test_a_formula_that_is_not_a_graph_over_rows_has_no_kernel() -> None:
     x = normal(4, 4)
     formulas = (
         lambda xp, x: xp.matmul(x, x),
@@ -304,13 +287,8 @@ def test_a_formula_that_is_not_a_graph_over_rows_is_read_by_numpy(monkeypatch: A
         arrays = (normal(4, 1), x) if formula is formulas[-1] else (x,)
         with pytest.raises(Untraceable):
             generated.of(formula, *arrays)
-        ((mid, radius),) = read_ball(formula, *arrays)
-        ((a, p),) = numpys(formula, *arrays)
-        np.testing.assert_array_equal((mid, radius), (a, p))
     with pytest.raises(Untraceable, match=r"\(2, 1, 3\)"):
         generated.of(lambda xp, x, y: (x + y, x + x), normal(2, 1, 3), normal(2, 4, 3))
-    ((mid, _),) = read_ball(softmax, np.zeros((0, 3)))
-    assert mid.shape == (0, 3)
 
 
 def test_another_param_compiles_nothing() -> None:

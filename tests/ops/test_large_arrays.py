@@ -13,9 +13,9 @@ from hunting import HUNT
 import refkernels
 from refkernels import registry
 from refkernels.contexts import generated
-from refkernels.contexts.execution import GENERATED
 from refkernels.op import Direction
 from refkernels.ops import Staged, draft, readings
+from refkernels.ops.draft import GENERATED
 
 OPS = {name: op for name, op in registry.ops().items() if op.formulas is not None}
 WAYS = [
