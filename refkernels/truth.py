@@ -151,7 +151,7 @@ class Truth:
         question = self.direction, first, self.inputs, self.params
         if all(format.p <= BINARY16.p for format in _formats(self.inputs)):
             for core in ("hopper", "ampere", "volta"):
-                cut = partial(definition.computed_otherwise, "tensor cores", *question, core=core)
+                cut = partial(definition.computed, *question, arithmetic="tensor cores", core=core)
                 yield self._rounded(self.format, cut)[output]
         if self.reference[output].size <= _FEW:
             for (order, seed), fma in itertools.product(_ORDERS, (True, False)):

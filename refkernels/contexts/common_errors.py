@@ -41,7 +41,7 @@ Doubles = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class StatisticErrors:
     """Results of a reduction, flat: the largest |ε| of each."""
 
     radius: Doubles
@@ -54,7 +54,7 @@ class Multiple(NamedTuple):
     number: npt.NDArray[np.intp]
 
 
-Multiples = Mapping[Source, Multiple]
+Multiples = Mapping[StatisticErrors, Multiple]
 Slopes = tuple[BallValue, ...]
 
 
@@ -134,14 +134,14 @@ class CommonErrors(Bound):
             return moved
         multiples = {}
         for source, (factor, number) in value.multiples.items():
-            factor = self.ball.rearrange(change, self.ball.broadcast(factor, value.shape))
+            factor = self.ball.rearrange(change, self._repeated(factor, value.shape))
             multiples[source] = Multiple(factor, change(np.broadcast_to(number, value.shape)))
         return Common(moved, moved.error, multiples, change(value.rest))
 
     def either(self, a: Value, b: Value) -> BoundValue:
         result = super().either(a, b)
         values = self.enter(a), self.enter(b)
-        multiples: dict[Source, Multiple] = {}
+        multiples: dict[StatisticErrors, Multiple] = {}
         for source in {**_multiples(values[0]), **_multiples(values[1])}:
             zero = Multiple(self.ball.number(0), np.zeros((), np.intp))
             held = [_multiples(value).get(source, zero) for value in values]
@@ -182,7 +182,7 @@ class CommonErrors(Bound):
             return result
         rest, multiples = _rest(a), {}
         for source, (factor, number) in held.items():
-            factor, number = self.ball.broadcast(factor, a.shape), np.broadcast_to(number, a.shape)
+            factor, number = self._repeated(factor, a.shape), np.broadcast_to(number, a.shape)
             first = np.take(number, [0], axis)
             if _same(first, number):
                 multiples[source] = Multiple(self.ball.sum(factor, axis), first)
@@ -196,8 +196,8 @@ class CommonErrors(Bound):
     def _source(self, value: BoundValue) -> BoundValue:
         """The rest of its errors as errors of their own."""
         rest = _rest(value)
-        source = Source(rest.reshape(-1))
-        one = self.ball.broadcast(self.ball.number(1), value.shape)
+        source = StatisticErrors(rest.reshape(-1))
+        one = self.ball.array(np.ones(value.shape))
         own = Multiple(one, np.arange(rest.size).reshape(rest.shape))
         multiples = {**_multiples(value), source: own}
         return Common(value, value.error, multiples, np.zeros(value.shape))
@@ -224,7 +224,7 @@ class CommonErrors(Bound):
         if not any(_multiples(value) for value in values):
             return result
         later = primitive(*map(self._exact, values))
-        multiples: dict[Source, Multiple] = {}
+        multiples: dict[StatisticErrors, Multiple] = {}
         with np.errstate(all="ignore"):
             rest = later.error
             for value, slope in zip(values, slopes(result.exact, *values), strict=True):
@@ -251,6 +251,10 @@ class CommonErrors(Bound):
             error = np.minimum(result.error, outward(error))
         return Common(result, error, multiples, rest)
 
+    def _repeated(self, factor: BallValue, shape: tuple[int, ...]) -> BallValue:
+        parts_of_factor = factor.mid, factor.radius
+        return self.ball.value(*(np.broadcast_to(part, shape) for part in parts_of_factor))
+
     def _exact(self, value: BoundValue) -> BoundValue:
         """What was computed, as if it were exact: anywhere in its hull."""
         return BoundValue(self, self._hull(value), 0.0, value.loose)
@@ -264,7 +268,7 @@ def _rest(value: BoundValue) -> Doubles:
     return value.rest if isinstance(value, Common) else value.error
 
 
-def _size(source: Source, multiple: Multiple) -> Doubles:
+def _size(source: StatisticErrors, multiple: Multiple) -> Doubles:
     """The largest |c ε|; infinite where nothing is known of one of them."""
     factor, number = multiple
     with np.errstate(all="ignore"):

@@ -145,7 +145,7 @@ def _narrow(
     for name, formula in formulas.way(problem.direction).forms.items():
         question = problem.direction, formula, problem.inputs, problem.params, format
         for arithmetic, settings in itertools.product(("narrow", "composed"), _SETTINGS):
-            answer = formulas.computed_otherwise(arithmetic, *question, **settings)
+            answer = formulas.computed(*question, arithmetic, **settings)
             note = ", in float32 within an op" if arithmetic == "composed" else ""
             model = _name(name, settings) + note
             cause, details = "narrow_intermediates", {"format": format.name}
@@ -160,7 +160,7 @@ def _narrow_by_errors(problem: Problem, wrong: Arrays) -> Iterator[Claim]:
     assert formulas is not None
     form = next(iter(formulas.way(problem.direction).forms.values()))
     question = problem.direction, form, problem.inputs, problem.params, format
-    models = formulas.computed_otherwise("composed", *question)
+    models = formulas.computed(*question, "composed")
     limits = formulas.bounded(*question, working=format)
     for name, got in wrong.items():
         exact, model = np.asarray(problem.truth.reference[name]), models[name]
@@ -194,7 +194,7 @@ def _narrow_functions(
     cause = "float32_functions"
     for form, formula in formulas.way(problem.direction).forms.items():
         question = problem.direction, formula, problem.inputs, problem.params, problem.format
-        answer = formulas.computed_otherwise("narrow functions", *question)
+        answer = formulas.computed(*question, "narrow functions")
         if all(evidence.same(bits, problem.plain[name]).all() for name, bits in answer.items()):
             continue  # there are no functions
         for trial in _tried(wrong, fits, answer, cause, form, harmless):

@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from refkernels.arithmetic.formats import Format
+from refkernels.arithmetic.formats import Format, working_format
 from refkernels.contexts import least as lowest
 from refkernels.contexts.amplification import Amplification
 from refkernels.contexts.bound import Bound
@@ -18,14 +18,14 @@ from refkernels.contexts.signed_zeros import SignedZeros
 from refkernels.contexts.tensor_cores import TensorCores
 from refkernels.contexts.unstored import Unstored
 from refkernels.contexts.working import Working
-from refkernels.ops import readings
 from refkernels.ops.formula import Formula
-from refkernels.ops.readings import Reading, read, read_forms
+from refkernels.ops.readings import Reading, bound, reachable, read, read_forms
+from refkernels.ops.readings import working as computed_in
 from refkernels.ops.settle import settle
 
 __all__ = [
-    "Reading", "amplification", "bound", "other_working", "reachable", "read", "read_forms",
-    "says_little", "settle", "with_common_errors", "working",
+    "Bound", "CommonErrors", "Reachable", "Unstored", "amplification", "bound", "computed_in",
+    "least", "reachable", "read", "read_forms", "says_little", "settle", "working",
 ]  # fmt: skip
 
 
@@ -33,24 +33,6 @@ def amplification() -> Reading:
     """The reading that gives an upper bound on the condition number."""
     xp = Amplification()
     return Reading(xp, lambda value: (xp.amplification(value),))
-
-
-def bound(working: Format, target: Format, **options: Any) -> Reading:
-    """The reading that bounds the error of a right kernel, which works in one format and stores in
-    another. `options` are those of `Bound`."""
-    return readings.bound(Bound(working, target, **options))
-
-
-def with_common_errors(reading: Reading) -> Reading:
-    """The same, with the errors of statistics taken as common (`contexts.common_errors`)."""
-    assert isinstance(reading.xp, Bound)
-    return readings.bound(CommonErrors.of(reading.xp))
-
-
-def reachable(working: Format, target: Format, **options: Any) -> Reading:
-    """The reading that gives the values which a right kernel may compute where an intermediate
-    result leaves its format's range."""
-    return readings.reachable(Reachable(working, target, **options))
 
 
 @functools.lru_cache(1 << 12)
@@ -63,20 +45,14 @@ def least(
     return max(rates) * xp.working.unit * (1.0 - 2.0**-20)  # for the roundings of a bound
 
 
-def unstored(working: Format, target: Format, scalars: Any) -> Reading:
-    """The reading that bounds the error of a kernel that stores nothing but its result."""
-    return readings.bound(Unstored(working, target, scalars=scalars))
-
-
-def working(working: Format, target: Format, scalars: Any, **options: Any) -> Reading:
-    """The reading that computes the answer of a kernel that works in one format and stores in
-    another."""
-    return readings.working(Working(working, target, scalars=scalars, **options))
-
-
-def other_working(arithmetic: str, format: Format, scalars: Any, **options: Any) -> Reading:
-    """The reading that computes a kernel's answer in an arithmetic of `ARITHMETICS`."""
-    return readings.working(ARITHMETICS[arithmetic](format, scalars=scalars, **options))
+def working(arithmetic: Any, format: Format, scalars: Any, **options: Any) -> Reading:
+    """The reading that computes a kernel's answer, 16 bits in binary32; or in an arithmetic of
+    `ARITHMETICS`, or in that context."""
+    if isinstance(arithmetic, Working):
+        return computed_in(arithmetic)
+    if not arithmetic:
+        return computed_in(Working(working_format(format), format, scalars=scalars, **options))
+    return computed_in(ARITHMETICS[arithmetic](format, scalars=scalars, **options))
 
 
 ARITHMETICS: dict[str, Any] = {

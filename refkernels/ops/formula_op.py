@@ -162,7 +162,7 @@ def _signs_of_zero(formulas: Formulas) -> Iterator[Invariant]:
         asked = inputs, {**formulas.params, **params}, BINARY64
 
         def read(form: Formula, made: float) -> Mapping[str, Any]:
-            return formulas.computed_otherwise("signed zeros", "forward", form, *asked, made=made)
+            return formulas.computed("forward", form, *asked, "signed zeros", made=made)
 
         for form in formulas.forward.forms.values():
             yield functools.partial(read, form)

@@ -201,12 +201,14 @@ class Formulas:
         """The bounds of kernels that store nothing but their result, by form, by output: of the
         forms that take the inputs, then of those that take what the forward pass saved."""
         question, target = self.question(direction, inputs, params), formats.get(format)
+        evaluation, inner = _evaluation(), formats.working_format(target)
         from_inputs: dict[str, dict[str, Doubles]] = {}
         from_saved: dict[str, dict[str, Doubles]] = {}
         for form, formula in self.way(direction).forms.items():
-            reading = _evaluation().unstored(formats.working_format(target), target, self.scalars)
+            xp = evaluation.Unstored(inner, target, scalars=self.scalars)
+            reading = evaluation.bound(xp)
             bounds = self._read(direction, formula, reading, question)
-            (from_saved if reading.xp.from_saved else from_inputs)[form] = bounds
+            (from_saved if xp.from_saved else from_inputs)[form] = bounds
         return from_inputs, from_saved
 
     @in_default_mode
@@ -222,7 +224,8 @@ class Formulas:
         (`contexts.reachable`)."""
         question, target = self.question(direction, inputs, params), formats.get(format)
         names, evaluation = self.names(direction, question), _evaluation()
-        reading = evaluation.reachable(formats.working_format(target), target, scalars=self.scalars)
+        xp = evaluation.Reachable(formats.working_format(target), target, scalars=self.scalars)
+        reading = evaluation.reachable(xp)
         return {
             form: {
                 name: tuple(question.restore(name, part) for part in parts)
@@ -267,7 +270,7 @@ class Formulas:
         """An upper bound on the condition number of the first form (`contexts.amplification`)."""
         question = self.question(direction, inputs, params)
         reading = _evaluation().amplification()
-        return self._read(direction, self._first(direction), reading, question)
+        return self._read(direction, self.first(direction), reading, question)
 
     @in_default_mode
     def plain(
@@ -278,7 +281,7 @@ class Formulas:
         format: Format | str,
     ) -> dict[str, Array]:
         """The first form computed in the format, sums in order."""
-        return self.computed(direction, self._first(direction), inputs, params, format)
+        return self.computed(direction, self.first(direction), inputs, params, format)
 
     @in_default_mode
     def computed(
@@ -288,51 +291,20 @@ class Formulas:
         inputs: Mapping[str, Any],
         params: Mapping[str, Any],
         format: Format | str,
+        arithmetic: Any = "",
         **options: Any,
     ) -> dict[str, Array]:
         """The answer of a kernel that computes a formula in the format, 16 bits in binary32;
-        `options` are those of `contexts.Working`."""
-        target = formats.get(format)
-        question = self.question(direction, inputs, params)
-        working = _evaluation().working(
-            formats.working_format(target), target, self.scalars, **options
-        )
-        return self._read(direction, formula, working, question)
-
-    @in_default_mode
-    def computed_otherwise(
-        self,
-        arithmetic: str,
-        direction: Direction,
-        formula: Formula,
-        inputs: Mapping[str, Any],
-        params: Mapping[str, Any],
-        format: Format,
-        **options: Any,
-    ) -> dict[str, Array]:
-        """The answer of a kernel in another arithmetic: "narrow", every intermediate result rounded
-        to a format of 16 bits; "composed", the same, but each op computes in binary32; "narrow
-        functions", functions in binary32; "other function", the option `function` in the place of
-        the function called `instead`; "flushed", subnormal numbers as zeros; "tensor cores", matrix
-        products as matrix instructions add them; "signed zeros", in binary64 with `made` for zeros
-        that have no sign. Other `options` are those of
-        `contexts.Working`."""
-        question = self.question(direction, inputs, params)
-        reading = _evaluation().other_working(arithmetic, format, self.scalars, **options)
+        `options` are those of `contexts.Working`, and of the arithmetic: "narrow", every
+        intermediate result rounded to a format of 16 bits; "composed", the same, but each op
+        computes in binary32; "narrow functions", functions in binary32; "other function", the
+        option `function` in the place of the function called `instead`; "flushed", subnormal
+        numbers as zeros; "tensor cores", matrix products as matrix instructions add them; "signed
+        zeros", in binary64 with `made` for zeros that have no sign. Or the arithmetic is a
+        `Working` context, whatever the format."""
+        question, target = self.question(direction, inputs, params), formats.get(format)
+        reading = _evaluation().working(arithmetic, target, self.scalars, **options)
         return self._read(direction, formula, reading, question)
-
-    @in_default_mode
-    def read_in(
-        self,
-        xp: Any,
-        direction: Direction,
-        inputs: Mapping[str, Any],
-        params: Mapping[str, Any],
-    ) -> dict[str, Array]:
-        """The answer of a kernel that computes the first form in `xp`, a `Working` arithmetic."""
-        question = self.question(direction, inputs, params)
-        reading = _evaluation().readings.working(xp)
-        return self._read(direction, self._first(direction), reading, question)
 
     @in_default_mode
     def certified(
@@ -366,19 +338,14 @@ class Formulas:
         reading = self._bound(format, working=working, extra=extra)
         return self._bounds(direction, {"": formula}, reading, question)[""]
 
-    def _first(self, direction: Direction) -> Formula:
+    def first(self, direction: Direction) -> Formula:
+        """The form that comes first."""
         return next(iter(self.way(direction).forms.values()))
 
-    def _bound(
-        self,
-        format: Format | str,
-        working: Format | None = None,
-        **options: Any,
-    ) -> Reading:
-        target = formats.get(format)
-        within = working or formats.working_format(target)
-        reading: Reading = _evaluation().bound(within, target, scalars=self.scalars, **options)
-        return reading
+    def _bound(self, format: Format | str, working: Format | None = None, **options: Any) -> Any:
+        evaluation, target = _evaluation(), formats.get(format)
+        inner = working or formats.working_format(target)
+        return evaluation.bound(evaluation.Bound(inner, target, scalars=self.scalars, **options))
 
     def _bounds(
         self, direction: Direction, forms: Forms, reading: Reading, question: Canonical
@@ -392,7 +359,7 @@ class Formulas:
             if any(evaluation.says_little(*parts) for parts in outputs.values())
         ]:
             again = {form: forms[form] for form in vague}
-            reading = evaluation.with_common_errors(reading)
+            reading = evaluation.bound(evaluation.CommonErrors.of(reading.xp))
             read |= evaluation.read_forms(again, reading, question, names)
         return {
             form: {name: question.restore(name, parts[0]) for name, parts in outputs.items()}

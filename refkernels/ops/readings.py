@@ -152,9 +152,8 @@ def read_forms(
         outputs: list[Any] = []
         for form in forms.values():
             formula = restricted_to(form, question, names)
-            given = {**arguments, **dict.fromkeys(question.arrays)}
-            given |= needed(formula, {name: arguments[name] for name in question.arrays})
-            values = by_output(question.shapes, formula(xp, **given))
+            absent = dict.fromkeys(question.arrays.keys() - needed(formula, question.arrays))
+            values = by_output(question.shapes, formula(xp, **{**arguments, **absent}))
             outputs += [values[name] for name in names]
         return tuple(outputs)
 

@@ -13,14 +13,14 @@ Answers = Callable[[str, Direction, Mapping[str, Any], Mapping[str, Any]], "dict
 
 
 def answers(seed: int) -> Answers:
-    """A function of op, direction, inputs and params that gives the outputs of the op's first form;
-    None for an op that is not a formula."""
+    """The outputs of an op's first form, by name; None of an op that is no formula."""
     xp = Shuffled(seed)
 
-    def answer(
-        op: str, direction: Direction, inputs: Mapping[str, Any], params: Mapping[str, Any]
-    ) -> dict[str, Any] | None:
-        define = registry.get(op).define
-        return None if define is None else define().read_in(xp, direction, inputs, params)
+    def answer(op: str, direction: Direction, inputs: Any, params: Any) -> dict[str, Any] | None:
+        formulas = registry.get(op).definition
+        if formulas is None:
+            return None
+        first = formulas.first(direction)
+        return formulas.computed(direction, first, inputs, params, xp.format, xp)
 
     return answer

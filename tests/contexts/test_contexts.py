@@ -15,6 +15,7 @@ from refkernels.contexts import (
     Arb,
     Ball,
     Bound,
+    CommonErrors,
     Context,
     DoubleDouble,
     Doubles,
@@ -125,11 +126,10 @@ def test_a_float_is_a_ball_of_all_its_bits_at_any_precision() -> None:
 
 EVERY = [
     *(B, R, Arb(100), Working("float32"), Gradient(B)),
-    *(DoubleDouble(), Bound("float32"), Amplification(), Record()),
-    *(Shuffled(0), Unbounded(), Doubles()),
+    *(DoubleDouble(), Bound("float32"), CommonErrors("float32"), Amplification(), Record()),
+    *(Shuffled(0), Unbounded(), Doubles(), Unstored("bfloat16")),
     *(Composed("float16"), NarrowFunctions("float64"), OtherFunction("float64", "exp", np.exp)),
     *(Flushed("float32"), Reachable("float32"), SignedZeros(), TensorCores("bfloat16")),
-    Unstored("bfloat16"),
 ]
 in_every_context = pytest.mark.parametrize("xp", EVERY, ids=lambda c: c.name)
 

@@ -36,7 +36,7 @@ def of_formula(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> It
         return
     for cause, form, formula in _formulas(problem):
         question = problem.direction, formula, problem.inputs, problem.params, problem.format
-        answer = formulas.computed_otherwise("flushed", *question, order="pairwise")
+        answer = formulas.computed(*question, "flushed", order="pairwise")
         unflushed = functools.partial(formulas.computed, *question, order="pairwise")
         for name, got in wrong.items():
             if name not in answer:

@@ -58,8 +58,8 @@ def of_formula(
             from refkernels.diagnosis.models import logarithms
 
             form = logarithms.gradient(problem.op) or first
-        answer = formulas.computed_otherwise(
-            "other function", direction, form, problem.inputs, problem.params, BINARY64,
+        answer = formulas.computed(
+            direction, form, problem.inputs, problem.params, BINARY64, "other function",
             instead=name, function=function,
         )  # fmt: skip
         for output, got in wrong.items():
