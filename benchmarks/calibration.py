@@ -280,12 +280,12 @@ def kept(journal: Path | None) -> list[dict[str, Any]]:
 
 
 def summary(records: list[dict[str, Any]]) -> dict[str, Any]:
-    """What is kept: the evidence against each kernel, by op, direction and format, and what is
-    false."""
-    evidence = collections.defaultdict(list)
+    """What is kept: the evidence, by op, direction and format, and what is false."""
+    evidence: dict[str, Any] = collections.defaultdict(lambda: {"kernels": 0, "bits": []})
     for record in records:
-        bits, key = record["bits"], f"{record['op']} {record['direction']} {record['dtype']}"
-        evidence[key].append(None if bits is None else round(bits, 1))
+        seen = evidence[f"{record['op']} {record['direction']} {record['dtype']}"]
+        seen["kernels"] += 1
+        seen["bits"] += [] if record["bits"] is None else [round(record["bits"], 1)]
     return {
         "schema": 1,
         "kind": "calibration",

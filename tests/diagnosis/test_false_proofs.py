@@ -240,3 +240,24 @@ def test_an_interval_that_holds_the_requested_eps_is_no_other_eps(op: str) -> No
     causes = {candidate.cause for candidate in explanation.candidates if candidate.confidence}
     assert "naive_variance" in causes
     assert not causes & {"eps_differs", "eps_rounded"}
+
+
+@pytest.mark.parametrize("seed", [2, 13, 21])
+def test_a_gradient_without_an_exponential_clamps_none(seed: int) -> None:
+    """Some numbers are next to what a right kernel gives, as in libraries."""
+    rng, shape = np.random.default_rng(seed), (6, 4, 2)
+    x, target = -rng.uniform(1e-16, 1e-13, shape), rng.uniform(1e-6, 2e-3, shape)
+    dloss, moved = np.array(6.046029, F), rng.random(shape) < 0.3
+    dx = -target * (np.float64(dloss) / 48)
+    towards = np.where(rng.integers(2, size=shape), np.inf, -np.inf)
+    inputs = {"dloss": dloss, "x": x, "target": target}
+    outputs = {"dx": np.where(moved, np.nextafter(dx, towards), dx)}
+    assert refkernels.explain("kl_div", inputs, outputs, {}, "backward").cause is None
+
+
+def test_a_gradient_of_many_rows_is_explained_without_the_others() -> None:
+    """The filter's gradient needs all rows, of which a search for edits of dx reads some."""
+    dy, x = (RNG.standard_normal((4, 2, 4, channels, 8)).astype(F) for channels in (2, 1))
+    inputs = {"dy": dy, "x": x, "weight": np.ones((2, 1, 1), F)}
+    explanation = refkernels.explain("conv1d", inputs, {"dx": dy[..., :1, :]}, {}, "backward")
+    assert explanation.verdict == "exceeds_bound"
