@@ -16,7 +16,9 @@ class Fast:
     |hi - z| <= error |z|; or hi and z have one sign and are both >= 2^200 or both <= 2^-200 in
     magnitude (beyond any rounding to 32 bits). hi is NaN, infinite or zero only where z is
     undefined, has that infinity as its limit, or is exactly that signed zero.
+    `values`: double-doubles for what float64 leaves open, as a `Function` has them, or None.
     """
 
     kernel: Callable[[npt.NDArray[Any], npt.NDArray[Any]], None]
     error: float
+    values: Callable[..., None] | None = None

@@ -46,31 +46,20 @@ def forward(function: Function, x: Any, certify: Certify = "enclosure") -> Enclo
     x: any shape, float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`).
     Raises TypeError for other dtypes and ValueError for an unknown question.
     """
-    question = Question.parse(certify)
-    x = as_float_array(x, "x")
-    flat = np.ascontiguousarray(x).reshape(-1)
-    tier, fast = "double_double", None if x.dtype == np.float64 else function.fast
-    if fast is None:
-        answer = Draft(*_double_double(function.values, flat))
-        still_open = _undecided(answer, question)
-    else:
-        tier = "float64"
-        enclosure, still_open = _float64(fast, flat, question)
-        if not still_open.size:
-            tiers.answered(tier, flat.size)
-            return enclosure.reshape(x.shape)
-        answer = Draft.of(enclosure)
 
-    def values(left: Open) -> dict[str, Enclosure]:
-        return {"y": trusted(*_double_double(function.values, flat[left["y"]]))}
+    def later(left: Array, question: Question) -> Enclosure:
+        answer = Draft(*_double_double(function.values, left))
 
-    def by_exact(left: Open) -> dict[str, Enclosure]:
-        at = left["y"]
-        return {"y": exact.values(function, to_float64(flat[at]), question, answer.at(at))}
+        def by_exact(still_open: Open) -> dict[str, Enclosure]:
+            at = still_open["y"]
+            known = answer.at(at)
+            return {"y": exact.values(function, to_float64(left[at]), question, known)}
 
-    steps = [("double_double", values), ("exact", by_exact)][fast is None :]
-    climb({"y": answer}, {"y": still_open}, tier, steps, question.undecided)
-    return answer.enclosure().reshape(x.shape)
+        still_open, steps = {"y": _undecided(answer, question)}, [("exact", by_exact)]
+        climb({"y": answer}, still_open, "double_double", steps, question.undecided)
+        return answer.enclosure()
+
+    return screened(function.fast, x, certify, later)
 
 
 @in_default_mode
@@ -144,20 +133,27 @@ def _shaped(kernel: Filler, x: Array) -> Enclosure:
 
 
 def screened(
-    fast: Fast, x: Any, certify: Certify, later: Callable[[Array, Question], Enclosure]
+    fast: Fast | None, x: Any, certify: Certify, later: Callable[[Array, Question], Enclosure]
 ) -> Enclosure:
-    """f(x), shaped like x, by the float64 tier, and by `later` where that leaves the question open.
-    Raises as `forward` does."""
+    """f(x), shaped like x, by the tiers of `fast`, and by `later` where these leave the question
+    open, for flat arrays. Raises as `forward` does."""
     question = Question.parse(certify)
     x = as_float_array(x, "x")
-    if x.dtype == np.float64:
-        return later(x, question)
     flat = np.ascontiguousarray(x).reshape(-1)
+    if fast is None or x.dtype == np.float64:
+        return later(flat, question).reshape(x.shape)
     enclosure, still_open = _float64(fast, flat, question)
     tiers.answered("float64", flat.size - still_open.size)
+    answer = Draft.of(enclosure)
+    if still_open.size and fast.values is not None:
+        sharper = _shaped(fast.values, flat[still_open])
+        answer.put(still_open, sharper)
+        left = still_open[question.undecided(sharper)]
+        tiers.answered("double_double", still_open.size - left.size)
+        still_open = left
     if still_open.size:
-        enclosure = enclosure.replace(still_open, later(flat[still_open], question))
-    return enclosure.reshape(x.shape)
+        answer.put(still_open, later(flat[still_open], question))
+    return answer.enclosure().reshape(x.shape)
 
 
 def _float64(fast: Fast, x: Array, question: Question) -> tuple[Enclosure, Indices]:

@@ -176,9 +176,9 @@ def _rounding_flags(
     if not certified and nearest == 0.0:
         certified = _nonzero(hi, lo, r) and abs(t) + abs(tail) + radius < 0.5 * SLACK
     elif not certified:
-        # Half a unit to the next boundary; a quarter below a power of two, where floats are denser.
-        size = abs(nearest)
-        reach = 0.25 if size == times_power(1.0, p - 1) or size == times_power(1.0, p) else 0.5
+        # Half a unit to the next boundary; a quarter below a power of two, where floats are denser,
+        # but not below 2^p, where t is.
+        reach = 0.25 if abs(nearest) == times_power(1.0, p - 1) else 0.5
         certified = abs((t - nearest) + tail) + radius < reach * SLACK
     if not certified:
         lower, upper = rounded_ends(hi, lo, r, s, p, emin, emax)

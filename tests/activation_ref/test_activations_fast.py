@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from typing import Any
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,7 +10,6 @@ import pytest
 from refkernels import registry
 from refkernels.arithmetic import formats, tiers
 from refkernels.kernels.elementary.activations import FAST
-from refkernels.op import Op
 from refkernels.runs.sweeps import chunk
 from refkernels.runs.sweeps.patterns import Span
 from refkernels.runs.sweeps.tally import SweepTally
@@ -58,10 +57,6 @@ def test_the_error_is_within_the_bound_at_every_adversary(name: str) -> None:
     assert ordinary.sum() > 5000
 
 
-def by_formula(op: Op, x: Any, certify: Any) -> Any:
-    return op.formulas.evaluate("forward", {"x": x}, {}, certify)
-
-
 @each
 @pytest.mark.parametrize(
     "first", [0x40400000 - 3000, 0xC0400000 - 3000, 0x00000000, 0x7F800000 - 9]
@@ -75,18 +70,29 @@ def test_a_sweep_judges_as_the_oracle_alone_does(name: str, first: int) -> None:
         got[::7] = np.nextafter(got[::7], np.float32(np.inf))
         got[1::50] = np.nan
         got[2::50] *= np.float32(-1)
-    tallies = []
-    for careful in (False, True):
-        if careful:
-            op = dataclasses.replace(op, fast=None, forward=functools.partial(by_formula, op))
-        tally = SweepTally(formats.BINARY32)
-        chunk.judge_call(op, span, got, tally)
-        found = tally.to_json()["binades"]
-        counted = (int, dict)
-        tallies.append(
-            {b: {k: v for k, v in found[b].items() if type(v) in counted} for b in found}
-        )
-    assert tallies[0] == tallies[1]
+    evaluate = functools.partial(op.formulas.evaluate, "forward", params={})
+    by_formula = dataclasses.replace(
+        op, fast=None, forward=lambda x, certify: evaluate({"x": x}, certify=certify)
+    )
+    tallies = [SweepTally(formats.BINARY32) for _ in range(2)]
+    for judged, tally in zip((op, by_formula), tallies, strict=True):
+        chunk.judge_call(judged, span, got, tally)
+    np.testing.assert_array_equal(*(tally.counts for tally in tallies))
+    np.testing.assert_array_equal(*(tally.distances for tally in tallies))
+
+
+@pytest.mark.parametrize("name", [name for name in FAST if FAST[name].values])
+def test_the_double_doubles_hold_the_exact_value(name: str) -> None:
+    x = adversaries(name)
+    x = x[(np.abs(x) < 4) & (x != 0)].astype(np.float64)
+    hi, lo, radius = np.empty((3, x.size))
+    FAST[name].values(x, hi, lo, radius, np.empty(x.size, np.int64))
+    assert (np.abs(lo) + radius <= 2.0**-52 * np.abs(hi)).all()
+    assert (radius <= np.where(np.abs(x) < 2.0**-60, np.abs(lo / 2), 2.0**-98 * np.abs(hi))).all()
+    for v, *parts in zip(x.tolist(), hi.tolist(), lo.tolist(), radius.tolist(), strict=True):
+        v, high, low, reach = map(Fraction, (v, *parts))
+        line = (min(max(v, -3), 3) + 3) / 6
+        assert abs((v * line if name == "hardswish" else line) - high - low) <= reach
 
 
 @pytest.mark.parametrize("name", [op.name for op in registry.ops().values() if op.fast])
@@ -102,13 +108,7 @@ def test_no_rounding_of_a_tail_needs_multiple_precision(name: str, format: str) 
         certified = op.evaluate("forward", {"x": x}, {}, ("rounding", format))["y"]
     assert counted.get("exact", 0) == 0
     wide = op.evaluate("forward", {"x": x.astype(np.float64)}, {}, ("rounding", format))["y"]
-    rounded, right = (
-        [part.astype(np.float32) for part in enclosure.round(format)]
-        for enclosure in (certified, wide)
-    )
-    assert rounded[1].all()
-    assert right[1].all()
-    signs = [np.signbit(values) for values, _ in (rounded, right)]
-    defined = ~np.isnan(right[0])
-    np.testing.assert_array_equal(rounded[0], right[0])
-    np.testing.assert_array_equal(signs[0][defined], signs[1][defined])
+    (rounded, sure), (right, certain) = (each.round(format) for each in (certified, wide))
+    assert (sure & certain).all()
+    np.testing.assert_array_equal(np.isnan(rounded), nan := np.isnan(right))
+    assert rounded[~nan].tobytes() == right[~nan].tobytes()

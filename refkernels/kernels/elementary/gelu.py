@@ -17,12 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.arithmetic.double_double import (
-    U,
-    dd_add,
-    dd_mul,
-    dd_mul_double,
-)
+from refkernels.arithmetic.double_double import U, dd_add, dd_mul, dd_mul_double
 from refkernels.arithmetic.eft import two_prod
 from refkernels.arithmetic.jit import inner, njit
 from refkernels.arithmetic.vectors import full_width

@@ -82,32 +82,21 @@ def _sqrt(x: Any) -> Any:
 
 
 @inner
-def _rsqrt(x: Any, factor: Any) -> Any:
-    """factor / sqrt(x), factor a power of two."""
+def _rsqrt(x: Any, factor: Any, slope: bool) -> Any:
+    """factor / sqrt(x), or factor / (x sqrt(x)) for the slope; |factor| a power of two."""
     if not 0.0 < x < math.inf:
-        return exactly(factor / math.sqrt(x) if x >= 0.0 else math.nan)
+        zero = slope and x == 0.0
+        return exactly(factor / math.sqrt(abs(x) if zero else x) if x >= 0.0 else math.nan)
     m, exponent = _even(x)
+    exponent *= 3 if slope else 1
     if m == 0.25:
-        return place(2.0 * factor, 0.0, 0.0, -exponent)
+        return place((8.0 if slope else 2.0) * factor, 0.0, 0.0, -exponent)
     high, low = dd_sqrt(m, 0.0)
     high, low = dd_div(factor, 0.0, high, low)
-    return place(high, low, high * RSQRT_ERROR, -exponent)
-
-
-@inner
-def _rsqrt_slope(x: Any) -> Any:
-    """-1 / (2 x sqrt x)."""
-    if not 0.0 < x < math.inf:
-        if x == 0.0:
-            return exactly(-math.inf)
-        return exactly(-0.0 if x == math.inf else math.nan)
-    m, exponent = _even(x)
-    if m == 0.25:
-        return place(-4.0, 0.0, 0.0, -3 * exponent)
-    high, low = dd_sqrt(m, 0.0)
-    high, low = dd_div(-0.5, 0.0, high, low)
-    high, low = dd_div_double(high, low, m)
-    return place(high, low, -high * RSQRT_SLOPE_ERROR, -3 * exponent)
+    if slope:
+        high, low = dd_div_double(high, low, m)
+    error = RSQRT_SLOPE_ERROR if slope else RSQRT_ERROR
+    return place(high, low, abs(high) * error, -exponent)
 
 
 @njit(nogil=True)
@@ -117,11 +106,11 @@ def fill(code: int, x: Any, hi: Any, lo: Any, radius: Any, scale: Any) -> None:
         if code == SQRT:
             hi[i], lo[i], radius[i], scale[i] = _sqrt(x[i])
         elif code == RSQRT:
-            hi[i], lo[i], radius[i], scale[i] = _rsqrt(x[i], 1.0)
+            hi[i], lo[i], radius[i], scale[i] = _rsqrt(x[i], 1.0, False)
         elif code == SQRT_SLOPE:
-            hi[i], lo[i], radius[i], scale[i] = _rsqrt(x[i], 0.5)
+            hi[i], lo[i], radius[i], scale[i] = _rsqrt(x[i], 0.5, False)
         elif code == RSQRT_SLOPE:
-            hi[i], lo[i], radius[i], scale[i] = _rsqrt_slope(x[i])
+            hi[i], lo[i], radius[i], scale[i] = _rsqrt(x[i], -0.5, True)
         elif code == RECIPROCAL:
             hi[i], lo[i], radius[i], scale[i] = _reciprocal(x[i])
         else:
