@@ -15,6 +15,7 @@ from planted import Planted
 from refkernels import registry
 from refkernels.arithmetic import formats
 from refkernels.diagnosis import specials
+from refkernels.diagnosis.edits import usual
 from refkernels.truth import Truth
 
 LARGEST = 1 << 12  # elements of all inputs
@@ -65,12 +66,11 @@ def planted(seeds: int) -> Iterator[tuple[str, Planted]]:
 
 def planted_in(op: Any, seeds: int) -> Iterator[tuple[str, Planted]]:
     """Every fault of one op."""
-    for number, fault in enumerate(op.formulas.faults):
-        for direction in op.directions:
-            if getattr(fault, direction) is not None:
-                kernels = islice(_of_fault(op, fault, direction, number), min(seeds, MOST))
-                for k, kernel in enumerate(kernels):
-                    yield f"{op.name}-{fault.cause}-{direction}-{number}-{k}", kernel
+    for direction in op.directions:
+        for number, fault in enumerate(usual.faults_of_op(op, direction)):
+            kernels = islice(_of_fault(op, fault, direction, number), min(seeds, MOST))
+            for k, kernel in enumerate(kernels):
+                yield f"{op.name}-{fault.cause}-{direction}-{number}-{k}", kernel
 
 
 def _of_fault(op: Any, fault: Any, direction: Any, seed: int) -> Iterator[Planted]:

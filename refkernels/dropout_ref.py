@@ -89,10 +89,6 @@ def _other_convention(xp: Any, x: Any, mask: Any, mode: str, **params: Any) -> A
     return _form(True)(xp, x, mask, mode=UPSCALE if mode == DOWNSCALE else DOWNSCALE, **params)
 
 
-def _inverted(xp: Any, x: Any, mask: Any, **params: Any) -> Any:
-    return None if mask is None else _form(True)(xp, x, ~mask, **params)
-
-
 _FAULTS = (
     _fault("other_dropout_convention", _other_convention),
     _fault("scaled_by_keep_probability", _upscaling(lambda xp, x, p, **_: x * (1 - p))),
@@ -102,7 +98,6 @@ _FAULTS = (
         _upscaling(lambda xp, x, p, float32: x * float32),
         right_in=COMPUTED_IN_FLOAT32,
     ),
-    _fault("mask_inverted", _inverted),
 )
 
 

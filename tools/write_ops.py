@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from refkernels import registry
+from refkernels.diagnosis.edits import usual
 from refkernels.frameworks import adapters, catalog
 from refkernels.op import Op
 from refkernels.ops.letters import Argument
@@ -325,8 +326,7 @@ def _literal(text: str) -> str:
 
 
 def _faults(op: Op) -> list[str]:
-    definition = op.definition
-    faults = definition.faults if definition is not None else ()
+    faults = [f for direction in op.directions for f in usual.faults_of_op(op, direction)]
     if not faults:
         return [
             "Faults: none is a formula of this op; [causes.md](../causes.md) has what explanations "

@@ -294,10 +294,6 @@ def swiglu_slope_stored(xp: Any, dy: Any, a: Any, b: Any) -> Any:
 # --- wrong ways --------------------------------------------------------------------------------
 
 
-def _without_alpha(formula: Any) -> Any:
-    return lambda xp, *x, **arguments: formula(xp, *x, **{**arguments, "alpha": xp.number(1)})
-
-
 def _quotient_rule(xp: Any, dy: Any, x: Any) -> Any:
     """dy / d - dy (|x| / d) / d by ops that store their results in the storage format."""
     d = xp.store(1 + abs(x))
@@ -385,13 +381,10 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     ),
     "elu": (
         Fault("exponential_minus_one", partial(elu, exp="exp"), unstable=True),
-        Fault("alpha_left_out", _without_alpha(elu), _without_alpha(elu_slope)),
         fault("selu_instead", lambda xp, x, alpha: selu(xp, x)),
     ),
     "selu": (
         Fault("exponential_minus_one", partial(selu, exp="exp"), unstable=True),
-        fault("scale_left_out", _selu_of(Fraction(1), SELU[1])),
-        fault("alpha_left_out", _selu_of(SELU[0], Fraction(1))),
         Fault("elu_slope_of_result", backward=_elu_slope_of_output),
         *(
             replace(
@@ -416,7 +409,6 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
         fault("root_of_square", lambda xp, x: x / xp.sqrt(1 + xp.square(x))),
         fault("tanh_instead", lambda xp, x: xp.tanh(x)),
         Fault("quotient_rule", backward=_quotient_rule, unstable=True),
-        Fault("slope_not_squared", backward=lambda xp, dy, x: dy / (1 + abs(x))),
     ),
     "log_sigmoid": (
         Fault("log_of_sigmoid", lambda xp, x: xp.log(sigmoid(xp, x)), unstable=True),
@@ -432,11 +424,8 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
             unstable=True,
         ),
         Fault("unguarded_softplus", lambda xp, x: -xp.log(1 + xp.exp(-x)), unstable=True),
-        Fault("sigmoid_of_x", backward=lambda xp, dy, x: dy * sigmoid(xp, x)),
     ),
     "swiglu": (
-        fault("gate_swapped", lambda xp, a, b: silu(xp, b) * a, inputs="ab"),
-        fault("sigmoid_gate", lambda xp, a, b: sigmoid(xp, a) * b, inputs="ab"),
         fault("gelu_gate", lambda xp, a, b: _gelu(xp, a) * b, inputs="ab"),
         fault("gelu_gate", lambda xp, a, b: _gelu_tanh(xp, a) * b, inputs="ab"),
         fault("quick_gelu_gate", lambda xp, a, b: a * sigmoid(xp, _quick(xp, a)) * b, inputs="ab"),

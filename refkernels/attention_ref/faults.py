@@ -37,24 +37,6 @@ def _of(formula: Any, change: Change, xp: Any, /, **arguments: Any) -> Any:
     return _changed(xp, formula, change, **arguments)
 
 
-# --- another scale ----------------------------------------------------------------------------
-
-
-def _unscaled(xp: Any, q: Any, **_: Any) -> dict[str, Any]:
-    return {"scale": xp.number(1)}
-
-
-def _squared(xp: Any, q: Any, scale: Any = None, **_: Any) -> dict[str, Any]:
-    return {"scale": xp.square(factor(xp, q, scale))}
-
-
-def _inverted(xp: Any, q: Any, scale: Any = None, **_: Any) -> dict[str, Any]:
-    return {"scale": 1 / factor(xp, q, scale)}
-
-
-# --- other keys -------------------------------------------------------------------------------
-
-
 def _moved(by: int, xp: Any, q: Any, position: Any = None, **_: Any) -> dict[str, Any]:
     return {"position": None if position is None else position + by}
 
@@ -203,13 +185,6 @@ def _turned_weights(xp: Any, s: Any, lanes: Any) -> Any:
 # --- another gradient -------------------------------------------------------------------------
 
 
-def _constant(xp: Any, dy: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
-    s = scores(xp, q, k, **options)
-    p = formulas.weights(xp, s, present(s.shape, **options))
-    ds = p * xp.matmul(dy, turned(xp, v))
-    return formulas.gradients(xp, p, ds, dy, q, k, options.get("scale"))
-
-
 def _without_scale(xp: Any, dy: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
     scaling = factor(xp, q, options.get("scale"))
     dq, dk, dv = formulas.composed(xp, dy, q, k, v, **options)
@@ -217,9 +192,6 @@ def _without_scale(xp: Any, dy: Any, q: Any, k: Any, v: Any, **options: Any) -> 
 
 
 FAULTS = (
-    _with_arguments("scale_missing", _unscaled),
-    _with_arguments("scale_squared", _squared),
-    _with_arguments("scale_inverted", _inverted),
     _with_arguments("causal_ignored", _without("position")),
     _with_arguments("causal_sees_next", partial(_moved, 1)),
     _with_arguments("causal_hides_itself", partial(_moved, -1)),
@@ -241,7 +213,6 @@ FAULTS = (
     _softmax("no_shift", _unshifted, unstable=True),
     Fault("softmax_over_queries", partial(_weighted, _across), _across_gradients),
     Fault("weights_transposed", partial(_weighted, _turned_weights)),
-    Fault("constant_normaliser", backward=_constant),
     Fault("gradient_unscaled", backward=_without_scale, outputs=("dq", "dk")),
 )
 CONVENTIONS = (

@@ -58,9 +58,9 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Cla
     forms_by_errors = list(_forms_by_errors(problem, outputs, fits))
     family += [evidence.Tried(claim, 0.0, True) for claim in forms_by_errors]
     explained = {claim.output for claim in forms_by_errors}
-    for fault in formulas.faults:
+    for fault in problem.faults:
         formula = getattr(fault, problem.direction)
-        if formula is None or is_right(problem, formula):
+        if is_right(problem, formula):
             continue
         affected = fault.changed(outputs)
         for settings, answer in _computed(problem, formula):

@@ -14,8 +14,10 @@ from refkernels import registry
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
+from refkernels.diagnosis.edits.usual import faults_of
 from refkernels.metrology import outputs
 from refkernels.op import Direction, Op
+from refkernels.ops.formula import Fault
 from refkernels.range_limits import RangeLimits
 
 Array = npt.NDArray[Any]
@@ -86,6 +88,12 @@ class Problem:
     @cached_property
     def _found(self) -> dict[Hashable, Any]:
         return {}
+
+    @cached_property
+    def faults(self) -> tuple[Fault, ...]:
+        """The wrong ways to compute the pass that have a name, if the op is a formula."""
+        asked = self.op.formulas, self.direction, self.inputs, self.params
+        return self.once(faults_of, lambda: faults_of(*asked))
 
     @cached_property
     def size(self) -> int:

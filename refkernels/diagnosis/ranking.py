@@ -110,8 +110,7 @@ def _across_outputs(
     fitting = {
         (candidate.cause, candidate.output) for candidate in weighed if not candidate.ruled_out
     }
-    formulas = problem.op.formulas
-    definitions = {fault.cause for fault in formulas.faults} if formulas else set()
+    definitions = {fault.cause for fault in problem.faults}
     listed = {
         (candidate.cause, candidate.output) for candidate in weighed if candidate.model is None
     }

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.diagnosis import models
+from refkernels.diagnosis.edits.usual import faults_of
 from refkernels.diagnosis.problem import Problem
 from refkernels.judging import precision
 from refkernels.judging.data import InputRoles
@@ -152,10 +153,9 @@ def _mutants(first: Challenge, roles: InputRoles) -> Iterator[Answers]:
 
 
 def _faults(challenge: Challenge) -> list[WrongFormula]:
-    """The wrong formulas that the oracle names."""
-    definition = challenge.op.definition
-    known = definition.faults if definition is not None else ()
-    return [fault for fault in known if getattr(fault, challenge.direction) is not None]
+    """The wrong formulas that have a name."""
+    question = challenge.direction, challenge.inputs, challenge.params
+    return list(faults_of(challenge.op.definition, *question))
 
 
 def _plain(challenge: Challenge, params: Mapping[str, Any] | None = None) -> Outputs:

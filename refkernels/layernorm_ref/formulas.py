@@ -115,52 +115,15 @@ def _combine(
 # --- faults -----------------------------------------------------------------------------------
 
 
-def _finished(
-    xp: Any, mean: Any, deviation: Any, x: Any, weight: Any = None, bias: Any = None
-) -> Any:
+def _std(xp: Any, x: Any, eps: Any, weight: Any = None, bias: Any = None) -> Any:
+    """torch.std's unbiased variance, and eps outside the root."""
+    mean = xp.mean(x)
+    deviation = xp.sqrt(xp.sum(xp.square(x - mean)) / (x.shape[-1] - 1)) + eps
     return _plus(_times((x - mean) / deviation, weight), bias), mean, 1 / deviation
 
 
-def _unbiased(xp: Any, x: Any, eps: Any, outside: bool = False, **affine: Any) -> Any:
-    mean = xp.mean(x)
-    variance = xp.sum(xp.square(x - mean)) / (x.shape[-1] - 1)
-    deviation = xp.sqrt(variance) + eps if outside else xp.sqrt(variance + eps)
-    return _finished(xp, mean, deviation, x, **affine)
-
-
-def _eps_outside(xp: Any, x: Any, eps: Any, **affine: Any) -> Any:
-    mean = xp.mean(x)
-    return _finished(xp, mean, xp.sqrt(xp.mean(xp.square(x - mean))) + eps, x, **affine)
-
-
-def _constant(
-    mean: bool, variance: bool,
-    xp: Any, dy: Any, x: Any, eps: Any, weight: Any = None, bias: Any = None,
-) -> Any:  # fmt: skip
-    """The mean, the variance or both as constants."""
-    *moments, of_mean, of_variance = _project(xp, dy, x, eps, weight)
-    row = (*moments, 0 if mean else of_mean, 0 if variance else of_variance)
-    return _subtract(xp, row, dy, x, weight, bias)
-
-
-def _without_weight(
-    xp: Any, dy: Any, x: Any, eps: Any, weight: Any = None, bias: Any = None
-) -> Any:
-    dx = _subtract(xp, _project(xp, dy, x, eps), dy, x)[0]
-    return dx, *_subtract(xp, _project(xp, dy, x, eps, weight), dy, x, weight, bias)[1:]
-
-
 _gradient = partial(derived, outputs=("y",), cotangents={"dy": "y"}, inputs=("x", "weight", "bias"))
-_std = partial(_unbiased, outside=True)
-FAULTS = (
-    Fault("unbiased_variance", _unbiased, _gradient(_unbiased)),
-    Fault("eps_outside_sqrt", _eps_outside, _gradient(_eps_outside)),
-    Fault("unbiased_variance", _std, _gradient(_std)),  # torch.std's, and eps outside the root
-    Fault("constant_statistics", backward=partial(_constant, True, True)),
-    Fault("constant_mean", backward=partial(_constant, True, False), outputs=("dx",)),
-    Fault("constant_variance", backward=partial(_constant, False, True), outputs=("dx",)),
-    Fault("weight_missing_in_dx", backward=_without_weight, outputs=("dx",)),
-)
+FAULTS = (Fault("unbiased_variance", _std, _gradient(_std)),)
 
 
 # --- the op -----------------------------------------------------------------------------------

@@ -272,7 +272,6 @@ _FAULTS = (
     _fault(
         "smoothing_of_other_classes", shares=lambda xp, n, e: (1 - e * n / (n - 1), e / (n - 1))
     ),
-    _fault("smoothing_added", shares=lambda xp, n, e: (xp.number(1), e / n)),
     _fault("label_wrapped", valid=None),
     reduction.fault("invalid_label_ignored", _invalid_ignored, _invalid_slope),
     Fault("product_with_labels", reduced(joined(_product)), unstable=True),

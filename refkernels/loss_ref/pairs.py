@@ -147,11 +147,6 @@ def _smooth_slope(xp: Any, g: Any, x: Any, target: Any, beta: Any, **_: Any) -> 
 HUBER = loss(
     {"pieces": _huber},
     {"pieces": _huber_slope},
-    fault("delta_left_out", lambda xp, delta, x, target, **_: xp.where(
-        abs(x - target) < delta, xp.square(x - target) / 2, abs(x - target) - delta / 2
-    ), lambda xp, g, delta, x, target, **_: xp.where(
-        abs(x - target) < delta, (x - target) * g, _signed(xp, g, x, target)
-    )),
     fault("smooth_l1_instead", lambda xp, delta, **arguments: _smooth(xp, beta=delta, **arguments),
           lambda xp, g, delta, **arguments: _smooth_slope(xp, g, beta=delta, **arguments)),
     params={"reduction": "mean", "delta": 1.0}, domains={"delta": POSITIVE},

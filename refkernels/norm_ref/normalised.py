@@ -19,7 +19,6 @@ from functools import partial
 from typing import Any
 
 from refkernels.ops import Fault, Staged
-from refkernels.ops.formula import derived
 
 
 def times(values: Any, weight: Any) -> Any:
@@ -43,11 +42,6 @@ def welford(xp: Any, x: Any) -> Any:
 def one_pass(xp: Any, x: Any) -> Any:
     mean = xp.mean(x)
     return mean, xp.mean(xp.square(x)) - xp.square(mean)
-
-
-def unbiased(xp: Any, x: Any) -> Any:
-    mean = xp.mean(x)
-    return mean, xp.sum(xp.square(x - mean)) / (x.shape[-1] - 1)
 
 
 def centred(xp: Any, x: Any, m: Any, v: Any, w: Any, b: Any) -> Any:
@@ -101,26 +95,6 @@ def constant(xp: Any, g: Any, x: Any, m: Any, r: Any) -> Any:
     return g * r, (x - m) * r
 
 
-def constant_mean(xp: Any, g: Any, x: Any, m: Any, r: Any) -> Any:
-    xhat = (x - m) * r
-    return r * (g - xhat * xp.mean(g * xhat)), xhat
-
-
-def constant_variance(xp: Any, g: Any, x: Any, m: Any, r: Any) -> Any:
-    return r * (g - xp.mean(g)), (x - m) * r
-
-
-_UNWEIGHTED = "weight_missing_in_dx"
-CONSTANT = {
-    "constant_statistics": constant,
-    "constant_mean": constant_mean,
-    "constant_variance": constant_variance,
-}
-
-
-# --- batch norm: rows are channels ------------------------------------------------------------
-
-
 def _updated(xp: Any, old: Any, new: Any, a: Any) -> Any:
     return xp.either((1 - a) * old + a * new, old + a * (new - old))
 
@@ -153,11 +127,8 @@ def batch(moments: Any = two_pass, way: Any = centred, **how: Any) -> Staged:
     return Staged(partial(batch_statistics, moments=moments, **how), finish)
 
 
-def batch_backward(
-    way: Callable[..., Any], after: bool = False, stored: bool = False, weighted: bool = True
-) -> Any:
-    """A form of the gradients of batch norm; `after`: the weight multiplies dx, not dy; not
-    `weighted`: neither of them."""
+def batch_backward(way: Callable[..., Any], after: bool = False, stored: bool = False) -> Any:
+    """A form of the gradients of batch norm; `after`: the weight multiplies dx, not dy."""
 
     def gradients(
         xp: Any, dy: Any, x: Any, weight: Any = None, bias: Any = None, training: bool = True,
@@ -167,7 +138,7 @@ def batch_backward(
         r = xp.rsqrt(v)
         if stored:
             m, r = xp.saved(m), xp.saved(xp.either(r, 1 / xp.sqrt(v)))
-        g = times(dy, weight) if weighted and not after else dy
+        g = dy if after else times(dy, weight)
         dx, xhat = (way if training else constant)(xp, g, x, m, r)
         dweight = xp.either(xp.sum(dy * xhat), xp.sum(dy * (x - m)) * r)
         return (
@@ -200,43 +171,13 @@ def _swapped(xp: Any, momentum: Any, **arguments: Any) -> Any:
     return batch()(xp, momentum=1 - momentum, **arguments)
 
 
-def _kept(xp: Any, running_mean: Any = None, running_var: Any = None, **arguments: Any) -> Any:
-    """Batch norm that leaves the running statistics unchanged."""
-    y, new_mean, new_var = batch()(
-        xp, running_mean=running_mean, running_var=running_var, **arguments
-    )
-    return (
-        y,
-        new_mean if running_mean is None else running_mean,
-        (new_var if running_var is None else running_var),
-    )
-
-
-def _outside(xp: Any, x: Any, m: Any, v: Any, w: Any, b: Any, eps: Any) -> Any:
-    return plus(times((x - m) / (xp.sqrt(v - eps) + eps), w), b)
-
-
-def _eps_outside(xp: Any, eps: Any, **arguments: Any) -> Any:
-    return batch(way=partial(_outside, eps=eps))(xp, eps=eps, **arguments)
-
-
-def _one_more(xp: Any, x: Any, m: Any, v: Any, w: Any, b: Any) -> Any:
-    return centred(xp, x, m, v, None if w is None else 1 + w, b)
-
-
 BATCH_FAULTS = (
     Fault("biased_running_variance", _with_variance(True)),
     Fault("unbiased_running_variance", _with_variance(False)),
     Fault("swapped_momentum", _swapped),
-    Fault("running_statistics_kept", _kept, outputs=("new_mean", "new_var")),
-    Fault("unbiased_variance", batch(unbiased), outputs=("y",)),
-    Fault("eps_outside_sqrt", _eps_outside),
-    Fault("weight_plus_one", batch(way=_one_more)),
     Fault("batch_statistics", batch(taken=True)),
     Fault("running_statistics", batch(taken=False)),
     Fault("naive_variance", batch(one_pass), unstable=True),
-    *(Fault(cause, backward=batch_backward(way)) for cause, way in CONSTANT.items()),
-    Fault(_UNWEIGHTED, backward=batch_backward(projected, weighted=False), outputs=("dx",)),
 )
 
 
@@ -266,9 +207,7 @@ def _spread(xp: Any, weight: Any, shape: Any) -> Any:
     return xp.broadcast(xp.reshape(weight, (1, shape[1], 1)), shape)
 
 
-def group(
-    moments: Any = two_pass, way: Any = centred, interleaved: bool = False, outside: bool = False
-) -> Any:
+def group(moments: Any = two_pass, way: Any = centred, interleaved: bool = False) -> Any:
     """A form of group norm."""
 
     def forward(
@@ -281,20 +220,20 @@ def group(
             None if array is None else grouped(xp, _spread(xp, array, x.shape), num_groups)
             for array in (weight, bias)
         )
-        y = (partial(_outside, eps=eps) if outside else way)(xp, rows, m, v + eps, w, b)
+        y = way(xp, rows, m, v + eps, w, b)
         return _apart(xp, y, x.shape, num_groups) if interleaved else xp.reshape(y, x.shape)
 
     return forward
 
 
-def group_backward(way: Callable[..., Any], stored: bool = False, weighted: bool = True) -> Any:
-    """A form of the gradients of group norm; not `weighted`: dx leaves the weight out."""
+def group_backward(way: Callable[..., Any], stored: bool = False) -> Any:
+    """A form of the gradients of group norm."""
 
     def gradients(
         xp: Any, dy: Any, x: Any, num_groups: int, eps: Any, weight: Any = None, bias: Any = None,
         **_: Any,
     ) -> Any:  # fmt: skip
-        g = dy if weight is None or not weighted else dy * _spread(xp, weight, x.shape)
+        g = dy if weight is None else dy * _spread(xp, weight, x.shape)
         rows = _grouped(xp, x, num_groups)
         m, v = two_pass(xp, rows)
         r = xp.rsqrt(v + eps)
@@ -319,13 +258,5 @@ GROUP_BACKWARD = {
     "by_dot": group_backward(by_dot, stored=True),
     "by_coefficients": group_backward(by_coefficients, stored=True),
 }
-_gradient = partial(derived, outputs=("y",), cotangents={"dy": "y"}, inputs=("x", "weight", "bias"))
-INSTANCE_FAULTS = (
-    Fault("unbiased_variance", group(unbiased), _gradient(group(unbiased))),
-    Fault("eps_outside_sqrt", group(outside=True)),
-    Fault("weight_plus_one", group(way=_one_more)),
-    Fault("naive_variance", group(one_pass), unstable=True),
-    *(Fault(cause, backward=group_backward(way)) for cause, way in CONSTANT.items()),
-    Fault(_UNWEIGHTED, backward=group_backward(projected, weighted=False), outputs=("dx",)),
-)
+INSTANCE_FAULTS = (Fault("naive_variance", group(one_pass), unstable=True),)
 GROUP_FAULTS = (Fault("interleaved_groups", group(interleaved=True)), *INSTANCE_FAULTS)

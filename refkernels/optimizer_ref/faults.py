@@ -157,16 +157,6 @@ def _of_moments(
 _of_adam = partial(_of_moments, hat=_hat, inside=_inside, inside_hat=_inside_hat, name="update")
 
 
-def _raw(formula: Formula) -> Fault:
-    """The step from v itself, although the largest v is kept."""
-
-    def smaller(xp: Any, vmax: Any = None, **arguments: Any) -> Any:
-        moved, m, v, _ = formula(xp, **arguments)
-        return moved, m, v, None if vmax is None else xp.maximum(vmax, v)
-
-    return _of_param("amsgrad_ignored", smaller)
-
-
 def _lazy(formula: Formula) -> Formula:
     """Rows without a gradient stay unchanged: sparse gradients do not hold such rows. Without such
     rows this is the definition, and another cause must be named."""
@@ -221,7 +211,6 @@ _SPARSE = (
 ADAM = (
     *_of_adam(formulas.adam),
     _of_param("float32_powers", _in_float32(formulas.adam, _NAMES, "powers")),
-    Fault("decay_ignored", _without(formulas.adam, weight_decay=None)),
     _too(
         _NAMES,
         _with(Fault("decay_ignored", _without(_RESCALED, weight_decay=None)), "eps_hat"),
@@ -229,19 +218,16 @@ ADAM = (
     ),
     Fault("decay_decoupled", partial(formulas.adam, decay=decay_before)),
     _decayed_first(partial(formulas.adam, update=_hat), **{"with": "eps_hat"}),
-    _raw(formulas.adam),
     *_SPARSE,
 )
 ADAMW = (
     *_of_adam(formulas.adamw),
     _of_param("float32_powers", _in_float32(formulas.adamw, _NAMES, "powers")),
-    _undecayed(formulas.adamw),
     _too(_NAMES, _with(_undecayed(_UNCORRECTED), "no_bias_correction")),
     Fault("decay_coupled", partial(formulas.adam)),
     _of_param("decay_after_step", partial(formulas.adam, decay=_after)),
     _of_param("decay_without_lr", partial(formulas.adam, decay=_without_lr)),
     _of_param("decay_corrected", partial(formulas.adam, decay=_decay_corrected)),
-    _raw(formulas.adamw),
 )
 
 
@@ -306,7 +292,6 @@ LAMB = (
     *_of_moments(
         formulas.lamb, _hat_direction, _inside_direction, _inside_hat_direction, "direction"
     ),
-    _undecayed(formulas.lamb),
     Fault("decay_decoupled", _decoupled(formulas.lamb), outputs=("param",)),
     _BARE,
     _too(_NAMES, _BARE),
@@ -340,7 +325,6 @@ def _momentum(formula: str) -> Formula:
             return param - (mu * moved + lr * g if arguments["nesterov"] else moved), moved
         new = {
             "dampened_first_step": lambda: mu * buf + (1 - arguments["dampening"]) * g,
-            "dampening_ignored": lambda: mu * buf + g,
             "averaged_momentum": lambda: mu * buf + (1 - mu) * g,
         }[formula]()
         return param - lr * (g + mu * new if arguments["nesterov"] else new), new
@@ -363,14 +347,12 @@ MOMENTUM = (
     Fault("nesterov_unasked", _without(formulas.sgd, nesterov=True)),
     Fault("decay_decoupled", _decayed_beside),
     _decayed_first(formulas.sgd),
-    Fault("decay_ignored", _without(formulas.sgd, weight_decay=None)),
     _narrow(formulas.sgd, "lr momentum dampening weight_decay"),
     _narrow(formulas.sgd, "momentum weight_decay"),
 )
 SGD = (
     *MOMENTUM,
     Fault("dampened_first_step", _momentum("dampened_first_step")),
-    Fault("dampening_ignored", _momentum("dampening_ignored")),
 )
 
 
@@ -425,14 +407,12 @@ _TENSORFLOW = _of_step("lr_in_momentum", partial(_lr_in_momentum, root=_eps_insi
 ADAGRAD = (
     *_of_squares(formulas.adagrad, _ADAGRAD),
     replace(_of_step("eps_inside_sqrt", _small_eps_inside), details={"eps": 1e-8}),
-    Fault("decay_ignored", _without(formulas.adagrad, weight_decay=None)),
     _decayed_first(formulas.adagrad),
     _decayed_first(partial(formulas.adagrad, root=_eps_inside), **{"with": "eps_inside_sqrt"}),
     _of_step("lr_decay_ignored", _without(formulas.adagrad, step=1)),
 )
 RMSPROP = (
     *_of_squares(formulas.rmsprop, _RMSPROP),
-    Fault("decay_ignored", _without(formulas.rmsprop, weight_decay=None)),
     _decayed_first(formulas.rmsprop),
     _decayed_first(partial(formulas.rmsprop, root=_eps_inside), **{"with": "eps_inside_sqrt"}),
     _TAIL,
@@ -456,6 +436,5 @@ def _lion_coupled(xp: Any, grad: Any, weight_decay: Any, **arguments: Any) -> An
 LION = (
     Fault("betas_exchanged", _exchanged),
     Fault("decay_coupled", _lion_coupled),
-    _undecayed(formulas.lion),
     _narrow(formulas.lion, "lr beta1 beta2 weight_decay"),
 )

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from refkernels.arithmetic.formats import Format
+from refkernels.diagnosis.edits.usual import faults_of
 from refkernels.diagnosis.variants.affine import SWAPPED_GRADIENTS, exchangeable, second_factor
 from refkernels.diagnosis.variants.params import USUAL, cause_of
 from refkernels.op import Op
@@ -126,10 +127,9 @@ def _faults(
     asked: PrintedQuestion, format: Format, right: Mapping[str, Reach]
 ) -> Iterator[PossibleCause]:
     definition = asked.op.definition
-    for fault in definition.faults if definition is not None else ():
+    inputs = {name: interval.middle for name, interval in asked.box.items()}
+    for fault in faults_of(definition, asked.direction, inputs, asked.params):
         formula = getattr(fault, asked.direction)
-        if formula is None:
-            continue
         assert definition is not None
         arguments = (definition, formula, asked, format)
         try:

@@ -53,21 +53,11 @@ def _from_the_end(xp: Any, x: Any, **_: Any) -> Any:
     return xp.sum(x) - xp.cumsum(x) + x
 
 
-def _uncentred(xp: Any, x: Any, ddof: int, **_: Any) -> Any:
-    total = xp.sum(xp.square(x))
-    return total / xp.number(max(x.shape[-1] - ddof, 0))
-
-
 VAR = (
     *_variances(lambda formula: formula),
-    Fault("mean_square", _uncentred, gradient(_uncentred)),
     Fault("root_unasked", root(two_pass)),
 )
-STD = (
-    *_variances(root),
-    Fault("mean_square", root(_uncentred), gradient(root(_uncentred))),
-    Fault("root_missing", two_pass),
-)
+STD = _variances(root)
 
 
 def _beside_norm(xp: Any, dy: Any, x: Any, **_: Any) -> Any:

@@ -50,11 +50,6 @@ def _clipped_log(xp: Any, x: Any, **arguments: Any) -> Any:
     return d - xp.log(xp.sum(xp.exp(d)))
 
 
-def _powers_of_two(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
-    e = exponential(xp, (x - pivot(xp, x, present)) * xp.log(xp.number(2)), present)
-    return e / xp.sum(e)
-
-
 def _padded(xp: Any, x: Any, present: Any) -> tuple[Any, Any]:
     """m and S of the row and its zeros, up to the next power of two."""
     m = xp.maximum(pivot(xp, x, present), xp.number(0))
@@ -70,10 +65,6 @@ def _padded_softmax(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
 def _padded_log(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
     m, total = _padded(xp, x, present)
     return (x - m) - xp.log(total)
-
-
-def _constant_sum(xp: Any, dy: Any, x: Any, **arguments: Any) -> Any:
-    return xp.store(divided(xp, x=x, **arguments)) * dy
 
 
 def _diagonal(xp: Any, dy: Any, x: Any, **arguments: Any) -> Any:
@@ -140,10 +131,8 @@ SOFTMAX = (
     Fault("no_shift", _unshifted, unstable=True),
     Fault("mean_shift", _by_mean, unstable=True),
     Fault("clipped_exponent", _clipped_softmax, _clipped_gradient),
-    Fault("base_two", _powers_of_two),
     Fault("zero_padding", _padded_softmax),
     Fault("masked_rows_zero", _zero_rows),
-    Fault("constant_normaliser", backward=_constant_sum),
     Fault("diagonal_jacobian", backward=_diagonal),
     Fault("narrow_exponentials", _narrow, _narrow_gradient, unstable=True),
 )
@@ -152,7 +141,6 @@ LOG_SOFTMAX = (
     Fault("no_shift", _unshifted_log, unstable=True),
     Fault("clipped_exponent", _clipped_log),
     Fault("zero_padding", _padded_log),
-    Fault("constant_normaliser", backward=lambda xp, dy, **_: dy),
     Fault("unit_cotangent", backward=_unit_cotangent),
     Fault("low_precision_statistics", _narrow_sum, _narrow_sum_gradient, unstable=True),
 )

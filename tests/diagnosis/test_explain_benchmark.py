@@ -40,10 +40,7 @@ def test_truncation_past_a_number_is_no_rounding_to_nearest() -> None:
 def of_every_op(name: str, cause: str) -> Iterator[Planted]:
     """The first kernel with the fault in each direction."""
     op = registry.get(name)
-    for number, fault in enumerate(op.formulas.faults):
-        for direction in op.directions:
-            if fault.cause == cause and getattr(fault, direction) is not None:
-                yield next(every_op._of_fault(op, fault, direction, number))
+    yield from (kernel for _, kernel in every_op.planted_in(op, 1) if kernel.cause == cause)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +65,8 @@ def test_no_fault_is_left_out_without_a_word() -> None:
     """Also one that is rounding wherever it is planted, which the page lists."""
     op = registry.get("softsign")
     kernels = [kernel for _, kernel in every_op.planted_in(op, 1)]
-    assert {kernel.cause for kernel in kernels} == {fault.cause for fault in op.formulas.faults}
+    causes = {fault.cause for fault in op.formulas.faults} | {"slope_not_squared"}
+    assert {kernel.cause for kernel in kernels} == causes
     records = [
         {"op": kernel.op, "direction": kernel.direction, "planted": kernel.cause, "shows": shows}
         for kernel in kernels

@@ -5,13 +5,52 @@ from dataclasses import dataclass
 from typing import Any
 
 import drawn
+import ml_dtypes
 import numpy as np
-from call_values import floats
 
 from refkernels.op import Direction, Op
 
 Generator = np.random.Generator
 Array = np.ndarray
+DTYPES = (np.float16, ml_dtypes.bfloat16, np.float32, np.float64)
+SPECIAL = (
+    0.0,
+    -0.0,
+    np.inf,
+    -np.inf,
+    np.nan,
+    5e-324,
+    -1e-310,
+    1e308,
+    -1.7e308,
+    1e-45,
+    65504.0,
+    1.0,
+)
+
+
+def floats(rng: Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Numbers of one of the supported dtypes, special ones among them, in some memory layout."""
+    values = rng.standard_normal(shape) * 10.0 ** rng.integers(-3, 4)
+    if rng.random() < 0.4:
+        where = rng.random(shape) < 0.3
+        values = np.where(where, rng.choice(SPECIAL, shape), values)
+    with np.errstate(all="ignore"):
+        array = np.asarray(values).astype(DTYPES[rng.integers(len(DTYPES))])
+    layout = rng.integers(8)
+    if layout == 0:
+        array = np.asfortranarray(array)
+    elif layout == 1 and array.ndim:
+        array = array[::-1].copy()[::-1]
+    elif layout == 2 and array.ndim:
+        array = np.repeat(array, 2, axis=-1)[..., ::2]
+    elif layout == 3 and array.dtype != ml_dtypes.bfloat16:
+        array = array.astype(array.dtype.newbyteorder())
+    elif layout == 4:
+        array.flags.writeable = False
+    elif layout == 5 and array.size:
+        array = np.broadcast_to(array.reshape(-1)[0], array.shape)
+    return array
 
 
 @dataclass(frozen=True)

@@ -13,3 +13,7 @@ def stopped(program: Program) -> Iterator[Any]:
     for node in program.nodes:
         if not is_number(node) and node.op not in ("array", "pivot", "item", "welford"):
             yield node, {node: by(node)(lambda xp, v: xp.stop(v))}, {"part": node}
+    reductions = list(program.of("mean", "sum", "norm"))
+    if len(reductions) > 1:
+        stopped = {node: by(node)(lambda xp, v: xp.stop(v)) for node in reductions}
+        yield reductions[-1], stopped, {"part": reductions[-1], "every": len(stopped)}

@@ -2,14 +2,16 @@
 
 `names.json` is a table: an edit of a kind, at a place where the details are as given, has the cause
 of the first entry that fits; what the table lacks is named by its kind, with the formula of its
-place. An entry may keep only some details, or give them other names.
+place. A `*` in an entry stands for any text. An entry may keep only some details, or give them
+other names; a `usual` one is tried without a search (`usual`), in the `outputs` that it changes.
 """
 
 from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
 from importlib import resources
 from typing import Any
 
@@ -21,11 +23,32 @@ def _table() -> list[dict[str, Any]]:
     return table
 
 
-def named(kind: str, details: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The cause of an edit, and the details that its words need."""
+def fits(entry: Mapping[str, Any], kind: str, details: Mapping[str, Any]) -> bool:
+    """Whether an entry is about an edit with these details."""
+    return entry["kind"] == kind and all(
+        fnmatchcase(str(details.get(name)), wanted)
+        if isinstance(wanted, str)
+        else details.get(name) == wanted
+        for name, wanted in entry.get("where", {}).items()
+    )
+
+
+def usual(where: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """The usual entries for an op and a pass; of the forward pass, if they name none."""
     for entry in _table():
-        where = entry.get("where", {})
-        if entry["kind"] == kind and all(details.get(name) == is_ for name, is_ in where.items()):
+        wanted = {"pass": "forward", **entry.get("where", {})}
+        if entry.get("usual") and all(
+            fnmatchcase(where[key], wanted.get(key, "*")) for key in where
+        ):
+            yield entry
+
+
+def named(
+    kind: str, details: Mapping[str, Any], where: Mapping[str, str]
+) -> tuple[str, dict[str, Any]]:
+    """The cause of an edit, and the details that its words need. `where`: the op and the passes."""
+    for entry in _table():
+        if fits(entry, kind, {**details, **where}):
             rename = entry.get("rename", {})
             kept = entry.get("details", [*details])
             return entry["cause"], {rename.get(name, name): details[name] for name in kept}

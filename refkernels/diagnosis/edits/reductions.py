@@ -44,14 +44,7 @@ def wrong_carries(program: Program) -> Iterator[Any]:
         n = node.shape[node.option]
         block = 1 << max((n // _MOST_BLOCKS).bit_length(), 1)
         while block < n:
-            for carry in (
-                "none",
-                "one block",
-                "first block",
-                "late",
-                "own total",
-                "last too large",
-            ):
+            for carry in _CARRIES:
                 how = node.option, block, carry
                 carried = by(*node.operands)(lambda xp, a, how=how: _carried(xp, a, *how))
                 yield node, {node: carried}, {"block": block, "carry": carry}

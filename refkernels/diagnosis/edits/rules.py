@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import replace
 
 from refkernels.contexts.graph import Replacement, apply
@@ -14,11 +14,12 @@ _BY_USE = ("term", "function", "gradient")
 _WITH_ARRAYS = ("pick", "broadcast", "scatter_add", "array", "truth", "input")
 
 
-def edits_of(program: Program) -> list[Edit]:
-    """Every edit that the rules propose."""
+def edits_of(program: Program, kinds: Container[str] | None = None) -> list[Edit]:
+    """Every edit that the rules propose, or those of some kinds."""
     edits = [
         Edit(kind, family, *Proposal(*proposal))
         for kind, family, propose in RULES
+        if kinds is None or kind in kinds
         for proposal in propose(program)
     ]
     return edits + [part for edit in edits for part in _at_one_use(program, edit)]

@@ -19,10 +19,10 @@ from refkernels.arithmetic.formats import BINARY32
 from refkernels.contexts.graph import Edits, Graph, Node, Replacement
 from refkernels.diagnosis.edits.catalogue import Edit, Program, by
 from refkernels.diagnosis.edits.names import named
-from refkernels.diagnosis.edits.notation import formula_of
 from refkernels.diagnosis.edits.rules import edits_of
 from refkernels.diagnosis.edits.screen import Predicted, Screen
 from refkernels.diagnosis.edits.solved import CONSTANT, KINDS, Knob, Target, knobs, solve
+from refkernels.diagnosis.edits.usual import worded
 from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import Arrays, Problem
 from refkernels.diagnosis.variants import formulas
@@ -186,21 +186,18 @@ def _variant(finding: NearEdits, tried: int) -> Variant:
     formula = editing.edited(screen.formula, rule)
     if screen.derive is not None:
         formula = screen.derive(formula)
-    (cause, details), *others = (_named(edit) for edit in chain)
+    (cause, details), *others = (_named(edit, screen) for edit in chain)
     for other_cause, other_details in others:
         details |= {"with": other_cause, "with_details": other_details}
     answer = formulas.answer(screen.problem, Whole(formula))
     return Variant(cause, details, answer, trials=tried, price=finding.price)
 
 
-def _named(edit: Edit) -> tuple[str, dict[str, Any]]:
+def _named(edit: Edit, screen: Screen) -> tuple[str, dict[str, Any]]:
     """An edit's cause, and the details that its words need."""
-    details = {
-        name: formula_of(value) if isinstance(value, Node) else value
-        for name, value in edit.details.items()
-    }
-    details["formula"] = formula_of(edit.details.get("use", edit.place))
-    return named(edit.kind, details)
+    edited = "forward" if screen.derive else screen.direction
+    where = {"op": screen.problem.op.name, "direction": screen.direction, "pass": edited}
+    return named(edit.kind, worded(edit), where)
 
 
 def _identity(edit: Edit, program: Program) -> tuple[Any, ...]:

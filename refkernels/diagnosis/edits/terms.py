@@ -66,6 +66,26 @@ def missing_factors(program: Program) -> Iterator[Any]:
     for node in program.of("divide"):
         kept, missing = node.operands
         yield node, {node: only(kept, node.shape)}, {"part": missing}
+    for factor in program.of("input", "number"):
+        products = [node for node in program.users.get(factor, ()) if node.op == "multiply"]
+        others = [(node, [o for o in node.operands if o is not factor]) for node in products]
+        changes = {node: only(kept[0], node.shape) for node, kept in others if kept}
+        if len(changes) > 1:
+            yield factor, changes, {"part": factor, "every": len(changes)}
+
+
+@rule("one_added", "term")  # a w -> a (1 + w)
+def ones_added(program: Program) -> Iterator[Any]:
+    factors = (through(part) for node in program.of("multiply") for part in node.operands)
+    for factor in dict.fromkeys(node for node in factors if node in program.inputs):
+        yield factor, {factor: by(replace(factor))(lambda xp, v: 1 + v)}, {"part": factor}
+
+
+@rule("param_ignored", "constant")  # weight_decay = 0
+def ignored_params(program: Program) -> Iterator[Any]:
+    for node in program.of("input"):
+        if not node.shape:
+            yield node, {node: by()(lambda xp: xp.number(0))}, {"part": node}
 
 
 @rule("factor_inverted", "term")  # a b -> a / b

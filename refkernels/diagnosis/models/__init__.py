@@ -8,10 +8,34 @@ of products, functions of one variable, formulas) asks the `Op` instead.
 from __future__ import annotations
 
 import functools
+import importlib
+from typing import Any
 
-from refkernels.diagnosis.models import intermediates, other_functions, slopes
+from refkernels.diagnosis.models import intermediates, slopes
 from refkernels.diagnosis.models.known import Known
 from refkernels.op import Op
+
+_SOURCES = {  # of `Known`'s fields, by op: functions of the modules beside this one
+    ("sin", "cos", "tan"): {
+        "questions": "circular.reductions circular.other_units",
+        "errors": "circular.errors",
+    },
+    ("gelu", "gelu_tanh"): {
+        "questions": "gelu.other gelu_constants.other_constants",
+        "errors": "gelu.errors",
+        "run": "gelu.run",
+    },
+    ("clip_by_norm",): {"questions": "clipping.by_groups"},
+    ("clip_by_global_norm",): {"questions": "clipping.by_groups clipping.by_other_tensors"},
+    ("cross_entropy",): {"questions": "smoothing.over_other_classes smoothing.in_float32"},
+    ("rms_norm",): {"questions": "rms.narrow_factor"},
+    ("group_norm",): {"questions": "groups.other_numbers"},
+    ("rotary",): {"questions": "rotation.narrow_tables"},
+    tuple(slopes.GRADIENTS): {"algorithms": "slopes.find"},
+    ("log_softmax",): {"algorithms": "log_sums.off_by_rows"},
+    ("exp", "log"): {"algorithms": "other_functions.of_function"},
+    ("swiglu",): {"specials": "gated.specials"},
+}
 
 
 def of(op: Op) -> Known:
@@ -25,49 +49,16 @@ def _of(name: str) -> Known:
         from refkernels.diagnosis.models.layernorm.known import KNOWN
 
         return KNOWN
-    overflowing = intermediates.OF.get(name, {})
-    if name in ("sin", "cos", "tan"):
-        from refkernels.diagnosis.models import circular
+    given = next((sources for ops, sources in _SOURCES.items() if name in ops), {})
+    found: dict[str, Any] = {
+        field: tuple(map(_function, names.split()))
+        if field in ("questions", "algorithms")
+        else _function(names)
+        for field, names in given.items()
+    }
+    return Known(**found, intermediates=intermediates.OF.get(name, {}))
 
-        sources = (circular.reductions, circular.other_units)
-        return Known(sources, (), circular.errors, overflowing)
-    if name in ("gelu", "gelu_tanh"):
-        from refkernels.diagnosis.models import gelu, gelu_constants
 
-        sources = (gelu.other, gelu_constants.other_constants)
-        return Known(sources, (), gelu.errors, overflowing, run=gelu.run)
-    if name in ("clip_by_global_norm", "clip_by_norm"):
-        from refkernels.diagnosis.models import clipping
-
-        tensors = (clipping.by_other_tensors,) if name == "clip_by_global_norm" else ()
-        return Known((clipping.by_groups, *tensors), intermediates=overflowing)
-    if name == "cross_entropy":
-        from refkernels.diagnosis.models import smoothing
-
-        return Known(smoothing.QUESTIONS, intermediates=overflowing)
-    if name == "rms_norm":
-        from refkernels.diagnosis.models import rms
-
-        return Known((rms.narrow_factor,), intermediates=overflowing)
-    if name == "group_norm":
-        from refkernels.diagnosis.models import groups
-
-        return Known((groups.other_numbers,), intermediates=overflowing)
-    if name == "rotary":
-        from refkernels.diagnosis.models import rotation
-
-        return Known((rotation.narrow_tables,), intermediates=overflowing)
-    if name in slopes.GRADIENTS:
-        return Known((), (slopes.find,), intermediates=overflowing)
-    if name in ("softmax", "log_softmax"):
-        from refkernels.diagnosis.models import log_sums, softmax_axes
-
-        rows = (log_sums.off_by_rows,) if name == "log_softmax" else ()
-        return Known((softmax_axes.of_gradients,), rows, intermediates=overflowing)
-    if name in ("exp", "log"):
-        return Known((), (other_functions.of_function,), intermediates=overflowing)
-    if name == "swiglu":
-        from refkernels.diagnosis.models import gated
-
-        return Known(specials=gated.specials)
-    return Known(intermediates=overflowing)
+def _function(name: str) -> Any:
+    module, _, function = name.partition(".")
+    return getattr(importlib.import_module(f"{__package__}.{module}"), function)

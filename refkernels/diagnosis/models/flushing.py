@@ -52,9 +52,9 @@ def _formulas(problem: Problem) -> Iterator[tuple[str, str, Any]]:
     assert formulas is not None
     for form, formula in formulas.way(problem.direction).forms.items():
         yield "flush_to_zero", form, formula
-    for fault in formulas.faults:
-        formula = getattr(fault, problem.direction)
-        if fault.unstable and formula is not None:
+    for fault in problem.faults:
+        if fault.unstable:
+            formula = getattr(fault, problem.direction)
             yield fault.cause, f"{fault.cause.replace('_', ' ')}, flushed", formula
 
 

@@ -48,10 +48,7 @@ def narrow_factor(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 
 def _through_factor(problem: Problem) -> Array:
     """dx with constant statistics."""
-    assert problem.op.formulas is not None
-    (formula,) = (
-        fault.backward for fault in problem.op.formulas.faults if fault.cause == _CONSTANT
-    )
+    (formula,) = (fault.backward for fault in problem.faults if fault.cause == _CONSTANT)
     return answer(problem, formula).reference["dx"].hi
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from refkernels.diagnosis.edits import names
 from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import Answer, Arrays, Problem
 from refkernels.op import Op
@@ -38,9 +39,11 @@ def _swapped(answer: Answer, first: str, second: str) -> Answer:
 
 
 def exchangeable(op: Op) -> tuple[tuple[str, str], ...]:
-    """The pairs of inputs that a caller may exchange; none if the op names this itself."""
+    """The pairs of inputs that a caller may exchange; none if the op has a name for this."""
     faults = op.formulas.faults if op.formulas is not None else ()
-    return () if any(fault.cause in _EXCHANGED for fault in faults) else _PAIRS
+    named = {entry["cause"] for entry in names.usual({"op": op.name})}
+    named |= {fault.cause for fault in faults}
+    return () if named.intersection(_EXCHANGED) else _PAIRS
 
 
 def second_factor(op: Op) -> str | None:

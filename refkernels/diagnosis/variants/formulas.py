@@ -26,12 +26,9 @@ T = TypeVar("T")
 
 def other_formulas(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """The certified answers of the op's faults."""
-    formulas = problem.op.formulas
-    if formulas is None:
-        return
-    for fault in formulas.faults:
+    for fault in problem.faults:
         formula = getattr(fault, problem.direction)
-        if formula is not None and not fault.unstable and not is_right(problem, formula):
+        if not fault.unstable and not is_right(problem, formula):
             full = _answer_once(problem, formula)
             changed = replace(full, reference=fault.changed(full.reference))
             yield Variant(fault.cause, dict(fault.details or {}), changed)
@@ -39,10 +36,9 @@ def other_formulas(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 
 def unstable_forms(problem: Problem) -> Iterator[tuple[str, Answer]]:
     """The op's right answer with the bounds of its less accurate forms, by cause."""
-    for fault in problem.op.formulas.faults if problem.op.formulas else ():
-        formula = getattr(fault, problem.direction)
-        if formula is not None and fault.unstable:
-            yield fault.cause, _answer_once(problem, formula)
+    for fault in problem.faults:
+        if fault.unstable:
+            yield fault.cause, _answer_once(problem, getattr(fault, problem.direction))
 
 
 def _answer_once(problem: Problem, formula: Any) -> Answer:

@@ -1,0 +1,138 @@
+"""The usual faults of an op: those edits of its program that `names.json` marks as usual.
+
+They need no search: they are tried on every output, on printed digits and by the judge, like the
+faults that an op declares itself. A fault is found in the program of a few rows; its formula finds
+its place again in the program of any arrays.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from refkernels.contexts.doubles import Doubles
+from refkernels.contexts.graph import Edits, Graph, Node
+from refkernels.contexts.record import record
+from refkernels.diagnosis.edits import names
+from refkernels.diagnosis.edits.catalogue import Edit, Program
+from refkernels.diagnosis.edits.notation import formula_of
+from refkernels.diagnosis.edits.rules import edits_of
+from refkernels.op import Direction, Op
+from refkernels.ops import edits as editing
+from refkernels.ops.formula import Fault, Formula
+from refkernels.ops.formulas import Formulas
+from refkernels.ops.readings import Reading
+
+_SMALL = 1 << 12  # elements of the inputs of a case
+_ROWS = 2  # of the program in which places are found
+_XP = Doubles()
+
+
+def faults_of(
+    definition: Formulas | None,
+    direction: Direction,
+    inputs: Mapping[str, Any],
+    params: Mapping[str, Any],
+) -> tuple[Fault, ...]:
+    """The faults of a pass, those that the op declares first."""
+    if definition is None:
+        return ()
+    declared = (fault for fault in definition.faults if getattr(fault, direction) is not None)
+    return *declared, *_usual(definition, direction, inputs, params)
+
+
+def faults_of_op(op: Op, direction: Direction) -> list[Fault]:
+    """The faults of a pass: those that the op declares, and one of each usual cause on its small
+    cases."""
+    definition = op.definition
+    if definition is None:
+        return []
+    usual: dict[str, Fault] = {}
+    for case in op.cases():
+        if "float32" in case.dtypes and direction in case.directions:
+            inputs, params = case.build("float32")
+            arrays = {name: inputs[name] for name in op.takes(direction) if name in inputs}
+            if sum(np.size(array) for array in arrays.values()) <= _SMALL:
+                for fault in _usual(definition, direction, arrays, {**op.params, **params}):
+                    usual.setdefault(fault.cause, fault)
+    return [*(f for f in definition.faults if getattr(f, direction)), *usual.values()]
+
+
+def worded(edit: Edit) -> dict[str, Any]:
+    """The details of an edit, formulas as text."""
+    details = {
+        name: formula_of(value) if isinstance(value, Node) else value
+        for name, value in edit.details.items()
+    }
+    return {**details, "formula": formula_of(edit.details.get("use", edit.place))}
+
+
+def _usual(
+    definition: Formulas,
+    direction: Direction,
+    inputs: Mapping[str, Any],
+    params: Mapping[str, Any],
+) -> Iterator[Fault]:
+    where = {"op": definition.name, "direction": direction}
+    if not any(names.usual(where)):
+        return
+    question = definition.question(direction, inputs, params)
+    rows = np.arange(min(question.rows, _ROWS))
+    arguments = Reading(_XP, lambda value: ()).arguments(question.take(rows), question.params)
+    ways = {False: definition.way(direction)}
+    if direction == "backward" and definition.derive is not None:
+        ways[True] = definition.forward
+    for derived, way in ways.items():
+        where["pass"] = "forward" if derived else direction
+        if not any(names.usual(where)):
+            continue
+        formula = next(iter(way.forms.values()))
+        derive = definition.derive if derived else None
+        for cause, outputs, number in _places(formula, arguments, where, derive):
+            rule = functools.partial(_again, cause, number, dict(where))
+            changed = editing.edited(formula, rule)
+            changed = changed if derive is None else derive(changed)
+            forward = changed if direction == "forward" else None
+            backward = changed if direction == "backward" else None
+            yield Fault(cause, forward, backward, outputs=outputs)
+
+
+def _places(
+    formula: Formula, arguments: Mapping[str, Any], where: Mapping[str, str], derive: Any
+) -> list[tuple[str, tuple[str, ...], int]]:
+    """The causes that the program has a place for, with the outputs that they change, numbered."""
+    programs: list[Program] = []
+
+    def read(xp: Any, /, **given: Any) -> Any:
+        programs.append(Program(record(formula, given)))
+        return programs[0].graph.read(xp, given)
+
+    try:
+        with np.errstate(all="ignore"):
+            (read if derive is None else derive(read))(_XP, **arguments)
+    except (ValueError, TypeError, IndexError):  # no graph holds it, or its arrays are others
+        return []
+    found: list[tuple[str, tuple[str, ...], int]] = []
+    for _, entry in _named(programs[0], where):
+        number = sum(cause == entry["cause"] for cause, *_ in found)
+        found.append((entry["cause"], tuple(entry.get("outputs", ())), number))
+    return found
+
+
+def _named(program: Program, where: Mapping[str, str]) -> Iterator[tuple[Edit, dict[str, Any]]]:
+    entries = list(names.usual(where))
+    for edit in edits_of(program, {entry["kind"] for entry in entries}):
+        if "use" in edit.details:
+            continue
+        details = {**worded(edit), **where}
+        entry = next((e for e in entries if names.fits(e, edit.kind, details)), None)
+        if entry is not None:
+            yield edit, entry
+
+
+def _again(cause: str, number: int, where: Mapping[str, str], graph: Graph) -> Edits:
+    edits = [edit for edit, entry in _named(Program(graph), where) if entry["cause"] == cause]
+    return edits[number].changes if number < len(edits) else {}
