@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator
 from dataclasses import replace
+from typing import Any
 
-from refkernels.contexts.graph import Replacement, apply
-from refkernels.diagnosis.edits import gradients, indices, reductions, selections, terms
+from refkernels.contexts.graph import Node, Replacement, apply
+from refkernels.diagnosis.edits import (
+    gradients,
+    indices,
+    layouts,
+    reductions,
+    selections,
+    terms,
+)
 from refkernels.diagnosis.edits.catalogue import RULES, Edit, Program, Proposal
 
-FAMILIES = (terms, reductions, indices, selections, gradients)
+FAMILIES = (terms, reductions, indices, layouts, selections, gradients)
 _BY_USE = ("term", "function", "gradient")
 _WITH_ARRAYS = ("pick", "broadcast", "scatter_add", "array", "truth", "input")
 
@@ -22,7 +30,34 @@ def edits_of(program: Program, kinds: Container[str] | None = None) -> list[Edit
         if kinds is None or kind in kinds
         for proposal in propose(program)
     ]
-    return edits + [part for edit in edits for part in _at_one_use(program, edit)]
+    parts = [part for edit in edits for part in _at_one_use(program, edit)]
+    return [*edits, *_everywhere(edits), *parts]
+
+
+def _everywhere(edits: list[Edit]) -> Iterator[Edit]:
+    """An edit at all places that are alike, as in the steps of a loop."""
+    alike: dict[tuple[Any, ...], list[Edit]] = {}
+    for edit in edits:
+        if edit.family in _BY_USE and list(edit.changes) == [edit.place]:
+            details = ((k, v) for k, v in edit.details.items() if not isinstance(v, Node))
+            operands = edit.changes[edit.place].operands
+            places = [edit.place.operands.index(o) for o in operands if o in edit.place.operands]
+            key = edit.kind, *map(str, places), *details, *_looks(edit.place)
+            alike.setdefault(key, []).append(edit)
+    for same in alike.values():
+        changes = {edit.place: edit.changes[edit.place] for edit in same}
+        if len(same) > 1 and len(changes) == len(same):
+            first = same[0]
+            details = {**first.details, "every": len(same)}
+            yield Edit(first.kind, first.family, first.place, changes, details)
+
+
+def _looks(node: Node, depth: int = 2) -> Iterator[Any]:
+    """What a place and its operands are, whichever elements they read."""
+    yield node.op if node.op in ("move", "input") else (node.op, str(node.option))
+    yield node.shape
+    for operand in node.operands if depth else ():
+        yield from _looks(operand, depth - 1)
 
 
 def _at_one_use(program: Program, edit: Edit) -> Iterator[Edit]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from refkernels.contexts.graph import Node
@@ -88,6 +89,22 @@ def ignored_params(program: Program) -> Iterator[Any]:
             yield node, {node: by()(lambda xp: xp.number(0))}, {"part": node}
 
 
+@rule("factor_plus_one", "term")  # a w -> a (1 + w), of an input w
+def factors_plus_one(program: Program) -> Iterator[Any]:
+    for node in program.inputs:
+        users = program.users.get(node, [])
+        if any(user.op in ("multiply", "broadcast", "move") for user in users):
+            yield node, {node: by(node)(lambda xp, w: 1 + w)}, {"part": node}
+
+
+@rule("mean_taken_off", "term")  # x -> x - mean(x)
+def subtracted_means(program: Program) -> Iterator[Any]:
+    """Of what is squared, and so averaged: the norm of centred numbers for that of numbers."""
+    for node in dict.fromkeys(square.operands[0] for square in program.of("square")):
+        if node.shape and node.shape[-1] > 1:
+            yield node, {node: by(node)(lambda xp, x: x - xp.mean(x))}, {"part": node}
+
+
 @rule("factor_inverted", "term")  # a b -> a / b
 def inverted_factors(program: Program) -> Iterator[Any]:
     for node in program.of("divide"):
@@ -135,6 +152,37 @@ def other_functions(program: Program) -> Iterator[Any]:
         for other in _SIBLINGS[node.option]:
             sibling = by(*node.operands)(lambda xp, x, name=other: xp.function(name, x))
             yield node, {node: sibling}, {"function": node.option, "other": other}
+
+
+@rule("other_function", "function")  # 1 / (1 + e^-x) for e^x / sum(e^x), and the reverse
+def sigmoid_and_softmax(program: Program) -> Iterator[Any]:
+    for node in program.of("divide"):
+        above, below = map(through, node.operands)
+        if below.op == "sum" and above.op == "function" and through(below.operands[0]) is above:
+            softmax = by(above.operands[0])(lambda xp, x: 1 / (1 + xp.exp(-x)))
+            shifted = through(above.operands[0])
+            if shifted.op == "subtract" and through(shifted.operands[1]).op == "pivot":
+                softmax = softmax._replace(operands=(shifted.operands[0],))
+            yield node, {node: softmax}, {"function": "softmax", "other": "sigmoid"}
+        for one, e in _pairs(below) if below.op == "add" else ():
+            e = through(e)
+            if is_number(through(one)) and e.op == "function" and e.option == "exp":
+                for axis in range(-len(node.shape), 0):
+                    softmaxed = by(e.operands[0])(partial(_softmax, axis))
+                    details = {"function": "sigmoid", "other": "softmax", "axis": axis}
+                    yield node, {node: softmaxed}, details
+
+
+def _softmax(axis: int, xp: Any, minus: Any) -> Any:
+    e = xp.exp(-minus - xp.stop(xp.max(-minus, axis)))
+    return e / xp.sum(e, axis)
+
+
+@rule("other_function", "function")  # clip(x, -1, 1) for tanh
+def hard_functions(program: Program) -> Iterator[Any]:
+    for node in program.functions("tanh", "erf"):
+        cut = by(*node.operands)(lambda xp, x: xp.clip(x, -1, 1))
+        yield node, {node: cut}, {"function": node.option, "other": "clip"}
 
 
 @rule("base_2", "function")  # 2^x for e^x, log2 for log
