@@ -39,17 +39,16 @@ def _everywhere(edits: list[Edit]) -> Iterator[Edit]:
     alike: dict[tuple[Any, ...], list[Edit]] = {}
     for edit in edits:
         if edit.family in _BY_USE and list(edit.changes) == [edit.place]:
-            details = ((k, v) for k, v in edit.details.items() if not isinstance(v, Node))
-            operands = edit.changes[edit.place].operands
-            places = [edit.place.operands.index(o) for o in operands if o in edit.place.operands]
-            key = edit.kind, *map(str, places), *details, *_looks(edit.place)
+            mine, theirs = edit.place.operands, edit.changes[edit.place].operands
+            how = [item for item in edit.details.items() if not isinstance(item[1], Node)]
+            places = [mine.index(operand) for operand in theirs if operand in mine]
+            key = edit.kind, *how, *places, *_looks(edit.place)
             alike.setdefault(key, []).append(edit)
     for same in alike.values():
         changes = {edit.place: edit.changes[edit.place] for edit in same}
         if len(same) > 1 and len(changes) == len(same):
-            first = same[0]
-            details = {**first.details, "every": len(same)}
-            yield Edit(first.kind, first.family, first.place, changes, details)
+            details = {**same[0].details, "every": len(same)}
+            yield Edit(same[0].kind, same[0].family, same[0].place, changes, details)
 
 
 def _looks(node: Node, depth: int = 2) -> Iterator[Any]:

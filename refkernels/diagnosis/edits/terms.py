@@ -154,7 +154,10 @@ def other_functions(program: Program) -> Iterator[Any]:
             yield node, {node: sibling}, {"function": node.option, "other": other}
 
 
-@rule("other_function", "function")  # 1 / (1 + e^-x) for e^x / sum(e^x), and the reverse
+_SHARE, _LOGISTIC = "exp(x) / sum(exp(x))", "1 / (1 + exp(-x))"
+
+
+@rule("other_function", "function")  # one for the other
 def sigmoid_and_softmax(program: Program) -> Iterator[Any]:
     for node in program.of("divide"):
         above, below = map(through, node.operands)
@@ -163,13 +166,13 @@ def sigmoid_and_softmax(program: Program) -> Iterator[Any]:
             shifted = through(above.operands[0])
             if shifted.op == "subtract" and through(shifted.operands[1]).op == "pivot":
                 softmax = softmax._replace(operands=(shifted.operands[0],))
-            yield node, {node: softmax}, {"function": "softmax", "other": "sigmoid"}
+            yield node, {node: softmax}, {"function": _SHARE, "other": _LOGISTIC}
         for one, e in _pairs(below) if below.op == "add" else ():
             e = through(e)
             if is_number(through(one)) and e.op == "function" and e.option == "exp":
                 for axis in range(-len(node.shape), 0):
                     softmaxed = by(e.operands[0])(partial(_softmax, axis))
-                    details = {"function": "sigmoid", "other": "softmax", "axis": axis}
+                    details = {"function": _LOGISTIC, "other": _SHARE, "axis": axis}
                     yield node, {node: softmaxed}, details
 
 
