@@ -106,13 +106,10 @@ def _right(part: int, total: int) -> str:
     if part in (0, total):
         return "all" if part else "0 %"
     percent = 100.0 * part / total
-    for least, digits in ((99.99, None), (99.9, 2), (99.0, 1), (1.0, 0)):
-        if percent >= least:
-            if digits is None:
-                return ">99.99 %"
-            step = 10**digits
-            return f"{int(percent * step) / step:.{digits}f} %"
-    return f"{int(percent * 10) / 10:.1f} %" if percent >= 0.1 else "<0.1 %"
+    if percent >= 99.99 or percent < 0.1:
+        return ">99.99 %" if percent > 1 else "<0.1 %"
+    digits = 2 if percent >= 99.9 else 1 if percent >= 99.0 or percent < 1.0 else 0
+    return f"{int(percent * 10**digits) / 10**digits:.{digits}f} %"
 
 
 def sweep() -> str:
@@ -126,8 +123,7 @@ def sweep() -> str:
 def _swept(row: sweeps.SweepRow | None) -> str:
     if row is None or not row.swept:
         return "–"
-    bad = row.verdict.rank < _ROUNDING
-    largest = f"**{row.largest}**" if bad else row.largest
+    largest = f"**{row.largest}**" if row.verdict.rank < _ROUNDING else row.largest
     return f"{largest} · {row.wrong}"
 
 
@@ -169,15 +165,9 @@ def enclosures() -> str:
     """The number of enclosures of each primitive that were compared with exact values."""
     counts = json.loads((RESULTS / "enclosures.json").read_text(encoding="utf-8"))["counts"]
     readings = "Ball", "fused", "DoubleDouble", "Arb", "Bound"
+    compared = {name: [counts[kind].get(name, 0) for kind in readings] for name in counts["Ball"]}
     rows = [
-        [
-            name,
-            *(
-                f"{counts[reading][name]:,}" if counts[reading].get(name) else "–"
-                for reading in readings
-            ),
-        ]
-        for name in counts["Ball"]
+        [name, *(f"{n:,}" if n else "–" for n in of_name)] for name, of_name in compared.items()
     ]
     totals = [f"**{sum(counts[reading].values()):,}**" for reading in readings]
     return _table(["", *readings], [*rows, ["**in all**", *totals]])
@@ -213,8 +203,7 @@ def every_machine() -> str:
     for machine in dict.fromkeys(run.machine for run in runs):
         mine = [run for run in runs if run.machine == machine]
         parts += [f"## {machine}\n\n{mine[-1].cpu}\n", _scores(runs, mine)]
-        for old, new in itertools.pairwise(mine):
-            parts.append(_changes(runs, old, new))
+        parts += [_changes(runs, old, new) for old, new in itertools.pairwise(mine)]
     return "\n".join(parts)
 
 
@@ -318,6 +307,23 @@ def gpu() -> str:
     return _table(["all cases", *seats], rows)
 
 
+def gpu_kernels() -> str:
+    """Liger's kernels, and algorithms of Triton's tutorials, on the GPU."""
+    rows = [
+        [subject.partition("@")[0].partition(":")[2], block.direction, row.dtype, _score(score)]
+        for block in scores.blocks(_study(GPU / "kernels"))
+        for row in block.rows
+        for subject, score in row.scores.items()
+    ]
+    return _table(["kernel", "pass", "format", "core cases"], sorted(rows))
+
+
+def gpu_orders() -> str:
+    """In which order libraries add on the GPU, by shape."""
+    head = ["library", "op", "format", "order", "shapes"]
+    return _table(head, json.loads((GPU / "orders.json").read_text(encoding="utf-8")))
+
+
 _BITS_DEPEND_ON = {
     "run_to_run": "the run",
     "position": "a row's place",
@@ -392,12 +398,8 @@ def gradient_ratio() -> str:
 
 def exp_of_minus_infinity() -> str:
     """The answer that Paddle gives where exp is exactly 0."""
-    record = next(
-        swept
-        for swept in _swept_records()
-        if swept.get("op") == "exp" and swept.get("framework") == "paddle"
-    )
-    return figure(float(record["firsts"]["nonzero_at_zero"]["got"]["decimal"]))
+    swept = {(row.get("op"), row.get("framework")): row for row in _swept_records()}
+    return figure(float(swept["exp", "paddle"]["firsts"]["nonzero_at_zero"]["got"]["decimal"]))
 
 
 def planted() -> str:
@@ -426,11 +428,7 @@ def _headline(row: dict[str, Any]) -> tuple[str, str]:
     return headline, "never" if row["curve"] is None else str(row["curve"])
 
 
-ANSWER_RIGHT = (
-    "falls_back",
-    "patches_the_clock",
-    "stops_the_clock",
-)  # cheats whose answers are right
+ANSWER_RIGHT = ("falls_back", "patches_the_clock", "stops_the_clock")  # cheats that answer right
 RULES = ("1e-2", "1e-4", "1e-5", "2 x", "benchdnn")
 
 
@@ -483,6 +481,8 @@ TABLES: dict[str, Makers] = {
         "gpu": gpu,
         "gpu sweep": gpu_sweep,
         "gpu bits": gpu_bits,
+        "gpu kernels": gpu_kernels,
+        "gpu orders": gpu_orders,
     },
     "docs/trust.md": {"enclosures": enclosures, "calibration": calibration},
 }
