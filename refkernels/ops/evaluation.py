@@ -38,11 +38,11 @@ def amplification() -> Reading:
 @functools.lru_cache(1 << 12)
 def least(
     forms: tuple[Formula, ...], ends: tuple[float, float], working: Format, target: Format
-) -> float:
-    """The least that the largest of the forms' bounds may be, over |y|."""
+) -> tuple[float, float]:
+    """The least that the largest of the forms' bounds may be: over |y|, and in all."""
     xp = Bound(working, target)
-    rates = (lowest.rate(form, ends, xp) for form in forms)
-    return max(rates) * xp.working.unit * (1.0 - 2.0**-20)  # for the roundings of a bound
+    found, less = [lowest.least(form, ends, xp) for form in forms], 1.0 - 2.0**-20  # for roundings
+    return max(f.rate for f in found) * xp.working.unit * less, max(f.floor for f in found) * less
 
 
 def working(arithmetic: Any, format: Format, scalars: Any, **options: Any) -> Reading:

@@ -254,11 +254,11 @@ class Formulas:
             for n in names
         }
 
-    def least(self, ends: tuple[float, float], format: Format) -> float:
-        """A number that times |y| is at most `bound`, for x between these ends and no power of two.
-        For an op of x alone; 0 where nothing is known."""
+    def least(self, ends: tuple[float, float], format: Format) -> tuple[float, float]:
+        """A number that times |y| is at most `bound`, for x between these ends and no power of two,
+        and one that is so itself. For an op of x alone; 0 where nothing is known."""
         if self.scalars != "working":
-            return 0.0
+            return 0.0, 0.0
         forms = self.forward.forms
         read = (forms[self.widest],) if self.widest else tuple(forms.values())
         return _evaluation().least(read, ends, formats.working_format(format), format)

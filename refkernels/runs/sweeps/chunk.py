@@ -314,13 +314,13 @@ def _check_bound(
     _add_violations(BEYOND, beyond, codes, got, tally)
 
 
-def _least(op: Op, codes: npt.NDArray[np.int64], format: formats.Format) -> float:
-    """What the bound is at least, over the exact value; 0 where that is unknown. Inputs of one
-    binade have it in common, but for the power of two that begins it."""
+def _least(op: Op, codes: npt.NDArray[np.int64], format: formats.Format) -> tuple[float, float]:
+    """What the bound is at least, over the exact value and in all; 0 where that is unknown. Inputs
+    of one binade have it in common, but for the power of two that begins it."""
     formulas, shift = op.formulas, format.p - 1
     binade = int(codes[0]) >> shift if codes.size else 0
     if formulas is None or op.inputs != ("x",) or op.params or (codes >> shift != binade).any():
-        return 0.0
+        return 0.0, 0.0
     ends = np.sort(patterns.values_of([binade << shift, ((binade + 1) << shift) - 1], format))
     return formulas.least((float(ends[0]), float(ends[1])), format)
 

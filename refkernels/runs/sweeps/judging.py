@@ -70,7 +70,7 @@ def judge_elements(
     limits: Any,
     shift: int,
     final: bool,
-    least: float,
+    least: Any,
     table: Any,
     outcomes: Any,
 ) -> None:
@@ -80,7 +80,7 @@ def judge_elements(
     its pattern >> shift. Unless `final`, the enclosure is the fast tier's (lo and scale 0), which
     knows less about huge and tiny values. Elements that it does not settle are not counted.
     `outcomes` receives OPEN for those, for the others IS_FAITHFUL, or else WITHIN_BOUND where the
-    error is no more than `least` |z|, which holds for inputs that are no powers of two.
+    error is no more than rate |z| or floor, `least`, for inputs that are no powers of two.
     """
     counts, distances, worst, worst_bits, firsts = table
     p, emin, emax = limits
@@ -90,7 +90,7 @@ def judge_elements(
     for i in range(patterns.size):
         h, r = hi[i], radius[i]
         ordinary = abs(h) < math.inf and scale[i] == 0 and patterns[i] & significand != 0
-        within = ordinary and abs(got[i] - h) <= least * (abs(h) - r)
+        within = ordinary and abs(got[i] - h) <= max(least[0] * (abs(h) - r), least[1])
         outcomes[i] = WITHIN_BOUND if within else UNFAITHFUL
         binade = patterns[i] >> shift
         distance = np.uint64(0) if final else _far(got[i], h, r, limits)
