@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.arithmetic.bits import EXPONENT, bits_of, float_of
-from refkernels.arithmetic.decisions import OUTWARD
+from refkernels.arithmetic.bits import EXPONENT, bits_of
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.jit import inner, njit
 from refkernels.metrology import special_values as flag
-from refkernels.metrology.elements import compare
+from refkernels.metrology.elements import SLACK, compare
 from refkernels.metrology.plain import inverse_ulp
 
 # Columns of a tally's counts, a row for each binade of the input.
@@ -85,6 +84,7 @@ def judge_elements(
     counts, distances, worst, worst_bits, firsts = table
     p, emin, emax = limits
     significand = (np.int64(1) << shift) - 1
+    ends = 2.0**p, 2.0 ** (emin + 1), 2.0 ** (emax - 1)
     last = math.nan, math.nan, 0.0, 0.0, np.int64(0), np.int64(0)
     compared = compare(0.0, 0.0, 0.0, 0.0, 0, p, emin, emax)
     for i in range(patterns.size):
@@ -93,9 +93,9 @@ def judge_elements(
         within = ordinary and abs(got[i] - h) <= max(least[0] * (abs(h) - r), least[1])
         outcomes[i] = WITHIN_BOUND if within else UNFAITHFUL
         binade = patterns[i] >> shift
-        distance = np.uint64(0) if final else _far(got[i], h, r, limits)
+        inverse = inverse_ulp(max(bits_of(h) & EXPONENT, np.int64(emin + 1023) << 52), p)
+        distance = np.uint64(0) if final else _far(got[i], h, r, inverse, ends)
         if distance:
-            inverse = inverse_ulp(bits_of(h) & EXPONENT, p)
             counts[binade, INPUTS] += 1
             counts[binade, COMPARED] += 1
             distances[_distance_bin(distance)] += 1
@@ -104,7 +104,6 @@ def judge_elements(
             continue
         if not final and 0.0 < abs(h) <= _TINY:
             h, r = math.copysign(_TINY, h), _TINY  # anywhere between zero and 2 _TINY
-        inverse = inverse_ulp(max(bits_of(h) & EXPONENT, np.int64(emin + 1023) << 52), p)
         size = abs(got[i] - h) * inverse  # half an ulp from a float, or one from being faithful
         near = min(abs(size - 0.5 - np.floor(size)), abs(size - 1.0)) <= 2.0 * r * inverse
         if not final and (near or _HUGE <= abs(h) < math.inf):
@@ -131,28 +130,22 @@ def judge_elements(
 
 
 @inner
-def _far(g: float, z: float, radius: float, limits: Any) -> Any:
+def _far(g: float, z: float, radius: float, inverse: float, ends: Any) -> Any:
     """The distance of an answer that is not certainly less than an ulp away from z, has another
-    rounding and no other fault: interval and answer are normal numbers of one binade and one sign,
-    away from the format's ends, and the rounding is decided. 0 for all other answers.
+    rounding and no other fault: interval and answer are of one binade, or of one and subnormal
+    numbers, and of one sign, below the format's last binades, and the rounding is decided, and no
+    zero. 0 for all other answers. inverse = 1 / ulp(z), ends = 2^p, 2^(emin + 1), 2^(emax - 1).
 
-    (g - z) / ulp(z) is then exact but for a rounding of 2^-53: see `metrology.plain`.
+    t and unit are exact, and so is their difference but for a rounding of 2^-53.
     """
-    p, emin, emax = limits
-    shift = np.int64(53 - p)
-    half, mask = np.int64(1) << (shift - 1), ~((np.int64(1) << shift) - 1)
-    h = abs(z)
-    low, high = bits_of(h - radius) - OUTWARD, bits_of(h + radius) + OUTWARD
-    bits = bits_of(abs(g))
-    power = bits & EXPONENT
-    usable = (np.int64(emin + 1024) << 52 <= power) and (power <= np.int64(emax + 1022) << 52)
-    one_binade = (((low ^ bits) | (high ^ bits)) & EXPONENT) == 0
-    decided = (((low + half) ^ (high + half)) & mask) == 0
-    if not (usable and one_binade and decided and (g < 0.0) == (z < 0.0)):
-        return np.uint64(0)
-    distance = np.uint64(abs(bits - ((low + half) & mask)) >> shift)
-    far = abs(g - z) >= float_of(power - (np.int64(p - 1) << 52))  # the difference is exact
-    return distance if far else np.uint64(0)
+    top, subnormal, largest = ends
+    t, unit, reach = abs(z) * inverse, abs(g) * inverse, radius * inverse
+    nearest, least = np.rint(t), 0.5 * top if abs(z) >= subnormal else 0.0
+    one_binade = t - reach > least and t + reach < top * SLACK and least <= unit < top
+    decided = abs(t - nearest) + reach < 0.5 * SLACK and min(unit, nearest) > 0.0
+    ordinary = (g < 0.0) == (z < 0.0) and abs(z) < largest
+    far = one_binade and decided and ordinary and abs(unit - t) >= 1.0
+    return np.uint64(abs(unit - nearest)) if far else np.uint64(0)
 
 
 @inner
