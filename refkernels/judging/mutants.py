@@ -19,7 +19,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.contexts.graph import Edits, Graph
 from refkernels.diagnosis import models
+from refkernels.diagnosis.edits import reductions
+from refkernels.diagnosis.edits.catalogue import Program
 from refkernels.diagnosis.edits.usual import faults_of
 from refkernels.diagnosis.problem import Problem
 from refkernels.judging import precision
@@ -27,6 +30,7 @@ from refkernels.judging.data import InputRoles
 from refkernels.judging.standard import Challenge
 from refkernels.ops import edits
 from refkernels.ops.formula import Fault as WrongFormula
+from refkernels.ops.formula import Whole
 
 Array = npt.NDArray[Any]
 Outputs = Mapping[str, Any]
@@ -148,8 +152,8 @@ def _mutants(first: Challenge, roles: InputRoles) -> Iterator[Answers]:
             if first.format.name not in fault.right_in:
                 yield functools.partial(_faulty, fault)
     for source in models.of(first.op).questions:
-        yield functools.partial(_variants, source, _as_right)
-        yield functools.partial(_variants, source, _as_zeros)
+        yield functools.partial(_variants, source, False)
+        yield functools.partial(_variants, source, True)
 
 
 def _faults(challenge: Challenge) -> list[WrongFormula]:
@@ -235,17 +239,22 @@ def _left_out(which: str, roles: InputRoles, challenge: Challenge) -> dict[str, 
     n = challenge.inputs[roles.first].shape[roles.along[roles.first]]
     if n < 2 or (which == "tail" and n <= _TILE):  # where nothing is left, a largest number is none
         return {}
-    part = _PARTS[which]
-    if part is None:
-        return {which: _computed(challenge, lambda formula: edits.averaged(formula, n, n - 1))}
-    return {which: _computed(challenge, lambda formula: edits.without(formula, part(n)))}
+    start, divisor = _PARTS[which](n)
+    kept = np.arange(start)
+
+    def rule(graph: Graph) -> Edits:
+        nodes = Program(graph).of(*reductions.SUMMING)
+        shorter = (node for node in nodes if reductions.length_of(node) == n)
+        return {node: reductions.over_some(node, kept, divisor) for node in shorter}
+
+    return {which: _computed(challenge, lambda formula: Whole(edits.edited(formula, rule)))}
 
 
-_PARTS: dict[str, Callable[[int], tuple[int, int, int, bool]] | None] = {
-    "last_term": lambda n: (n, n - 1, n, True),
-    "tail": lambda n: (n, (n - 1) // _TILE * _TILE, n, True),
-    "statistics_of_a_part": lambda n: (n, (n + 1) // 2, n, False),
-    "divided_by_n_minus_1": None,
+_PARTS: dict[str, Callable[[int], tuple[int, int]]] = {  # the terms of n that are added; a divisor
+    "last_term": lambda n: (n - 1, n),
+    "tail": lambda n: ((n - 1) // _TILE * _TILE, n),
+    "statistics_of_a_part": lambda n: ((n + 1) // 2, (n + 1) // 2),
+    "divided_by_n_minus_1": lambda n: (n, n - 1),
 }
 
 
@@ -257,28 +266,19 @@ def _faulty(fault: WrongFormula, challenge: Challenge) -> dict[str, Outputs]:
     return {fault.cause: {**kept, **fault.changed(outputs)}}
 
 
-def _variants(
-    source: Any, of: Callable[[Outputs], Outputs], challenge: Challenge
-) -> dict[str, Outputs]:
+def _variants(source: Any, of_zeros: bool, challenge: Challenge) -> dict[str, Outputs]:
     """The answers to the other questions that `diagnosis` has for this op, those nearest to a right
     answer or to zeros: the padding of a row may be too short to show in any right answer. One whose
     numbers were fitted to the right answer, at a price, is no wrong kernel."""
     right, format = dict(challenge.standard().rounded), challenge.format
     inputs, params = dict(challenge.inputs), dict(challenge.params)
     problem = Problem(challenge.op, challenge.direction, inputs, params, format)
+    zeros = {name: np.zeros_like(array) for name, array in right.items()}
     return {
         variant.cause: {
             **right,
             **{n: e.round(format)[0] for n, e in variant.answer.reference.items()},
         }
-        for variant in source(problem, of(right))
-        if of is not _as_right or not variant.price
+        for variant in source(problem, zeros if of_zeros else right)
+        if of_zeros or not variant.price
     }
-
-
-def _as_right(right: Outputs) -> Outputs:
-    return right
-
-
-def _as_zeros(right: Outputs) -> Outputs:
-    return {name: np.zeros_like(array) for name, array in right.items()}

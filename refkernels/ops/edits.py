@@ -17,13 +17,12 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
 from refkernels.contexts.graph import Edits, Graph, Node, Replacement
 from refkernels.contexts.record import record
-from refkernels.ops.formula import Apart, Formula, Staged
+from refkernels.ops.formula import Formula
 
 Rule = Callable[[Graph], Edits]
 Changed = Callable[[int, Node, Any], Any]
 """What takes the place of a primitive's result, an array: f(its number, the node, the array)."""
 
-REDUCTIONS = ("sum", "max", "norm", "mean", "welford", "matmul")
 _SHOWN = {
     "add": "x + y", "subtract": "x - y", "multiply": "x y", "divide": "x / y", "power": "x^n",
     "sum": "sum x", "mean": "sum x", "cumsum": "sum x", "matmul": "sum x y",
@@ -45,62 +44,6 @@ def edited(formula: Formula, rule: Rule) -> Formula:
         return outputs if len(outputs) > 1 else outputs[0]
 
     return read
-
-
-def edited_by_part(formula: Formula, rule: Rule) -> Formula:
-    """The same for a rule that holds for each stage of a formula, and for each output's, alone."""
-    if isinstance(formula, Staged):
-        return Staged(edited(formula.statistics, rule), edited(formula.finish, rule))
-    if isinstance(formula, Apart):
-        return Apart(tuple(part and edited(part, rule) for part in formula.formulas))
-    return edited(formula, rule)
-
-
-def without(formula: Formula, part: tuple[int, int, int, bool]) -> Formula:
-    """The formula with reductions over axes of length n that skip the terms from start to stop; the
-    last item of `part` says whether a mean counts them still."""
-    n, start, stop, counted = part
-    kept = np.r_[0:start, stop:n]
-
-    def replacement(node: Node) -> Replacement:
-        def reduced(xp: Any, *operands: Any) -> Any:
-            axes = (-1, -2) if node.op == "matmul" else (node.option,)
-            left_in = [xp.take(a, kept, axis) for a, axis in zip(operands, axes, strict=True)]
-            mean = None
-            if node.op in ("mean", "welford"):
-                mean = xp.sum(left_in[0], node.option) / (n if counted else len(kept))
-            if node.op == "welford":
-                squares = xp.square(operands[0] - mean)
-                return mean, xp.sum(xp.take(squares, kept, node.option), node.option)
-            if mean is not None:
-                return mean
-            options = {} if node.option is None else {"axis": node.option}
-            return getattr(xp, node.op)(*left_in, **options)
-
-        return Replacement(node.operands, reduced)
-
-    return edited_by_part(formula, lambda graph: _over(graph, n, REDUCTIONS, replacement))
-
-
-def averaged(formula: Formula, n: int, divisor: int) -> Formula:
-    """The formula with another divisor in its means over axes of length n."""
-
-    def replacement(node: Node) -> Replacement:
-        return Replacement(node.operands, lambda xp, a: xp.sum(a, node.option) / divisor)
-
-    return edited_by_part(formula, lambda graph: _over(graph, n, ("mean",), replacement))
-
-
-def _over(
-    graph: Graph, n: int, ops: tuple[str, ...], replacement: Callable[[Node], Replacement]
-) -> Edits:
-    """The replacements of the reductions over axes of length n."""
-    reductions = (node for node in graph.nodes if node.op in ops)
-    return {
-        node: replacement(node)
-        for node in reductions
-        if node.operands[0].shape[-1 if node.option is None else node.option] == n
-    }
 
 
 def overflowing(formula: Formula, format: Format, chosen: int, beyond: dict[int, str]) -> Formula:

@@ -13,6 +13,7 @@ from planted import Kernel, exact
 
 import refkernels
 from refkernels import registry
+from refkernels.diagnosis.edits import names
 from refkernels.records.codec import number
 from refkernels.reporting.words.causes import CAUSES
 
@@ -20,7 +21,7 @@ Array = npt.NDArray[Any]
 F32 = np.float32
 SWITCH = re.compile(r"torch\.|jax\.|NVIDIA_|\w+ ?= ?\w+|\w+\(\w*'\w+'\)")
 # What stands in a fault's place is a form of its op, which tests/ops holds to its bound.
-FORMS = {
+FORMS = names.causes() | {
     fault.cause for op in registry.ops().values() if op.formulas for fault in op.formulas.faults
 }
 TESTED = {"naive_variance", "folded_normalisation", "padded_variance", "eps_rounded"}

@@ -57,7 +57,6 @@ GROUPED = {**NORM, "bias": B}
 ATTENTION = {"q": Q, "k": K, "v": V}
 GROUPS = {"num_groups": 4, "eps": 1e-2}
 SIGMOID = 1 / (1 + np.exp(-X.astype(np.float64)))
-NUMBERS = {"param": X, "grad": DY}
 DECAY = {"lr": 0.01, "weight_decay": 0.1}
 PLANTED: list[tuple[str, str, Mapping[str, Any], Mapping[str, Any], Callable[[], Outputs]]] = [
     ("constant_statistics", "rms_norm", {"dy": DY, **NORM}, {},
@@ -83,7 +82,7 @@ PLANTED: list[tuple[str, str, Mapping[str, Any], Mapping[str, Any], Callable[[],
     ("sigmoid_gate", "swiglu", {"a": X, "b": OTHER}, {}, lambda: {"y": SIGMOID * OTHER}),
     ("mask_inverted", "dropout", {"x": X, "mask": MASK}, {"p": 0.3},
      lambda: {"y": np.where(MASK, 0, X / 0.7)}),
-    ("decay_ignored", "sgd", NUMBERS, DECAY, lambda: {"new_param": X - 0.01 * DY}),
+    ("decay_ignored", "sgd", {"param": X, "grad": DY}, DECAY, lambda: {"new_param": X - 0.01 * DY}),
 ]  # fmt: skip
 
 

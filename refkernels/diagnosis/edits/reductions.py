@@ -12,6 +12,7 @@ from refkernels.contexts.graph import Node
 from refkernels.diagnosis.edits.catalogue import Program, by, rule, shaped
 
 _OVER_AN_AXIS = ("sum", "mean", "max", "norm", "pivot")
+SUMMING = ("sum", "max", "norm", "mean", "welford", "matmul")
 _LINEAR = ("sum", "mean", "norm", "matmul", "welford")
 _LONGEST = 1 << 12
 _BLOCKS = (8, 16, 32, 64, 128)  # lanes of a block
@@ -78,7 +79,7 @@ def _plus(total: Any, more: Any) -> Any:
 @rule("divisor_differs", "reduction")  # mean -> sum / (n - 1), sum / padded n
 def other_divisors(program: Program) -> Iterator[Any]:
     for nodes in _each_and_every(program.of("mean")):
-        n, everything = _length(nodes[0]), int(np.prod(nodes[0].operands[0].shape))
+        n, everything = length_of(nodes[0]), int(np.prod(nodes[0].operands[0].shape))
         others = {n - 1: "n - 1", n + 1: "n + 1", everything: "all"}
         others |= dict.fromkeys(_paddings(n), "padded")
         for divisor in sorted(others.keys() - {0, n}):
@@ -94,7 +95,7 @@ def _each_and_every(nodes: Iterable[Node]) -> Iterator[list[Node]]:
     by_length: dict[int, list[Node]] = {}
     for node in nodes:
         yield [node]
-        by_length.setdefault(_length(node), []).append(node)
+        by_length.setdefault(length_of(node), []).append(node)
     yield from (alike for alike in by_length.values() if len(alike) > 1)
 
 
@@ -135,7 +136,7 @@ def _over(node: Node, axes: tuple[int, ...]) -> Any:
 @rule("padding_counted", "reduction")  # lanes beyond the end, loaded as 0
 def counted_padding(program: Program) -> Iterator[Any]:
     for nodes in _each_and_every(program.of("sum", "mean", "norm", "max")):
-        n = _length(nodes[0])
+        n = length_of(nodes[0])
         lanes = {node: _of_zeros(node.operands[0], node.option) for node in nodes}
         if n < 2 or None in lanes.values():
             continue
@@ -192,7 +193,7 @@ def _of_zeros(node: Node, axis: int) -> Node | None:
 @rule("terms_left_out", "reduction")  # the tail, or a block; of one reduction, or of every one
 def terms_left_out(program: Program) -> Iterator[Any]:
     for nodes in _each_and_every(_over_long_axes(program)):
-        n = _length(nodes[0])
+        n = length_of(nodes[0])
         means = any(node.op in ("mean", "welford") for node in nodes)
         for start, stop in _ranges(n):
             kept = np.r_[0:start, stop:n]
@@ -200,24 +201,24 @@ def terms_left_out(program: Program) -> Iterator[Any]:
                 divisor = n if counted else len(kept)
                 details = {"n": n, "start": start, "stop": stop, "counted": counted}
                 details |= {"tail": stop == n, "dropped": stop - start, "every": len(nodes)}
-                yield nodes[0], {node: _partial(node, kept, divisor) for node in nodes}, details
+                yield nodes[0], {node: over_some(node, kept, divisor) for node in nodes}, details
 
 
 @rule("terms_twice", "reduction")  # a range counted twice
 def terms_twice(program: Program) -> Iterator[Any]:
     for node in _over_long_axes(program):
-        n = _length(node)
+        n = length_of(node)
         for start, stop in ((0, 1), (n - 1, n)) if node.op in _LINEAR else ():
-            twice = _partial(node, np.r_[0:n, start:stop], n)
+            twice = over_some(node, np.r_[0:n, start:stop], n)
             yield node, {node: twice}, {"n": n, "start": start, "stop": stop}
 
 
 def _over_long_axes(program: Program) -> Iterator[Node]:
     nodes = program.of(*_LINEAR, "max", "pivot")
-    return (node for node in nodes if 2 < _length(node) <= _LONGEST)
+    return (node for node in nodes if 2 < length_of(node) <= _LONGEST)
 
 
-def _length(node: Node) -> int:
+def length_of(node: Node) -> int:
     """Of the axis that is summed over."""
     return node.operands[0].shape[-1 if node.op == "matmul" else node.option]
 
@@ -232,7 +233,7 @@ def _ranges(n: int) -> Iterator[tuple[int, int]]:
         block //= 2
 
 
-def _partial(node: Node, indices: Any, divisor: int) -> Any:
+def over_some(node: Node, indices: Any, divisor: int) -> Any:
     """The reduction over some of the terms, a mean divided by `divisor`."""
 
     def reduced(xp: Any, *operands: Any) -> Any:

@@ -124,9 +124,8 @@ def _places(
 
 def _named(program: Program, where: Mapping[str, str]) -> Iterator[tuple[Edit, dict[str, Any]]]:
     entries = list(names.usual(where))
-    for edit in edits_of(program, {entry["kind"] for entry in entries}):
-        if "use" in edit.details:
-            continue
+    edits = edits_of(program, {entry["kind"] for entry in entries})
+    for edit in (edit for edit in edits if "use" not in edit.details):
         details = {**worded(edit), **where}
         entry = next((e for e in entries if names.fits(e, edit.kind, details)), None)
         if entry is not None:
