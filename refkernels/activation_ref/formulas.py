@@ -349,17 +349,14 @@ def _slope_of_log(xp: Any, dy: Any, x: Any) -> Any:
     return dy / s * (s * (1 - s))
 
 
+_unstable = partial(Fault, unstable=True)
 FAULTS: dict[str, tuple[Fault, ...]] = {
     "mish": (
         fault("silu_gate", lambda xp, x: x * sigmoid(xp, x)),
         fault("tanh_of_exponential", lambda xp, x: x * xp.tanh(xp.exp(x))),
-        Fault(
-            "log_of_one_plus",
-            lambda xp, x: x * xp.tanh(xp.log(1 + xp.exp(x))),
-            unstable=True,
-        ),
-        Fault("unguarded_square", _mish_by_square, unstable=True),
-        Fault("tanh_by_exponentials", _mish_by_exponentials, unstable=True),
+        _unstable("log_of_one_plus", lambda xp, x: x * xp.tanh(xp.log(1 + xp.exp(x)))),
+        _unstable("unguarded_square", _mish_by_square),
+        _unstable("tanh_by_exponentials", _mish_by_exponentials),
         Fault("constant_gate", backward=lambda xp, dy, x: mish(xp, x) / x * dy),
     ),
     "hardsigmoid": (
@@ -380,11 +377,11 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
         fault("sigmoid_instead", sigmoid),
     ),
     "elu": (
-        Fault("exponential_minus_one", partial(elu, exp="exp"), unstable=True),
+        _unstable("exponential_minus_one", partial(elu, exp="exp")),
         fault("selu_instead", lambda xp, x, alpha: selu(xp, x)),
     ),
     "selu": (
-        Fault("exponential_minus_one", partial(selu, exp="exp"), unstable=True),
+        _unstable("exponential_minus_one", partial(selu, exp="exp")),
         Fault("elu_slope_of_result", backward=_elu_slope_of_output),
         *(
             replace(
@@ -408,22 +405,21 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
     "softsign": (
         fault("root_of_square", lambda xp, x: x / xp.sqrt(1 + xp.square(x))),
         fault("tanh_instead", lambda xp, x: xp.tanh(x)),
-        Fault("quotient_rule", backward=_quotient_rule, unstable=True),
+        _unstable("quotient_rule", backward=_quotient_rule),
     ),
     "log_sigmoid": (
-        Fault("log_of_sigmoid", lambda xp, x: xp.log(sigmoid(xp, x)), unstable=True),
-        Fault(
-            "log_of_sigmoid",
-            lambda xp, x: xp.log(1 / (1 + xp.exp(-x))),
-            _slope_of_log,
-            unstable=True,
+        _unstable("log_of_sigmoid", lambda xp, x: xp.log(sigmoid(xp, x))),
+        _unstable("log_of_sigmoid", lambda xp, x: xp.log(1 / (1 + xp.exp(-x))), _slope_of_log),
+        _unstable(
+            "slope_from_result",
+            backward=lambda xp, dy, x: dy * (1 - 1 / (1 + xp.exp(-x))),
+            details={"formula": "dy (1 - σ(x))"},
         ),
-        Fault(
+        _unstable(
             "log_of_one_plus",
             lambda xp, x: xp.minimum(x, xp.number(0)) - xp.log(1 + xp.exp(-abs(x))),
-            unstable=True,
         ),
-        Fault("unguarded_softplus", lambda xp, x: -xp.log(1 + xp.exp(-x)), unstable=True),
+        _unstable("unguarded_softplus", lambda xp, x: -xp.log(1 + xp.exp(-x))),
     ),
     "swiglu": (
         fault("gelu_gate", lambda xp, a, b: _gelu(xp, a) * b, inputs="ab"),

@@ -24,7 +24,7 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import Format
 from refkernels.diagnosis import code_lengths, units
-from refkernels.diagnosis.fit import LIKE, Fit
+from refkernels.diagnosis.fit import LIKE, Fit, same
 from refkernels.diagnosis.hypothesis import (
     HARMLESS,
     Candidate,
@@ -39,19 +39,6 @@ from refkernels.diagnosis.wrong import wrong_elements
 from refkernels.metrology import ulp
 
 RANDOM_ORDERS = 8  # that stand for all orders of a sum
-
-
-def bits(array: Array) -> Array:
-    """The bit patterns, with one pattern for every NaN."""
-    quiet = np.where(np.isnan(array), np.asarray(np.nan, array.dtype), array)
-    result: Array = np.ascontiguousarray(quiet).view(formats.of(array).bits_dtype)
-    return result.reshape(array.shape)
-
-
-def same(a: Array, b: Array) -> Array:
-    """Mask of the elements with the same bits."""
-    mask: Array = np.asarray(np.equal(bits(a), bits(b)))
-    return mask
 
 
 def apart(model: Array, other: Array, rows: bool = False) -> int:
@@ -254,7 +241,7 @@ def code(
     """The code lengths of the counted elements about an answer. About the truth, the null model
     allows any of the op's forms. Where one of them overflows, or the bound allows it, no special
     value is a surprise in place of a number: the order of a sum decides whether it is infinite or
-    NaN."""
+    NaN. A 0 that the bound allows costs nothing: what saturates, or cancels, is 0 in many forms."""
     reference = answer.reference[output].reshape(-1)[counted.places]
     worked = problem.worked if answer is problem.truth else (answer.plain,)
     answers = [arrays[output] for arrays in worked if output in arrays]
@@ -271,8 +258,11 @@ def code(
     spreads = spreads or [code_lengths.spread(np.zeros(1))]
     overflows = np.any([np.isposinf(bound), *map(special, answers)], axis=0)
     steps = np.where(overflows & special(got), 0.0, steps_of(got))
-    widths = _widths(exact, bound, format)
-    return code_lengths.lengths(steps, max(spreads), widths, spreads[0])
+    vanishes = (to_float64(counted.chosen(got)) == 0.0) & (bound >= np.abs(exact))
+    told = ~vanishes if answer is problem.truth else np.ones(steps.size, bool)
+    lengths, widths = np.zeros(steps.size), _widths(exact, bound, format)
+    lengths[told] = code_lengths.lengths(steps[told], max(spreads), widths[told], spreads[0])
+    return lengths
 
 
 def _widths(exact: Doubles, bound: Doubles, format: Format) -> Doubles:

@@ -53,7 +53,8 @@ def explain(
     Raises ValueError for an unknown op or direction, for missing or unknown names, and for wrong
     shapes or dtypes; TypeError for anything but a float array, and for a param that is no number.
     """
-    if isinstance(inputs, Mapping) and inputs and _all_mappings(inputs):
+    given = inputs.values() if isinstance(inputs, Mapping) else ()
+    if given and all(isinstance(value, Mapping) for value in given):
         inputs = question.shared(inputs)
     record, arrays, settings = question.read(op, inputs, params, direction)
     by_kernel = _by_kernel(record, direction, outputs)
@@ -72,10 +73,6 @@ def explain(
     }
     together = _summary_of(problem, kernels, differences)
     return _with_question(problem, answers, kernels, together)
-
-
-def _all_mappings(inputs: Mapping[str, Any]) -> bool:
-    return all(isinstance(value, Mapping) for value in inputs.values())
 
 
 def one_kernel(

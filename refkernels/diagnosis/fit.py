@@ -8,18 +8,16 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.diagnosis.problem import Answer, Problem
+from refkernels.diagnosis.problem import Answer, Array, Problem
 from refkernels.metrology import judge
 from refkernels.metrology.judgement import telling_place, weigh
 from refkernels.metrology.verdict import RmsErrors, error_over_plain
 from refkernels.records.codec import number
 from refkernels.records.words import INSIDE, SOUND
 
-Array = npt.NDArray[Any]
 LIKE = 4.0  # the largest ratio of errors that are alike: judge's criterion
 
 
@@ -150,17 +148,18 @@ def correctly_rounded(problem: Problem, got: Array, answer: Answer, reference: E
     """How many elements have the bits of the answer's correct rounding. For another question, only
     certain roundings count: a hypothesis that is computed in float64 has roundings of its own."""
     rounded, certain = reference.round(formats.of(got))
-    same = _same_bits(got, rounded)
-    return int(np.count_nonzero(same if answer is problem.truth else same & certain))
+    alike = same(got, rounded)
+    return int(np.count_nonzero(alike if answer is problem.truth else alike & certain))
 
 
-def equal_bits(a: Array, b: Array) -> int:
-    """How many elements have equal bits; any NaN equals any NaN. One shape and dtype."""
-    return int(np.count_nonzero(_same_bits(a, b)))
+def bits(array: Array) -> Array:
+    """The bit patterns, with one pattern for every NaN."""
+    quiet = np.where(np.isnan(array), np.asarray(np.nan, array.dtype), array)
+    result: Array = np.ascontiguousarray(quiet).view(formats.of(array).bits_dtype)
+    return result.reshape(array.shape)
 
 
-def _same_bits(a: Array, b: Array) -> npt.NDArray[np.bool_]:
-    bits = formats.of(a).bits_dtype
-    same = np.ascontiguousarray(a).view(bits) == np.ascontiguousarray(b).view(bits)
-    result: npt.NDArray[np.bool_] = same.reshape(a.shape) | (np.isnan(a) & np.isnan(b))
-    return result
+def same(a: Array, b: Array) -> Array:
+    """Mask of the elements with the same bits."""
+    mask: Array = np.asarray(np.equal(bits(a), bits(b)))
+    return mask

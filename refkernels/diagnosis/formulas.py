@@ -28,6 +28,7 @@ from refkernels.diagnosis import evidence, units
 from refkernels.diagnosis.fit import LIKE, Fit, fit, sized
 from refkernels.diagnosis.hypothesis import ORDER, Claim, Outcome, Prediction
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
+from refkernels.ops.formula import Fault
 
 _SETTINGS: tuple[dict[str, Any], ...] = tuple(
     {"order": order, "fma": fma}
@@ -58,10 +59,7 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Cla
     forms_by_errors = list(_forms_by_errors(problem, outputs, fits))
     family += [evidence.Tried(claim, 0.0, True) for claim in forms_by_errors]
     explained = {claim.output for claim in forms_by_errors}
-    for fault in problem.faults:
-        formula = getattr(fault, problem.direction)
-        if is_right(problem, formula):
-            continue
+    for fault, formula in faults(problem):
         affected = fault.changed(outputs)
         for settings, answer in _computed(problem, formula):
             name = _name(fault.cause.replace("_", " "), settings)
@@ -76,6 +74,16 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Cla
 
 def _name(name: str, settings: dict[str, Any]) -> str:
     return f"{name}, {settings['order']} sums" + (", FMA" if settings["fma"] else "")
+
+
+def faults(problem: Problem) -> Iterator[tuple[Fault, Any]]:
+    """The op's faults that this question may show, each with its formula."""
+    for fault in problem.faults:
+        formula = getattr(fault, problem.direction)
+        if formula is None or problem.format.name in fault.right_in:
+            continue
+        if not is_right(problem, formula):
+            yield fault, formula
 
 
 def is_right(problem: Problem, formula: Any) -> bool:

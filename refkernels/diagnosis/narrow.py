@@ -21,7 +21,7 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import BINARY16, BINARY32, BINARY64, Format
-from refkernels.diagnosis import places
+from refkernels.diagnosis import overflow, places
 from refkernels.diagnosis.hypothesis import Claim, Prediction
 from refkernels.diagnosis.problem import Array, Doubles, Problem
 from refkernels.diagnosis.wrong import wrong_elements
@@ -45,7 +45,7 @@ def of_formula(problem: Problem, output: str, wide: Doubles, wrong: Array) -> Cl
                 lost = _lost(problem, output, wide, wrong, model)
                 if lost is not None:
                     details = {
-                        "intermediate": name, "format": format.name,
+                        "intermediate": name, "format": overflow.named(problem, format),
                         "wrong": int(np.count_nonzero(wrong)),
                         "overflows": int(np.count_nonzero(lost)),
                     }  # fmt: skip

@@ -22,6 +22,7 @@ from refkernels.arithmetic.formats import Format
 from refkernels.diagnosis import places, products
 from refkernels.diagnosis.hypothesis import Claim, Prediction
 from refkernels.diagnosis.problem import Array, Doubles, Problem
+from refkernels.records.words import OR
 
 _BORDER = 2.0**-5  # in binary logarithms: this near the format's end, either side is possible
 
@@ -33,6 +34,12 @@ def _formats(problem: Problem) -> Iterator[Format]:
     yield problem.format
     if problem.format.p < formats.BINARY32.p:
         yield formats.BINARY32
+
+
+def named(problem: Problem, format: Format) -> str:
+    """The formats of that range that may hold an intermediate."""
+    formats = dict.fromkeys((format, *_formats(problem)))
+    return OR.join(other.name for other in formats if other.emax == format.emax)
 
 
 def of_function(
@@ -104,7 +111,7 @@ def _claim(
 ) -> Claim:
     details = {
         "intermediate": intermediate,
-        "format": format.name,
+        "format": named(problem, format),
         "wrong": int(np.count_nonzero(wrong)),
         "overflows": int(np.count_nonzero(size > format.emax + 1)),
     }

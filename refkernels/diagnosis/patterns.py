@@ -31,7 +31,7 @@ from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.set_apart import separated
 from refkernels.diagnosis.variants import precision
 from refkernels.diagnosis.variants.precision import all_in, rounded
-from refkernels.diagnosis.wrong import located, pattern, wrong_elements
+from refkernels.diagnosis.wrong import flush_shown, located, pattern, wrong_elements
 
 PLACES = ("unwritten_elements", "corrupted_elements")
 _TELLING = 2  # distinct numbers of float32; by chance a float64 is one in 2^29
@@ -148,7 +148,7 @@ def flushed(problem: Problem, output: str, got: Array, wrong: Array) -> Claim | 
         affected = affected | (np.asarray(answer.reference[output]) == 0.0)
     if not (affected & np.isfinite(exact))[wrong].all():
         return None  # no flush makes a zero of a NaN or an infinity
-    return located("flush_to_zero", output, wrong)
+    return located("flush_to_zero", output, wrong, flush_shown(problem, output, got, wrong))
 
 
 def _flushed_terms(problem: Problem, output: str, got: Array, wrong: Array) -> Claim | None:

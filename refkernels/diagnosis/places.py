@@ -32,12 +32,13 @@ def by_key(keys: Doubles, marked: Array, wrong: Array) -> float:
     return bits(numbers[0] + numbers[1], numbers[1], numbers[2])
 
 
-def by_unit(problem: Problem, output: str, wrong: Array) -> float:
-    """The bits of a cause that marks exactly the wrong elements: their units are the places."""
+def by_unit(problem: Problem, output: str, wrong: Array, marked: Array | None = None) -> float:
+    """The bits of a cause that marks exactly the wrong elements, or more: their units are the
+    places."""
     counted = units.of(problem, output)
-    wrong_units = counted.any(counted.chosen(wrong))
-    number = int(np.count_nonzero(wrong_units))
-    return bits(wrong_units.size, number, number)
+    masks = (wrong if marked is None else marked, wrong)
+    numbers = [int(np.count_nonzero(counted.any(counted.chosen(mask)))) for mask in masks]
+    return bits(counted.any(counted.chosen(wrong)).size, *numbers)
 
 
 def shared(problem: Problem, output: str, wrong: Array, total: float) -> Doubles:

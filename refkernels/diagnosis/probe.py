@@ -23,6 +23,7 @@ from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.scalars import as_count
 from refkernels.diagnosis import accumulators, evidence, models, orders, products, sources, sums
 from refkernels.diagnosis.explain import explain_kernel, one_kernel
+from refkernels.diagnosis.fit import bits
 from refkernels.diagnosis.hypothesis import Candidate, Hypothesis, scaled
 from refkernels.diagnosis.problem import Array, Problem
 from refkernels.diagnosis.variants import precision
@@ -60,7 +61,7 @@ class Probe:
 
     def places(self) -> list[tuple[int, ...]]:
         """The elements that separate the most survivors."""
-        patterns = np.stack([evidence.bits(output) for output in self.predictions.values()])
+        patterns = np.stack([bits(output) for output in self.predictions.values()])
         sorted_patterns = np.sort(patterns.reshape(len(patterns), -1), axis=0)
         distinct = 1 + np.count_nonzero(np.diff(sorted_patterns, axis=0), axis=0)
         shape = next(iter(self.predictions.values())).shape

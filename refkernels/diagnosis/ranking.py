@@ -79,7 +79,7 @@ def ranked(
         if _refuted(candidate, fits[candidate.output])
     }
     return sorted(
-        map(_without_arrays, weighed),
+        [replace(candidate, prediction=None) for candidate in weighed],
         key=lambda candidate: _rank(
             candidate,
             fits[candidate.output],
@@ -394,8 +394,3 @@ def _rank(
         *sized,
         float(-candidate.equal),  # of two reproduced outputs, the larger one says more
     )
-
-
-def _without_arrays(candidate: Candidate) -> Candidate:
-    """The candidate without the arrays of its prediction."""
-    return replace(candidate, prediction=None)

@@ -19,7 +19,7 @@ from dataclasses import replace
 import numpy as np
 
 from refkernels.arithmetic.arrays import to_float64
-from refkernels.diagnosis import places, units
+from refkernels.diagnosis import places
 from refkernels.diagnosis.hypothesis import Claim
 from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
 from refkernels.diagnosis.wrong import located
@@ -80,11 +80,7 @@ def _by_places(problem: Problem, claim: Claim, marked: Array) -> Claim:
     infinity would be attributed to it."""
     wrong = claim.prediction.wrong
     assert wrong is not None
-    counted = units.of(problem, claim.output)
-    wrong_units, marked_units = (counted.any(counted.chosen(mask)) for mask in (wrong, marked))
-    earned = places.bits(
-        wrong_units.size, int(np.count_nonzero(marked_units)), int(np.count_nonzero(wrong_units))
-    )
+    earned = places.by_unit(problem, claim.output, wrong, marked)
     earns = places.shared(problem, claim.output, wrong, earned)
     return replace(claim, prediction=replace(claim.prediction, earns=earns))
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from refkernels.arithmetic.arrays import to_float64
 from refkernels.diagnosis import few_digits, places
 from refkernels.diagnosis.hypothesis import Claim, Evidence, Prediction
 from refkernels.diagnosis.problem import Array, Doubles, Problem
-from refkernels.diagnosis.wrong import FEW, wrong_elements
+from refkernels.diagnosis.wrong import FEW, vanishes, wrong_elements
 
 CAUSE = "beyond_threshold"
 _BELOW = "x < -{}"
@@ -52,7 +53,11 @@ def shortcut(problem: Problem, output: str, got: Array, wrong: Array) -> Claim |
             high = float(distances[beyond].min())
             value_is_wrong = wrong_elements(problem, output, formats.cast(values, formats.of(got)))
             sides = np.unique(x[value_is_wrong & different]).size, np.unique(x[wrong & beyond]).size
-            return _claim(output, wrong & beyond, returned, where, (low, high), sides, tried)
+            claim = _claim(output, wrong & beyond, returned, where, (low, high), sides, tried)
+            limit = formats.of(got).min_normal  # an underflow has a threshold of its own
+            if claim and vanishes(problem, output, got, wrong & beyond, limit, problem.inputs):
+                return replace(claim, prediction=replace(claim.prediction, counted=False))
+            return claim
     return None
 
 

@@ -5,6 +5,8 @@ An element is wrong where it exceeds its bound, or where NaN or an infinity is o
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from refkernels.arithmetic import formats
@@ -56,6 +58,24 @@ def _beyond(problem: Problem, output: str, got: Array, bound: Doubles) -> Array:
     misplaced = ~np.isfinite(exact) & ~((wide == exact) | (np.isnan(wide) & np.isnan(exact)))
     result: Array = (beyond & np.isfinite(exact) & np.isfinite(wide)) | special | misplaced
     return result
+
+
+def vanishes(
+    problem: Problem, output: str, got: Array, wrong: Array, limit: float, factors: Iterable[str]
+) -> bool:
+    """Whether every wrong element is 0 where the result is no larger than a limit, times the sizes
+    above 1 of some inputs: a factor may have been flushed, or the reciprocal of an infinity."""
+    sizes = [np.maximum(np.abs(to_float64(problem.inputs[name])), 1.0) for name in factors]
+    small = np.abs(np.asarray(problem.truth.reference[output])) <= limit * np.prod(sizes, axis=0)
+    return bool(np.all((got == 0)[wrong] & small[wrong]))
+
+
+def flush_shown(problem: Problem, output: str, got: Array, wrong: Array) -> bool:
+    """Whether a flush is shown: not by zeros that the reciprocal of an infinity may be, too."""
+    cotangent = (problem.op.cotangent,) if problem.direction == "backward" else ()
+    limit = 2.0 ** -(formats.of(got).emax + 1)
+    by_overflow = problem.op.elementwise and vanishes(problem, output, got, wrong, limit, cotangent)
+    return not by_overflow
 
 
 def faithful(problem: Problem, output: str, got: Array) -> Array:

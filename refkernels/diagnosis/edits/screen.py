@@ -65,7 +65,7 @@ class Screen:
     def __init__(self, problem: Problem, outputs: Arrays, derived: bool = False) -> None:
         """`derived`: the program is the forward pass, read for its gradient."""
         definition = definition_of(problem.op)
-        self.problem, self.definition = problem, definition
+        self.problem, self.definition, self.outputs = problem, definition, outputs
         self.derive = definition.derive if derived else None
         self.direction = problem.direction
         self.question = definition.question(self.direction, problem.inputs, problem.params)

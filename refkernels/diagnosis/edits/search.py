@@ -26,6 +26,7 @@ from refkernels.diagnosis.edits.usual import worded
 from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import Arrays, Problem
 from refkernels.diagnosis.variants import formulas
+from refkernels.diagnosis.wrong import judged_wrong
 from refkernels.ops import edits as editing
 from refkernels.ops.formula import Whole
 from refkernels.ops.function_formulas import definition
@@ -119,8 +120,10 @@ def _numbers(
     screen: Screen, singles: list[NearEdits], outputs: list[str]
 ) -> tuple[list[NearEdits], int]:
     """The knobs that explain an output, at their nearest values, and how many were tried:
-    constants first, as many as the budget allows."""
+    constants first, as many as the budget allows. A limit explains no output inside its bound: what
+    saturates or cancels in a right form has a limit too."""
     names = set(outputs) & set(screen.names)
+    beyond = {n for n in names if judged_wrong(screen.problem, n, screen.outputs[n]).any()}
     families = sorted(knobs(screen.program, screen.value_of), key=lambda k: k.kind != CONSTANT)
     families = families[: screen.affordable // (_READINGS * max(len(names), 1))]
     found = [
@@ -128,6 +131,7 @@ def _numbers(
         for name in names
         if screen.observed[name].got.size > 1  # some value of any knob gives a single number
         for knob in families
+        if name in beyond or knob.kind == CONSTANT
         if (finding := _solved(screen, knob, name)) is not None and finding.fits(name)
     ]
     return found, len(families)

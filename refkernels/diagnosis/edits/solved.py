@@ -118,34 +118,16 @@ def knobs(program: Program, value_of: Callable[[Node], Any]) -> Iterator[Knob]:
                 yield Knob(kind, node, KINDS[kind](node), begin, {"part": node}, largest)
 
 
-def _constant(node: Node) -> Callable[[float], Edits]:
-    return lambda v: {node: Replacement((), lambda xp: xp.number(v))}
+def _limited(limit: Callable[[Any, Any, Any], Any]) -> Callable[[Node], Callable[[float], Edits]]:
+    return lambda node: lambda v: {node: by(node)(lambda xp, x: limit(xp, x, xp.number(v)))}
 
 
-def _floored(node: Node) -> Callable[[float], Edits]:
-    return lambda v: {node: by(node)(lambda xp, x: xp.maximum(x, xp.number(v)))}
-
-
-def _capped(node: Node) -> Callable[[float], Edits]:
-    return lambda v: {node: by(node)(lambda xp, x: xp.minimum(x, xp.number(v)))}
-
-
-def _cut(node: Node) -> Callable[[float], Edits]:
-    return lambda v: {node: by(node)(lambda xp, x: xp.where(abs(x) < xp.number(v), x * 0, x))}
-
-
-def _saturated(node: Node) -> Callable[[float], Edits]:
-    return lambda v: {
-        node: by(node)(lambda xp, x: xp.number(v) * xp.tanh(x / xp.number(v)) if v else x)
-    }
-
-
-KINDS = {
-    CONSTANT: _constant,
-    "floored": _floored,
-    "capped": _capped,
-    "cut": _cut,
-    "saturated": _saturated,
+KINDS: dict[str, Callable[[Node], Callable[[float], Edits]]] = {
+    CONSTANT: lambda node: lambda v: {node: Replacement((), lambda xp: xp.number(v))},
+    "floored": _limited(lambda xp, x, v: xp.maximum(x, v)),
+    "capped": _limited(lambda xp, x, v: xp.minimum(x, v)),
+    "cut": _limited(lambda xp, x, v: xp.where(abs(x) < v, x * 0, x)),
+    "saturated": _limited(lambda xp, x, v: v * xp.tanh(x / v)),
 }
 
 

@@ -21,7 +21,7 @@ from refkernels.diagnosis import evidence, places
 from refkernels.diagnosis.fit import Fit
 from refkernels.diagnosis.hypothesis import Claim, Outcome, Prediction
 from refkernels.diagnosis.problem import Array, Arrays, Problem
-from refkernels.diagnosis.wrong import wrong_elements
+from refkernels.diagnosis.wrong import flush_shown, wrong_elements
 
 _LARGEST = 1 << 18  # elements of an output
 
@@ -80,5 +80,6 @@ def _compared(
         bits = places.by_unit(problem, output, misplaced)
         earns = places.shared(problem, output, wrong, bits)
     outcome = Outcome(True, int(np.count_nonzero(same)), got.size, truth.over_bound)
-    prediction = Prediction(wrong=wrong, outcome=outcome, earns=earns)
+    counted = flush_shown(problem, output, got, wrong)
+    prediction = Prediction(wrong=wrong, outcome=outcome, earns=earns, counted=counted)
     return Claim(cause, output, prediction, {"wrong": int(np.count_nonzero(wrong))}, form)

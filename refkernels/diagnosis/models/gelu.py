@@ -4,8 +4,7 @@ x σ(1.702 x) in place of both, and cancellation."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -27,26 +26,17 @@ _LEAST_LOSS = 1 / 16  # of a unit: what the rounding of 1 + erf loses, where it 
 _LIBRARY = 4.0  # ulp: the largest error of a library's function
 
 
-class _GeluCauses(NamedTuple):
-    """For one of the two ops: the cause where its form cancels, the other op, the cause where that
-    op is computed instead, and whether the forms in the working precision are models."""
-
-    cancels: str
-    other: str
-    approximated: str
-    forms: bool
-
-
+# The cause where the op's form cancels, the other op, and the cause where that one is computed.
 _CAUSES = {
-    "gelu": _GeluCauses("erf_cancellation", "gelu_tanh", "tanh_gelu", True),
-    "gelu_tanh": _GeluCauses("tanh_cancellation", "gelu", "erf_gelu", False),
+    "gelu": ("erf_cancellation", "gelu_tanh", "tanh_gelu"),
+    "gelu_tanh": ("tanh_cancellation", "gelu", "erf_gelu"),
 }
 
 
 def other(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """x Phi(x) in place of its tanh approximation, or the reverse; the sigmoid approximation."""
-    causes = _CAUSES[problem.op.name]
-    yield Variant(causes.approximated, {}, problem.ask(op=causes.other))
+    _, other_op, approximated = _CAUSES[problem.op.name]
+    yield Variant(approximated, {}, problem.ask(op=other_op))
     (output,) = problem.truth.reference
     x = to_float64(problem.inputs["x"])
     with np.errstate(all="ignore"):
@@ -64,19 +54,20 @@ def other(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 def errors(problem: Problem, name: str, got: Array, truth: Fit) -> list[Claim]:
     """0.5 x (1 + erf(x / sqrt 2)), or with tanh, every operation rounded: recognised by its bits,
     or by errors, from the truth or the other GELU, no larger than the cancellation leaves."""
-    causes = _CAUSES[problem.op.name]
-    forms = list(models(problem)) if causes.forms and name == "y" else []
+    cancels, other_op, approximated = _CAUSES[problem.op.name]
+    forms = list(models(problem)) if problem.op.name == "gelu" and name == "y" else []
     for model, values in forms:
         if evidence.reproduces(truth, got, values):
-            prediction = Prediction(bits=values)
-            return [Claim(causes.cancels, name, prediction, {}, model, trials=len(forms))]
+            right = next(models(problem, math.erfc))[1]
+            prediction = Prediction(bits=values, against=right)
+            return [Claim(cancels, name, prediction, {}, model, trials=len(forms))]
     claims = []
     if _worst_is_negative(problem, name, got):
         outcome = _within(problem, name, got, problem.truth)
         fits = outcome.fits and _cancels(problem, name, got)
-        claims.append(Claim(causes.cancels, name, Prediction(outcome=outcome._replace(fits=fits))))
-    outcome = _within(problem, name, got, problem.ask(op=causes.other))
-    return [*claims, Claim(causes.approximated, name, Prediction(outcome=outcome))]
+        claims.append(Claim(cancels, name, Prediction(outcome=outcome._replace(fits=fits))))
+    outcome = _within(problem, name, got, problem.ask(op=other_op))
+    return [*claims, Claim(approximated, name, Prediction(outcome=outcome))]
 
 
 def run(problem: Problem, candidate: Candidate, like: Array) -> Array | None:
@@ -140,26 +131,32 @@ def _cancellation_loss(problem: Problem, name: str) -> Array:
         return np.asarray(0.5 * dy * (1.0 + 2.0 * np.abs(x) * np.minimum(slope, 8.0)))
 
 
-def models(problem: Problem) -> Iterator[tuple[str, Array]]:
-    """The erf forms in the working precision, and in the format where that is narrower."""
+def models(
+    problem: Problem, function: Callable[[float], float] = math.erf
+) -> Iterator[tuple[str, Array]]:
+    """The erf forms in the working precision, and in the format where that is narrower; or those
+    by erfc, which do not cancel."""
     x, storage = problem.inputs["x"], problem.format.storage
     narrow = problem.format.p < formats.BINARY32.p
-    for kind in {storage, np.dtype(np.float32)} if narrow else {storage}:
+    for kind in (np.dtype(np.float32), storage) if narrow else (storage,):
         for form, divide, half in (
             ("0.5 x (1 + erf(x / sqrt 2))", True, True),
             ("0.5 x (1 + erf(x sqrt(1/2)))", False, True),
             ("x (0.5 (1 + erf(x / sqrt 2)))", True, False),
             ("x (0.5 (1 + erf(x sqrt(1/2))))", False, False),
         ):
-            values = formats.cast(_erf_form(formats.cast(x, kind), divide, half), storage)
-            yield f"{form} in {kind}", values
+            values = _erf_form(formats.cast(x, kind), divide, half, function)
+            yield f"{form} in {kind}", formats.cast(values, storage)
 
 
-def _erf_form(x: Array, divide: bool, half: bool) -> Array:
-    """The form with erf rounded once."""
+def _erf_form(
+    x: Array, divide: bool, half: bool, function: Callable[[float], float] = math.erf
+) -> Array:
+    """The form with erf, or erfc, rounded once."""
     kind = x.dtype.type
     with np.errstate(all="ignore"):
         scaled = x / kind(math.sqrt(2.0)) if divide else x * kind(math.sqrt(0.5))
-        erf = np.array([math.erf(float(value)) for value in scaled.ravel()]).reshape(x.shape)
-        inner = kind(1) + formats.cast(erf, x.dtype)
+        scaled = scaled if function is math.erf else -scaled
+        values = np.array([function(float(value)) for value in scaled.ravel()]).reshape(x.shape)
+        inner = formats.cast(values, x.dtype) + kind(function is math.erf)
         return np.asarray(kind(0.5) * x * inner if half else x * (kind(0.5) * inner))

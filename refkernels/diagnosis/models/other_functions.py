@@ -17,7 +17,7 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.formats import BINARY32, BINARY64, Format
 from refkernels.diagnosis import evidence
-from refkernels.diagnosis.fit import Fit
+from refkernels.diagnosis.fit import LIKE, Fit
 from refkernels.diagnosis.hypothesis import Claim, Outcome, Prediction, Variant, moved
 from refkernels.diagnosis.models import exponentials
 from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
@@ -90,10 +90,11 @@ def _compared(
     right = problem.truth.reference[output].round(formats.of(got))[0]
     if model.shape != got.shape or evidence.same(model, right).all():
         return  # the answer has no exponential, or only that of 0
-    # A zero in place of a subnormal says nothing about the exponential.
-    flushed = (got == 0) & (model == 0) & (right != 0)
-    answers = [np.where(flushed, right, array) for array in (got, model)]
-    wrong = wrong_elements(problem, output, got)
+    # Where nothing is left of a result, as of a subnormal, many an overflow has left as much.
+    sizes = [LIKE * np.abs(to_float64(array)) for array in (got, model)]
+    vanished = np.maximum(*sizes) < np.abs(to_float64(right))
+    answers = [np.where(vanished, right, array) for array in (got, model)]
+    wrong = wrong_elements(problem, output, got) & ~vanished
     if wrong.any() and evidence.errors_alike(problem, output, *answers):
         equal = int(np.count_nonzero(evidence.same(got, model)))
         outcome = Outcome(True, equal, got.size, truth.over_bound)

@@ -14,7 +14,7 @@ import numpy as np
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
-from refkernels.diagnosis.formulas import is_right
+from refkernels.diagnosis.formulas import faults
 from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import Answer, Arrays, Later, Problem
 from refkernels.diagnosis.variants import precision
@@ -26,9 +26,8 @@ T = TypeVar("T")
 
 def other_formulas(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """The certified answers of the op's faults."""
-    for fault in problem.faults:
-        formula = getattr(fault, problem.direction)
-        if not fault.unstable and not is_right(problem, formula):
+    for fault, formula in faults(problem):
+        if not fault.unstable:
             full = _answer_once(problem, formula)
             changed = replace(full, reference=fault.changed(full.reference))
             yield Variant(fault.cause, dict(fault.details or {}), changed)
@@ -36,9 +35,9 @@ def other_formulas(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
 
 def unstable_forms(problem: Problem) -> Iterator[tuple[str, Answer]]:
     """The op's right answer with the bounds of its less accurate forms, by cause."""
-    for fault in problem.faults:
+    for fault, formula in faults(problem):
         if fault.unstable:
-            yield fault.cause, _answer_once(problem, getattr(fault, problem.direction))
+            yield fault.cause, _answer_once(problem, formula)
 
 
 def _answer_once(problem: Problem, formula: Any) -> Answer:
