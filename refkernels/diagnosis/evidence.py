@@ -199,6 +199,12 @@ class Observed:
 
     def _of_model(self, candidate: Candidate, prediction: Prediction) -> Doubles:
         earned = self.units.earned(self.lengths)
+        if self.problem.op.function:  # many a formula is NaN or infinite at an argument: once
+            special = np.flatnonzero(~np.isfinite(to_float64(self.units.chosen(self.got))))
+            x = self.units.chosen(self.problem.inputs["x"])[special]
+            once = special[np.unique(x, return_index=True)[1]]
+            capped = np.minimum(earned[once], units.CAP)
+            earned[special], earned[once] = 0.0, capped
         if prediction.alike > 0.0:
             earned = np.minimum(earned, -math.log2(prediction.alike))
         against = prediction.against
@@ -252,7 +258,8 @@ def code(
         return code_lengths.steps(counted.chosen(array).astype(format.storage), reference)
 
     def special(array: Array) -> Array:
-        return np.isfinite(exact) & ~np.isfinite(to_float64(counted.chosen(array)))
+        owed = np.isfinite(exact) | (np.isinf(exact) & np.isposinf(bound))
+        return owed & ~np.isfinite(to_float64(counted.chosen(array)))
 
     spreads = [code_lengths.spread(steps_of(array)) for array in answers]
     spreads = spreads or [code_lengths.spread(np.zeros(1))]

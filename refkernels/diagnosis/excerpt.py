@@ -34,7 +34,7 @@ def question(problem: Problem, answers: Mapping[str, Arrays], places: Iterable[P
     Of each input: dtype, shape and `parts`, each an index (":" for a whole axis) and the bytes of
     its elements, little endian, as hex. `inputs` is None where even the excerpt is too large.
     """
-    names = _input_names(problem)
+    names = [name for name in problem.op.takes(problem.direction) if name in problem.inputs]
     whole = all(problem.inputs[name].size <= WHOLE for name in names)
     chosen = list(dict.fromkeys(places))[: PLACES if whole else 1]
     inputs = {name: _input(problem, name, chosen) for name in names}
@@ -82,10 +82,6 @@ def _furthest(a: Array, b: Array) -> tuple[int, ...]:
         distance = np.abs(to_float64(a) - to_float64(b))
     distance = np.where(np.isnan(distance), 0.0, distance)
     return tuple(int(i) for i in np.unravel_index(int(np.argmax(distance)), a.shape))
-
-
-def _input_names(problem: Problem) -> list[str]:
-    return [name for name in problem.op.takes(problem.direction) if name in problem.inputs]
 
 
 def _input(problem: Problem, name: str, places: Iterable[Place]) -> dict[str, Any] | None:

@@ -80,9 +80,8 @@ def faults(problem: Problem) -> Iterator[tuple[Fault, Any]]:
     """The op's faults that this question may show, each with its formula."""
     for fault in problem.faults:
         formula = getattr(fault, problem.direction)
-        if formula is None or problem.format.name in fault.right_in:
-            continue
-        if not is_right(problem, formula):
+        shown = formula is not None and problem.format.name not in fault.right_in
+        if shown and not is_right(problem, formula):
             yield fault, formula
 
 

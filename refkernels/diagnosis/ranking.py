@@ -21,7 +21,7 @@ import numpy as np
 
 from refkernels.diagnosis import evidence, multiples
 from refkernels.diagnosis.fit import Fit
-from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, VALUE, Candidate, Details, Evidence
+from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, VALUE, Candidate, Evidence
 from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
 from refkernels.records.words import CONFIDENCES, INSIDE, OR, VERDICTS, Confidence
 
@@ -137,7 +137,9 @@ def _across_outputs(
             return replace(candidate, confidence="consistent")
         tied = candidate.confidence != candidate.sure
         alone = not (set(own_evidence.survivors) - {cause}) & set(proven)
-        if tied and alone and cause in proven and _agree(candidate.details, proven[cause]):
+        details, known = candidate.details, proven.get(cause, {})
+        agree = all(details[name] == known[name] for name in details.keys() & known.keys())
+        if tied and alone and cause in proven and agree:
             return replace(
                 candidate,
                 confidence=candidate.sure,
@@ -147,13 +149,6 @@ def _across_outputs(
         return candidate
 
     return [counted(candidate) for candidate in weighed]
-
-
-def _agree(details: Details, other_details: Details) -> bool:
-    """Whether no detail that both have differs."""
-    return all(
-        details[name] == other_details[name] for name in details.keys() & other_details.keys()
-    )
 
 
 def badness(fit: Fit) -> tuple[float, ...]:
@@ -292,8 +287,11 @@ def _known_causes(
         return {*HARMLESS, multiples.FACTOR}
     reasons -= {cause for cause in reasons if _goes_beyond(cause, survivors, reasons)}
     reasons -= {cause for cause in reasons if _STRONGER.get(cause) in reasons}
-    unfitted = {one.cause for one in survivors if "fitted" not in one.details}
-    reasons = reasons & unfitted or reasons  # a fitted number is no rival of a cause without one
+    # A fitted number that is too precise to be chance is no rival of a cause without one.
+    named = [one for one in survivors if "fitted" not in one.details and one.cause in reasons]
+    most = min((one.price for one in named), default=math.inf) + Evidence.APART
+    possible = {one.cause for one in survivors if one in named or one.price < most}
+    reasons = reasons & possible or reasons
     factors = [candidate for candidate in survivors if candidate.cause == multiples.FACTOR]
     shared = len(reasons) == 1 and all(reasons <= shown(factor) for factor in factors)
     return reasons if shared else {multiples.FACTOR}

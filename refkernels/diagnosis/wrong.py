@@ -74,8 +74,7 @@ def flush_shown(problem: Problem, output: str, got: Array, wrong: Array) -> bool
     """Whether a flush is shown: not by zeros that the reciprocal of an infinity may be, too."""
     cotangent = (problem.op.cotangent,) if problem.direction == "backward" else ()
     limit = 2.0 ** -(formats.of(got).emax + 1)
-    by_overflow = problem.op.elementwise and vanishes(problem, output, got, wrong, limit, cotangent)
-    return not by_overflow
+    return not (problem.op.elementwise and vanishes(problem, output, got, wrong, limit, cotangent))
 
 
 def faithful(problem: Problem, output: str, got: Array) -> Array:

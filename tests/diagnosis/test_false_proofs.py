@@ -215,6 +215,18 @@ def test_a_fast_sigmoid_has_no_other_constant_and_does_not_flush(op: str, count:
     assert overflows > 3
 
 
+@pytest.mark.parametrize("seed", [3, 4, 8, 9, 10])
+def test_a_slope_that_vanishes_beside_1_is_no_limit_of_its_argument(seed: int) -> None:
+    for n in (20, 60):
+        rng = np.random.default_rng(seed)
+        x, dy = rng.uniform(-100, 100, n).astype(F), rng.standard_normal(n).astype(F)
+        with np.errstate(all="ignore"):
+            s = F(1) / (F(1) + np.exp(-x))
+        inputs, dx = {"x": x, "dy": dy}, dy * s * (F(1) - s)
+        explanation = refkernels.explain("sigmoid", inputs, dx, direction="backward")
+        assert sure(explanation) <= {"slope_from_result"}
+
+
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
 def test_an_accumulator_does_not_explain_a_row_of_nan(dtype: type) -> None:
     a = np.random.default_rng(0).standard_normal((48, 200)).astype(dtype)

@@ -84,8 +84,11 @@ def test_a_factor_with_many_reasons_proves_no_cause() -> None:
     examined = 0
     for op, direction, inputs, params, cause, outputs, factor in multiples():
         explanation = refkernels.explain(op, inputs, outputs, params, direction)
-        if explanation.verdict in ("rounding", "correctly_rounded", "range_limited"):
-            continue  # float64 has no right answer there, or float32 leaves its range
+        if explanation.verdict in ("rounding", "correctly_rounded"):
+            continue  # float64 has no right answer there
+        if explanation.verdict == "range_limited":  # of squares that are infinite
+            assert op == "rms_norm" and np.abs(inputs["x"]).max() > 2.0**64
+            continue
         examined += 1
         place, best = (op, direction, cause, factor), explanation.candidates[0]
         assert (explanation.cause, explanation.confidence) == ("scale_factor", "proven"), place

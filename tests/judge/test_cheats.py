@@ -132,7 +132,7 @@ def tried_kernels() -> list[tuple[Path, str, str]]:
 
 
 def test_the_cheats_are_those_of_the_folder() -> None:
-    assert {path.stem for path in (HERE / "cheats").glob("*.py")} == set(CHEATS)
+    assert {path.stem for path in (HERE / "cheats").glob("[!_]*.py")} == set(CHEATS)
 
 
 @pytest.mark.parametrize("name", one_in(6, CHEATS, CHEATS.__getitem__))
@@ -142,8 +142,6 @@ def test_a_cheat_is_refused_with_its_reason(name: str) -> None:
     judgement = judged(path, function, function)
     verdict, reason = CHEATS[name]
     kinds = {refusal.kind for refusal in judgement.reasons}
-    if name == "stale_memory" and judgement.verdict == "wrong":
-        return  # the freed memory that it returned happened to hold nothing of the judge's
     assert judgement.verdict == verdict, judgement.reasons
     assert not reason or reason in kinds, kinds
 

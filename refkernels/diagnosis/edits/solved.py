@@ -109,7 +109,7 @@ def knobs(program: Program, value_of: Callable[[Node], Any]) -> Iterator[Knob]:
             starts = tuple((present or 1.0) * factor for factor in _STARTS)
             details = {"part": node, "param": node.op == "input", "asked": present}
             yield Knob(CONSTANT, node, KINDS[CONSTANT](node), (*starts, 0.0), details)
-        elif node.op in _LIMITED and (finite := value[np.isfinite(value)]).size:
+        elif node.op in _LIMITED and np.unique(finite := value[np.isfinite(value)]).size > 1:
             starts = tuple(np.quantile(finite, _QUANTILES).tolist())
             sizes = tuple(np.quantile(np.abs(finite), _QUANTILES).tolist())
             largest = float(np.abs(finite).max())

@@ -149,9 +149,7 @@ def models(
             yield f"{form} in {kind}", formats.cast(values, storage)
 
 
-def _erf_form(
-    x: Array, divide: bool, half: bool, function: Callable[[float], float] = math.erf
-) -> Array:
+def _erf_form(x: Array, divide: bool, half: bool, function: Callable[[float], float]) -> Array:
     """The form with erf, or erfc, rounded once."""
     kind = x.dtype.type
     with np.errstate(all="ignore"):

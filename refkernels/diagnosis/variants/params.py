@@ -7,11 +7,11 @@ finds the p of weighted least squares:
     p' = p + <g - f(p), f'(p)> / <f'(p), f'(p)>
 
 Bisection finds both ends of the interval. p fits where it leaves usual errors, and a code that is
-less than 20 bits longer than that of the best p, or where it moves the output by less than half of
-the errors' size: a kernel's errors may share as much. An end may be that of the param's domain, or
-infinite. What is proven is the interval. A value in it is named where it is the only usual one
-there (`few_digits.told`), and the certified answer with the best value is weighed like any other
-question.
+less than 20 bits longer than that of the best p, or where it moves the output by no more than the
+errors' size, at least half an ulp: where a kernel rounds a number that it computes from p, such as
+1 - lr p, all its errors share as much. An end may be that of the param's domain, or infinite. What
+is proven is the interval. A value in it is named where it is the only usual one there
+(`few_digits.told`), and the answer with the best value is weighed like any other question.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class Fitted:
         values = self._values(value)
         if values is None or self._rms(self.got - values) > UNUSUAL * self.noise:
             return False
-        if self._rms(values - best) <= self.noise / 2.0:
+        if self._rms(values - best) <= self.noise:
             return True
         lost = self.units.gained(self._bits(values) - self._bits(best))
         return float(np.sum(lost)) < Evidence.APART

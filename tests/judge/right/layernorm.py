@@ -1,8 +1,7 @@
 """Right layer norms: two passes, Welford, Chan, orders and blocks, wider sums."""
 
-import functools
-
 import numpy as np
+import sum as sums
 
 
 def _normed(x, mean, variance, weight, bias, eps):
@@ -25,31 +24,19 @@ def sequential_layernorm(x, weight, bias, eps=1e-5):
 
 
 def reversed_layernorm(x, weight, bias, eps=1e-5):
-    return _two_pass(
-        x, weight, bias, eps, lambda a: np.add.accumulate(a[..., ::-1], axis=-1)[..., -1]
-    )
+    return _two_pass(x, weight, bias, eps, sums.reversed_sum)
 
 
 def shuffled_layernorm(x, weight, bias, eps=1e-5):
-    order = np.random.default_rng(0).permutation(x.shape[-1])
-    return _two_pass(
-        x, weight, bias, eps, lambda a: np.add.accumulate(a[..., order], axis=-1)[..., -1]
-    )
+    return _two_pass(x, weight, bias, eps, sums.shuffled_sum)
 
 
 def lanes_layernorm(x, weight, bias, eps=1e-5):
-    return _two_pass(
-        x, weight, bias, eps,
-        lambda a: functools.reduce(np.add, [a[..., i::4].sum(-1) for i in range(4)]),
-    )  # fmt: skip
+    return _two_pass(x, weight, bias, eps, sums.lanes_sum)
 
 
 def blocked_layernorm(x, weight, bias, eps=1e-5):
-    def total(a):
-        parts = [a[..., i : i + 16].sum(-1) for i in range(0, a.shape[-1], 16)]
-        return functools.reduce(np.add, parts)
-
-    return _two_pass(x, weight, bias, eps, total)
+    return _two_pass(x, weight, bias, eps, sums.blocked_sum)
 
 
 def multiplied_layernorm(x, weight, bias, eps=1e-5):

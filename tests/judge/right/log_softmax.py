@@ -3,6 +3,7 @@
 import functools
 
 import numpy as np
+from softmax import _online
 
 
 def _by(x, total, together=False):
@@ -60,25 +61,14 @@ def exp2_log_softmax(x):
     return (x - m) - np.log2(total) * kind(np.log(2))
 
 
-def _online(x, size):
-    m = np.full(x.shape[:-1], -np.inf, x.dtype)
-    total = np.zeros(x.shape[:-1], x.dtype)
-    for i in range(0, x.shape[-1], size):
-        block = x[..., i : i + size]
-        larger = np.maximum(m, block.max(-1))
-        still = np.where(m == -np.inf, 0, np.exp(m - larger))
-        terms = np.where(block == -np.inf, 0, np.exp(block - larger[..., None]))
-        total = total * still.astype(x.dtype) + terms.astype(x.dtype).sum(-1)
-        m = larger
-    return (x - m[..., None]) - np.log(total)[..., None]
-
-
 def online_log_softmax(x):
-    return _online(x, 1)
+    m, total = _online(x, 1)
+    return (x - m) - np.log(total)
 
 
 def flash_log_softmax(x):
-    return _online(x, 16)
+    m, total = _online(x, 16)
+    return (x - m) - np.log(total)
 
 
 def float64_sum_log_softmax(x):

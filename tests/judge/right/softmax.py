@@ -57,6 +57,7 @@ def blocked_softmax(x):
 
 
 def _online(x, size):
+    """The maxima and the sums of the exponentials."""
     m = np.full(x.shape[:-1], -np.inf, x.dtype)
     total = np.zeros(x.shape[:-1], x.dtype)
     for i in range(0, x.shape[-1], size):
@@ -66,15 +67,17 @@ def _online(x, size):
         terms = np.where(block == -np.inf, 0, np.exp(block - larger[..., None]))
         total = total * still.astype(x.dtype) + terms.astype(x.dtype).sum(-1)
         m = larger
-    return np.exp(x - m[..., None]) / total[..., None]
+    return m[..., None], total[..., None]
 
 
 def online_softmax(x):
-    return _online(x, 1)
+    m, total = _online(x, 1)
+    return np.exp(x - m) / total
 
 
 def flash_softmax(x):
-    return _online(x, 16)
+    m, total = _online(x, 16)
+    return np.exp(x - m) / total
 
 
 def float64_softmax(x):
