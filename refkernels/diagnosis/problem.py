@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,9 @@ from refkernels.metrology import outputs
 from refkernels.op import Direction, Op
 from refkernels.ops.formula import Fault
 from refkernels.range_limits import RangeLimits
+
+if TYPE_CHECKING:
+    from refkernels.ops.formulas import Formulas
 
 Array = npt.NDArray[Any]
 Arrays = Mapping[str, Array]
@@ -105,6 +108,14 @@ class Problem:
             for array in (value if isinstance(value, list | tuple) else (value,))
         ]
         return sum(array.size for array in arrays)
+
+    @cached_property
+    def definition(self) -> Formulas:
+        """The formulas of the op; a function's see the axes of a small x."""
+        from refkernels.ops.function_formulas import definition
+
+        axes = self.inputs["x"].ndim if self.op.function and self.size <= _KEPT else 0
+        return definition(self.op, axes)
 
     def judging(self, answers: Arrays) -> Problem:
         """The same question, with each output judged in its format in `answers`."""

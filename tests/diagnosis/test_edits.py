@@ -45,6 +45,13 @@ def test_softmax_over_all_axes() -> None:
     assert (found.cause, found.confidence) == ("other_axis", "proven")
 
 
+def test_softmax_for_a_function_of_single_numbers() -> None:
+    x = normal(6, 7)
+    found = explained("sigmoid", {"x": x}, {"y": softmax(wide(x))})
+    assert (found.cause, found.confidence) == ("other_function", "proven")
+    assert found.candidates[0].details["axis"] == -1
+
+
 def attention(q: Any, k: Any, v: Any, keep: Any, cap: float = 0.0) -> Any:
     scores = wide(q) @ np.swapaxes(wide(k), -1, -2) / np.sqrt(q.shape[-1])
     scores = cap * np.tanh(scores / cap) if cap else scores

@@ -29,7 +29,6 @@ from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.metrology import ulp
 from refkernels.ops.canonical import Canonical
 from refkernels.ops.formula import Apart, Formula
-from refkernels.ops.function_formulas import definition as definition_of
 from refkernels.ops.readings import Reading
 
 XP = Doubles()
@@ -64,8 +63,8 @@ class Screen:
 
     def __init__(self, problem: Problem, outputs: Arrays, derived: bool = False) -> None:
         """`derived`: the program is the forward pass, read for its gradient."""
-        definition = definition_of(problem.op)
-        self.problem, self.definition, self.outputs = problem, definition, outputs
+        self.problem, self.definition, self.outputs = problem, problem.definition, outputs
+        definition = self.definition
         self.derive = definition.derive if derived else None
         self.direction = problem.direction
         self.question = definition.question(self.direction, problem.inputs, problem.params)

@@ -29,7 +29,6 @@ from refkernels.diagnosis.variants import formulas
 from refkernels.diagnosis.wrong import judged_wrong
 from refkernels.ops import edits as editing
 from refkernels.ops.formula import Whole
-from refkernels.ops.function_formulas import definition
 
 _LARGEST = 1 << 17  # elements of all inputs
 _SURVIVORS = 4  # of an output
@@ -58,7 +57,7 @@ def explaining(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     if problem.size > _LARGEST or not outputs:
         return
     screens = [Screen(problem, outputs)]
-    if problem.direction == "backward" and definition(problem.op).derive is not None:
+    if problem.direction == "backward" and problem.definition.derive is not None:
         screens.append(Screen(problem, outputs, derived=True))
     screens = [screen for screen in screens if screen.has_a_program]
     tried = sum(len(screen.edits) for screen in screens)

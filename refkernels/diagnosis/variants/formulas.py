@@ -18,7 +18,6 @@ from refkernels.diagnosis.formulas import faults
 from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import Answer, Arrays, Later, Problem
 from refkernels.diagnosis.variants import precision
-from refkernels.ops.function_formulas import definition
 from refkernels.truth import with_underflow
 
 T = TypeVar("T")
@@ -103,7 +102,7 @@ def _rounded(value: float, format: Format) -> float:
 
 def answer(problem: Problem, formula: Any) -> Answer:
     """A formula's answer, each output in its format."""
-    formulas = definition(problem.op)
+    formulas = problem.definition
     question = problem.direction, formula, problem.inputs, problem.params
     judged = {name: problem.format_of(name) for name in problem.op.names(problem.direction)}
 
