@@ -34,6 +34,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 import drawn
+from diagnosis import kept
 
 import refkernels
 from refkernels import registry
@@ -269,14 +270,6 @@ def report(records: list[dict[str, Any]]) -> str:
     beyond = [r for r in still if r["verdict"] not in SOUND]
     lines += ["", f"Verdicts worse than rounding: {len(beyond)}"]
     return "\n".join([*lines, *(f"- {json.dumps(r)}" for r in beyond)]) + "\n"
-
-
-def kept(journal: Path | None) -> list[dict[str, Any]]:
-    """The records of a journal, without a last line that was cut off."""
-    if journal is None or not journal.exists():
-        return []
-    lines = journal.read_text(encoding="utf-8").splitlines(keepends=True)
-    return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
 def summary(records: list[dict[str, Any]]) -> dict[str, Any]:

@@ -94,7 +94,7 @@ def answer(question: Question) -> dict[str, Any]:
 
 def run(out: Path, questions: Iterator[tuple[str, Question]]) -> None:
     """Appends the answers that the file lacks."""
-    known = {line["name"] for line in read(out)} if out.exists() else set()
+    known = {line["name"] for line in diagnosis.kept(out)}
     with out.open("a", encoding="utf-8") as file:
         for name, question in questions:
             if name not in known:
@@ -102,15 +102,9 @@ def run(out: Path, questions: Iterator[tuple[str, Question]]) -> None:
                 file.flush()
 
 
-def read(path: Path) -> list[dict[str, Any]]:
-    """The lines of a file, without a last one that was cut off."""
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    return [json.loads(line) for line in lines if line.endswith("\n")]
-
-
 def compare(before: Path, after: Path) -> int:
     """Prints what changed, lost names first; 1 where a sure cause was lost."""
-    old, new = ({line["name"]: line for line in read(path)} for path in (before, after))
+    old, new = ({line["name"]: line for line in diagnosis.kept(path)} for path in (before, after))
     changed: dict[str, list[str]] = collections.defaultdict(list)
     for name in old.keys() & new.keys():
         left, right = ([str(line[key]) for key in PINNED] for line in (old[name], new[name]))

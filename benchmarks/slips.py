@@ -171,23 +171,6 @@ def _miscounted(
     return mean, kind(1) / np.sqrt(var + kind(1e-5))
 
 
-def _tail_of_sum(op: str) -> Builder:
-    """The last terms of a product's sums left out."""
-
-    def build(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> Planted:
-        rows, k = shape[0] - shape[0] % 16 + 8, shape[1] - shape[1] % 16 + 8
-        kept, inputs = {}, _asked(rng, op, (rows, k), dtype)
-        for name, axis in ({"dy": 0} if "backward" in op else {"x": 1}).items():
-            kept[name] = inputs[name].copy()
-            kept[name][(slice(None),) * axis + (slice(-8, None),)] = 0
-        outputs = _right(Kernel(rng), op, {**inputs, **kept})
-        if "backward" in op:
-            outputs = {name: outputs[name] for name in ("dweight", "dbias")}
-        return _planted("dropped_tail", op, inputs, outputs, dtype)
-
-    return build
-
-
 _BY_EXP: dict[str, Callable[[Array, Array, Any], Array]] = {
     "sinh": lambda e, x, one: (e - one / e) / (one + one),
     "cosh": lambda e, x, one: (e + one / e) / (one + one),
@@ -274,8 +257,6 @@ FAULTS: dict[str, tuple[tuple[Builder, tuple[Any, ...]], ...]] = {
     "dropped_tail": (
         *((_blocks("dropped_tail", slip), CUT) for slip in ("tail", "tail, counted")),
         (_blocks("dropped_tail", "backward", dy=True), (FLOAT32, FLOAT16)),
-        *((_tail_of_sum(op), (*CUT, FLOAT64)) for op in ("linear", "linear backward")),
-        (_tail_of_sum("layernorm backward"), (FLOAT32,)),
     ),
     "early_overflow": ((_overflowing, (FLOAT32, FLOAT16, FLOAT64)), (_squared, (FLOAT16,))),
     "negative_variance": ((_negative, (FLOAT32,)),),

@@ -229,12 +229,13 @@ def moved(
     values: Doubles,
     spread: Doubles | float,
     factor: Doubles | float = 1.0,
+    about: Answer | None = None,
 ) -> Answer:
     """One output's answer if these were the right values, known to ± spread (NaN where spread is
-    not finite). It has the truth's bound times a factor, with the rounding at the new magnitude,
-    and the plain algorithm's errors times the factor. It serves hypotheses that no oracle answers:
-    float64 is far finer than the differences between them."""
-    truth = problem.truth
+    not finite). It has the bound of the right answer, or of another `about` it, times a factor,
+    with the rounding at the new magnitude, and its plain algorithm's errors times the factor. It
+    serves hypotheses that no oracle answers: float64 is far finer than their differences."""
+    truth = about or problem.truth
     reference, plain = truth.reference[output], truth.plain[output]
     format = formats.of(plain)
     with np.errstate(over="ignore", invalid="ignore"):

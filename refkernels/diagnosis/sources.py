@@ -30,10 +30,8 @@ from refkernels.diagnosis.variants import (
     factor,
     gradient,
     params,
-    parts,
     precision,
     quantised,
-    rounded,
     stepped,
     truncation,
     whole,
@@ -55,8 +53,6 @@ VARIANTS: tuple[Questions, ...] = (
     params.other_values,
     stepped.other_values,
     gradient.multiplied,
-    parts.left_out,
-    parts.of_means,
 )
 
 
@@ -108,10 +104,8 @@ def _unstable(problem: Problem, outputs: Arrays) -> Iterator[Claim]:
 
 def last(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
     """For outputs that nothing else proves: exchanged axes, which another axis of a gradient may be
-    too, and one intermediate result in a narrower format."""
+    too."""
     yield from axes.exchanged_axes(problem, outputs)
-    if outputs:
-        yield from rounded.intermediate(problem, outputs)
 
 
 def questions(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
 from refkernels.contexts.graph import Edits, Graph, Node, Replacement
 from refkernels.contexts.record import record
@@ -56,29 +55,6 @@ def overflowing(formula: Formula, format: Format, chosen: int, beyond: dict[int,
         if large.any():
             beyond.setdefault(number, _shown(node))
         return np.where(large, np.copysign(np.inf, array), array) if number == chosen else None
-
-    return edited(formula, functools.partial(_each_rounded, changed))
-
-
-def narrowed(
-    formula: Formula,
-    format: Format,
-    chosen: frozenset[int],
-    inexact: dict[int, str],
-    nudge: float = 0.0,
-) -> Formula:
-    """The formula with results of its `chosen` primitives rounded to the format, after a change by
-    the relative `nudge`. `inexact` receives the primitives, by number, whose results the format
-    does not hold somewhere; "" for those that overflow."""
-
-    def changed(number: int, node: Node, array: Any) -> Any:
-        if inexact.get(number) != "":
-            rounded = formats.cast(array, format).astype(np.float64)
-            if np.any(np.isinf(rounded) & np.isfinite(array)):
-                inexact[number] = ""
-            elif not np.array_equal(rounded, array, equal_nan=True):
-                inexact[number] = _shown(node)
-        return formats.cast(array * (1.0 + nudge), format) if number in chosen else None
 
     return edited(formula, functools.partial(_each_rounded, changed))
 

@@ -212,7 +212,7 @@ def test_edits_of_a_program_are_found_again_at_other_shapes(name: str) -> None:
     screen = Screen(*one_kernel(name, inputs, outputs, params))
     assert definition(op).forward.forms
     edits = edits_of(Program(screen.program.graph))
-    assert len(edits) == len(screen.edits) > 20
+    assert len(edits) >= len(screen.edits) > 20  # no narrowing to the kernel's own format
     assert all(formula_of(edit.place) for edit in edits)
 
 

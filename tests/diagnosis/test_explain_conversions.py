@@ -14,7 +14,7 @@ from hunting import HUNT
 
 import refkernels
 from refkernels.arithmetic import formats
-from refkernels.diagnosis.variants import parts
+from refkernels.diagnosis.edits import reductions
 
 Array = npt.NDArray[Any]
 SEEDS = 8 * HUNT
@@ -93,5 +93,5 @@ def test_the_numbers_of_a_padded_variance_are_those_of_the_kernel() -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 3, 64, 65, 100, 1000])
 def test_a_row_that_fills_its_blocks_has_no_padding(n: int) -> None:
-    assert all(length > n for length in parts.padded(n))
-    assert (1 << (n - 1).bit_length() in parts.padded(n)) == (n & (n - 1) != 0)
+    assert all(length > n for length in reductions.paddings(n))
+    assert (1 << (n - 1).bit_length() in reductions.paddings(n)) == (n & (n - 1) != 0)

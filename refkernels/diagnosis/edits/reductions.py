@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.contexts.graph import Node
+from refkernels.contexts.graph import Edits, Node
 from refkernels.diagnosis.edits.catalogue import Program, by, rule, shaped
 
 _OVER_AN_AXIS = ("sum", "mean", "max", "norm", "pivot")
 SUMMING = ("sum", "max", "norm", "mean", "welford", "matmul")
 _LINEAR = ("sum", "mean", "norm", "matmul", "welford")
-_LONGEST = 1 << 12
+_LONGEST = 1 << 16
 _BLOCKS = (8, 16, 32, 64, 128)  # lanes of a block
 _ELEMENTWISE = frozenset(
     (
@@ -22,8 +22,8 @@ _ELEMENTWISE = frozenset(
         *("function", "maximum", "number", "store", "narrow", "broadcast", "stop"),
     )
 )
-_MOST = 1 << 10  # ranges of one reduction
 _MOST_BLOCKS = 32
+_LAST = 3  # reductions, in which one block is missing alike
 _CARRIES = ("none", "one block", "first block", "late", "own total", "last too large")
 
 
@@ -37,6 +37,20 @@ def sums_for_means(program: Program) -> Iterator[Any]:
 def means_for_sums(program: Program) -> Iterator[Any]:
     for node in program.of("sum"):
         yield node, {node: by(*node.operands)(lambda xp, a, axis=node.option: xp.mean(a, axis))}
+
+
+@rule("mean_of_block_means", "reduction")  # of blocks of which the last is shorter
+def means_of_means(program: Program) -> Iterator[Any]:
+    for node in program.of("mean"):
+        n = length_of(node)
+        for block in (2**k for k in range(1, n.bit_length()) if n % 2**k):
+            spans = [np.arange(k, min(k + block, n)) for k in range(0, n, block)]
+
+            def mean(xp: Any, a: Any, axis: int = node.option, spans: Any = spans) -> Any:
+                parts = [xp.mean(xp.take(a, span, axis), axis) for span in spans]
+                return xp.mean(xp.concatenate(parts, axis), axis)
+
+            yield node, {node: by(*node.operands)(mean)}, {"block": block}
 
 
 @rule("wrong_carry", "reduction")  # a cumulative sum by blocks, each begun with a wrong total
@@ -81,7 +95,7 @@ def other_divisors(program: Program) -> Iterator[Any]:
     for nodes in _each_and_every(program.of("mean")):
         n, everything = length_of(nodes[0]), int(np.prod(nodes[0].operands[0].shape))
         others = {n - 1: "n - 1", n + 1: "n + 1", everything: "all"}
-        others |= dict.fromkeys(_paddings(n), "padded")
+        others |= dict.fromkeys(paddings(n), "padded")
         for divisor in sorted(others.keys() - {0, n}):
             scaled = {
                 node: by(node)(lambda xp, v, k=(n, divisor): v * k[0] / k[1]) for node in nodes
@@ -91,12 +105,18 @@ def other_divisors(program: Program) -> Iterator[Any]:
 
 
 def _each_and_every(nodes: Iterable[Node]) -> Iterator[list[Node]]:
-    """Each reduction, then all over axes of one length together."""
+    """Each reduction; then all over axes of one length, and the last of them: a backward pass has
+    the statistics of the forward pass, and sums of its own."""
     by_length: dict[int, list[Node]] = {}
     for node in nodes:
         yield [node]
         by_length.setdefault(length_of(node), []).append(node)
-    yield from (alike for alike in by_length.values() if len(alike) > 1)
+    for alike in by_length.values():
+        yield from (
+            alike[k:]
+            for k in {0, *range(len(alike) - _LAST, len(alike) - 1)}
+            if 0 <= k < len(alike) - 1
+        )
 
 
 @rule("other_axis", "reduction")  # over another axis, or over all; one reduction, or every one
@@ -140,7 +160,7 @@ def counted_padding(program: Program) -> Iterator[Any]:
         lanes = {node: _of_zeros(node.operands[0], node.option) for node in nodes}
         if n < 2 or None in lanes.values():
             continue
-        for padded in _paddings(n):
+        for padded in paddings(n):
             for divisor in (n, padded) if any(node.op == "mean" for node in nodes) else (n,):
                 counted = {
                     node: by(node.operands[0], lane)(
@@ -155,9 +175,9 @@ def counted_padding(program: Program) -> Iterator[Any]:
                 yield nodes[0], counted, {**details, "row": divisor == padded}
 
 
-def _paddings(n: int) -> list[int]:
+def paddings(n: int) -> list[int]:
     """The lengths to which n may be padded: the next power of two, multiples of blocks."""
-    blocks = (1 << (n - 1).bit_length(), *_BLOCKS)
+    blocks = (1 << max(n - 1, 0).bit_length(), *_BLOCKS)
     return sorted({-(-n // block) * block for block in blocks} - {n})
 
 
@@ -190,47 +210,32 @@ def _of_zeros(node: Node, axis: int) -> Node | None:
     return Node(node.op, tuple(filter(None, operands)), node.option, node.shape)
 
 
-@rule("terms_left_out", "reduction")  # the tail, or a block; of one reduction, or of every one
-def terms_left_out(program: Program) -> Iterator[Any]:
-    for nodes in _each_and_every(_over_long_axes(program)):
-        n = length_of(nodes[0])
-        means = any(node.op in ("mean", "welford") for node in nodes)
-        for start, stop in _ranges(n):
-            kept = np.r_[0:start, stop:n]
-            for counted in (True, False) if means else (True,):
-                divisor = n if counted else len(kept)
-                details = {"n": n, "start": start, "stop": stop, "counted": counted}
-                details |= {"tail": stop == n, "dropped": stop - start, "every": len(nodes)}
-                yield nodes[0], {node: over_some(node, kept, divisor) for node in nodes}, details
-
-
-@rule("terms_twice", "reduction")  # a range counted twice
-def terms_twice(program: Program) -> Iterator[Any]:
-    for node in _over_long_axes(program):
-        n = length_of(node)
-        for start, stop in ((0, 1), (n - 1, n)) if node.op in _LINEAR else ():
-            twice = over_some(node, np.r_[0:n, start:stop], n)
-            yield node, {node: twice}, {"n": n, "start": start, "stop": stop}
-
-
-def _over_long_axes(program: Program) -> Iterator[Node]:
+def over_one_length(program: Program) -> Iterator[list[Node]]:
+    """The reductions from which terms may be missing: each, and all over axes of one length."""
     nodes = program.of(*_LINEAR, "max", "pivot")
-    return (node for node in nodes if 2 < length_of(node) <= _LONGEST)
+    return _each_and_every(node for node in nodes if 2 < length_of(node) <= _LONGEST)
+
+
+def with_terms(
+    nodes: list[Node], start: int, stop: int, counted: bool = True, twice: bool = False
+) -> tuple[Edits, dict[str, Any]]:
+    """The reductions without the terms from start to stop, or with these `twice`, and the details;
+    `counted`: a mean is divided by the number of all."""
+    n = length_of(nodes[0])
+    indices = np.r_[0:n, start:stop] if twice else np.r_[0:start, stop:n]
+    details = {"n": n, "start": start, "stop": stop, "counted": counted, "every": len(nodes)}
+    details |= {"tail": stop == n, "dropped": stop - start, "twice": twice}
+    divisor = n if counted else len(indices)
+    return {node: over_some(node, indices, divisor) for node in nodes}, details
+
+
+def is_mean(nodes: list[Node]) -> bool:
+    return any(node.op in ("mean", "welford") for node in nodes)
 
 
 def length_of(node: Node) -> int:
     """Of the axis that is summed over."""
     return node.operands[0].shape[-1 if node.op == "matmul" else node.option]
-
-
-def _ranges(n: int) -> Iterator[tuple[int, int]]:
-    """Tails of every length, then blocks of powers of two in their places."""
-    lengths = range(1, n // 2 + 1) if n <= _MOST else sorted({n % (1 << k) for k in range(1, 13)})
-    yield from ((n - length, n) for length in lengths if length)
-    block = 1 << max((n - 1).bit_length() - 1, 1)
-    while block >= 2 and n // block <= _MOST // 4:
-        yield from ((k, min(k + block, n)) for k in range(0, n, block) if k + block < n)
-        block //= 2
 
 
 def over_some(node: Node, indices: Any, divisor: int) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 from refkernels.contexts.graph import Node, Replacement, apply
 from refkernels.diagnosis.edits import (
+    arithmetic,
     gradients,
     indices,
     layouts,
@@ -17,8 +18,8 @@ from refkernels.diagnosis.edits import (
 )
 from refkernels.diagnosis.edits.catalogue import RULES, Edit, Program, Proposal
 
-FAMILIES = (terms, reductions, indices, layouts, selections, gradients)
-_BY_USE = ("term", "function", "gradient")
+FAMILIES = (terms, reductions, indices, layouts, selections, gradients, arithmetic)
+_BY_USE = ("term", "function", "gradient", "arithmetic")
 _WITH_ARRAYS = ("pick", "broadcast", "scatter_add", "array", "truth", "input")
 
 

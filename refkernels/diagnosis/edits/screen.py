@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arithmetic import formats
 from refkernels.contexts.doubles import Doubles
 from refkernels.contexts.graph import Edits, Graph, Node, read, values_of
 from refkernels.contexts.record import record
@@ -32,9 +33,9 @@ from refkernels.ops.formula import Apart, Formula
 from refkernels.ops.readings import Reading
 
 XP = Doubles()
-_ELEMENTS = 2048  # of all inputs of the rows that are read
+_ELEMENTS = 1 << 14  # of all inputs of the rows that are read
 _BUDGET = 1 << 28  # elements of nodes: about a second
-_OVERHEAD, _TAPE = 1 << 12, 4  # of a reading, in elements; a gradient's share over its forward pass
+_OVERHEAD, _TAPE = 1 << 12, 4  # of a node, in elements; a gradient's cost over its forward pass's
 _SPECIAL = 64.0  # bits of a special value that the prediction lacks
 Doubles64 = npt.NDArray[np.float64]
 Predicted = Mapping[str, Doubles64]
@@ -61,30 +62,31 @@ class Observation:
 class Screen:
     """A question at some of its rows, one program that answers it, and its edits."""
 
-    def __init__(self, problem: Problem, outputs: Arrays, derived: bool = False) -> None:
-        """`derived`: the program is the forward pass, read for its gradient."""
+    def __init__(
+        self, problem: Problem, outputs: Arrays, form: str = "", derived: bool = False
+    ) -> None:
+        """`form`: of the op's forms, the one whose graph is edited, the first by default.
+        `derived`: the program is the forward pass, read for its gradient."""
         self.problem, self.definition, self.outputs = problem, problem.definition, outputs
         definition = self.definition
         self.derive = definition.derive if derived else None
+        forms = definition.way("forward" if derived else problem.direction).forms
+        formula: Formula = forms[form or next(iter(forms))]
         self.direction = problem.direction
         self.question = definition.question(self.direction, problem.inputs, problem.params)
         names = definition.names(self.direction, self.question)
-        self.names = tuple(name for name in names if name in outputs)
+        # An output that is one number throughout tells no edit from another.
+        given = {name: outputs[name] for name in names if name in outputs}
+        self.names = tuple(n for n, y in given.items() if y.size == 1 or np.unique(y).size > 1)
+        if isinstance(formula, Apart):  # what is not asked may need other rows than those taken
+            formula = formula.restricted(name in self.names for name in self.question.shapes)
+        self.formula = formula
         self.rows = _rows(problem, self.question, outputs, self.names)
         self.observed = {
             name: _observed(problem, self.question, name, outputs[name], self.rows)
             for name in self.names
         }
         self.arrays = self.question.take(self.rows)
-
-    @property
-    def formula(self) -> Formula:
-        """The formula whose graph is edited."""
-        way = self.definition.way("forward" if self.derive else self.direction)
-        formula = next(iter(way.forms.values()))
-        if isinstance(formula, Apart):  # what is not asked may need other rows than those taken
-            return formula.restricted(name in self.names for name in self.question.shapes)
-        return formula
 
     @cached_property
     def program(self) -> Program:
@@ -99,7 +101,7 @@ class Screen:
         """Whether the formula has a graph: not where it asks what no graph holds, nor where an op
         prepares the arrays of its backward pass in a way that its forward formula does not take."""
         try:
-            return bool(self.program)
+            return bool(self.names and self.program)
         except (ValueError, TypeError):
             return False
 
@@ -131,14 +133,17 @@ class Screen:
 
     @cached_property
     def edits(self) -> list[Edit]:
-        return edits_of(self.program)
+        """All, but for formats that are no narrower than what the kernel computes in."""
+        digits = formats.working_format(self.problem.format).p
+        edits = edits_of(self.program)
+        return [e for e in edits if formats.get(e.details.get("format", "bfloat16")).p < digits]
 
     @cached_property
     def affordable(self) -> int:
         """How many readings the budget of a stage of the search allows: elements of nodes, so that
         no answer depends on how fast a machine is."""
-        elements = sum(int(np.prod(node.shape)) for node in self.program.nodes)
-        return _BUDGET // ((elements + _OVERHEAD) * (1 if self.derive is None else _TAPE))
+        elements = sum(_OVERHEAD + int(np.prod(node.shape)) for node in self.program.nodes)
+        return _BUDGET // (elements * (1 if self.derive is None else _TAPE))
 
     def depends_on_pivot(self, changes: Edits) -> bool:
         """Whether a result changes with a pivot, which mathematically it must not."""

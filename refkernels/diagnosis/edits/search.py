@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from refkernels.arithmetic.formats import BINARY32
 from refkernels.contexts.graph import Edits, Graph, Node, Replacement
+from refkernels.diagnosis.edits import beside, ranges, reductions
 from refkernels.diagnosis.edits.catalogue import Edit, Program, by
 from refkernels.diagnosis.edits.names import named
 from refkernels.diagnosis.edits.rules import edits_of
-from refkernels.diagnosis.edits.screen import Predicted, Screen
+from refkernels.diagnosis.edits.screen import Screen
 from refkernels.diagnosis.edits.solved import CONSTANT, KINDS, Knob, Target, knobs, solve
 from refkernels.diagnosis.edits.usual import worded
 from refkernels.diagnosis.hypothesis import Variant
@@ -31,50 +32,114 @@ from refkernels.ops import edits as editing
 from refkernels.ops.formula import Whole
 
 _LARGEST = 1 << 17  # elements of all inputs
-_SURVIVORS = 4  # of an output
+_SURVIVORS, _COMPARED = 4, 12  # of an output
+_SAME, _SOLVED = 1e-9, 1e-5  # relative difference of predictions of one program
 _LEAST, _SHARE = 16.0, 2.0**-5  # bits that an edit saves, and of the bits that an output costs
-_READINGS = 40  # about as many as solving for a number takes
+_READINGS = 16  # about as many as solving for a number takes
+_FEW = 8.0  # bits
 _ROUNDINGS = 4.0  # a quotient of two ulp, as GPUs divide
 _ROUNDING = 2.0  # bits of an element that is merely rounded, at most on average
 
 
-class NearEdits(NamedTuple):
-    """Chains of one or two edits that are one and the same program, and the bits that each output
-    costs when that is known. `price`: the bits of what was solved for."""
+_FIRST = 2  # programs in which two edits are looked for
+Stage = Callable[["Screen", "list[NearEdits]", "list[str]"], "tuple[list[NearEdits], int]"]
 
-    chains: list[tuple[Edit, ...]]
+
+class NearEdits(NamedTuple):
+    """A chain of one or two edits, and the bits that each output costs when it is known. `price`:
+    the bits of what was solved for."""
+
+    chain: tuple[Edit, ...]
     distances: Mapping[str, float]
     screen: Screen
     price: float = 0.0
 
     def fits(self, output: str) -> bool:
         """Whether what is left is as much as rounding leaves."""
-        return self.distances[output] <= _ROUNDING * self.screen.observed[output].got.size
+        seen = self.screen.observed.get(output)
+        return seen is not None and self.distances[output] <= _ROUNDING * seen.got.size
+
+    def cost(self, output: str) -> tuple[float, bool, int]:
+        """What one of several is chosen by: bits, up to a few; gradients that are lost; and the
+        digits of its numbers."""
+        digits = sum(len(f"{edit.details.get('value', 0):.9g}") for edit in self.chain)
+        bits = round((self.distances[output] + self.price) / _FEW)
+        return bits, self.chain[0].family != "gradient", digits
+
+    @property
+    def changes(self) -> Edits:
+        return {node: change for edit in self.chain for node, change in edit.changes.items()}
+
+    def is_same(self, other: NearEdits) -> bool:
+        """Whether both are one program: on the rows that are read, and on random numbers. Pairs
+        with another number each stay apart: it would be told as the only one."""
+        if len(self.chain) + len(other.chain) > 2 and (self.price or other.price):
+            return False
+        for elsewhere in (False, True):
+            a, b = (e.screen.predicted(e.changes, elsewhere) for e in (self, other))
+            if a is None or b is None:
+                return False
+            near = _SAME if not (self.price or other.price) else _SOLVED
+            if not all(np.allclose(a[name], b[name], near, 0.0, equal_nan=True) for name in a):
+                return False
+        return True
 
 
 def explaining(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     """The edits that explain wrong outputs: one; a number that is solved for; or two."""
     if problem.size > _LARGEST or not outputs:
         return
-    screens = [Screen(problem, outputs)]
-    if problem.direction == "backward" and problem.definition.derive is not None:
-        screens.append(Screen(problem, outputs, derived=True))
-    screens = [screen for screen in screens if screen.has_a_program]
-    tried = sum(len(screen.edits) for screen in screens)
-    singles = [finding for screen in screens for finding in _findings(screen)]
-    found = _nearest(singles, outputs)
-    for further in (_numbers, _pairs):
+    found: list[NearEdits] = []
+    singles: list[NearEdits] = []
+    screens: list[Screen] = []
+    tried = 0
+
+    def search(further: Stage, among: list[Screen]) -> None:
+        nonlocal tried
         open_outputs = [n for n in outputs if not any(finding.fits(n) for finding in found)]
-        for screen in screens if open_outputs else ():
+        for screen in among if open_outputs else ():
             more, trials = further(screen, singles, open_outputs)
-            found += more
+            found.extend(more)
             tried += trials
+
+    for forms in _screens(problem, outputs):
+        if all(any(finding.fits(name) for finding in found) for name in outputs):
+            break
+        screens += forms
+        for further in (_single, _ranges, _numbers):
+            search(further, forms)
+    search(_pairs, screens[:_FIRST])
     right = {screen: screen.distances(screen.predicted({}) or {}) for screen in screens}
-    for finding in found:
+    for finding in _nearest(found, outputs):
         before, price = right[finding.screen], math.log2(max(tried, 1)) + finding.price
         saved = {n: before.get(n, 0.0) - finding.distances[n] for n in outputs if finding.fits(n)}
         if any(bits > price for bits in saved.values()):
             yield _variant(finding, tried)
+
+
+def _screens(problem: Problem, outputs: Arrays) -> Iterator[list[Screen]]:
+    """The programs that answer the question: its first form and the gradient of the forward pass's;
+    then all other forms."""
+    formulas = problem.definition
+    ways = [(formulas.way(problem.direction), False)]
+    if problem.direction == "backward" and formulas.derive is not None:
+        ways.append((formulas.forward, True))
+    for chosen in (slice(0, 1), slice(1, None)):
+        screens = (
+            Screen(problem, outputs, form, derived)
+            for way, derived in ways
+            for form in list(way.forms)[chosen]
+        )
+        yield [screen for screen in screens if screen.has_a_program]
+
+
+def _single(
+    screen: Screen, singles: list[NearEdits], outputs: list[str]
+) -> tuple[list[NearEdits], int]:
+    """The nearest single edits, and their number; `singles` receives all that come nearer."""
+    near = _findings(screen)
+    singles += near
+    return _nearest(near, outputs), len(screen.edits)
 
 
 def _findings(screen: Screen, first: Edit | None = None) -> list[NearEdits]:
@@ -85,34 +150,50 @@ def _findings(screen: Screen, first: Edit | None = None) -> list[NearEdits]:
     if base is None:
         return []
     most = {name: d - max(_LEAST, _SHARE * d) for name, d in screen.distances(base).items()}
-    found: dict[tuple[bytes, bytes], NearEdits] = {}
+    found = []
     for edit in screen.edits:
-        changes = {**before, **edit.changes}
-        predicted = None if before.keys() & edit.changes.keys() else screen.predicted(changes)
-        if predicted is None:
-            continue
-        distances = screen.distances(predicted)
-        if any(bits <= most[name] for name, bits in distances.items()):
-            key = _key(predicted), _key(screen.predicted(changes, elsewhere=True) or {})
-            chain = (edit,) if first is None else (first, edit)
-            found.setdefault(key, NearEdits([], distances, screen)).chains.append(chain)
-    return list(found.values())
-
-
-def _key(predicted: Predicted) -> bytes:
-    """Equal for predictions that differ by rounding alone."""
-    with np.errstate(all="ignore"):
-        return b"".join(array.astype(np.float32).tobytes() for array in predicted.values())
+        disjoint = not before.keys() & edit.changes.keys()
+        finding = _read(screen, (edit,) if first is None else (first, edit)) if disjoint else None
+        if finding and any(bits <= most[name] for name, bits in finding.distances.items()):
+            found.append(finding)
+    return found
 
 
 def _nearest(findings: list[NearEdits], outputs: Iterable[str]) -> list[NearEdits]:
-    """The nearest of each output, each once."""
-    chosen: dict[int, NearEdits] = {}
+    """The nearest of each output, one of those that are the same program."""
+    chosen: list[NearEdits] = []
     for name in outputs:
         of_output = [finding for finding in findings if name in finding.distances]
-        of_output.sort(key=lambda finding: finding.distances[name])
-        chosen |= {id(finding): finding for finding in of_output[:_SURVIVORS]}
-    return list(chosen.values())
+        of_output.sort(key=lambda finding: finding.cost(name))
+        kept: list[NearEdits] = []
+        for finding in of_output[:_COMPARED]:
+            if len(kept) < _SURVIVORS and not any(map(finding.is_same, kept)):
+                kept.append(finding)
+        chosen += [finding for finding in kept if finding not in chosen]
+    return chosen
+
+
+def _ranges(
+    screen: Screen, singles: list[NearEdits], outputs: list[str]
+) -> tuple[list[NearEdits], int]:
+    """The ranges of terms that come near to an output, and how many there are."""
+    found = [
+        finding
+        for name in set(outputs) & set(screen.names)
+        for edit in ranges.nearest(screen, name, {})
+        if (finding := _read(screen, (edit,))) is not None
+    ]
+    singles += found
+    return found, ranges.number(screen.program)
+
+
+def _read(screen: Screen, chain: tuple[Edit, ...], price: float = 0.0) -> NearEdits | None:
+    """A chain, and how near it comes."""
+    finding = NearEdits(chain, {}, screen, price)
+    predicted = screen.predicted(finding.changes)
+    if predicted is None:
+        return None
+    return finding._replace(distances=screen.distances(predicted))
 
 
 def _numbers(
@@ -153,13 +234,9 @@ def _solved(screen: Screen, knob: Knob, output: str, first: Edit | None = None) 
         return None
     value = solution.told
     changes = knob.changes(value)
-    predicted = screen.predicted({**before, **changes})
-    if predicted is None:
-        return None
     details = {**knob.details, "value": value, "interval": [solution.low, solution.high]}
     edit = Edit(knob.kind, "constant", knob.place, changes, details)
-    chain = (edit,) if first is None else (first, edit)
-    return NearEdits([chain], screen.distances(predicted), screen, solution.price)
+    return _read(screen, (edit,) if first is None else (first, edit), solution.price)
 
 
 def _pairs(
@@ -171,7 +248,7 @@ def _pairs(
     families = [k for k in knobs(screen.program, screen.value_of) if k.kind == CONSTANT]
     each = len(screen.edits) + _READINGS * len(families) * len(names)
     pairs: list[NearEdits] = []
-    for (first,), *_ in (near.chains for near in nearest[: screen.affordable // max(each, 1)]):
+    for (first,) in (near.chain for near in nearest[: screen.affordable // max(each, 1)]):
         pairs += _findings(screen, first)
         for name in names:
             solved = (_solved(screen, knob, name, first) for knob in families)
@@ -183,16 +260,17 @@ def _pairs(
 
 def _variant(finding: NearEdits, tried: int) -> Variant:
     """The finding as a question of its own, under the first of its chains."""
-    chain, screen = finding.chains[0], finding.screen
-    changes = {node: change for edit in chain for node, change in edit.changes.items()}
-    rule = functools.partial(_again, chain, screen, screen.depends_on_pivot(changes))
+    chain, screen = finding.chain, finding.screen
+    rule = functools.partial(_again, chain, screen, screen.depends_on_pivot(finding.changes))
     formula = editing.edited(screen.formula, rule)
-    if screen.derive is not None:
-        formula = screen.derive(formula)
+    right, changed = (screen.derive(f) if screen.derive else f for f in (screen.formula, formula))
     (cause, details), *others = (_named(edit, screen) for edit in chain)
     for other_cause, other_details in others:
         details |= {"with": other_cause, "with_details": other_details}
-    answer = formulas.answer(screen.problem, Whole(formula))
+    if any(edit.family == "arithmetic" for edit in chain):
+        answer = beside.answer(screen.problem, Whole(changed), Whole(right))
+    else:
+        answer = formulas.answer(screen.problem, Whole(changed))
     return Variant(cause, details, answer, trials=tried, price=finding.price)
 
 
@@ -219,9 +297,14 @@ def _again(chain: tuple[Edit, ...], screen: Screen, with_maxima: bool, graph: Gr
     program = Program(graph)
     changes: dict[Node, Replacement] = {}
     for edit in chain:
+        place = graph.nodes[screen.program.graph.nodes.index(edit.place)]
         if "value" in edit.details:
-            place = graph.nodes[screen.program.graph.nodes.index(edit.place)]
             changes |= KINDS[edit.kind](place)(edit.details["value"])
+        elif "twice" in edit.details:
+            alike = (nodes for nodes in reductions.over_one_length(program) if nodes[0] is place)
+            nodes = next(nodes for nodes in alike if len(nodes) == edit.details["every"])
+            how = (edit.details[name] for name in ("start", "stop", "counted", "twice"))
+            changes |= reductions.with_terms(nodes, *how)[0]
         else:
             identity = _identity(edit, screen.program)
             same = (e.changes for e in edits_of(program) if _identity(e, program) == identity)
@@ -229,7 +312,7 @@ def _again(chain: tuple[Edit, ...], screen: Screen, with_maxima: bool, graph: Gr
     if not with_maxima:
         return changes
     maxima = {
-        node: by(*node.operands)(lambda xp, a, axis=node.option: xp.max(a, axis))
+        node: by(*node.operands)(lambda xp, a, axis=node.option: xp.stop(xp.max(a, axis)))
         for node in program.of("pivot")
         if node not in changes
     }

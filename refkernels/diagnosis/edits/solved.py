@@ -9,6 +9,7 @@ interval: a usual number is named where exactly one lies in it.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -21,12 +22,15 @@ from refkernels.diagnosis import few_digits
 from refkernels.diagnosis.edits.catalogue import Program, by, is_number
 
 Doubles = npt.NDArray[np.float64]
-CONSTANT = "constant_differs"
+CONSTANT, MULTIPLIED = "constant_differs", "part_multiplied"
 _STARTS = (1.0, 2.0**-10, 2.0**10)  # times the present value
 _QUANTILES = (0.03, 0.25, 0.5, 0.75, 0.97)
-_STEPS = 8
-_PROMISING = 0.9  # of the bits that the truth costs
-_LIMITED = ("sum", "mean", "norm", "max", "multiply", "divide", "function", "input")
+_STEPS, _MISSES = 12, 2  # of Newton's method, and those that come no nearer
+_BEST_STARTS = 2
+_AT_FIRST, _PROMISING = 0.98, 0.9  # of the bits that the truth costs
+_LIMITED = frozenset(
+    ("sum", "mean", "norm", "max", "matmul", "multiply", "divide", "function", "add", "input")
+)
 _HALVINGS = 60
 _FAR = 4.0  # times the largest size: a limit beyond it is none
 _WORSE = 10.0  # bits: where a value no longer fits
@@ -102,7 +106,7 @@ class SolvedNumber(NamedTuple):
 
 def knobs(program: Program, value_of: Callable[[Node], Any]) -> Iterator[Knob]:
     """The families of a program. `value_of`: a node's value in the screen."""
-    for node in program.nodes:
+    for node in (node for node in program.nodes if node.op != "welford"):  # two numbers
         value = np.asarray(value_of(node))
         if is_number(node):
             present = float(value)
@@ -110,12 +114,14 @@ def knobs(program: Program, value_of: Callable[[Node], Any]) -> Iterator[Knob]:
             details = {"part": node, "param": node.op == "input", "asked": present}
             yield Knob(CONSTANT, node, KINDS[CONSTANT](node), (*starts, 0.0), details)
         elif node.op in _LIMITED and np.unique(finite := value[np.isfinite(value)]).size > 1:
+            details = {"part": node}
+            yield Knob(MULTIPLIED, node, KINDS[MULTIPLIED](node), (0.5, 0.0), details)
             starts = tuple(np.quantile(finite, _QUANTILES).tolist())
             sizes = tuple(np.quantile(np.abs(finite), _QUANTILES).tolist())
             largest = float(np.abs(finite).max())
-            for kind in (kind for kind in KINDS if kind != CONSTANT):
+            for kind in KINDS.keys() - {CONSTANT, MULTIPLIED}:
                 begin = starts if kind in ("floored", "capped") else sizes
-                yield Knob(kind, node, KINDS[kind](node), begin, {"part": node}, largest)
+                yield Knob(kind, node, KINDS[kind](node), begin, details, largest)
 
 
 def _limited(limit: Callable[[Any, Any, Any], Any]) -> Callable[[Node], Callable[[float], Edits]]:
@@ -128,28 +134,38 @@ KINDS: dict[str, Callable[[Node], Callable[[float], Edits]]] = {
     "capped": _limited(lambda xp, x, v: xp.minimum(x, v)),
     "cut": _limited(lambda xp, x, v: xp.where(abs(x) < v, x * 0, x)),
     "saturated": _limited(lambda xp, x, v: v * xp.tanh(x / v)),
+    MULTIPLIED: _limited(lambda xp, x, v: x * v),
 }
 
 
 def solve(knob: Knob, target: Target) -> SolvedNumber | None:
     """The nearest value and its interval; None where no value is much nearer than the present
     program."""
-    tried: dict[float, float] = {}
+    predicted: dict[float, Doubles | None] = {}
 
+    def predict(value: float) -> Doubles | None:
+        if value not in predicted:
+            finite = math.isfinite(value)
+            predicted[value] = target.predict(knob.changes(value)) if finite else None
+        return predicted[value]
+
+    @functools.cache
     def at(value: float) -> float:
-        if value not in tried:
-            known = target.predict(knob.changes(value)) if math.isfinite(value) else None
-            tried[value] = math.inf if known is None else target.distance(known)
-        return tried[value]
+        known = predict(value)
+        return math.inf if known is None else target.distance(known)
 
     present = target.predict({})
     if present is None:
         return None
-    reached = [value for start in knob.starts for value in _newton(knob, target, start)]
-    best = min(reached, key=at)
-    if at(best) > _PROMISING * target.distance(present):
-        return None
-    best = _refined(best, at)
+    starts = sorted(knob.starts, key=at)[:_BEST_STARTS]
+    reached = [value for start in starts for value in _newton(target.got, predict, at, start)]
+    best, most = min(reached, key=at), target.distance(present)
+    step = (max(knob.starts) - min(knob.starts)) / 8.0
+    for promising, precision in ((_AT_FIRST, 2.0**-8), (_PROMISING, 2.0**-50)):
+        if at(best) > promising * most:
+            return None
+        best = _refined(best, at, max(step, abs(best) / 8.0), precision)
+        step = 0.0
     held = target.rounding * abs(best)  # a kernel rounds what it holds
     low, high = _end(best, -1.0, at) - held, _end(best, 1.0, at) + held
     if not knob.binds(best) or knob.unchanged(low, high, target.rounding):
@@ -157,17 +173,27 @@ def solve(knob: Knob, target: Target) -> SolvedNumber | None:
     return SolvedNumber(best, low, high, at(best))
 
 
-def _newton(knob: Knob, target: Target, value: float) -> Iterator[float]:
-    """The start, and the values that Newton's method finds from it: in each step the median of what
-    the elements that depend on it ask for."""
+def _newton(
+    got: Doubles,
+    predict: Callable[[float], Doubles | None],
+    at: Callable[[float], float],
+    value: float,
+) -> Iterator[float]:
+    """The start, and the values that Newton's method finds from it while they come nearer: in each
+    step the median of what the elements that depend on it ask for."""
+    nearest, misses = math.inf, 0
     for _ in range(_STEPS):
         yield value
+        misses = 0 if at(value) < nearest else misses + 1
+        nearest = min(nearest, at(value))
+        if misses == _MISSES:
+            return
         step = abs(value) * 2.0**-20 or 2.0**-60
-        here, there = (target.predict(knob.changes(v)) for v in (value, value + step))
+        here, there = predict(value), predict(value + step)
         if here is None or there is None:
             return
         with np.errstate(all="ignore"):
-            wanted = (target.got - here) / ((there - here) / step)
+            wanted = (got - here) / ((there - here) / step)
         wanted = wanted[np.isfinite(wanted)]
         change = float(np.median(wanted)) if wanted.size else 0.0
         if abs(change) <= abs(value) * 2.0**-30:
@@ -175,11 +201,10 @@ def _newton(knob: Knob, target: Target, value: float) -> Iterator[float]:
         value += change
 
 
-def _refined(best: float, at: Callable[[float], float]) -> float:
+def _refined(best: float, at: Callable[[float], float], step: float, precision: float) -> float:
     """A better value nearby: the step is halved where neither neighbour is better."""
-    step = abs(best) * 2.0**-4
     for _ in range(_HALVINGS):
-        if step <= abs(best) * 2.0**-50:
+        if step <= abs(best) * precision:
             break
         nearest = min((best - step, best, best + step), key=at)
         if nearest == best:

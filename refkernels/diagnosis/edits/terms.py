@@ -27,6 +27,8 @@ def missing_terms(program: Program) -> Iterator[Any]:
                 yield node, {node: only(kept, node.shape)}, {"part": missing}
             else:
                 yield node, {node: by(kept)(lambda xp, b: -b)}, {"part": missing}
+    for node in program.inputs:
+        yield node, {node: by(node)(lambda xp, v: v * 0)}, {"part": node}
 
 
 @rule("term_doubled", "term")  # a + b -> a + 2 b
@@ -39,6 +41,8 @@ def doubled_terms(program: Program) -> Iterator[Any]:
                 {node: by(node, twice)(lambda xp, v, b, add=add: v + b if add else v - b)},
                 {"part": twice},
             )
+    for node in program.inputs:
+        yield node, {node: by(node)(lambda xp, v: v * 2)}, {"part": node}
 
 
 @rule("sign_wrong", "term")  # a + b -> a - b
@@ -67,6 +71,8 @@ def missing_factors(program: Program) -> Iterator[Any]:
     for node in program.of("divide"):
         kept, missing = node.operands
         yield node, {node: only(kept, node.shape)}, {"part": missing}
+    for node in program.inputs:
+        yield node, {node: by(node)(lambda xp, v: v * 0 + 1)}, {"part": node}
     for factor in program.of("input", "number"):
         products = [node for node in program.users.get(factor, ()) if node.op == "multiply"]
         others = [(node, [o for o in node.operands if o is not factor]) for node in products]

@@ -14,6 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from refkernels.diagnosis.edits.reductions import paddings
 from refkernels.diagnosis.problem import Problem
 
 # The factor as text ("": by its digits), its value, and the number of the problem that it is.
@@ -74,7 +75,7 @@ def _lengths(problem: Problem) -> Iterator[Name]:
 
 
 def _derived(problem: Problem) -> Iterator[Name]:
-    """n - 1, n / (n - 1), sqrt n, and their inverses, unless they are small."""
+    """n - 1, n / (n - 1), sqrt n, and their inverses, unless they are small; n / a padded n."""
     for n, axis in _axes(problem).items():
         root = math.isqrt(n)
         if n - 1 >= _SMALL:
@@ -82,6 +83,8 @@ def _derived(problem: Problem) -> Iterator[Name]:
             yield f"1/{n - 1}", 1.0 / (n - 1), f"{axis} - 1"
             yield f"{n}/{n - 1}", n / (n - 1), f"{axis} / ({axis} - 1)"
             yield f"{n - 1}/{n}", (n - 1) / n, f"({axis} - 1) / {axis}"
+        for padded in paddings(n):
+            yield f"{n}/{padded}", n / padded, f"{axis} / {padded}, to which it is padded"
         if root**2 != n:
             yield f"sqrt({n})", math.sqrt(n), axis
             yield f"1/sqrt({n})", 1.0 / math.sqrt(n), axis

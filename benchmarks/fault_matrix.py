@@ -1,0 +1,368 @@
+"""The same faults on every op that can have them: which does `explain` name?
+
+    python benchmarks/fault_matrix.py [--ops softmax ...] [--faults ...] [--journal FILE] [--large]
+
+A fault is an edit of the op's recorded program, made by rules of its own or by the package's, and
+planted at the first of its places (in a drawn order) where it shows: outside the bound. The kernel
+computes in float32, its sums in a random order; a gradient is the edited program's, or an edit of
+the gradient's own program. Inputs have the shapes and params of one of the op's cases, about 10^3
+elements, and new numbers. An answer that names another cause is asked for again on two more cases:
+a cause that explains all three is another description of the same program, and any other is wrong.
+`--large`: the cells that are not named are asked again at about 10^5.
+
+FILE has a line for each cell; a run with the same FILE leaves out those that it has. Writes
+docs/fault-matrix.md from it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import refkernels
+from refkernels import registry
+from refkernels.arithmetic import formats
+from refkernels.contexts.graph import Edits, Graph
+from refkernels.diagnosis.edits import reductions
+from refkernels.diagnosis.edits.catalogue import Edit, Program, by, is_number, through
+from refkernels.diagnosis.edits.rules import edits_of
+from refkernels.ops.edits import edited
+from refkernels.ops.function_formulas import definition
+from refkernels.truth import Truth
+
+JOURNAL = Path(__file__).parent / "results" / "fault-matrix.jsonl"
+PAGE = Path(__file__).parent.parent / "docs" / "fault-matrix.md"
+SIZES, TRIES = {False: 1200, True: 1 << 16}, 6
+ROWS = 24  # at least, so that there are bits enough to prove anything
+SUMS = ("sum", "mean", "norm", "max", "matmul")
+
+
+def by_rule(*kinds: str, **where: Any) -> Callable[[Program], Iterator[Edits]]:
+    """The edits of these kinds that the package's own rules propose, where the details are as
+    given, or a function of them is true."""
+
+    def fits(edit: Edit) -> bool:
+        values = ((edit.details.get(name), is_) for name, is_ in where.items())
+        return all(is_(value) if callable(is_) else value == is_ for value, is_ in values)
+
+    def places(program: Program) -> Iterator[Edits]:
+        edits = (edit for edit in edits_of(program) if "use" not in edit.details)
+        return (edit.changes for edit in edits if edit.kind in kinds and fits(edit))
+
+    return places
+
+
+def one_pass(program: Program) -> Iterator[Edits]:
+    for node in program.of("mean", "sum"):
+        square = through(node.operands[0])
+        difference = through(square.operands[0]) if square.op == "square" else square
+        if difference.op != "subtract" or through(difference.operands[1]).op != "mean":
+            continue
+        x, axis, mean = difference.operands[0], node.option, node.op == "mean"
+
+        def moments(xp: Any, x: Any, axis: int = axis, mean: bool = mean) -> Any:
+            variance = xp.mean(xp.square(x), axis) - xp.square(xp.mean(x, axis))
+            return variance if mean else variance * x.shape[axis]
+
+        if x.shape == square.shape:
+            yield {node: by(x)(moments)}
+    for node in program.of("welford"):
+        yield {
+            node: by(*node.operands)(
+                lambda xp, x, a=node.option: (
+                    xp.mean(x, a),
+                    x.shape[a] * (xp.mean(xp.square(x), a) - xp.square(xp.mean(x, a))),
+                )
+            )
+        }
+
+
+def _without(part: Callable[[int], tuple[int, int]]) -> Callable[[Program], Iterator[Edits]]:
+    """The sums that leave out the terms from start to stop, of n."""
+
+    def places(program: Program) -> Iterator[Edits]:
+        for nodes in reductions.over_one_length(program):
+            start, stop = part(reductions.length_of(nodes[0]))
+            if start < stop:
+                yield reductions.with_terms(nodes, start, stop)[0]
+
+    return places
+
+
+def clamped(program: Program) -> Iterator[Edits]:
+    for node in program.nodes:
+        if node.op in (*SUMS, "multiply", "divide", "function", "input") and node.shape:
+            yield {node: by(node)(lambda xp, v: xp.minimum(v, xp.number(0.75)))}
+            yield {node: by(node)(lambda xp, v: xp.maximum(v, xp.number(0.25)))}
+
+
+LOST = "terms_left_out dropped_tail part_of_sum_left_out last_tap_missing first_tap_missing"
+TERM = (
+    "term_missing term_doubled sign_wrong factor_missing factor_twice scale_factor part_multiplied"
+)
+FAULTS: dict[str, tuple[Callable[[Program], Iterator[Edits]], str]] = {
+    "eps outside root": (
+        by_rule("constant_outside_root"),
+        "eps_outside_sqrt constant_outside_root",
+    ),
+    "n - 1": (
+        by_rule("divisor_differs", by="n - 1"),
+        "unbiased_variance divisor_differs scale_factor sum_for_mean",
+    ),
+    "one pass": (one_pass, "naive_variance"),
+    "no weight or bias": (
+        by_rule(
+            "term_missing",
+            "factor_missing",
+            part=lambda node: through(node).op == "input" and node.shape[:1] == (1,),
+        ),
+        f"{TERM} missing_bias weight_missing_in_dx stop_gradient",
+    ),
+    "wrong axis": (
+        by_rule("other_axis"),
+        "other_axis wrong_axes axes_exchanged softmax_over_queries",
+    ),
+    "window ± 1": (
+        by_rule("mask_differs", how=lambda how: how in ("wider", "narrower")),
+        "mask_too_wide mask_too_narrow mask_shifted causal_sees_next",
+    ),
+    "first for all": (by_rule("index_differs", how="first"), "first_for_all index_differs"),
+    "lost tail": (_without(lambda n: (n - max(n // 5, 1), n)), LOST),
+    "lost block": (_without(lambda n: (n // 8 * 3, n // 8 * 4)), LOST),
+    "term twice": (by_rule("term_doubled"), f"{TERM} doubled_bias"),
+    "exchanged": (
+        by_rule("inputs_exchanged", "exchanged_operands"),
+        "inputs_exchanged exchanged_operands sign_error factor_inverted",
+    ),
+    "no scale": (
+        by_rule("factor_missing", part=lambda node: is_number(through(node))),
+        f"{TERM} scale_missing sum_for_mean divisor_differs constant_differs",
+    ),
+    "stop-gradient": (by_rule("stop_gradient"), "stop_gradient constant_statistics constant_mean"),
+    "narrow value": (
+        by_rule("intermediate_rounded", format="bfloat16"),
+        "narrow_intermediates intermediate_rounded bf16_inputs wrong_dtype",
+    ),
+    "clamped value": (clamped, "floored capped cut beyond_threshold"),
+}
+
+
+def question(op: Any, direction: Any, rng: Any, large: bool) -> tuple[dict[str, Any], Any]:
+    """New numbers in the shapes, and between the extremes, of the case that is nearest in size and
+    has many outputs; with more rows where it has few."""
+    best, nearest = None, math.inf
+    for case in op.cases():
+        if "float32" not in case.dtypes or direction not in case.directions:
+            continue
+        inputs, params = case.build("float32")
+        arrays = {name: inputs[name] for name in op.takes(direction) if name in inputs}
+        if not all(np.isfinite(a).all() for a in arrays.values() if a.dtype.kind == "f"):
+            continue
+        away = abs(math.log(sum(map(np.size, arrays.values())) / SIZES[large]))
+        outputs = op.plain(direction, arrays, {**op.params, **params}, "float32")
+        away += 2.0 * max(math.log(64 / max(map(np.size, outputs.values()))), 0.0)
+        if away < nearest:
+            best, nearest = (arrays, params), away
+    assert best is not None
+    arrays = _with_rows(op, direction, best[0])
+    return {name: _fresh(array, rng) for name, array in arrays.items()}, best[1]
+
+
+def _with_rows(op: Any, direction: Any, arrays: dict[str, Any]) -> dict[str, Any]:
+    takes = definition(op).way(direction).signature.takes
+
+    def first(name: str, array: Any) -> str:
+        """The letter of the first axis."""
+        own = takes[name].own
+        return "..." if array.ndim > len(own) else own[0] if own else ""
+
+    largest = max(arrays, key=lambda name: arrays[name].size)
+    alike = {n for n, a in arrays.items() if first(n, a) == first(largest, arrays[largest])}
+    times = -(-ROWS // len(arrays[largest])) if arrays[largest].ndim > 1 else 1
+    return {n: np.concatenate([a] * times) if n in alike else a for n, a in arrays.items()}
+
+
+def _fresh(array: Any, rng: Any) -> Any:
+    if array.dtype.kind != "f":
+        return array
+    low, high = np.clip([array.min(initial=0.0), array.max(initial=0.0)], -3.0, 3.0)
+    low = max(low, 0.05) if array.size and array.min() > 0.0 else low
+    return rng.uniform(low, max(high, low + 0.5), array.shape).astype(np.float32)
+
+
+def plantings(op: Any, direction: Any, places: Any) -> Iterator[Callable[[int], Any]]:
+    """By program: the formula with the fault at one of its places, by number."""
+    formulas = definition(op)
+    if direction == "backward":
+        derive = formulas.derive
+        for form in formulas.forward.forms.values():
+            yield lambda k, form=form: derive(edited(form, _chosen(places, k)))
+    for form in formulas.way(direction).forms.values():
+        yield lambda k, form=form: edited(form, _chosen(places, k))
+
+
+class NoPlace(Exception):
+    """There are fewer places."""
+
+
+def _chosen(places: Any, number: int) -> Callable[[Graph], Edits]:
+    """The edit at the place of this number, in a drawn order."""
+
+    def rule(graph: Graph) -> Edits:
+        every = list(places(Program(graph)))
+        if number >= len(every):
+            raise NoPlace
+        return every[np.random.default_rng(len(every)).permutation(len(every))[number]]
+
+    return rule
+
+
+def shown(op: Any, direction: Any, formula: Any, asked: Any, seed: int) -> dict[str, Any] | None:
+    """The answer of a kernel that computes the formula, None where it is inside the bound."""
+    options = {"order": "random", "seed": seed}
+    truth = Truth(op, direction, *asked, formats.BINARY32)
+    with np.errstate(all="ignore"):
+        outputs = definition(op).computed(direction, formula, *asked, "float32", **options)
+        for name, got in outputs.items():
+            exact = np.asarray(truth.reference[name])
+            if got.shape != exact.shape or not np.isfinite(got).all():
+                return None
+            off = np.abs(got.astype(np.float64) - exact) > 4.0 * truth.bound()[name]
+            if np.any(off) and np.any(got):  # zeros alone tell nothing
+                return outputs
+    return None
+
+
+def cell(op: Any, direction: Any, fault: str, large: bool = False) -> dict[str, Any]:
+    """What `explain` says of the fault where it shows; `state` says whether it is named."""
+    places, causes = FAULTS[fault]
+    seed = zlib.crc32(f"{op.name} {direction} {fault}".encode())
+    asked, state = drawn(op, direction, fault, seed, large), "not applicable"
+    for planting in plantings(op, direction, places):
+        for number in range(TRIES):
+            try:
+                outputs = shown(op, direction, planting(number), asked, seed)
+            except NoPlace:
+                break
+            except (ValueError, TypeError, IndexError):  # its shapes do not fit
+                continue
+            state = "cannot show"
+            if outputs is None:
+                continue
+            found = explained(op, direction, asked, outputs, causes)
+            if found["state"] == "otherwise":
+                again = (drawn(op, direction, fault, seed + k, large) for k in (1, 2))
+                answers = (
+                    explained(op, direction, a, outputs, found["cause"])["state"]
+                    for a in again
+                    if (outputs := shown(op, direction, planting(number), a, seed))
+                )
+                same = all(answer in ("proven", "matched") for answer in answers)
+                found["state"] = "equivalent" if same else "wrong"
+            return found
+    return {"state": state}
+
+
+def drawn(op: Any, direction: Any, fault: str, seed: int, large: bool) -> tuple[Any, Any]:
+    """Inputs and params on which the fault may show."""
+    inputs, params = question(op, direction, np.random.default_rng(seed), large)
+    if fault == "one pass":
+        inputs = {n: x + np.float32(100) if n == "x" else x for n, x in inputs.items()}
+    eps = {"eps": 0.01} if fault == "eps outside root" and "eps" in op.params else {}
+    return inputs, {**op.params, **params, **eps}
+
+
+def explained(op: Any, direction: Any, asked: Any, outputs: Any, causes: str) -> dict[str, Any]:
+    """The state of an answer: named as one of the causes, sure of another, or not sure."""
+    start = time.process_time()
+    found = refkernels.explain(op, asked[0], outputs, asked[1], direction)
+    seconds = round(time.process_time() - start, 2)
+    sure = found.confidence in ("proven", "matched")
+    right = sure and found.cause in causes.split()
+    return {
+        "state": str(found.confidence) if right else "otherwise" if sure else "unnamed",
+        "cause": found.cause,
+        "details": repr(dict(found.candidates[0].details))[:200] if found.candidates else "",
+        "seconds": seconds,
+        "elements": sum(map(np.size, asked[0].values())),
+    }
+
+
+MARKS = {
+    "proven": "proven",
+    "matched": "matched",
+    "equivalent": "proven",
+    "not applicable": "–",
+    "cannot show": "",
+}
+
+
+def page(cells: dict[str, dict[str, Any]]) -> str:
+    """The matrix as Markdown."""
+    states = [entry["state"] for entry in cells.values() if "cause" in entry]
+    named = sum(state in MARKS for state in states)
+    lines = [
+        "# Which faults are named, by op",
+        "",
+        f"By `benchmarks/fault_matrix.py`. Of {len(states)} faults that show, {named} are named, "
+        f"{states.count('wrong')} wrongly. Blank: inside the bound wherever it was planted; –: no "
+        "place for it; large: named at 10^5 elements.",
+        "",
+        f"| op | pass | {' | '.join(FAULTS)} |",
+        f"|---|---|{'---|' * len(FAULTS)}",
+    ]
+    for op in registry.ops().values():
+        for direction in op.directions:
+            row = [_mark(cells, f"{op.name} {direction} {fault}") for fault in FAULTS]
+            lines.append(f"| {op.name} | {direction} | {' | '.join(row)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _mark(cells: dict[str, dict[str, Any]], name: str) -> str:
+    entry = cells.get(name, {"state": "?"})
+    mark = MARKS.get(entry["state"], f"**{entry['state']}**: {entry.get('cause')}")
+    return f"{mark} (large)" if entry.get("large") else mark
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--ops", nargs="*", default=list(registry.ops()))
+    parser.add_argument("--faults", nargs="*", default=list(FAULTS))
+    parser.add_argument("--journal", type=Path, default=JOURNAL)
+    parser.add_argument("--large", action="store_true")
+    parser.add_argument("--again", nargs="*", default=(), help="states to ask again")
+    given = parser.parse_args()
+    lines = given.journal.read_text().splitlines() if given.journal.exists() else []
+    cells = {entry.pop("name"): entry for entry in map(json.loads, lines)}
+    for op in map(registry.get, given.ops):
+        for direction in op.directions:
+            for fault in given.faults:
+                name = f"{op.name} {direction} {fault}"
+                known = cells.get(name)
+                if known and known["state"] not in given.again:
+                    continue
+                entry = cell(op, direction, fault, given.large)
+                if given.large:
+                    entry["large"] = True
+                    if entry["state"] not in ("proven", "matched"):
+                        continue
+                cells[name] = entry
+                with given.journal.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps({"name": name, **entry}) + "\n")
+    PAGE.write_text(page(cells), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,34 @@
+"""Arithmetic: one result in a narrower format than all others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.formats import Format
+from refkernels.diagnosis.edits.catalogue import Program, by, is_number, rule
+
+_FORMATS = ("bfloat16", "float16", "tf32", "float32")
+_EXACT = frozenset(
+    (
+        *("array", "move", "broadcast", "store", "saved", "narrow", "stop", "pick", "negative"),
+        *("absolute", "item", "welford", "max", "pivot", "maximum", "where", "either"),
+    )
+)
+
+
+@rule("intermediate_rounded", "arithmetic")  # v -> v in 16 bits
+def narrowed(program: Program) -> Iterator[Any]:
+    for node in program.nodes:
+        for format in _FORMATS if node.op not in _EXACT and not is_number(node) else ():
+            to = formats.get(format)
+            rounded = by(node)(lambda xp, v, to=to: _rounded(xp, v, to))
+            yield node, {node: rounded}, {"part": node, "format": format}
+
+
+def _rounded(xp: Any, value: Any, format: Format) -> Any:
+    """Numbers beyond the format's range are left: an overflow has causes of its own."""
+    return xp.where(
+        xp.less(abs(value), xp.number(format.max)), xp.narrow(value, format.name), value
+    )

@@ -1,0 +1,112 @@
+"""Ranges of terms that reductions leave out, or count twice: a tail, a block, a part of any length.
+
+Of n terms there are n² / 2 ranges. What the outputs would be without each of some equal parts says
+by how much each part changes them, and the change by a range is nearly the sum of those of its
+parts: the ranges whose sums point in the direction of the kernel's error are read, and their ends
+are moved, by smaller and smaller steps, to where they come nearest.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.contexts.graph import Edits, Node
+from refkernels.diagnosis.edits.catalogue import Edit, Program
+from refkernels.diagnosis.edits.reductions import is_mean, length_of, over_one_length, with_terms
+from refkernels.diagnosis.edits.screen import Screen
+
+_PARTS = (64, 1024)  # at least, as far as readings are affordable, and at most
+_NEAREST = 3  # ranges of one reduction that are read
+_ALIKE = 0.8  # cosine of the angle between errors
+_ELEMENTS = 1024  # whose errors are compared
+Doubles = npt.NDArray[np.float64]
+
+
+def number(program: Program) -> int:
+    """How many ranges all reductions have."""
+    return sum(length_of(nodes[0]) ** 2 for nodes in over_one_length(program))
+
+
+def nearest(screen: Screen, output: str, before: Edits) -> Iterator[Edit]:
+    """The nearest ranges of every reduction, one after the other."""
+    reductions = list(over_one_length(screen.program))
+    least, most = _PARTS
+    parts = min(max(screen.affordable // (4 * len(reductions) + 1), least), most)
+    for nodes in reductions:
+        if not before.keys() & set(nodes):
+            for counted in (True, False) if is_mean(nodes) else (True,):
+                yield from _of_reduction(screen, output, before, nodes, counted, parts)
+
+
+def _of_reduction(
+    screen: Screen, output: str, before: Edits, nodes: list[Node], counted: bool, most: int
+) -> Iterator[Edit]:
+    def read(start: int, stop: int, twice: bool = False) -> Doubles | None:
+        changes = with_terms(nodes, start, stop, counted, twice)[0] if start < stop else {}
+        predicted = screen.predicted({**before, **changes})
+        return None if predicted is None else predicted[output]
+
+    seen, n = screen.observed[output], length_of(nodes[0])
+    ends = [*range(0, n, -(-n // most)), n]
+    base, *parts = (read(*part) for part in ((0, 0), *itertools.pairwise(ends)))
+    if base is None or any(part is None for part in parts):
+        return
+    found = set()
+    for first, last, twice in _alike(seen.got, base, np.array(parts)):
+
+        def at(start: int, stop: int, twice: bool = twice) -> float:
+            predicted = read(start, stop, twice) if 0 < stop - start < n + twice else None
+            return np.inf if predicted is None else seen.distance(predicted)
+
+        found.add((*_moved(at, ends[first], ends[last], n, ends[1]), twice))
+    for start, stop, twice in found:
+        changes, details = with_terms(nodes, start, stop, counted, twice)
+        kind = "terms_twice" if twice else "terms_left_out"
+        yield Edit(kind, "reduction", nodes[0], changes, details)
+
+
+def _alike(got: Doubles, base: Doubles, parts: Doubles) -> Iterator[tuple[int, int, bool]]:
+    """The ranges of parts whose changes point in the direction of the error; or against it, where
+    they are counted twice."""
+    error, changes = got - base, parts - base
+    usable = np.flatnonzero(np.isfinite(error) & np.isfinite(changes).all(axis=0))
+    usable = usable[:: max(1, usable.size // _ELEMENTS)]
+    unit = np.abs(got[usable]) + np.max(np.abs(changes[:, usable]), axis=0, initial=0.0)
+    unit = np.where(unit > 0.0, unit, 1.0)
+    error = error[usable] / unit
+    ends = np.cumsum(np.vstack([np.zeros(usable.size), changes[:, usable] / unit]), axis=0)
+    products, along = ends @ ends.T, ends @ error
+    squares = np.diag(products)
+    length = np.sqrt(np.maximum(squares[:, None] + squares - 2.0 * products, 0.0))
+    cosine = (along - along[:, None]) / (length * np.linalg.norm(error))
+    cosine = np.triu(np.where(np.isfinite(cosine), cosine, 0.0), 1)
+    if not error.any():
+        return
+    best = min(_NEAREST, cosine.size - 1)
+    for place in np.argpartition(-np.abs(cosine), best, axis=None)[:best]:
+        first, last = np.unravel_index(place, cosine.shape)
+        if abs(cosine[first, last]) >= _ALIKE:
+            yield int(first), int(last), bool(cosine[first, last] < 0.0)
+
+
+def _moved(
+    at: Callable[[int, int], float], start: int, stop: int, n: int, step: int
+) -> tuple[int, int]:
+    """The range whose ends, moved by halved steps, come nearest."""
+    best, nearest = at(start, stop), (start, stop)
+    while step:
+        start, stop = nearest
+        for other in (
+            (start - step, stop),
+            (start + step, stop),
+            (start, stop - step),
+            (start, stop + step),
+        ):
+            if 0 <= other[0] < other[1] <= n and (bits := at(*other)) < best:
+                best, nearest = bits, other
+        step = step // 2 if nearest == (start, stop) else step
+    return nearest
