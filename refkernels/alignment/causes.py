@@ -17,6 +17,7 @@ _ANYWHERE = frozenset(
         "argument_reduction", "fast_approximation", "erf_cancellation", "tanh_cancellation",
         "coarse_exponential", "exponential_clamped", "tabulated_logarithm", "float32_smoothing",
         "cubed_argument", "product_before_quotient", "intermediate_rounded",
+        "special_function_unit",
     )
 )  # fmt: skip
 

@@ -38,7 +38,7 @@ _TELLING = 2  # distinct numbers of float32; by chance a float64 is one in 2^29
 _REASONS = (
     "early_overflow", "flush_to_zero", "erf_cancellation", "tanh_cancellation",
     "argument_reduction", "maximum_differentiated", "coarse_exponential", "exponential_clamped",
-    stopped.CAUSE, "tabulated_logarithm",
+    stopped.CAUSE, "tabulated_logarithm", "special_function_unit",
 )  # fmt: skip
 
 

@@ -123,7 +123,7 @@ def algorithms(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> It
         sums.find,
         accumulators.find,
     )
-    general = other_functions.of_formula, flushing.of_formula
+    general = other_functions.of_formula, other_functions.of_function, flushing.of_formula
     known = (formulas.find, functions.find, *general)
     for source in (*first, *own, *known):
         yield from source(problem, outputs, fits)

@@ -33,7 +33,6 @@ _SOURCES = {  # of `Known`'s fields, by op: functions of the modules beside this
     ("rotary",): {"questions": "rotation.narrow_tables"},
     tuple(slopes.GRADIENTS): {"algorithms": "slopes.find"},
     ("log_softmax",): {"algorithms": "log_sums.off_by_rows"},
-    ("exp", "log"): {"algorithms": "other_functions.of_function"},
     ("swiglu",): {"specials": "gated.specials"},
 }
 

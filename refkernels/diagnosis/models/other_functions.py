@@ -9,7 +9,8 @@ match the kernel's to a quarter of their size count as evidence for the elements
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from functools import cache, partial
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from refkernels.diagnosis.hypothesis import Claim, Outcome, Prediction, Variant,
 from refkernels.diagnosis.models import exponentials
 from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
 from refkernels.diagnosis.wrong import wrong_elements
+from refkernels.ops.formula import Formula
 
 _LARGEST = 1 << 18  # elements of an output
 
@@ -29,13 +31,20 @@ _LARGEST = 1 << 18  # elements of an output
 def _functions(format: Format) -> Iterator[tuple[str, str, Callable[[Doubles], Doubles]]]:
     """The causes, each with the function that is replaced and its replacement."""
     if format is BINARY32:
+        from refkernels.contexts.special_functions import FAST
         from refkernels.diagnosis.models import logarithms
 
+        for name, functions in FAST.items():
+            yield from (("special_function_unit", name, _widened(fast)) for fast in functions)
         for vector in (True, False):
             yield "coarse_exponential", "exp", partial(exponentials.coarse, vector=vector)
         yield "tabulated_logarithm", "log", logarithms.tabulated
     if format in exponentials.CLAMPS:
         yield "exponential_clamped", "exp", partial(exponentials.clamped, format=format)
+
+
+def _widened(function: Callable[[Any], Any]) -> Callable[[Doubles], Doubles]:
+    return lambda x: function(x.astype(np.float32)).astype(np.float64)
 
 
 def of_formula(
@@ -52,18 +61,21 @@ def of_formula(
         return
     formulas, direction = problem.op.formulas, problem.direction
     first = next(iter(formulas.way(direction).forms.values()))
+    asked = problem.inputs, problem.params, BINARY64, "other function"
+
+    def read(form: Formula, replaced: str, function: Callable[[Doubles], Doubles]) -> Arrays:
+        return formulas.computed(direction, form, *asked, instead=replaced, function=function)
+
+    plain = cache(lambda form: read(form, "", np.exp))
     for cause, name, function in _functions(problem.format):
         form = first
         if name == "log" and direction == "backward":
             from refkernels.diagnosis.models import logarithms
 
             form = logarithms.gradient(problem.op) or first
-        read = partial(formulas.computed, direction, form, problem.inputs, problem.params, BINARY64)
-        answer, plain = (
-            read("other function", instead=replaced, function=function) for replaced in (name, "")
-        )
+        answer = read(form, name, function)
         for output, got in wrong.items():
-            if not evidence.same(answer[output], plain[output]).all():  # it reads such a function
+            if not evidence.same(answer[output], plain(form)[output]).all():  # it reads it
                 yield from _compared(problem, fits[output], got, cause, answer[output])
 
 

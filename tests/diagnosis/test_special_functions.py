@@ -1,0 +1,46 @@
+"""Fast functions of a GPU: an H100's answers, from CUDA C with --use_fast_math and from Triton."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import refkernels
+from refkernels.contexts.special_functions import FAST
+
+F = np.float32
+KEPT = json.loads(Path(__file__).with_name("special_functions_of_an_h100.json").read_text())
+ORDINARY = {"exp2", "reciprocal", "rsqrt", "sigmoid", "silu"}  # these err by what rounding gives
+
+
+def answers(op: str) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    x, y = (np.frombuffer(bytes.fromhex(KEPT[op][name]), ">u4").astype("u4") for name in "xy")
+    return x.view(F), y.view(F)
+
+
+@pytest.mark.parametrize("op", KEPT)
+def test_every_bit_of_a_fast_function_is_known(op: str) -> None:
+    x, y = answers(op)
+    for function in FAST[op]:
+        np.testing.assert_array_equal(function(x).view("u4"), y.view("u4"))
+
+
+@pytest.mark.parametrize("op", sorted(KEPT.keys() - ORDINARY))
+def test_a_fast_function_is_proven(op: str) -> None:
+    x, y = answers(op)
+    explanation = refkernels.explain(op, {"x": x}, {"y": y})
+    assert (explanation.cause, explanation.confidence) == ("special_function_unit", "proven")
+
+
+@pytest.mark.parametrize("op", ["exp", "tanh", "sin"])
+def test_another_function_is_none_of_a_gpu(op: str) -> None:
+    """Right, or with errors of its own: 2^-18 of each result."""
+    x, _ = answers(op)
+    right = getattr(np, op)(x.astype(np.float64))
+    off = 1 + 2.0**-18 * np.random.default_rng(0).uniform(-1, 1, x.shape)
+    for y in (right.astype(F), (right * off).astype(F)):
+        explanation = refkernels.explain(op, {"x": x}, {"y": y})
+        named = {c.cause for c in explanation.candidates if c.confidence}
+        assert "special_function_unit" not in named
