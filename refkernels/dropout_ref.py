@@ -91,7 +91,6 @@ def _other_convention(xp: Any, x: Any, mask: Any, mode: str, **params: Any) -> A
 
 _FAULTS = (
     _fault("other_dropout_convention", _other_convention),
-    _fault("scaled_by_keep_probability", _upscaling(lambda xp, x, p, **_: x * (1 - p))),
     _fault("scaled_by_drop_probability", _upscaling(lambda xp, x, p, **_: x / p)),
     _fault(
         "float32_scale",

@@ -156,16 +156,6 @@ def _narrow(
     return _plus(total * _column(xp, scale_a) * scale_b, bias)
 
 
-def _without(missing: str) -> Any:
-    def formula(
-        xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, **_: Any
-    ) -> Any:  # fmt: skip
-        scale = scale_b if missing == "scale_a" else _column(xp, scale_a)
-        return _plus(_product(xp, a, b) * scale, bias)
-
-    return formula
-
-
 def _inverted(
     xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, **_: Any
 ) -> Any:  # fmt: skip
@@ -209,8 +199,6 @@ def _wrapped(
 
 
 _FAULTS = (
-    Fault("scale_a_missing", _without("scale_a")),
-    Fault("scale_b_missing", _without("scale_b")),
     Fault("scales_inverted", _inverted),
     Fault("scales_swapped", _swapped),
     Fault("float8_misread", _of_others("misread")),

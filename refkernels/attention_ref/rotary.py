@@ -115,10 +115,6 @@ def _other_layout(xp: Any, layout: str, **arguments: Any) -> Any:
     return exact(xp, layout=LAYOUTS[layout == LAYOUTS[0]], **arguments)
 
 
-def _backwards(xp: Any, position: Any, **arguments: Any) -> Any:
-    return exact(xp, position=-position, **arguments)
-
-
 def _from_one(xp: Any, position: Any, **arguments: Any) -> Any:
     return exact(xp, position=position + 1, **arguments)
 
@@ -165,7 +161,6 @@ _NARROW = (
 )
 FAULTS = (
     _fault("pairs_of_other_layout", _other_layout),
-    _fault("rotated_backwards", _backwards),
     _fault("positions_from_one", _from_one),
     _fault("base_ignored", _usual_base),
     _fault("frequencies_of_whole_head", _of_whole),

@@ -105,10 +105,6 @@ def _after(xp: Any, param: Any, taken: Any, lr: Any, wd: Any, **_: Any) -> Any:
     return moved - lr * wd * moved
 
 
-def _without_lr(xp: Any, param: Any, taken: Any, wd: Any, **_: Any) -> Any:
-    return param - taken - wd * param
-
-
 def _decay_corrected(
     xp: Any, param: Any, taken: Any, lr: Any, wd: Any, c1: Any, root: Any, **_: Any
 ) -> Any:
@@ -226,7 +222,6 @@ ADAMW = (
     _too(_NAMES, _with(_undecayed(_UNCORRECTED), "no_bias_correction")),
     Fault("decay_coupled", partial(formulas.adam)),
     _of_param("decay_after_step", partial(formulas.adam, decay=_after)),
-    _of_param("decay_without_lr", partial(formulas.adam, decay=_without_lr)),
     _of_param("decay_corrected", partial(formulas.adam, decay=_decay_corrected)),
 )
 
@@ -360,10 +355,6 @@ def _eps_inside(xp: Any, square: Any, eps: Any, **_: Any) -> Any:
     return xp.sqrt(square + eps)
 
 
-def _no_eps(xp: Any, square: Any, *_: Any, **__: Any) -> Any:
-    return xp.sqrt(square)
-
-
 def _inside_in_the_tail(xp: Any, square: Any, eps: Any, tail: Any, **_: Any) -> Any:
     return xp.where(tail, xp.sqrt(square + eps), xp.sqrt(square) + eps)
 
@@ -375,7 +366,6 @@ def _of_squares(formula: Callable[..., Any], names: str) -> tuple[Fault, ...]:
         _narrow(formula, names.removeprefix("lr ")),
         inside,
         _too(names, inside),
-        _of_step("no_eps", partial(formula, root=_no_eps)),
     )
 
 
@@ -409,7 +399,6 @@ ADAGRAD = (
     replace(_of_step("eps_inside_sqrt", _small_eps_inside), details={"eps": 1e-8}),
     _decayed_first(formulas.adagrad),
     _decayed_first(partial(formulas.adagrad, root=_eps_inside), **{"with": "eps_inside_sqrt"}),
-    _of_step("lr_decay_ignored", _without(formulas.adagrad, step=1)),
 )
 RMSPROP = (
     *_of_squares(formulas.rmsprop, _RMSPROP),

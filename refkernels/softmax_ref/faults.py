@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from refkernels.ops import Fault
-from refkernels.softmax_ref.formulas import divided, exponential, log_masked, pivot, shifted
+from refkernels.softmax_ref.formulas import divided, exponential, log_masked, pivot
 
 
 def _unshifted(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
@@ -80,10 +80,6 @@ def _unshifted_log(xp: Any, x: Any, present: Any = None, **_: Any) -> Any:
     return x - xp.log(xp.sum(exponential(xp, x, present)))
 
 
-def _unit_cotangent(xp: Any, dy: Any, x: Any, **arguments: Any) -> Any:
-    return dy - xp.exp(xp.store(shifted(xp, x=x, **arguments)))
-
-
 def through_maximum(xp: Any, dy: Any, x: Any, top: Any, present: Any = None, **_: Any) -> Any:
     """x - logsumexp(x) differentiated op by op: what passes through m cancels, but for rounding."""
     e, total = exponential(xp, x - pivot(xp, x, present), present), xp.sum(dy)
@@ -141,6 +137,5 @@ LOG_SOFTMAX = (
     Fault("no_shift", _unshifted_log, unstable=True),
     Fault("clipped_exponent", _clipped_log),
     Fault("zero_padding", _padded_log),
-    Fault("unit_cotangent", backward=_unit_cotangent),
     Fault("low_precision_statistics", _narrow_sum, _narrow_sum_gradient, unstable=True),
 )

@@ -138,6 +138,12 @@ def missing_functions(program: Program) -> Iterator[Any]:
         yield node, {node: only(inner, node.shape)}, {"part": inner}
 
 
+@rule("part_negated", "function")  # f(x) -> -f(x)
+def negated_parts(program: Program) -> Iterator[Any]:
+    for node in program.functions():
+        yield node, {node: by(node)(lambda xp, v: -v)}, {"part": node}
+
+
 @rule("function_twice", "function")  # f(x) -> f(f(x))
 def functions_twice(program: Program) -> Iterator[Any]:
     for node in program.functions():

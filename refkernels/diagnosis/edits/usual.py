@@ -95,8 +95,7 @@ def _usual(
             rule = functools.partial(_again, cause, number, dict(where))
             changed = editing.edited(formula, rule)
             changed = changed if derive is None else derive(changed)
-            forward = changed if direction == "forward" else None
-            backward = changed if direction == "backward" else None
+            forward, backward = (changed, None) if direction == "forward" else (None, changed)
             yield Fault(cause, forward, backward, outputs=outputs)
 
 

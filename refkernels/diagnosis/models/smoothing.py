@@ -83,6 +83,3 @@ def _numbers(shape: tuple[int, ...]) -> list[int]:
     padded = [-(-classes // block) * block for block in _BLOCKS]
     numbers = [*rows, math.prod(rows), classes - 1, classes + 1, *padded]
     return [n for n in dict.fromkeys(map(int, np.array(numbers))) if n > 0 and n != classes]
-
-
-QUESTIONS = (over_other_classes, in_float32)
