@@ -238,8 +238,9 @@ def rotated(cause: str | None, position: int) -> dict:
     x = np.random.default_rng(6).standard_normal((3, 8)).astype(np.float32)
     at = position + np.arange(3)
     faults = {fault.cause: fault.forward for fault in definition.faults}
-    formula = faults[cause] if cause else definition.way("forward").forms["exact"]
-    y = definition.computed("forward", formula, {"x": x, "position": at}, {}, "float32")["y"]
+    formula = faults.get(cause, definition.way("forward").forms["exact"])
+    turned = {"x": x, "position": -at if cause == "rotated_backwards" else at}
+    y = definition.computed("forward", formula, turned, {}, "float32")["y"]
     thread = f"position: tensor({at.tolist()})\n" + shown("x", x, 4) + shown("torch output", y, 4)
     answer = verdict.explain_printed("rotary", text.tensors(thread))
     return answer["kernels"]["torch"]["outputs"]["y"]

@@ -8,6 +8,7 @@ its place again in the program of any arrays.
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -91,18 +92,23 @@ def _usual(
             continue
         formula = next(iter(way.forms.values()))
         derive = definition.derive if derived else None
-        for cause, outputs, number in _places(formula, arguments, where, derive):
-            rule = functools.partial(_again, cause, number, dict(where))
+        numbers: Counter[str] = Counter()
+        for edit, entry in _places(formula, arguments, where, derive):
+            cause = entry["cause"]
+            rule = functools.partial(_again, cause, numbers[cause], dict(where))
+            numbers[cause] += 1
             changed = editing.edited(formula, rule)
             changed = changed if derive is None else derive(changed)
             forward, backward = (changed, None) if direction == "forward" else (None, changed)
-            yield Fault(cause, forward, backward, outputs=outputs)
+            details = {name: edit.details[name] for name in entry.get("details", ())}
+            outputs = tuple(entry.get("outputs", ()))
+            yield Fault(cause, forward, backward, details=details, outputs=outputs)
 
 
 def _places(
     formula: Formula, arguments: Mapping[str, Any], where: Mapping[str, str], derive: Any
-) -> list[tuple[str, tuple[str, ...], int]]:
-    """The causes that the program has a place for, with the outputs that they change, numbered."""
+) -> list[tuple[Edit, dict[str, Any]]]:
+    """The usual edits of the program, with their entries."""
     programs: list[Program] = []
 
     def read(xp: Any, /, **given: Any) -> Any:
@@ -114,11 +120,7 @@ def _places(
             (read if derive is None else derive(read))(_XP, **arguments)
     except (ValueError, TypeError, IndexError):  # no graph holds it, or its arrays are others
         return []
-    found: list[tuple[str, tuple[str, ...], int]] = []
-    for _, entry in _named(programs[0], where):
-        number = sum(cause == entry["cause"] for cause, *_ in found)
-        found.append((entry["cause"], tuple(entry.get("outputs", ())), number))
-    return found
+    return list(_named(programs[0], where))
 
 
 def _named(program: Program, where: Mapping[str, str]) -> Iterator[tuple[Edit, dict[str, Any]]]:
