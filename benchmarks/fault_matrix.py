@@ -1,6 +1,6 @@
 """The same faults on every op that can have them: which does `explain` name?
 
-    python benchmarks/fault_matrix.py [--ops softmax ...] [--faults ...] [--journal FILE] [--large]
+    python benchmarks/fault_matrix.py [--ops softmax ...] --journal FILE [--large]
 
 A fault is an edit of the op's recorded program, made by rules of its own or by the package's, and
 planted at the first of its places (in a drawn order) where it shows: outside the bound. The kernel
@@ -33,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import refkernels
 from refkernels import registry
 from refkernels.arithmetic import formats
-from refkernels.contexts.graph import Edits, Graph
+from refkernels.contexts.graph import Edits, Graph, Node
 from refkernels.diagnosis.edits import reductions
 from refkernels.diagnosis.edits.catalogue import Edit, Program, by, is_number, through
 from refkernels.diagnosis.edits.rules import edits_of
@@ -41,7 +41,6 @@ from refkernels.ops.edits import edited
 from refkernels.ops.function_formulas import definition
 from refkernels.truth import Truth
 
-JOURNAL = Path(__file__).parent / "results" / "fault-matrix.jsonl"
 PAGE = Path(__file__).parent.parent / "docs" / "fault-matrix.md"
 SIZES, TRIES = {False: 1200, True: 1 << 16}, 6
 ROWS = 24  # at least, so that there are bits enough to prove anything
@@ -64,28 +63,23 @@ def by_rule(*kinds: str, **where: Any) -> Callable[[Program], Iterator[Edits]]:
 
 
 def one_pass(program: Program) -> Iterator[Edits]:
-    for node in program.of("mean", "sum"):
-        square = through(node.operands[0])
-        difference = through(square.operands[0]) if square.op == "square" else square
-        if difference.op != "subtract" or through(difference.operands[1]).op != "mean":
-            continue
-        x, axis, mean = difference.operands[0], node.option, node.op == "mean"
+    """mean((x - mean(x))²) -> mean(x²) - mean(x)²"""
+    for node in program.of("mean", "sum", "welford"):
+        x = through(node.operands[0])
+        if node.op != "welford":
+            x = through(x.operands[0]) if x.op == "square" else x
+            if x.op != "subtract" or through(x.operands[1]).op != "mean":
+                continue
+            x = x.operands[0]
 
-        def moments(xp: Any, x: Any, axis: int = axis, mean: bool = mean) -> Any:
-            variance = xp.mean(xp.square(x), axis) - xp.square(xp.mean(x, axis))
-            return variance if mean else variance * x.shape[axis]
+        def moments(xp: Any, x: Any, node: Node = node) -> Any:
+            mean = xp.mean(x, node.option)
+            variance = xp.mean(xp.square(x), node.option) - xp.square(mean)
+            squares = variance * (1 if node.op == "mean" else x.shape[node.option])
+            return (mean, squares) if node.op == "welford" else squares
 
-        if x.shape == square.shape:
+        if x.shape == node.operands[0].shape:
             yield {node: by(x)(moments)}
-    for node in program.of("welford"):
-        yield {
-            node: by(*node.operands)(
-                lambda xp, x, a=node.option: (
-                    xp.mean(x, a),
-                    x.shape[a] * (xp.mean(xp.square(x), a) - xp.square(xp.mean(x, a))),
-                )
-            )
-        }
 
 
 def _without(part: Callable[[int], tuple[int, int]]) -> Callable[[Program], Iterator[Edits]]:
@@ -263,13 +257,12 @@ def cell(op: Any, direction: Any, fault: str, large: bool = False) -> dict[str, 
             found = explained(op, direction, asked, outputs, causes)
             if found["state"] == "otherwise":
                 again = (drawn(op, direction, fault, seed + k, large) for k in (1, 2))
-                answers = (
-                    explained(op, direction, a, outputs, found["cause"])["state"]
+                answers = [
+                    explained(op, direction, a, outputs, found["cause"])["state"] in MARKS
                     for a in again
                     if (outputs := shown(op, direction, planting(number), a, seed))
-                )
-                same = all(answer in ("proven", "matched") for answer in answers)
-                found["state"] = "equivalent" if same else "wrong"
+                ]
+                found["state"] = "equivalent" if answers and all(answers) else "wrong"
             return found
     return {"state": state}
 
@@ -299,13 +292,8 @@ def explained(op: Any, direction: Any, asked: Any, outputs: Any, causes: str) ->
     }
 
 
-MARKS = {
-    "proven": "proven",
-    "matched": "matched",
-    "equivalent": "proven",
-    "not applicable": "–",
-    "cannot show": "",
-}
+MARKS = {"proven": "proven", "matched": "matched", "equivalent": "proven"}
+BLANK = {"not applicable": "–", "cannot show": "", "?": "?"}
 
 
 def page(cells: dict[str, dict[str, Any]]) -> str:
@@ -331,15 +319,15 @@ def page(cells: dict[str, dict[str, Any]]) -> str:
 
 def _mark(cells: dict[str, dict[str, Any]], name: str) -> str:
     entry = cells.get(name, {"state": "?"})
-    mark = MARKS.get(entry["state"], f"**{entry['state']}**: {entry.get('cause')}")
+    other = f"**{entry['state']}**: {entry.get('cause')}"
+    mark = (MARKS | BLANK).get(entry["state"], other)
     return f"{mark} (large)" if entry.get("large") else mark
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ops", nargs="*", default=list(registry.ops()))
-    parser.add_argument("--faults", nargs="*", default=list(FAULTS))
-    parser.add_argument("--journal", type=Path, default=JOURNAL)
+    parser.add_argument("--journal", type=Path, required=True)
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--again", nargs="*", default=(), help="states to ask again")
     given = parser.parse_args()
@@ -347,7 +335,7 @@ def main() -> int:
     cells = {entry.pop("name"): entry for entry in map(json.loads, lines)}
     for op in map(registry.get, given.ops):
         for direction in op.directions:
-            for fault in given.faults:
+            for fault in FAULTS:
                 name = f"{op.name} {direction} {fault}"
                 known = cells.get(name)
                 if known and known["state"] not in given.again:
@@ -355,7 +343,7 @@ def main() -> int:
                 entry = cell(op, direction, fault, given.large)
                 if given.large:
                     entry["large"] = True
-                    if entry["state"] not in ("proven", "matched"):
+                    if entry["state"] not in MARKS:
                         continue
                 cells[name] = entry
                 with given.journal.open("a", encoding="utf-8") as file:

@@ -74,19 +74,6 @@ def _norm(cause: str, centre: bool, added: float) -> Builder:
     return build
 
 
-def _negative(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> Planted:
-    """Standard deviations by E[x²] - E[x]², one of a variance that came out negative."""
-    x, kernel = normal(rng, *shape, dtype=dtype), Kernel(rng)
-    x[::2] += x.dtype.type(3000)
-    n = x.dtype.type(shape[1])
-    var = (kernel.sum(x * x) / n - np.square(kernel.sum(x) / n))[:, 0]
-    var[0] = -0.25
-    with np.errstate(invalid="ignore"):
-        y = np.sqrt(var)
-    params = {"axis": -1}
-    return Planted("naive_variance", "std", {"x": x}, {"y": y}, params, dtype=str(dtype))
-
-
 def _groups(rng: np.random.Generator, shape: tuple[int, int], dtype: Any) -> Planted:
     """Rows are tensors; each of two groups is clipped by its own norm."""
     rows, n = shape
@@ -150,9 +137,8 @@ FAULTS: dict[str, tuple[tuple[Builder, tuple[Any, ...]], ...]] = {
     "quantised_weights": ((_quantised(8, True), ONE), (_quantised(4, False), BOTH)),
     "mean_not_subtracted": ((_norm("mean_not_subtracted", False, 0.0), BOTH),),
     "weight_plus_one": ((_norm("weight_plus_one", True, 1.0), BOTH),),
-    "negative_variance_of_a_formula": ((_negative, ONE),),
     "narrow_intermediates": ((_narrow(True), NARROW), (_narrow(False), NARROW)),
     "zero_decay": ((_zero_decay, BOTH),),
-    "clipped_per_group": ((_groups, BOTH),),
     "quantised_activations": ((_activations, ONE),),
+    "clipped_per_group": ((_groups, BOTH),),
 }
