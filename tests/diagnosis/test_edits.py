@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -241,3 +242,29 @@ def test_two_pairs_that_are_one_function_are_not_told_apart() -> None:
 def test_second_edits_that_differ_are_told_by_the_first_of_them() -> None:
     members = [{"with": "eps_differs", "with_details": {"eps": eps}} for eps in (1.0, 2.0)]
     assert _shared_details(members[0], members) == members[0]
+
+
+def test_a_block_of_any_length_is_found() -> None:
+    x = normal(32, 50)
+    e = np.exp(wide(x) - x.max(-1, keepdims=True))
+    y = e / (e.sum(-1) - e[:, 18:24].sum(-1))[:, None]
+    found = explained("softmax", {"x": x}, {"y": y})
+    assert (found.cause, found.confidence) == ("part_of_sum_left_out", "proven")
+    assert found.candidates[0].details == {"n": 50, "start": 18, "stop": 24}
+
+
+def test_one_narrow_result_in_the_gradient_of_a_function() -> None:
+    x, dy = normal(400), normal(400, seed=1)
+    narrow = (1 + np.abs(x)).astype(ml_dtypes.bfloat16).astype(np.float64)
+    found = explained("softsign", {"dy": dy, "x": x}, {"dx": dy / narrow**2}, None, "backward")
+    assert (found.cause, found.confidence) == ("intermediate_rounded", "proven")
+    assert found.candidates[0].details == {"intermediate": "1 + |x|", "format": "bfloat16"}
+
+
+def test_an_output_of_one_number_throughout_has_no_edit() -> None:
+    """The first gradient for all would do, and so would a thousand other edits."""
+    grads = np.abs(normal(60)) + np.float32(0.2)
+    found = explained(
+        "clip_by_value", {"grads": grads}, {"clipped": grads * 0 + 0.05}, {"max_value": 0.1}
+    )
+    assert found.confidence != "proven" or found.cause in ("param_differs", "scale_factor")

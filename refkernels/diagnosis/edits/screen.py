@@ -80,7 +80,7 @@ class Screen:
         self.names = tuple(n for n, y in given.items() if y.size == 1 or np.unique(y).size > 1)
         if isinstance(formula, Apart):  # what is not asked may need other rows than those taken
             formula = formula.restricted(name in self.names for name in self.question.shapes)
-        self.formula = formula
+        self.formula, self.readings = formula, 0
         self.rows = _rows(problem, self.question, outputs, self.names)
         self.observed = {
             name: _observed(problem, self.question, name, outputs[name], self.rows)
@@ -142,8 +142,18 @@ class Screen:
     def affordable(self) -> int:
         """How many readings the budget of a stage of the search allows: elements of nodes, so that
         no answer depends on how fast a machine is."""
+        return int(1.0 / self._cost)
+
+    @cached_property
+    def _cost(self) -> float:
+        """Of a reading, in budgets."""
         elements = sum(_OVERHEAD + int(np.prod(node.shape)) for node in self.program.nodes)
-        return _BUDGET // (elements * (1 if self.derive is None else _TAPE))
+        return elements * (1 if self.derive is None else _TAPE) / _BUDGET
+
+    @property
+    def spent(self) -> float:
+        """What all readings have cost, in budgets."""
+        return self.readings * self._cost
 
     def depends_on_pivot(self, changes: Edits) -> bool:
         """Whether a result changes with a pivot, which mathematically it must not."""
@@ -157,6 +167,7 @@ class Screen:
 
     def predicted(self, changes: Edits, elsewhere: bool = False) -> Predicted | None:
         """The outputs of the edited program, by name; None where its shapes do not fit."""
+        self.readings += 1
         reader = self.elsewhere if elsewhere else self.reader
         try:
             with np.errstate(all="ignore"):

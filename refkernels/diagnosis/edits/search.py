@@ -37,6 +37,7 @@ _SAME, _SOLVED = 1e-9, 1e-5  # relative difference of predictions of one program
 _LEAST, _SHARE = 16.0, 2.0**-5  # bits that an edit saves, and of the bits that an output costs
 _READINGS = 16  # about as many as solving for a number takes
 _FEW = 8.0  # bits
+_MOST = 3.0  # budgets: the search begins no stage when these are spent
 _ROUNDINGS = 4.0  # a quotient of two ulp, as GPUs divide
 _ROUNDING = 2.0  # bits of an element that is merely rounded, at most on average
 
@@ -97,7 +98,7 @@ def explaining(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     def search(further: Stage, among: list[Screen]) -> None:
         nonlocal tried
         open_outputs = [n for n in outputs if not any(finding.fits(n) for finding in found)]
-        for screen in among if open_outputs else ():
+        for screen in among if open_outputs and sum(s.spent for s in screens) < _MOST else ():
             more, trials = further(screen, singles, open_outputs)
             found.extend(more)
             tried += trials
