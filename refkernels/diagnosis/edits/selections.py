@@ -34,12 +34,21 @@ def added_masks(program: Program) -> Iterator[Any]:
     for node in program.functions("exp"):
         if len(node.shape) < 2 or min(node.shape[-2:]) < 2:
             continue
-        m, n = node.shape[-2:]
-        for how, corner in (("top_left", 0), ("bottom_right", n - m)):
-            for strict in (0, 1):
-                keep = np.broadcast_to(np.tri(m, n, corner - strict, bool), node.shape)
-                masked = by(node)(lambda xp, e, keep=keep: xp.where(keep, e, xp.number(0)))
-                yield node, {node: masked}, {"how": how, "strict": bool(strict)}
+        for how, kept in _diagonals(*node.shape[-2:]):
+            keep = np.broadcast_to(kept, node.shape)
+            masked = by(node)(lambda xp, e, keep=keep: xp.where(keep, e, xp.number(0)))
+            yield node, {node: masked}, {"how": how}
+
+
+def _diagonals(m: int, n: int) -> Iterator[tuple[str, Any]]:
+    """The elements of (m, n) that masks along the diagonal keep."""
+    for how, corner in (("top_left", 0), ("bottom_right", n - m)):
+        yield how, np.tri(m, n, corner, bool)
+        yield f"{how}, strictly", np.tri(m, n, corner - 1, bool)
+    for window in (2**k for k in range(1, n.bit_length()) if 2**k < n):
+        behind = ~np.tri(m, n, -window, bool)
+        yield f"i - j < {window}", behind
+        yield f"|i - j| < {window}", behind & np.tri(m, n, window - 1, bool)
 
 
 def _same(xp: Any, value: Any) -> Any:

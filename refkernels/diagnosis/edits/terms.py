@@ -131,6 +131,19 @@ def factors_twice(program: Program) -> Iterator[Any]:
         yield node, {node: by(node, b)(lambda xp, v, b: v / b)}, {"part": b}
 
 
+@rule("exponent_differs", "constant")  # b^n -> b^(n + 1), of every base
+def other_exponents(program: Program) -> Iterator[Any]:
+    powers: dict[int, list[Node]] = {}
+    for node in program.of("power"):
+        powers.setdefault(node.option, []).append(node)
+    for n, nodes in powers.items():
+        for other in (n - 1, n + 1):
+            power = {
+                node: by(*node.operands)(lambda xp, b, n=other: xp.power(b, n)) for node in nodes
+            }
+            yield nodes[0], power, {"exponent": n, "taken": other}
+
+
 @rule("function_missing", "function")  # f(x) -> x, x² -> x, |x| -> x
 def missing_functions(program: Program) -> Iterator[Any]:
     for node in (*program.functions(), *program.of("square", "absolute", "negative", "power")):
