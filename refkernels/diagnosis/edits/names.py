@@ -51,6 +51,8 @@ def named(
         if fits(entry, kind, {**details, **where}):
             rename = entry.get("rename", {})
             kept = entry.get("details", [*details])
+            taken = rename.values() - rename.keys()
+            kept = [name for name in kept if name not in taken]
             return entry["cause"], {rename.get(name, name): details[name] for name in kept}
     return kind, dict(details)
 

@@ -53,6 +53,17 @@ def means_of_means(program: Program) -> Iterator[Any]:
             yield node, {node: by(*node.operands)(mean)}, {"block": block}
 
 
+@rule("stride_left_out", "reduction")  # every second term, ... every 32nd
+def left_out_strides(program: Program) -> Iterator[Any]:
+    for nodes in over_one_length(program):
+        n = length_of(nodes[0])
+        for stride in (2**k for k in range(1, 6) if 2**k < n):
+            for first in range(stride):
+                kept = np.setdiff1d(np.arange(n), np.arange(first, n, stride))
+                changes = {node: over_some(node, kept, n) for node in nodes}
+                yield nodes[0], changes, {"stride": stride, "first": first, "every": len(nodes)}
+
+
 @rule("wrong_carry", "reduction")  # a cumulative sum by blocks, each begun with a wrong total
 def wrong_carries(program: Program) -> Iterator[Any]:
     for node in program.of("cumsum"):

@@ -22,25 +22,30 @@ from refkernels.diagnosis import few_digits
 from refkernels.diagnosis.edits.catalogue import Program, by, is_number
 
 Doubles = npt.NDArray[np.float64]
-CONSTANT, MULTIPLIED = "constant_differs", "part_multiplied"
+CONSTANT, MULTIPLIED, ADDED = "constant_differs", "part_multiplied", "constant_added"
 _STARTS = (1.0, 2.0**-10, 2.0**10)  # times the present value
 _QUANTILES = (0.03, 0.25, 0.5, 0.75, 0.97)
 _STEPS, _MISSES = 12, 2  # of Newton's method, and those that come no nearer
 _BEST_STARTS = 2
 _AT_FIRST, _PROMISING = 0.98, 0.9  # of the bits that the truth costs
 _LIMITED = frozenset(
-    ("sum", "mean", "norm", "max", "matmul", "multiply", "divide", "function", "add", "input")
+    (
+        *("sum", "mean", "norm", "max", "matmul", "multiply", "divide", "function", "add"),
+        *("subtract", "negative", "square", "power", "input", "array"),
+    )
 )
 _HALVINGS = 60
 _FAR = 4.0  # times the largest size: a limit beyond it is none
 _WORSE = 10.0  # bits: where a value no longer fits
 _CHANCE = 2.0**-7  # that an interval holds a number of so few digits
 _EXPONENT = 7.0  # bits of the binary order of magnitude, and of the sign
-USUAL = (
-    *(10.0**-k for k in range(13)),
-    *(5.0 * 10.0**-k for k in range(1, 9)),
-    *(2.0**-k for k in (7, 10, 23, 24, 52, 53)),
-    *(0.0, 1.0, 2.0, 0.5, 10.0, 100.0, 1000.0, 10000.0),
+USUAL = frozenset(
+    (
+        *(10.0**-k for k in range(13)),
+        *(5.0 * 10.0**-k for k in range(1, 9)),
+        *(2.0**-k for k in (7, 10, 23, 24, 52, 53)),
+        *(0.0, 1.0, 2.0, 10.0, 100.0, 1000.0, 10000.0),
+    )
 )
 
 
@@ -116,10 +121,12 @@ def knobs(program: Program, value_of: Callable[[Node], Any]) -> Iterator[Knob]:
         elif node.op in _LIMITED and np.unique(finite := value[np.isfinite(value)]).size > 1:
             details = {"part": node}
             yield Knob(MULTIPLIED, node, KINDS[MULTIPLIED](node), (0.5, 0.0), details)
+            least = float(np.abs(finite).min())
+            yield Knob(ADDED, node, KINDS[ADDED](node), (least, -least, least * 2.0**-10), details)
             starts = tuple(np.quantile(finite, _QUANTILES).tolist())
             sizes = tuple(np.quantile(np.abs(finite), _QUANTILES).tolist())
             largest = float(np.abs(finite).max())
-            for kind in KINDS.keys() - {CONSTANT, MULTIPLIED}:
+            for kind in KINDS.keys() - {CONSTANT, MULTIPLIED, ADDED}:
                 begin = starts if kind in ("floored", "capped") else sizes
                 yield Knob(kind, node, KINDS[kind](node), begin, details, largest)
 
@@ -135,6 +142,7 @@ KINDS: dict[str, Callable[[Node], Callable[[float], Edits]]] = {
     "cut": _limited(lambda xp, x, v: xp.where(abs(x) < v, x * 0, x)),
     "saturated": _limited(lambda xp, x, v: v * xp.tanh(x / v)),
     MULTIPLIED: _limited(lambda xp, x, v: x * v),
+    ADDED: _limited(lambda xp, x, v: x + v),
 }
 
 
