@@ -60,12 +60,14 @@ class NearEdits(NamedTuple):
         seen = self.screen.observed.get(output)
         return seen is not None and self.distances[output] <= _ROUNDING * seen.got.size
 
-    def cost(self, output: str) -> tuple[float, bool, int]:
-        """What one of several is chosen by: bits, up to a few; gradients that are lost; and the
-        digits of its numbers."""
+    def cost(self, output: str) -> tuple[float, bool, int, int]:
+        """What one of several is chosen by: bits, up to a few; gradients that are lost; numbers
+        that are no param's; and their digits."""
+        solved = [edit.details for edit in self.chain if "value" in edit.details]
         digits = sum(len(f"{edit.details.get('value', 0):.9g}") for edit in self.chain)
         bits = round((self.distances[output] + self.price) / _FEW)
-        return bits, self.chain[0].family != "gradient", digits
+        others = sum(not details.get("param") for details in solved)
+        return bits, self.chain[0].family != "gradient", others, digits
 
     @property
     def changes(self) -> Edits:
