@@ -26,9 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.jit import njit
-from refkernels.diagnosis.models.layernorm.model import Array, Direction, LayerNormTask, Model, read
+from refkernels.diagnosis.models.layernorm.model import Array, LayerNormTask, Model, of_task
 from refkernels.layernorm_ref.array_algorithms import sum_in_order
 
 
@@ -100,20 +99,13 @@ def _backward(task: LayerNormTask) -> dict[str, Array]:
     return task.gradients(dx, dweight, dbias)
 
 
+@of_task
 def run(
-    outputs: Mapping[str, tuple[str, ...]],
-    inputs: Mapping[str, Any],
-    params: Mapping[str, Any],
-    direction: Direction,
-    format: Format | str,
+    outputs: Mapping[str, tuple[str, ...]], task: LayerNormTask, forward: bool
 ) -> dict[str, Array]:
     """MindSpore's answers: these outputs of each format."""
-    task = read(inputs, params, format)
     wanted = outputs.get(task.format.name, ())
-    if not wanted:
-        return {}
-    with np.errstate(all="ignore"):
-        answer = (_forward if direction == "forward" else _backward)(task)
+    answer = (_forward if forward else _backward)(task) if wanted else {}
     return {name: answer[name] for name in wanted if name in answer}
 
 

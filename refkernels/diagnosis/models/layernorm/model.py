@@ -6,6 +6,7 @@ Every LayerNorm model starts from a `LayerNormTask`: the inputs as rows in the w
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -150,3 +151,15 @@ def read(
         normalized=normalized,
         format=target,
     )
+
+
+def of_task(answers: Callable[..., dict[str, Array]]) -> Callable[..., dict[str, Array]]:
+    """`Model.run`, after any options, of answers(*options, task, whether forward)."""
+
+    @functools.wraps(answers)
+    def run(*given: Any) -> dict[str, Array]:
+        *options, inputs, params, direction, format = given
+        with np.errstate(all="ignore"):
+            return answers(*options, read(inputs, params, format), direction == "forward")
+
+    return run

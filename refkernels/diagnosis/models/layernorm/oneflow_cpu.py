@@ -17,13 +17,10 @@ oneflow/core/autograd/gradient_funcs/variance.cpp, oneflow/user/kernels/variance
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
-from refkernels.arithmetic.formats import Format
-from refkernels.diagnosis.models.layernorm.model import Array, Direction, LayerNormTask, Model, read
+from refkernels.diagnosis.models.layernorm.model import Array, LayerNormTask, Model, of_task
 from refkernels.layernorm_ref.algorithms import moments
 
 
@@ -70,17 +67,13 @@ def _backward(task: LayerNormTask, centred: Array, raised: Array) -> dict[str, A
     return task.gradients(dx, dweight, dbias)
 
 
-def run(
-    inputs: Mapping[str, Any], params: Mapping[str, Any], direction: Direction, format: Format | str
-) -> dict[str, Array]:
+@of_task
+def run(task: LayerNormTask, forward: bool) -> dict[str, Array]:
     """OneFlow's answers; none in 16-bit formats, for which it has no CPU kernels."""
-    task = read(inputs, params, format)
     if task.narrow:
         return {}
-    with np.errstate(all="ignore"):
-        mean, raised = _statistics(task)
-        centred = task.x - mean
-        return (_forward if direction == "forward" else _backward)(task, centred, raised)
+    mean, raised = _statistics(task)
+    return (_forward if forward else _backward)(task, task.x - mean, raised)
 
 
 MODEL = Model(

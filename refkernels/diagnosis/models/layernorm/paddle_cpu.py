@@ -15,13 +15,11 @@ funcs/jit/more/intrinsic/layer_norm.cc, funcs/jit/refer/refer.h}.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from refkernels.arithmetic.formats import Format
-from refkernels.diagnosis.models.layernorm.model import Array, Direction, LayerNormTask, Model, read
+from refkernels.diagnosis.models.layernorm.model import Array, LayerNormTask, Model, of_task
 from refkernels.layernorm_ref.array_algorithms import sum_in_order
 
 _LANES = 8
@@ -75,21 +73,14 @@ def _backward(task: LayerNormTask, mean: Array, root: Array) -> dict[str, Array]
     return task.gradients(((t - of_t) - xhat * of_product) / root, dweight, dbias)
 
 
-def run(
-    kind: Any,
-    inputs: Mapping[str, Any],
-    params: Mapping[str, Any],
-    direction: Direction,
-    format: Format | str,
-) -> dict[str, Array]:
+@of_task
+def run(kind: Any, task: LayerNormTask, forward: bool) -> dict[str, Array]:
     """PaddlePaddle's answers in float32 or float64 (`kind`); none in another format."""
-    task = read(inputs, params, format)
     if task.narrow or task.kind is not kind:
         return {}
-    with np.errstate(all="ignore"):
-        mean, var = _statistics(task)
-        root = np.sqrt(var + task.kind(np.float32(task.eps)))
-        return (_forward if direction == "forward" else _backward)(task, mean, root)
+    mean, var = _statistics(task)
+    root = np.sqrt(var + task.kind(np.float32(task.eps)))
+    return (_forward if forward else _backward)(task, mean, root)
 
 
 MODELS = (

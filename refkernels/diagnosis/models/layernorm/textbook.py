@@ -11,7 +11,7 @@ eps is outside the root: the true derivative of the forward pass.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
-from refkernels.diagnosis.models.layernorm.model import Array, Direction, LayerNormTask, read
+from refkernels.diagnosis.models.layernorm.model import Array, LayerNormTask, of_task
 from refkernels.layernorm_ref.algorithms import moments
 
 Rounding = Callable[[Array], Array]
@@ -188,23 +188,14 @@ def _recast(task: LayerNormTask, working: Format) -> LayerNormTask:
     )
 
 
-def run(
-    recipe: Recipe,
-    inputs: Mapping[str, Any],
-    params: Mapping[str, Any],
-    direction: Direction,
-    format: Format | str,
-) -> dict[str, Array]:
+@of_task
+def run(recipe: Recipe, task: LayerNormTask, forward: bool) -> dict[str, Array]:
     """The answers of a kernel that follows the recipe; empty where it does not apply."""
-    task = read(inputs, params, format)
-    if recipe.only and task.format not in recipe.only:
+    if (recipe.only and task.format not in recipe.only) or (recipe.constant and forward):
         return {}
-    if recipe.constant and direction == "forward":
-        return {}
-    with np.errstate(all="ignore"):
-        if recipe.working is not None:
-            task = _recast(task, recipe.working)
-        return (_forward if direction == "forward" else _backward)(task, recipe)
+    if recipe.working is not None:
+        task = _recast(task, recipe.working)
+    return (_forward if forward else _backward)(task, recipe)
 
 
 def runner(**changes: Any) -> Callable[..., dict[str, Array]]:

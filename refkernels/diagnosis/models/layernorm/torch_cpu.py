@@ -24,15 +24,14 @@ functional_bfloat16.h. Which operations are fused is the compiler's choice, foun
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from refkernels.arithmetic.formats import BINARY16, Format
+from refkernels.arithmetic.formats import BINARY16
 from refkernels.arithmetic.jit import inner, njit
-from refkernels.diagnosis.models.layernorm.model import Array, Direction, LayerNormTask, Model, read
+from refkernels.diagnosis.models.layernorm.model import Array, LayerNormTask, Model, of_task
 from refkernels.diagnosis.models.layernorm.torch_moments import moments, multiply_add
 
 
@@ -191,17 +190,10 @@ def _backward(task: LayerNormTask, build: Build) -> dict[str, Array]:
     return task.gradients(dx, *_affine_gradients(task, mean, rstd, build.fused))
 
 
-def run(
-    build: Build,
-    inputs: Mapping[str, Any],
-    params: Mapping[str, Any],
-    direction: Direction,
-    format: Format | str,
-) -> dict[str, Array]:
+@of_task
+def run(build: Build, task: LayerNormTask, forward: bool) -> dict[str, Array]:
     """PyTorch's answers; dweight and dbias depend on params["threads"]."""
-    task = read(inputs, params, format)
-    with np.errstate(all="ignore"):
-        return (_forward if direction == "forward" else _backward)(task, build)
+    return (_forward if forward else _backward)(task, build)
 
 
 _STATEMENT = (
