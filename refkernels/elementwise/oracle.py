@@ -52,8 +52,7 @@ def forward(function: Function, x: Any, certify: Certify = "enclosure") -> Enclo
 
         def by_exact(still_open: Open) -> dict[str, Enclosure]:
             at = still_open["y"]
-            known = answer.at(at)
-            return {"y": exact.values(function, to_float64(left[at]), question, known)}
+            return {"y": exact.values(function, to_float64(left[at]), question, answer.at(at))}
 
         still_open, steps = {"y": _undecided(answer, question)}, [("exact", by_exact)]
         climb({"y": answer}, still_open, "double_double", steps, question.undecided)
@@ -144,8 +143,10 @@ def screened(
         return later(flat, question).reshape(x.shape)
     enclosure, still_open = _float64(fast, flat, question)
     tiers.answered("float64", flat.size - still_open.size)
-    answer = Draft.of(enclosure)
-    if still_open.size and fast.values is not None:
+    if not still_open.size:
+        return enclosure.reshape(x.shape)  # its radius is not computed before it is read
+    answer = Draft(enclosure.hi, 0.0, enclosure.radius)
+    if fast.values is not None:
         sharper = _shaped(fast.values, flat[still_open])
         answer.put(still_open, sharper)
         left = still_open[question.undecided(sharper)]
@@ -161,30 +162,32 @@ def _float64(fast: Fast, x: Array, question: Question) -> tuple[Enclosure, Indic
     number that is tiny in the format is a zero of its sign: only between 0 and 2 _TINY, an element
     is not left open."""
     hi = np.empty(x.size)
-    least = question.format.emin - question.format.p  # half the smallest subnormal is 2^least
-    zeros = question.kind == "rounding" and 2.0**least > 2.0 * _TINY
+    zeros = question.kind == "rounding" and question.format.min_subnormal > 4.0 * _TINY
     ties = _TIES.get(question.format.name) if question.kind == "rounding" else None
     factor = fast.error * (1.0 + 4.0 * fast.error)  # |hi - z| <= error |z| <= factor |hi|
     outward = factor + 2.0**-52
-    open_places: list[Indices] = []
+    open_places, tiny = [np.empty(0, np.intp)], [np.empty(0, np.intp)]
 
     def block(start: int, stop: int) -> None:
         with np.errstate(invalid="ignore"):  # a signalling NaN is data here
             part = x[start:stop].astype(np.float32, copy=False)
-        fast.kernel(part, hi[start:stop])
-        if ties is None and not _any_beyond(hi[start:stop]):
+        values = hi[start:stop]
+        fast.kernel(part, values)
+        if ties is None and not _any_beyond(values):
             return
         marks = np.empty(stop - start, np.bool_)
-        if _judge(hi[start:stop], outward, ties or _NO_TIES, zeros, marks):
+        some_open, some_tiny = _judge(values, outward, ties or _NO_TIES, zeros, marks)
+        if some_open:
             open_places.append(start + np.flatnonzero(marks))
+        if some_tiny:
+            tiny.append(start + np.flatnonzero((values != 0.0) & (np.abs(values) <= _TINY)))
 
     spread(x.size, block, BLOCK if x.size > _MANY else CACHED, timed=True)
-    still_open = np.sort(np.concatenate([*open_places, np.empty(0, np.intp)]), kind="stable")
+    still_open = np.sort(np.concatenate(open_places), kind="stable")
     enclosure = trusted(hi, radius=Relative(factor))
-    tiny = (hi != 0.0) & (np.abs(hi) <= _TINY) if zeros else np.zeros(0, np.bool_)
-    if tiny.any():
-        radius = np.where(tiny, _TINY, enclosure.radius)
-        enclosure = trusted(np.where(tiny, np.copysign(_TINY, hi), hi), radius=radius)
+    at = np.concatenate(tiny)
+    if at.size:
+        enclosure.radius[at], hi[at] = _TINY, np.copysign(_TINY, hi[at])
     if ties is None and question.kind != "enclosure":
         still_open = np.union1d(still_open, np.flatnonzero(question.undecided(enclosure)))
     return enclosure, still_open
@@ -203,28 +206,29 @@ def _any_beyond(hi: Any) -> bool:
 
 
 @njit(nogil=True)
-def _judge(hi: Any, outward: float, ties: Any, zeros: bool, marks: Any) -> bool:
-    """Marks the elements that are left open, and returns whether there are any.
+def _judge(hi: Any, outward: float, ties: Any, zeros: bool, marks: Any) -> tuple[bool, bool]:
+    """Marks the elements that are left open. Returns whether there are any, and any tiny ones.
 
     Left open are elements beyond the range in which a Fast guarantees a relative error, but for
-    tiny ones where `zeros`. Where
-    ties = (requested, mask, tie) asks for a rounding, so are elements whose interval may hold a
-    rounding boundary: its ends, moved outward by more than their error, are different float32, or
-    one float32 that is a midpoint of the narrower format, as its last bits show.
+    tiny ones where `zeros`. Where ties = (requested, mask, tie) asks for a rounding, so are those
+    whose interval may hold a boundary: its ends, moved outward by more than their error, are
+    different float32, or one that is a midpoint of the narrower format, as its last bits show.
     """
     requested, mask, tie = ties
-    left = np.int64(0)
+    left, tiny = np.int64(0), np.int64(0)
     for i in range(hi.size):
         size = abs(hi[i])
-        special = (size == 0.0) | (size == np.inf) | (size != size)
-        beyond = (not special) & ((size >= _HUGE) | ((size <= _TINY) & (not zeros)))
+        ordinary = (size > 0.0) & (size < np.inf)
+        small = ordinary & (size <= _TINY)
+        beyond = (ordinary & (size >= _HUGE)) | (small & (not zeros))
         lower = np.float32(size - size * outward)
         upper = np.float32(size + size * outward)
         near = (lower != upper) | ((np.float32(lower).view(np.uint32) & mask) == tie)
-        unfit = beyond | ((not special) & requested & near)
+        unfit = beyond | (ordinary & requested & near)
         left += np.int64(unfit)
+        tiny += np.int64(small & zeros)
         marks[i] = unfit
-    return bool(left > 0)
+    return bool(left > 0), bool(tiny > 0)
 
 
 def _double_double(kernel: Filler, x: Array) -> Columns:
