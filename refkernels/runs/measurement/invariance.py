@@ -12,7 +12,7 @@ interpreter takes minutes to start, only one interpreter is used.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,6 +29,7 @@ from refkernels.runs.measurement.plan import Unit
 from refkernels.runs.measurement.seats import Seat, abandon, close_all
 from refkernels.runs.measurement.unanswered import SeatQuestion
 from refkernels.runs.measurement.unit import Record
+from refkernels.runs.sweeps.crew import usable_cores
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 REGIME = "invariance"
@@ -68,13 +69,21 @@ class BitComparison:
 
 
 class ThreadedSeats:
-    """A seat with one thread and with two, each in its own interpreter, started on first use and
-    kept until `close`."""
+    """A seat with one thread and with two, each in its own interpreter. Both start at once, on
+    first use, or before it where processors are idle, and are kept until `close`."""
 
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
         self._sessions: dict[tuple[str, int], Session] = {}
         self._abandoned = False
+        self._starting = ThreadPoolExecutor(4)
+
+    def begin(self, seats: Sequence[Seat]) -> None:
+        """Start the interpreters of these seats, unless others would wait for a processor."""
+        able = [seat for seat in seats if seat.session.status == "ok" and not seat.emulated]
+        if 3 * len(seats) <= usable_cores():
+            for seat in able:
+                self.pair(seat)
 
     def pair(self, seat: Seat) -> tuple[Seat, Seat]:
         """The seat with 1 and with 2 threads. Raises NoAnswer if the seat itself failed to start:
@@ -90,6 +99,7 @@ class ThreadedSeats:
         abandon(list(self._sessions.values()))
 
     def close(self) -> None:
+        self._starting.shutdown()
         close_all(self._sessions.values())
         self._sessions.clear()
 
@@ -101,6 +111,7 @@ class ThreadedSeats:
             self._sessions[key] = Session(seat.session.spec, settings, self._timeout)
             if self._abandoned:
                 self._sessions[key].abandon()
+            self._starting.submit(self._sessions[key].start)
         return replace(seat, session=self._sessions[key])
 
 

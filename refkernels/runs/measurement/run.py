@@ -172,6 +172,8 @@ def _measure_units(
     shown = len(first) == len(plan.units)
     end = time.monotonic() + FIRST_TABLE_SECONDS
     threaded, first_replies = ThreadedSeats(timeout), FirstReplies(open_units)
+    if any(unit.case is None for unit in open_units):
+        threaded.begin(seats)
     try:
         with Askers(seats) as askers:
             try:

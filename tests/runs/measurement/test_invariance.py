@@ -12,6 +12,7 @@ import pytest
 from refkernels import registry
 from refkernels.frameworks.gateway import Reply, Session
 from refkernels.op import Direction
+from refkernels.runs.measurement import invariance
 from refkernels.runs.measurement.askers import KEPT, AskedUnit, Askers, FirstReplies
 from refkernels.runs.measurement.invariance import PROPERTIES, ThreadedSeats, ask_invariance
 from refkernels.runs.measurement.plan import Unit
@@ -106,6 +107,20 @@ def properties_of(
     assert [record["property"] for record in records] == list(PROPERTIES)
     assert {(r["op"], r["direction"], r["dtype"]) for r in records} == {(op, direction, "float32")}
     return {record["property"]: record for record in records}
+
+
+@pytest.mark.parametrize(("cores", "expected"), [(2, []), (3, ["1", "2"])])
+def test_interpreters_start_ahead_where_processors_are_idle(
+    monkeypatch: pytest.MonkeyPatch, cores: int, expected: list[str]
+) -> None:
+    started: list[str] = []
+    start = lambda session: started.append(session.settings["OMP_NUM_THREADS"])  # noqa: E731
+    monkeypatch.setattr(Session, "start", start)
+    monkeypatch.setattr(invariance, "usable_cores", lambda: cores)
+    threaded = ThreadedSeats(1.0)
+    threaded.begin([Seat(Session("numpy"), "numpy", "2", "cpu", {}, "none")])
+    threaded.close()
+    assert sorted(started) == expected
 
 
 @pytest.mark.parametrize(
