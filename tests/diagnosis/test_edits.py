@@ -268,3 +268,15 @@ def test_an_output_of_one_number_throughout_has_no_edit() -> None:
         "clip_by_value", {"grads": grads}, {"clipped": grads * 0 + 0.05}, {"max_value": 0.1}
     )
     assert found.confidence != "proven" or found.cause in ("param_differs", "scale_factor")
+
+
+def test_a_convolution_s_gradient_without_the_tail_of_a_sum() -> None:
+    """Its forms give one output forward, and three backward."""
+    x, weight, dy = normal(30, 2, 5), normal(4, 2, 1, seed=1), normal(30, 4, 5, seed=2)
+    gradients = {
+        "dx": np.einsum("nos,oc->ncs", wide(dy)[:, :3], weight[:3, :, 0]),
+        "dweight": np.einsum("nos,ncs->oc", wide(dy), x)[..., None],
+    }
+    inputs = {"dy": dy, "x": x, "weight": weight}
+    found = explained("conv1d", inputs, gradients, None, "backward")
+    assert (found.cause, found.confidence) == ("dropped_tail", "proven")

@@ -78,7 +78,8 @@ class Screen:
         # An output that is one number throughout tells no edit from another.
         given = {name: outputs[name] for name in names if name in outputs}
         self.names = tuple(n for n, y in given.items() if y.size == 1 or np.unique(y).size > 1)
-        if isinstance(formula, Apart):  # what is not asked may need other rows than those taken
+        self.whole = formula
+        if isinstance(formula, Apart) and not derived:  # the others may need rows not taken
             formula = formula.restricted(name in self.names for name in self.question.shapes)
         self.formula, self.readings = formula, 0
         self.rows = _rows(problem, self.question, outputs, self.names)
@@ -102,7 +103,7 @@ class Screen:
         prepares the arrays of its backward pass in a way that its forward formula does not take."""
         try:
             return bool(self.names and self.program)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, IndexError):
             return False
 
     @cached_property

@@ -29,7 +29,7 @@ from refkernels.diagnosis.problem import Arrays, Problem
 from refkernels.diagnosis.variants import formulas
 from refkernels.diagnosis.wrong import judged_wrong
 from refkernels.ops import edits as editing
-from refkernels.ops.formula import Whole
+from refkernels.ops.formula import Formula, Whole, several
 
 _LARGEST = 1 << 17  # elements of all inputs
 _SURVIVORS, _COMPARED = 4, 12  # of an output
@@ -267,6 +267,8 @@ def _variant(finding: NearEdits, tried: int) -> Variant:
     rule = functools.partial(_again, chain, screen, screen.depends_on_pivot(finding.changes))
     formula = editing.edited(screen.formula, rule)
     right, changed = (screen.derive(f) if screen.derive else f for f in (screen.formula, formula))
+    if screen.formula is not screen.whole:
+        right, changed = screen.whole, _filled(changed, screen.whole)
     (cause, details), *others = (_named(edit, screen) for edit in chain)
     for other_cause, other_details in others:
         details |= {"with": other_cause, "with_details": other_details}
@@ -275,6 +277,17 @@ def _variant(finding: NearEdits, tried: int) -> Variant:
     else:
         answer = formulas.answer(screen.problem, Whole(changed))
     return Variant(cause, details, answer, trials=tried, price=finding.price)
+
+
+def _filled(formula: Formula, right: Formula) -> Formula:
+    """The formula, with the right outputs where it gives none."""
+
+    def outputs(xp: Any, /, **arguments: Any) -> Any:
+        both = (several(part(xp, **arguments)) for part in (formula, right))
+        pairs = zip(*both, strict=True)
+        return tuple(whole if part is None else part for part, whole in pairs)
+
+    return outputs
 
 
 def _named(edit: Edit, screen: Screen) -> tuple[str, dict[str, Any]]:
