@@ -45,7 +45,11 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Cla
         return []
     family: list[evidence.Tried] = []
     harmless: list[dict[str, Array]] = []
-    for name, formula in formulas.way(problem.direction).forms.items():
+    forms = dict(formulas.way(problem.direction).forms)
+    for fault in problem.faults:
+        if problem.format.name in fault.right_in:
+            forms[fault.cause] = getattr(fault, problem.direction)
+    for name, formula in forms.items():
         for settings, answer in _computed(problem, formula):
             harmless.append(answer)
             for trial in _tried(outputs, fits, answer, ORDER, _name(name, settings), []):

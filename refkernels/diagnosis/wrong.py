@@ -71,10 +71,14 @@ def vanishes(
 
 
 def flush_shown(problem: Problem, output: str, got: Array, wrong: Array) -> bool:
-    """Whether a flush is shown: not by zeros that the reciprocal of an infinity may be, too."""
+    """Whether a flush is shown: not by zeros that the reciprocal of an infinity may be, too, where
+    no input is subnormal."""
     cotangent = (problem.op.cotangent,) if problem.direction == "backward" else ()
-    limit = 2.0 ** -(formats.of(got).emax + 1)
-    return not (problem.op.elementwise and vanishes(problem, output, got, wrong, limit, cotangent))
+    tiny, limit = formats.of(got).min_normal, 2.0 ** -(formats.of(got).emax + 1)
+    sizes = [np.abs(to_float64(x)) for x in problem.inputs.values() if np.shape(x) == got.shape]
+    subnormal = any(np.any((size > 0.0) & (size < tiny) & wrong) for size in sizes)
+    alone = problem.op.elementwise and not subnormal
+    return not (alone and vanishes(problem, output, got, wrong, limit, cotangent))
 
 
 def faithful(problem: Problem, output: str, got: Array) -> Array:
