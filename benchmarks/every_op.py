@@ -96,7 +96,7 @@ def _faulty(op: Any, fault: Any, question: Any, direction: Any, dtype: str, seed
 def _largest(op: Any, fault: Any, direction: Any, seed: int) -> Planted:
     """The kernel whose error is largest against the bound."""
     best, largest = None, -1.0
-    for dtype in DTYPES:
+    for dtype in (dtype for dtype in DTYPES if dtype not in fault.right_in):
         for _, *question in _questions(op, direction, dtype, 4 * LARGEST):
             outputs = _faulty(op, fault, question, direction, dtype, seed)
             ratio = _over_bound(op, outputs, question, direction, dtype)
