@@ -28,7 +28,8 @@ def narrowed(program: Program) -> Iterator[Any]:
 
 
 def _rounded(xp: Any, value: Any, format: Format) -> Any:
-    """Numbers beyond the format's range are left: an overflow has causes of its own."""
-    return xp.where(
-        xp.less(abs(value), xp.number(format.max)), xp.narrow(value, format.name), value
-    )
+    """Numbers beyond the format's range are left: what overflows or vanishes has causes of its
+    own."""
+    size = abs(value)
+    held = xp.where(xp.less(size, xp.number(format.max)), xp.narrow(value, format.name), value)
+    return xp.where(xp.less(size, xp.number(format.min_subnormal / 2.0)), value, held)

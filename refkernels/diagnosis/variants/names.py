@@ -83,8 +83,8 @@ def _derived(problem: Problem) -> Iterator[Name]:
             yield f"1/{n - 1}", 1.0 / (n - 1), f"{axis} - 1"
             yield f"{n}/{n - 1}", n / (n - 1), f"{axis} / ({axis} - 1)"
             yield f"{n - 1}/{n}", (n - 1) / n, f"({axis} - 1) / {axis}"
-        for padded in paddings(n):
-            yield f"{n}/{padded}", n / padded, f"{axis} / {padded}, to which it is padded"
+            for padded in paddings(n):
+                yield f"{n}/{padded}", n / padded, f"{axis} / {padded}, to which it is padded"
         if root**2 != n:
             yield f"sqrt({n})", math.sqrt(n), axis
             yield f"1/sqrt({n})", 1.0 / math.sqrt(n), axis
