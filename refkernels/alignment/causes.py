@@ -13,11 +13,10 @@ _ANYWHERE = frozenset(
         "float32_cast", "naive_variance", "folded_normalisation", "low_precision_statistics",
         "truncated_statistics", "float32_statistics", "early_overflow", "eps_rounded",
         "params_rounded", "float32_hyperparameters", "float32_powers", "float32_constants",
-        "wrong_dtype", "rounded_constants", "rounded_sixth", "float32_scale", "flush_to_zero",
+        "cubed_argument", "rounded_constants", "rounded_sixth", "float32_scale", "flush_to_zero",
         "argument_reduction", "fast_approximation", "erf_cancellation", "tanh_cancellation",
         "coarse_exponential", "exponential_clamped", "tabulated_logarithm", "float32_smoothing",
-        "cubed_argument", "product_before_quotient", "intermediate_rounded",
-        "special_function_unit",
+        "special_function_unit", "product_before_quotient", "intermediate_rounded", "wrong_dtype",
     )
 )  # fmt: skip
 

@@ -80,9 +80,8 @@ class ThreadedSeats:
 
     def begin(self, seats: Sequence[Seat]) -> None:
         """Start the interpreters of these seats, unless others would wait for a processor."""
-        able = [seat for seat in seats if seat.session.status == "ok" and not seat.emulated]
-        if 3 * len(seats) <= usable_cores():
-            for seat in able:
+        for seat in seats if 3 * len(seats) <= usable_cores() else ():
+            if seat.session.status == "ok" and not seat.emulated:
                 self.pair(seat)
 
     def pair(self, seat: Seat) -> tuple[Seat, Seat]:
