@@ -91,7 +91,8 @@ def faults(problem: Problem) -> Iterator[tuple[Fault, Any]]:
 
 def is_right(problem: Problem, formula: Any) -> bool:
     """Whether a formula has all bits of the plain algorithm on this question."""
-    formulas, question = problem.definition, (problem.direction, formula, problem.inputs)
+    formulas, question = problem.op.formulas, (problem.direction, formula, problem.inputs)
+    assert formulas is not None
 
     def find() -> bool:
         answer = formulas.computed(*question, problem.params, problem.format)
@@ -102,7 +103,8 @@ def is_right(problem: Problem, formula: Any) -> bool:
 
 def _computed(problem: Problem, formula: Any) -> list[tuple[dict[str, Any], dict[str, Array]]]:
     """The formula's answer in each order, where its bits are new."""
-    formulas, question = problem.definition, (problem.direction, formula, problem.inputs)
+    formulas, question = problem.op.formulas, (problem.direction, formula, problem.inputs)
+    assert formulas is not None
 
     def find() -> list[tuple[dict[str, Any], dict[str, Array]]]:
         new: dict[bytes, tuple[dict[str, Any], dict[str, Array]]] = {}

@@ -95,7 +95,7 @@ class Problem:
     @cached_property
     def faults(self) -> tuple[Fault, ...]:
         """The wrong ways to compute the pass that have a name, if the op is a formula."""
-        asked = self.op.definition, self.direction, self.inputs, self.params
+        asked = self.op.formulas, self.direction, self.inputs, self.params
         return self.once(faults_of, lambda: faults_of(*asked))
 
     @cached_property

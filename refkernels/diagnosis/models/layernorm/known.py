@@ -5,7 +5,11 @@ from refkernels.diagnosis.models.layernorm import algorithms, questions, ranges,
 
 KNOWN = Known(
     questions=(
+        questions.other_deviations,
+        questions.other_gradients,
         questions.wrong_axes,
+        questions.other_norm,
+        questions.weight_plus_one,
         statistics.stored_statistics,
     ),
     algorithms=(algorithms.find,),
