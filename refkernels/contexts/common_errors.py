@@ -284,6 +284,8 @@ def _same(a: npt.NDArray[np.intp], b: npt.NDArray[np.intp]) -> bool:
 def says_little(bound: Doubles, size: Doubles) -> bool:
     """Whether a bound exceeds a sixteenth of the RMS of the exact values somewhere."""
     known = np.isfinite(size)
+    if not known.any():
+        return False
     largest = float(np.max(size, where=known, initial=0.0)) or 1.0
     with np.errstate(all="ignore"):
         rms = largest * np.sqrt(np.mean(np.square(size / largest), where=known))

@@ -128,9 +128,12 @@ def _faults(
 ) -> Iterator[PossibleCause]:
     definition = asked.op.definition
     inputs = {name: interval.middle for name, interval in asked.box.items()}
+    declared = {fault.cause for fault in definition.faults} if definition else set()
     for fault in faults_of(definition, asked.direction, inputs, asked.params):
         formula = getattr(fault, asked.direction)
         assert definition is not None
+        if fault.cause in declared and fault not in definition.faults:
+            continue  # the op's own has that name
         arguments = (definition, formula, asked, format)
         try:
             if fault.unstable:

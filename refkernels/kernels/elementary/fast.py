@@ -47,7 +47,7 @@ _MAGIC = 1.5 * 2.0**52
 
 
 @inner
-def clamp(x: Any, low: Any, high: Any) -> Any:
+def confined(x: Any, low: Any, high: Any) -> Any:
     x = high if x > high else x
     return low if x < low else x
 
@@ -64,7 +64,7 @@ def exp(x: Any, hi: Any) -> None:
     full_width()
     for i in range(x.size):
         v = np.float64(x[i])
-        y = exp_fast(clamp(v, -_CUT, _CUT))
+        y = exp_fast(confined(v, -_CUT, _CUT))
         y = v if v == math.inf else y
         hi[i] = 0.0 if v == -math.inf else y
 
@@ -74,7 +74,7 @@ def exp2(x: Any, hi: Any) -> None:
     full_width()
     for i in range(x.size):
         v = np.float64(x[i])
-        c = clamp(v, -_CUT2, _CUT2)
+        c = confined(v, -_CUT2, _CUT2)
         t = c + _MAGIC
         y = (1.0 + expm1_reduced((c - (t - _MAGIC)) * LN2_HIGH)) * power_of_two(t)
         y = v if v == math.inf else y
@@ -86,7 +86,7 @@ def expm1(x: Any, hi: Any) -> None:
     full_width()
     for i in range(x.size):
         v = np.float64(x[i])
-        y = expm1_fast(clamp(v, -_CUT, _CUT))
+        y = expm1_fast(confined(v, -_CUT, _CUT))
         y = v if v == math.inf else y
         hi[i] = v if v == 0.0 else y
 
@@ -133,7 +133,7 @@ def sinh(x: Any, hi: Any) -> None:
     full_width()
     for i in range(x.size):
         v = np.float64(x[i])
-        m = expm1_fast(clamp(abs(v), 0.0, _CUT))
+        m = expm1_fast(confined(abs(v), 0.0, _CUT))
         y = 0.5 * (m + m / (m + 1.0))
         y = -y if v < 0.0 else y
         hi[i] = v if (v == 0.0) | (abs(v) == math.inf) else y
@@ -144,7 +144,7 @@ def cosh(x: Any, hi: Any) -> None:
     full_width()
     for i in range(x.size):
         v = abs(np.float64(x[i]))
-        e = exp_fast(clamp(v, 0.0, _CUT))
+        e = exp_fast(confined(v, 0.0, _CUT))
         y = 0.5 * (e + 1.0 / e)
         hi[i] = v if v == math.inf else y
 
@@ -154,7 +154,7 @@ def tanh(x: Any, hi: Any) -> None:
     full_width()
     for i in range(x.size):
         v = np.float64(x[i])
-        m = expm1_fast(clamp(2.0 * abs(v), 0.0, _CUT))
+        m = expm1_fast(confined(2.0 * abs(v), 0.0, _CUT))
         y = m / (m + 2.0)
         y = -y if v < 0.0 else y
         hi[i] = v if v == 0.0 else y
@@ -165,7 +165,7 @@ def sigmoid(x: Any, hi: Any) -> None:
     full_width()
     for i in range(x.size):
         v = np.float64(x[i])
-        y = 1.0 / (1.0 + exp_fast(clamp(-v, -_CUT, _CUT)))
+        y = 1.0 / (1.0 + exp_fast(confined(-v, -_CUT, _CUT)))
         hi[i] = 0.0 if v == -math.inf else y
 
 
@@ -175,7 +175,7 @@ def silu(x: Any, hi: Any) -> None:
     for i in range(x.size):
         v = np.float64(x[i])
         c = -_CUT if v < -_CUT else v
-        y = c / (1.0 + exp_fast(clamp(-c, -_CUT, _CUT)))
+        y = c / (1.0 + exp_fast(confined(-c, -_CUT, _CUT)))
         hi[i] = -0.0 if v == -math.inf else y
 
 
@@ -184,7 +184,7 @@ def softplus(x: Any, hi: Any) -> None:
     full_width()
     for i in range(x.size):
         v = np.float64(x[i])
-        y = log1p_fast(exp_fast(clamp(-abs(v), -_CUT, 0.0)))
+        y = log1p_fast(exp_fast(confined(-abs(v), -_CUT, 0.0)))
         y = (v if v > 0.0 else 0.0) + y
         hi[i] = 0.0 if v == -math.inf else y
 
