@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -58,8 +59,8 @@ def possible(
     yield from _faults(asked, format, right)
     first, second = SWAPPED_GRADIENTS
     if asked.direction == "backward" and {first, second} <= set(right):
-        swapped = {first: right[second], second: right[first]}
-        yield PossibleCause("swapped_weight_bias_grad", {}, swapped)
+        exchanged = {first: right[second], second: right[first]}
+        yield PossibleCause("swapped_weight_bias_grad", {}, exchanged)
 
 
 def reach_with(
@@ -130,17 +131,13 @@ def _faults(
     inputs = {name: interval.middle for name, interval in asked.box.items()}
     declared = {fault.cause for fault in definition.faults} if definition else set()
     for fault in faults_of(definition, asked.direction, inputs, asked.params):
-        formula = getattr(fault, asked.direction)
         assert definition is not None
         if fault.cause in declared and fault not in definition.faults:
             continue  # the op's own has that name
-        arguments = (definition, formula, asked, format)
+        arguments = (definition, getattr(fault, asked.direction), asked, format)
         try:
-            if fault.unstable:
-                reach = reaches.of_model(*arguments, right)
-            else:
-                reach = reaches.of_formula(*arguments)
+            unstable = partial(reaches.of_model, right=right)
+            reach = (unstable if fault.unstable else reaches.of_formula)(*arguments)
         except (ValueError, TypeError, ZeroDivisionError):
             continue  # the formula has no value here
-        details = dict(fault.details or {})
-        yield PossibleCause(fault.cause, details, fault.changed(reach), fault.unstable)
+        yield PossibleCause(fault.cause, fault.details or {}, fault.changed(reach), fault.unstable)
