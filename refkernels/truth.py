@@ -11,7 +11,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -86,7 +86,7 @@ class Truth:
         target = format or self.format
         if target not in self._limits:
             question = self.op, self.direction, self.inputs, self.params
-            self._limits[target] = RangeLimits(*question, target, self._bound_in)
+            self._limits[target] = RangeLimits(*question, target, cache(self._bound_in))
         return self._limits[target]
 
     @property
