@@ -171,7 +171,7 @@ FAULTS: dict[tuple[str, str], Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize(("name", "cause"), FAULTS, ids="-".join)
+@pytest.mark.parametrize(("name", "cause"), FAULTS)
 def test_a_fault_of_an_own_op_is_proven(name: str, cause: str) -> None:
     formula, signature, coupled, params, inputs = OWN[name]
     own = refkernels.oracle(formula, signature, coupled, params=params)

@@ -52,7 +52,7 @@ def _everywhere(edits: list[Edit]) -> Iterator[Edit]:
             yield Edit(same[0].kind, same[0].family, same[0].place, changes, details)
 
 
-def _looks(node: Node, depth: int = 2) -> Iterator[Any]:
+def _looks(node: Node, depth: int = 1) -> Iterator[Any]:
     """What a place and its operands are, whichever elements they read."""
     yield node.op if node.op in ("move", "input") else (node.op, str(node.option))
     yield node.shape
