@@ -142,8 +142,8 @@ def test_a_cheat_is_refused_with_its_reason(name: str) -> None:
     judgement = judged(path, function, function)
     verdict, reason = CHEATS[name]
     kinds = {refusal.kind for refusal in judgement.reasons}
-    if name == "stale_memory" and "unwritten" in kinds:
-        verdict, reason = WRONG, ""  # the freed memory held nothing but what the judge fills in
+    if name == "stale_memory" and "answers_memory" not in kinds:
+        verdict, reason = WRONG, "unwritten"  # the memory held what the judge fills in alone
     assert judgement.verdict == verdict, judgement.reasons
     assert not reason or reason in kinds, kinds
 
