@@ -19,8 +19,6 @@ sys.path.append(str(ROOT / "tools"))
 write_readme = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(write_readme)
 
-history = sys.modules["history"]
-
 
 @pytest.mark.parametrize("name", write_readme.PAGES)
 def test_every_table_and_figure_is_what_the_kept_results_give(name: str) -> None:
@@ -38,41 +36,6 @@ def test_a_cheat_that_the_judge_passes_is_counted(
     monkeypatch.setattr(write_readme, "RESULTS", tmp_path)
     assert "of 79 cheats" in write_readme.judged()
     assert "`judge` passes 1," in write_readme.judged()
-
-
-def test_the_kept_records_are_a_run_of_the_history() -> None:
-    records = write_readme._records()
-    (kept,) = (run for run in history.kept() if run.date == "2026-11-23")
-    assert history.summary(records, kept.machine, kept.date) == kept
-
-
-def figure(**changes: object) -> history.Figure:
-    base = history.Figure("torch 2.6.0", "sin forward float32", "rounding", 0.5, 9, 8, 2, "c", "b")
-    return base._replace(**changes)
-
-
-def test_runs_are_compared_over_the_same_cases_across_versions() -> None:
-    old = history.Run("2026-01-01", "here", "cpu", (figure(), figure(place="cos forward float32")))
-    now = figure(seat="torch 2.7.0", verdict="exceeds_bound", bound=2.0)
-    further = figure(seat="torch 2.7.0", place="cos forward float32", case_names="others", cases=1)
-    new = history.Run("2026-02-01", "here", "cpu", (now, further))
-    (change,) = history.both(old, new)
-    assert change == (old.figures[0], now)
-    assert change.same_bits
-    assert not change._replace(now=now._replace(bits="x")).same_bits
-    assert not change._replace(now=now._replace(bits="")).same_bits
-
-
-def test_the_table_shows_the_run_with_most_cases_then_the_newest(tmp_path: Path) -> None:
-    runs = [
-        history.Run(f"2026-0{month}-01", "here", "cpu", (figure(cases=cases, correct=month),))
-        for month, cases in ((1, 2), (2, 3), (3, 3), (4, 1))
-    ]
-    (best,) = history.best(runs).values()
-    assert best.correct == 3
-    for run in runs:
-        history.keep(run, tmp_path)
-    assert history.kept(tmp_path) == runs
 
 
 def test_a_page_without_a_place_for_a_table_is_refused() -> None:

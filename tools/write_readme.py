@@ -8,15 +8,12 @@ A table stands between `<!-- NAME: ... -->` and `<!-- end of NAME -->`, a figure
 """
 
 import functools
-import itertools
 import json
 import re
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-import history
 
 from refkernels.records.files import write_whole
 from refkernels.reporting.measure import scores, seeds
@@ -196,57 +193,27 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def every_machine() -> str:
-    """All runs that are kept: their list, the score of every op, pass and format by machine, and
-    the changes from run to run."""
-    runs = history.kept()
-    parts = ["## Runs\n", _runs(runs)]
-    for machine in dict.fromkeys(run.machine for run in runs):
-        mine = [run for run in runs if run.machine == machine]
-        parts += [f"## {machine}\n\n{mine[-1].cpu}\n", _scores(runs, mine)]
-        parts += [_changes(runs, old, new) for old, new in itertools.pairwise(mine)]
-    return "\n".join(parts)
+    """Of every machine with kept records: the score of every op, pass, format and subject."""
+    return "\n".join(map(_machine_table, (RESULTS, GPU, EMULATED, EMULATED_MINDSPORE)))
 
 
-def _runs(runs: list[history.Run]) -> str:
-    rows = [
-        [str(number), run.date.replace("T", ", hour "), run.machine, str(run.ops),
-         f"{sum(f.decided for f in run.figures) / 1e6:,.1f} million", ", ".join(run.seats)]
-        for number, run in enumerate(runs, start=1)
-    ]  # fmt: skip
-    return _table(["run", "date", "machine", "ops", "results", "frameworks"], rows) + "\n"
-
-
-def _scores(runs: list[history.Run], mine: list[history.Run]) -> str:
-    scores = history.best(mine)
-    origin = {id(figure): runs.index(run) + 1 for run in mine for figure in run.figures}
-    seats = sorted({seat for seat, _ in scores})
+def _machine_table(folder: Path) -> str:
+    study = _study(folder)
+    results: dict[str, dict[str, list[Measurement]]] = defaultdict(lambda: defaultdict(list))
+    for result in study.measurements:
+        if not result.record.get("formula"):
+            place = f"{result.op} {result.direction} {result.dtype}"
+            seat, version = parse(result.subject), result.record["version"].partition("+")[0]
+            settings = ("=".join(setting) for setting in seat.settings)
+            words = (seat.framework, version, seat.device, *settings)
+            results[place][" ".join(filter(None, words))].append(result)
+    subjects = sorted({subject for place in results.values() for subject in place})
     rows = []
-    for place in sorted({place for _, place in scores}):
-        figures = [scores.get((seat, place)) for seat in seats]
-        numbers = sorted({origin[id(figure)] for figure in figures if figure is not None})
-        cells = [_score(None if figure is None else figure.score) for figure in figures]
-        rows.append([place, *cells, ", ".join(map(str, numbers))])
-    return _table(["", *seats, "run"], rows) + "\n"
-
-
-def _changes(runs: list[history.Run], old: history.Run, new: history.Run) -> str:
-    """The changed verdicts, over the same cases."""
-    pairs = list(history.both(old, new))
-    changed = [pair for pair in pairs if pair.before.verdict != pair.now.verdict]
-    judged = sum(pair.same_bits for pair in changed)
-    numbers = f"{runs.index(old) + 1} and {runs.index(new) + 1}"
-    text = (
-        f"### Between runs {numbers}\n\n{len(pairs):,} figures of both are over the same cases. "
-        f"The verdict changed in {len(changed):,}: in {judged:,} of them refkernels judges the "
-        f"same bits differently, in {len(changed) - judged:,} the bits changed too.\n"
-    )
-    rows = [
-        [pair.now.place, pair.now.seat, _score(pair.before.score), _score(pair.now.score),
-         "same" if pair.same_bits else "changed"]
-        for pair in changed
-    ]  # fmt: skip
-    head = ["", "framework", "before", "now", "bits"]
-    return f"{text}\n{_table(head, rows)}\n" if rows else text
+    for place, measured in sorted(results.items()):
+        found = [scores.score(measured[s]) if s in measured else None for s in subjects]
+        rows.append([place, *map(_score, found)])
+    machine = study.environments[0]["cpu"]
+    return f"## {folder.name}\n\n{machine}\n\n{_table(['', *subjects], rows)}\n"
 
 
 def emulated(framework: str = "torch", folder: Path = EMULATED) -> str:
