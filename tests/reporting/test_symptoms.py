@@ -454,7 +454,7 @@ def test_what_gave_no_answer_comes_first_and_counts_in_the_share() -> None:
         report = Report(study, lang, starmap=synthetic.undrawn)
         for text in (buffer.getvalue(), report.markdown(), report.html()):
             assert first in text
-            assert "ValueError: one shape only" in text
-            assert text.index("ValueError: one shape only") < text.index(share)
+            words = " ".join(text.split())  # a line may end within a reason
+            assert words.index("ValueError: one shape only") < words.index(share)
             assert "100 %" not in text.split("<main>")[-1].split("How to read")[0]
             assert wrong not in text

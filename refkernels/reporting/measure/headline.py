@@ -67,12 +67,8 @@ def _said(reason: str, subject: str) -> str:
 
 def scope(study: Study, words: Mapping[str, str]) -> list[str]:
     """What was left out, in a sentence; empty if everything was measured."""
-    plans = [
-        plan
-        for environment in study.environments
-        if isinstance(plan := environment.get("plan"), dict)
-    ]
-    for plan in plans[:1]:
+    plans = (environment.get("plan") for environment in study.environments)
+    for plan in [plan for plan in plans if isinstance(plan, dict)][:1]:
         units, left_out = (as_number(plan.get(name)) for name in ("units", "left_out"))
         if units and left_out:
             total = units + left_out
@@ -116,18 +112,20 @@ def _verdicts(study: Study, words: Mapping[str, str]) -> Iterator[str]:
 
 
 def _failures(study: Study, words: Mapping[str, str]) -> Iterator[str]:
+    """What gave no answer: one seat's reasons; of several seats how often each kind of reason."""
     groups: dict[str, list[Measurement]] = defaultdict(list)
-    for failure in study.unanswered:
+    for failure in sorted(study.unanswered, key=lambda f: (rank_of_status(f.status), f.status)):
         groups[failure.status].append(failure)
-    for status in sorted(groups, key=lambda name: (rank_of_status(name), name)):
-        failures = groups[status]
-        text = reason_of(failures, words)
-        yield words["failures"].format(
-            measurements=counted(words, "measurement", len(failures)),
-            who=listed(words, sorted({failure.subject for failure in failures})),
-            what=meaning_of_status(status, words["lang"]),
-            reason=words["reason"].format(text=text) if text else "",
-        )
+    subjects = sorted({failure.subject for failure in study.unanswered})
+    kinds = []
+    for status, failures in groups.items():
+        text = f"{len(failures):,}" if len(subjects) > 1 else reason_of(failures, words)
+        detail = words["reason"].format(text=text) if text else ""
+        kinds.append(meaning_of_status(status, words["lang"]) + detail)
+    if kinds:
+        number = counted(words, "measurement", len(study.unanswered))
+        who, what = listed(words, subjects), listed(words, kinds)
+        yield words["failures"].format(measurements=number, who=who, what=what)
 
 
 def reason_of(failures: list[Measurement], words: Mapping[str, str]) -> str:
@@ -148,9 +146,8 @@ def invariance_sentences(
             for subject, invariance in cells.items():
                 if invariance.broken and (is_kernel(subject) or not of_kernels):
                     broken[name].add(subject)
-    order = sorted(broken, key=lambda name: (-len(broken[name]), name))
     parts = []
-    for name in order[:5]:
+    for name in sorted(broken, key=lambda name: (-len(broken[name]), name))[:5]:
         subjects = listed(words, sorted(broken[name]))
         sentence = words.get(f"depend:{name}")
         parts.append(
