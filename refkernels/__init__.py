@@ -40,7 +40,7 @@ _NAMES = {
     "explain": "refkernels.diagnosis.explain",
     "load_records": "refkernels.reporting.frames",
     "measure": "refkernels.runs.measurement",
-    "oracle": "refkernels.ops.reference_kernel",
+    "oracle": "refkernels.programs",
     "probe": "refkernels.diagnosis.probe",
     "ulp_distance": "refkernels.metrology",
     "ulp_error": "refkernels.metrology",
@@ -82,7 +82,7 @@ if TYPE_CHECKING:  # one line for each lazy name and nothing else: a checker rea
     from refkernels.diagnosis.probe import probe as probe
     from refkernels.metrology import ulp_distance as ulp_distance
     from refkernels.metrology import ulp_error as ulp_error
-    from refkernels.ops.reference_kernel import oracle as oracle
+    from refkernels.programs import oracle as oracle
     from refkernels.reporting.frames import load_records as load_records
     from refkernels.runs.measurement import measure as measure
 else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import refkernels
 from refkernels.suggestion import instead, quoted
@@ -35,15 +35,14 @@ def _ops_of(family: str) -> dict[str, Op]:
     return {op.name: of_function(op) for op in module.OPS}
 
 
-def get(name: str | Op) -> Op:
-    """The op of that name; an `Op` is returned unchanged. Raises ValueError for an unknown name,
-    with a list of the known ones; TypeError for anything but a string."""
+def get(name: str | Op | Any) -> Op:
+    """The op of that name; an `Op` is returned unchanged, and an `Oracle`'s is its op. Raises
+    ValueError for an unknown name, with a list of the known ones; TypeError for anything else."""
     from refkernels.op import Op
 
-    if isinstance(name, Op):
-        return name
-    if isinstance(getattr(name, "op", None), Op):
-        raise TypeError("Give an op's name or an Op, not an oracle: its .op is the Op.")
+    record = getattr(name, "op", name)
+    if isinstance(record, Op):
+        return record
     if not isinstance(name, str):
         raise TypeError(f"Give an op's name, not a {type(name).__name__}.")
     # The family that has the op's name comes first: importing all families takes half a second.

@@ -99,6 +99,16 @@ ALLOWED = {
     "seat_names": set(),
     "arguments": set(),
     "question": {"arithmetic", "registry", *OP},
+    "programs": {
+        "arithmetic",
+        "contexts",
+        "convolution_ref",  # the places that a window takes
+        "frameworks",
+        "ops",
+        "registry",
+        "suggestion",
+        *OP,
+    },
     "gallery": {"diagnosis", "registry", "schedule_ref", "frameworks", *OP},
     "cli": {
         "alignment",
@@ -109,6 +119,7 @@ ALLOWED = {
         "judging",
         "metrology",
         "printed",
+        "programs",
         "question",
         "records",
         "registry",

@@ -261,14 +261,14 @@ class DoubleDouble(Context):
             rank = np.arange(places.size) - np.repeat(starts, np.diff(np.r_[starts, places.size]))
             first = np.flatnonzero(np.r_[joined, False] & (rank % 2 == 0))
             pairs = self.add(self.take(rows, first), self.take(rows, first + 1))
-            columns = [column.copy() for column in _columns(rows)]
-            for column, sums in zip(columns, _columns(pairs), strict=True):
+            copies = [column.copy() for column in columns(rows)]
+            for column, sums in zip(copies, columns(pairs), strict=True):
                 column[first] = sums
             kept = np.delete(np.arange(places.size), first + 1)
-            head, *tail = (column[kept] for column in columns)
+            head, *tail = (column[kept] for column in copies)
             places, rows = places[kept], DoubleDoubleValue(self, head, self.ball.value(*tail))
         totals = [np.zeros((length, *parts(rows).shape[1:])) for _ in range(3)]
-        for total, column in zip(totals, _columns(rows), strict=True):
+        for total, column in zip(totals, columns(rows), strict=True):
             total[places] = column + 0.0  # a sum that starts at 0 is never -0
         return DoubleDoubleValue(self, totals[0], self.ball.value(*totals[1:]))
 
@@ -320,7 +320,7 @@ def _exact_sums(terms: Doubles) -> Enclosure:
     return from_integer_balls(mids, [0] * len(sums), exponents, terms.shape[:-1])
 
 
-def _columns(a: Value) -> tuple[Doubles, Doubles, Doubles]:
+def columns(a: Value) -> tuple[Doubles, Doubles, Doubles]:
     """Head, and mid and radius of the tail."""
     x = parts(a)
     return x.head, x.tail.mid, x.tail.radius

@@ -211,7 +211,8 @@ def _apart(array: Array, shapes: list[Shape]) -> tuple[Array, ...]:
 
 def _lengths(signature: Signature, inputs: Mapping[str, Any]) -> tuple[dict[str, int], Shape]:
     """The length of every letter, and the leading axes."""
-    lengths: dict[str, int] = {}
+    everywhere = (*signature.takes.values(), *signature.gives.values())
+    lengths = {letter: int(letter) for a in everywhere for letter in a.own if letter.isdigit()}
     owner: dict[str, str] = {}
     leading: list[tuple[str, Shape]] = []
     for name, argument in signature.takes.items():
@@ -219,13 +220,15 @@ def _lengths(signature: Signature, inputs: Mapping[str, Any]) -> tuple[dict[str,
         if array is None:
             continue
         first = array.ndim - len(argument.own)
-        if first < 0 or (first and not argument.rows):
+        own = list(zip(argument.own, array.shape[first:], strict=False))
+        fits = all(lengths[letter] == n for letter, n in own if letter.isdigit())
+        if first < 0 or (first and not argument.rows) or not fits:
             raise ValueError(
                 f"{name} has shape {array.shape}: it must be {name}[{' '.join(argument.letters)}]."
             )
         if argument.rows:
             leading.append((name, array.shape[:first]))
-        for letter, length in zip(argument.own, array.shape[first:], strict=True):
+        for letter, length in own:
             if lengths.setdefault(letter, length) != length:
                 raise ValueError(
                     f"{name} has shape {array.shape}, whose {letter} is {length}, and "

@@ -62,7 +62,10 @@ class Sliced:
 
 @dataclass(frozen=True)
 class Whole(Sliced):
-    """A formula that is read for all rows at once."""
+    """A formula that is read for all rows at once. `work`: how many numbers it computes, where
+    that is not about the elements that it takes."""
+
+    work: int = 0
 
 
 @dataclass(frozen=True)

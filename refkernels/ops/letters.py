@@ -9,6 +9,8 @@ their indices is one row of the op. In an output, a letter is
     coupled      the output has it, and every element depends on all of it        n of softmax
     contracted   only inputs have it                                              k of matmul
 
+and a number, `x[2 3]`, is an axis of that length, on all of which every element depends.
+
 After the brackets, `?` marks an optional array, `*` a list of such arrays, `:int` and `:bool`
 arrays of integers and truth values, `:low` operands of float8, int8 or any format; the last three
 have no gradient. A dotted name is a leaf of a tree: `state.exp_avg[...]`.
@@ -17,7 +19,7 @@ have no gradient. A dotted name is a leaf of a tree: `state.exp_avg[...]`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import Literal
 
@@ -56,8 +58,8 @@ class Signature:
 
     takes: Mapping[str, Argument]
     gives: Mapping[str, Argument]
-    coupled: frozenset[str]
-    everywhere: frozenset[str] = frozenset()
+    coupled: Set[str]
+    everywhere: Set[str] = frozenset()
 
     @staticmethod
     def parse(text: str, coupled: str = "", everywhere: str = "") -> Signature:
@@ -71,11 +73,13 @@ class Signature:
             raise ValueError(f"{text!r} is not a signature: write inputs -> outputs.")
         takes, gives = _arguments(left), _arguments(right)
         letters = {letter for argument in takes.values() for letter in argument.letters}
-        if strange := {x for argument in gives.values() for x in argument.letters} - letters:
+        given = {x for argument in gives.values() for x in argument.letters}
+        fixed = {x for x in letters | given if x.isdigit()}
+        if strange := given - letters - fixed:
             raise ValueError(f"No input has the letter {min(strange)!r} of an output in {text!r}.")
         if strange := set(coupled.split()) - letters:
             raise ValueError(f"No input has the coupled letter {min(strange)!r} in {text!r}.")
-        return Signature(takes, gives, *(frozenset(x.split()) for x in (coupled, everywhere)))
+        return Signature(takes, gives, fixed.union(coupled.split()), {*everywhere.split()})
 
     def backward(self, cotangents: Mapping[str, str], gradients: Mapping[str, str]) -> Signature:
         """The signature of the backward pass. It takes the cotangents, each named with its output,
@@ -161,7 +165,8 @@ def _arguments(text: str) -> dict[str, Argument]:
             )
         name, letters, optional, several, kind = match.groups()
         axes = tuple(letters.split())
-        if ROWS in axes[1:] or len(set(axes)) < len(axes) or name in arguments:
+        lettered = [letter for letter in axes if not letter.isdigit()]
+        if ROWS in axes[1:] or len(set(lettered)) < len(lettered) or name in arguments:
             raise ValueError(
                 f"{part!r}: write each name, and each letter in it, once, `...` first."
             )

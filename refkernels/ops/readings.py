@@ -17,12 +17,12 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import blas
 from refkernels.arithmetic.blocks import CACHED, spread
-from refkernels.contexts.ball import Ball, BallValue
+from refkernels.contexts.ball import Ball
+from refkernels.contexts.ball import parts as mid_and_radius
 from refkernels.contexts.bound import Bound
 from refkernels.contexts.bound_value import parts as bounded
 from refkernels.contexts.context import Context
-from refkernels.contexts.double_double import DoubleDouble
-from refkernels.contexts.double_double_value import DoubleDoubleValue
+from refkernels.contexts.double_double import DoubleDouble, columns
 from refkernels.contexts.reachable import Reachable
 from refkernels.contexts.record import record
 from refkernels.contexts.value import Value
@@ -64,22 +64,12 @@ class Reading:
 
 def ball() -> Reading:
     """In float64 balls; keeps mid and radius."""
-
-    def parts(value: Value) -> Parts:
-        assert isinstance(value, BallValue)
-        return value.mid, value.radius
-
-    return Reading(Ball(), parts)
+    return Reading(Ball(), mid_and_radius)
 
 
 def double_double() -> Reading:
     """In double-double; keeps the head, and mid and radius of the tail."""
-
-    def parts(value: Value) -> Parts:
-        assert isinstance(value, DoubleDoubleValue)
-        return value.head, value.tail.mid, value.tail.radius
-
-    return Reading(DoubleDouble(), parts)
+    return Reading(DoubleDouble(), columns)
 
 
 def bound(xp: Bound) -> Reading:

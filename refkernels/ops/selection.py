@@ -45,6 +45,7 @@ class Selection:
         self.rows: Indices = np.arange(question.rows) if self.all_rows else distinct(wanted_rows)
         width = question.elements // max(question.rows, 1)
         self.cost = self.rows.size * max(width, 1) + sum(map(len, wanted.values()))
+        self.cost = max(self.cost, getattr(formula, "work", 0))
         if isinstance(formula, Apart):
             self.cost = sum(self._size(name) for name in wanted)
 
@@ -186,12 +187,8 @@ class Selection:
 
     def _sliceable(self) -> bool:
         """Whether the formula may be read for slices of the arrays."""
-        only_inputs = {*self.question.arrays} <= {*self.question.signature.takes}
-        return (
-            isinstance(self.formula, Sliced)
-            and not (self.question.flat or self.all_rows)
-            and only_inputs
-        )
+        whole = self.question.flat or self.all_rows or not isinstance(self.formula, Sliced)
+        return not whole and {*self.question.arrays} <= {*self.question.signature.takes}
 
     def _cut(self, name: str, rows: Indices) -> tuple[Cut, Indices]:
         """The cut for an output's wanted elements in these rows, and the elements' places there."""

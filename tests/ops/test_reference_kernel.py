@@ -208,7 +208,6 @@ def test_a_script_carries_the_rows_that_an_element_depends_on() -> None:
         (lambda: asked(lambda xp, x: np.int64(1) == x), TypeError, "not compared with =="),
         (lambda: asked(lambda xp, x: math.exp(x)), TypeError, "xp.exp for math.exp"),
         (lambda: asked(lambda xp, x: x - x.mean()), AttributeError, "xp.mean.x. for x.mean"),
-        (lambda: refkernels.explain(SQUARED, {"x": np.ones(2)}, np.ones(2)), TypeError, "its .op"),  # type: ignore[arg-type]
     ],
 )  # fmt: skip
 def test_arguments_that_do_not_fit_are_refused_in_a_sentence(

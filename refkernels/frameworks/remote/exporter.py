@@ -1,0 +1,391 @@
+"""Reads a torch function or module as a program: data, which other interpreters can read.
+
+    exported(function, args, kwargs, kept)        (document, arrays)
+    python exporter.py REQUEST.json OUT           the same for FILE.py:NAME; OUT.json and OUT.npz
+
+The document is JSON with a schema version; arrays are by number, bfloat16 and other formats that
+NumPy lacks as integers of the same bits. An operator is decomposed to ATen's core unless it is one
+of `kept`. What depends on neither inputs nor parameters, and is an integer or a truth value, is
+computed here. Needs torch and NumPy only (Python 3.8).
+"""
+
+import importlib.util
+import inspect
+import json
+import math
+import operator
+import os
+import sys
+import traceback
+import types
+
+SCHEMA = 1
+OLDEST = (2, 6)
+LARGEST = 1 << 26  # elements of a constant
+VIEWS = {2: "int16", 1: "uint8"}
+
+
+class NotExported(Exception):
+    """Why the program cannot be read, in one sentence."""
+
+
+def exported(function, args, kwargs=None, kept=()):
+    """The document and the arrays of a function or module, called with these tensors. Raises
+    NotExported, in one sentence."""
+    import torch
+
+    version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
+    if version < OLDEST:
+        raise NotExported(
+            "torch %s is older than %d.%d, from which on programs are read"
+            % (torch.__version__, *OLDEST)
+        )
+    kwargs = dict(kwargs or {})
+    for name, value in _named(function, args, kwargs).items():
+        _check(value, "its input " + name, torch)
+    module = function if isinstance(function, torch.nn.Module) else _wrapped(function, torch)
+    for name, value in module.state_dict(keep_vars=True).items():
+        _check(value, name, torch)
+    custom = []
+    apply = torch.autograd.Function.__dict__["apply"]
+
+    def recorded(cls, *given, **named):
+        custom.append("%s (%s)" % (cls.__name__, _line(traceback.format_stack()[:-1])))
+        return apply.__func__(cls, *given, **named)
+
+    torch.autograd.Function.apply = classmethod(recorded)
+    try:
+        program = torch.export.export(module, tuple(args), kwargs, strict=False)
+        table = torch.export.default_decompositions()
+        for overload in list(table):
+            if str(overload) in kept:
+                table.pop(overload)
+        program = program.run_decompositions(table)
+    except NotExported:
+        raise
+    except Exception as error:
+        raise NotExported(_failure(error)) from error
+    finally:
+        torch.autograd.Function.apply = apply
+    return _Document(program, torch).read(_named(function, args, kwargs), custom)
+
+
+def _wrapped(function, torch):
+    if isinstance(function, types.FunctionType):  # torch keeps the lines of what is called forward
+        code, named = function.__code__.replace(co_name="forward"), function.__kwdefaults__
+        closure = function.__defaults__, function.__closure__
+        function = types.FunctionType(code, function.__globals__, "forward", *closure)
+        function.__kwdefaults__ = named
+
+    class Function(torch.nn.Module):
+        def forward(self, *args, **kwargs):
+            return function(*args, **kwargs)
+
+    return Function()
+
+
+def _named(function, args, kwargs):
+    """The arguments by the names of the function's parameters."""
+    call = getattr(function, "forward", function)
+    try:
+        bound = inspect.signature(call).bind(*args, **kwargs)
+    except (TypeError, ValueError):
+        return {**{"x%d" % k: value for k, value in enumerate(args)}, **kwargs}
+    named = {}
+    for name, value in bound.arguments.items():
+        kind = bound.signature.parameters[name].kind
+        if kind is inspect.Parameter.VAR_KEYWORD:
+            named.update(value)
+        elif kind is inspect.Parameter.VAR_POSITIONAL:
+            named.update({"%s%d" % (name, k): item for k, item in enumerate(value)})
+        else:
+            named[name] = value
+    return named
+
+
+def _check(value, name, torch):
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            _check(item, name, torch)
+    if not isinstance(value, torch.Tensor):
+        return
+    kinds = (
+        (value.is_complex(), "complex"),
+        (value.layout != torch.strided, "sparse"),
+        (value.is_quantized, "quantised"),
+    )
+    for is_one, kind in kinds:
+        if is_one:
+            raise NotExported("%s is %s, which no oracle takes" % (name, kind))
+
+
+def _failure(error):
+    """One sentence: what torch says first, and the user's line."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if not _internal(f.filename)]
+    where = " (%s:%d: %s)" % (os.path.basename(own[-1].filename), own[-1].lineno, own[-1].line)
+    said = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".:")
+    return "torch.export cannot read it: %s%s" % (said[:200], where if own else "")
+
+
+def _internal(path):
+    path = path.replace("\\", "/")
+    return "/torch/" in path or path.endswith("exporter.py") or path.startswith("<")
+
+
+def _line(stack):
+    """FILE:LINE of the user's code, from lines of a stack trace."""
+    import re
+
+    found = re.findall(r'File "([^"]+)", line (\d+)', "".join(stack))
+    own = [(path, number) for path, number in found if not _internal(path)]
+    if not own:
+        return ""
+    return "%s:%s" % (os.path.basename(own[-1][0]), own[-1][1])
+
+
+class _Document:
+    def __init__(self, program, torch):
+        self.program, self.torch = program, torch
+        self.arrays = {}
+        self.known = {}  # nodes that depend on no input, with their values
+
+    def read(self, named, custom):
+        inputs = self._inputs(named)
+        nodes = []
+        outputs = []
+        for node in self.program.graph.nodes:
+            if node.op == "call_function":
+                nodes.append(self._node(node))
+            elif node.op == "output":
+                outputs = self._outputs(node)
+        document = {
+            "schema": SCHEMA, "torch": self.torch.__version__, "inputs": inputs,
+            "nodes": _used(nodes, outputs), "outputs": outputs, "custom_gradients": custom,
+        }  # fmt: skip
+        return document, self.arrays
+
+    def _inputs(self, named):
+        tensors = [name for name, value in named.items() if isinstance(value, self.torch.Tensor)]
+        flat = all(
+            not isinstance(v, (list, tuple, dict)) for v in named.values()
+        )  # in a tree, torch names the leaves
+        placeholders = {n.name: n for n in self.program.graph.nodes if n.op == "placeholder"}
+        inputs = []
+        for spec in self.program.graph_signature.input_specs:
+            node = placeholders[spec.arg.name]
+            value = node.meta.get("val")
+            kind = spec.kind.name
+            if not isinstance(value, self.torch.Tensor):
+                continue  # a number is a constant of the program
+            entry = {"node": node.name, "name": node.name, "kind": kind.lower(), "array": None}
+            entry.update(self._tensor(value, node))
+            if kind == "USER_INPUT":
+                entry["kind"], entry["name"] = "input", tensors.pop(0) if flat else node.name
+            elif kind in ("PARAMETER", "BUFFER", "CONSTANT_TENSOR"):
+                state = {**self.program.constants, **self.program.state_dict}
+                stored = state[spec.target]
+                entry["name"] = spec.target
+                entry["kind"] = "constant" if kind == "CONSTANT_TENSOR" else kind.lower()
+                entry["array"] = self._keep(stored)
+                if entry["kind"] == "constant":
+                    self.known[node] = stored.detach()
+            else:
+                raise NotExported("torch.export gives an input of the kind " + kind)
+            inputs.append(entry)
+        return inputs
+
+    def _outputs(self, node):
+        specs = self.program.graph_signature.output_specs
+        outputs = []
+        for spec, value in zip(specs, node.args[0]):
+            if spec.kind.name in ("USER_OUTPUT", "LOSS_OUTPUT") and hasattr(value, "meta"):
+                outputs.append(value.name)
+        if not outputs:
+            raise NotExported("it returns no tensor")
+        return outputs
+
+    def _node(self, node):
+        line = _line([node.meta.get("stack_trace") or ""])
+        target = node.target
+        if target is operator.getitem:
+            name, arguments = "getitem", list(node.args)
+        elif isinstance(target, self.torch._ops.OpOverload):
+            name, arguments = str(target), self._arguments(node)
+        else:
+            name, arguments = str(getattr(target, "__name__", target)), []
+        entry = {"name": node.name, "operator": name, "line": line, "value": None}
+        values = node.meta.get("val")
+        several = isinstance(values, (list, tuple))
+        tensors = list(values) if several else [values]
+        entry["several"] = several
+        entry["gives"] = [
+            self._tensor(v, node, line) if isinstance(v, self.torch.Tensor) else None
+            for v in tensors
+        ]
+        if not several and not isinstance(values, self.torch.Tensor):
+            raise NotExported(
+                "%s gives a number that depends on data (%s)" % (name, line or node.name)
+            )
+        entry["value"] = self._folded(node, values)
+        entry["arguments"] = [] if entry["value"] is not None else self._encoded(arguments)
+        return entry
+
+    def _arguments(self, node):
+        """In the schema's order, defaults included."""
+        given = []
+        for k, argument in enumerate(node.target._schema.arguments):
+            if k < len(node.args) and not argument.kwarg_only:
+                given.append(node.args[k])
+            else:
+                given.append(node.kwargs.get(argument.name, argument.default_value))
+        return given
+
+    def _folded(self, node, value):
+        """The number of the array of an integer or truth value that depends on no input."""
+        torch, known = self.torch, self.known
+        if node.all_input_nodes and not all(n in known for n in node.all_input_nodes):
+            return None
+        if isinstance(value, torch.Tensor) and value.numel() > LARGEST:
+            return None
+        if "seeded" in str(getattr(node.target, "tags", "")):
+            return None
+        pick = torch.fx.node.map_arg
+        args, kwargs = (pick(part, lambda n: known[n]) for part in (node.args, node.kwargs))
+        kwargs = {k: ("cpu" if k == "device" else v) for k, v in kwargs.items()}
+        try:
+            with torch.no_grad():
+                known[node] = node.target(*args, **kwargs)
+        except Exception:
+            return None
+        result = known[node]
+        if not isinstance(result, torch.Tensor) or result.is_floating_point():
+            return None
+        return self._keep(result)
+
+    def _tensor(self, value, node, line=""):
+        shape = list(value.shape)
+        if not all(isinstance(length, int) for length in shape):
+            raise NotExported("%s has a shape that depends on data (%s)" % (node.name, line or "?"))
+        if value.is_complex():
+            raise NotExported(
+                "%s is complex, which no oracle takes (%s)" % (node.name, line or "its input")
+            )
+        return {"shape": shape, "dtype": str(value.dtype).replace("torch.", "")}
+
+    def _keep(self, tensor):
+        import numpy as np
+
+        tensor = tensor.detach().cpu().contiguous()
+        number = str(len(self.arrays))
+        try:
+            array = tensor.numpy()
+        except TypeError:  # NumPy has no such format
+            bits = VIEWS[tensor.element_size()]
+            array = tensor.view(getattr(self.torch, bits)).numpy()
+        self.arrays[number] = np.array(array)
+        return number
+
+    def _encoded(self, value):
+        torch = self.torch
+        if isinstance(value, torch.fx.Node):
+            if not isinstance(value.meta.get("val"), (torch.Tensor, list, tuple)):
+                return None
+            return {"node": value.name}
+        if isinstance(value, (list, tuple)):
+            return [self._encoded(item) for item in value]
+        if isinstance(value, float) and not math.isfinite(value):
+            return {"float": str(value)}
+        if value is None or isinstance(value, (bool, int, float, str)):
+            return value
+        if isinstance(value, torch.dtype):
+            return {"dtype": str(value).replace("torch.", "")}
+        if isinstance(value, (torch.device, torch.layout, torch.memory_format)):
+            return None
+        return {"unknown": type(value).__name__}
+
+
+def _used(nodes, outputs):
+    """The nodes that the outputs need."""
+    needed = set(outputs)
+    kept = []
+    for node in reversed(nodes):
+        if node["name"] in needed:
+            kept.append(node)
+            needed.update(_operands(node["arguments"]))
+    return kept[::-1]
+
+
+def _operands(arguments):
+    if isinstance(arguments, dict):
+        return [arguments["node"]] if "node" in arguments else []
+    if isinstance(arguments, list):
+        return [name for item in arguments for name in _operands(item)]
+    return []
+
+
+def loaded(path):
+    """The module of a file, which may import its neighbours."""
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    spec = importlib.util.spec_from_file_location("refkernels_program", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def asked(request):
+    """The function of FILE.py:NAME and its example inputs: those of the request, or of the file's
+    get_inputs(). A class is made with the file's get_init_inputs()."""
+    import numpy as np
+    import torch
+
+    torch.manual_seed(0)
+    path, name = request["file"], request["name"]
+    try:
+        module = loaded(path)
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [f for f in frames if f.filename == os.path.abspath(path)] or frames
+        said = "%s: %s" % (type(error).__name__, str(error).splitlines()[:1] or "")
+        raise NotExported(
+            "%s cannot be loaded (line %d, %s)" % (path, own[-1].lineno, said)
+        ) from error
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise NotExported("%s has no function %s" % (path, name))
+    if isinstance(function, type):
+        function = function(*getattr(module, "get_init_inputs", list)())
+    if request["arrays"] is None:
+        if not hasattr(module, "get_inputs"):
+            raise NotExported(
+                "%s says nothing of its inputs: give them, or define get_inputs() there" % path
+            )
+        return function, list(module.get_inputs()), {}
+    kinds = request["dtypes"]
+    tensors = {}
+    with np.load(request["arrays"], allow_pickle=False) as arrays:
+        for key in arrays.files:
+            tensor = torch.from_numpy(np.array(arrays[key]))
+            kind = getattr(torch, kinds[key])
+            tensors[key] = tensor if tensor.dtype == kind else tensor.view(kind)
+    return function, [], tensors
+
+
+def main(request_path, out):
+    import numpy as np
+
+    with open(request_path, encoding="utf-8") as file:
+        request = json.load(file)
+    try:
+        function, args, kwargs = asked(request)
+        document, arrays = exported(function, args, kwargs, request["kept"])
+        np.savez(out + ".npz", **arrays)
+    except NotExported as error:
+        document = {"error": str(error)}
+    with open(out + ".json", "w", encoding="utf-8") as file:
+        json.dump(document, file, allow_nan=False)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

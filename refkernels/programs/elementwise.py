@@ -1,0 +1,243 @@
+"""Operators of ATen on numbers, element by element. One line each: the primitives of `xp`.
+
+Conventions off which nothing is said of gradients: at a tie of two numbers, at 0 of an absolute
+value, and at the ends of a clamp, any slope between both sides' is right; a comparison has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from refkernels.contexts.value import Mask
+from refkernels.programs.calls import Low, cast, dtype_of, numbers
+
+Rule = Callable[..., Any]
+ROOT_HALF = Fraction(1, 2)
+
+
+def times(c: Any, x: Any, factor: Any) -> Any:
+    return x if factor == 1 else x * c.scalar(factor)
+
+
+def sigmoid(c: Any, x: Any) -> Any:
+    e = c.exp(-abs(x))
+    return c.where(x < 0, e, c.number(1)) / (1 + e)
+
+
+def gelu(c: Any, x: Any, approximate: str = "none") -> Any:
+    if approximate == "tanh":
+        cubic = x + c.number(Fraction("0.044715")) * c.power(x, 3)
+        return c.half * x * (1 + c.tanh(c.sqrt(2 / c.pi()) * cubic))
+    t = x / c.sqrt(c.number(2))
+    return c.either(c.half * x * c.erfc(-t), c.half * x * (1 + c.erf(t)))
+
+
+def elu(c: Any, x: Any, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) -> Any:
+    low = c.expm1(times(c, c.minimum(x, c.number(0)), input_scale))
+    return times(c, c.where(x > 0, x, times(c, low, alpha)), scale)
+
+
+def real_power(c: Any, x: Any, exponent: Any) -> Any:
+    """x^y: by products where y is a small integer, else by roots and logarithms of x > 0."""
+    if isinstance(exponent, int | float):
+        if float(exponent).is_integer() and abs(exponent) <= 64:
+            return c.square(x) if exponent == 2 else c.power(x, int(exponent))
+        special = {0.5: c.sqrt, -0.5: c.rsqrt, 1.5: lambda a: a * c.sqrt(a)}
+        if exponent in special:
+            return special[exponent](x)
+        exponent = c.scalar(exponent)
+    return c.real_power(c.plain(x), c.plain(exponent))
+
+
+def _power(c: Any, x: Any, exponent: Any, *_: Any) -> Any:
+    return real_power(c, c.plain(x), exponent)
+
+
+def _power_of_number(c: Any, base: Any, exponent: Any) -> Any:
+    return c.exp(c.plain(exponent) * c.log(c.scalar(base)))
+
+
+def clamp(c: Any, x: Any, low: Any = None, high: Any = None) -> Any:
+    x = x if low is None or _endless(low) else c.maximum(x, c.value(low))
+    return x if high is None or _endless(high) else c.minimum(x, c.value(high))
+
+
+def _endless(end: Any) -> bool:
+    return isinstance(end, float) and np.isinf(end)
+
+
+def equal(c: Any, a: Any, b: Any) -> Any:
+    if isinstance(a, np.ndarray):
+        return a == b
+    return ~(a < b) & ~(b < a)
+
+
+def divide(c: Any, a: Any, b: Any, rounding_mode: Any = None) -> Any:
+    if rounding_mode is None:
+        return a / b
+    if isinstance(a, np.ndarray):
+        return a // b if rounding_mode == "floor" else np.trunc(a / b)
+    raise c.refuse("rounds to an integer what is computed from floats")
+
+
+def where(c: Any, condition: Any, a: Any, b: Any) -> Any:
+    """-inf that a known condition chooses is a mask."""
+    if all(isinstance(item, np.ndarray | int) for item in (condition, a, b)):
+        return np.where(condition, a, b)
+    choice = condition.astype(bool) if isinstance(condition, np.ndarray) else condition
+    sides = [_lowered(c, a), _lowered(c, b)]
+    if not any(isinstance(side, Low) for side in sides):
+        return c.xp.where(choice, *sides)
+    if isinstance(choice, Mask):
+        raise c.refuse("chooses -inf by a condition that is computed from floats")
+    lows = [side.low if isinstance(side, Low) else np.zeros(side.shape, bool) for side in sides]
+    values = [side.value if isinstance(side, Low) else side for side in sides]
+    low = np.broadcast_to(np.where(choice, *lows), c.shape)
+    return Low(c.broadcast(c.xp.where(choice, *values), c.shape), low)
+
+
+def _lowered(c: Any, given: Any) -> Any:
+    """A value, or what is -inf everywhere, or an array's -inf."""
+    if isinstance(given, float) and given == -np.inf:
+        return Low(c.number(0), np.ones((), bool))
+    return c.value(given)
+
+
+def added(c: Any, a: Any, b: Any, alpha: Any = 1) -> Any:
+    """-inf plus a number is -inf."""
+    if not isinstance(a, Low) and not isinstance(b, Low):
+        return numbers(lambda c, a, b: a + times(c, b, alpha))(c, a, b)
+    sides = [c.value(a), c.value(b)]
+    lows = [side.low if isinstance(side, Low) else np.zeros(side.shape, bool) for side in sides]
+    values = [side.value if isinstance(side, Low) else side for side in sides]
+    if alpha != 1:
+        raise c.refuse("multiplies a masked -inf")
+    low = np.broadcast_to(lows[0] | lows[1], c.shape)
+    return Low(values[0] + values[1], low)
+
+
+def scaled(rule: Rule, c: Any, a: Any, factor: Any, *given: Any) -> Any:
+    """-inf times a positive number is -inf."""
+    if isinstance(a, Low) and isinstance(factor, int | float) and factor > 0:
+        return Low(rule(c, a.value, c.scalar(factor)), a.low)
+    return numbers(rule)(c, a, factor, *given)
+
+
+def exponential(c: Any, x: Any) -> Any:
+    """e^-inf = 0."""
+    if isinstance(x, Low):
+        return c.xp.where(x.low, c.number(0), c.xp.exp(x.value))
+    return c.xp.exp(c.value(x))
+
+
+def logical(rule: Callable[..., Any]) -> Rule:
+    def read(c: Any, *given: Any) -> Any:
+        sides = [c.truth(item) for item in given]
+        if any(isinstance(side, Mask) for side in sides):
+            sides = [s if isinstance(s, Mask) else Mask(s, ~s) for s in sides]
+        return rule(*sides)
+
+    return read
+
+
+def _bits(rule: Callable[..., Any]) -> Rule:
+    def read(c: Any, *given: Any) -> Any:
+        if c.tensor.dtype == "bool":
+            return logical(rule)(c, *given)
+        return rule(*(c.index(item) if not isinstance(item, int) else item for item in given))
+
+    return read
+
+
+FUNCTIONS = ("sqrt", "rsqrt", "expm1", "log", "log1p", "tanh", "erf", "erfc", "sin", "cos", "atan")
+NUMBERS: dict[str, Rule] = {
+    "sub.Tensor": lambda c, a, b, alpha=1: a - times(c, b, alpha),
+    "sub.Scalar": lambda c, a, b, alpha=1: a - times(c, b, alpha),
+    "mul.Scalar": lambda c, a, b: a * b,
+    "div.Scalar": divide,
+    "div.Tensor_mode": divide,
+    "div.Scalar_mode": divide,
+    "neg.default": lambda c, x: -x,
+    "abs.default": lambda c, x: abs(x),
+    "reciprocal.default": lambda c, x: 1 / x,
+    **{f"{name}.default": lambda c, x, f=name: getattr(c, f)(x) for name in FUNCTIONS},
+    "exp2.default": lambda c, x: c.exp(x * c.log(c.number(2))),
+    "log2.default": lambda c, x: c.log(x) / c.log(c.number(2)),
+    "log10.default": lambda c, x: c.log(x) / c.log(c.number(10)),
+    "tan.default": lambda c, x: c.sin(x) / c.cos(x),
+    "asin.default": lambda c, x: c.atan(x / c.sqrt((1 - x) * (1 + x))),
+    "acos.default": lambda c, x: c.pi() / 2 - c.atan(x / c.sqrt((1 - x) * (1 + x))),
+    "sinh.default": lambda c, x: (c.expm1(x) - c.expm1(-x)) / 2,
+    "cosh.default": lambda c, x: (c.exp(x) + c.exp(-x)) / 2,
+    "asinh.default": lambda c, x: _odd(
+        c, x, lambda a: c.log1p(a + c.square(a) / (1 + c.sqrt(1 + c.square(a))))
+    ),
+    "acosh.default": lambda c, x: c.log1p((x - 1) + c.sqrt((x - 1) * (x + 1))),
+    "atanh.default": lambda c, x: c.log1p(2 * x / (1 - x)) / 2,
+    "hypot.default": lambda c, a, b: c.sqrt(c.square(a) + c.square(b)),
+    "maximum.default": lambda c, a, b: c.maximum(a, b),
+    "minimum.default": lambda c, a, b: c.minimum(a, b),
+    "sign.default": lambda c, x: c.where(x < 0, c.number(-1), c.where(x > 0, c.number(1), 0 * x)),
+    # activations
+    "relu.default": lambda c, x: c.maximum(x, c.number(0)),
+    "sigmoid.default": sigmoid,
+    "leaky_relu.default": lambda c, x, s=0.01: c.where(x > 0, x, x * c.scalar(s)),
+    # comparisons
+    **{
+        f"{name}.{kind}": rule
+        for kind in ("Tensor", "Scalar")
+        for name, rule in {
+            "lt": lambda c, a, b: a < b,
+            "gt": lambda c, a, b: b < a,
+            "le": lambda c, a, b: ~(b < a),
+            "ge": lambda c, a, b: ~(a < b),
+            "eq": equal,
+            "ne": lambda c, a, b: ~equal(c, a, b),
+            "remainder": lambda c, a, b: np.remainder(c.index(a), b),
+        }.items()
+    },
+}  # fmt: skip
+ONE: dict[str, Rule] = {
+    "gelu.default": gelu,
+    "elu.default": elu,
+    "clamp.default": clamp,
+    "clamp.Tensor": clamp,
+    "hardtanh.default": lambda c, x, low=-1, high=1: clamp(c, x, low, high),
+}
+RAW: dict[str, Rule] = {
+    "add.Tensor": added,
+    "add.Scalar": added,
+    "mul.Tensor": partial(scaled, lambda c, a, b: a * b),
+    "div.Tensor": partial(scaled, divide),
+    "exp.default": exponential,
+    "pow.Tensor_Scalar": _power,
+    "pow.Tensor_Tensor": _power,
+    "pow.Scalar": _power_of_number,
+    "where.self": where,
+    "logical_and.default": logical(lambda a, b: a & b),
+    "logical_or.default": logical(lambda a, b: a | b),
+    "logical_not.default": logical(lambda a: ~a),
+    "logical_xor.default": logical(lambda a, b: (a & ~b) | (~a & b)),
+    "bitwise_and.Tensor": _bits(lambda a, b: a & b),
+    "bitwise_or.Tensor": _bits(lambda a, b: a | b),
+    "bitwise_not.default": _bits(lambda a: ~a),
+    "_to_copy.default": lambda c, x, dtype=None, *_: cast(c, x, dtype_of(dtype, c.tensor.dtype)),
+    "to.dtype": lambda c, x, dtype, *_: cast(c, x, dtype_of(dtype, c.tensor.dtype)),
+}
+
+
+def _odd(c: Any, x: Any, positive: Callable[[Any], Any]) -> Any:
+    value = positive(abs(x))
+    return c.where(x < 0, -value, value)
+
+
+RULES: dict[str, Rule] = {
+    **{f"aten.{name}": numbers(rule) for name, rule in NUMBERS.items()},
+    **{f"aten.{name}": numbers(rule, 1) for name, rule in ONE.items()},
+    **{f"aten.{name}": rule for name, rule in RAW.items()},
+}

@@ -1,0 +1,481 @@
+"""Operators of ATen that are layers: products, convolutions, pooling, norms, attention, losses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.convolution_ref.geometry import Axis, joined
+from refkernels.programs.calls import Low
+from refkernels.programs.elementwise import sigmoid, times
+from refkernels.programs.moving import _lifted
+
+Rule = Callable[..., Any]
+Places = npt.NDArray[np.int64]
+
+# --- products -------------------------------------------------------------------------------------
+
+
+def matmul(c: Any, a: Any, b: Any) -> Any:
+    return c.xp.matmul(c.plain(a), c.plain(b))
+
+
+def add_product(c: Any, x: Any, a: Any, b: Any, beta: Any = 1, alpha: Any = 1) -> Any:
+    product = times(c, matmul(c, a, b), alpha)
+    return product if beta == 0 else times(c, c.plain(x), beta) + product
+
+
+# --- windows --------------------------------------------------------------------------------------
+
+
+def _each(values: Any, rank: int) -> list[int]:
+    listed = list(values) if isinstance(values, list | tuple) else [values]
+    return listed * rank if len(listed) == 1 else listed
+
+
+def _taken(c: Any, x: Any, table: Places, axes: int) -> Any:
+    """(..., places, taps): the elements of x, whose last axes are one, 0 where the table has -1."""
+    flat = c.reshape(x, (*x.shape[: len(x.shape) - axes], -1))
+    if (table < 0).any():
+        zero = c.broadcast(c.number(0), (*flat.shape[:-1], 1))
+        flat = c.xp.concatenate([flat, zero], axis=-1)
+    return c.take(flat, table, -1)
+
+
+def convolution(
+    c: Any, x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any,
+    transposed: bool = False, output_padding: Any = 0, groups: int = 1, *_: Any,
+) -> Any:  # fmt: skip
+    """The sum over input channels and taps, of any number of axes, also transposed."""
+    x, weight = c.plain(x), c.plain(weight)
+    rank = len(weight.shape) - 2
+    batched = len(x.shape) == rank + 2
+    x = x if batched else c.reshape(x, (1, *x.shape))
+    taps, out = weight.shape[2:], c.shape[-rank:]
+    each = [_each(item, rank) for item in (stride, padding, dilation)]
+    sizes = zip(x.shape[2:], out, taps, *each, strict=True)
+    if transposed:
+        tables = [Axis(n_out, k, s, d, p, 0).back() for _, n_out, k, s, p, d in sizes]
+        for table, n in zip(tables, x.shape[2:], strict=True):
+            table[table >= n] = -1
+        swapped = c.reshape(weight, (groups, weight.shape[0] // groups, *weight.shape[1:]))
+        weight = c.transpose(swapped, (0, 2, 1, *range(3, rank + 3)))
+    else:
+        tables = [Axis(n, k, s, d, p, p).windows()[:n_out] for n, n_out, k, s, p, d in sizes]
+        weight = c.reshape(weight, (groups, weight.shape[0] // groups, *weight.shape[1:]))
+    table = joined(tables, x.shape[2:])
+    columns = _taken(c, x, table, rank)  # (n, groups channels, places, taps)
+    n, channels, places, count = columns.shape
+    columns = c.reshape(columns, (n, groups, channels // groups, places, count))
+    left = c.reshape(c.transpose(columns, (1, 0, 3, 2, 4)), (groups, n * places, -1))
+    right = c.reshape(weight, (groups, weight.shape[1], -1))
+    y = c.xp.matmul(left, c.transpose(right, (0, 2, 1)))  # (groups, n places, channels)
+    y = c.reshape(y, (groups, n, places, weight.shape[1]))
+    y = c.reshape(c.transpose(y, (1, 0, 3, 2)), (n, -1, *out))
+    if bias is not None:
+        y = y + c.reshape(c.plain(bias), (-1, *(1,) * rank))
+    return c.reshape(y, c.shape)
+
+
+def _windows(
+    lengths: Sequence[int], out: Sequence[int], taps: Any, stride: Any, padding: Any, dilation: Any
+) -> Places:
+    rank = len(lengths)
+    each = [_each(item, rank) for item in (taps, stride or taps, padding, dilation)]
+    tables = []
+    for n, n_out, k, s, p, d in zip(lengths, out, *each, strict=True):
+        place = np.arange(n_out)[:, None] * s + np.arange(k) * d - p
+        tables.append(np.where((place >= 0) & (place < n), place, -1))
+    return joined(tables, lengths)
+
+
+def max_pool(rank: int) -> Rule:
+    """A place outside is the window's first inside, which changes no maximum."""
+
+    def read(
+        c: Any, x: Any, taps: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, *_: Any
+    ) -> Any:
+        shape = c.node.gives[0].shape
+        table = _windows(x.shape[-rank:], shape[-rank:], taps, stride, padding, dilation)
+        inside = np.take_along_axis(table, (table >= 0).argmax(axis=-1)[:, None], axis=-1)
+        windows = _taken(c, c.plain(x), np.where(table < 0, inside, table), rank)
+        return (c.reshape(c.xp.max(windows), shape), None)
+
+    return read
+
+
+def avg_pool(rank: int) -> Rule:
+    def read(
+        c: Any, x: Any, taps: Any, stride: Any = (), padding: Any = 0, ceil: bool = False,
+        count_padding: bool = True, divisor: Any = None,
+    ) -> Any:  # fmt: skip
+        lengths, out = x.shape[-rank:], c.shape[-rank:]
+        table = _windows(lengths, out, taps, stride, padding, 1)
+        counts = (table >= 0).sum(axis=-1)
+        if count_padding:  # places in the padding count, those beyond it do not
+            wide = [n + 2 * p for n, p in zip(lengths, _each(padding, rank), strict=True)]
+            counts = (_windows(wide, out, taps, stride or taps, 0, 1) >= 0).sum(axis=-1)
+        counts = np.full_like(counts, divisor) if divisor else counts
+        total = c.xp.sum(_taken(c, c.plain(x), table, rank))
+        return c.reshape(total, c.shape) / c.array(counts.reshape(out))
+
+    return read
+
+
+def adaptive_pool(rank: int, reduction: str) -> Rule:
+    """Windows from floor(i n / m) to ceil((i + 1) n / m)."""
+
+    def read(c: Any, x: Any, *_: Any) -> Any:
+        shape = c.node.gives[0].shape
+        value = c.plain(x)
+        for k in range(1, rank + 1):
+            axis, n, m = len(shape) - k, value.shape[len(shape) - k], shape[-k]
+            starts = np.arange(m) * n // m
+            ends = -(-(np.arange(m) + 1) * n // m)
+            width = int((ends - starts).max())
+            table = starts[:, None] + np.arange(width)
+            outside = table >= ends[:, None]
+            windows = c.take(value, np.where(outside, starts[:, None], table), axis)
+            where = outside.reshape(m, width, *(1,) * (k - 1))
+            if reduction == "sum":
+                windows = c.where(where, c.number(0), windows) if outside.any() else windows
+                counts = (ends - starts).reshape(m, *(1,) * (k - 1))
+                value = c.reshape(c.xp.sum(windows, axis=axis + 1), _without(windows, axis + 1))
+                value = value / c.array(counts)
+            else:
+                value = c.reshape(c.xp.max(windows, axis=axis + 1), _without(windows, axis + 1))
+        return value if reduction == "sum" else (value, None)
+
+    return read
+
+
+def _without(value: Any, axis: int) -> tuple[int, ...]:
+    return tuple(n for k, n in enumerate(value.shape) if k != axis)
+
+
+# --- interpolation --------------------------------------------------------------------------------
+
+
+def linear_between(c: Any, x: Any, size: Any, align: bool, *scales: Any) -> Any:
+    """Between the two nearest places of each axis."""
+    x = c.plain(x)
+    rank = len(c.shape) - 2
+    given = scales[0] if scales and isinstance(scales[0], list) else scales
+    for k in range(rank):
+        axis, n, m = 2 + k, x.shape[2 + k], c.shape[2 + k]
+        if align:
+            at = [Fraction(i * (n - 1), max(m - 1, 1)) for i in range(m)]
+        else:
+            step = Fraction(1 / given[k]) if k < len(given) and given[k] else Fraction(n, m)
+            at = [max((i + Fraction(1, 2)) * step - Fraction(1, 2), Fraction(0)) for i in range(m)]
+        low = np.array([min(int(p), n - 1) for p in at])
+        high = np.minimum(low + 1, n - 1)
+        share = np.array([float(p - int(p)) for p in at])
+        weight = c.array(share.reshape(m, *(1,) * (rank - 1 - k)))
+        first, second = c.take(x, low, axis), c.take(x, high, axis)
+        x = first + weight * (second - first)
+    return x
+
+
+# --- norms ----------------------------------------------------------------------------------------
+
+
+def _standardised(c: Any, rows: Any, eps: Any) -> tuple[Any, Any, Any]:
+    m = c.mean(rows)
+    v = c.mean(c.square(rows - m))
+    r = c.rsqrt(v + c.scalar(eps))
+    return (rows - m) * r, m, r
+
+
+def layer_norm(
+    c: Any, x: Any, shape: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-5, *_: Any
+) -> Any:
+    x = c.plain(x)
+    first = len(x.shape) - len(shape)
+    rows = c.reshape(x, (*x.shape[:first], -1))
+    y, *_rest = _standardised(c, rows, eps)
+    return _affine(c, c.reshape(y, x.shape), weight, bias)
+
+
+def _affine(c: Any, y: Any, weight: Any, bias: Any, shape: Any = None) -> Any:
+    for rule, given in ((lambda a, b: a * b, weight), (lambda a, b: a + b, bias)):
+        if given is not None:
+            given = c.plain(given)
+            y = rule(y, given if shape is None else c.reshape(given, shape))
+    return y
+
+
+def rms_norm(c: Any, x: Any, shape: Any, weight: Any = None, eps: Any = None) -> Any:
+    x = c.plain(x)
+    dims = list(range(len(x.shape) - len(shape), len(x.shape)))
+    squares = c.mean(c.rows(c.square(x), dims))
+    tiny = {"float64": 2.0**-52, "bfloat16": 2.0**-7, "float16": 2.0**-10}
+    eps = tiny.get(c.operands[0].dtype, 2.0**-23) if eps is None else eps
+    r = c.rsqrt(c.kept(squares, x, dims) + c.scalar(eps))
+    return _affine(c, x * r, weight, None)
+
+
+def group_norm(
+    c: Any, x: Any, groups: int, weight: Any = None, bias: Any = None, eps: Any = 1e-5, *_: Any
+) -> Any:
+    x = c.plain(x)
+    rows = c.reshape(x, (x.shape[0], groups, -1))
+    y, *_rest = _standardised(c, rows, eps)
+    shape = (1, -1, *(1,) * (len(x.shape) - 2))
+    return _affine(c, c.reshape(y, x.shape), weight, bias, shape)
+
+
+def batch_norm(
+    c: Any, x: Any, weight: Any, bias: Any, mean: Any, var: Any, training: bool, momentum: Any,
+    eps: Any, *_: Any,
+) -> Any:  # fmt: skip
+    """By the batch's statistics in training, else by the kept ones."""
+    x = c.plain(x)
+    shape = (1, -1, *(1,) * (len(x.shape) - 2))
+    if training or mean is None:
+        dims = [k for k in range(len(x.shape)) if k != 1]
+        rows = c.rows(x, dims)
+        m = c.mean(rows)
+        v = c.mean(c.square(rows - m))
+        m, v = c.reshape(m, shape), c.reshape(v, shape)
+    else:
+        m, v = c.reshape(c.plain(mean), shape), c.reshape(c.plain(var), shape)
+    y = (x - m) * c.rsqrt(v + c.scalar(eps))
+    return _affine(c, y, weight, bias, shape)
+
+
+def _with_statistics(rule: Rule) -> Rule:
+    """The operator that gives statistics too, which nothing may use."""
+    return lambda c, *given: (rule(c, *given), None, None, None, None)
+
+
+# --- softmax and attention ------------------------------------------------------------------------
+
+
+def _along(c: Any, x: Any, dim: int, rule: Callable[..., Any]) -> Any:
+    """rule(rows, low) of the axis as the last."""
+    rank = len(x.shape)
+    if not rank:
+        return c.reshape(_along(c, c.reshape(x, (1,)), 0, rule), ())
+    dim %= rank
+    axes = [*(k for k in range(rank) if k != dim), dim]
+    value, low = (x.value, x.low) if isinstance(x, Low) else (c.value(x), None)
+    rows = c.transpose(value, axes) if dim != rank - 1 else value
+    low = low if low is None else np.transpose(np.broadcast_to(low, x.shape), axes)
+    result = rule(c, rows, low)
+    back = np.argsort(axes)
+    if dim == rank - 1:
+        return result
+    return c.transpose(result, tuple(back))
+
+
+def _exponentials(c: Any, rows: Any, low: Any) -> tuple[Any, Any]:
+    """e^(x - m) and m."""
+    if low is None:
+        m = c.pivot(rows)
+        return c.exp(rows - m), m
+    m = c.pivot(_lifted(c, rows, low))
+    return c.where(low, c.number(0), c.exp(c.where(low, m, rows) - m)), m
+
+
+def _softmax(c: Any, rows: Any, low: Any) -> Any:
+    e, _ = _exponentials(c, rows, low)
+    return e / c.xp.sum(e)
+
+
+def _log_softmax(c: Any, rows: Any, low: Any) -> Any:
+    e, m = _exponentials(c, rows, low)
+    y = (rows - m) - c.log(c.xp.sum(e))
+    return y if low is None else Low(y, low)
+
+
+def softmax(c: Any, x: Any, dim: int, *_: Any) -> Any:
+    return _along(c, x, dim, _softmax)
+
+
+def log_softmax(c: Any, x: Any, dim: int, *_: Any) -> Any:
+    return _along(c, x, dim, _log_softmax)
+
+
+def logsumexp(c: Any, x: Any, dims: Any, *_: Any) -> Any:
+    x = c.value(x)
+    low = c.rows(x.low, dims) if isinstance(x, Low) else None
+    e, m = _exponentials(c, c.rows(x.value if isinstance(x, Low) else x, dims), low)
+    return c.reshape(m + c.log(c.xp.sum(e)), c.shape)
+
+
+def attention(
+    c: Any, q: Any, k: Any, v: Any, mask: Any = None, dropout: float = 0.0, causal: bool = False,
+    scale: Any = None, grouped: bool = False, *_: Any,
+) -> Any:  # fmt: skip
+    """softmax(scale q kT + mask) v; 0 for a query that no key is for."""
+    if dropout:
+        raise c.refuse("has active dropout, whose answers differ from call to call")
+    q, k, v = c.plain(q), c.plain(k), c.plain(v)
+    if grouped:
+        times_ = q.shape[-3] // k.shape[-3]
+        k, v = (c.take(a, np.repeat(np.arange(a.shape[-3]), times_), -3) for a in (k, v))
+    scores = c.xp.matmul(q, c.move(lambda a: np.swapaxes(a, -1, -2), k))
+    factor = c.rsqrt(c.number(q.shape[-1])) if scale is None else c.scalar(scale)
+    scores, low = scores * factor, np.zeros((1, 1), bool)
+    if causal:
+        low = low | ~np.tri(q.shape[-2], k.shape[-2], dtype=bool)
+    if isinstance(mask, np.ndarray):
+        low = low | ~mask.astype(bool)
+    elif mask is not None:
+        bias = c.value(mask)
+        scores = scores + (bias.value if isinstance(bias, Low) else bias)
+        low = low | (bias.low if isinstance(bias, Low) else low)
+    low = np.broadcast_to(low, scores.shape)
+    empty = low.all(axis=-1, keepdims=True)
+    p = _softmax(c, scores, (low & ~empty) if low.any() else None)
+    p = c.where(np.broadcast_to(empty, low.shape), c.number(0), p) if empty.any() else p
+    return c.xp.matmul(p, v)
+
+
+# --- losses ---------------------------------------------------------------------------------------
+
+
+def nll(
+    c: Any, x: Any, target: Any, weight: Any = None, reduction: int = 1, ignored: int = -100
+) -> Any:
+    """-x[target], weighted, without the ignored ones."""
+    known = c.index(target)
+    kept = known != ignored
+    classes = np.where(kept, known, 0)
+    axis = 1 if len(x.shape) > 1 else 0
+    grid: list[Any] = list(np.indices(classes.shape, sparse=True))
+    grid.insert(axis, classes)
+    picked = c.move(lambda a: a[tuple(grid)], c.plain(x))
+    w = (
+        c.array(kept.astype(np.int8))
+        if weight is None
+        else c.where(kept, c.take(c.plain(weight), classes, 0), c.number(0))
+    )
+    losses = -(picked * w)
+    if not reduction:
+        return losses, None
+    total = c.xp.sum(c.reshape(losses, (-1,)))
+    if reduction == 1:
+        total = total / c.xp.sum(c.reshape(w, (-1,)))
+    return c.reshape(total, ()), None
+
+
+# --- recurrent layers -----------------------------------------------------------------------------
+
+
+def _lstm_cell(c: Any, state: Any, from_x: Any, from_h: Any) -> Any:
+    i, f, g, o = _parts(c, from_x + from_h, 4)
+    cell = sigmoid(c, f) * state[1] + sigmoid(c, i) * c.tanh(g)
+    return sigmoid(c, o) * c.tanh(cell), cell
+
+
+def _gru_cell(c: Any, state: Any, from_x: Any, from_h: Any) -> Any:
+    (r, z, n), (hr, hz, hn) = _parts(c, from_x, 3), _parts(c, from_h, 3)
+    new = c.tanh(n + sigmoid(c, r + hr) * hn)
+    gate = sigmoid(c, z + hz)
+    return (new + gate * (state[0] - new),)
+
+
+def _rnn_cell(c: Any, state: Any, from_x: Any, from_h: Any) -> Any:
+    return (c.tanh(from_x + from_h),)
+
+
+def _parts(c: Any, x: Any, number: int) -> list[Any]:
+    n = x.shape[-1] // number
+    return [c.take(x, np.arange(k * n, (k + 1) * n), -1) for k in range(number)]
+
+
+def recurrent(cell: Rule, states: int) -> Rule:
+    """Layers over time, both ways where bidirectional: what nn.LSTM and nn.GRU call."""
+
+    def read(
+        c: Any, x: Any, state: Any, weights: Any, biases: bool, layers: int, dropout: float,
+        train: bool, both: bool, batch_first: bool,
+    ) -> Any:  # fmt: skip
+        if dropout and train:
+            raise c.refuse("has active dropout, whose answers differ from call to call")
+        starts = [c.plain(s) for s in (state if states > 1 else [state])]
+        directions = 2 if both else 1
+        per = (4 if biases else 2) + (starts[0].shape[-1] != weights[1].shape[-1])
+        x = c.plain(x)
+        x = c.transpose(x, (1, 0, 2)) if batch_first else x
+        ends: list[list[Any]] = [[] for _ in starts]
+        for layer in range(layers):
+            outputs = []
+            for way in range(directions):
+                k = layer * directions + way
+                own = [c.plain(w) for w in weights[k * per : (k + 1) * per]]
+                first = [c.move(lambda a, k=k: a[k], s) for s in starts]
+                y, last = _over_time(c, cell, x, first, own, biases, bool(way))
+                outputs.append(y)
+                for end, value in zip(ends, last, strict=True):
+                    end.append(value)
+            x = outputs[0] if directions == 1 else c.xp.concatenate(outputs, -1)
+        y = c.transpose(x, (1, 0, 2)) if batch_first else x
+        return (y, *(c.move(lambda *a: np.stack(a), *end) for end in ends))
+
+    return read
+
+
+def _over_time(
+    c: Any, cell: Rule, x: Any, state: Any, weights: Any, biases: bool, backwards: bool
+) -> Any:
+    w_x, w_h = (c.transpose(w, (1, 0)) for w in weights[:2])
+    b_x, b_h = weights[2:4] if biases else (None, None)
+    steps, batch, _ = x.shape
+    from_x = c.xp.matmul(c.reshape(x, (steps * batch, -1)), w_x)
+    from_x = c.reshape(from_x if b_x is None else from_x + b_x, (steps, batch, -1))
+    outputs = []
+    for t in range(steps)[:: -1 if backwards else 1]:
+        from_h = c.xp.matmul(state[0], w_h)
+        from_h = from_h if b_h is None else from_h + b_h
+        state = list(cell(c, state, c.move(lambda a, t=t: a[t], from_x), from_h))
+        if len(weights) > 2 + 2 * biases:  # a projection of the output
+            state[0] = c.xp.matmul(state[0], c.transpose(weights[-1], (1, 0)))
+        outputs.append(state[0])
+    outputs = outputs[::-1] if backwards else outputs
+    return c.move(lambda *a: np.stack(a), *outputs), state
+
+
+LAYERS: dict[str, Rule] = {
+    **dict.fromkeys(("mm.default", "bmm.default"), matmul),
+    "addmm.default": add_product,
+    "baddbmm.default": add_product,
+    "convolution.default": convolution,
+    "max_pool2d_with_indices.default": max_pool(2),
+    "max_pool3d_with_indices.default": max_pool(3),
+    **{f"avg_pool{k}d.default": avg_pool(k) for k in (2, 3)},
+    **{f"_adaptive_avg_pool{k}d.default": adaptive_pool(k, "sum") for k in (2, 3)},
+    **{f"adaptive_max_pool{k}d.default": adaptive_pool(k, "max") for k in (2, 3)},
+    "upsample_bilinear2d.vec": linear_between,
+    "layer_norm.default": layer_norm,
+    "native_layer_norm.default": _with_statistics(layer_norm),
+    "rms_norm.default": rms_norm,
+    "group_norm.default": group_norm,
+    "_native_batch_norm_legit_no_training.default": _with_statistics(
+        lambda c, x, w, b, m, v, momentum, eps: batch_norm(c, x, w, b, m, v, False, momentum, eps)
+    ),
+    "_native_batch_norm_legit_functional.default": _with_statistics(batch_norm),
+    "_native_batch_norm_legit.default": _with_statistics(batch_norm),
+    "_native_batch_norm_legit.no_stats": _with_statistics(
+        lambda c, x, w, b, training, momentum, eps: batch_norm(
+            c, x, w, b, None, None, True, momentum, eps
+        )
+    ),
+    "native_group_norm.default": _with_statistics(
+        lambda c, x, w, b, n, channels, space, groups, eps: group_norm(c, x, groups, w, b, eps)
+    ),
+    "_softmax.default": softmax,
+    "_log_softmax.default": log_softmax,
+    "logsumexp.default": logsumexp,
+    "scaled_dot_product_attention.default": attention,
+    "nll_loss_forward.default": nll,
+    "lstm.input": recurrent(_lstm_cell, 2),
+    "gru.input": recurrent(_gru_cell, 1),
+    "rnn_tanh.input": recurrent(_rnn_cell, 1),
+}  # fmt: skip

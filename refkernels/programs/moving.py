@@ -1,0 +1,368 @@
+"""Operators of ATen that move elements, and reductions. One line each."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.programs.calls import Low, numbers
+
+Rule = Callable[..., Any]
+
+
+def constant(c: Any, values: npt.NDArray[Any]) -> Any:
+    """Numbers of the program: integers as they are, floats as values; -inf is a mask."""
+    if not c.tensor.is_float:
+        return values.astype(c.tensor.dtype)
+    low = values == -np.inf
+    value = c.array(np.where(low, 0, values).astype(np.float64))
+    return Low(value, low) if low.any() else value
+
+
+def full(c: Any, number: Any) -> Any:
+    return constant(c, np.full(c.shape, float(np.float32(number)) if _single(c) else number))
+
+
+def _single(c: Any) -> bool:
+    return c.tensor.is_float and c.tensor.dtype != "float64"
+
+
+def arange(c: Any, *given: Any) -> Any:
+    ends = [item for item in given if isinstance(item, int | float)]
+    start, end, step = (0, *ends, 1) if len(ends) == 1 else (*ends, 1)[:3]
+    return constant(c, np.arange(math.ceil((end - start) / step)) * step + start)
+
+
+def slice_(c: Any, x: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:
+    place = [slice(None)] * len(x.shape)
+    place[dim] = slice(start, end, step)
+    return c.move(lambda a: a[tuple(place)], x)
+
+
+def _place(shape: Sequence[int], dim: int, at: Any) -> tuple[Any, ...]:
+    place: list[Any] = [slice(None)] * len(shape)
+    place[dim] = at
+    return tuple(place)
+
+
+def index(c: Any, x: Any, indices: Any) -> Any:
+    """x[i, j, ...] for arrays of integers, None for a whole axis."""
+    known = tuple(slice(None) if i is None else c.index(i) for i in indices)
+    return c.move(lambda a: a[known], x)
+
+
+def gather(c: Any, x: Any, dim: int, places: Any, *_: Any) -> Any:
+    known = c.index(places)
+    if not x.shape:
+        return c.broadcast(x, c.shape)
+    grid: list[Any] = list(np.indices(known.shape, sparse=True))
+    grid[dim] = known
+    return c.move(lambda a: a[tuple(grid)], x)
+
+
+def concatenate(c: Any, parts: Any, dim: int = 0) -> Any:
+    listed = [part for part in parts if part.shape != (0,)]
+    return c.move(lambda *arrays: np.concatenate(arrays, axis=dim), *listed)
+
+
+def pieces(c: Any, x: Any, sizes: Sequence[int], dim: int) -> tuple[Any, ...]:
+    ends = np.cumsum([0, *sizes])
+    return tuple(slice_(c, x, dim, int(a), int(b)) for a, b in itertools.pairwise(ends))
+
+
+def split(c: Any, x: Any, size: Any, dim: int = 0) -> tuple[Any, ...]:
+    """Pieces as long as what the node gives says."""
+    return pieces(c, x, [tensor.shape[dim] for tensor in c.node.gives], dim)
+
+
+def padded(c: Any, x: Any, pad: Sequence[int], value: Any = 0) -> Any:
+    """Zeros, or a number, before and behind the last axes; negative lengths cut."""
+    rank = len(x.shape)
+    ends = [(0, 0)] * (rank - len(pad) // 2) + list(zip(pad[::2], pad[1::2], strict=True))[::-1]
+    cut = tuple(slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(ends, x.shape, strict=True))
+    inner = c.move(lambda a: a[cut], x)
+    place = tuple(
+        slice(max(a, 0), max(a, 0) + n) for (a, _), n in zip(ends, inner.shape, strict=True)
+    )
+    return c.filled(inner, c.shape, place, value)
+
+
+def put(c: Any, x: Any, source: Any, place: Any) -> Any:
+    """x with the elements of source at a place."""
+
+    def change(a: Any, b: Any) -> Any:
+        out = np.array(a)
+        out[place] = b
+        return out
+
+    return c.move(change, x, source)
+
+
+def index_put(c: Any, x: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    known = tuple(slice(None) if i is None else c.index(i) for i in indices)
+    if not accumulate:
+        return put(c, x, values, known)
+    places = np.arange(math.prod(x.shape)).reshape(x.shape)[known]
+    return _added_at(c, x, c.broadcast(c.value(values), places.shape), places)
+
+
+def _added_at(c: Any, x: Any, values: Any, places: npt.NDArray[Any]) -> Any:
+    flat = c.reshape(c.value(values), (-1,))
+    total = c.scatter_add(flat, places.reshape(-1), math.prod(x.shape))
+    return x + c.reshape(total, x.shape)
+
+
+def scatter_add(c: Any, x: Any, dim: int, places: Any, source: Any) -> Any:
+    known = c.index(places)
+    grid: list[Any] = list(np.indices(known.shape, sparse=True))
+    grid[dim] = known
+    flat = np.arange(math.prod(x.shape)).reshape(x.shape)[tuple(grid)]
+    region = tuple(slice(0, n) for n in known.shape)
+    return _added_at(c, c.value(x), c.move(lambda a: a[region], c.value(source)), flat)
+
+
+def scatter(c: Any, x: Any, dim: int, places: Any, source: Any, *_: Any) -> Any:
+    known = c.index(places)
+    grid: list[Any] = list(np.indices(known.shape, sparse=True))
+    grid[dim] = known
+    if not isinstance(source, int | float):
+        region = tuple(slice(0, n) for n in known.shape)
+        source = c.move(lambda a: a[region], source)
+    else:
+        source = c.value(source) if not isinstance(x, np.ndarray) else np.asarray(source)
+    return put(c, x, source, tuple(grid))
+
+
+def repeat(c: Any, x: Any, times: Sequence[int]) -> Any:
+    return c.move(lambda a: np.tile(a, tuple(times)), x)
+
+
+def unfold(c: Any, x: Any, dim: int, size: int, step: int) -> Any:
+    """Windows along an axis, on a new last axis."""
+    dim %= max(len(x.shape), 1)
+    starts = np.arange((x.shape[dim] - size) // step + 1) * step
+    windows = c.take(x, starts[:, None] + np.arange(size), dim)
+    axes = [k for k in range(len(x.shape) + 1) if k != dim + 1]
+    return c.transpose(windows, (*axes, dim + 1))
+
+
+# --- reductions -----------------------------------------------------------------------------------
+
+
+def _sum(c: Any, x: Any, dims: Any = None, *_: Any) -> Any:
+    return c.reduced("sum", x, dims)
+
+
+def product(c: Any, x: Any, *given: Any) -> Any:
+    dim = (
+        given[0] if given and isinstance(given[0], int) and not isinstance(given[0], bool) else None
+    )
+    return c.reduced("prod", x, dim)
+
+
+def largest(c: Any, x: Any, dims: Any = None, *_: Any) -> Any:
+    """The maximum; of -inf only where all are."""
+    x = c.value(x) if not isinstance(x, np.ndarray) else x
+    if isinstance(x, np.ndarray):
+        return c.whole().reduced("max", x, dims)
+    if not isinstance(x, Low):
+        return c.reduced("max", x, dims)
+    low = c.rows(x.low, dims)
+    some = c.reshape(low.all(axis=-1), c.shape)
+    value = c.reshape(c.xp.max(_lifted(c, c.rows(x.value, dims), low)), c.shape)
+    return Low(value, some) if some.any() else value
+
+
+def _lifted(c: Any, rows: Any, low: npt.NDArray[Any]) -> Any:
+    """Rows with their first number that is not masked where they are masked."""
+    first = c.xp.take_along_axis(rows, low.argmin(axis=-1)[..., None])
+    return c.where(low, first, rows)
+
+
+def smallest(c: Any, x: Any, dims: Any = None, *_: Any) -> Any:
+    if isinstance(x, np.ndarray):
+        return -c.whole().reduced("max", -x, dims)
+    return -c.reduced("max", -c.plain(x), dims)
+
+
+def mean(c: Any, x: Any, dims: Any = None, *_: Any) -> Any:
+    return c.reduced("mean", c.plain(x), dims)
+
+
+def variance(c: Any, x: Any, dims: Any = None, correction: Any = None, *_: Any) -> Any:
+    rows = c.rows(c.plain(x), dims)
+    n, d = rows.shape[-1], rows - c.mean(rows)
+    correction = 1 if correction is None else correction
+    total = c.xp.sum(c.square(d))
+    return c.reshape(total / c.number(n - Fraction(correction)), c.node.gives[0].shape)
+
+
+def variance_and_mean(c: Any, x: Any, dims: Any = None, correction: Any = None, *_: Any) -> Any:
+    average = c.reshape(c.mean(c.rows(c.plain(x), dims)), c.shape)
+    return variance(c, x, dims, correction), average
+
+
+def any_(c: Any, x: Any, dims: Any = None, *_: Any) -> Any:
+    truth = c.truth(x)
+    if isinstance(truth, np.ndarray):
+        return c.rows(truth, dims).any(axis=-1).reshape(c.shape)
+    return c.reduced("max", c.value(truth), dims) > c.half
+
+
+def norm(c: Any, x: Any, order: Any = 2, dims: Any = None, *_: Any) -> Any:
+    """Vector norms of order 0, 1, 2, infinity and others."""
+    rows = c.rows(c.plain(x), dims)
+    order = 2 if order is None else order
+    if order == 2:
+        return c.reshape(c.xp.norm(rows), c.shape)
+    if math.isinf(order):
+        return c.reshape(c.xp.max(abs(rows)) if order > 0 else -c.xp.max(-abs(rows)), c.shape)
+    if order == 1:
+        return c.reshape(c.xp.sum(abs(rows)), c.shape)
+    if order == 0:
+        raise c.refuse("counts numbers that are not 0")
+    total = c.xp.sum(c.real_power(abs(rows), c.scalar(order)))
+    return c.reshape(c.real_power(total, 1 / c.scalar(order)), c.shape)
+
+
+def cumulative(name: str) -> Rule:
+    def read(c: Any, x: Any, dim: int, *_: Any) -> Any:
+        if isinstance(x, np.ndarray) and not c.tensor.is_float:
+            return getattr(np, name)(x, axis=dim)
+        x = c.plain(x)
+        if not x.shape:
+            return x
+        if name == "cumsum":
+            return c.cumsum(x, axis=dim)
+        n = x.shape[dim]  # by Hillis and Steele
+        step = 1
+        while step < n:
+            before = c.take(x, np.arange(step), dim)
+            products = c.take(x, np.arange(step, n), dim) * c.take(x, np.arange(n - step), dim)
+            x, step = c.xp.concatenate([before, products], dim), 2 * step
+        return x
+
+    return read
+
+
+def sorted_(c: Any, x: Any, dim: int = -1, descending: bool = False) -> Any:
+    """The numbers in order, by a network of minima and maxima (Batcher's odd-even merge)."""
+    rank, dim = len(x.shape), dim % max(len(x.shape), 1)
+    if isinstance(x, np.ndarray):
+        ordered = np.sort(x, axis=dim)
+        return (np.flip(ordered, dim) if descending else ordered), None
+    x = c.plain(x)
+    if not rank:
+        return x, None
+    axes = [*(k for k in range(rank) if k != dim), dim]
+    rows = c.transpose(x, axes)
+    for low, high in _network(rows.shape[-1]):
+        a, b = c.take(rows, low, -1), c.take(rows, high, -1)
+        smaller, larger = c.minimum(a, b), c.maximum(a, b)
+        rest = np.setdiff1d(np.arange(rows.shape[-1]), np.concatenate([low, high]))
+        order = np.argsort(np.concatenate([low, high, rest]))
+        parts = [smaller, larger, *([c.take(rows, rest, -1)] if rest.size else [])]
+        rows = c.take(c.xp.concatenate(parts), order, -1)
+    if descending:
+        rows = c.move(lambda a: np.flip(a, -1), rows)
+    return c.transpose(rows, np.argsort(axes)), None
+
+
+def _network(n: int) -> list[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
+    """The rounds of comparisons that sort n numbers."""
+    rounds = []
+    p = 1
+    while p < n:
+        k = p
+        while k >= 1:
+            i = np.arange(n)
+            first = i[(i >= k % p) & ((i - k % p) // k % 2 == 0)] if k else i
+            second = first + k
+            fits = (second < n) & (first // (2 * p) == second // (2 * p))
+            if fits.any():
+                rounds.append((first[fits], second[fits]))
+            k //= 2
+        p *= 2
+    return rounds
+
+
+def top(c: Any, x: Any, k: int, dim: int = -1, largest: bool = True, *_: Any) -> Any:
+    ordered, _ = sorted_(c, x, dim, largest)
+    return slice_(c, ordered, dim, 0, k), None
+
+
+def same(c: Any, x: Any, *_: Any) -> Any:
+    return x
+
+
+def shaped(c: Any, x: Any, *_: Any) -> Any:
+    return c.reshape(x, c.shape)
+
+
+MOVING: dict[str, Rule] = {
+    **dict.fromkeys(
+        ("view.default", "unsqueeze.default", "squeeze.dims"),
+        shaped,
+    ),
+    **dict.fromkeys(
+        ("clone.default", "alias.default", "lift_fresh_copy.default"),
+        same,
+    ),
+    "detach.default": lambda c, x: c.stop(c.value(x)) if c.tensor.is_float else x,
+    "expand.default": lambda c, x, *_: c.broadcast(x, c.shape),
+    "permute.default": lambda c, x, axes: c.transpose(x, axes),
+    "slice.Tensor": slice_,
+    "select.int": lambda c, x, dim, at: c.move(lambda a: a[_place(x.shape, dim, at)], x),
+    "index.Tensor": index,
+    "index_select.default": lambda c, x, dim, i: c.take(x, c.index(i), dim),
+    "gather.default": gather,
+    "embedding.default": lambda c, w, i, *_: c.take(w, c.index(i), 0),
+    "cat.default": concatenate,
+    "split_with_sizes.default": split,
+    "constant_pad_nd.default": padded,
+    "slice_scatter.default": lambda c, x, s, dim=0, start=None, end=None, step=1: put(
+        c, x, s, _place(x.shape, dim, slice(start, end, step))
+    ),
+    "index_put.default": index_put,
+    "scatter.src": scatter,
+    "scatter.value": scatter,
+    "diagonal.default": lambda c, x, k=0, i=0, j=1: c.move(lambda a: np.diagonal(a, k, i, j), x),
+    "flip.default": lambda c, x, dims: c.move(lambda a: np.flip(a, tuple(dims)), x),
+    "repeat.default": repeat,
+    "unfold.default": unfold,
+    "full.default": lambda c, shape, number, *_: full(c, number),
+    "full_like.default": lambda c, x, number, *_: full(c, number),
+    "scalar_tensor.default": lambda c, number, *_: full(c, number),
+    "arange.start_step": arange,
+    "max.dim": lambda c, x, dim, *_: (largest(c, x, dim), None),
+    "min.dim": lambda c, x, dim, *_: (smallest(c, x, dim), None),
+    "amax.default": largest,
+    "max.default": largest,
+    "amin.default": smallest,
+    "min.default": smallest,
+    "sort.default": sorted_,
+    "topk.default": top,
+    "any.default": any_,
+    "any.dim": any_,
+    "any.dims": any_,
+}  # fmt: skip
+REDUCTIONS: dict[str, Rule] = {
+    "sum.default": numbers(_sum, 1),
+    "sum.dim_IntList": numbers(_sum, 1),
+    "prod.default": numbers(product, 1),
+    "prod.dim_int": numbers(product, 1),
+    "mean.default": mean,
+    "mean.dim": mean,
+    "var.correction": variance,
+    "var_mean.correction": variance_and_mean,
+    "linalg_vector_norm.default": norm,
+    "cumsum.default": cumulative("cumsum"),
+    "cumprod.default": cumulative("cumprod"),
+    "scatter_add.default": scatter_add,
+}  # fmt: skip

@@ -1,0 +1,133 @@
+"""The table of ATen's operators, and the reading of a program in a context."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from refkernels.contexts.context import Context
+from refkernels.contexts.value import Value
+from refkernels.programs import elementwise, layers, moving
+from refkernels.programs.calls import Call, Low
+from refkernels.programs.program import ProgramError, Ref, Step, Tensor, TorchProgram, refs
+
+OPERATORS = {
+    **elementwise.RULES,
+    **{f"aten.{name}": rule for name, rule in moving.MOVING.items()},
+    **{f"aten.{name}": rule for name, rule in moving.REDUCTIONS.items()},
+    **{f"aten.{name}": rule for name, rule in layers.LAYERS.items()},
+}
+MOVING = frozenset(f"aten.{name}" for name in moving.MOVING)
+REFUSED = {
+    "aten.native_dropout": "is active dropout, whose answers differ from call to call",
+    "aten.bernoulli": "draws random numbers",
+    "aten.rand": "draws random numbers",
+    "aten.randn": "draws random numbers",
+    "aten.rand_like": "draws random numbers",
+    "aten.randn_like": "draws random numbers",
+    "aten.multinomial": "draws random numbers",
+    "aten._fft_r2c": "computes complex numbers",
+    "aten._fft_c2c": "computes complex numbers",
+    "aten.nonzero": "has a shape that depends on data",
+    "aten.argmax": "gives the place of a number, which rounding may change",
+    "aten.argmin": "gives the place of a number, which rounding may change",
+}
+
+
+def check(program: TorchProgram) -> None:
+    """Raises ProgramError for an operator that no rule reads: its name, and the user's line."""
+    for node in program.nodes:
+        if node.value is not None or node.operator == "getitem" or node.operator in OPERATORS:
+            continue
+        name = node.operator.rpartition(".")[0] or node.operator
+        if name in REFUSED:
+            raise ProgramError(f"{program.name}: {node.operator} {REFUSED[name]} ({node.place}).")
+        raise ProgramError(
+            f"{program.name}: {node.operator} is not covered ({node.place}): declare the function "
+            "by a formula in xp, refkernels.oracle(formula, signature)."
+        )
+
+
+def evaluate(program: TorchProgram, xp: Context, inputs: Mapping[str, Any]) -> list[Any]:
+    """The outputs in a context. `inputs`: by node, Values of floats and arrays of integers."""
+    known: dict[str, Any] = {}
+    for item in program.inputs:
+        known[item.node] = inputs.get(item.node, item.array)
+    last = _last_uses(program)
+    for place, node in enumerate(program.nodes):
+        known[node.name] = _result(program, xp, node, known)
+        for name in last.get(place, ()):
+            del known[name]
+    return [_plain(program, xp, known[name]) for name in program.outputs]
+
+
+def _last_uses(program: TorchProgram) -> dict[int, list[str]]:
+    """The results that no later node needs, by node."""
+    last: dict[str, int] = {}
+    for place, node in enumerate(program.nodes):
+        for name in (node.name, *refs(list(node.arguments))):
+            last[name] = place
+    kept = {*program.outputs, *(item.node for item in program.inputs)}
+    ends: dict[int, list[str]] = {}
+    for name, place in last.items():
+        if name not in kept:
+            ends.setdefault(place, []).append(name)
+    return ends
+
+
+def _result(program: TorchProgram, xp: Context, node: Step, known: Mapping[str, Any]) -> Any:
+    if node.value is not None:
+        return node.value
+    if node.operator == "getitem":
+        source, number = node.arguments
+        result = known[source.node][number]
+        if result is None:
+            raise ProgramError(
+                f"{program.name}: the places or statistics that {source.node} gives beside its "
+                f"numbers are not covered ({node.place})."
+            )
+        return result
+    tensors = (program.tensors.get(name) for name in refs(list(node.arguments)))
+    operands = tuple(tensor for tensor in tensors if isinstance(tensor, Tensor))
+    call = Call(xp, node, tuple(t for t in operands if t.is_float), program.dtype)
+    result = OPERATORS[node.operator](call, *(_argument(a, known) for a in node.arguments))
+    if not isinstance(result, tuple):
+        return _kept(call, result, node.gives[0])
+    if not node.several:
+        return _kept(call, result[0], node.gives[0])
+    return tuple(_kept(call, *pair) for pair in zip(result, node.gives, strict=False))
+
+
+def _argument(argument: Any, known: Mapping[str, Any]) -> Any:
+    if isinstance(argument, Ref):
+        return known[argument.node]
+    if isinstance(argument, list):
+        return [_argument(item, known) for item in argument]
+    return argument
+
+
+def _kept(call: Call, result: Any, tensor: Tensor | None) -> Any:
+    """A result as the node gives it: its dtype, its shape, its format."""
+    if result is None or tensor is None:
+        return None
+    if isinstance(result, np.ndarray | np.generic):
+        if tensor.is_float:
+            result = call.value(np.asarray(result))
+        else:
+            result = np.asarray(result).astype(tensor.dtype)
+    if tuple(result.yes.shape if hasattr(result, "yes") else result.shape) != tensor.shape:
+        result = call.broadcast(result, tensor.shape)
+    if tensor.is_float and isinstance(result, Value | Low) and call.node.operator not in MOVING:
+        return call.stored(result, tensor)
+    return result
+
+
+def _plain(program: TorchProgram, xp: Context, result: Any) -> Value:
+    """An output, a value: -inf by the definition where it is masked."""
+    if isinstance(result, Low):
+        return xp.where(result.low, xp.log(xp.number(0)), result.value)
+    if isinstance(result, Value):
+        return result
+    raise ProgramError(f"{program.name} returns integers or truth values, which nothing rounds.")

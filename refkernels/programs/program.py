@@ -1,0 +1,220 @@
+"""TorchProgram: a function or module of a framework as data, and its strict reading.
+
+    read(document, arrays)        of what `frameworks/remote/exporter.py` writes
+
+A program has inputs, nodes in the order in which they are computed, and outputs. A node is one
+call of an operator with the shapes and dtypes of what it gives and the line of the user's code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from refkernels.arithmetic import formats
+from refkernels.suggestion import quoted
+
+Array = npt.NDArray[Any]
+SCHEMA = 1
+KINDS = ("input", "parameter", "buffer", "constant")
+WHOLE = ("bool", "uint8", "int8", "int16", "int32", "int64")
+
+
+class ProgramError(ValueError):
+    """A program that cannot be read or has no oracle, in one sentence."""
+
+
+class Ref(NamedTuple):
+    """The result of another node, as an argument."""
+
+    node: str
+
+
+class Dtype(NamedTuple):
+    """A dtype as an argument."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """The shape and the dtype of a result."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+    @property
+    def is_float(self) -> bool:
+        return self.dtype not in WHOLE
+
+
+@dataclass(frozen=True, eq=False)
+class ProgramInput:
+    """An array that a program takes: `kind` as in KINDS, `array` the value that it has unless it is
+    given, None where it must be."""
+
+    node: str
+    name: str
+    kind: str
+    tensor: Tensor
+    array: Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One call. `gives`: what it gives, several where `several`; `value`: the result, where it is
+    known beforehand."""
+
+    name: str
+    operator: str
+    arguments: tuple[Any, ...]
+    gives: tuple[Tensor | None, ...]
+    several: bool
+    line: str
+    value: Array | None
+
+    @property
+    def tensor(self) -> Tensor:
+        """What it gives, the first of several."""
+        assert self.gives[0] is not None
+        return self.gives[0]
+
+    @property
+    def place(self) -> str:
+        """For messages: the node, and the line of the user's code."""
+        return f"{self.name}, {self.line}" if self.line else self.name
+
+
+@dataclass(frozen=True, eq=False)
+class TorchProgram:
+    """A program. `custom_gradients`: what it computes the gradient of by rules of its own."""
+
+    name: str
+    inputs: tuple[ProgramInput, ...]
+    nodes: tuple[Step, ...]
+    outputs: tuple[str, ...]
+    framework: str
+    custom_gradients: tuple[str, ...] = ()
+    tensors: Mapping[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def dtype(self) -> str:
+        """The dtype of its first input of floats, or of its first parameter."""
+        floats = [item for item in self.inputs if item.tensor.is_float]
+        ordered = sorted(floats, key=lambda item: KINDS.index(item.kind))
+        return ordered[0].tensor.dtype if ordered else "float32"
+
+
+def refs(argument: Any) -> Iterator[str]:
+    """The nodes in an argument."""
+    if isinstance(argument, Ref):
+        yield argument.node
+    elif isinstance(argument, list):
+        for item in argument:
+            yield from refs(item)
+
+
+def read(document: Mapping[str, Any], arrays: Mapping[str, Array], name: str) -> TorchProgram:
+    """The program of a document and its arrays. Raises ProgramError, which says what is wrong."""
+    if "error" in document:
+        raise ProgramError(f"{name}: {document['error']}.")
+    if document.get("schema") != SCHEMA:
+        raise ProgramError(
+            f"{name} was exported by schema {document.get('schema')}, but this version reads "
+            f"{SCHEMA}: export it again."
+        )
+    try:
+        return _Reader(name, arrays).program(document)
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise ProgramError(
+            f"{name} is no program: {type(error).__name__} at {quoted(str(error))}."
+        ) from None
+
+
+class _Reader:
+    def __init__(self, name: str, arrays: Mapping[str, Array]) -> None:
+        self.name, self.arrays = name, arrays
+        self.tensors: dict[str, Any] = {}
+
+    def fail(self, said: str) -> ProgramError:
+        return ProgramError(f"{self.name} is no program: {said}.")
+
+    def program(self, document: Mapping[str, Any]) -> TorchProgram:
+        inputs = tuple(self.input(item) for item in document["inputs"])
+        names = [item.name for item in inputs]
+        if twice := {name for name in names if names.count(name) > 1}:
+            raise self.fail(f"two inputs are called {min(twice)}")
+        nodes = tuple(self.node(item) for item in document["nodes"])
+        outputs = tuple(document["outputs"])
+        for output in outputs:
+            if output not in self.tensors:
+                raise self.fail(f"no node is the output {output}")
+        torch = f"torch {document['torch']}"
+        custom = tuple(map(str, document["custom_gradients"]))
+        return TorchProgram(self.name, inputs, nodes, outputs, torch, custom, self.tensors)
+
+    def tensor(self, item: Mapping[str, Any], where: str) -> Tensor:
+        shape, dtype = tuple(item["shape"]), item["dtype"]
+        if not all(type(length) is int and length >= 0 for length in shape):
+            raise self.fail(f"{where} has the shape {list(shape)}")
+        if dtype not in WHOLE and dtype not in formats.FORMATS:
+            raise ProgramError(f"{self.name}: {where} is {dtype}, which no oracle takes.")
+        return Tensor(shape, dtype)
+
+    def array(self, number: Any, tensor: Tensor, where: str) -> Array | None:
+        if number is None:
+            return None
+        if number not in self.arrays:
+            raise self.fail(f"{where} has no array {number}")
+        dtype = np.dtype(tensor.dtype) if tensor.dtype in WHOLE else formats.get(tensor.dtype).dtype
+        array = self.arrays[number]
+        if dtype is None or array.dtype.itemsize != dtype.itemsize or array.shape != tensor.shape:
+            raise self.fail(f"the array of {where} is {array.dtype}{list(array.shape)}")
+        return array if array.dtype == dtype else array.view(dtype)
+
+    def defined(self, name: Any, given: Any) -> str:
+        if not isinstance(name, str) or name in self.tensors:
+            raise self.fail(f"{name} is defined twice")
+        self.tensors[name] = given
+        return name
+
+    def input(self, item: Mapping[str, Any]) -> ProgramInput:
+        if item["kind"] not in KINDS:
+            raise self.fail(f"{item['name']} is of the kind {item['kind']}")
+        tensor = self.tensor(item, item["name"])
+        array = self.array(item["array"], tensor, item["name"])
+        if array is None and item["kind"] != "input":
+            raise self.fail(f"{item['name']} has no array")
+        node = self.defined(item["node"], tensor)
+        return ProgramInput(node, item["name"], item["kind"], tensor, array)
+
+    def node(self, item: Mapping[str, Any]) -> Step:
+        name = str(item["name"])
+        arguments = tuple(self.argument(part, name) for part in item["arguments"])
+        gives = tuple(part and self.tensor(part, name) for part in item["gives"])
+        value = self.array(item["value"], gives[0], name) if item["value"] is not None else None
+        self.defined(name, gives if item["several"] else gives[0])
+        return Step(
+            name, str(item["operator"]), arguments, gives, bool(item["several"]),
+            str(item["line"]), value,
+        )  # fmt: skip
+
+    def argument(self, item: Any, where: str) -> Any:
+        if isinstance(item, list):
+            return [self.argument(part, where) for part in item]
+        if not isinstance(item, Mapping):
+            return item
+        ((kind, value),) = item.items()
+        if kind == "node":
+            if value not in self.tensors:
+                raise self.fail(f"{where} takes {value}, which no node before it gives")
+            return Ref(value)
+        if kind == "dtype":
+            return Dtype(value)
+        if kind == "float" and value in ("inf", "-inf", "nan"):
+            return float(value)
+        raise self.fail(f"{where} takes an argument of the kind {kind} {value}")

@@ -1,0 +1,163 @@
+"""The oracle of a program: an op like any other, whose formula reads the program.
+
+Its inputs are those of the function, by name, and its parameters and buffers, which may be left
+out: they then have the values that they had when the program was read.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from refkernels.contexts.context import Context
+from refkernels.contexts.gradient import Gradient, Taped
+from refkernels.contexts.value import Value
+from refkernels.op import Direction, Op
+from refkernels.ops.canonical import Prepared
+from refkernels.ops.formula import Whole
+from refkernels.ops.formula_op import formula_op
+from refkernels.programs.operators import check, evaluate
+from refkernels.programs.program import (
+    KINDS,
+    WHOLE,
+    ProgramError,
+    ProgramInput,
+    Tensor,
+    TorchProgram,
+    refs,
+)
+
+
+def op_of(program: TorchProgram, name: str) -> Op:
+    """The op of a program, under a name. Raises ProgramError for what no oracle reads, with the
+    node and the line of the user's code."""
+    check(program)
+    outputs = _outputs(program)
+    taken = sorted(program.inputs, key=lambda item: KINDS.index(item.kind))
+    taken = [item for item in taken if item.kind != "constant"]
+    read_by = {name for node in program.nodes for name in refs(list(node.arguments))}
+    taken = [
+        i for i in taken if i.node in read_by or i.node in program.outputs or i.kind == "input"
+    ]
+    signature = (
+        ", ".join(
+            f"{i.name}{_axes(i.tensor)}{'' if i.array is None else '?'}{_kind(i)}" for i in taken
+        )
+        + " -> "
+        + ", ".join(f"{name}{_axes(tensor)}" for name, tensor in outputs.items())
+    )
+    formula = Whole(functools.partial(_formula, program, taken), work(program))
+    differentiated = [
+        i.name for i in taken if i.tensor.is_float and i.kind in ("input", "parameter")
+    ]
+    backward = Whole(
+        functools.partial(_backward, program, taken, tuple(differentiated)), 4 * work(program)
+    )
+    return formula_op(
+        name,
+        signature,
+        forms={"definition": formula},
+        backward={"definition": backward} if differentiated else None,
+        gradients=[] if program.custom_gradients else differentiated,
+        prepare=functools.partial(_prepared, taken),
+    )
+
+
+def _axes(tensor: Tensor) -> str:
+    return f"[{' '.join(map(str, tensor.shape))}]"
+
+
+def _kind(item: ProgramInput) -> str:
+    if item.tensor.is_float:
+        return ""
+    return ":bool" if item.tensor.dtype == "bool" else ":int"
+
+
+def _outputs(program: TorchProgram) -> dict[str, Tensor]:
+    tensors = [program.tensors[name] for name in program.outputs]
+    if strange := [t for t in tensors if not isinstance(t, Tensor) or t.dtype in WHOLE]:
+        raise ProgramError(
+            f"{program.name} returns {getattr(strange[0], 'dtype', 'a tuple')}: nothing is rounded."
+        )
+    if len(tensors) == 1:
+        return {"y": tensors[0]}
+    return {f"y{k}": tensor for k, tensor in enumerate(tensors)}
+
+
+def work(program: TorchProgram) -> int:
+    """About how many numbers a reading computes: of a product, one for each of its terms."""
+    total = 0
+    for node in program.nodes:
+        sizes = [math.prod(tensor.shape) for tensor in node.gives if tensor is not None]
+        shapes = [
+            tensor.shape
+            for name in refs(list(node.arguments))
+            if isinstance(tensor := program.tensors[name], Tensor)
+        ]
+        factor = 1
+        if any(part in node.operator for part in ("mm.", "scaled_dot_product")):
+            factor = shapes[0][-1] if shapes and shapes[0] else 1
+        elif "convolution" in node.operator and len(shapes) > 1:
+            factor = math.prod(shapes[1][1:])
+        total += sum(sizes) * factor
+    return total
+
+
+def _prepared(
+    taken: list[ProgramInput], inputs: dict[str, Any], params: dict[str, Any], direction: Direction
+) -> Prepared:
+    """The parameters that were not given have their own values."""
+    own = {i.name: i.array for i in taken if inputs.get(i.name) is None}
+    for item in taken:
+        array = inputs.get(item.name)
+        if array is not None and array.shape != item.tensor.shape:
+            raise ValueError(
+                f"{item.name} has shape {array.shape}, but the program was read for "
+                f"{item.tensor.shape}."
+            )
+    return Prepared({**inputs, **own}, params)
+
+
+def _formula(
+    program: TorchProgram, taken: list[ProgramInput], xp: Context, /, **arguments: Any
+) -> Any:
+    """The outputs, with one row in front."""
+    values = {item.node: _entered(xp, item, arguments[item.name]) for item in taken}
+    for item in program.inputs:
+        if item.node not in values and item.tensor.is_float:
+            values[item.node] = xp.array(item.array)  # type: ignore[arg-type]
+    lengths = {length for item in taken for length in item.tensor.shape}
+    row = (1,) if len(lengths) > 1 else (1, 1)  # as `canonical` has an output without axes
+    outputs = evaluate(program, xp, values)
+    return tuple(xp.reshape(y, (1, *y.shape) if y.shape else row) for y in outputs)
+
+
+def _entered(xp: Context, item: ProgramInput, given: Any) -> Any:
+    """An input in the program's shape."""
+    if isinstance(given, Value):
+        return xp.reshape(given, item.tensor.shape)
+    return np.reshape(given, item.tensor.shape).astype(item.tensor.dtype)
+
+
+def _backward(
+    program: TorchProgram,
+    taken: list[ProgramInput],
+    names: tuple[str, ...],
+    xp: Context,
+    /,
+    **arguments: Any,
+) -> Any:
+    """The gradients, by the tape of the same program."""
+    tape = Gradient(xp)
+    first = next(iter(_outputs(program)))
+    cotangent = arguments.pop(f"d{first}")
+    nodes = {
+        name: Taped(tape, value) if isinstance(value, Value) else value
+        for name, value in arguments.items()
+    }
+    outputs = _formula(program, taken, tape, **nodes)
+    leaves = [nodes[name] for name in names]
+    return tuple(tape.pull(outputs[0], xp.reshape(cotangent, outputs[0].shape), leaves))
