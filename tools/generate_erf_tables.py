@@ -10,7 +10,7 @@ The difference between the rounded polynomial and the series is then summed in C
 too: this proves the error over the whole interval, without sampling. The rounding errors of
 Horner's rule are bounded step by step.
 
-Single polynomials, for one float64 or float32 without a table: erfcx(w) = p(u) / (w + shift) with
+Single polynomials, for one float64 without a table: erfcx(w) = p(u) / (w + shift) with
 u = A - B / (w + shift) in [-1, 1], p interpolated in Chebyshev points. The same difference of
 series proves them, interval by interval.
 
@@ -25,7 +25,6 @@ from math import comb, factorial, log2
 from typing import Any
 
 import flint
-import numpy as np
 from flint import arb, arb_series
 from table_file import PACKAGE, Table, write
 
@@ -36,12 +35,12 @@ U = Fraction(1, 2**53)
 
 ERFCX = {"rows": 97, "degree": 17, "pairs": 11}  # nodes: `node`, to 32
 SERIES = {"degree": 15, "pairs": 12}  # erf(x)/x in s = x^2 <= 1/4
-# name: (bits, shift, lowest w, highest w, degree) of erfcx; (bits, highest x^2, degree) of erf(x)/x
+# name: (shift, lowest w, highest w, degree) of erfcx; (highest x^2, degree) of erf(x)/x
 SMOOTH = {
-    "FAST_TAIL": (53, 4.0, 0.0, 12.125, 18),  # to 2^-200
-    "FAST_UPPER": (53, 3.5, 1.0, 6.0, 14),  # to 1 - 2^-54
+    "FAST_TAIL": (4.0, 0.0, 12.125, 18),  # to 2^-200
+    "FAST_UPPER": (3.5, 1.0, 6.0, 14),  # to 1 - 2^-54
 }
-EVEN = {"FAST_ERF": (53, 1.0, 11), "PLAIN_ERF_32": (24, 0.25, 4), "PLAIN_ERF_64": (53, 0.25, 9)}
+EVEN = {"FAST_ERF": (1.0, 11)}
 POINTS = 64
 
 ABOUT = (
@@ -120,11 +119,10 @@ def to_monomials(chebyshev: list[Any]) -> list[Any]:
     return monomials
 
 
-def rounded(ball: Any, parts: int, bits: int = 53) -> list[float]:
+def rounded(ball: Any, parts: int) -> list[float]:
     values = []
     for _ in range(parts):
-        value = nearest(ball)
-        values.append(float(np.float32(value)) if bits == 24 else value)
+        values.append(nearest(ball))
         ball -= exact(values[-1])
     return values
 
@@ -181,9 +179,7 @@ def erfcx_row(
     return coefficients, (approximation + remainder + horner_error(coefficients, r)) / least
 
 
-def even_polynomial(
-    top: Fraction, degree: int, pairs: int, bits: int = 53
-) -> tuple[list[list[float]], Fraction]:
+def even_polynomial(top: Fraction, degree: int, pairs: int) -> tuple[list[list[float]], Fraction]:
     """Coefficients of erf(x)/x in s = x^2 over [0, top], and their error relative to the least
     value, without rounding errors. The alternating series leaves out less than its next term. The
     polynomial, economised about the middle, is moved to 0 before it is rounded."""
@@ -191,7 +187,7 @@ def even_polynomial(
     scaled = [c * exact(r) ** k for k, c in enumerate(moved(even_series(), middle))]
     cut = to_monomials(to_chebyshev(scaled)[: degree + 1])
     at_zero = moved([c / exact(r) ** k for k, c in enumerate(cut)], -middle)
-    coefficients = [rounded(c, 2 if k < pairs else 1, bits) for k, c in enumerate(at_zero)]
+    coefficients = [rounded(c, 2 if k < pairs else 1) for k, c in enumerate(at_zero)]
     known = [sum((exact(part) for part in parts), arb(0)) for parts in coefficients]
     difference = list(scaled)
     for k, c in enumerate(moved(known, middle)):
@@ -207,13 +203,13 @@ def least_even(top: Fraction) -> Fraction:
 
 
 def smooth_polynomial(
-    bits: int, shift: Fraction, low: Fraction, high: Fraction, degree: int
+    shift: Fraction, low: Fraction, high: Fraction, degree: int
 ) -> tuple[list[list[float]], Fraction, Fraction]:
     """A, B and the coefficients of p; the error of p(u) / (w + shift) relative to erfcx; and how
     many times the rounding unit Horner's rule and the roundings of u add to that."""
     ends = 1 / (low + shift), 1 / (high + shift)
     b = 2 / (ends[0] - ends[1])
-    [scale], [offset] = rounded(exact(b), 1, bits), rounded(exact(b * ends[0] - 1), 1, bits)
+    [scale], [offset] = rounded(exact(b), 1), rounded(exact(b * ends[0] - 1), 1)
     a_exact, b_exact = Fraction(offset), Fraction(scale)
     pi = arb.pi()
     samples = []
@@ -225,7 +221,7 @@ def smooth_polynomial(
     for j in range(degree + 1):
         terms = (samples[k] * (pi * j * (2 * k + 1) / (2 * POINTS)).cos() for k in range(POINTS))
         chebyshev.append(sum(terms, arb(0)) * (2 if j else 1) / POINTS)
-    coefficients = [rounded(c, 1, bits) for c in to_monomials(chebyshev)]
+    coefficients = [rounded(c, 1) for c in to_monomials(chebyshev)]
     flat = [Fraction(c[0]) for c in coefficients]
     error = units = Fraction(0)
     steps = 8 * int(high - low + 1)
@@ -315,25 +311,24 @@ def build(rows: list[tuple[list[list[float]], Fraction]]) -> tuple[list[Any], Fr
 
 
 def smooth_tables() -> Iterator[Table]:
-    for name, (bits, shift, low, high, degree) in SMOOTH.items():
-        u = Fraction(1, 2**bits)
+    for name, (shift, low, high, degree) in SMOOTH.items():
         window = tuple(map(Fraction, (shift, low, high)))
-        row, error, units = smooth_polynomial(bits, *window, degree)
+        row, error, units = smooth_polynomial(*window, degree)
         about = f"A, B and p: erfcx(w) = p(u)/(w + {shift}), u = A - B/(w + {shift}), "
         yield table(name, [row], about + f"{low:g} <= w <= {high:g}.")
         yield Table(f"{name}_SHIFT", "What is added to w.", [[float(shift)]])
-        yield bound(name, error + units * u)
+        yield bound(name, error + units * U)
 
 
 def even_tables() -> Iterator[Table]:
-    for name, (bits, top, degree) in EVEN.items():
-        row, error = even_polynomial(Fraction(top), degree, 0, bits)
+    for name, (top, degree) in EVEN.items():
+        row, error = even_polynomial(Fraction(top), degree, 0)
         terms = sum(
             (2 * n + 7) * abs(Fraction(c[0])) * Fraction(top) ** n for n, c in enumerate(row)
         )
         units = terms / least_even(Fraction(top))
         yield table(name, [row], f"erf(x)/x in x^2 <= {top}.")
-        yield bound(name, error + units * Fraction(1, 2**bits))
+        yield bound(name, error + units * U)
 
 
 def double_double_tables() -> Iterator[Table]:

@@ -11,7 +11,6 @@ from typing import Any
 
 import flint
 import mpmath
-import numpy as np
 from table_file import Table, words
 
 TERMS = 60  # of the Taylor polynomial
@@ -32,7 +31,6 @@ class Target:
     radius: str
     bound: int
     coefficients: int
-    single: int = 0  # coefficients of a second fit, in float32; none for 0
 
 
 def sine(u: Any, pi: Any, sqrt: Any, f: Any) -> Any:
@@ -58,10 +56,10 @@ def arc_tangent(u: Any, pi: Any, sqrt: Any, f: Any) -> Any:
 # asin: its series in u has positive coefficients, at u = 0.93 it is (asin(.965)/.965 - 1)/.93 < 1.
 # atan: integral of v^2 / (1 + u v^2) over [0, 1], Re(1 + u v^2) >= 0.1: < 4.
 TARGETS = (
-    Target("SINE", "sin(pi/2 f) = f p(f^2), |f| <= 1/2", sine, "0.25001", "2", 9, 7, 4),
-    Target("COSINE", "cos(pi/2 f) = 1 + f^2 p(f^2), |f| <= 1/2", cosine, "0.25001", "2", 8, 6, 4),
-    Target("ASIN", "asin(s) = s + s^3 p(s^2), |s| <= 1/2", arc_sine, "0.25", "0.8", 1, 13, 5),
-    Target("ATAN", "atan(t) = t + t^3 p(t^2), |t| <= 1", arc_tangent, "1", "1.4", 4, 20, 8),
+    Target("SINE", "sin(pi/2 f) = f p(f^2), |f| <= 1/2", sine, "0.25001", "2", 9, 7),
+    Target("COSINE", "cos(pi/2 f) = 1 + f^2 p(f^2), |f| <= 1/2", cosine, "0.25001", "2", 8, 6),
+    Target("ASIN", "asin(s) = s + s^3 p(s^2), |s| <= 1/2", arc_sine, "0.25", "0.8", 1, 13),
+    Target("ATAN", "atan(t) = t + t^3 p(t^2), |t| <= 1", arc_tangent, "1", "1.4", 4, 20),
 )
 
 
@@ -74,15 +72,16 @@ class Series:
     atan = staticmethod(lambda s: s.atan())
 
 
-def fit(target: Target, coefficients: int, kind: Any) -> list[float]:
-    """The coefficients of the fit, constant term first, each rounded to the dtype."""
+def fit(target: Target) -> list[float]:
+    """The coefficients of the fit, constant term first, each rounded to float64."""
 
     def g(u: Any) -> Any:
         return target.g(mpmath.mpf(u), mpmath.pi, mpmath.sqrt, mpmath)
 
     with mpmath.workprec(300):
-        fitted = mpmath.chebyfit(g, [mpmath.mpf("1e-40"), mpmath.mpf(target.end)], coefficients)
-    return [float(kind(float(c))) for c in reversed(fitted)]
+        interval = [mpmath.mpf("1e-40"), mpmath.mpf(target.end)]
+        fitted = mpmath.chebyfit(g, interval, target.coefficients)
+    return [float(c) for c in reversed(fitted)]
 
 
 def error(target: Target, coefficients: list[float]) -> Any:
@@ -110,15 +109,10 @@ def tables() -> list[Table]:
     """The fits, constant term first."""
     fits = []
     for target in TARGETS:
-        for suffix, count, kind in (
-            ("", target.coefficients, np.float64),
-            ("_SINGLE", target.single, np.float32),
-        ):
-            coefficients = fit(target, count, kind)
-            bound = mpmath.log(mpmath.mpf(float(error(target, coefficients).upper())), 2)
-            proven = f"|p - exact| <= 2^{float(mpmath.ceil(10 * bound) / 10):.1f}"
-            about = f"{target.comment}; {proven}"
-            fits.append(Table(target.name + suffix, about, [[c] for c in coefficients]))
+        coefficients = fit(target)
+        bound = mpmath.log(mpmath.mpf(float(error(target, coefficients).upper())), 2)
+        proven = f"|p - exact| <= 2^{float(mpmath.ceil(10 * bound) / 10):.1f}"
+        fits.append(Table(target.name, f"{target.comment}; {proven}", [[c] for c in coefficients]))
     return fits
 
 

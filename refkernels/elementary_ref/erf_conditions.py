@@ -5,22 +5,32 @@ from collections.abc import Callable
 
 import numpy as np
 
-from refkernels.elementary_ref import erf_plain
+from refkernels.elementwise import oracle
 from refkernels.elementwise.function import Doubles
-from refkernels.kernels.elementary import erf_tables
+from refkernels.kernels.elementary import erf, erf_tables
+from refkernels.kernels.elementary.erf_tail import LIMIT
 
 Condition = Callable[[Doubles], Doubles]
 _SLOPE = erf_tables.TWO_OVER_SQRT_PI_HIGH
 _DENSITY = erf_tables.DENSITY_HIGH
 _LINEAR, _CUBIC = erf_tables.TANH_LINEAR_HIGH, erf_tables.TANH_CUBIC_HIGH
 _LARGEST = 1e40  # its sixth power is a float64
+_TERMS = 11  # of erfcx about a node
+_COLUMNS = erf_tables.ERFCX[:, : 2 * _TERMS : 2].T  # the high parts of their coefficients
 
 
 def _erfcx(w: Doubles) -> Doubles:
-    """erfcx(w); beyond 30 two terms of its asymptotic series, good to 10^-6."""
-    far = np.maximum(w, 30.0)
+    """erfcx(w): about the nearest node of the oracle's table; beyond it two terms of the
+    asymptotic series, good to 10^-6."""
+    far, near = np.maximum(w, 30.0), np.where(w < LIMIT, w, 0.0)
     asymptotic = (1.0 - 0.5 / (far * far)) * (0.5 * _SLOPE) / far
-    return np.where(w < 30.0, erf_plain.erfcx(np.minimum(w, 30.0)), asymptotic)
+    mantissa, octave = np.frexp(near)
+    step = np.rint(np.where(near < 2.0, near * 16.0, mantissa * 32.0))
+    row = step.astype(np.int64) + np.where(near < 2.0, 0, 16 * octave - 16)
+    t = near - np.ldexp(step, np.where(near < 2.0, -4, octave - 5))
+    return np.where(
+        w < 30.0, np.polynomial.polynomial.polyval(t, _COLUMNS[:, row], tensor=False), asymptotic
+    )
 
 
 def _magnitude(x: Doubles) -> Doubles:
@@ -28,15 +38,14 @@ def _magnitude(x: Doubles) -> Doubles:
 
 
 def _erf(x: Doubles) -> Doubles:
-    a = _magnitude(x)
-    rise = a * _SLOPE * np.exp(-a * a)
-    return np.where(x == 0.0, 1.0, rise / np.abs(erf_plain.erf(x)))
+    a, values = _magnitude(x), np.asarray(oracle.double_doubles(erf.erf_values, x))
+    return np.where(x == 0.0, 1.0, a * _SLOPE * np.exp(-a * a) / np.abs(values))
 
 
 def _erfc(x: Doubles) -> Doubles:
     a = _magnitude(x)
-    left = a * _SLOPE * np.exp(-a * a) / erf_plain.erfc(-a)
-    return np.where(x > 0.0, a * _SLOPE / _erfcx(a), left)
+    values = np.asarray(oracle.double_doubles(erf.erfc_values, -a))
+    return np.where(x > 0.0, a * _SLOPE / _erfcx(a), a * _SLOPE * np.exp(-a * a) / values)
 
 
 def _bell(x: Doubles) -> Doubles:

@@ -12,7 +12,7 @@ from typing import Any
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.fast import Fast
 from refkernels.arithmetic.question import Certify
-from refkernels.elementary_ref import erf_conditions, erf_exact, erf_plain, forms
+from refkernels.elementary_ref import erf_conditions, erf_exact, forms
 from refkernels.elementary_ref.definitions import DEFINITIONS
 from refkernels.elementary_ref.erf_cases import INVARIANTS, cases_of
 from refkernels.elementwise import oracle
@@ -39,8 +39,6 @@ def _function(name: str) -> Function:
         exact_slope=partial(erf_exact.ball, erf_exact.SLOPES[name]),
         condition=erf_conditions.FORWARD[name],
         slope_condition=erf_conditions.SLOPE[name],
-        plain=getattr(erf_plain, name),
-        plain_slope=getattr(erf_plain, f"{name}_slope"),
         cases=partial(cases_of, name),
         invariants=INVARIANTS[name],
         fast=Fast(getattr(kernels, f"{name}_fast"), error),

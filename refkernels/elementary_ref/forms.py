@@ -16,14 +16,22 @@ slope that cancels): there 16-bit kernels compute in binary32.
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from refkernels.elementary_ref import erf_plain, plain
 from refkernels.elementwise.function import Doubles, Form
 from refkernels.elementwise.running import Primitive
-from refkernels.kernels.elementary import erf_tables, tables
+from refkernels.kernels.elementary import (
+    erf,
+    erf_tables,
+    exponentials,
+    hyperbolic,
+    logarithms,
+    powers,
+    tables,
+)
 
 HALF = Fraction(1, 2)
 LN2 = Fraction(tables.LN2_HIGH) + Fraction(tables.LN2_LOW)
@@ -63,17 +71,34 @@ def _logarithmic(a: Doubles, r: Doubles, f: Doubles) -> Doubles:
     return r / (1.0 + np.maximum(a - 2.0 * r, 0.0))
 
 
+def _fast(kernel: Any) -> Any:
+    """The values of a `Fast` kernel."""
+
+    def value(a: Doubles) -> Doubles:
+        result = np.empty(a.shape)
+        kernel(a, result)
+        return result
+
+    return value
+
+
+def _values(kernels: Any, code: int) -> Any:
+    return partial(kernels.fill, code)
+
+
 PRIMITIVES = {
-    "exp": Primitive(np.exp, plain.exp, _growth),
-    "exp2": Primitive(np.exp2, plain.exp2),
-    "expm1": Primitive(np.expm1, plain.expm1),
-    "log1p": Primitive(np.log1p, plain.log1p, _logarithmic),
-    "sinh": Primitive(np.sinh, plain.sinh),
-    "cosh": Primitive(np.cosh, plain.cosh),
-    "tanh": Primitive(np.tanh, plain.tanh, _sigmoidal, saturates=True),
-    "erf": Primitive(erf_plain.erf, erf_plain.erf, _bell, saturates=True, limit=ERF_LIMIT),
-    "erfc": Primitive(erf_plain.erfc, erf_plain.erfc, _bell, saturates=True, limit=ERF_LIMIT),
-    "rsqrt": Primitive(plain.rsqrt, plain.rsqrt, limit=2.0),
+    "exp": Primitive(_values(exponentials, exponentials.EXP), np.exp, _growth),
+    "exp2": Primitive(_values(exponentials, exponentials.EXP2), np.exp2),
+    "expm1": Primitive(_values(exponentials, exponentials.EXPM1), np.expm1),
+    "log1p": Primitive(_values(logarithms, logarithms.LOG1P), np.log1p, _logarithmic),
+    "sinh": Primitive(_values(hyperbolic, hyperbolic.SINH), np.sinh),
+    "cosh": Primitive(_values(hyperbolic, hyperbolic.COSH), np.cosh),
+    "tanh": Primitive(_values(hyperbolic, hyperbolic.TANH), np.tanh, _sigmoidal, saturates=True),
+    "erf": Primitive(erf.erf_values, _fast(erf.erf_fast), _bell, saturates=True, limit=ERF_LIMIT),
+    "erfc": Primitive(
+        erf.erfc_values, _fast(erf.erfc_fast), _bell, saturates=True, limit=ERF_LIMIT
+    ),
+    "rsqrt": Primitive(_values(powers, powers.RSQRT), lambda a: 1.0 / np.sqrt(a), limit=2.0),
 }
 
 

@@ -7,44 +7,43 @@ none: they are enclosed between zero and 2^-10^8, or are a finite number beyond 
 float64 tier, for inputs of 32 bits and fewer, has 2^-49 or less.
 """
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.question import Certify
-from refkernels.elementary_ref import conditions, exact, forms, plain
+from refkernels.elementary_ref import conditions, exact, forms
 from refkernels.elementary_ref.cases import cases_of
 from refkernels.elementary_ref.definitions import DEFINITIONS
 from refkernels.elementary_ref.invariants import INVARIANTS
 from refkernels.elementwise import oracle
-from refkernels.elementwise.function import Array, Function
+from refkernels.elementwise.function import Function
 from refkernels.kernels.elementary import exponentials, hyperbolic, logarithms, logistic, powers
 from refkernels.kernels.elementary.fast import FAST
 
-# name: the module of its kernels, the codes of f and f' there, and f' in working precision.
-_KERNELS: dict[str, tuple[Any, int, int, Callable[[Array], Array]]] = {
-    "exp": (exponentials, exponentials.EXP, exponentials.EXP, plain.exp),
-    "exp2": (exponentials, exponentials.EXP2, exponentials.EXP2_SLOPE, plain.exp2_slope),
-    "expm1": (exponentials, exponentials.EXPM1, exponentials.EXP, plain.exp),
-    "log": (logarithms, logarithms.LOG, logarithms.LOG_SLOPE, plain.log_slope),
-    "log2": (logarithms, logarithms.LOG2, logarithms.LOG2_SLOPE, plain.log2_slope),
-    "log10": (logarithms, logarithms.LOG10, logarithms.LOG10_SLOPE, plain.log10_slope),
-    "log1p": (logarithms, logarithms.LOG1P, logarithms.LOG1P_SLOPE, plain.log1p_slope),
-    "sinh": (hyperbolic, hyperbolic.SINH, hyperbolic.COSH, plain.cosh),
-    "cosh": (hyperbolic, hyperbolic.COSH, hyperbolic.SINH, plain.sinh),
-    "tanh": (hyperbolic, hyperbolic.TANH, hyperbolic.TANH_SLOPE, plain.tanh_slope),
-    "sigmoid": (logistic, logistic.SIGMOID, logistic.SIGMOID_SLOPE, plain.sigmoid_slope),
-    "silu": (logistic, logistic.SILU, logistic.SILU_SLOPE, plain.silu_slope),
-    "softplus": (logistic, logistic.SOFTPLUS, logistic.SIGMOID, plain.sigmoid),
-    "sqrt": (powers, powers.SQRT, powers.SQRT_SLOPE, plain.sqrt_slope),
-    "rsqrt": (powers, powers.RSQRT, powers.RSQRT_SLOPE, plain.rsqrt_slope),
-    "reciprocal": (powers, powers.RECIPROCAL, powers.RECIPROCAL_SLOPE, plain.reciprocal_slope),
+# name: the module of its kernels, and the codes of f and f' there.
+_KERNELS: dict[str, tuple[Any, int, int]] = {
+    "exp": (exponentials, exponentials.EXP, exponentials.EXP),
+    "exp2": (exponentials, exponentials.EXP2, exponentials.EXP2_SLOPE),
+    "expm1": (exponentials, exponentials.EXPM1, exponentials.EXP),
+    "log": (logarithms, logarithms.LOG, logarithms.LOG_SLOPE),
+    "log2": (logarithms, logarithms.LOG2, logarithms.LOG2_SLOPE),
+    "log10": (logarithms, logarithms.LOG10, logarithms.LOG10_SLOPE),
+    "log1p": (logarithms, logarithms.LOG1P, logarithms.LOG1P_SLOPE),
+    "sinh": (hyperbolic, hyperbolic.SINH, hyperbolic.COSH),
+    "cosh": (hyperbolic, hyperbolic.COSH, hyperbolic.SINH),
+    "tanh": (hyperbolic, hyperbolic.TANH, hyperbolic.TANH_SLOPE),
+    "sigmoid": (logistic, logistic.SIGMOID, logistic.SIGMOID_SLOPE),
+    "silu": (logistic, logistic.SILU, logistic.SILU_SLOPE),
+    "softplus": (logistic, logistic.SOFTPLUS, logistic.SIGMOID),
+    "sqrt": (powers, powers.SQRT, powers.SQRT_SLOPE),
+    "rsqrt": (powers, powers.RSQRT, powers.RSQRT_SLOPE),
+    "reciprocal": (powers, powers.RECIPROCAL, powers.RECIPROCAL_SLOPE),
 }
 
 
 def _function(name: str) -> Function:
-    kernels, value, slope, plain_slope = _KERNELS[name]
+    kernels, value, slope = _KERNELS[name]
     return Function(
         name=name,
         values=partial(kernels.fill, value),
@@ -54,8 +53,6 @@ def _function(name: str) -> Function:
         exact_gradient=exact.gradient(name),
         condition=conditions.FORWARD[name],
         slope_condition=conditions.SLOPE[name],
-        plain=getattr(plain, name),
-        plain_slope=plain_slope,
         cases=partial(cases_of, name),
         invariants=INVARIANTS[name],
         fast=FAST[name],

@@ -36,10 +36,9 @@ class Form:
 
 @dataclass(frozen=True)
 class Function:
-    """f and f', in three tiers and in working precision.
+    """f and f', in three tiers.
 
-    `fast`: the float64 tier, for inputs of 32 bits and fewer (`Fast`); None where a
-    function has none.
+    `fast`: the float64 tier, for inputs of 32 bits and fewer (`Fast`).
     `values(x, hi, lo, radius, scale)`, `slopes(...)`: the double-double tier. They fill flat arrays
     of one length for any float64 x, specials included, so that f(x) lies in (hi + lo ± radius)
     2^scale with hi = fl(hi + lo); on the calling thread, with the GIL released.
@@ -49,7 +48,6 @@ class Function:
     `exact_gradient(dy, x, precision)`: the same for dy f'(x) at once, for a function whose slope is
     algebraic: dy / x may be a rounding boundary where 1 / x is not even a binary fraction.
     `condition(x)`, `slope_condition(x)`: |x f'(x) / f(x)| and |x f''(x) / f'(x)| of float64 x.
-    `plain(x)`, `plain_slope(x)`: a careful algorithm in the working precision, float32 or float64.
     `limit`: the ulp that a library's f may be off, with its `limit_source`; None for an f made of
     other functions, which has `forms` instead. `slope_forms`: the forms of dy f'(x), for every
     function. `primitives`: the library functions that the forms call. `definition`: f in terms of
@@ -57,17 +55,15 @@ class Function:
     """
 
     name: str
+    fast: Fast
     values: Filler
     slopes: Filler
     exact_value: Callable[[float, int], Ball]
     exact_slope: Callable[[float, int], Ball]
     condition: Callable[[Doubles], Doubles]
     slope_condition: Callable[[Doubles], Doubles]
-    plain: Callable[[Array], Array]
-    plain_slope: Callable[[Array], Array]
     cases: Callable[[], list[Case]]
     invariants: tuple[Invariant, ...] = ()
-    fast: Fast | None = None
     exact_gradient: Callable[[float, float, int], Ball] | None = None
     limit: float | None = LIMIT
     limit_source: str = LIMIT_SOURCE

@@ -1,6 +1,5 @@
 """A family's public functions by name, and the `Op` record of each function."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -11,7 +10,7 @@ from refkernels.arithmetic.wording import shown
 from refkernels.elementwise import bounds, oracle, plain
 from refkernels.elementwise.function import Array, Doubles, Function
 from refkernels.elementwise.solution import FunctionSolution, SlopeSolution
-from refkernels.op import Case, Op
+from refkernels.op import DIRECTIONS, Case, Op
 
 
 class Family:
@@ -87,11 +86,11 @@ class Family:
         return bounds.backward_condition(self.function(name), dy, x)
 
     def forward_plain(self, name: str, x: Any, *, format: Format | str) -> Array:
-        """f(x) by the plain algorithm in the format, of x's shape. Raises as `forward_bound`."""
+        """fl(f(x)) in the format, of x's shape. Raises as `forward_bound`."""
         return plain.forward_plain(self.function(name), x, format=format)
 
     def backward_plain(self, name: str, dy: Any, x: Any, *, format: Format | str) -> Array:
-        """dy f'(x) by the plain algorithm in the format. Raises as `backward_bound`."""
+        """fl(dy fl(f'(x))) in the format. Raises as `backward_bound`."""
         return plain.backward_plain(self.function(name), dy, x, format=format)
 
     def cases(self, name: str) -> list[Case]:
@@ -104,30 +103,22 @@ class Family:
         return tuple(self._op(function) for function in self.functions.values())
 
     def _op(self, function: Function) -> Op:
-        def of(method: Callable[..., Any]) -> Callable[..., Any]:
-            return partial(method, function.name)
-
-        def solve_forward(x: Any, *, certify: Certify) -> FunctionSolution:
-            return FunctionSolution(function, x, certify)
-
-        def solve_backward(dy: Any, x: Any, *, certify: Certify) -> SlopeSolution:
-            return SlopeSolution(function, dy, x, certify)
-
+        methods: dict[str, Any] = {
+            direction + part: partial(getattr(self, direction + part), function.name)
+            for direction in DIRECTIONS
+            for part in ("", "_bound", "_condition", "_plain")
+        }
         return Op(
             name=function.name,
             inputs=("x",),
             outputs=("y",),
             cotangent="dy",
             gradients=("dx",),
-            forward=of(self.forward),
-            backward=of(self.backward),
-            forward_bound=of(self.forward_bound),
-            backward_bound=of(self.backward_bound),
-            forward_condition=of(self.forward_condition),
-            backward_condition=of(self.backward_condition),
-            forward_plain=of(self.forward_plain),
-            backward_plain=of(self.backward_plain),
-            solvers={"forward": solve_forward, "backward": solve_backward},
+            **methods,
+            solvers={
+                "forward": partial(FunctionSolution, function),
+                "backward": partial(SlopeSolution, function),
+            },
             cases=function.cases,
             invariants=function.invariants,
             row_inputs=("x",),
@@ -135,7 +126,7 @@ class Family:
             elementwise=True,
             limit=function.limit,
             limit_source=function.limit_source,
-            form_bounds=of(self.form_bounds),
+            form_bounds=partial(self.form_bounds, function.name),
             fast=function.fast,
             real_function=function,
         )

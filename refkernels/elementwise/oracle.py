@@ -108,12 +108,12 @@ def backward(
 
 def values(function: Function, x: Array) -> Enclosure:
     """f(x) by the double-double tier alone, shaped like x."""
-    return _shaped(function.values, x)
+    return double_doubles(function.values, x)
 
 
 def slopes(function: Function, x: Array) -> Enclosure:
     """f'(x) by the double-double tier alone, shaped like x."""
-    return _shaped(function.slopes, x)
+    return double_doubles(function.slopes, x)
 
 
 def pair_of(dy: Any, x: Any) -> tuple[Array, Array]:
@@ -127,7 +127,8 @@ def pair_of(dy: Any, x: Any) -> tuple[Array, Array]:
     return dy, x
 
 
-def _shaped(kernel: Filler, x: Array) -> Enclosure:
+def double_doubles(kernel: Filler, x: Array) -> Enclosure:
+    """What a kernel of the double-double tier gives, shaped like x."""
     return trusted(*_double_double(kernel, np.ascontiguousarray(x).reshape(-1))).reshape(x.shape)
 
 
@@ -147,7 +148,7 @@ def screened(
         return enclosure.reshape(x.shape)  # its radius is not computed before it is read
     answer = Draft(enclosure.hi, 0.0, enclosure.radius)
     if fast.values is not None:
-        sharper = _shaped(fast.values, flat[still_open])
+        sharper = double_doubles(fast.values, flat[still_open])
         answer.put(still_open, sharper)
         left = still_open[question.undecided(sharper)]
         tiers.answered("double_double", still_open.size - left.size)

@@ -1,7 +1,7 @@
-"""The working-precision algorithms of elementwise functions, in any format.
+"""The plain algorithms of elementwise functions, in any format: f and f', each rounded once.
 
-float32 and float64 run in their own arithmetic; float16 and bfloat16 run in float32, rounded once
-at the end.
+float32 and float64 results are rounded in their own arithmetic; float16 and bfloat16 ones are
+computed in float32 and rounded once more.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ import numpy as np
 
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import as_float_array
-from refkernels.arithmetic.formats import Format
+from refkernels.arithmetic.formats import Format, working_format
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.elementwise import oracle
 from refkernels.elementwise.function import Array, Function
@@ -18,24 +18,29 @@ from refkernels.elementwise.function import Array, Function
 
 @in_default_mode
 def forward_plain(function: Function, x: Any, *, format: Format | str) -> Array:
-    """f(x) by the plain algorithm in the format, shaped like x; no bound. Raises as
-    `oracle.forward` does, and ValueError for an unknown format."""
+    """fl(f(x)) in the format, shaped like x. Raises as `oracle.forward` does, and ValueError for
+    an unknown format."""
     target = formats.get(format)
     with np.errstate(all="ignore"):
-        x = formats.cast(as_float_array(x, "x"), target)
-        return formats.cast(function.plain(_working(x)), target)
+        x = formats.cast(as_float_array(x, "x"), target).astype(working_format(target).storage)
+        return formats.cast(_value(function, x), target)
 
 
 @in_default_mode
 def backward_plain(function: Function, dy: Any, x: Any, *, format: Format | str) -> Array:
-    """fl(dy f'(x)) by the plain algorithm in the format, shaped like x; no bound. Raises as
-    `oracle.backward` does, and ValueError for an unknown format."""
+    """fl(dy fl(f'(x))) in the format, shaped like x. Raises as `oracle.backward` does, and
+    ValueError for an unknown format."""
     target = formats.get(format)
-    dy, x = oracle.pair_of(dy, x)
     with np.errstate(all="ignore"):
-        dy, x = (_working(formats.cast(array, target)) for array in (dy, x))
-        return formats.cast(dy * function.plain_slope(x), target)
+        dy, x = (formats.cast(array, target) for array in oracle.pair_of(dy, x))
+        slope = np.asarray(oracle.slopes(function, x)).astype(working_format(target).storage)
+        return formats.cast(dy.astype(slope.dtype) * slope, target)
 
 
-def _working(array: Array) -> Array:
-    return array if array.dtype == np.float64 else array.astype(np.float32)
+def _value(function: Function, x: Array) -> Array:
+    """f(x), rounded: float32 from the float64 tier, float64 from double-doubles."""
+    if x.dtype == np.float64:
+        return np.asarray(oracle.values(function, x))
+    hi = np.empty(x.shape)
+    function.fast.kernel(np.ascontiguousarray(x).reshape(-1), hi.reshape(-1))
+    return hi.astype(np.float32)

@@ -33,7 +33,8 @@ import numpy as np
 
 from refkernels.arithmetic.formats import Format, working_format
 from refkernels.arithmetic.rounding import ETA, Rounding
-from refkernels.elementwise.function import Array, Doubles
+from refkernels.elementwise import oracle
+from refkernels.elementwise.function import Array, Doubles, Filler
 
 _UP = 1.0 + 2.0**-30  # covers the roundings of the radii themselves: 2^-52 for each operation
 _MORE = 1.0 + 2.0**-50
@@ -45,12 +46,13 @@ _SATURATED = 64.0  # beyond it every library's tanh and erf are ±1
 
 @dataclass(frozen=True)
 class Primitive:
-    """A library function: `value` in float64, to a relative 2^-40, and `careful`, within 4 ulp,
-    for forms in float64. Where its argument may be rounded, `spread(a, r, f)` >= |f(x) - f(y)| for
-    all x and y within 2 r of a and r of one another, f = |f(a)|. `limit`: its own, in ulp."""
+    """A library function: `values`, the oracle's double-doubles; `value`, if that is faster, in
+    float64 to a relative 2^-40, for narrower forms. Where its argument may be rounded,
+    `spread(a, r, f)` >= |f(x) - f(y)| for all x and y within 2 r of a and r of one another,
+    f = |f(a)|. `limit`: its own, in ulp."""
 
-    value: Callable[[Doubles], Any]
-    careful: Callable[[Doubles], Any]
+    values: Filler
+    value: Callable[[Doubles], Any] | None = None
     spread: Callable[[Doubles, Doubles, Doubles], Doubles] | None = None
     saturates: bool = False
     limit: float | None = None
@@ -211,7 +213,10 @@ class Running:
     def function(self, name: str, a: RunningValue) -> RunningValue:
         """|f(ẑ) - f(z)|, then `limit` ulp of f(ẑ), an ulp being at most 2 u |f| or η."""
         primitive = self.primitives[name]
-        m = (primitive.careful if self.wide else primitive.value)(a.m)
+        if self.wide or primitive.value is None:
+            m = np.asarray(oracle.double_doubles(primitive.values, a.m))
+        else:
+            m = primitive.value(a.m)
         size = np.abs(m)
         r: Any = np.zeros(())
         if np.any(a.r):

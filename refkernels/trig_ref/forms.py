@@ -8,26 +8,23 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from refkernels.elementwise.function import Form
 from refkernels.elementwise.running import Primitive
+from refkernels.kernels.trigonometric import turns, values
 from refkernels.kernels.trigonometric.tables import PIO2_HIGH, PIO2_LOW
 from refkernels.kernels.trigonometric.values import COS, SIN, TAN
-from refkernels.trig_ref.algorithms import plain
-from refkernels.trig_ref.inverse_plain import plain_turns
 
 PI = 2 * (Fraction(PIO2_HIGH) + Fraction(PIO2_LOW))
 
 
-def _primitive(of: Any, code: int) -> Primitive:
-    return Primitive(partial(of, code), partial(of, code))
-
-
 PRIMITIVES = {
-    "sin": _primitive(plain, SIN),
-    "cos": _primitive(plain, COS),
-    "tan": _primitive(plain, TAN),
-    "sinpi": _primitive(plain_turns, SIN),
-    "cospi": _primitive(plain_turns, COS),
+    "sin": Primitive(partial(values.fill_values, SIN), np.sin),
+    "cos": Primitive(partial(values.fill_values, COS), np.cos),
+    "tan": Primitive(partial(values.fill_values, TAN), np.tan),
+    "sinpi": Primitive(partial(turns.fill_values, SIN)),
+    "cospi": Primitive(partial(turns.fill_values, COS)),
 }
 
 

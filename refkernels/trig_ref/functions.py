@@ -12,7 +12,6 @@ from refkernels.elementwise.function import Doubles, Function
 from refkernels.kernels.trigonometric.float64 import FAST
 from refkernels.kernels.trigonometric.values import COS, SIN, TAN, fill_slopes, fill_values
 from refkernels.trig_ref import exact, forms
-from refkernels.trig_ref.algorithms import plain, plain_slope
 from refkernels.trig_ref.cases import cases_of
 from refkernels.trig_ref.definitions import DEFINITIONS
 from refkernels.trig_ref.invariants import INVARIANTS
@@ -51,8 +50,6 @@ def _function(name: str, code: int, condition: Any, slope_condition: Any) -> Fun
         exact_slope=exact.ball(f"{name}'"),
         condition=condition,
         slope_condition=slope_condition,
-        plain=partial(plain, code),
-        plain_slope=partial(plain_slope, code),
         cases=partial(cases_of, name),
         invariants=INVARIANTS[name],
         fast=FAST[name],

@@ -16,7 +16,6 @@ from refkernels.trig_ref import exact, forms
 from refkernels.trig_ref.definitions import DEFINITIONS
 from refkernels.trig_ref.invariants import INVARIANTS
 from refkernels.trig_ref.inverse_cases import cases_of
-from refkernels.trig_ref.inverse_plain import plain, plain_slope, plain_turns, plain_turns_slope
 
 
 def _squared_cosine(x: Doubles) -> Doubles:
@@ -61,10 +60,9 @@ def _tangent(x: Doubles) -> Doubles:
 
 
 def _function(
-    name: str, kernels: Any, code: int, by_plain: Any, conditions: tuple[Any, Any], **others: Any
+    name: str, kernels: Any, code: int, conditions: tuple[Any, Any], **others: Any
 ) -> Function:
-    """`kernels`: the module with its values and slopes; `by_plain`: its plain algorithms."""
-    value, slope = by_plain
+    """`kernels`: the module with its values and slopes."""
     condition, slope_condition = conditions
     return Function(
         name=name,
@@ -74,8 +72,6 @@ def _function(
         exact_slope=exact.ball(f"{name}'"),
         condition=condition,
         slope_condition=slope_condition,
-        plain=partial(value, code),
-        plain_slope=partial(slope, code),
         cases=partial(cases_of, name),
         invariants=INVARIANTS[name],
         slope_forms=forms.SLOPE_FORMS[name],
@@ -86,13 +82,12 @@ def _function(
 
 
 def _inverse(name: str, *conditions: Any, **others: Any) -> Function:
-    by_plain, fast = (plain, plain_slope), inverse_float64.FAST[name]
-    return _function(name, inverse, inverse.CODES[name], by_plain, conditions, fast=fast, **others)
+    fast = inverse_float64.FAST[name]
+    return _function(name, inverse, inverse.CODES[name], conditions, fast=fast, **others)
 
 
 def _turns(name: str, code: int, *conditions: Any) -> Function:
-    by_plain = plain_turns, plain_turns_slope
-    return _function(name, turns, code, by_plain, conditions, fast=turns.FAST[name])
+    return _function(name, turns, code, conditions, fast=turns.FAST[name])
 
 
 _ASIN = _inverse("asin", partial(_condition, np.arcsin), _slope_condition)

@@ -126,7 +126,7 @@ def test_conditions_of_huge_and_special_arguments_are_numbers_or_nan():
     x = np.array([1e300, -1e300, 0.0, -0.0, np.inf, -np.inf])
     for op in OPS.values():
         with np.errstate(all="ignore"):
-            assert not np.isnan(op.forward_condition(x)[:4]).any()
+            assert not np.isnan(op.forward_condition(x.reshape(3, 2))[:2]).any()
             assert not np.isnan(op.backward_condition(x, x)[:4]).any()
 
 

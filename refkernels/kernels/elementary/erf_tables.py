@@ -22,16 +22,12 @@ TANH_CUBIC_SLOPE_HIGH, TANH_CUBIC_SLOPE_LOW = _tables.pair("TANH_CUBIC_SLOPE")
 
 FAST_TAIL, FAST_TAIL_SHIFT = _tables.numbers("FAST_TAIL"), _tables.number("FAST_TAIL_SHIFT")
 FAST_UPPER, FAST_UPPER_SHIFT = _tables.numbers("FAST_UPPER"), _tables.number("FAST_UPPER_SHIFT")
-FAST_ERF, PLAIN_ERF_32, PLAIN_ERF_64 = map(
-    _tables.numbers, ("FAST_ERF", "PLAIN_ERF_32", "PLAIN_ERF_64")
-)
+FAST_ERF = _tables.numbers("FAST_ERF")
 ERFCX, ERFCX_PAIRS = _tables.rows("ERFCX"), 11
 ERF_SERIES, ERF_SERIES_PAIRS = _tables.numbers("ERF_SERIES"), 12
 
 FAST_TAIL_ERROR = _tables.number("FAST_TAIL_ERROR")
 FAST_UPPER_ERROR = _tables.number("FAST_UPPER_ERROR")
 FAST_ERF_ERROR = _tables.number("FAST_ERF_ERROR")
-PLAIN_ERF_32_ERROR = _tables.number("PLAIN_ERF_32_ERROR")
-PLAIN_ERF_64_ERROR = _tables.number("PLAIN_ERF_64_ERROR")
 ERFCX_ERROR = _tables.number("ERFCX_ERROR")
 ERF_SERIES_ERROR = _tables.number("ERF_SERIES_ERROR")
