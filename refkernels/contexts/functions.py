@@ -42,12 +42,11 @@ _TWO_OVER_ROOT_PI = 1.1283791670955128  # rounded up
 def _record(name: str) -> Function:
     """The function of that name. Its package is imported when a value is needed: most questions
     about a formula, such as what an element depends on, need none."""
-    from refkernels.elementary_ref import erf_functions, functions
+    from refkernels.elementary_ref import functions
     from refkernels.trig_ref import functions as trigonometric
-    from refkernels.trig_ref import inverse_functions
 
-    rooms = (functions, erf_functions, trigonometric, inverse_functions)
-    return next(record for room in rooms for record in room.FUNCTIONS if record.name == name)
+    records = (*functions.FUNCTIONS, *trigonometric.FUNCTIONS)
+    return next(record for record in records if record.name == name)
 
 
 def allowance(name: str) -> float:

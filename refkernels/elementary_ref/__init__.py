@@ -19,13 +19,16 @@ certified.
 
 __kernels_of__ = ("kernels.elementary", "elementwise")
 
-from refkernels.elementary_ref import erf_functions, functions
-from refkernels.elementary_ref.erf_functions import erf, erfc, gelu, gelu_tanh
 from refkernels.elementary_ref.functions import (
+    FUNCTIONS,
     cosh,
+    erf,
+    erfc,
     exp,
     exp2,
     expm1,
+    gelu,
+    gelu_tanh,
     log,
     log1p,
     log2,
@@ -73,7 +76,7 @@ __all__ = [
     "tanh",
 ]
 
-_FAMILY = Family("elementary_ref", functions.FUNCTIONS + erf_functions.FUNCTIONS)
+_FAMILY = Family("elementary_ref", FUNCTIONS)
 OPS = _FAMILY.ops
 backward = _FAMILY.backward
 backward_bound = _FAMILY.backward_bound

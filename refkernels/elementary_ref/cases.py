@@ -16,7 +16,9 @@ from refkernels.op import Case, Direction
 
 _POSITIVE = ("log", "log2", "log10", "sqrt", "rsqrt")
 _ALGEBRAIC = ("sqrt", "rsqrt", "reciprocal")
-_SILU_FLAT = -1.2784645427610738  # where silu' is 0
+_ERROR_FUNCTIONS = ("erf", "erfc", "gelu", "gelu_tanh")
+_FLAT = {"silu": -1.2784645427610738, "gelu": -0.7517915246935645, "gelu_tanh": -0.7524614220710163}
+"""Where f' is 0."""
 # At infinities and at the ends of a format, a kernel that computes the slope as a separate product
 # has no single right answer: NaN and the limit are both acceptable.
 FORWARD: tuple[Direction, ...] = ("forward",)
@@ -44,10 +46,13 @@ def _signed(name: str, x: Doubles) -> Doubles:
 
 def _binades(name: str, format: Format, generator: np.random.Generator) -> Doubles:
     """Equally many numbers from each binade: all binades for logarithms and powers, else those from
-    2^-20 to where the function is constant or leaves the format."""
+    2^-20 to where the function, or its tail, is constant or leaves the format."""
     if name in _POSITIVE or name in ("reciprocal", "log1p"):
         return _signed(name, binades(format.emin, format.emax, 1000, format, generator))
-    edge = math.ceil(math.log2(math.log(2.0) * (2.0 - format.emin + format.p)))
+    if name in _ERROR_FUNCTIONS:
+        edge = math.ceil(math.log2(math.sqrt(-2.0 * math.log(format.min_subnormal))))
+    else:
+        edge = math.ceil(math.log2(math.log(2.0) * (2.0 - format.emin + format.p)))
     return binades(-20, edge, 1000, format, generator)
 
 
@@ -71,6 +76,8 @@ def _hard_places(name: str, format: Format, generator: np.random.Generator) -> D
 
 
 def _centers(name: str, format: Format) -> list[float]:
+    if name in _ERROR_FUNCTIONS:
+        return _tails(name, format)
     if name in ("log", "log2", "log10"):
         powers = [10.0**k for k in range(-4, 5)]
         return [1.0, 1.0, 1.0, 2.0, 0.5, math.e, format.max, format.min_normal, *powers]
@@ -85,7 +92,30 @@ def _centers(name: str, format: Format) -> list[float]:
     if name == "exp2":
         return [x / math.log(2.0) for x in around] + [0.5, 1.0]
     if name == "silu":
-        return [*around, _SILU_FLAT, _SILU_FLAT, -saturated[1]]
+        return [*around, _FLAT["silu"], _FLAT["silu"], -saturated[1]]
     if name == "softplus":
         return [*around, 20.0, -saturated[1]]
     return [*around, *(-x for x in saturated), -math.log(2.0) / 2.0]
+
+
+def _tails(name: str, format: Format) -> list[float]:
+    """Where tails are lost beside 1, become subnormal and vanish; where methods change, f' is 0 or
+    arguments equal an ulp of 1."""
+    logs = [-math.log(small) for small in (format.u, format.min_normal, format.min_subnormal)]
+    if name == "gelu_tanh":
+        edges = [_where_argument_is(log) for log in logs]
+    else:
+        edges = [math.sqrt(log * (2.0 if name == "gelu" else 1.0)) for log in logs]
+    beside_zero = [format.u, -format.u, 2.0**-14, -(2.0**-14)]
+    flat = [_FLAT[name]] * 4 if name in _FLAT else []
+    middle = [0.5, 0.84375, 1.0, 1.25, 2.0]  # libraries change their method near some of these
+    return [*edges, *(-x for x in edges), *middle, *(-x for x in middle), *flat, *beside_zero]
+
+
+def _where_argument_is(v: float) -> float:
+    """x with 2 sqrt(2/pi) (x + 0.044715 x^3) = v, by Newton's method from above."""
+    x = v
+    for _ in range(60):
+        argument = 1.5957691216057308 * (x + 0.044715 * x**3) - v
+        x -= argument / (1.5957691216057308 * (1.0 + 0.134145 * x * x))
+    return x

@@ -1,6 +1,7 @@
 """The exact tier: Arb's balls, and rational arithmetic for gradients with an algebraic slope.
 
-Every expression keeps relative accuracy, whatever the argument.
+Every expression keeps relative accuracy, whatever the argument, but at the zeros of slopes, which
+the caller resolves by more precision.
 """
 
 import functools
@@ -21,6 +22,22 @@ def _exp2(x: Any) -> Any:
 
 def _sigmoid(x: Any) -> Any:
     return 1 / (1 + (-x).exp())
+
+
+def _normal(x: Any) -> Any:
+    """Phi(x), the distribution function of the normal distribution."""
+    return (-x / type(x)(2).sqrt()).erfc() / 2
+
+
+def _twice_argument(x: Any) -> tuple[Any, Any]:
+    """v = 2 sqrt(2/pi) (x + 0.044715 x^3), and v'."""
+    cubic, factor = type(x)(44715) / 10**6, 2 * (2 / x.pi()).sqrt()
+    return factor * (x + cubic * x**3), factor * (1 + 3 * cubic * x**2)
+
+
+def _gelu_tanh_slope(x: Any) -> Any:
+    v, slope = _twice_argument(x)
+    return _sigmoid(v) * (1 + x * slope * _sigmoid(-v))
 
 
 def _softplus(x: Any) -> Any:
@@ -55,6 +72,14 @@ _EXPRESSIONS: dict[str, Callable[[Any], Any]] = {
     "rsqrt'": lambda x: -x.rsqrt() / (2 * x),
     "reciprocal": lambda x: 1 / x,
     "reciprocal'": lambda x: -1 / (x * x),
+    "erf": lambda x: x.erf(),
+    "erf'": lambda x: 2 / x.pi().sqrt() * (-x * x).exp(),
+    "erfc": lambda x: x.erfc(),
+    "erfc'": lambda x: -2 / x.pi().sqrt() * (-x * x).exp(),
+    "gelu": lambda x: x * _normal(x),
+    "gelu'": lambda x: _normal(x) + x * (-x * x / 2).exp() / (2 * x.pi()).sqrt(),
+    "gelu_tanh": lambda x: x * _sigmoid(_twice_argument(x)[0]),
+    "gelu_tanh'": _gelu_tanh_slope,
 }
 SAME = {"exp'": "exp", "expm1'": "exp", "sinh'": "cosh", "cosh'": "sinh", "softplus'": "sigmoid"}
 
@@ -75,34 +100,17 @@ def _root(x: Fraction) -> Fraction | None:
     return Fraction(top, bottom) if exact else None
 
 
-def _log(dy: Fraction, x: Fraction) -> Fraction | None:
-    return dy / x
-
-
-def _log1p(dy: Fraction, x: Fraction) -> Fraction | None:
-    return dy / (1 + x)
-
-
-def _sqrt(dy: Fraction, x: Fraction) -> Fraction | None:
+def _over_root(top: Fraction, x: Fraction) -> Fraction | None:
     root = _root(x)
-    return None if root is None else dy / (2 * root)
+    return None if root is None else top / (2 * root)
 
 
-def _rsqrt(dy: Fraction, x: Fraction) -> Fraction | None:
-    root = _root(x)
-    return None if root is None else -dy / (2 * x * root)
-
-
-def _reciprocal(dy: Fraction, x: Fraction) -> Fraction | None:
-    return -dy / (x * x)
-
-
-_RATIONAL = {
-    "log": _log,
-    "log1p": _log1p,
-    "sqrt": _sqrt,
-    "rsqrt": _rsqrt,
-    "reciprocal": _reciprocal,
+_RATIONAL: dict[str, Callable[[Fraction, Fraction], Fraction | None]] = {
+    "log": lambda dy, x: dy / x,
+    "log1p": lambda dy, x: dy / (1 + x),
+    "sqrt": _over_root,
+    "rsqrt": lambda dy, x: _over_root(-dy / x, x),
+    "reciprocal": lambda dy, x: -dy / (x * x),
 }
 
 

@@ -15,9 +15,7 @@ Multiple precision decides the elements that are still open (`exact`).
 __kernels_of__ = ("kernels.trigonometric", "elementwise")
 
 from refkernels.elementwise.ops import Family
-from refkernels.trig_ref.functions import FUNCTIONS, cos, sin, tan
-from refkernels.trig_ref.inverse_functions import FUNCTIONS as _MORE
-from refkernels.trig_ref.inverse_functions import acos, asin, atan, cospi, sinpi
+from refkernels.trig_ref.functions import FUNCTIONS, acos, asin, atan, cos, cospi, sin, sinpi, tan
 
 __all__ = [
     "OPS",
@@ -39,7 +37,7 @@ __all__ = [
     "tan",
 ]
 
-_FAMILY = Family("trig_ref", (*FUNCTIONS, *_MORE))
+_FAMILY = Family("trig_ref", FUNCTIONS)
 OPS = _FAMILY.ops
 backward = _FAMILY.backward
 backward_bound = _FAMILY.backward_bound

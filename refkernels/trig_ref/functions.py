@@ -1,5 +1,6 @@
-"""sin, cos and tan as `Function` records, and by their names."""
+"""The trigonometric functions as `Function` records, and by their names."""
 
+import math
 from functools import partial
 from typing import Any
 
@@ -9,16 +10,20 @@ from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.question import Certify
 from refkernels.elementwise import oracle
 from refkernels.elementwise.function import Doubles, Function
-from refkernels.kernels.trigonometric.float64 import FAST
-from refkernels.kernels.trigonometric.values import COS, SIN, TAN, fill_slopes, fill_values
-from refkernels.trig_ref import exact, forms
+from refkernels.kernels.trigonometric import float64, inverse, inverse_float64, turns, values
+from refkernels.trig_ref import exact, forms, inverse_cases
 from refkernels.trig_ref.cases import cases_of
 from refkernels.trig_ref.definitions import DEFINITIONS
 from refkernels.trig_ref.invariants import INVARIANTS
 
+_DIRECT, _ARC, _TURNS = (
+    (kernels.fill_values, kernels.fill_slopes) for kernels in (values, inverse, turns)
+)
+_ARC_FAST = inverse_float64.FAST
+
 
 def _tangent(x: Doubles) -> Doubles:
-    return np.asarray(oracle.values(_TAN, x))
+    return np.asarray(oracle.values(_BY_NAME["tan"], x))
 
 
 def _inverse(x: Doubles) -> Doubles:
@@ -41,28 +46,82 @@ def _twice(x: Doubles) -> Doubles:
     return 2.0 * _direct(x)
 
 
-def _function(name: str, code: int, condition: Any, slope_condition: Any) -> Function:
+def _squared_cosine(x: Doubles) -> Doubles:
+    return (1.0 - x) * (1.0 + x)
+
+
+def _condition(of: Any, x: Doubles) -> Doubles:
+    """|x f'(x) / f(x)| with f' = ±(1 - x^2)^(-1/2); asin's is 1 at 0."""
+    ratio = np.abs(x / (np.sqrt(_squared_cosine(x)) * of(x)))
+    return np.where((x == 0.0) & (of is np.arcsin), 1.0, ratio)
+
+
+def _slope_condition(x: Doubles) -> Doubles:
+    """x^2 / (1 - x^2)."""
+    return np.where(np.abs(x) > 1.0, np.nan, x * x / _squared_cosine(x))
+
+
+def _atan_condition(x: Doubles) -> Doubles:
+    """|x / ((1 + x^2) atan x)|."""
+    return np.where(x == 0.0, 1.0, np.abs(1.0 / ((1.0 / x + x) * np.arctan(x))))
+
+
+def _atan_slope_condition(x: Doubles) -> Doubles:
+    """2 x^2 / (1 + x^2)."""
+    return 2.0 / (1.0 + (1.0 / x) ** 2)
+
+
+def _quotient(x: Doubles) -> tuple[Doubles, Doubles]:
+    return tuple(np.asarray(oracle.values(f, x)) for f in map(_BY_NAME.get, ("sinpi", "cospi")))  # type: ignore
+
+
+def _cotangent(x: Doubles) -> Doubles:
+    """|pi x cot(pi x)|, 1 at 0."""
+    s, c = _quotient(x)
+    return np.where(x == 0.0, 1.0, np.abs(math.pi * (x / s) * c))
+
+
+def _tangent_of_turns(x: Doubles) -> Doubles:
+    """|pi x tan(pi x)|."""
+    s, c = _quotient(x)
+    return np.abs(math.pi * (x / c) * s)
+
+
+# name: the kernels, their code of f, the float64 tier, the condition numbers of f and of f'.
+_KERNELS: dict[str, tuple[Any, int, Any, Any, Any]] = {
+    "sin": (_DIRECT, values.SIN, float64.FAST, _inverse, _direct),
+    "cos": (_DIRECT, values.COS, float64.FAST, _direct, _inverse),
+    "tan": (_DIRECT, values.TAN, float64.FAST, _both, _twice),
+    "asin": (_ARC, inverse.ASIN, _ARC_FAST, partial(_condition, np.arcsin), _slope_condition),
+    "acos": (_ARC, inverse.ACOS, _ARC_FAST, partial(_condition, np.arccos), _slope_condition),
+    "atan": (_ARC, inverse.ATAN, _ARC_FAST, _atan_condition, _atan_slope_condition),
+    "sinpi": (_TURNS, values.SIN, turns.FAST, _cotangent, _tangent_of_turns),
+    "cospi": (_TURNS, values.COS, turns.FAST, _tangent_of_turns, _cotangent),
+}
+
+
+def _function(name: str) -> Function:
+    (value, slope), code, fast, condition, slope_condition = _KERNELS[name]
     return Function(
         name=name,
-        values=partial(fill_values, code),
-        slopes=partial(fill_slopes, code),
+        fast=fast[name],
+        values=partial(value, code),
+        slopes=partial(slope, code),
         exact_value=exact.ball(name),
         exact_slope=exact.ball(f"{name}'"),
+        exact_gradient=exact.atan_gradient if name == "atan" else None,
         condition=condition,
         slope_condition=slope_condition,
-        cases=partial(cases_of, name),
+        cases=partial(cases_of if fast is float64.FAST else inverse_cases.cases_of, name),
         invariants=INVARIANTS[name],
-        fast=FAST[name],
         slope_forms=forms.SLOPE_FORMS[name],
         primitives=forms.PRIMITIVES,
         definition=DEFINITIONS.get(name),
     )
 
 
-_SIN = _function("sin", SIN, _inverse, _direct)
-_COS = _function("cos", COS, _direct, _inverse)
-_TAN = _function("tan", TAN, _both, _twice)
-FUNCTIONS = (_SIN, _COS, _TAN)
+FUNCTIONS = tuple(_function(name) for name in _KERNELS)
+_BY_NAME = {function.name: function for function in FUNCTIONS}
 
 
 def sin(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
@@ -76,18 +135,59 @@ def sin(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
     doi:10.1145/1057600.1057602; the error budgets in `values` and `float64` of
     `kernels.trigonometric`.
     """
-    return oracle.forward(_SIN, x, certify)
+    return oracle.forward(_BY_NAME["sin"], x, certify)
 
 
 def cos(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
     """y = cos x; otherwise as `sin`. For float64 cos(±0) = 1 exactly. Source: IEEE 754-2019,
     section 9.2.1.
     """
-    return oracle.forward(_COS, x, certify)
+    return oracle.forward(_BY_NAME["cos"], x, certify)
 
 
 def tan(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
     """y = tan x; otherwise as `sin`, with twice its radius. tan(±0) = ±0 exactly. Source: IEEE
     754-2019, section 9.2.1.
     """
-    return oracle.forward(_TAN, x, certify)
+    return oracle.forward(_BY_NAME["tan"], x, certify)
+
+
+def asin(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """y = asin x, the angle in [-pi/2, pi/2] whose sine is x. Otherwise as `sin`.
+
+    Relative radius <= 2^-99 for float64, 2^-49 for narrower inputs unless the question needs more;
+    asin(±0) = ±0 exactly; NaN for |x| > 1. Source: IEEE 754-2019, section 9.2.1, and the error
+    budgets in `inverse` and `inverse_float64` of `kernels.trigonometric`.
+    """
+    return oracle.forward(_BY_NAME["asin"], x, certify)
+
+
+def acos(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """y = acos x, the angle in [0, pi] whose cosine is x; otherwise as `asin`. acos(1) = +0
+    exactly. Source: IEEE 754-2019, section 9.2.1.
+    """
+    return oracle.forward(_BY_NAME["acos"], x, certify)
+
+
+def atan(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """y = atan x, the angle in [-pi/2, pi/2] whose tangent is x; otherwise as `asin`. atan(±inf)
+    encloses ±pi/2. Source: IEEE 754-2019, section 9.2.1.
+    """
+    return oracle.forward(_BY_NAME["atan"], x, certify)
+
+
+def sinpi(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """y = sin(pi x), element by element. Otherwise as `sin`.
+
+    Relative radius <= 2^-101 for float64, 2^-49 for narrower inputs unless the question needs more.
+    Exact at multiples of 1/2, with sinpi(±n) = ±0; infinities and NaN give NaN.
+    Source: IEEE 754-2019, section 9.2.1, and the budget in `kernels.trigonometric.turns`.
+    """
+    return oracle.forward(_BY_NAME["sinpi"], x, certify)
+
+
+def cospi(x: Any, *, certify: Certify = "enclosure") -> Enclosure:
+    """y = cos(pi x); otherwise as `sinpi`. Exact at multiples of 1/2, with cospi(n + 1/2) = +0.
+    Source: IEEE 754-2019, section 9.2.1.
+    """
+    return oracle.forward(_BY_NAME["cospi"], x, certify)

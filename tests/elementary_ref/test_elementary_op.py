@@ -32,6 +32,10 @@ SPECIALS = {
     "sqrt": (NAN, NAN, -0.0, 0.0, INF),
     "rsqrt": (NAN, NAN, -INF, INF, 0.0),
     "reciprocal": (-0.0, -1.0, -INF, INF, 0.0),
+    "erf": (-1.0, None, -0.0, 0.0, 1.0),
+    "erfc": (2.0, None, 1.0, 1.0, 0.0),
+    "gelu": (-0.0, None, -0.0, 0.0, INF),
+    "gelu_tanh": (-0.0, None, -0.0, 0.0, INF),
 }
 SLOPES = {
     "exp": (0.0, None, 1.0, 1.0, INF),
@@ -50,6 +54,10 @@ SLOPES = {
     "sqrt": (NAN, NAN, -INF, INF, 0.0),
     "rsqrt": (NAN, NAN, -INF, -INF, -0.0),
     "reciprocal": (-0.0, -1.0, -INF, -INF, -0.0),
+    "erf": (0.0, None, None, None, 0.0),
+    "erfc": (-0.0, None, None, None, -0.0),
+    "gelu": (-0.0, None, 0.5, 0.5, 1.0),
+    "gelu_tanh": (-0.0, None, 0.5, 0.5, 1.0),
 }
 
 
@@ -169,6 +177,8 @@ def test_planted_faults_violate_the_invariants():
         ("softplus", "at_least_x"): x - 1,
         ("sigmoid", "range"): 2 * np.ones_like(x),
         ("silu", "sign"): -x,
+        ("erf", "range"): x + 1,
+        ("gelu", "at_most_x"): 2 * x,
     }
     for (name, which), got in planted.items():
         (invariant,) = [i for i in OPS[name].invariants if i.name == which]

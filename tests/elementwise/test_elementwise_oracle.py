@@ -16,10 +16,9 @@ from refkernels.arithmetic.fast import Fast
 from refkernels.arithmetic.jit import njit
 from refkernels.elementwise import bounds, oracle
 from refkernels.elementwise.ops import Family
-from refkernels.trig_ref.functions import FUNCTIONS as CIRCULAR
-from refkernels.trig_ref.inverse_functions import FUNCTIONS as OTHERS
+from refkernels.trig_ref import functions
 
-FUNCTIONS = {function.name: function for function in (*CIRCULAR, *OTHERS)}
+FUNCTIONS = {function.name: function for function in functions.FUNCTIONS}
 each = pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
 
 
