@@ -139,7 +139,7 @@ def forward_plain(a: Any, b: Any, *, format: Format | str) -> Array:
     """a @ b by the sequential algorithm in the format (16-bit: float32 sums, rounded once).
     Otherwise as `forward_bound`.
     """
-    return algorithms.run(algorithms.plain, _matmul(a, b), format)
+    return algorithms.plain(_matmul(a, b), format)
 
 
 @in_default_mode
@@ -167,7 +167,7 @@ def backward_condition(dc: Any, a: Any, b: Any) -> MatmulBackwardArrays:
 def backward_plain(dc: Any, a: Any, b: Any, *, format: Format | str) -> MatmulBackwardArrays:
     """`forward_plain` for both gradients. Otherwise as `forward_plain`."""
     parts = _matmul_backward(dc, a, b)
-    return MatmulBackwardArrays(*(algorithms.run(algorithms.plain, part, format) for part in parts))
+    return MatmulBackwardArrays(*(algorithms.plain(part, format) for part in parts))
 
 
 @in_default_mode
@@ -198,7 +198,7 @@ def linear_condition(x: Any, weight: Any, bias: Any = None) -> Floats:
 @in_default_mode
 def linear_plain(x: Any, weight: Any, bias: Any = None, *, format: Format | str) -> Array:
     """The sequential algorithm in the format, the bias added last. Otherwise as `forward_plain`."""
-    return algorithms.run(algorithms.plain, _linear(x, weight, bias), format)
+    return algorithms.plain(_linear(x, weight, bias), format)
 
 
 @in_default_mode
@@ -237,7 +237,7 @@ def linear_backward_plain(
 ) -> LinearBackwardArrays:
     """`forward_plain` for the three gradients. Otherwise as `forward_plain`."""
     parts = _linear_backward(dy, x, weight, bias)
-    return LinearBackwardArrays(*(algorithms.run(algorithms.plain, part, format) for part in parts))
+    return LinearBackwardArrays(*(algorithms.plain(part, format) for part in parts))
 
 
 def _matmul(a: Any, b: Any) -> contraction.Contraction:

@@ -136,7 +136,7 @@ def magnitudes(contraction: Contraction) -> Floats:
     if gemm.suits(contraction.batched_shape, contraction.terms):
         total = gemm.product(left, right, at).reshape(contraction.shape)
     else:
-        total = algorithms.run(algorithms.plain, absolute, BINARY64)
+        total = algorithms.plain(absolute, BINARY64)
     with np.errstate(over="ignore"):
         return np.asarray(total * (1.0 + 2.0 * contraction.terms * BINARY64.u))
 

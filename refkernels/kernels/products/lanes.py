@@ -139,7 +139,7 @@ class _IntrinsicCall:
 
 
 def _dot2_step(builder: Any, accumulators: list[Any], a: Any, b: Any) -> None:
-    """One term: the vector twin of `summation.dot2_step`, and d = fl(d + |t|)."""
+    """One term of Dot2 (Ogita, Rump, Oishi 2005, algorithm 5.3), and d = fl(d + |t|)."""
     s, c, d = (builder.load(accumulator) for accumulator in accumulators)
     p = builder.fmul(a, b)
     pi = vectors.fma(builder, a, b, builder.fneg(p))
