@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import refkernels
@@ -12,6 +13,8 @@ from refkernels.suggestion import instead, quoted
 
 if TYPE_CHECKING:
     from refkernels.op import Op
+
+_OWN: dict[str, Op] = {}  # of users, by FILE.py:NAME and by the op's name
 
 
 @functools.cache
@@ -35,9 +38,10 @@ def _ops_of(family: str) -> dict[str, Op]:
     return {op.name: of_function(op) for op in module.OPS}
 
 
-def get(name: str | Op | Any) -> Op:
-    """The op of that name; an `Op` is returned unchanged, and an `Oracle`'s is its op. Raises
-    ValueError for an unknown name, with a list of the known ones; TypeError for anything else."""
+def get(name: str | Op | Any, inputs: Mapping[str, Any] | None = None) -> Op:
+    """The op of that name, of an `Oracle`, or of FILE.py:NAME (`programs.named`) on such inputs; an
+    `Op` is returned unchanged. Raises ValueError for an unknown name, with a list of the known
+    ones; TypeError for anything else."""
     from refkernels.op import Op
 
     record = getattr(name, "op", name)
@@ -45,6 +49,11 @@ def get(name: str | Op | Any) -> Op:
         return record
     if not isinstance(name, str):
         raise TypeError(f"Give an op's name, not a {type(name).__name__}.")
+    if ".py:" in name and name not in _OWN:
+        own = importlib.import_module("refkernels.programs").named(name, inputs)
+        _OWN[name] = _OWN[own.name] = own
+    if name in _OWN:
+        return _OWN[name]
     # The family that has the op's name comes first: importing all families takes half a second.
     for family in sorted(families(), key=lambda family: family != f"{name}_ref"):
         if name in _ops_of(family):

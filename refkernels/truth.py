@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from types import MappingProxyType
 from typing import Any
@@ -44,6 +44,9 @@ class Truth:
     inputs: Arrays
     params: Mapping[str, Any]
     format: Format
+    _bounds: dict[Format, Mapping[str, Doubles]] = field(default_factory=dict, init=False)
+    _limits: dict[Format, RangeLimits] = field(default_factory=dict, init=False)
+    _plains: dict[Format, Mapping[str, Array]] = field(default_factory=dict, init=False)
 
     @property
     def reference(self) -> Mapping[str, Enclosure]:
@@ -173,18 +176,6 @@ class Truth:
     def seconds(self) -> float:
         """The seconds that the certified answer took."""
         return self._solved[3]
-
-    @cached_property
-    def _bounds(self) -> dict[Format, Mapping[str, Doubles]]:
-        return {}
-
-    @cached_property
-    def _limits(self) -> dict[Format, RangeLimits]:
-        return {}
-
-    @cached_property
-    def _plains(self) -> dict[Format, Mapping[str, Array]]:
-        return {}
 
     @property
     def _solution(self) -> Solution:

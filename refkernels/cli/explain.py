@@ -108,12 +108,10 @@ def explain(
         return
     try:
         answers.words_of(lang)
-        ops = [] if case_or_op.endswith(".npz") else [case_or_op]
+        with tensors_of(framework or [], timeout) as tensors:
+            case = read_case(case_or_op, inputs, outputs, param, direction, tensors)
+        ops = [] if case_or_op.endswith(".npz") else [case.op]
         names, _ = asked_seats(framework, kernel, ops, abi, python)
-        with tensors_of(names, timeout) as tensors:
-            case = read_case(
-                case_or_op, inputs or [], outputs or [], param or [], direction, tensors
-            )
         case, faults = _run(case, names, parse_settings(settings or []), device, timeout)
         for fault in faults:
             typer.echo(f"refkernels: {fault}", err=True)

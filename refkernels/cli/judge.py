@@ -13,7 +13,7 @@ import typer
 from refkernels.cli.shared import completion
 from refkernels.cli.shared.endings import refuse, stop
 from refkernels.cli.shared.kernels import named_kernels
-from refkernels.cli.shared.options import MOST_SEED, AsJson, Language, Names, check_language
+from refkernels.cli.shared.options import MOST_SEED, OWN, AsJson, Language, Names, check_language
 from refkernels.cli.shared.progress import log_of, progress_bar
 
 if TYPE_CHECKING:
@@ -26,9 +26,7 @@ def judge(
     ],
     op: Annotated[
         str | None,
-        typer.Option(
-            help="Its op, if the function's name does not name it.", autocompletion=completion.ops
-        ),
+        typer.Option("--op", "--oracle", help=f"Its op, {OWN}", autocompletion=completion.ops),
     ] = None,
     dtypes: Annotated[
         Names | None,
@@ -94,19 +92,19 @@ def judge(
     lengths = dict(_length(text) for text in length or ())
     formats = {n: tuple(o.split(",")) for n, e, o in (t.partition("=") for t in dtypes or ()) if e}
     dtype = ([text for text in dtypes or () if "=" not in text] or ["float32"])[-1]
+    asked: dict[str, Any] = {"dtype": dtype, "level": level, "seed": seed, "lengths": lengths}
+    asked |= {"device": device, "dtypes": formats}
     if Path(kernel).is_dir():
         if abi is not None:
             refuse("A folder's kernels are Python files: --abi is for a function of a library.")
         if task is not None:
             refuse("A folder's kernels are judged as their ops: --task is for one candidate.")
-        question: dict[str, Any] = {"op": op, "dtype": dtype, "level": level, "seed": seed}
-        question |= {"lengths": lengths, "dtypes": formats, "device": device, "python": python}
+        question = {**asked, "op": op, "python": python}
         _folder(Path(kernel), out or Path("judged"), question, resume, lang, as_json)
         return
     if resume:
         refuse("--resume continues a folder of kernels, and this is one kernel.")
-    options: dict[str, Any] = {"dtype": dtype, "level": level, "seed": seed, "lengths": lengths}
-    options |= {"device": device, "times": times, "dtypes": formats}
+    options = {**asked, "times": times}
     try:
         if task is not None:
             names = [kernel]
@@ -120,11 +118,11 @@ def judge(
     command = ["refkernels", "judge", names[0], "--seed", str(judgement.seed)]
     for option, value, default in (("--level", level, "default"), ("--device", device, "cpu")):
         command += [option, value] if value != default else []
-    for option, values in (("--dtype", dtypes), ("--length", length)):
-        for text in values or ():
-            command += [option, text]
+    oracle, tasks = [op] if op and ".py:" in op else [], [str(task)] if task else []
+    several = {"--dtype": dtypes, "--length": length, "--task": tasks, "--oracle": oracle}
+    for option, values in several.items():
+        command += [part for text in values or () for part in (option, text)]
     command += ["--times"] if times else []
-    command += ["--task", str(task)] if task else []
     record, replay = judgement.to_dict(), shlex.join(command)
     record |= {"task": covered} if covered else {}
     if as_json:

@@ -11,6 +11,7 @@ from refkernels.cli.shared import completion, explaining, pages, severity
 from refkernels.cli.shared.endings import refuse, stop
 from refkernels.cli.shared.kernels import Abi, Interpreter, Kernels, asked_seats
 from refkernels.cli.shared.options import (
+    OWN,
     Language,
     Settings,
     check_language,
@@ -38,7 +39,9 @@ def measure(
     op: Annotated[
         list[str] | None,
         typer.Option(
-            help="All by default; for a --kernel, the op in its name. Repeatable.",
+            "--op",
+            "--oracle",
+            help=f"All by default; for a --kernel, the op in its name; {OWN} Repeatable.",
             autocompletion=completion.ops,
         ),
     ] = None,
@@ -214,13 +217,10 @@ def _show_first(console: Any, records: list[dict[str, Any]], lang: str) -> None:
 
 
 def _list(plan: Any) -> None:
-    dtypes_of: dict[str, list[str]] = {}
+    dtypes_of: dict[str, dict[str, None]] = {}
     for unit in plan.units:
         if unit.case is not None:
-            dtype = f"{unit.dtype}"
-            dtypes_of.setdefault(unit.case.name, [])
-            if dtype not in dtypes_of[unit.case.name]:
-                dtypes_of[unit.case.name].append(dtype)
+            dtypes_of.setdefault(unit.case.name, {})[f"{unit.dtype}"] = None
     for name, dtypes in dtypes_of.items():
         typer.echo(f"{name}  ({', '.join(dtypes)})")
     typer.echo(f"{len(dtypes_of)} cases, {len(plan.units)} units.")

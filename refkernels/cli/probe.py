@@ -43,9 +43,7 @@ def probe(
 
     try:
         with tensors_of([], 120.0) as tensors:
-            case = read_case(
-                case_or_op, inputs or [], outputs or [], param or [], direction, tensors
-            )
+            case = read_case(case_or_op, inputs, outputs, param, direction, tensors)
         if not case.outputs:
             raise ValueError("There is no kernel's answer to probe: give --output NAME=FILE.npy.")
         answers = case.outputs.get(kernel) if kernel else next(iter(case.outputs.values()))

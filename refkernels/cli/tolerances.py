@@ -61,9 +61,9 @@ def tolerances(
     from refkernels.testing import tolerances as tolerances_of
 
     try:
+        drawn = _drawn(shape or (), dtype, seed, {text.partition("=")[0] for text in inputs or ()})
         with tensors_of([], 120.0) as tensors:
-            case = read_case(case_or_op, inputs or [], [], param or [], direction, tensors)
-        drawn = _drawn(shape or (), dtype, seed, case.inputs)
+            case = read_case(case_or_op, inputs or [], [], param or [], direction, tensors, drawn)
         case.inputs.update(_fitted(drawn, registry.get(case.op), dtype))
         allowed = tolerances_of(case.op, case.inputs, case.params, case.direction)
     except (ValueError, TypeError, FrameworkError) as error:
@@ -80,9 +80,7 @@ def tolerances(
     console.print("ulp: what they allow an element of median size, for these inputs only.")
 
 
-def _drawn(
-    shapes: Sequence[str], dtype: str, seed: int, from_files: dict[str, Any]
-) -> dict[str, Any]:
+def _drawn(shapes: Sequence[str], dtype: str, seed: int, from_files: set[str]) -> dict[str, Any]:
     """The arrays of --shape; `from_files`: those of --input. Raises ValueError (one sentence)."""
     import numpy as np
 

@@ -166,9 +166,10 @@ class Drawer:
 
     @cached_property
     def free(self) -> bool:
-        """Whether the signature alone determines the possible shapes: there are no integers and no
-        lists, and no length follows from others, as in a convolution's gradient."""
-        if any(argument.kind != "float" or argument.several for argument in self._needed.values()):
+        """Whether the signature alone determines the possible shapes: there are no integers, lists
+        and fixed shapes, and no length follows from others, as in a convolution's gradient."""
+        needed = self._needed.values()
+        if any(a.kind != "float" or a.several or "".join(a.own).isdigit() for a in needed):
             return False
         rng = np.random.default_rng(0)
         shapes = (self.shapes.drawn(rng, 0) for _ in range(TRIES))
@@ -302,10 +303,9 @@ class Drawer:
         return True
 
     def _rounded(self, drawn: Mapping[str, Any]) -> dict[str, Array]:
+        positive = self.roles.positive
         return {
-            name: formats.round_to(
-                np.abs(array) if name in self.roles.positive else array, self.dtype
-            )
+            name: formats.round_to(np.abs(array) if name in positive else array, self.dtype)
             for name, array in drawn.items()
         }
 

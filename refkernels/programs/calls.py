@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import formats
+from refkernels.contexts.context import Context
 from refkernels.contexts.gradient import Gradient, Taped, node
 from refkernels.contexts.value import Mask, Value
 from refkernels.programs.program import WHOLE, Dtype, ProgramError, Step, Tensor
@@ -86,6 +87,13 @@ class Call:
 
     def refuse(self, why: str) -> ProgramError:
         return ProgramError(f"{self.node.operator} {why} ({self.node.place})")
+
+    def either(self, a: Any, other: Callable[[], Any]) -> Any:
+        """xp.either, whose second way is not computed where the context takes the first."""
+        xp = self.xp
+        while isinstance(xp, Gradient):
+            xp = xp.below
+        return a if type(xp).either is Context.either else self.xp.either(a, other())
 
     # --- kinds -------------------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ def gelu(c: Any, x: Any, approximate: str = "none") -> Any:
         cubic = x + c.number(Fraction("0.044715")) * c.power(x, 3)
         return c.half * x * (1 + c.tanh(c.sqrt(2 / c.pi()) * cubic))
     t = x / c.sqrt(c.number(2))
-    return c.either(c.half * x * c.erfc(-t), c.half * x * (1 + c.erf(t)))
+    return c.either(c.half * x * c.erfc(-t), lambda: c.half * x * (1 + c.erf(t)))
 
 
 def elu(c: Any, x: Any, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) -> Any:
@@ -186,7 +186,7 @@ NUMBERS: dict[str, Rule] = {
     # activations
     "relu.default": lambda c, x: c.maximum(x, c.number(0)),
     "sigmoid.default": sigmoid,
-    "leaky_relu.default": lambda c, x, s=0.01: c.where(x > 0, x, x * c.scalar(s)),
+    "leaky_relu.default": lambda c, x, s: c.where(x > 0, x, x * s),
     # comparisons
     **{
         f"{name}.{kind}": rule

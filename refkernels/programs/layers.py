@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from math import floor
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,22 @@ def matmul(c: Any, a: Any, b: Any) -> Any:
 
 
 def add_product(c: Any, x: Any, a: Any, b: Any, beta: Any = 1, alpha: Any = 1) -> Any:
-    product = times(c, matmul(c, a, b), alpha)
-    return product if beta == 0 else times(c, c.plain(x), beta) + product
+    first = times(c, c.plain(x), beta)
+    if alpha != 1 or beta == 0 or len(first.shape) > 1:
+        product = times(c, matmul(c, a, b), alpha)
+        return product if beta == 0 else first + product
+    return _biased(c, c.plain(a), c.plain(b), first)
+
+
+def _biased(c: Any, left: Any, right: Any, bias: Any) -> Any:
+    """left @ right + bias, which may be the first term of the sums."""
+
+    def one_sum() -> Any:
+        ones = c.broadcast(c.number(1), (*left.shape[:-1], 1))
+        first = c.broadcast(bias, (*right.shape[:-2], 1, right.shape[-1]))
+        return c.xp.matmul(c.xp.concatenate([ones, left], -1), c.xp.concatenate([first, right], -2))
+
+    return c.either(c.xp.matmul(left, right) + bias, one_sum)
 
 
 # --- windows --------------------------------------------------------------------------------------
@@ -59,7 +74,7 @@ def convolution(
     each = [_each(item, rank) for item in (stride, padding, dilation)]
     sizes = zip(x.shape[2:], out, taps, *each, strict=True)
     if transposed:
-        tables = [Axis(n_out, k, s, d, p, 0).back() for _, n_out, k, s, p, d in sizes]
+        tables = [Axis(n_out, k, s, d, p, p).back() for _, n_out, k, s, p, d in sizes]
         for table, n in zip(tables, x.shape[2:], strict=True):
             table[table >= n] = -1
         swapped = c.reshape(weight, (groups, weight.shape[0] // groups, *weight.shape[1:]))
@@ -72,13 +87,13 @@ def convolution(
     n, channels, places, count = columns.shape
     columns = c.reshape(columns, (n, groups, channels // groups, places, count))
     left = c.reshape(c.transpose(columns, (1, 0, 3, 2, 4)), (groups, n * places, -1))
-    right = c.reshape(weight, (groups, weight.shape[1], -1))
-    y = c.xp.matmul(left, c.transpose(right, (0, 2, 1)))  # (groups, n places, channels)
+    right = c.transpose(c.reshape(weight, (groups, weight.shape[1], -1)), (0, 2, 1))
+    if bias is None:
+        y = c.xp.matmul(left, right)  # (groups, n places, channels)
+    else:
+        y = _biased(c, left, right, c.reshape(c.plain(bias), (groups, 1, -1)))
     y = c.reshape(y, (groups, n, places, weight.shape[1]))
-    y = c.reshape(c.transpose(y, (1, 0, 3, 2)), (n, -1, *out))
-    if bias is not None:
-        y = y + c.reshape(c.plain(bias), (-1, *(1,) * rank))
-    return c.reshape(y, c.shape)
+    return c.reshape(c.transpose(y, (1, 0, 3, 2)), c.shape)
 
 
 def _windows(
@@ -160,23 +175,21 @@ def _without(value: Any, axis: int) -> tuple[int, ...]:
 # --- interpolation --------------------------------------------------------------------------------
 
 
-def linear_between(c: Any, x: Any, size: Any, align: bool, *scales: Any) -> Any:
-    """Between the two nearest places of each axis."""
+def linear_between(c: Any, x: Any, size: Any, align: bool, scales: Any = None) -> Any:
+    """Between the two nearest places of each axis, which are computed as the operator does."""
     x = c.plain(x)
-    rank = len(c.shape) - 2
-    given = scales[0] if scales and isinstance(scales[0], list) else scales
-    for k in range(rank):
-        axis, n, m = 2 + k, x.shape[2 + k], c.shape[2 + k]
+    for axis in range(2, len(c.shape)):
+        n, m = x.shape[axis], c.shape[axis]
         if align:
-            at = [Fraction(i * (n - 1), max(m - 1, 1)) for i in range(m)]
+            step = Fraction(n - 1, max(m - 1, 1))
         else:
-            step = Fraction(1 / given[k]) if k < len(given) and given[k] else Fraction(n, m)
-            at = [max((i + Fraction(1, 2)) * step - Fraction(1, 2), Fraction(0)) for i in range(m)]
-        low = np.array([min(int(p), n - 1) for p in at])
-        high = np.minimum(low + 1, n - 1)
-        share = np.array([float(p - int(p)) for p in at])
-        weight = c.array(share.reshape(m, *(1,) * (rank - 1 - k)))
-        first, second = c.take(x, low, axis), c.take(x, high, axis)
+            step = 1 / Fraction(scales[axis - 2]) if scales else Fraction(n, m)
+        shift = Fraction(0 if align else 1, 2)
+        low = np.array([floor(min(max((i + shift) * step - shift, 0), n - 1)) for i in range(m)])
+        place = (c.array(np.arange(m)) + c.number(shift)) * c.number(step) - c.number(shift)
+        share = c.maximum(place, c.number(0)) - c.array(low)
+        weight = c.reshape(share, (m, *(1,) * (len(c.shape) - 1 - axis)))
+        first, second = c.take(x, low, axis), c.take(x, np.minimum(low + 1, n - 1), axis)
         x = first + weight * (second - first)
     return x
 
@@ -184,11 +197,11 @@ def linear_between(c: Any, x: Any, size: Any, align: bool, *scales: Any) -> Any:
 # --- norms ----------------------------------------------------------------------------------------
 
 
-def _standardised(c: Any, rows: Any, eps: Any) -> tuple[Any, Any, Any]:
+def _standardised(c: Any, rows: Any, eps: Any) -> Any:
     m = c.mean(rows)
     v = c.mean(c.square(rows - m))
     r = c.rsqrt(v + c.scalar(eps))
-    return (rows - m) * r, m, r
+    return c.either((rows - m) * r, lambda: rows * r - m * r)
 
 
 def layer_norm(
@@ -197,7 +210,7 @@ def layer_norm(
     x = c.plain(x)
     first = len(x.shape) - len(shape)
     rows = c.reshape(x, (*x.shape[:first], -1))
-    y, *_rest = _standardised(c, rows, eps)
+    y = _standardised(c, rows, eps)
     return _affine(c, c.reshape(y, x.shape), weight, bias)
 
 
@@ -224,7 +237,7 @@ def group_norm(
 ) -> Any:
     x = c.plain(x)
     rows = c.reshape(x, (x.shape[0], groups, -1))
-    y, *_rest = _standardised(c, rows, eps)
+    y = _standardised(c, rows, eps)
     shape = (1, -1, *(1,) * (len(x.shape) - 2))
     return _affine(c, c.reshape(y, x.shape), weight, bias, shape)
 
@@ -244,8 +257,14 @@ def batch_norm(
         m, v = c.reshape(m, shape), c.reshape(v, shape)
     else:
         m, v = c.reshape(c.plain(mean), shape), c.reshape(c.plain(var), shape)
-    y = (x - m) * c.rsqrt(v + c.scalar(eps))
-    return _affine(c, y, weight, bias, shape)
+    r = c.rsqrt(v + c.scalar(eps))
+    weight, bias = (p if p is None else c.reshape(c.plain(p), shape) for p in (weight, bias))
+    slope = r if weight is None else r * weight
+
+    def folded() -> Any:
+        return x * slope + (-(m * slope) if bias is None else bias - m * slope)
+
+    return c.either(_affine(c, (x - m) * r, weight, bias), folded)
 
 
 def _with_statistics(rule: Rule) -> Rule:

@@ -145,11 +145,12 @@ def repeat(c: Any, x: Any, times: Sequence[int]) -> Any:
 
 def unfold(c: Any, x: Any, dim: int, size: int, step: int) -> Any:
     """Windows along an axis, on a new last axis."""
-    dim %= max(len(x.shape), 1)
+    x = x if x.shape else c.reshape(x, (1,))
+    dim %= len(x.shape)
     starts = np.arange((x.shape[dim] - size) // step + 1) * step
     windows = c.take(x, starts[:, None] + np.arange(size), dim)
     axes = [k for k in range(len(x.shape) + 1) if k != dim + 1]
-    return c.transpose(windows, (*axes, dim + 1))
+    return c.reshape(c.transpose(windows, (*axes, dim + 1)), c.shape)
 
 
 # --- reductions -----------------------------------------------------------------------------------

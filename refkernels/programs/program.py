@@ -55,13 +55,13 @@ class Tensor:
 @dataclass(frozen=True, eq=False)
 class ProgramInput:
     """An array that a program takes: `kind` as in KINDS, `array` the value that it has unless it is
-    given, None where it must be."""
+    given; of an input, which must be given, an example."""
 
     node: str
     name: str
     kind: str
     tensor: Tensor
-    array: Array | None
+    array: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +187,7 @@ class _Reader:
             raise self.fail(f"{item['name']} is of the kind {item['kind']}")
         tensor = self.tensor(item, item["name"])
         array = self.array(item["array"], tensor, item["name"])
-        if array is None and item["kind"] != "input":
+        if array is None:
             raise self.fail(f"{item['name']} has no array")
         node = self.defined(item["node"], tensor)
         return ProgramInput(node, item["name"], item["kind"], tensor, array)

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from refkernels.arithmetic import formats
 from refkernels.contexts.context import Context
 from refkernels.contexts.gradient import Gradient, Taped
 from refkernels.contexts.value import Value
-from refkernels.op import Direction, Op
+from refkernels.op import Case, Direction, Op
 from refkernels.ops.canonical import Prepared
 from refkernels.ops.formula import Whole
 from refkernels.ops.formula_op import formula_op
@@ -44,7 +46,7 @@ def op_of(program: TorchProgram, name: str) -> Op:
     ]
     signature = (
         ", ".join(
-            f"{i.name}{_axes(i.tensor)}{'' if i.array is None else '?'}{_kind(i)}" for i in taken
+            f"{i.name}{_axes(i.tensor)}{'' if i.kind == 'input' else '?'}{_kind(i)}" for i in taken
         )
         + " -> "
         + ", ".join(f"{name}{_axes(tensor)}" for name, tensor in outputs.items())
@@ -63,7 +65,34 @@ def op_of(program: TorchProgram, name: str) -> Op:
         backward={"definition": backward} if differentiated else None,
         gradients=[] if program.custom_gradients else differentiated,
         prepare=functools.partial(_prepared, taken),
+        cases=functools.partial(_cases, program, taken, name, outputs),
     )
+
+
+def _cases(
+    program: TorchProgram, taken: list[ProgramInput], name: str, outputs: Mapping[str, Tensor]
+) -> list[Case]:
+    """The example, and normal numbers in its shapes."""
+    (first, tensor), *_ = outputs.items()
+    given = [item for item in taken if item.kind == "input"]
+
+    def build(dtype: str, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
+        rng, inputs = np.random.default_rng(seed), {}
+        for item in given:
+            if not item.tensor.is_float:
+                inputs[item.name] = item.array
+            elif seed:
+                drawn = rng.standard_normal(item.tensor.shape)
+                inputs[item.name] = np.asarray(formats.round_to(drawn, dtype))
+            else:
+                inputs[item.name] = item.array.astype(formats.get(dtype).dtype)
+        dy = formats.round_to(rng.standard_normal(tensor.shape), dtype)
+        return {**inputs, f"d{first}": np.asarray(dy)}, {}
+
+    return [
+        Case(f"{name}_{regime}", name, regime, {}, seed, functools.partial(build, seed=seed))
+        for seed, regime in enumerate(("example", "normal"))
+    ]
 
 
 def _axes(tensor: Tensor) -> str:
@@ -110,7 +139,7 @@ def _prepared(
     taken: list[ProgramInput], inputs: dict[str, Any], params: dict[str, Any], direction: Direction
 ) -> Prepared:
     """The parameters that were not given have their own values."""
-    own = {i.name: i.array for i in taken if inputs.get(i.name) is None}
+    own = {i.name: i.array for i in taken if i.kind != "input" and inputs.get(i.name) is None}
     for item in taken:
         array = inputs.get(item.name)
         if array is not None and array.shape != item.tensor.shape:
@@ -128,7 +157,7 @@ def _formula(
     values = {item.node: _entered(xp, item, arguments[item.name]) for item in taken}
     for item in program.inputs:
         if item.node not in values and item.tensor.is_float:
-            values[item.node] = xp.array(item.array)  # type: ignore[arg-type]
+            values[item.node] = xp.array(item.array)
     lengths = {length for item in taken for length in item.tensor.shape}
     row = (1,) if len(lengths) > 1 else (1, 1)  # as `canonical` has an output without axes
     outputs = evaluate(program, xp, values)

@@ -32,7 +32,7 @@ def document(**changes: Any) -> dict[str, Any]:
     w = {"node": "w", "name": "w", "kind": "parameter", "array": "0", "shape": [2, 3]}
     return {
         "schema": 1, "torch": "2.13.0", "custom_gradients": [], "outputs": ["relu"],
-        "inputs": [{"node": "x", "name": "x", "kind": "input", "array": None, **tensor},
+        "inputs": [{"node": "x", "name": "x", "kind": "input", "array": "0", **tensor},
                    {**w, "dtype": "float32"}],
         "nodes": [{"name": "mul", "operator": "aten.mul.Tensor",
                    "arguments": [{"node": "x"}, {"node": "w"}], **node},

@@ -8,24 +8,26 @@ from typing import Any
 
 def read_case(
     case_or_op: str,
-    inputs: list[str],
-    outputs: list[str],
-    params: list[str],
+    inputs: list[str] | None,
+    outputs: list[str] | None,
+    params: list[str] | None,
     direction: str | None,
     tensors: Any,
+    drawn: dict[str, Any] | None = None,
 ) -> Any:
-    """The case of a case file, or of the options."""
+    """The case of a case file, or of the options. `drawn`: inputs for an oracle of a user's."""
     from refkernels import registry
     from refkernels.cli.shared import arrays
     from refkernels.diagnosis import casefile
 
     if not case_or_op.endswith(".npz"):
+        given = _by_name(arrays.read_inputs(inputs or [], tensors))
         return casefile.CaseFile(
-            registry.get(case_or_op).name,
+            registry.get(case_or_op, {**given, **(drawn or {})} or None).name,
             direction or "forward",  # type: ignore[arg-type]
-            _by_name(arrays.read_inputs(inputs, tensors)),
-            arrays.read_outputs(outputs, tensors),
-            read_params(params),
+            given,
+            arrays.read_outputs(outputs or [], tensors),
+            read_params(params or ()),
         )
     if inputs or params or direction:
         raise ValueError(
@@ -33,7 +35,7 @@ def read_case(
             "--framework besides it."
         )
     case = casefile.load(case_or_op)
-    case.outputs.update(arrays.read_outputs(outputs, tensors))
+    case.outputs.update(arrays.read_outputs(outputs or [], tensors))
     return case
 
 

@@ -56,12 +56,14 @@ def named_kernels(
     """The seats of the kernels, and the ops that they compute: the given op, or the one in the
     function's name. Refuses anything but a kernel, in a sentence; `otherwise`: what the command
     takes besides kernels."""
+    from refkernels import registry
     from refkernels.frameworks import catalog
-    from refkernels.seat_names import SeatNameError, parse, with_setting
+    from refkernels.seat_names import parse, with_setting
 
     names, computed = [], []
     for text in kernels:
         try:
+            ops = [registry.get(op).name if ".py:" in op else op for op in ops]
             name = with_setting(parse(text), "abi", abi)
             if name.kernel is None:
                 refuse(f"{text} is not a kernel: write FILE.py:FUNCTION; {otherwise}.")
@@ -69,8 +71,8 @@ def named_kernels(
             if len(ops) == 1 and not _names_op(name, ops[0]):
                 name = with_setting(name, "op", ops[0])
             spec, _ = catalog.seat(str(name))
-        except (SeatNameError, catalog.FrameworkError) as error:
-            refuse(f"{error}.")
+        except (ValueError, catalog.FrameworkError) as error:
+            refuse(f"{str(error).rstrip('.')}.")
         assert spec.framework.kernel is not None
         names.append(str(name))
         computed.append(str(spec.framework.kernel["op"]))

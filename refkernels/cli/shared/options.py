@@ -10,6 +10,7 @@ from refkernels.cli.shared import completion
 from refkernels.cli.shared.endings import refuse
 
 Names = list[str]
+OWN = "or FILE.py:NAME, an oracle of your own, in PyTorch or xp."
 Settings = Annotated[
     Names | None,
     typer.Option("--set", help="NAME=VALUE: environment variable or framework flag."),
@@ -17,7 +18,7 @@ Settings = Annotated[
 CaseOrOp = Annotated[
     str,
     typer.Argument(
-        metavar="CASE.npz|OP", help="A case file, or an op.", autocompletion=completion.ops
+        metavar="CASE.npz|OP", help=f"A case file, an op, {OWN}", autocompletion=completion.ops
     ),
 ]
 Params = Annotated[

@@ -67,7 +67,9 @@ def exported(function, args, kwargs=None, kept=()):
         raise NotExported(_failure(error)) from error
     finally:
         torch.autograd.Function.apply = apply
-    return _Document(program, torch).read(_named(function, args, kwargs), custom)
+    leaves = torch.utils._pytree.tree_leaves((tuple(args), kwargs))
+    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    return _Document(program, torch).read(_named(function, args, kwargs), tensors, custom)
 
 
 def _wrapped(function, torch):
@@ -150,12 +152,12 @@ class _Document:
         self.arrays = {}
         self.known = {}  # nodes that depend on no input, with their values
 
-    def read(self, named, custom):
-        inputs = self._inputs(named)
+    def read(self, named, tensors, custom):
+        inputs = self._inputs(named, tensors)
         nodes = []
         outputs = []
         for node in self.program.graph.nodes:
-            if node.op == "call_function":
+            if node.op == "call_function" and node.meta.get("val") is not None:
                 nodes.append(self._node(node))
             elif node.op == "output":
                 outputs = self._outputs(node)
@@ -165,8 +167,8 @@ class _Document:
         }  # fmt: skip
         return document, self.arrays
 
-    def _inputs(self, named):
-        tensors = [name for name, value in named.items() if isinstance(value, self.torch.Tensor)]
+    def _inputs(self, named, tensors):
+        names = [name for name, value in named.items() if isinstance(value, self.torch.Tensor)]
         flat = all(
             not isinstance(v, (list, tuple, dict)) for v in named.values()
         )  # in a tree, torch names the leaves
@@ -181,7 +183,8 @@ class _Document:
             entry = {"node": node.name, "name": node.name, "kind": kind.lower(), "array": None}
             entry.update(self._tensor(value, node))
             if kind == "USER_INPUT":
-                entry["kind"], entry["name"] = "input", tensors.pop(0) if flat else node.name
+                entry["kind"], entry["name"] = "input", names.pop(0) if flat else node.name
+                entry["array"] = self._keep(tensors.pop(0))
             elif kind in ("PARAMETER", "BUFFER", "CONSTANT_TENSOR"):
                 state = {**self.program.constants, **self.program.state_dict}
                 stored = state[spec.target]
@@ -369,7 +372,8 @@ def asked(request):
             tensor = torch.from_numpy(np.array(arrays[key]))
             kind = getattr(torch, kinds[key])
             tensors[key] = tensor if tensor.dtype == kind else tensor.view(kind)
-    return function, [], tensors
+    named = inspect.signature(getattr(function, "forward", function)).parameters
+    return function, [], {key: tensor for key, tensor in tensors.items() if key in named}
 
 
 def main(request_path, out):
