@@ -42,6 +42,7 @@ _NAMES = {
     "measure": "refkernels.runs.measurement",
     "oracle": "refkernels.programs",
     "probe": "refkernels.diagnosis.probe",
+    "profile": "refkernels.profiling.program",
     "ulp_distance": "refkernels.metrology",
     "ulp_error": "refkernels.metrology",
 }
@@ -82,6 +83,7 @@ if TYPE_CHECKING:  # one line for each lazy name and nothing else: a checker rea
     from refkernels.diagnosis.probe import probe as probe
     from refkernels.metrology import ulp_distance as ulp_distance
     from refkernels.metrology import ulp_error as ulp_error
+    from refkernels.profiling.program import profile as profile
     from refkernels.programs import oracle as oracle
     from refkernels.reporting.frames import load_records as load_records
     from refkernels.runs.measurement import measure as measure

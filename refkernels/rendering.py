@@ -36,3 +36,19 @@ def brief(explanation: Record) -> str:
     from refkernels.reporting.answer import page
 
     return page.brief(explanation)
+
+
+def profile(record: Record, lang: str = "en") -> str:
+    """A profile's tables, as Markdown."""
+    from refkernels.reporting.profile import page
+
+    return page.markdown(record, lang)
+
+
+def profile_pages(record: Record) -> dict[str, str]:
+    """A profile's pages, by the names of their files."""
+    from refkernels.reporting.profile import page
+
+    languages = {"": "en", ".zh": "zh"}
+    pages = {f"profile{end}.md": page.markdown(record, lang) for end, lang in languages.items()}
+    return pages | {f"profile{e}.html": page.html(record, lang) for e, lang in languages.items()}

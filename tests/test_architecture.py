@@ -94,6 +94,7 @@ ALLOWED = {
         "reporting",
         *OP,
     },
+    "profiling": {"frameworks", "records", "rendering"},
     "testing_plugin": {"importing", "testing"},
     "suggestion": set(),
     "seat_names": set(),
@@ -119,6 +120,7 @@ ALLOWED = {
         "judging",
         "metrology",
         "printed",
+        "profiling",
         "programs",
         "question",
         "records",
@@ -304,6 +306,7 @@ LONGER = {  # sent or copied to another interpreter as one file
     "frameworks/remote/worker.py",
     "frameworks/remote/torch_adapter.py",
     "frameworks/remote/paddle_adapter.py",
+    "profiling/in_torch.py",
 }
 
 

@@ -27,7 +27,7 @@ NAMES = {
 STDLIB = {"statvfs"}  # what `shutil` itself has chosen by when it was imported
 ABSENT = {module: sorted(names - STDLIB) for module, names in NAMES.items()}
 IMPORTER = f"""
-import importlib, pkgutil, sys
+import importlib, pkgutil, re, sys
 # What others import is theirs: numba, rich and the like have their own guards.
 import concurrent.futures.process, execnet, flint, jinja2, matplotlib.figure, ml_dtypes, mpmath
 import multiprocessing.forkserver, multiprocessing.popen_forkserver, numba, numpy, platformdirs
@@ -44,7 +44,7 @@ for module, names in {ABSENT}.items():
 import refkernels
 count = 0
 for found in pkgutil.walk_packages(refkernels.__path__, "refkernels."):
-    if ".remote." not in found.name or "worker" in found.name:
+    if not re.search(r"[.]remote[.](?!worker)|[.]in_torch", found.name):
         importlib.import_module(found.name)
         count += 1
 from refkernels.frameworks.transport import SharedFolder

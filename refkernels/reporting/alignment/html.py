@@ -42,6 +42,7 @@ def page(alignment: Mapping[str, Any], lang: str = "en") -> str:
         bodies[words["local"]] = f"{folds}\n<h3>{inline(words['layers'])}</h3>\n{layers}"
     return template("alignment.html.j2", True).render(
         lang={"en": "en", "zh": "zh-CN"}[lang],
+        command="align",
         title=Markup(inline(title)),
         style=STYLES[alignment["verdict"]["word"]],
         verdict=words[f"verdict:{alignment['verdict']['word']}"],

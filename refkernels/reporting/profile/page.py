@@ -1,0 +1,115 @@
+"""A profile as Markdown and as HTML: the heaviest place first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from refkernels.reporting.answer.markdown import grid
+from refkernels.reporting.profile.plot import draw
+from refkernels.reporting.rendered import blocks, inline
+from refkernels.reporting.templating import style, template
+from refkernels.reporting.words.catalogues import by_language
+from refkernels.reporting.words.escaping import code, escaped
+from refkernels.reporting.words.numerals import figure, share
+
+Record = Mapping[str, Any]
+Words = Mapping[str, str]
+_ROWS = 20  # of a table
+_LEAST = 0.001  # a share that has a row
+
+
+def markdown(profile: Record, lang: str = "en") -> str:
+    """The whole page."""
+    words = by_language("profile")[lang]
+    parts = [f"# {words['title']}", _lead(profile, words), *_remarks(profile, words)]
+    for name, where in (("sites", _line), ("modules", _module)):
+        parts += [f"## {words[name]}", _table(profile[name], where, words)]
+    return "\n\n".join([*parts, f"## {words['read']}", words["how"]]) + "\n"
+
+
+def html(profile: Record, lang: str = "en") -> str:
+    """The page in one self-contained file, with the picture of the errors through the program."""
+    words = by_language("profile")[lang]
+    head, *later = markdown(profile, lang).split("\n## ")
+    title, _, lead = head.removeprefix("# ").partition("\n\n")
+    sections = [section.partition("\n\n")[::2] for section in later]
+    bodies = [(name, blocks(body)) for name, body in sections]
+    plot = draw(profile, words)
+    drawn = f'<figure><div class="plot">{plot.inline}</div><figcaption>{inline(plot.caption)}'
+    bodies.insert(2, (plot.title, f"{drawn}</figcaption></figure>"))
+    return template("alignment.html.j2", True).render(
+        lang={"en": "en", "zh": "zh-CN"}[lang],
+        command="profile",
+        title=Markup(inline(title)),
+        style="",
+        verdict="",
+        lead=Markup(blocks(lead)),
+        sections=[(f"s{n}", name, Markup(body)) for n, (name, body) in enumerate(bodies)],
+        css=style(),
+    )
+
+
+def _lead(profile: Record, words: Words) -> str:
+    first = profile["sites"][0]
+    error = words["off"].format(error=figure(profile["error"]), calls=f"{profile['calls']:,}")
+    if not profile["error"]:
+        return words["exact"].format(calls=f"{profile['calls']:,}")
+    heaviest = words["heaviest"].format(
+        share=_percent(first["share"]),
+        where=_line(first, words) + (f" ({code(first['code'])})" if first["code"] else ""),
+        ops=", ".join(code(op) for op in first["ops"][:2]),
+        formats=", ".join(first["formats"]),
+    )
+    gain = first["gain"]
+    key = "" if gain is None else "gain" if gain > 0 else "no_gain"
+    return " ".join([heaviest, *([words[key].format(gain=_percent(gain))] if key else []), error])
+
+
+def _remarks(profile: Record, words: Words) -> list[str]:
+    """What the shares leave out, each with its number."""
+    found = []
+    if profile["unseen"]:
+        found.append(words["unseen"].format(names=", ".join(map(code, profile["unseen"]))))
+    if profile["remainder"] > 0.01:
+        found.append(words["remainder"].format(share=_percent(min(profile["remainder"], 1.0))))
+    for kind, number in (("flipped", "flipped"), ("overflowed", "elements")):
+        if rows := profile[kind]:
+            places = ", ".join(dict.fromkeys(_line(row, words) for row in rows[:5]))
+            total = sum(row[number] for row in rows)
+            found.append(words[kind].format(n=f"{total:,}", where=places))
+    return ["\n".join(f"- {line}" for line in found)] if found else []
+
+
+def _table(rows: list[dict[str, Any]], where: Callable[[Record, Words], str], words: Words) -> str:
+    shown = [row for row in rows[:_ROWS] if row["share"] >= _LEAST]
+    cells = [
+        [
+            _percent(row["share"]),
+            "–" if row["gain"] is None else _percent(max(row["gain"], 0.0)),
+            where(row, words),
+            ", ".join(code(op) for op in row["ops"][:2]),
+            ", ".join(row["formats"]),
+            "–" if row["roundings"] is None else figure(row["roundings"]),
+        ]
+        for row in shown
+    ]
+    rest = len(rows) - len(shown)
+    below = f"\n\n{words['rest'].format(n=f'{rest:,}')}" if rest else ""
+    return grid(words["columns"], cells, "--lll-") + below
+
+
+def _percent(part: float) -> str:
+    return share(round(part * 10**6), 10**6)
+
+
+def _line(row: Record, words: Words) -> str:
+    module = words["in_module"].format(module=code(row["module"])) if row["module"] else ""
+    return code(f"{Path(row['file']).name}:{row['line']}") + module
+
+
+def _module(row: Record, words: Words) -> str:
+    return code(row["module"]) if row["module"] else escaped(words["outside"])
