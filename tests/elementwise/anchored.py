@@ -12,6 +12,8 @@ from typing import Any
 
 import flint
 
+from refkernels.arithmetic.enclosure import Enclosure
+
 Truth = tuple[Fraction, Any]
 _LAST = 1 << 16  # bits
 _FAR = 20_000  # exponents beside which an anchor need not be subtracted exactly
@@ -306,6 +308,18 @@ class Exact:
             top, bottom = self.factor.as_integer_ratio()
             self.anchor, self.delta = anchor * self.factor, delta * top / bottom
 
+    def escape(self, enclosure: Enclosure, i: int = 0) -> float:
+        """|f - (hi + lo)| / radius, rounded up: above 1 the value escapes."""
+        with flint.ctx.workprec(self.bits + 200):
+            unit = flint.arb(2) ** int(enclosure.scale[i])
+            parts = (enclosure.hi, enclosure.lo, enclosure.radius)
+            hi, lo, radius = (flint.arb(float(part[i])) * unit for part in parts)
+            anchor = flint.arb(self.anchor.numerator) / self.anchor.denominator
+            error = abs(anchor - hi - lo + self.delta)
+            if radius == 0:
+                return 0.0 if error.contains(0) else math.inf
+            return float((error / radius).upper())
+
     def side_of(self, numerator: int, exponent: int) -> int:
         """The sign of f - numerator 2^exponent."""
         while self.bits <= _LAST:
@@ -325,3 +339,9 @@ class Exact:
                     return 0
             self._at(2 * self.bits)
         raise ArithmeticError(f"No bits tell {self.told} from {numerator} * 2^{exponent}.")
+
+
+def worst_escape(name: str, x: Any, enclosure: Enclosure, dy: float | None = None) -> float:
+    """The largest `escape` of f(x), or of dy f'(x)."""
+    assert enclosure.size == len(x) > 0
+    return max(Exact(name, float(v), dy).escape(enclosure, i) for i, v in enumerate(x))

@@ -1,19 +1,18 @@
-"""Makes the helpers beside these tests importable, and sets Arb's precision for them."""
+"""Makes the helpers beside these tests importable, and the truth of all functions."""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import flint
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+for folder in (Path(__file__).parent, Path(__file__).parents[1] / "elementwise"):
+    sys.path.insert(0, str(folder))
 
 
 @pytest.fixture(autouse=True)
-def _arb_precision():
-    import arb
-
-    before = flint.ctx.prec
-    flint.ctx.prec = arb.PRECISION
-    yield
-    flint.ctx.prec = before
+def _arb_precision() -> Iterator[None]:
+    """Arb's precision is as it was after each test."""
+    with flint.ctx.workprec(flint.ctx.prec):
+        yield
