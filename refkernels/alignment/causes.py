@@ -17,6 +17,7 @@ _ANYWHERE = frozenset(
         "argument_reduction", "fast_approximation", "erf_cancellation", "tanh_cancellation",
         "coarse_exponential", "exponential_clamped", "tabulated_logarithm", "float32_smoothing",
         "special_function_unit", "product_before_quotient", "intermediate_rounded", "wrong_dtype",
+        "float8_accumulation", "partial_sums_rounded", "bf16_parts", "unstable_identity",
     )
 )  # fmt: skip
 
@@ -29,6 +30,5 @@ def numerical(op: str, cause: str | None) -> bool:
 
 @functools.cache
 def _unstable(op: str) -> frozenset[str]:
-    definition = registry.get(op).definition
-    faults = () if definition is None else definition.faults
+    faults = getattr(registry.get(op).definition, "faults", ())
     return frozenset(fault.cause for fault in faults if fault.unstable)

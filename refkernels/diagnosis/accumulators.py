@@ -1,84 +1,128 @@
-"""Sums of products whose accumulator is float16 or bfloat16.
+"""Sums of products as matrix instructions add them, and accumulators of 16 bits
+(`contexts.tensor_cores`): how the factors are taken, the instruction and the ranges of K are found
+from the answers.
 
-acc = fl16(acc + a b), with the product rounded to the format first (two instructions) or not (an
-FMA, or a wider adder); or acc = fl16(acc + s) with s the sum of a block of products, as in matrix
-units that add a block at once. Equal bits prove it. Without them it is consistent where the errors
-are as large as this accumulator's, in a sample and in the whole output: a sample may lack the few
-elements that are wrong.
+A product alone is replayed on a sample first. Where it is part of a formula, the formula is read
+with it, and fits by its bits, or by errors that are the kernel's, to a quarter of their size. An
+accumulator of 16 bits is consistent without equal bits where the errors are as large as its own, in
+a sample and in the whole output: a sample may lack the few elements that are wrong.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from refkernels.arithmetic import formats
-from refkernels.arithmetic.arrays import to_float64
-from refkernels.arithmetic.formats import Format
-from refkernels.diagnosis import evidence, products
+from refkernels.arithmetic.arrays import LOW, to_float64
+from refkernels.arithmetic.formats import BFLOAT16, BINARY16, BINARY32, Format
+from refkernels.contexts.tensor_cores import (
+    BINARY8,
+    FLOAT8,
+    SPLITS,
+    Multiplication,
+    TensorCores,
+    multiplications,
+    narrow_accumulators,
+)
+from refkernels.diagnosis import evidence, products, sums
 from refkernels.diagnosis.fit import LIKE, Fit, sized
-from refkernels.diagnosis.hypothesis import Claim, Outcome, Prediction
+from refkernels.diagnosis.hypothesis import ORDER, Claim, Outcome, Prediction
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.products import Product
 from refkernels.diagnosis.variants import precision
+from refkernels.diagnosis.wrong import wrong_elements
 
-_CAUSES = {"float16": "fp16_accumulation", "bfloat16": "bf16_accumulation"}
-_BLOCKS = (1, 4, 8, 16, 32)  # products added at once
-_SAMPLE = 16  # rows and columns at each end of the sample
-
-
-@dataclass(frozen=True)
-class _Accumulator:
-    """`narrow`: the factors are rounded to the format too; `rounds`: so is each product."""
-
-    format: str
-    block: int = 1
-    narrow: bool = False
-    rounds: bool = False
-
-    @property
-    def name(self) -> str:
-        steps = "in sequence" if self.block == 1 else f"blocks of {self.block} in sequence"
-        inputs = f", {self.format} inputs" if self.narrow else ""
-        rounding = ", products rounded" if self.rounds else ""
-        return f"{steps} in {self.format}{inputs}{rounding}"
-
-    def run(self, product: Product, format: str) -> Array:
-        """(M, N) in the output's format. float64 holds products of 11-bit and of 24-bit numbers
-        exactly, and its rounding of a sum of two is far below the accumulator's."""
-        factors = (product.a, product.b)
-        a, b = map(self._rounded if self.narrow else to_float64, factors)
-        with np.errstate(over="ignore", invalid="ignore"):
-            total = np.zeros((len(a), b.shape[1]))
-            for k in range(0, product.terms, self.block):
-                step = a[:, k : k + self.block] @ b[k : k + self.block]
-                total = self._rounded(total + (self._rounded(step) if self.rounds else step))
-            if product.bias is not None:
-                total = self._rounded(total + to_float64(product.bias))
-        return formats.cast(total, format)
-
-    def _rounded(self, values: Array) -> Array:
-        """Rounded to the accumulator's format, and converted back to float64."""
-        return to_float64(formats.cast(values, self.format))
+_NARROW = {BINARY16: "fp16_accumulation", BFLOAT16: "bf16_accumulation"}
+_CAUSES = {
+    "TF32": "tf32_inputs",
+    "TF32 with ties away": "tf32_inputs",
+    "TF32 by truncation": "truncated_inputs",
+    "bfloat16": "bf16_inputs",
+    "float16": "fp16_inputs",
+    "bf16x3": "bf16_parts",
+}
+_TIES = {"TF32": "even", "TF32 with ties away": "away"}
+_LARGEST = 1 << 18  # elements of an output
+_MOST = 1 << 28  # products of all elements
 
 
 def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
-    """For each output that is not ordinary, the accumulator that reproduces its bits or errors."""
+    """The ways to multiply matrices that have a kernel's bits, or its errors."""
     for name, got in outputs.items():
-        product = products.of(problem, name)
-        own_format = formats.of(got)
-        explained = fits[name].ordinary or own_format.name == "float64"
-        if product is None or explained or not np.isfinite(got).any():
+        product, truth = products.of(problem, name), fits[name]
+        if truth.exact or not np.isfinite(got).any() or formats.of(got).p > BINARY32.p:
             continue
-        narrow = own_format.name if own_format.name in _CAUSES else None
-        for format in (narrow,) if narrow else _CAUSES:
-            # One that holds the whole sum before it rounds is no narrow accumulator.
-            family = [one for one in known(format, own_format.name) if one.block < product.terms]
-            if family and _can_give(got, product, own_format, formats.get(format)):
-                yield _claim_of(problem, product, got, fits[name], format, family)
+        if product is None:
+            if not truth.ordinary and got.size <= _LARGEST:
+                yield from _of_formula(problem, got, truth)
+            continue
+        sampled = sums.sampled(product, got)
+        claims = list(_with_all_bits(problem, sampled, got, truth))
+        yield from claims
+        if not claims and not truth.ordinary:
+            yield from _by_errors(problem, sampled, got, truth)
+
+
+def _with_all_bits(
+    problem: Problem, sampled: sums.SampledSum, got: Array, truth: Fit
+) -> Iterator[Claim]:
+    """Of each cause the first way with all bits; right ways say how often others have them."""
+    product = sampled.product
+    ways = list(multiplications(_digits(product.a, product.b), product.terms))
+    if not truth.ordinary:
+        ways += [("", how) for how in _accumulators(product, got)]
+    right: dict[bytes, float] = {}
+    exact: dict[str, tuple[Multiplication, str, Array]] = {}
+    for architecture, how in ways:
+        model, cause = run(how, sampled.sample, got), _cause(how)[0]
+        share = float(evidence.same(sampled.sampled, model).mean())
+        if cause == ORDER and share < 1.0:
+            right[model.tobytes()] = share
+        few = product.a.size * product.b.shape[1] <= _MOST
+        if share == 1.0 and cause not in exact and few:
+            bits = run(how, product, got).reshape(got.shape)
+            if evidence.same(got, bits).all():
+                exact[cause] = how, how.name(architecture), bits
+    for cause, (how, name, bits) in exact.items():
+        against = None if cause == ORDER else problem.truth.plain[truth.output]
+        alike = evidence.agreement([*right.values()], got.size if cause == ORDER else 1)
+        prediction, details = (
+            Prediction(bits=bits, against=against),
+            _cause(how, product.a, product.b)[1],
+        )
+        yield Claim(cause, truth.output, prediction, details, name, len(ways)).beside(alike)
+
+
+def run(how: Multiplication, product: Product, got: Array) -> Array:
+    """The product, (M, N), in the format of the kernel's answer; the bias is added last."""
+    b = np.ascontiguousarray(to_float64(product.b).T)
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = how.product(to_float64(product.a), b)
+        if product.bias is not None:
+            total = formats.cast(total + to_float64(product.bias), how.core.narrow or BINARY32)
+        return formats.cast(to_float64(total), formats.of(got))
+
+
+def by_name(name: str, product: Product) -> Multiplication | None:
+    """The way to multiply that has this name."""
+    ways = list(multiplications(_digits(product.a, product.b), product.terms))
+    ways += [("", how) for format in _NARROW for how in narrow_accumulators(format, True)]
+    return next((how for architecture, how in ways if how.name(architecture) == name), None)
+
+
+def _accumulators(product: Product, got: Array) -> Iterator[Multiplication]:
+    """Those of 16 bits that can give the outputs. One that holds the whole sum before it rounds is
+    none."""
+    own = formats.of(got)
+    for format in (own,) if own in _NARROW else _NARROW:
+        if _can_give(got, product, own, format):
+            accumulators = narrow_accumulators(format, own != format)
+            yield from (how for how in accumulators if how.core.k < product.terms)
 
 
 def _can_give(got: Array, product: Product, output_format: Format, format: Format) -> bool:
@@ -96,80 +140,103 @@ def _can_give(got: Array, product: Product, output_format: Format, format: Forma
         return bool(np.all((distance <= 2.0 * output_format.u * np.abs(got)) | ~np.isfinite(total)))
 
 
-def _claim_of(
-    problem: Problem,
-    product: Product,
-    got: Array,
-    truth: Fit,
-    format: str,
-    family: list[_Accumulator],
-) -> Claim:
-    output_format = formats.of(got).name
-    matrix = got.reshape(len(product.a), product.b.shape[1])
-    part, sampled = _sample(product, matrix)
+def _by_errors(
+    problem: Problem, sampled: sums.SampledSum, got: Array, truth: Fit
+) -> Iterator[Claim]:
+    """For each format, the accumulator whose errors are nearest in size."""
+    product, matrix = sampled.product, sampled.got
     exact = np.asarray(problem.truth.reference[truth.output]).reshape(matrix.shape)
-    right = _sample(product, exact)[1]
-    nearest: tuple[float, _Accumulator] | None = None
+    right = exact[np.ix_(sampled.rows, sampled.columns)]
+    family = list(_accumulators(product, got))
+    for format in dict.fromkeys(how.core.narrow for how in family):
+        of_format = [how for how in family if how.core.narrow == format]
 
-    def claim(accumulator: _Accumulator, prediction: Prediction) -> Claim:
-        cause, trials = _CAUSES[format], len(family)
-        return Claim(cause, truth.output, prediction, {}, accumulator.name, trials)
+        def distance(how: Multiplication) -> float:
+            return _log_error_ratio(sampled.sampled, run(how, sampled.sample, got), right)
 
-    for accumulator in family:
-        model = accumulator.run(part, output_format)
-        if evidence.same(model, sampled).all():
-            whole = accumulator.run(product, output_format).reshape(got.shape)
-            if evidence.reproduces(truth, got, whole):
-                return claim(accumulator, Prediction(bits=whole))
-        distance = _log_error_ratio(sampled, model, right)
-        if nearest is None or distance < nearest[0]:
-            nearest = (distance, accumulator)
-    assert nearest is not None
-    distance, accumulator = nearest
-    outcome = Outcome(False, 0, got.size)
-    if distance <= math.log(LIKE):
-        whole = accumulator.run(product, output_format)
-        special = ~np.isfinite(matrix)  # a number that the accumulator holds is no NaN
-        overflows = evidence.same(matrix[special], whole[special]).all()
-        if overflows and _log_error_ratio(matrix, whole, exact) <= math.log(LIKE):
-            outcome = _judged_by_size(problem, got, truth.output, whole.reshape(got.shape))
-    return claim(accumulator, Prediction(outcome=outcome))
-
-
-def known(format: str, output_format: str) -> Iterator[_Accumulator]:
-    for narrow in (False, True) if output_format != format else (False,):
-        for block in _BLOCKS:
-            yield _Accumulator(format, block, narrow)
-            if block == 1:
-                yield _Accumulator(format, block, narrow, rounds=True)
-
-
-def _sample(product: Product, got: Array) -> tuple[Product, Array]:
-    rows = np.unique(np.linspace(0, len(product.a) - 1, _SAMPLE).astype(int))
-    columns = np.unique(np.linspace(0, product.b.shape[1] - 1, _SAMPLE).astype(int))
-    part = replace(
-        product,
-        a=product.a[rows],
-        b=product.b[:, columns],
-        bias=None if product.bias is None else product.bias[columns],
-    )
-    return part, np.ascontiguousarray(got[np.ix_(rows, columns)])
+        how = min(of_format, key=distance)
+        outcome = Outcome(False, 0, got.size)
+        if distance(how) <= math.log(LIKE):
+            whole = run(how, product, got)
+            special = ~np.isfinite(matrix)  # a number that the accumulator holds is no NaN
+            sizes = sized(problem, truth.output, got, whole.reshape(got.shape))
+            alike = 1.0 / LIKE <= sizes.over_plain <= LIKE
+            if alike and evidence.same(matrix[special], whole[special]).all():
+                equal = int(np.count_nonzero(evidence.same(matrix, whole)))
+                outcome = Outcome(True, equal, got.size, sizes.over_bound, sizes.over_plain)
+        cause, _ = _cause(how)
+        prediction = Prediction(outcome=outcome)
+        yield Claim(cause, truth.output, prediction, {}, how.name(""), len(of_format))
 
 
 def _log_error_ratio(got: Array, model: Array, exact: Array) -> float:
     """|log| of the ratio of the RMS errors, the kernel's to the model's."""
-    answers = [values.astype(np.float64) for values in (got, model)]
-    usable = np.isfinite(exact) & np.isfinite(answers[0]) & np.isfinite(answers[1])
-    if not usable.any():
-        return math.inf
-    with np.errstate(over="ignore", invalid="ignore"):
-        errors = [np.sqrt(np.mean(np.square((values - exact)[usable]))) for values in answers]
-    if not all(np.isfinite(errors)) or not all(errors):
-        return math.inf
-    return abs(math.log(errors[0] / errors[1]))
+    usable = np.isfinite(exact) & np.isfinite(got) & np.isfinite(model)
+    errors = [float(np.linalg.norm((to_float64(a) - exact)[usable])) for a in (got, model)]
+    return abs(math.log(errors[0] / errors[1])) if all(0 < e < np.inf for e in errors) else np.inf
 
 
-def _judged_by_size(problem: Problem, got: Array, output: str, model: Array) -> Outcome:
-    sizes = sized(problem, output, got, model)
-    equal = int(np.count_nonzero(evidence.same(got, model)))
-    return Outcome(True, equal, got.size, sizes.over_bound, sizes.over_plain)
+def _of_formula(problem: Problem, got: Array, truth: Fit) -> Iterator[Claim]:
+    """The forms of the op that multiply matrices, in each way: the one with all bits, or the
+    nearest of those whose errors are the kernel's."""
+    output, format = truth.output, formats.of(got)
+    factors = [array for array in problem.inputs.values() if array.ndim > 1]
+    wrong, nearest, tried = wrong_elements(problem, output, got), -1, 0
+    best: tuple[str, Multiplication, Array, Array] | None = None
+    for plain, read in _multiplying(problem, output, format):
+        for architecture, how in multiplications(_digits(*factors), 0):
+            bits, tried = read(how), tried + 1
+            equal = int(np.count_nonzero(evidence.same(got, bits)))
+            alike = wrong.any() and evidence.errors_alike(problem, output, got, bits)
+            if equal > nearest and (alike or equal == got.size):
+                best, nearest = (architecture, how, bits, plain), equal
+    if best is None:
+        return
+    architecture, how, bits, plain = best
+    cause, details = _cause(how, *factors)
+    prediction = Prediction(bits=bits, against=None if cause == ORDER else plain)
+    if nearest < got.size:
+        outcome = Outcome(True, nearest, got.size, truth.over_bound)
+        prediction = Prediction(wrong=wrong, outcome=outcome)
+        details |= {"wrong": int(np.count_nonzero(wrong))}
+    yield Claim(cause, output, prediction, details, how.name(architecture), tried)
+
+
+def _multiplying(
+    problem: Problem, output: str, format: Format
+) -> Iterator[tuple[Array, Callable[[Multiplication], Array]]]:
+    """The answer of each form that has a product of matrices, and its reading in another way."""
+    definition = problem.definition
+    for form in definition.way(problem.direction).forms.values():
+        question = problem.direction, form, problem.inputs, problem.params, format
+        computed = partial(definition.computed, *question)
+
+        def read(how: Multiplication, computed: Any = computed) -> Array:
+            answer: Array = computed(TensorCores(format, how=how))[output]
+            return answer
+
+        plain = computed()[output]
+        if not evidence.same(read(Multiplication(FLOAT8["hopper"])), plain).all():
+            yield plain, read
+
+
+def _digits(*factors: Array) -> int:
+    """The most that a factor has; arrays of integers have none."""
+    floats = [a for a in factors if a.dtype.kind not in "iub"]
+    return max((BINARY8 if a.dtype in LOW else formats.of(a).p for a in floats), default=24)
+
+
+def _cause(how: Multiplication, *factors: Array) -> tuple[str, dict[str, Any]]:
+    """What the way to multiply is to a kernel that promises its inputs' products."""
+    if how.core.p < BINARY32.p:
+        return _NARROW[how.core.narrow] if how.core.narrow else "float8_accumulation", {}
+    if how.stored is not None:
+        return "partial_sums_rounded", {"format": how.stored.name}
+    cause = _CAUSES.get(how.split, ORDER)
+    if cause == ORDER:
+        return cause, {}
+    details = {"format": SPLITS[how.split].parts[0][0].name}
+    ties = [[SPLITS[split].of(to_float64(a))[0] for a in factors] for split in _TIES]
+    if how.split in _TIES and any(not np.array_equal(*pair) for pair in zip(*ties, strict=True)):
+        details["ties"] = _TIES[how.split]
+    return cause, details

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from refkernels.arguments import as_path
-from refkernels.arithmetic import formats
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.arithmetic.scalars import as_count
 from refkernels.diagnosis import accumulators, evidence, models, orders, products, sources, sums
@@ -26,7 +25,6 @@ from refkernels.diagnosis.explain import explain_kernel, one_kernel
 from refkernels.diagnosis.fit import bits
 from refkernels.diagnosis.hypothesis import Candidate, Hypothesis, scaled
 from refkernels.diagnosis.problem import Array, Problem
-from refkernels.diagnosis.variants import precision
 from refkernels.metrology import ulp_distance
 from refkernels.metrology.worst import text
 from refkernels.op import Direction, Op
@@ -304,20 +302,8 @@ def _runner(
     problem: Problem, candidate: Candidate, product: products.Product
 ) -> Callable[[], Array] | None:
     like = np.zeros(0, problem.format.storage)
-    if candidate.cause in precision.CAUSES:
-        ties = candidate.details.get("ties", "even")
-        format = formats.get(candidate.details["format"])
-        factors = {"a": product.a, "b": product.b}
-        narrowings = precision.narrowings(factors, format, truncated=False)
-        narrow = next(
-            arrays for _, tie_details, arrays in narrowings if tie_details.get("ties", ties) == ties
-        )
-        product = replace(product, a=narrow["a"], b=narrow["b"])
     for order in orders.candidates(product.terms, product.bias is not None):
         if order.name == candidate.model:
             return lambda: sums.run(order, product, like)
-    for format in (formats.BINARY16, formats.BFLOAT16):
-        for accumulator in accumulators.known(format.name, problem.format.name):
-            if accumulator.name == candidate.model:
-                return lambda: accumulator.run(product, problem.format.name)
-    return None
+    how = accumulators.by_name(str(candidate.model), product)
+    return None if how is None else lambda: accumulators.run(how, product, like)

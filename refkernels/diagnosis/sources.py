@@ -22,7 +22,7 @@ from refkernels.diagnosis.hypothesis import (
     Questions,
     Variant,
 )
-from refkernels.diagnosis.models import flushing, other_functions
+from refkernels.diagnosis.models import compiled, flushing, other_functions
 from refkernels.diagnosis.problem import Arrays, Problem
 from refkernels.diagnosis.variants import (
     affine,
@@ -123,7 +123,7 @@ def algorithms(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> It
         sums.find,
         accumulators.find,
     )
-    general = other_functions.of_formula, other_functions.of_function, flushing.of_formula
+    general = compiled.find, other_functions.of_formula, flushing.of_formula
     known = (formulas.find, functions.find, *general)
     for source in (*first, *own, *known):
         yield from source(problem, outputs, fits)

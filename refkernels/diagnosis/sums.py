@@ -1,4 +1,4 @@
-"""Replays sums of products in every order, with inputs as given or narrowed.
+"""Replays sums of products in every order.
 
 Every order first replays a sample of elements, and all elements only where the sample has the
 kernel's bits. The orders that add the bias last come first: another place for the bias is a cause
@@ -7,9 +7,8 @@ only where its bits differ from theirs.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,26 +20,13 @@ from refkernels.diagnosis.orders import Order
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.products import Product
 from refkernels.diagnosis.summation import replay
-from refkernels.diagnosis.variants import precision
 
 _SIDE = 8  # rows and columns of the sample
 _NAMED = 8  # reported orders that reproduce all bits
-_SHORT = 8  # orders tried for narrowed inputs where nothing is wrong
 
 
 @dataclass(frozen=True)
-class _PossibleProduct:
-    """The product that a kernel may have computed. `right`: the product that it should have
-    computed, where they differ, and `cause` says why."""
-
-    cause: str
-    product: Product
-    right: Product | None = None
-    details: dict[str, object] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class _SampledSum:
+class SampledSum:
     """The product of an output, the kernel's answer, and the rows and columns of the sample."""
 
     product: Product
@@ -65,25 +51,7 @@ def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator
     for name, got in outputs.items():
         product = products.of(problem, name)
         if product is not None and np.isfinite(got).any():
-            yield from _claims_of(problem, product, got, fits[name])
-
-
-def _claims_of(problem: Problem, product: Product, got: Array, truth: Fit) -> Iterator[Claim]:
-    ordered = _ordered(_PossibleProduct(ORDER, product), got, truth)
-    yield from ordered
-    if problem.format.name != "float32" or any(_exact(claim, got) for claim in ordered):
-        return
-    factors = {"a": product.a, "b": product.b}
-    for format in precision.NARROW:
-        for cause, tie_details, narrow in precision.narrowings(factors, format, truncated=False):
-            if np.array_equal(narrow["a"], product.a) and np.array_equal(narrow["b"], product.b):
-                continue
-            limit = _SHORT if truth.ordinary else None
-            details: dict[str, object] = {"format": format.name, **tie_details}
-            narrowed = _PossibleProduct(
-                cause, replace(product, a=narrow["a"], b=narrow["b"]), product, details
-            )
-            yield from _ordered(narrowed, got, truth, limit)
+            yield from _ordered(product, got, name)
 
 
 def _exact(claim: Claim, got: Array) -> bool:
@@ -91,64 +59,54 @@ def _exact(claim: Claim, got: Array) -> bool:
     return bits is not None and bool(evidence.same(got, bits).all())
 
 
-def _sampled(product: Product, got: Array) -> _SampledSum:
+def sampled(product: Product, got: Array) -> SampledSum:
     """The sum and its sample: rows and columns spread over the whole, first and last included."""
     m, n = len(product.a), product.b.shape[1]
     sides = [
         np.unique(np.linspace(0, size - 1, min(size, side)).astype(int))
         for size, side in ((m, _SIDE if n > 1 else 64), (n, _SIDE if m > 1 else 64))
     ]
-    return _SampledSum(product, got.reshape(m, n), *sides)
+    return SampledSum(product, got.reshape(m, n), *sides)
 
 
-def _ordered(
-    possible: _PossibleProduct, got: Array, truth: Fit, limit: int | None = None
-) -> list[Claim]:
+def _ordered(product: Product, got: Array, output: str) -> list[Claim]:
     """The orders that have all bits; where none has, the order nearest on the sample, ruled out."""
-    product = possible.product
     bias = product.bias is not None and bool(np.any(product.bias))
-    sampled_sum = _sampled(product, got)
+    sampled_sum = sampled(product, got)
     misses: dict[bytes, tuple[float, Order]] = {}
     claims: list[Claim] = []
     tried = 0
-    for order in itertools.islice(orders.candidates(product.terms, bias), limit):
+    for order in orders.candidates(product.terms, bias):
         tried += 1
         model = run(order, sampled_sum.sample, got)
         share = float(evidence.same(sampled_sum.sampled, model).mean())
         if share < 1.0:
             misses.setdefault(model.tobytes(), (share, order))
         elif len(claims) < _NAMED:
-            claims += _replayed(possible, order, got, truth.output)
+            claims += _replayed(product, order, got, output)
     claims = [claim for claim in claims if _exact(claim, got)] or claims[:1]
     shares = [share for share, _ in misses.values()]
     alike = [evidence.agreement(shares, count) for count in (1, got.size)]
     if not claims and misses:
         share, order = max(misses.values(), key=lambda pair: pair[0])
-        claims = [_nearest(possible, share, order, sampled_sum.sampled.size, truth.output)]
+        claims = [_nearest(share, order, sampled_sum.sampled.size, output)]
     claims = [claim.beside(alike[claim.prediction.against is None]) for claim in claims]
     return [replace(claim, trials=0 if k else tried) for k, claim in enumerate(claims)]
 
 
-def _nearest(
-    possible: _PossibleProduct, share: float, order: Order, sampled: int, output: str
-) -> Claim:
-    outcome = Outcome(False, round(share * sampled), sampled)
-    details = {**possible.details, "sampled": True}
-    return Claim(possible.cause, output, Prediction(outcome=outcome), details, order.name)
+def _nearest(share: float, order: Order, elements: int, output: str) -> Claim:
+    outcome = Outcome(False, round(share * elements), elements)
+    return Claim(ORDER, output, Prediction(outcome=outcome), {"sampled": True}, order.name)
 
 
-def _replayed(possible: _PossibleProduct, order: Order, got: Array, output: str) -> list[Claim]:
+def _replayed(product: Product, order: Order, got: Array, output: str) -> list[Claim]:
     """One order on all elements. Where it adds the bias earlier than last, and the bits show it,
     there is a second claim, of that cause."""
-    model = run(order, possible.product, got).reshape(got.shape)
-    details = {**possible.details, "order": order.products, "bias": order.bias}
-    against = None
-    if possible.right is not None:
-        against = run(order, possible.right, got).reshape(got.shape)
-    prediction = Prediction(bits=model, against=against)
-    claims = [Claim(possible.cause, output, prediction, details, order.name)]
-    if possible.right is None and order.bias in ("first", "start") and _exact(claims[0], got):
-        last = run(order.bias_last, possible.product, got).reshape(got.shape)
+    model = run(order, product, got).reshape(got.shape)
+    details = {"order": order.products, "bias": order.bias}
+    claims = [Claim(ORDER, output, Prediction(bits=model), details, order.name)]
+    if order.bias in ("first", "start") and _exact(claims[0], got):
+        last = run(order.bias_last, product, got).reshape(got.shape)
         if evidence.apart(model, last):
             early = Prediction(bits=model, against=last)
             claims.append(Claim("bias_first", output, early, details, order.name))

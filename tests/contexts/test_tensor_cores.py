@@ -46,7 +46,7 @@ def test_products_are_added_as_the_instruction_defines(dtype: Any, core: Core) -
     values = rng.standard_normal((2, 3, 70)) * np.exp(rng.standard_normal((2, 3, 70)))
     values[rng.random(values.shape) < 0.1] = 0.0
     a, b = values.astype(dtype).astype(np.float64)
-    result = np.empty((3, 3))
+    result = np.zeros((3, 3))
     add_products(a, b, result, core)
     for i, j in np.ndindex(3, 3):
         assert Fraction(float(result[i, j])) == instructed(list(a[i]), list(b[j]), core)

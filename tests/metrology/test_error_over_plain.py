@@ -68,7 +68,7 @@ def right_kernels(
     yield "lanes", in_order(in_order(padded(terms, 16).reshape(m, -1, 16, n), 1), 1)
     yield "FMA", fused(a, b)
     for name, core in CORES.items() if narrow else ():
-        answer = np.empty((m, n))
+        answer = np.zeros((m, n))
         add_products(
             a.astype(np.float64), np.ascontiguousarray(b.T.astype(np.float64)), answer, core
         )

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
-from typing import Any
 
 import numpy as np
 
@@ -31,20 +30,13 @@ _LARGEST = 1 << 18  # elements of an output
 def _functions(format: Format) -> Iterator[tuple[str, str, Callable[[Doubles], Doubles]]]:
     """The causes, each with the function that is replaced and its replacement."""
     if format is BINARY32:
-        from refkernels.contexts.special_functions import FAST
         from refkernels.diagnosis.models import logarithms
 
-        for name, functions in FAST.items():
-            yield from (("special_function_unit", name, _widened(fast)) for fast in functions)
         for vector in (True, False):
             yield "coarse_exponential", "exp", partial(exponentials.coarse, vector=vector)
         yield "tabulated_logarithm", "log", logarithms.tabulated
     if format in exponentials.CLAMPS:
         yield "exponential_clamped", "exp", partial(exponentials.clamped, format=format)
-
-
-def _widened(function: Callable[[Any], Any]) -> Callable[[Doubles], Doubles]:
-    return lambda x: function(x.astype(np.float32)).astype(np.float64)
 
 
 def of_formula(
@@ -57,9 +49,9 @@ def of_formula(
         for output, got in outputs.items()
         if not fits[output].ordinary and got.size <= _LARGEST
     }
-    if problem.op.formulas is None or not wrong:
+    if not wrong:
         return
-    formulas, direction = problem.op.formulas, problem.direction
+    formulas, direction = problem.definition, problem.direction
     first = next(iter(formulas.way(direction).forms.values()))
     asked = problem.inputs, problem.params, BINARY64, "other function"
 
@@ -77,19 +69,6 @@ def of_formula(
         for output, got in wrong.items():
             if not evidence.same(answer[output], plain(form)[output]).all():  # it reads it
                 yield from _compared(problem, fits[output], got, cause, answer[output])
-
-
-def of_function(
-    problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]
-) -> Iterator[Claim | Variant]:
-    """exp or log itself."""
-    for output, got in outputs.items():
-        if problem.direction != "forward" or fits[output].ordinary:
-            continue
-        for cause, name, function in _functions(problem.format):
-            if name == problem.op.name:
-                values = function(to_float64(problem.inputs["x"]))
-                yield from _compared(problem, fits[output], got, cause, values)
 
 
 def _compared(

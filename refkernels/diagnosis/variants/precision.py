@@ -20,8 +20,6 @@ from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Problem
 from refkernels.metrology.ulp_errors import ulp
 
-NARROW = (formats.TF32, formats.BFLOAT16, formats.BINARY16)  # what multipliers take for float32
-CAUSES = frozenset(("tf32_inputs", "bf16_inputs", "fp16_inputs"))
 _NEAREST = {"bfloat16": "bf16_inputs", "float16": "fp16_inputs", "float32": "float32_cast"}
 
 
@@ -41,9 +39,7 @@ def narrowed_inputs(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
                 yield Variant(cause, details, replace(problem.ask(narrow), invariant=False))
 
 
-def narrowings(
-    arrays: Arrays, format: Format, truncated: bool = True
-) -> Iterator[tuple[str, dict[str, str], Arrays]]:
+def narrowings(arrays: Arrays, format: Format) -> Iterator[tuple[str, dict[str, str], Arrays]]:
     """The arrays in a narrower format, with the cause and how ties were rounded to TF32. Where no
     element is a tie, the two ways agree, and the details do not mention ties."""
     if format is not formats.TF32:
@@ -55,8 +51,7 @@ def narrowings(
         yield "tf32_inputs", {"ties": "even"} if tied else {}, even
         if tied:
             yield "tf32_inputs", {"ties": "away"}, away
-    if truncated:
-        yield "truncated_inputs", {}, _narrowed(arrays, format, formats.truncate_to)
+    yield "truncated_inputs", {}, _narrowed(arrays, format, formats.truncate_to)
 
 
 def _narrowed(arrays: Arrays, format: Format, convert: Callable[[Array, Format], Array]) -> Arrays:
