@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from refkernels.arithmetic import formats
-from refkernels.contexts.tensor_cores import CORES, Core, TensorCores, add_products
+from refkernels.arithmetic.exact import from_fractions
+from refkernels.contexts.tensor_cores import CORES, FLOAT8, Core, TensorCores, add_products
 from refkernels.contexts.working import data
 
 
@@ -34,12 +35,17 @@ def instructed(a: list[float], b: list[float], core: Core) -> Fraction:
         unit = Fraction(2) ** (max(tops) - core.fraction)
         terms = [total, *(Fraction(x) * Fraction(y) for x, y in pairs)]
         total = sum((cut(term, unit) for term in terms), Fraction(0))
-        if total:
+        if core.nearest:
+            total = Fraction(float(from_fractions([total], (1,)).round("float16")[0][0]))
+        elif total:
             total = cut(total, Fraction(2) ** (exponent(float(total)) - core.p + 1))
     return total
 
 
-@pytest.mark.parametrize("core", [*CORES.values(), Core(32, 13, 14)])
+HALF = Core(16, 25, 11, nearest=True)
+
+
+@pytest.mark.parametrize("core", [*CORES.values(), *FLOAT8.values(), HALF])
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn])
 def test_products_are_added_as_the_instruction_defines(dtype: Any, core: Core) -> None:
     rng = np.random.default_rng(core.k)

@@ -11,7 +11,7 @@ from hunting import HUNT
 from refkernels import registry
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.fused import multiply_add
-from refkernels.contexts.tensor_cores import CORES, add_products
+from refkernels.contexts.tensor_cores import CORES, Multiplication
 from refkernels.metrology.verdict import UNUSUAL, RmsErrors, worst_errors
 from refkernels.truth import Truth
 
@@ -68,11 +68,7 @@ def right_kernels(
     yield "lanes", in_order(in_order(padded(terms, 16).reshape(m, -1, 16, n), 1), 1)
     yield "FMA", fused(a, b)
     for name, core in CORES.items() if narrow else ():
-        answer = np.zeros((m, n))
-        add_products(
-            a.astype(np.float64), np.ascontiguousarray(b.T.astype(np.float64)), answer, core
-        )
-        yield name, answer
+        yield name, Multiplication(core).product(a.astype(np.float64), b.T.astype(np.float64))
 
 
 def accumulated_in_16_bits(a: Array, b: Array, format: formats.Format) -> Array:

@@ -1,0 +1,97 @@
+"""Products that matrix instructions add are named to the bit, whatever the op around them."""
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from refkernels import explain
+
+F32 = np.float32
+E4M3 = ml_dtypes.float8_e4m3fn
+
+
+def cut(x: Any, digits: Any) -> Any:
+    """x towards zero in units of 2^-digits."""
+    return np.ldexp(np.trunc(np.ldexp(x, digits)), -digits)
+
+
+def added(a: Any, b: Any, k: int, fraction: int, p: int = 24, total: Any = 0.0) -> Any:
+    """a b by instructions of k products; independent of the package."""
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    total = np.zeros((len(a), b.shape[1])) + total
+    for s in range(0, a.shape[1], k):
+        left, right = a[:, s : s + k, None], b[None, s : s + k]
+        sizes = np.frexp(left)[1] + np.frexp(right)[1] - 2 - 4000 * (left * right == 0)
+        start = np.frexp(total)[1] - 1 - 4000 * (total == 0)
+        unit = np.maximum(start, sizes.max(1))
+        total = cut(total, fraction - unit) + cut(left * right, (fraction - unit)[:, None]).sum(1)
+        total = cut(total, p - np.frexp(total)[1])
+    return total.astype(F32)
+
+
+def tf32(x: Any) -> Any:
+    return (np.ascontiguousarray(x).view("u4") & np.uint32(0xFFFFE000)).view(F32)
+
+
+def bf16(x: Any) -> Any:
+    return x.astype(ml_dtypes.bfloat16).astype(F32)
+
+
+def bf16x3(a: Any, b: Any) -> Any:
+    """In blocks of 32, each from zero."""
+    big, small = (bf16(a), bf16(b)), (bf16(a - bf16(a)), bf16(b - bf16(b)))
+    total = np.zeros((len(a), b.shape[1]), F32)
+    for s in range(0, a.shape[1], 32):
+        block = np.float64(0.0)
+        for left, right in ((small[0], big[1]), (big[0], small[1]), big):
+            block = added(left[:, s : s + 32], right[s : s + 32], 16, 25, total=block)
+        total = total + block
+    return total
+
+
+def split_k(a: Any, b: Any) -> Any:
+    first, second = (added(a[:, part], b[part], 16, 25) for part in (slice(128), slice(128, 256)))
+    return (bf16(first) + bf16(second)).astype(ml_dtypes.bfloat16)
+
+
+def promoted(a: Any, b: Any) -> Any:
+    first, second = (added(a[:, i : i + 128], b[i : i + 128], 32, 13, 14) for i in (0, 128))
+    return first + second
+
+
+@pytest.mark.parametrize(
+    ("dtype", "multiply", "cause", "model"),
+    [
+        (F32, lambda a, b: added(tf32(a), tf32(b), 8, 25), "truncated_inputs", "Hopper"),
+        (F32, lambda a, b: added(tf32(a), tf32(b), 4, 24), "truncated_inputs", "Ampere"),
+        (F32, bf16x3, "bf16_parts", "bf16x3"),
+        (ml_dtypes.bfloat16, split_k, "partial_sums_rounded", "K in ranges of 128"),
+        (E4M3, lambda a, b: added(a, b, 32, 13, 14), "float8_accumulation", "14-bit"),
+        (E4M3, promoted, "float8_accumulation", "every 128 terms"),
+    ],
+)
+def test_the_arithmetic_of_a_product_is_proven(
+    dtype: Any, multiply: Any, cause: str, model: str
+) -> None:
+    rng = np.random.default_rng(1)
+    a, b = (rng.standard_normal(shape).astype(dtype) for shape in ((24, 256), (256, 20)))
+    op, inputs, y = "matmul", {"a": a, "b": b}, multiply(a, b)
+    if dtype is E4M3:
+        op, inputs = "scaled_matmul", {**inputs, "scale_a": F32(0.5), "scale_b": F32(0.25)}
+        y = y * F32(0.125)
+    found = explain(op, inputs, {"c": y})
+    assert (found.cause, found.confidence) == (cause, "proven")
+    assert model in str(found.candidates[0].model)
+
+
+def test_a_convolution_by_tf32_is_named_by_its_errors() -> None:
+    rng = np.random.default_rng(2)
+    x, w = (rng.standard_normal(shape).astype(F32) for shape in ((2, 8, 9, 9), (6, 8, 3, 3)))
+    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (2, 3))
+    columns = windows.transpose(0, 2, 3, 4, 5, 1).reshape(98, 72)
+    y = added(tf32(columns), tf32(w.transpose(0, 2, 3, 1).reshape(6, 72).T), 8, 25)
+    y = y.reshape(2, 7, 7, 6).transpose(0, 3, 1, 2)
+    found = explain("conv2d", {"x": x, "weight": w}, {"y": y})
+    assert (found.cause, found.confidence) == ("truncated_inputs", "proven")
