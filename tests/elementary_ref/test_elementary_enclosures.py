@@ -1,7 +1,6 @@
 """The hunt for an exact value outside its enclosure, forward and slopes, in every tier."""
 
 import elementary_truth as truth
-import numba
 import numpy as np
 import pytest
 from anchored import Exact
@@ -125,29 +124,6 @@ def test_the_tiers_agree(name):
         gap = np.abs((left.hi - right.hi) + (left.lo - right.lo))[finite]
         slack = 2.0**-104 * np.abs(left.hi[finite])  # of computing the gap itself
         assert (gap <= left.radius[finite] + right.radius[finite] + slack).all()
-
-
-@each
-def test_one_and_two_threads_give_the_same_bits(name):
-    rng = np.random.default_rng(8)
-    x = rng.uniform(-20, 20, 70_000).astype(np.float32)
-    parts = []
-    before = numba.get_num_threads()
-    try:
-        for threads in (1, min(2, before)):
-            numba.set_num_threads(threads)
-            values = oracle.forward(BY_NAME[name], x, ("rounding", "float32"))
-            slopes = elementary_ref.backward(name, x[:5000], x[:5000])
-            parts.append(
-                [
-                    np.array(getattr(e, s)).tobytes()
-                    for e in (values, slopes)
-                    for s in ("hi", "lo", "radius", "scale")
-                ]
-            )
-    finally:
-        numba.set_num_threads(before)
-    assert parts[0] == parts[1]
 
 
 @pytest.mark.parametrize("name", ["exp", "exp2", "sinh", "cosh", "sigmoid", "softplus", "silu"])

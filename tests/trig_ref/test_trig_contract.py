@@ -1,6 +1,5 @@
 """The public functions' promises besides values: specials, shapes, errors, the Op."""
 
-import numba
 import numpy as np
 import pytest
 
@@ -83,62 +82,6 @@ def test_wrong_names_shapes_and_questions_are_refused_with_the_cure():
         trig_ref.backward("cot", np.ones(2), np.ones(2))
     with pytest.raises(ValueError, match="'rounding', format"):
         trig_ref.cos(np.ones(2), certify="exact")
-
-
-def test_bits_do_not_depend_on_the_number_of_threads():
-    x = np.random.default_rng(5).uniform(-1e5, 1e5, 20_001)
-    before = numba.get_num_threads()
-    answers = []
-    try:
-        for threads in {1, before}:
-            numba.set_num_threads(threads)
-            answers.append([op.forward(x) for op in OPS] + [op.backward(x, x) for op in OPS])
-            narrow = x.astype(np.float32)
-            answers[-1] += [op.forward(narrow, certify=("rounding", "float32")) for op in OPS]
-    finally:
-        numba.set_num_threads(before)
-    for single, threaded in zip(answers[0], answers[-1], strict=True):
-        for part in ("hi", "lo", "radius", "scale"):
-            np.testing.assert_array_equal(getattr(single, part), getattr(threaded, part))
-
-
-@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
-def test_every_case_is_decided_and_the_plain_kernel_keeps_to_bound_and_invariants(op):
-    ran = 0
-    for case in op.cases():
-        for dtype in case.dtypes:
-            inputs, params = case.build(dtype)
-            assert inputs["x"].dtype == inputs["dy"].dtype == formats.get(dtype).dtype
-            assert 0 < inputs["x"].size <= 100_004  # all steps of the longest schedule
-            for direction in case.directions:
-                check(op, direction, inputs, params, dtype)
-                ran += 1
-    assert ran == sum(len(case.dtypes) * len(case.directions) for case in op.cases()) >= 40
-
-
-def check(op, direction, inputs, params, dtype):
-    output = op.names(direction)[0]
-    exact = op.evaluate(direction, inputs, params, ("rounding", dtype))[output]
-    values, certified = exact.round(dtype)
-    assert certified.all()
-    assert (op.condition(direction, inputs, params)[output] >= 0.0).mean() > 0.3
-    bound = op.bound(direction, inputs, params, formats.get(dtype))[output]
-    plain = op.plain(direction, inputs, params, dtype)[output]
-    assert plain.dtype == values.dtype
-    finite = np.isfinite(values.astype(float)) & np.isfinite(plain.astype(float))
-    error = np.abs(plain.astype(float)[finite] - np.asarray(exact)[finite])
-    assert (error <= bound[finite] * (1 + 2.0**-50)).all()
-    for invariant in op.invariants:
-        if invariant.direction == direction:
-            for answer in (values, plain):
-                assert not invariant.violated(answer, inputs, params).any(), invariant.statement
-
-
-def test_names_of_cases_are_unique_and_building_is_repeatable():
-    names = [case.name for op in OPS for case in op.cases()]
-    assert len(set(names)) == len(names) > 80
-    case = next(case for case in OPS[0].cases() if case.regime == "range")
-    np.testing.assert_array_equal(case.build("float32")[0]["x"], case.build("float32")[0]["x"])
 
 
 def test_invariants_catch_the_seeds_cosine_of_minus_one_and_a_bit():
