@@ -62,8 +62,7 @@ class Sliced:
 
 @dataclass(frozen=True)
 class Whole(Sliced):
-    """A formula that is read for all rows at once. `work`: how many numbers it computes, where
-    that is not about the elements that it takes."""
+    """A formula that is read for all rows at once. `work`: how many numbers it computes."""
 
     work: int = 0
 

@@ -358,9 +358,10 @@ class Formulas:
             for form, outputs in read.items()
             if any(evaluation.says_little(*parts) for parts in outputs.values())
         ]:
-            again = {form: forms[form] for form in vague}
             reading = evaluation.bound(evaluation.CommonErrors.of(reading.xp))
-            read |= evaluation.read_forms(again, reading, question, names)
+            read |= evaluation.read_forms({f: forms[f] for f in vague}, reading, question, names)
+        for form in (form for form, formula in forms.items() if hasattr(formula, "limited")):
+            read[form] = forms[form].limited(read[form], reading.xp, question)  # type: ignore[attr-defined]
         return {
             form: {name: question.restore(name, parts[0]) for name, parts in outputs.items()}
             for form, outputs in read.items()

@@ -19,7 +19,6 @@ from refkernels.contexts.gradient import Gradient, Taped
 from refkernels.contexts.value import Value
 from refkernels.op import Case, Direction, Op
 from refkernels.ops.canonical import Prepared
-from refkernels.ops.formula import Whole
 from refkernels.ops.formula_op import formula_op
 from refkernels.programs.operators import check, evaluate
 from refkernels.programs.program import (
@@ -31,6 +30,7 @@ from refkernels.programs.program import (
     TorchProgram,
     refs,
 )
+from refkernels.programs.spread import Traced
 
 
 def op_of(program: TorchProgram, name: str) -> Op:
@@ -51,13 +51,12 @@ def op_of(program: TorchProgram, name: str) -> Op:
         + " -> "
         + ", ".join(f"{name}{_axes(tensor)}" for name, tensor in outputs.items())
     )
-    formula = Whole(functools.partial(_formula, program, taken), work(program))
+    formula = Traced(functools.partial(_formula, program, taken), work(program), name)
     differentiated = [
         i.name for i in taken if i.tensor.is_float and i.kind in ("input", "parameter")
     ]
-    backward = Whole(
-        functools.partial(_backward, program, taken, tuple(differentiated)), 4 * work(program)
-    )
+    gradient = functools.partial(_backward, program, taken, tuple(differentiated))
+    backward = Traced(gradient, 4 * work(program), f"{name} backward")
     return formula_op(
         name,
         signature,

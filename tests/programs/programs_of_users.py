@@ -28,6 +28,15 @@ class Block(nn.Module):
         return x + self.down(F.gelu(self.up(x)))
 
 
+class Deep(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.Sequential(*(Block() for _ in range(4)))
+
+    def forward(self, x):
+        return self.blocks(x)
+
+
 def masked(x, keep):
     scores = (x @ x.transpose(0, 1)).masked_fill(~keep, float("-inf"))
     return torch.softmax(scores / math.sqrt(x.shape[1]), dim=-1) @ x

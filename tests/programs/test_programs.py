@@ -1,5 +1,6 @@
 """A function of PyTorch is read as a program, whose op has a truth, a bound and gradients."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from refkernels import programs
 from refkernels.arithmetic import formats
 from refkernels.op import Op
 from refkernels.programs.program import ProgramError, read
+from refkernels.programs.spread import StatisticalWarning
 from refkernels.testing import assert_kernel
 
 FILE = Path(__file__).parent / "programs_of_users.py"
@@ -124,6 +126,42 @@ def test_a_block_is_certified_with_its_gradients() -> None:
     change = op.evaluate("forward", moved, {})["y"].hi - y.hi
     slope = np.sum(gradients["dx"].hi * (moved["x"] - inputs["x"]).astype(np.float64))
     assert abs(np.sum(change * dy["dy"]) - slope) < 0.1 * abs(slope)
+
+
+@torch
+def test_a_vague_bound_is_replaced_by_the_spread_of_readings() -> None:
+    inputs = drawn(8, x=(2, 40, 12))
+    op = op_of("Deep", inputs)
+    assert op.formulas is not None
+    arrays = op.formulas.question("forward", inputs, {}).arrays
+    weights = {name: array[0] for name, array in arrays.items() if array is not None}
+    with pytest.warns(StatisticalWarning, match="proves nothing"):
+        limit = op.bound("forward", inputs, {}, formats.BINARY32)["y"]
+    y = op.evaluate("forward", inputs, {}, ("ulp", "float32", 0.01))["y"]
+    assert np.sqrt(np.mean(limit**2)) < 1e-5 * np.sqrt(np.mean(y.hi**2))
+    for dtype, least, most in ((np.float32, 0.01, 1.0), (np.float16, 2.0, 1e4)):
+        x = inputs["x"]
+        for k in range(4):
+            x = _block(x, {n[9:]: w for n, w in weights.items() if n[7:8] == f"{k}"}, dtype)
+        error = np.abs(x - y.hi)
+        assert least < np.max(error / limit) < most
+
+
+def _block(x: Any, w: dict[str, Any], dtype: Any) -> Any:
+    """The block in NumPy, every step in the dtype."""
+    w, x = {name: array.astype(dtype) for name, array in w.items()}, x.astype(dtype)
+    z = x - x.mean(-1, keepdims=True, dtype=dtype)
+    z = z / np.sqrt((z * z).mean(-1, keepdims=True, dtype=dtype) + dtype(1e-5))
+    z = (z * w["norm.weight"] + w["norm.bias"]) @ w["qkv.weight"].T + w["qkv.bias"]
+    q, k, v = (p.reshape(2, 40, 3, 4).transpose(0, 2, 1, 3) for p in np.split(z, 3, axis=-1))
+    s = np.where(np.tri(40, dtype=bool), q @ k.transpose(0, 1, 3, 2) / dtype(2), -np.inf)
+    e = np.exp((s - s.max(-1, keepdims=True)).astype(dtype))
+    a = (e / e.sum(-1, keepdims=True)) @ v
+    x = x + a.transpose(0, 2, 1, 3).reshape(x.shape) @ w["out.weight"].T + w["out.bias"]
+    u = x @ w["up.weight"].T + w["up.bias"]
+    erf = np.vectorize(math.erf)(u / math.sqrt(2)).astype(dtype)
+    h = dtype(0.5) * u * (dtype(1) + erf)
+    return (x + h @ w["down.weight"].T + w["down.bias"]).astype(np.float64)
 
 
 @torch
