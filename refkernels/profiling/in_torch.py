@@ -31,7 +31,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 FUNCTIONALS = 16  # random ones: a share's standard error is then about a quarter of it
 SAMPLED = 1024  # elements of each result that are compared with the float64 run's
-HEAVIEST = 5  # call sites, and modules, whose calls are run in float64 to see what that buys
+HEAVIEST = 8  # call sites, and modules, whose calls are run in float64 to see what that buys
 LEAST = 0.01  # share of a call site whose calls are run so
 HERE = os.path.abspath(__file__)
 TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
@@ -76,9 +76,13 @@ class CallSite:
     def __init__(self, module, file, line):
         self.module, self.file, self.line = module, file, line
 
-    @property
-    def key(self):
-        return (self.module, self.file, self.line)
+    def line_keys(self):
+        return [(self.module, self.file, self.line)]
+
+    def module_keys(self):
+        """The module and all that it is inside of."""
+        parts = self.module.split(".")
+        return [".".join(parts[:k]) for k in range(1, len(parts) + 1)] if self.module else []
 
 
 def floating(value):
@@ -415,18 +419,17 @@ class Attribution:
                     table[f, j] += float((slope * error).nan_to_num().sum())
         return table, totals
 
-    def _gain(self, keys, key_of):
+    def _gain(self, key, keys_of):
         """What becomes of the error where the calls of one key run in float64."""
-        for key in keys:
-            after = self._error(lambda call, key=key: key_of(call) == key)
-            yield key, 1.0 - rms(after) / (rms(self.before) or 1.0)
+        after = self._error(lambda call: key in keys_of(call.where))
+        return 1.0 - rms(after) / (rms(self.before) or 1.0)
 
     def record(self):
         calls = self.trace.calls
         table, totals = self._contributions()
         power = table.square().mean(0)
         remainder = rms(totals - table.sum(1)) / (rms(totals) or 1.0)
-        groups = {"sites": lambda call: call.where.key, "modules": lambda call: call.where.module}
+        groups = {"sites": CallSite.line_keys, "modules": CallSite.module_keys}
         record = {
             "schema": 1,
             "kind": "profile",
@@ -451,37 +454,39 @@ class Attribution:
                 if n
             ],
         }
-        for name, key_of in groups.items():
-            record[name] = self._grouped(key_of, table)
+        power = power / (float(power.sum()) or 1.0)
+        for name, keys_of in groups.items():
+            record[name] = self._grouped(keys_of, power)
         record["timeline"] = self._timeline(power)
         return record
 
-    def _grouped(self, key_of, table):
+    def _grouped(self, keys_of, power):
         members = {}
         for j, call in enumerate(self.trace.calls):
-            members.setdefault(key_of(call), []).append(j)
-        power = {key: float(table[:, js].sum(1).square().mean()) for key, js in members.items()}
-        total = sum(power.values()) or 1.0
-        order = sorted(members, key=lambda key: -power[key])
-        heavy = [key for key in order[:HEAVIEST] if power[key] > LEAST * total]
-        gains = dict(self._gain(heavy, key_of))
+            for key in keys_of(call.where):
+                members.setdefault(key, []).append(j)
+        shares = {key: float(power[js].sum()) for key, js in members.items()}
+        order = sorted(members, key=lambda key: -shares[key])
         rows = []
-        for key in order:
+        for rank, key in enumerate(order):
             calls = [self.trace.calls[j] for j in members[key]]
             judged = [call.local for call in calls if call.local is not None]
             by_op = {}
             for j in members[key]:
                 name = named(self.trace.calls[j])
-                by_op[name] = by_op.get(name, 0.0) + float(table[:, j].square().mean())
+                by_op[name] = by_op.get(name, 0.0) + float(power[j])
+            ops = sorted(by_op, key=by_op.get, reverse=True)
+            heavy = rank < HEAVIEST and shares[key] > LEAST
+            formats = {str(d)[6:] for c in calls for d in c.dtypes if d and d.is_floating_point}
+            module = key if isinstance(key, str) else key[0]
             rows.append(
                 {
                     **place(calls[0].where),
-                    "share": power[key] / total,
-                    "gain": gains.get(key),
-                    "ops": sorted(by_op, key=by_op.get, reverse=True),
-                    "formats": sorted(
-                        {str(d)[6:] for c in calls for d in c.dtypes if d and d.is_floating_point}
-                    ),
+                    "module": module,
+                    "share": shares[key],
+                    "gain": self._gain(key, keys_of) if heavy else None,
+                    "ops": [op for op in ops if by_op[op]] or ops,
+                    "formats": sorted(formats),
                     "calls": len(calls),
                     "roundings": max(judged, default=None),
                 }
@@ -491,7 +496,7 @@ class Attribution:
     def _timeline(self, power):
         """Of every call with a floating-point result: its share, its own error and the one that has
         come together, both against the size of the result."""
-        total, points = float(power.sum()) or 1.0, []
+        points = []
         for j, call in enumerate(self.trace.calls):
             for k, number in enumerate(call.results):
                 if call.local is None or call.samples[k] is None or number in call.drawn:
@@ -505,7 +510,7 @@ class Attribution:
                     {
                         "op": named(call),
                         **place(call.where),
-                        "share": float(power[j]) / total,
+                        "share": float(power[j]),
                         "local": 0.0 if error is None else rms(error) / size,
                         "accumulated": 0.0 if apart is None else rms(apart) / size,
                     }

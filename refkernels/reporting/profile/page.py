@@ -20,6 +20,7 @@ Record = Mapping[str, Any]
 Words = Mapping[str, str]
 _ROWS = 20  # of a table
 _LEAST = 0.001  # a share that has a row
+_HELPS = 0.01  # a gain that is told
 
 
 def markdown(profile: Record, lang: str = "en") -> str:
@@ -64,9 +65,16 @@ def _lead(profile: Record, words: Words) -> str:
         ops=", ".join(code(op) for op in first["ops"][:2]),
         formats=", ".join(first["formats"]),
     )
-    gain = first["gain"]
-    key = "" if gain is None else "gain" if gain > 0 else "no_gain"
-    return " ".join([heaviest, *([words[key].format(gain=_percent(gain))] if key else []), error])
+    parts = [heaviest]
+    gain = first["gain"] or 0.0
+    tried = [row for row in profile["modules"] if row["gain"] is not None]
+    best = max(tried, key=lambda row: row["gain"], default=first)
+    if first["gain"] is not None:
+        parts.append(words["gain" if gain >= _HELPS else "no_gain"].format(gain=_percent(gain)))
+    if (best["gain"] or 0.0) > max(gain, 0.0) + _HELPS:
+        named = {"module": code(best["module"]), "gain": _percent(best["gain"])}
+        parts.append(words["best"].format(**named))
+    return " ".join([*parts, error])
 
 
 def _remarks(profile: Record, words: Words) -> list[str]:
