@@ -1,4 +1,4 @@
-"""hardswish compared with exact fractions: values, ties, and the jump of its slope."""
+"""hardswish compared with exact fractions: ties, limits and the jump of its slope."""
 
 from __future__ import annotations
 
@@ -21,27 +21,6 @@ def by_hand(x: Any) -> tuple[Fraction, Fraction]:
     if abs(z) >= 3:
         return (z, Fraction(1)) if z > 0 else (Fraction(0), Fraction(0))
     return z * (z + 3) / 6, (2 * z + 3) / 6
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_every_case_agrees_with_fractions(dtype: str) -> None:
-    compared = 0
-    for case in OP.cases():
-        inputs, _ = case.build(dtype)
-        finite = np.isfinite(inputs["x"].astype(np.float64))
-        x = inputs["x"][finite][:150]
-        dy = inputs.get("dy", inputs["x"])[finite][:150]
-        y = hardswish(x, certify=("rounding", dtype))
-        dx = hardswish_backward(dy, x, certify=("rounding", dtype))
-        for i in range(x.size):
-            value, slope = by_hand(x[i])
-            for answer, exact in ((y, value), (dx, slope * Fraction(float(dy[i])))):
-                low, high = answer.lower_upper((i,))
-                assert low <= exact <= high
-        assert y.round(dtype)[1].all()
-        assert dx.round(dtype)[1].all()
-        compared += x.size
-    assert compared > 500
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -1,4 +1,4 @@
-"""softmax and log_softmax against mpmath, by the definitions; masks, exact zeros, other kernels."""
+"""softmax and log_softmax: masks, exact zeros, digits that cancel, other kernels."""
 
 from __future__ import annotations
 
@@ -12,63 +12,9 @@ import pytest
 
 from refkernels import softmax_ref
 from refkernels.arithmetic import formats
-from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.op import DTYPES
 
 OPS = {op.name: op for op in softmax_ref.OPS if op.name != "logsumexp"}
-DIGITS = 500  # of 1 - e^-1000, one class far above the others
-
-
-def probabilities(row: Any) -> list[Any]:
-    e = [mpmath.exp(mpmath.mpf(float(x))) for x in row]
-    total = mpmath.fsum(e)
-    return [term / total for term in e]
-
-
-def by_hand(name: str, direction: str, dy: Any, x: Any) -> list[Any]:
-    """One row, without a shift."""
-    p = probabilities(x)
-    if direction == "forward":
-        return p if name == "softmax" else [mpmath.log(value) for value in p]
-    g = [mpmath.mpf(float(value)) for value in dy]
-    if name == "softmax":
-        mean = mpmath.fsum(a * b for a, b in zip(p, g, strict=True))
-        return [a * (b - mean) for a, b in zip(p, g, strict=True)]
-    total = mpmath.fsum(g)
-    return [b - a * total for a, b in zip(p, g, strict=True)]
-
-
-def holds(enclosure: Enclosure, place: tuple[int, ...], z: Any) -> bool:
-    hi, lo, radius = (
-        mpmath.mpf(float(part[place])) for part in (enclosure.hi, enclosure.lo, enclosure.radius)
-    )
-    unit = mpmath.mpf(2) ** int(enclosure.scale[place])
-    return bool(abs(z - (hi + lo) * unit) <= radius * unit + abs(z) * mpmath.mpf(10) ** -DIGITS)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("direction", ["forward", "backward"])
-@pytest.mark.parametrize("name", OPS)
-def test_elements_follow_the_definition(name: str, direction: str, dtype: str) -> None:
-    rng = np.random.default_rng([len(name), len(direction), *dtype.encode()])
-    compared = 0
-    with mpmath.workdps(2 * DIGITS):
-        for spread, offset in ((1.0, 0.0), (30.0, 0.0), (1.0, 1e4), (300.0, -1e3)):
-            x, dy = (
-                formats.round_to(array, dtype)
-                for array in (
-                    offset + spread * rng.standard_normal((2, 7)),
-                    rng.normal(size=(2, 7)),
-                )
-            )
-            inputs = {"x": x} | ({} if direction == "forward" else {"dy": dy})
-            for question in ("enclosure", ("rounding", dtype)):
-                (answer,) = OPS[name].evaluate(direction, inputs, {}, question).values()  # type: ignore[arg-type]
-                for row in range(2):
-                    exact = by_hand(name, direction, dy[row], x[row])
-                    assert all(holds(answer, (row, i), z) for i, z in enumerate(exact))
-                    compared += len(exact)
-    assert compared == 4 * 2 * 2 * 7
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
