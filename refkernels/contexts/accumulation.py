@@ -30,7 +30,24 @@ def summed(
     return np.where(rounding.beyond(sizes * (1.0 + growth) * slack), np.inf, error)
 
 
-def product(rounding: Rounding, terms: int | Doubles, sizes: Doubles) -> Doubles:
+def instructed(terms: int | Doubles) -> Doubles:
+    """A sum of K exact products by matrix instructions is off by at most this times Σ |p|.
+
+    K 2^-F + ceil(K / k) 2^-23: an instruction cuts as many terms as it has products, by 2^-F of the
+    largest term, whose own digits all stay, and the sum by 2^-23 of itself (`tensor_cores.CORES`;
+    the largest of all). The accumulator that the next one takes is larger by as much.
+    """
+    from refkernels.contexts.tensor_cores import CORES
+
+    lost = np.max(
+        [terms * 2.0**-c.fraction + np.ceil(terms / c.k) * 2.0**-23 for c in CORES.values()], axis=0
+    )
+    return np.asarray(lost * (1.0 + lost))
+
+
+def product(
+    rounding: Rounding, terms: int | Doubles, sizes: Doubles, by_instructions: bool = False
+) -> Doubles:
     """K w A + K η/2, A = Σ |a b| + K η/2, w = u / (1 - u), each product rounded or fused into an
     addition, from sizes >= Σ |a b|.
 
@@ -47,12 +64,15 @@ def product(rounding: Rounding, terms: int | Doubles, sizes: Doubles) -> Doubles
       u (A1 + A2) + u w (k1 A1 + k2 A2) <= w (k1 A2 + k2 A1), which remained to be shown.
     An FMA adds p to node 1: the rounding is at most |p|, enough where |p| <= u A1; else at most
     u (A1 + |p|) + u k1 w A1, enough since u A1 <= |p|.
+
+    `by_instructions`: or by matrix instructions, for factors of 16 bits.
     """
-    w = rounding.unit / (1.0 - rounding.unit)
+    relative = terms * (rounding.unit / (1.0 - rounding.unit))
+    relative = np.maximum(relative, instructed(terms)) if by_instructions else relative
     underflow = terms * rounding.half
     total = sizes + underflow
-    lost = (terms * w * total + underflow) * _UP
-    return np.where(rounding.beyond(total * (1.0 + terms * w)), np.inf, lost)
+    lost = (relative * total + underflow) * _UP
+    return np.where(rounding.beyond(total * (1.0 + relative)), np.inf, lost)
 
 
 def power(rounding: Rounding, reach: Doubles, error: Doubles, n: int) -> Doubles:

@@ -44,7 +44,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import blas, formats
-from refkernels.arithmetic.formats import Format
+from refkernels.arithmetic.formats import BINARY16, Format
 from refkernels.arithmetic.rounding import Rounding
 from refkernels.contexts import accumulation, functions
 from refkernels.contexts.ball import ETA, Ball, BallValue, U, outward
@@ -350,7 +350,8 @@ class Bound(Unrounded):
             # By structure: a product by 0 is 0, and adding it rounds nothing.
             counts = blas.product(*((part.reach > 0.0).astype(float) for part in (x, y)))
             erring = counts + np.where(counts > 0.0, self.extra, 0.0)
-            lost = accumulation.product(self.working, erring, sizes)
+            narrow = self.storage.format.p <= BINARY16.p < self.working.format.p
+            lost = accumulation.product(self.working, erring, sizes, by_instructions=narrow)
             error = np.where(np.isnan(error), np.inf, error) * (1.0 + 4.0 * terms * U)
             error = error + lost + 4 * terms * ETA
             zero = (counts == 0.0) & (error < np.inf)  # a product may underflow here too

@@ -6,11 +6,11 @@ FMA, in the accumulator's precision u (float32 for 16-bit formats). Then (Jeanne
 
     |c - z| <= K u P,   P = sum_k |a_ik b_kj| (+ |bias_j|, and K + 1 terms, where there is a bias)
 
-with no condition on K. Additions never underflow; each product, or fused step a_ik b_kj + c, may,
-and is then off by at most half a subnormal, h = 2^(emin-p), and by nothing relative. That amounts
-to exact sums of slightly changed terms: K h, and the additions see terms larger by as much,
-K h (1 + K u) in all. Nothing multiplies a sum afterwards, so this is all that underflow costs.
-The bias may come first, last or in between, by an addition or as the start of a fused step.
+with no condition on K. Matrix instructions, for factors of 16 bits, take 2.5 K u P at most, and a
+little for the last few terms (`contexts.accumulation.instructed`). Additions never underflow; each
+product, or fused step, may, and is then off by at most half a subnormal, h = 2^(emin-p), and by
+nothing relative: exact sums of slightly changed terms, K h, to which the additions add a relative
+K u. The bias may come first, last or in between, by an addition or as the start of a fused step.
 
 **16-bit storage.** The result is rounded to the output format: u_out (|z| + error) + h_out. A
 kernel may also store parts of the answer: the product before the bias is added, or the gradient of
@@ -40,8 +40,9 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import formats, tiers
 from refkernels.arithmetic.enclosure import Enclosure
-from refkernels.arithmetic.formats import BINARY64, Format
+from refkernels.arithmetic.formats import BINARY32, BINARY64, Format
 from refkernels.arithmetic.question import Certify, Question
+from refkernels.contexts.accumulation import instructed
 from refkernels.kernels.products import gemm
 from refkernels.matmul_ref import algorithms, oracle
 from refkernels.matmul_ref.contraction import Contraction
@@ -64,12 +65,15 @@ def rounding_bound(
     output = formats.get(format)
     accumulator = algorithms.accumulator(output)
     terms = contraction.terms
-    growth = 1.0 + terms * accumulator.u
+    narrow = all(factor.dtype.itemsize == 2 for factor in (contraction.left, contraction.right))
+    by_instructions = accumulator is BINARY32 and (narrow or output is not BINARY32)
+    relative = max(terms * accumulator.u, by_instructions * float(instructed(terms)))
+    growth = 1.0 + relative
     total = magnitudes(contraction) if total is None else total
     magnitude = total + terms * 2.0**-1073
     with np.errstate(over="ignore", invalid="ignore"):
-        underflow = terms * max(_half_subnormal(accumulator), 2.0**-1074) * growth
-        bound = terms * accumulator.u * magnitude + underflow
+        underflow = terms * max(accumulator.min_subnormal / 2.0, 2.0**-1074) * growth
+        bound = relative * magnitude + underflow
         reach = magnitude * growth + underflow
         bound = np.where(reach * _UP <= accumulator.max, bound, np.inf)
         if accumulator is not output:
@@ -102,10 +106,10 @@ def _storage(
 ) -> Floats:
     """The error that storing the answer and its parts in a 16-bit output format adds."""
     answer = np.abs(np.asarray(exact)) * _UP + np.ldexp(exact.radius, exact.scale) + bound
-    added = output.u * answer + _half_subnormal(output)
+    added = output.u * answer + output.min_subnormal / 2.0
     largest = answer
     if contraction.partials > 1 or contraction.addend is not None:
-        parts = output.u * reach + contraction.partials * _half_subnormal(output)
+        parts = output.u * reach + contraction.partials * output.min_subnormal / 2.0
         added = added + parts * growth * (1.0 + output.u)
         largest = reach * (1.0 + output.u)
     return np.where(largest * _UP <= output.max, added, np.inf)
@@ -139,7 +143,3 @@ def magnitudes(contraction: Contraction) -> Floats:
         total = algorithms.plain(absolute, BINARY64)
     with np.errstate(over="ignore"):
         return np.asarray(total * (1.0 + 2.0 * contraction.terms * BINARY64.u))
-
-
-def _half_subnormal(format: Format) -> float:
-    return format.min_subnormal / 2.0

@@ -8,7 +8,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from refkernels import matmul_ref, registry
 from refkernels.arithmetic import formats
+from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.exact import from_fractions
 from refkernels.contexts.tensor_cores import CORES, FLOAT8, Core, TensorCores, add_products
 from refkernels.contexts.working import data
@@ -68,3 +70,28 @@ def test_a_product_of_stacked_matrices_is_each_matrix_s() -> None:
     for i, j in np.ndindex(2, 4):
         alone = data(xp.matmul(xp.value(data(x)[i, 0]), xp.value(data(y)[j])))
         np.testing.assert_array_equal(together[i, j], alone)
+
+
+def adversarial(k: int, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Products of one sign, of both, and far below the first: what is cut adds up."""
+    a, b = np.abs(rng.standard_normal((6, k))), np.abs(rng.standard_normal((k, 5)))
+    a[2:4] *= rng.choice([-1.0, 1.0], (2, k))
+    a[4:], b[:, 3:] = 2.0**-12 * (2.0 - 2.0**-9), 2.0**-12 * (2.0 - 2.0**-9)
+    a[4:, 0], b[0, 3:] = 1.0, 1.0
+    return a, b
+
+
+@pytest.mark.parametrize("core", CORES)
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("k", [3, 16, 100, 4096])
+def test_a_sum_by_matrix_instructions_is_within_the_bound(dtype: Any, core: str, k: int) -> None:
+    a, b = (part.astype(dtype) for part in adversarial(k, np.random.default_rng(k)))
+    c = np.zeros((6, 5))
+    add_products(a.astype(float), np.ascontiguousarray(b.T.astype(float)), c, CORES[core])
+    exact, op = matmul_ref.forward(a, b), registry.get("matmul")
+    for format in ("float32", formats.of(a).name):
+        allowed = [matmul_ref.forward_bound(a, b, format=format)]
+        if format != "float32":
+            allowed += op.definition.bound("forward", {"a": a, "b": b}, {}, format).values()
+        error = np.abs(to_float64(formats.cast(c, format)) - exact.hi - exact.lo)
+        assert all((error <= limit).all() for limit in allowed)
