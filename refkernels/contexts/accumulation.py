@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from refkernels.arithmetic.matrix_instructions import instructed
 from refkernels.arithmetic.rounding import Doubles, Rounding
 from refkernels.contexts.ball import U
 
@@ -28,21 +29,6 @@ def summed(
     slack = 1.0 + 4.0 * most_terms * U + 2.0**-50  # the caller's sums are rounded too
     error = (errors + growth * sizes) * slack
     return np.where(rounding.beyond(sizes * (1.0 + growth) * slack), np.inf, error)
-
-
-def instructed(terms: int | Doubles) -> Doubles:
-    """A sum of K exact products by matrix instructions is off by at most this times Σ |p|.
-
-    K 2^-F + ceil(K / k) 2^-23: an instruction cuts as many terms as it has products, by 2^-F of the
-    largest term, whose own digits all stay, and the sum by 2^-23 of itself (`tensor_cores.CORES`;
-    the largest of all). The accumulator that the next one takes is larger by as much.
-    """
-    from refkernels.contexts.tensor_cores import CORES
-
-    lost = np.max(
-        [terms * 2.0**-c.fraction + np.ceil(terms / c.k) * 2.0**-23 for c in CORES.values()], axis=0
-    )
-    return np.asarray(lost * (1.0 + lost))
 
 
 def product(

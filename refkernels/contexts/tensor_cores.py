@@ -22,37 +22,9 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.bits import EXPONENT, bits_of, float_of
 from refkernels.arithmetic.formats import BFLOAT16, BINARY16, BINARY32, TF32, Format
 from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.matrix_instructions import CORES, FLOAT8, Core
 from refkernels.contexts.value import Value
 from refkernels.contexts.working import Working, WorkingValue, data
-
-
-class Core(NamedTuple):
-    """k products an instruction, F fraction bits, an accumulator of p bits, cut or to nearest: then
-    it is float16, bfloat16 or float32. `rounds`: each product is rounded like the accumulator."""
-
-    k: int
-    fraction: int
-    p: int = 24
-    nearest: bool = False
-    rounds: bool = False
-
-    @property
-    def narrow(self) -> Format | None:
-        """The accumulator's format where that has 16 bits."""
-        return next((f for f in (BINARY16, BFLOAT16) if self.nearest and f.p == self.p), None)
-
-
-CORES = {"hopper": Core(16, 25), "ampere": Core(8, 24), "volta": Core(4, 23)}
-"""For factors of 16 bits, accumulated in float32; of TF32 an instruction takes half as many, of
-float8 twice as many. Volta errs most where all terms have one sign: it cuts the products; the
-others also cut the sum, always towards zero, and err most on mixed signs."""
-FLOAT8 = {
-    "hopper": Core(32, 13, 14),
-    "ada": Core(16, 13, 14),
-    "blackwell": Core(32, 25),
-    "blackwell float4": Core(64, 35),
-}
-"""For float8; numbers of MXFP8, MXFP4 and NVFP4 are taken with their scales."""
 
 
 class Split(NamedTuple):

@@ -7,7 +7,7 @@ FMA, in the accumulator's precision u (float32 for 16-bit formats). Then (Jeanne
     |c - z| <= K u P,   P = sum_k |a_ik b_kj| (+ |bias_j|, and K + 1 terms, where there is a bias)
 
 with no condition on K. Matrix instructions, for factors of 16 bits, take 2.5 K u P at most, and a
-little for the last few terms (`contexts.accumulation.instructed`). Additions never underflow; each
+little for the last few terms (`matrix_instructions.instructed`). Additions never underflow; each
 product, or fused step, may, and is then off by at most half a subnormal, h = 2^(emin-p), and by
 nothing relative: exact sums of slightly changed terms, K h, to which the additions add a relative
 K u. The bias may come first, last or in between, by an addition or as the start of a fused step.
@@ -41,8 +41,8 @@ import numpy.typing as npt
 from refkernels.arithmetic import formats, tiers
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import BINARY32, BINARY64, Format
+from refkernels.arithmetic.matrix_instructions import instructed
 from refkernels.arithmetic.question import Certify, Question
-from refkernels.contexts.accumulation import instructed
 from refkernels.kernels.products import gemm
 from refkernels.matmul_ref import algorithms, oracle
 from refkernels.matmul_ref.contraction import Contraction
