@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from refkernels.ops.formulas import Formulas
 
 Arrays = Mapping[str, npt.NDArray[Any]]
+Params = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -204,11 +205,7 @@ class Op:
         return tuple(gradient[1:] for gradient in self.gradients)
 
     def evaluate(
-        self,
-        direction: Direction,
-        inputs: Arrays,
-        params: Mapping[str, Any],
-        certify: Certify = "enclosure",
+        self, direction: Direction, inputs: Arrays, params: Params, certify: Certify = "enclosure"
     ) -> dict[str, Enclosure]:
         """The certified answer, by output name."""
         return self._call(self._pick("", direction), direction, inputs, params, certify=certify)
@@ -227,21 +224,13 @@ class Op:
         return outputs[names[0]] if len(names) == 1 else {name: outputs.get(name) for name in names}
 
     def bound(
-        self,
-        direction: Direction,
-        inputs: Arrays,
-        params: Mapping[str, Any],
-        format: Format,
+        self, direction: Direction, inputs: Arrays, params: Params, format: Format
     ) -> dict[str, npt.NDArray[np.float64]]:
         """The error bound of the op's named forms in that format, or the limit, by output name."""
         return self._call(self._pick("_bound", direction), direction, inputs, params, format=format)
 
     def forms(
-        self,
-        direction: Direction,
-        inputs: Arrays,
-        params: Mapping[str, Any],
-        format: Format,
+        self, direction: Direction, inputs: Arrays, params: Params, format: Format
     ) -> dict[str, dict[str, npt.NDArray[np.float64]]]:
         """The bound of each named form, sharpest first, by output; empty for a library function and
         for an op that does not distinguish forms. The op's bound is their maximum."""
@@ -256,7 +245,7 @@ class Op:
         return {form: {output: bound} for form, bound in bounds.items()}
 
     def attainable(
-        self, direction: Direction, inputs: Arrays, params: Mapping[str, Any], format: Format
+        self, direction: Direction, inputs: Arrays, params: Params, format: Format
     ) -> tuple[dict[str, dict[str, npt.NDArray[np.float64]]], ...]:
         """The bounds that a form can keep to (`Formulas.attainable`); none where there is no choice
         of forms."""
@@ -269,27 +258,19 @@ class Op:
         return definition.attainable(direction, inputs, {**self.params, **params}, format)
 
     def condition(
-        self, direction: Direction, inputs: Arrays, params: Mapping[str, Any]
+        self, direction: Direction, inputs: Arrays, params: Params
     ) -> dict[str, npt.NDArray[np.float64]]:
         """Condition numbers, by output name."""
         return self._call(self._pick("_condition", direction), direction, inputs, params)
 
     def plain(
-        self,
-        direction: Direction,
-        inputs: Arrays,
-        params: Mapping[str, Any],
-        format: Format,
+        self, direction: Direction, inputs: Arrays, params: Params, format: Format
     ) -> dict[str, npt.NDArray[Any]]:
         """The plain sequential algorithm's answer in that format, by output name."""
         return self._call(self._pick("_plain", direction), direction, inputs, params, format=format)
 
     def solve(
-        self,
-        direction: Direction,
-        inputs: Arrays,
-        params: Mapping[str, Any],
-        certify: Certify = "enclosure",
+        self, direction: Direction, inputs: Arrays, params: Params, certify: Certify = "enclosure"
     ) -> Solution:
         """The certified answer, with what can be derived from it."""
         solver = self.solvers.get(direction)
@@ -315,15 +296,13 @@ class Op:
         function: Callable[..., Any],
         direction: Direction,
         inputs: Arrays,
-        params: Mapping[str, Any],
+        params: Params,
         **question: Any,
     ) -> dict[str, Any]:
         result = function(**self._arguments(direction, inputs, params), **question)
         return self.by_name(direction, result)
 
-    def _arguments(
-        self, direction: Direction, inputs: Arrays, params: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def _arguments(self, direction: Direction, inputs: Arrays, params: Params) -> dict[str, Any]:
         arrays = {name: inputs[name] for name in self.takes(direction) if name in inputs}
         return {**arrays, **self.params, **params}
 
@@ -332,12 +311,7 @@ class _PartByPart:
     """A Solution whose parts are computed one by one."""
 
     def __init__(
-        self,
-        op: Op,
-        direction: Direction,
-        inputs: Arrays,
-        params: Mapping[str, Any],
-        certify: Certify,
+        self, op: Op, direction: Direction, inputs: Arrays, params: Params, certify: Certify
     ) -> None:
         self._op, self._question = op, (direction, inputs, params)
         self.answer = op.evaluate(*self._question, certify)

@@ -57,6 +57,11 @@ def doubtful_error(exact: Enclosure, format: Format) -> Doubles | None:
         return np.asarray(np.maximum(np.maximum(size, rms) * VAGUE, format.min_subnormal))
 
 
+def _leaves(bound: Doubles, unlimited: Doubles) -> Bools:
+    """Where a bound allows for a range that is left, or for an infinite input."""
+    return np.asarray(np.isinf(bound) | (bound > LIMITED * unlimited))
+
+
 @dataclass(frozen=True, eq=False)
 class RangeLimits:
     """The readings of an op's formulas that say more than its bound, each made on first use.
@@ -78,31 +83,20 @@ class RangeLimits:
         }
         if self._formulas is None or not any(where.any() for where in vague.values()):
             return bounds
-        sharp = self._of_all(self.unlimited)
-        return {
-            name: np.where(vague[name] & (bound > LIMITED * sharp[name]), sharp[name], bound)
-            if name in vague
-            else bound
-            for name, bound in bounds.items()
+        sharp = self._of_all(self._unlimited)
+        sharper = {
+            name: np.where(where & _leaves(bounds[name], sharp[name]), sharp[name], bounds[name])
+            for name, where in vague.items()
         }
+        return {**bounds, **sharper}
 
     def _vague(self, bound: Doubles, exact: Enclosure) -> Bools:
         least = doubtful_error(exact, self.format)
         return np.asarray((bound > 0.0 if least is None else bound > least) & np.isfinite(exact.hi))
 
-    @cached_property
-    def unlimited(self) -> Mapping[str, Mapping[str, Doubles]]:
-        """The bound of each form with unlimited exponents, but for a result in subnormals."""
-        least = self.format.min_subnormal / 2.0
-        return {
-            form: {name: bound + least for name, bound in bounds.items()}
-            for form, bounds in self._bounds(without_range(self.format)).items()
-        }
-
     def reached(self, output: str, got: npt.NDArray[Any], bound: Doubles) -> Bools:
         """Which range-limited elements have what a named form may give where an intermediate result
-        leaves the range; for an op that is no formula, infinities and NaN where its bound is
-        infinite."""
+        leaves the range; of an op without forms, infinities and NaN where its bound is infinite."""
         if self._formulas is None:
             return np.asarray(np.isinf(bound) & ~np.isfinite(to_float64(got)))
         wide, found = to_float64(got), np.zeros(got.shape, np.bool_)
@@ -110,8 +104,9 @@ class RangeLimits:
             low, high, nan = outputs[output]
             found |= ((low <= wide) & (wide <= high)) | (np.isnan(wide) & nan)
         whole = self.bound_in(self.format)[output]
-        limited = np.isinf(whole) | (whole > LIMITED * self._of_all(self.unlimited)[output])
-        return np.asarray(found & limited)
+        if self.op.formulas is None:  # a bound of its own may hold where all forms leave the range
+            whole = np.maximum(whole, self._of_all(self._named(self.format))[output])
+        return found & _leaves(whole, self._of_all(self._unlimited)[output])
 
     @cached_property
     def _reachable(self) -> dict[str, dict[str, Any]]:
@@ -138,14 +133,14 @@ class RangeLimits:
         if self._formulas is None:
             return told
         limited = {
-            "overflows": self._bounds(without_range(self.format, above=False)),
-            "underflows": self._bounds(without_range(self.format, below=False)),
+            "overflows": self._named(without_range(self.format, above=False)),
+            "underflows": self._named(without_range(self.format, below=False)),
         }
-        for form, bounds in self.unlimited.items():
+        for form, bounds in self._forms_unlimited.items():
             words = [
                 word
                 for word, limited_bounds in limited.items()
-                if np.any((limited_bounds[form][output] > LIMITED * bounds[output]) & where)
+                if np.any(_leaves(limited_bounds[form][output], bounds[output]) & where)
             ]
             for word in words or ["stays"]:
                 told[word].append(form)
@@ -155,13 +150,37 @@ class RangeLimits:
 
     @cached_property
     def _formulas(self) -> Formulas | None:
-        return self.op.formulas or self.op.definition
+        """The named forms; None for a function, whose bound holds in the whole range, but that of
+        its slope (`elementwise.bounds`)."""
+        function = self.op.real_function if self.direction == "backward" else None
+        if self.op.definition is not None or function is None:
+            return self.op.definition
+        from refkernels.ops.function_formulas import named_forms
 
-    def _bounds(self, format: Format) -> Mapping[str, Mapping[str, Doubles]]:
-        """The bound of each form; of all together under "" for an op that is no formula."""
-        if self.op.formulas is None:
-            return {"": self.bound_in(format)}
-        return self.op.formulas.form_bounds(*self._question, format)
+        return named_forms(function)
+
+    @cached_property
+    def _forms_unlimited(self) -> dict[str, dict[str, Doubles]]:
+        """The bound of each form with unlimited exponents, but for a result in subnormals."""
+        return {f: self._stored(b) for f, b in self._named(without_range(self.format)).items()}
+
+    @cached_property
+    def _unlimited(self) -> Mapping[str, Mapping[str, Doubles]]:
+        """The same, of all forms together under "" for an op with a bound of its own."""
+        if self.op.formulas is not None:
+            return self._forms_unlimited
+        return {"": self._stored(self.bound_in(without_range(self.format)))}
+
+    def _stored(self, bounds: Mapping[str, Doubles]) -> dict[str, Doubles]:
+        return {name: bound + self.format.min_subnormal / 2.0 for name, bound in bounds.items()}
+
+    def _named(self, format: Format) -> Mapping[str, Mapping[str, Doubles]]:
+        """The bound of each named form; the op's own, where it has a single one."""
+        assert self._formulas is not None
+        forms = self._formulas.way(self.direction).forms
+        if self.op.formulas is None and len(forms) == 1:
+            return dict.fromkeys(forms, self.bound_in(format))
+        return self._formulas.form_bounds(*self._question, format)
 
     @property
     def _question(self) -> tuple[Direction, Arrays, Mapping[str, Any]]:

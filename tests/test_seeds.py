@@ -207,12 +207,7 @@ def test_a_zero_gradient_is_distinguished_from_one_that_is_not(
 
 
 # Largest errors of y in ulp, to the digits that frameworks.md gives: float32, float64.
-SEED_Y = {
-    "torch": (230, 1),
-    "paddle": (169, 2.7e7),
-    "oneflow": (169, 1),
-    "mindspore": (169, 3e8),
-}
+SEED_Y = {"torch": (230, 1), "paddle": (169, 2.7e7), "oneflow": (169, 1), "mindspore": (169, 3e8)}
 
 
 @pytest.mark.parametrize("name", AUTOGRAD)

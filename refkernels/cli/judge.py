@@ -40,11 +40,7 @@ def judge(
     level: Annotated[str, typer.Option(help="quick, default (a minute) or full.")] = "default",
     seed: Annotated[
         int | None,
-        typer.Option(
-            min=0,
-            max=MOST_SEED,
-            help="The seed of the inputs; by default one that is secret until the end.",
-        ),
+        typer.Option(min=0, max=MOST_SEED, help="Of the inputs; secret until the end by default."),
     ] = None,
     length: Annotated[
         Names | None,
@@ -61,6 +57,7 @@ def judge(
     times: Annotated[
         bool, typer.Option("--times", help="Time it too; the kernels of a folder always are.")
     ] = False,
+    allow_overflow: Annotated[bool | None, typer.Option(help="Accept an inner overflow.")] = None,
     task: Annotated[
         Path | None,
         typer.Option(
@@ -93,7 +90,7 @@ def judge(
     formats = {n: tuple(o.split(",")) for n, e, o in (t.partition("=") for t in dtypes or ()) if e}
     dtype = ([text for text in dtypes or () if "=" not in text] or ["float32"])[-1]
     asked: dict[str, Any] = {"dtype": dtype, "level": level, "seed": seed, "lengths": lengths}
-    asked |= {"device": device, "dtypes": formats}
+    asked |= {"device": device, "dtypes": formats, "allow_overflow": allow_overflow}
     if Path(kernel).is_dir():
         if abi is not None:
             refuse("A folder's kernels are Python files: --abi is for a function of a library.")
@@ -122,7 +119,9 @@ def judge(
     several = {"--dtype": dtypes, "--length": length, "--task": tasks, "--oracle": oracle}
     for option, values in several.items():
         command += [part for text in values or () for part in (option, text)]
-    command += ["--times"] if times else []
+    never = allow_overflow is False
+    given = {"--times": times, "--allow-overflow": allow_overflow, "--no-allow-overflow": never}
+    command += [option for option, on in given.items() if on]
     record, replay = judgement.to_dict(), shlex.join(command)
     record |= {"task": covered} if covered else {}
     if as_json:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic.arrays import to_float64
-from refkernels.contexts.context import FUNCTIONS, fraction
+from refkernels.contexts.context import fraction
 from refkernels.contexts.objects import ObjectValue, Objectwise, data, objects
 from refkernels.contexts.value import Value, not_a_value
 
@@ -73,9 +73,7 @@ class Arb(Objectwise):
             return self.divide(self.number(1), self.power(a, -exponent))
         return self.each(lambda x: _power(x, exponent), a)
 
-    def function(self, name: str, a: Value) -> Value:
-        if name not in FUNCTIONS:
-            raise ValueError(f"There is no function {name!r} in a formula.")
+    def primitive(self, name: str, a: Value) -> Value:
         return self.each(lambda x: _function(name, x), a)
 
     def matmul(self, a: Value, b: Value) -> Value:

@@ -35,7 +35,7 @@ from refkernels.arithmetic.arrays import to_float64
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.contexts import functions
 from refkernels.contexts.ball_rules import ETA, LOST, SPAN, U, height
-from refkernels.contexts.context import FUNCTIONS, Context, Index, fraction
+from refkernels.contexts.context import Context, Index, fraction
 from refkernels.contexts.functions import outward
 from refkernels.contexts.value import Mask, Value, not_a_value
 
@@ -156,9 +156,7 @@ class Ball(Context):
             return self.value(*parts(a))
         return self.multiply(half, a) if exponent % 2 else half
 
-    def function(self, name: str, a: Value) -> BallValue:
-        if name not in FUNCTIONS:
-            raise ValueError(f"There is no function {name!r} in a formula.")
+    def primitive(self, name: str, a: Value) -> BallValue:
         return self.value(*functions.ball(name, *parts(a)))
 
     def sum(self, a: Value, axis: int = -1) -> BallValue:

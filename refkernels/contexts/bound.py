@@ -208,7 +208,7 @@ class Bound(Unrounded):
 
     # --- functions ---------------------------------------------------------------------------
 
-    def function(self, name: str, a: Value) -> BoundValue:
+    def primitive(self, name: str, a: Value) -> BoundValue:
         return self._function(name, parts(a), False)
 
     def library(

@@ -114,13 +114,13 @@ class CommonErrors(Bound):
             return power(a, exponent)
         return self._single(self._linear(lambda x: power(x, exponent), slopes, a))
 
-    def function(self, name: str, a: Value) -> BoundValue:
+    def primitive(self, name: str, a: Value) -> BoundValue:
         def slopes(z: Any, x: BoundValue) -> Slopes:
             hull = self._hull(x)
             slope: Any = SLOPES[name](self.ball, self.ball.function(name, hull), hull)
             return (slope,)
 
-        function = super().function
+        function = super().primitive
         return self._single(self._linear(lambda x: function(name, x), slopes, a))
 
     def _kept(self, a: Value, rounding: Rounding) -> BoundValue:

@@ -53,9 +53,9 @@ class NarrowFunctions(Working):
         self.name = f"NarrowFunctions({self.format})"
         self._narrow = Working(BINARY32)
 
-    def function(self, name: str, a: Value) -> WorkingValue:
+    def primitive(self, name: str, a: Value) -> WorkingValue:
         if name in _ROOTS:
-            return super().function(name, a)
+            return super().primitive(name, a)
         return self.value(data(self._narrow.function(name, self._narrow.value(data(a)))))
 
 
@@ -70,9 +70,9 @@ class OtherFunction(Working):
         self.name = f"OtherFunction({self.format}, {instead})"
         self._instead, self._function = instead, function
 
-    def function(self, name: str, a: Value) -> WorkingValue:
+    def primitive(self, name: str, a: Value) -> WorkingValue:
         if name != self._instead:
-            return super().function(name, a)
+            return super().primitive(name, a)
         return self.value(self._function(data(a).astype(np.float64)))
 
 

@@ -133,8 +133,14 @@ class Context(ABC):
     # --- functions ---------------------------------------------------------------------------
 
     @abstractmethod
-    def function(self, name: str, a: Value) -> Value:
+    def primitive(self, name: str, a: Value) -> Value:
         """The function of that name, one of those below."""
+
+    def function(self, name: str, a: Value) -> Any:
+        """A function of one number, one of those below or defined by them."""
+        from refkernels.contexts.functions import record
+
+        return self.primitive(name, a) if name in FUNCTIONS else record(name).formula(self, a)
 
     def sqrt(self, a: Value) -> Value:
         """√a for a >= 0."""

@@ -33,7 +33,7 @@ from refkernels.arithmetic.exact_sums import exact_sum
 from refkernels.arithmetic.transformations import divided, rooted, two_prod, two_sum
 from refkernels.contexts import functions, products
 from refkernels.contexts.ball import Ball, BallValue, outward
-from refkernels.contexts.context import FUNCTIONS, Context, Index, fraction
+from refkernels.contexts.context import Context, Index, fraction
 from refkernels.contexts.double_double_value import DoubleDoubleValue, parts
 from refkernels.contexts.gradient import SLOPES
 from refkernels.contexts.value import Mask, Value
@@ -165,10 +165,8 @@ class DoubleDouble(Context):
 
     # --- functions ---------------------------------------------------------------------------
 
-    def function(self, name: str, a: Value) -> DoubleDoubleValue:
+    def primitive(self, name: str, a: Value) -> DoubleDoubleValue:
         """Where a tail is wide, Ball's rule may be sharper."""
-        if name not in FUNCTIONS:
-            raise ValueError(f"There is no function {name!r} in a formula.")
         x, ball = parts(a), self.ball
         whole = self._whole(x)
         rough = ball.function(name, whole)

@@ -54,7 +54,7 @@ class Doubles(Working):
     def value(self, array: Any) -> WorkingValue:
         return WorkingValue(self, np.asarray(array, np.float64))
 
-    def function(self, name: str, a: Value) -> WorkingValue:
+    def primitive(self, name: str, a: Value) -> WorkingValue:
         with np.errstate(all="ignore"):
             return self.value(NUMPY[name](data(a)))
 

@@ -39,28 +39,30 @@ _TWO_OVER_ROOT_PI = 1.1283791670955128  # rounded up
 
 
 @functools.cache
-def _record(name: str) -> Function:
+def record(name: str) -> Function:
     """The function of that name. Its package is imported when a value is needed: most questions
     about a formula, such as what an element depends on, need none."""
     from refkernels.elementary_ref import functions
     from refkernels.trig_ref import functions as trigonometric
 
-    records = (*functions.FUNCTIONS, *trigonometric.FUNCTIONS)
-    return next(record for record in records if record.name == name)
+    for record in (*functions.FUNCTIONS, *trigonometric.FUNCTIONS):
+        if record.name == name:
+            return record
+    raise ValueError(f"There is no function {name!r} in a formula.")
 
 
 def allowance(name: str) -> float:
     """The library's limit of a function over that of most functions, at least 1."""
     from refkernels.elementwise.function import LIMIT
 
-    return max((_record(name).limit or LIMIT) / LIMIT, 1.0)
+    return max((record(name).limit or LIMIT) / LIMIT, 1.0)
 
 
 def _values(name: str, a: Doubles) -> Enclosure:
     """f(a) for exact a."""
     from refkernels.elementwise import oracle
 
-    return oracle.values(_record(name), a)
+    return oracle.values(record(name), a)
 
 
 def rounded(name: str, a: Doubles, format: Format) -> npt.NDArray[Any]:

@@ -136,7 +136,7 @@ class Gradient(Context):
     def power(self, a: Value, exponent: int) -> Taped:
         return self._apply("power", a, exponent=exponent)
 
-    def function(self, name: str, a: Value) -> Taped:
+    def primitive(self, name: str, a: Value) -> Taped:
         argument = node(a)
         result = self.below.function(name, argument.value)
         slope = SLOPES[name]

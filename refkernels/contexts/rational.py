@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from refkernels.contexts.context import FUNCTIONS, fraction
+from refkernels.contexts.context import fraction
 from refkernels.contexts.objects import Objectwise, data
 from refkernels.contexts.surd import Irrational, Surd, root
 from refkernels.contexts.value import Value
@@ -55,9 +55,7 @@ class Rational(Objectwise):
         """Of a perfect 2^j-th power, 2^j being the exponent's denominator."""
         return self.each(_real_power, a, exponent)
 
-    def function(self, name: str, a: Value) -> Value:
-        if name not in FUNCTIONS:
-            raise ValueError(f"There is no function {name!r} in a formula.")
+    def primitive(self, name: str, a: Value) -> Value:
         return self.each(_RULES.get(name, lambda x: _at_point(name, x)), a)
 
     def pivot(self, a: Value, axis: int = -1) -> Value:

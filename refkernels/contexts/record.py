@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.contexts.ball import Ball
-from refkernels.contexts.context import FUNCTIONS, Context, Index, fraction
+from refkernels.contexts.context import Context, Index, fraction
 from refkernels.contexts.graph import (
     Array,
     Graph,
@@ -181,9 +181,7 @@ class Record(Context):
         half = self.square(self.power(a, exponent // 2))
         return self.multiply(half, a) if exponent % 2 else half
 
-    def function(self, name: str, a: Value) -> NodeValue:
-        if name not in FUNCTIONS:
-            raise ValueError(f"There is no function {name!r} in a formula.")
+    def primitive(self, name: str, a: Value) -> NodeValue:
         return self._apply("function", a, option=name)
 
     def library(

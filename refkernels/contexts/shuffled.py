@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic import blas, formats
-from refkernels.contexts.context import FUNCTIONS, Context, Index
+from refkernels.contexts.context import Context, Index
 from refkernels.contexts.doubles import NUMPY
 from refkernels.contexts.value import Value
 from refkernels.contexts.working import Array, Working, WorkingValue, _loose, data
@@ -54,11 +54,9 @@ class Shuffled(Working):
             divided = np.divide(self._entered(a), self._entered(b), dtype=np.float64)
             return self.value(self._rounded(divided))
 
-    def function(self, name: str, a: Value) -> WorkingValue:
-        if name not in FUNCTIONS:
-            raise ValueError(f"There is no function {name!r} in a formula.")
+    def primitive(self, name: str, a: Value) -> WorkingValue:
         if _loose(a):
-            return super().function(name, a)
+            return super().primitive(name, a)
         with np.errstate(all="ignore"):
             return self.value(self._rounded(NUMPY[name](data(a).astype(np.float64))))
 

@@ -53,8 +53,8 @@ class SignedZeros(Unbounded):
     def absolute(self, a: Value) -> WorkingValue:
         return self.value(self._made(data(super().absolute(a))))
 
-    def function(self, name: str, a: Value) -> WorkingValue:
-        results, zero = data(super().function(name, a)), (data(a) == 0.0) & (name in _ODD)
+    def primitive(self, name: str, a: Value) -> WorkingValue:
+        results, zero = data(super().primitive(name, a)), (data(a) == 0.0) & (name in _ODD)
         return self.value(self._made(np.where(zero, data(a), results), ~zero))
 
     def max(self, a: Value, axis: int = -1) -> WorkingValue:

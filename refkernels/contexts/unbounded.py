@@ -44,8 +44,8 @@ class Unbounded(Working):
         with np.errstate(all="ignore"):
             return self.value(self._within(np.asarray(above / below), finite, (above,)))
 
-    def function(self, name: str, a: Value) -> WorkingValue:
-        results = data(super().function(name, a))
+    def primitive(self, name: str, a: Value) -> WorkingValue:
+        results = data(super().primitive(name, a))
         if name not in ("exp", "expm1", "erfc"):
             return self.value(results)
         factors = () if name == "expm1" else (np.ones(results.shape),)

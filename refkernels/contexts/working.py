@@ -19,7 +19,7 @@ from refkernels.arithmetic import formats, sums_in_order
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.fused import multiply_add
 from refkernels.contexts import functions
-from refkernels.contexts.context import FUNCTIONS, Context, Index, fraction
+from refkernels.contexts.context import Context, Index, fraction
 from refkernels.contexts.value import Mask, Value, not_a_value
 
 Array = npt.NDArray[Any]
@@ -215,9 +215,7 @@ class Working(Context):
         return result
 
     @_scalars_apart
-    def function(self, name: str, a: Value) -> WorkingValue:
-        if name not in FUNCTIONS:
-            raise ValueError(f"There is no function {name!r} in a formula.")
+    def primitive(self, name: str, a: Value) -> WorkingValue:
         if name == "sqrt":
             return self._with(np.sqrt, a)
         return self.value(functions.rounded(name, data(a).astype(np.float64), self.format))

@@ -32,7 +32,8 @@ SPLIT = 12.0
 def errors(
     question: KernelQuestion, asked: answered.Asked, formats: Mapping[str, Format]
 ) -> dict[str, Doubles]:
-    """The allowed error of every element of the outputs, each in its format."""
+    """The allowed error of every element of the outputs, each in its format, also where a form
+    leaves the format's range."""
     shares, allowed = _shares(question), {}
     for name, bound in _bounds(question, asked, formats).items():
         allowed[name] = np.broadcast_to(bound, asked.reference[name].shape)
@@ -46,7 +47,7 @@ def _bounds(
 ) -> Mapping[str, Doubles]:
     """The bounds of the op's forms, with products of matrices by split floats."""
     if question.op.formulas is None:
-        return asked.bound
+        return {name: truth.reach()[name] for name, truth in asked.truths.items()}
     by_format = {}
     for format in set(formats.values()):
         extra = SPLIT if format.p >= BINARY32.p else 0.0

@@ -51,7 +51,8 @@ class Drawer:
     """Draws the challenges of one op. `left_out`: optional inputs that the kernel does not take;
     `lengths`: the only lengths that it takes, by letter; `dtypes`: the only formats of an input of
     integers or 8-bit numbers; `axes`: the numbers of leading axes that
-    it takes or, if the op's cases give the shapes, the numbers of axes of the first input."""
+    it takes or, if the op's cases give the shapes, the numbers of axes of the first input;
+    `allow_overflow`: as for `judge`."""
 
     op: Op
     direction: Direction
@@ -60,6 +61,7 @@ class Drawer:
     lengths: Mapping[str, Sequence[int]] | None = None
     dtypes: Mapping[str, Sequence[str]] | None = None
     axes: frozenset[int] = AXES
+    allow_overflow: bool | None = None
 
     @cached_property
     def roles(self) -> InputRoles:
@@ -319,7 +321,8 @@ class Drawer:
         plain = plain and all(array.size for array in arrays) and family != "hard"
         exact = family == "exact"
         name = f"{family}: {', '.join(parts)}"
-        return Challenge(family, name, self.op, self.direction, inputs, params, exact, plain)
+        question = self.op, self.direction, inputs, params, exact, plain, self.allow_overflow
+        return Challenge(family, name, *question)
 
     def _laid_out(
         self, layout: Callable[[Array], Array | None], rng: np.random.Generator, size: int

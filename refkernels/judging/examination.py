@@ -7,8 +7,8 @@ examinations share their truths.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Sequence
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -16,31 +16,19 @@ import numpy as np
 from refkernels.judging import decoys, mutants, timing
 from refkernels.judging.calls import Protocol, protocol
 from refkernels.judging.challenges import Drawer
-from refkernels.judging.shapes import AXES
 from refkernels.judging.standard import Challenge
 from refkernels.op import Direction, Op
 
 
 class KernelExamination:
-    """The challenges of one op, dtype and seed. `left_out`: optional inputs that a kernel does not
-    take; `lengths` and `dtypes`: the only ones that it takes, by letter and by input; `axes`: the
-    numbers of leading axes that it takes."""
+    """The challenges of one op, dtype and seed. `taken`: what a kernel takes, as for `Drawer`."""
 
-    def __init__(
-        self,
-        op: Op,
-        direction: Direction,
-        dtype: str,
-        seed: int,
-        left_out: frozenset[str] = frozenset(),
-        lengths: Mapping[str, Sequence[int]] | None = None,
-        dtypes: Mapping[str, Sequence[str]] | None = None,
-        axes: frozenset[int] = AXES,
-    ) -> None:
-        self.drawer = Drawer(op, direction, dtype, left_out, lengths, dtypes, axes)
+    def __init__(self, op: Op, direction: Direction, dtype: str, seed: int, **taken: Any) -> None:
+        self.drawer = Drawer(op, direction, dtype, **taken)
         self.seed = seed
         self._rounds: dict[int, list[Challenge]] = {}
-        self._decisive: dict[int, tuple[str, ...]] = {}
+        self.decisive_outputs = cache(decoys.decisive_outputs)
+        """The outputs for which a challenge rejects all decoys."""
         self._shown: dict[tuple[int, ...], mutants.Shown] = {}
 
     @cached_property
@@ -59,12 +47,6 @@ class KernelExamination:
             rng = np.random.default_rng([self.seed, number])
             self._rounds[number] = [*self.drawer.round(rng, number)]
         return self._rounds[number]
-
-    def decisive_outputs(self, challenge: Challenge) -> tuple[str, ...]:
-        """The outputs for which the challenge rejects all decoys."""
-        if id(challenge) not in self._decisive:
-            self._decisive[id(challenge)] = decoys.decisive_outputs(challenge)
-        return self._decisive[id(challenge)]
 
     def shown(self, answered: Sequence[Challenge], seconds: float = math.inf) -> mutants.Shown:
         """The mutants and errors that these challenges, answered by a kernel, would have caught, as
@@ -89,23 +71,13 @@ class Examinations:
         self._kept: dict[tuple[Any, ...], KernelExamination] = {}
 
     def of(
-        self,
-        op: Op,
-        direction: Direction,
-        dtype: str,
-        seed: int,
-        left_out: frozenset[str] = frozenset(),
-        lengths: Mapping[str, Sequence[int]] | None = None,
-        dtypes: Mapping[str, Sequence[str]] | None = None,
-        axes: frozenset[int] = AXES,
+        self, op: Op, direction: Direction, dtype: str, seed: int, **taken: Any
     ) -> KernelExamination:
-        """The examination for kernels that take these inputs, lengths, formats and axes."""
-        only = tuple(
-            tuple((key, tuple(values)) for key, values in sorted((domain or {}).items()))
-            for domain in (lengths, dtypes)
-        )
-        question = op, direction, dtype, seed, left_out
-        key = id(op), question[1:], only, axes
+        """The examination for kernels that take the same."""
+        drawer = Drawer(op, direction, dtype, **taken)
+        only = [repr(sorted((domain or {}).items())) for domain in (drawer.lengths, drawer.dtypes)]
+        wanted = drawer.left_out, drawer.axes, drawer.allow_overflow, *only
+        key = id(op), direction, dtype, seed, *wanted
         if key not in self._kept:
-            self._kept[key] = KernelExamination(*question, lengths, dtypes, axes)
+            self._kept[key] = KernelExamination(op, direction, dtype, seed, **taken)
         return self._kept[key]

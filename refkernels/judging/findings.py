@@ -73,6 +73,7 @@ class Findings:
         if fault is not None and fault.kind == "special" and self.definition is not None:
             fault = challenge.fault(reply.outputs, self.outputs, self.definition(challenge))
             self.flags += [] if fault else ["special_as_defined"]
+        self.flags += [] if fault else challenge.doubts(reply.outputs)
         self.outputs = self.outputs.union(reply.outputs)
         if fault is None and self.avoidable is None and len(self.answered) <= _MEASURED:
             self.avoidable = challenge.avoidable(reply.outputs)

@@ -59,6 +59,7 @@ class FolderQuestion:
     dtypes: Mapping[str, tuple[str, ...]] | None = None
     device: str = "cpu"
     python: str | None = None
+    allow_overflow: bool | None = None
 
     @property
     def record(self) -> Json:
@@ -67,7 +68,7 @@ class FolderQuestion:
             "op": self.op, "dtype": self.dtype, "level": self.level, "seed": self.seed,
             "lengths": {letter: list(values) for letter, values in (self.lengths or {}).items()},
             "dtypes": {name: list(values) for name, values in (self.dtypes or {}).items()},
-            "device": self.device, "python": self.python,
+            "device": self.device, "python": self.python, "allow_overflow": self.allow_overflow,
         }  # fmt: skip
 
 
@@ -162,7 +163,7 @@ def _judged(seat: str, op: str, question: FolderQuestion, seed: int, shared: Exa
         return judge(
             seat, dtype=question.dtype, level=question.level, seed=seed, times=True,
             lengths=question.lengths, dtypes=question.dtypes, device=question.device,
-            examinations=shared,
+            examinations=shared, allow_overflow=question.allow_overflow,
         ).to_dict()  # fmt: skip
     except (ValueError, catalog.FrameworkError) as error:
         return _refusal(seat, op, showable(f"{str(error).rstrip('.')}."))

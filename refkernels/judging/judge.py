@@ -61,6 +61,7 @@ def judge(
     device: str = "cpu",
     causes: bool = True,
     times: bool = False,
+    allow_overflow: bool | None = None,
     mutants: bool = True,
     examinations: Examinations | None = None,
     definition: str | None = None,
@@ -77,6 +78,8 @@ def judge(
                 {"a": ["int8"], "b": ["int8"]}
     causes      whether `explain` is asked about a wrong answer
     times       whether a kernel that is right so far is timed, on calls that are judged too
+    allow_overflow  whether an element is right that is what a named form gives where an
+                intermediate result overflows or underflows; by default where all named forms do so
     mutants     whether it is counted how many wrong kernels these inputs refuse; no verdict depends
                 on it
     examinations  those of other kernels, whose truths are reused for the same seed
@@ -125,7 +128,8 @@ def judge(
     ):
         shared = examinations or Examinations()
         asked = partial(shared.of, record, direction, dtype, drawn_seed)
-        examination = _examination(running, partial(asked, lengths=lengths, dtypes=dtypes))
+        taken = {"lengths": lengths, "dtypes": dtypes, "allow_overflow": allow_overflow}
+        examination = _examination(running, partial(asked, **taken))
         findings = Findings(definition=_answers(definition, stack) if definition else None)
         _protocol(running, examination, findings)
         rounds, limit = LEVELS[level]
@@ -188,10 +192,10 @@ def _examination(running: JudgedKernel, of: Callable[..., KernelExamination]) ->
     optional = [name for name in op.optional if name in whole.drawer.roles.arguments]
     for number in range(len(optional) + 1):
         for left_out in itertools.combinations(optional, number):
-            part = of(frozenset(left_out))
+            part = of(left_out=frozenset(left_out))
             rng = np.random.default_rng([whole.seed, 1 << 21])
             if (axes := _axes_taken(running, part.drawer, rng)) or running.hung:
-                return of(frozenset(left_out), axes=axes or AXES)
+                return of(left_out=frozenset(left_out), axes=axes or AXES)
     return whole
 
 

@@ -4,19 +4,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from refkernels.records.codec import storable
 from refkernels.records.words import SCHEMA
 
-RIGHT, LOWER, WRONG, UNFAIR, NOT_ENOUGH = VERDICTS = (
+RIGHT, LOWER, LIMITED, WRONG, UNFAIR, NOT_ENOUGH = VERDICTS = (
     "right",
     "lower_precision",
+    "range_limited",
     "wrong",
     "unfair",
     "not_enough_shown",
 )
+
+_RENAMED = {"smallest": "smallest_error_ulp", "longest": "longest_axis", "axes": "leading_axes"}
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,8 @@ class Reason:
 class Judgement:
     """The verdict on one kernel of one op, in one direction and dtype.
 
-    verdict     "right", "lower_precision", "wrong", "unfair" or "not_enough_shown"
+    verdict     "right", "lower_precision", "range_limited", "wrong", "unfair" or
+                "not_enough_shown"
     reasons     why, the strongest first; empty for "right"
     families    by name, how many challenges were asked and not declined, and how many of the
                 answered ones reject every decoy
@@ -47,7 +51,7 @@ class Judgement:
     left_out    the optional inputs that it does not take
     axes        the only numbers of leading axes that it takes; empty for all
     flags       "not_deterministic", "returns_input", "unguarded", "not_timed",
-                "special_as_defined", "not_all_tried"
+                "special_as_defined", "not_all_tried", "range_limited", "ill_conditioned"
     avoidable   an answer whose errors another form of the op avoids: its challenge, and how many
                 elements err how much more than which form
     flushes     the last import before its process flushed subnormal numbers, None if it does not
@@ -91,45 +95,14 @@ class Judgement:
 
     def to_dict(self) -> dict[str, Any]:
         """Strict JSON, from which every view is made."""
-        record = {
-            "schema": SCHEMA,
-            "kind": "judgement",
-            "kernel": self.kernel,
-            "op": self.op,
-            "direction": self.direction,
-            "dtype": self.dtype,
-            "verdict": self.verdict,
-            "reasons": [
-                {
-                    "kind": reason.kind,
-                    "challenge": reason.challenge,
-                    "details": dict(reason.details),
-                }
-                for reason in self.reasons
-            ],
-            "families": {
-                name: {"asked": asked, "telling": telling}
-                for name, (asked, telling) in self.families.items()
-            },
-            "mutants": {
-                "killed": list(self.killed),
-                "alive": list(self.alive),
-                "hidden": list(self.hidden),
-            },
-            "smallest_error_ulp": dict(self.smallest),
-            "longest_axis": self.longest,
-            "declined": list(self.declined),
-            "lengths": {letter: list(values) for letter, values in self.lengths.items()},
-            "left_out": list(self.left_out),
-            "leading_axes": list(self.axes),
-            "flags": list(self.flags),
-            "avoidable": self.avoidable,
-            "flushes": self.flushes,
-            "cause": self.cause,
-            "time": self.time,
-            "seed": self.seed,
-            "level": self.level,
-            "seconds": self.seconds,
+        fields = asdict(self)
+        families = {
+            name: {"asked": asked, "telling": telling}
+            for name, (asked, telling) in fields.pop("families").items()
         }
+        mutants = {name: fields.pop(name) for name in ("killed", "alive", "hidden")}
+        renamed = {name: fields.pop(field) for field, name in _RENAMED.items()}
+        head = {"schema": SCHEMA, "kind": "judgement"}
+        record = {**head, **fields, **renamed, "families": families, "mutants": mutants}
         stored: dict[str, Any] = storable(record)
         return stored

@@ -19,7 +19,7 @@ Array = npt.NDArray[Any]
 @dataclass(frozen=True, eq=False)
 class KernelQuestion:
     """One question to a kernel. `exact`: every right order of its sums gives the same bits, and
-    they are demanded. `plain`: dense arrays with elements."""
+    they are demanded. `plain`: dense arrays with elements. `allow_overflow`: as for `judge`."""
 
     family: str
     name: str
@@ -29,6 +29,7 @@ class KernelQuestion:
     params: Mapping[str, Any]
     exact: bool = False
     plain: bool = True
+    allow_overflow: bool | None = None
 
     @property
     def owed(self) -> bool:

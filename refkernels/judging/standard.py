@@ -29,12 +29,16 @@ from refkernels.truth import Truth
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
 _BLOCK = 1 << 12
+RANGE = ("range", "avoidable_range")
+"""Faults of elements that an overflow or underflow on the way to them decides: in every named form,
+and in some."""
 
 
 @dataclass(frozen=True)
 class AnswerFault:
-    """A fault of one output: `kind` is "missing", "dtype", "shape", "special", "bound", "bits" or
-    "invariant"; `wrong` of `elements` are wrong, the first at `index`."""
+    """A fault of one output: `kind` is "missing", "dtype", "shape", "special", "bound", "bits",
+    "invariant" or one of `RANGE`; `wrong` of `elements` are wrong, the first at `index`; `form`:
+    the named forms that stay in the format's range there."""
 
     kind: str
     output: str
@@ -44,6 +48,7 @@ class AnswerFault:
     got: str = ""
     right: str = ""
     over_bound: float = 0.0
+    form: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +108,17 @@ class Challenge(KernelQuestion):
             return AnswerFault("missing", missing[0])
         return standard.fault(arrays, conventions or {})
 
+    def doubts(self, outputs: Mapping[str, Array]) -> list[str]:
+        """What decides elements of right outputs besides rounding: "range_limited",
+        "ill_conditioned"."""
+        standard = self.standard({name: formats.of(got) for name, got in outputs.items()})
+        found = set[str]()
+        for name, got in outputs.items():
+            if name in standard.reference and got.shape == standard.reference[name].shape:
+                counts = standard.settled(name, got)[1].summary.counts
+                found |= {word for word in ("range_limited", "ill_conditioned") if counts[word]}
+        return sorted(found)
+
     def avoidable(self, outputs: Mapping[str, Array]) -> dict[str, Any] | None:
         """The measurement of the first output of a right answer whose errors another form of the op
         avoids; None if there is none."""
@@ -152,9 +168,15 @@ class Standard:
         return self._asked.reference
 
     @cached_property
+    def reach(self) -> dict[str, Doubles]:
+        """How far from the truth a form may be, also where it leaves the format's range."""
+        return allowed.errors(self.challenge, self._asked, self.formats)
+
+    @cached_property
     def bound(self) -> dict[str, Doubles]:
         """The allowed errors."""
-        return allowed.errors(self.challenge, self._asked, self.formats)
+        limits, exact = self._asked.limits, self.reference
+        return {n: limits[n].sharpened({n: reach}, exact)[n] for n, reach in self.reach.items()}
 
     @cached_property
     def rounded(self) -> dict[str, Array]:
@@ -164,8 +186,9 @@ class Standard:
     def fault(
         self, outputs: Mapping[str, Array], conventions: Mapping[str, Any]
     ) -> AnswerFault | None:
-        """The first fault of outputs in the standard's formats."""
-        challenge = self.challenge
+        """The first fault of outputs in the standard's formats, of those in `RANGE` if there is no
+        other."""
+        challenge, limited = self.challenge, None
         shapes = {name: exact.shape for name, exact in self.reference.items()}
         got = answered.without_kept_axes(challenge.op, challenge.direction, outputs, shapes)
         for name, array in got.items():
@@ -173,9 +196,11 @@ class Standard:
                 continue
             if array.shape != shapes[name]:
                 return AnswerFault("shape", name, got=str(array.shape), right=str(shapes[name]))
-            if fault := self.fault_of(name, array, conventions.get(name)):
+            fault = self.fault_of(name, array, conventions.get(name))
+            if fault and fault.kind not in RANGE:
                 return fault
-        return None
+            limited = limited or fault
+        return limited
 
     def measured(self, name: str, got: Array) -> dict[str, Any]:
         """`metrology.judge`'s record of an output of the right shape."""
@@ -186,17 +211,17 @@ class Standard:
             inputs=asked.inputs, params=asked.params, attainable=partial(truth.attainable, name),
         )  # fmt: skip
 
-    def fault_of(self, name: str, got: Array, convention: Any = None) -> AnswerFault | None:
-        """The fault of one output of the right shape; `convention`: another array whose special
-        values are right as well."""
-        if not got.size:
-            return None
+    def settled(self, name: str, got: Array, convention: Any = None) -> tuple[Array, Weighed]:
+        """An output of the right shape, with the right value in the place of another right special
+        value, and the basis of its verdict. `convention`: an array whose special values are right
+        as well."""
         asked = self.challenge
         question = asked.op, asked.direction, name, got, self.reference[name]
         got = with_nan(*question, asked.inputs, asked.params)
         weighed = self._weighed(name, got)
         counts = weighed.summary.counts
-        others = self.others.get(name, []) if counts["special_value_mismatches"] else []
+        doubtful = counts["special_value_mismatches"] or counts["range_limited"]
+        others = self.others.get(name, []) if doubtful else []
         right = self.rounded[name]
         if counts["special_value_mismatches"] and _like(convention, right):
             others = [*others, to_float64(convention)]
@@ -207,7 +232,14 @@ class Standard:
                     right.dtype
                 )
             weighed = self._weighed(name, got)
-            counts = weighed.summary.counts
+        return got, weighed
+
+    def fault_of(self, name: str, got: Array, convention: Any = None) -> AnswerFault | None:
+        """The fault of one output of the right shape."""
+        if not got.size:
+            return None
+        got, weighed = self.settled(name, got, convention)
+        counts = weighed.summary.counts
         if counts["special_value_mismatches"]:
             wrong, place = counts["special_value_mismatches"], weighed.summary.first_mismatch
             return self._at("special", name, got, wrong, place, weighed)
@@ -226,6 +258,14 @@ class Standard:
         if weighed.broken:
             wrong, place = int(weighed.where.sum()), int(np.argmax(weighed.where))
             return self._at("invariant", name, got, wrong, place, weighed)
+        allowed = self.challenge.allow_overflow
+        if counts["range_limited"] and allowed is not True:
+            where = weighed.out_of_range
+            stays = "; ".join(self._asked.limits[name].forms(name, where)["stays"])
+            if stays or allowed is False:
+                kind, place = RANGE[bool(stays)], int(np.argmax(where))
+                fault = self._at(kind, name, got, counts["range_limited"], place, weighed)
+                return replace(fault, form=stays)
         return None
 
     def refuses(self, name: str, got: Array) -> bool:
@@ -233,12 +273,12 @@ class Standard:
         return self.clearly_refuses(name, got) or self.fault_of(name, got) is not None
 
     def clearly_refuses(self, name: str, got: Array) -> bool:
-        """Whether some number of an output of the right shape is off by more than twice its bound,
+        """Whether some number of an output of the right shape is off by more than twice its reach,
         or is NaN where no form gives NaN: most wrong outputs show it at their beginning."""
         if name not in self.reference or got.shape != self.reference[name].shape:
             return False  # not by its numbers
-        exact, bound = self.reference[name], self.bound[name]
-        parts = [exact.hi, exact.lo, exact.radius, exact.scale, bound, got]
+        exact = self.reference[name]
+        parts = [exact.hi, exact.lo, exact.radius, exact.scale, self.reach[name], got]
         hi, lo, radius, scale, limit, numbers = (np.broadcast_to(x, got.shape) for x in parts)
         for index in _blocks(got.shape):
             with np.errstate(all="ignore"):
@@ -247,12 +287,10 @@ class Standard:
                 error = np.abs((number - right) - lo[index] * factor) - radius[index] * factor
             usual = np.isfinite(right) & np.isfinite(limit[index])
             wrong = usual & np.isfinite(number) & (error > 2.0 * limit[index])
-            if not self.others.get(name):
+            if self.challenge.op.real_function is None and not self.others.get(name):
                 wrong |= usual & np.isnan(number)
             if wrong.any():
-                return bool(
-                    np.any(wrong & ~self._asked.limits[name].reached(name, got, bound)[index])
-                )
+                return True
         return False
 
     def exact(self, name: str) -> bool:

@@ -9,9 +9,9 @@ from typing import Any
 from refkernels.frameworks.cells import CellReply
 from refkernels.judging import precision
 from refkernels.judging.findings import Findings
-from refkernels.judging.judgement import LOWER, NOT_ENOUGH, RIGHT, UNFAIR, WRONG, Reason
+from refkernels.judging.judgement import LIMITED, LOWER, NOT_ENOUGH, RIGHT, UNFAIR, WRONG, Reason
 from refkernels.judging.resemblance import arrays_of, decoy_of, unwritten
-from refkernels.judging.standard import Challenge
+from refkernels.judging.standard import RANGE, Challenge
 from refkernels.op import Direction, Op
 
 FAMILIES_NEEDED = 4  # that reject every decoy of an output
@@ -28,15 +28,16 @@ def verdict_of(
     """The verdict, and its reasons."""
     if outside:
         return WRONG, [Reason("outside_memory", _first_failed(findings))]
-    refused = [(challenge, reply.outputs) for challenge, reply, _ in findings.refused]
+    found = [refusal for refusal in findings.refused if refusal[2].kind not in RANGE]
+    refused = [(challenge, reply.outputs) for challenge, reply, _ in found]
     acts = [reason for reason in findings.unfair if reason.kind in _ACTS]
     if acts:
         return UNFAIR, [acts[0], *_faults(findings)]
     mostly = 2 * len(refused) > len(findings.answered) + len(findings.failed)
     if mostly and (decoy := decoy_of(refused)):
         return UNFAIR, [Reason(decoy, refused[0][0].name), *_faults(findings)]
-    values = all(fault.kind in _VALUES for _, _, fault in findings.refused)
-    families = {challenge.family for challenge, _, _ in findings.refused}
+    values = all(fault.kind in _VALUES for _, _, fault in found)
+    families = {challenge.family for challenge, _, _ in found}
     model = None
     if values and not (findings.failed or findings.unfair):
         model = precision.explaining_model(refused)
@@ -47,6 +48,8 @@ def verdict_of(
         return UNFAIR, [*findings.unfair[:1], *_faults(findings)]
     if refused or findings.failed:
         return WRONG, _faults(findings)
+    if findings.refused:
+        return LIMITED, _faults(findings)
     if findings.stopped or findings.owed:
         return NOT_ENOUGH, [*_without_answer(findings.stopped), *_declines(findings)]
     first = op.names(direction)[0]

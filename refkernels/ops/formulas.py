@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
 Forms = Mapping[str, Formula]
+Named = Mapping[str, Any]
 Prepare = Callable[[dict[str, Any], dict[str, Any], Direction], Prepared]
 
 
@@ -55,7 +56,7 @@ class Formulas:
     NaN there."""
 
     name: str
-    params: Mapping[str, Any]
+    params: Named
     forward: Way
     backward: Way | None
     faults: tuple[Fault, ...] = ()
@@ -79,9 +80,7 @@ class Formulas:
             raise ValueError(f"{self.name} has no backward pass.")
         return self.backward
 
-    def question(
-        self, direction: Direction, inputs: Mapping[str, Any], params: Mapping[str, Any]
-    ) -> Canonical:
+    def question(self, direction: Direction, inputs: Named, params: Named) -> Canonical:
         """Inputs and params in the form that formulas take.
 
         Raises TypeError for dtypes that do not fit, ValueError for shapes that do not fit, for
@@ -90,9 +89,7 @@ class Formulas:
         find = functools.partial(self._question, direction, inputs, params)
         return canonical_once(find, (self.name, id(self), direction), inputs, params)
 
-    def _question(
-        self, direction: Direction, inputs: Mapping[str, Any], params: Mapping[str, Any]
-    ) -> Canonical:
+    def _question(self, direction: Direction, inputs: Named, params: Named) -> Canonical:
         way = self.way(direction)
         arrays: dict[str, Any] = {}
         for name, argument in way.signature.takes.items():
@@ -121,8 +118,8 @@ class Formulas:
         direction: Direction,
         output: str,
         index: tuple[int, ...],
-        inputs: Mapping[str, Any],
-        params: Mapping[str, Any],
+        inputs: Named,
+        params: Named,
     ) -> dict[str, npt.NDArray[np.intp]]:
         """The flat indices of the elements of each input on which an output's element depends."""
         places = {  # from 1, because an op's `prepare` fills in zeros
@@ -161,11 +158,7 @@ class Formulas:
 
     @in_default_mode
     def evaluate(
-        self,
-        direction: Direction,
-        inputs: Mapping[str, Any],
-        params: Mapping[str, Any],
-        certify: Certify = "enclosure",
+        self, direction: Direction, inputs: Named, params: Named, certify: Certify = "enclosure"
     ) -> dict[str, Enclosure]:
         """The certified answer, by output."""
         goal, way = Question.parse(certify), self.way(direction)
@@ -179,8 +172,8 @@ class Formulas:
     def form_bounds(
         self,
         direction: Direction,
-        inputs: Mapping[str, Any],
-        params: Mapping[str, Any],
+        inputs: Named,
+        params: Named,
         format: Format | str,
         **options: Any,
     ) -> dict[str, dict[str, Doubles]]:
@@ -192,11 +185,7 @@ class Formulas:
 
     @in_default_mode
     def attainable(
-        self,
-        direction: Direction,
-        inputs: Mapping[str, Any],
-        params: Mapping[str, Any],
-        format: Format | str,
+        self, direction: Direction, inputs: Named, params: Named, format: Format | str
     ) -> tuple[dict[str, dict[str, Doubles]], ...]:
         """The bounds of kernels that store nothing but their result, by form, by output: of the
         forms that take the inputs, then of those that take what the forward pass saved."""
@@ -213,11 +202,7 @@ class Formulas:
 
     @in_default_mode
     def reachable(
-        self,
-        direction: Direction,
-        inputs: Mapping[str, Any],
-        params: Mapping[str, Any],
-        format: Format | str,
+        self, direction: Direction, inputs: Named, params: Named, format: Format | str
     ) -> dict[str, dict[str, tuple[Any, ...]]]:
         """What a right kernel may compute where an intermediate result leaves its format's range:
         by form, by output, the least and the largest value, and whether NaN is one
@@ -237,8 +222,8 @@ class Formulas:
     def bound(
         self,
         direction: Direction,
-        inputs: Mapping[str, Any],
-        params: Mapping[str, Any],
+        inputs: Named,
+        params: Named,
         format: Format | str,
         extra: float = 0.0,
     ) -> dict[str, Doubles]:
@@ -264,9 +249,7 @@ class Formulas:
         return _evaluation().least(read, ends, formats.working_format(format), format)
 
     @in_default_mode
-    def condition(
-        self, direction: Direction, inputs: Mapping[str, Any], params: Mapping[str, Any]
-    ) -> dict[str, Doubles]:
+    def condition(self, direction: Direction, inputs: Named, params: Named) -> dict[str, Doubles]:
         """An upper bound on the condition number of the first form (`contexts.amplification`)."""
         question = self.question(direction, inputs, params)
         reading = _evaluation().amplification()
@@ -274,11 +257,7 @@ class Formulas:
 
     @in_default_mode
     def plain(
-        self,
-        direction: Direction,
-        inputs: Mapping[str, Any],
-        params: Mapping[str, Any],
-        format: Format | str,
+        self, direction: Direction, inputs: Named, params: Named, format: Format | str
     ) -> dict[str, Array]:
         """The first form computed in the format, sums in order."""
         return self.computed(direction, self.first(direction), inputs, params, format)
@@ -288,8 +267,8 @@ class Formulas:
         self,
         direction: Direction,
         formula: Formula,
-        inputs: Mapping[str, Any],
-        params: Mapping[str, Any],
+        inputs: Named,
+        params: Named,
         format: Format | str,
         arithmetic: Any = "",
         **options: Any,
@@ -311,8 +290,8 @@ class Formulas:
         self,
         direction: Direction,
         formula: Formula,
-        inputs: Mapping[str, Any],
-        params: Mapping[str, Any],
+        inputs: Named,
+        params: Named,
         certify: Certify = "enclosure",
     ) -> dict[str, Enclosure]:
         """The certified value of another formula, such as a fault's."""
@@ -326,8 +305,8 @@ class Formulas:
         self,
         direction: Direction,
         formula: Formula,
-        inputs: Mapping[str, Any],
-        params: Mapping[str, Any],
+        inputs: Named,
+        params: Named,
         format: Format | str,
         working: Format | None = None,
         extra: float = 0.0,

@@ -127,9 +127,7 @@ class JudgedOutput:
         with np.errstate(all="ignore"):
             ratio = np.abs(got - exact) / bound
         ratio = np.where(passing, 0.0, np.where(np.isnan(ratio), math.inf, ratio))
-        return (
-            ratio if self.breaking is None else np.where(self.breaking.reshape(-1), math.inf, ratio)
-        )
+        return np.where(self.breaking.reshape(-1), math.inf, ratio)
 
     def worst(self, count: int) -> Places:
         """Flat indices of at most `count` elements, the worst first, without those whose ratio is

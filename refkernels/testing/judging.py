@@ -23,6 +23,7 @@ def judge(
     dtypes: Mapping[str, Sequence[str]] | None = None,
     device: str = "cpu",
     times: bool = False,
+    allow_overflow: bool | None = None,
 ) -> Judgement:
     """The verdict on a kernel that runs in processes of its own, on inputs that it has not seen.
 
@@ -37,6 +38,7 @@ def judge(
     lengths     by letter of the op's signature, the only lengths that the kernel supports
     dtypes      by input of integers or 8-bit numbers, its only formats: {"a": ["int8"]}
     times       whether a right kernel is timed, on calls that are judged too: `Judgement.time`
+    allow_overflow  as for `assert_kernel`
 
     Raises TypeError for a function that no file has at its top level; ValueError and FrameworkError
     for a question that makes no sense and a kernel that cannot be run, in one sentence.
@@ -46,7 +48,7 @@ def judge(
     name = kernel if isinstance(kernel, str) else _named(kernel)
     return verdict_on(
         name, op, dtype=dtype, level=level, seed=seed, lengths=lengths, dtypes=dtypes,
-        device=device, times=times,
+        device=device, times=times, allow_overflow=allow_overflow,
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from refkernels.judging.judge import judge
-from refkernels.reporting.judging import views
+from refkernels.reporting.judging import leaderboard, views
 
 MODULE = """
 import ctypes, pathlib
@@ -90,26 +90,21 @@ def test_the_import_after_which_the_process_flushes_is_named(folder: Path) -> No
 def test_a_judgement_says_that_the_kernel_s_process_flushes(folder: Path, lang: str) -> None:
     judgement = judge(f"{folder / 'kernel.py'}:prod", "prod", level="quick", mutants=False)
     assert judgement.flushes == "with_fast_math"
-    text = "\n".join(views.lines(judgement.to_dict(), "", lang))
+    record = judgement.to_dict()
     said = {"en": "The kernel's process flushes", "zh": "算子实现所在的进程将次正规数刷新为零"}
-    assert said[lang] in text
+    for told in (views.lines(record, "", lang), leaderboard.lines([record], lang)):
+        assert said[lang] in "\n".join(told)
 
 
 def test_the_environment_of_a_measured_kernel_says_that_it_flushes(folder: Path) -> None:
     out = folder / "run"
     kernel = f"{folder / 'kernel.py'}:prod"
-    command = [
-        "measure",
-        "--kernel",
-        kernel,
-        "--op",
-        "prod",
-        "--out",
-        str(out),
-        "--dtype",
-        "float32",
-    ]
-    subprocess.run([sys.executable, "-m", "refkernels", *command], check=False, capture_output=True)
+    command = ["measure", "--kernel", kernel, "--op", "prod", "--out", out, "--dtype", "float32"]
+    called = [sys.executable, "-m", "refkernels", *command]
+    measured = subprocess.run(called, check=False, capture_output=True, text=True)
+    assert "Subnormal numbers are flushed to zero in the process of" in " ".join(
+        measured.stdout.split()
+    )
     records = [json.loads(line) for line in (out / "records.jsonl").read_text().splitlines()]
     environments = [record for record in records if record["kind"] == "environment"]
     said = [record.get("flushes_subnormals") for record in environments]

@@ -173,10 +173,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
         ["sin", *INPUT, "--input", "z=x.npy", *OUTPUT],
         "sin forward takes no 'z': it takes x",
     ),
-    "unknown output": (
-        ["sin", *INPUT, "--output", "a:z=y.npy"],
-        "sin forward gives y, not 'z'",
-    ),
+    "unknown output": (["sin", *INPUT, "--output", "a:z=y.npy"], "sin forward gives y, not 'z'"),
     "unknown param": (["sin", *INPUT, *OUTPUT, "--param", "eps=1"], "sin has no parameter 'eps'"),
     "no number": (["sin", *INPUT, *OUTPUT, "--param", "eps=1x"], "'1x' is neither a number"),
     "level": (["sin", *INPUT, *OUTPUT, "--fail-on", "unusal"], "did you mean 'unusual'?"),

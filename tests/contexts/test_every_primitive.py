@@ -53,7 +53,7 @@ OTHERS = {
     "take_along_axis": lambda xp, a: xp.take_along_axis(a, np.array([[2], [0]])),
 }
 IN_RULES = {
-    *("negative", "absolute", "square", "power", "clip", "function", *FUNCTIONS),
+    *("negative", "absolute", "square", "power", "clip", "function", "primitive", *FUNCTIONS),
     *("add", "subtract", "multiply", "divide", "maximum", "minimum", "where"),
     *("sum", "mean", "max", "cumsum", "norm", "prod", "others", "welford"),
     *("matmul", "transpose", "scatter_add", "concatenate", "take"),
@@ -65,10 +65,7 @@ RULES = {
     **OTHERS,
 }
 NO_FRACTIONS = {*FUNCTIONS, "pi", "pivot"} - {"sqrt", "rsqrt"}  # whose values are not fractions
-COMPUTED = [
-    *(Working("float32"), Working("bfloat16"), Unbounded()),
-    *(Shuffled(0), Doubles()),
-]
+COMPUTED = [*(Working("float32"), Working("bfloat16"), Unbounded()), *(Shuffled(0), Doubles())]
 
 
 def test_no_name_of_a_context_is_left_out() -> None:
@@ -101,10 +98,7 @@ def test_every_context_that_encloses_holds_the_value(name: str, truth: dict[str,
     assert all(z.is_finite() for z in exact.data.flat)
     ball = Ball()
     tape = Gradient(ball)
-    balls = [
-        rule(ball, ball.array(X)),
-        rule(tape, tape.array(X)).value,
-    ]
+    balls = [rule(ball, ball.array(X)), rule(tape, tape.array(X)).value]
     for reading in (Bound("float32"), Amplification()):
         balls.append(rule(reading, reading.array(X)).exact)
         assert np.isfinite(rule(reading, reading.array(X)).error).all()

@@ -414,10 +414,7 @@ def test_numbers_in_another_byte_order_are_numbers(tmp_path: Path) -> None:
     ("abi", "reason"),
     [
         ("float32* x, float32* y, int64 n, foo", "'foo' in the abi of .* is not an argument"),
-        (
-            "float* x, float32* y, int64 n",
-            "'float' in .* is not a type here: write float32",
-        ),
+        ("float* x, float32* y, int64 n", "'float' in .* is not a type here: write float32"),
         ("float32* x, float32* y, size_t n", "'size_t' in .* write one of int32, int64"),
         ("float32* x, float32* y, int64_t n", "'int64_t' in .* is not a type here: write int64"),
         ("float32* input, float32* y, int64 n", "an array 'input', and gelu forward takes x and"),

@@ -63,15 +63,7 @@ LACKING = {
     },
     "torch": {*NO_PI, "masked_lm_loss", "lamb", "lion"},
     "paddle": {*NO_PI, "scaled_matmul", "masked_lm_loss", "exp2", "erfc", "lion"},
-    "oneflow": {
-        *NO_PI,
-        "scaled_matmul",
-        "masked_lm_loss",
-        "huber",
-        "exp2",
-        "lion",
-        "hypot",
-    },
+    "oneflow": {*NO_PI, "scaled_matmul", "masked_lm_loss", "huber", "exp2", "lion", "hypot"},
     "mindspore": {
         *NO_PI,
         "scaled_matmul",

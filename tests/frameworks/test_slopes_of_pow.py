@@ -17,10 +17,7 @@ def test_oneflow_s_slopes_of_pow_are_named(session_for: Callable[[str], Session]
     assert reply.ok, reply.reason
     square = reply.outputs["dx"][(e == 2.0) & ((x == 1e30) | (x == 1e-30))]
     np.testing.assert_allclose(square, [2e30, 2e-30], rtol=1e-6)
-    for output, cause in (
-        ("dx", "zero_times_infinity"),
-        ("dexponent", "negative_base_ignored"),
-    ):
+    for output, cause in (("dx", "zero_times_infinity"), ("dexponent", "negative_base_ignored")):
         outputs = {output: reply.outputs[output]}
         explanation = explain("pow", inputs, outputs, direction="backward")
         assert (explanation.verdict, explanation.cause) == ("special_value_mismatch", cause)

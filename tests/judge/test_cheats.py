@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import listing
 import numpy as np
@@ -18,7 +19,7 @@ from listing import functions
 from refkernels import registry
 from refkernels.judging.examination import Examinations
 from refkernels.judging.judge import judge
-from refkernels.judging.judgement import LOWER, NOT_ENOUGH, RIGHT, UNFAIR, WRONG, Judgement
+from refkernels.judging.judgement import LIMITED, LOWER, NOT_ENOUGH, RIGHT, UNFAIR, WRONG, Judgement
 
 HERE = Path(__file__).parent
 SEED = 11
@@ -115,13 +116,9 @@ CHEATS = {
 }
 
 
-def judged(
-    path: Path, function: str, op: str, dtype: str = "float32", mutants: bool = False
-) -> Judgement:
-    return judge(
-        f"{path}:{function}", op, dtype=dtype, level="quick", seed=SEED, causes=False,
-        mutants=mutants, examinations=SHARED,
-    )  # fmt: skip
+def judged(path: Path, function: str, op: str, **options: Any) -> Judgement:
+    shared = {"level": "quick", "seed": SEED, "causes": False, "examinations": SHARED}
+    return judge(f"{path}:{function}", op, **{**shared, "mutants": False, **options})
 
 
 def tried_kernels() -> list[tuple[Path, str, str]]:
@@ -160,9 +157,22 @@ def test_the_judges_own_clock_stops_at_the_last_byte(name: str) -> None:
 @pytest.mark.parametrize(("path", "function", "op"), tried_kernels(), ids=lambda x: str(x)[-40:])
 def test_no_right_kernel_is_refused(path: Path, function: str, op: str) -> None:
     first = path.stem == op and function == functions(path)[0]
-    judgement = judged(path, function, op, mutants=first)
+    judgement = judged(path, function, op, mutants=first, allow_overflow=True)
     assert judgement.verdict == RIGHT, judgement.reasons
     assert not first or set(judgement.killed) >= MUTANTS
+
+
+@pytest.mark.parametrize(("allow", "verdict"), [(None, LIMITED), (False, LIMITED), (True, RIGHT)])
+def test_a_range_that_another_form_keeps_has_a_verdict_of_its_own(
+    allow: bool | None, verdict: str
+) -> None:
+    """x min(max(x + 3, 0), 6) / 6 overflows from 5.7e37 on, where x is the answer."""
+    kernel = HERE / "right" / "activations.py", "whole_clipped_hardswish", "hardswish"
+    judgement = judged(*kernel, allow_overflow=allow)
+    assert judgement.verdict == verdict, judgement.reasons
+    stays = {reason.details["form"] for reason in judgement.reasons}
+    assert stays == (set() if allow else {"pieces"})
+    assert ("range_limited" in judgement.flags) == (allow is True)
 
 
 def test_at_least_twelve_kernels_of_every_op_are_right() -> None:
@@ -180,4 +190,4 @@ def test_16_bits_in_float32_are_right(op: str) -> None:
     path = HERE / "right" / f"{op}.py"
     for function in functions(path):
         if function.startswith("float32_"):
-            assert judged(path, function, op, "float16").verdict == RIGHT
+            assert judged(path, function, op, dtype="float16").verdict == RIGHT

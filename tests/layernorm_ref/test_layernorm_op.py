@@ -150,11 +150,7 @@ def test_empty_strided_and_read_only_inputs_work():
         ({"x": np.ones((2, 3)), "normalized_shape": (3.9,)}, TypeError, "tuple of integers"),
         ({"x": np.ones((2, 3)), "normalized_shape": "3"}, TypeError, "tuple of integers"),
         ({"x": np.ones((2, 3)), "normalized_shape": True}, TypeError, "tuple of integers"),
-        (
-            {"x": np.ones((2, 3)), "eps": "1e-5"},
-            TypeError,
-            "'1e-5', but it must be a real",
-        ),
+        ({"x": np.ones((2, 3)), "eps": "1e-5"}, TypeError, "'1e-5', but it must be a real"),
         ({"x": np.ones((2, 3)), "eps": 1e-5 + 0j}, TypeError, "real number"),
         ({"x": np.ones((2, 3)), "eps": True}, TypeError, "real number"),
         ({"x": np.ones((2, 3)), "eps": b"1"}, TypeError, "real number"),

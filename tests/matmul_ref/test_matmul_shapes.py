@@ -136,10 +136,7 @@ def test_views_and_read_only_arrays_give_the_same_answer():
             ["dc", "(2, 5)"],
         ),
         (lambda: matmul_ref.linear(np.ones((2, 3)), np.ones((3, 2))), ["out_features"]),
-        (
-            lambda: matmul_ref.linear(np.ones((2, 3)), np.ones((4, 3)), np.ones(3)),
-            ["bias", "(4,)"],
-        ),
+        (lambda: matmul_ref.linear(np.ones((2, 3)), np.ones((4, 3)), np.ones(3)), ["bias", "(4,)"]),
         (
             lambda: matmul_ref.linear_backward(np.ones((2, 3)), np.ones((2, 3)), np.ones((4, 3))),
             ["dy", "(2, 4)"],

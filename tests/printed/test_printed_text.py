@@ -34,12 +34,7 @@ PRINTED = {
         "float32",
         ("1.00000000e+00", "-2.50000000e-05"),
     ),
-    "numpy": (
-        "x:\narray([[1.  , 2.25]], dtype=float32)",
-        (1, 2),
-        "float32",
-        ("1.", "2.25"),
-    ),
+    "numpy": ("x:\narray([[1.  , 2.25]], dtype=float32)", (1, 2), "float32", ("1.", "2.25")),
     "jax": ("x = Array([1.5, 2.], dtype=float32)", (2,), "float32", ("1.5", "2.")),
     "tensorflow": (
         "x = <tf.Tensor: shape=(2,), dtype=float32, numpy=array([1.5, 2. ], dtype=float32)>",

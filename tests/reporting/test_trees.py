@@ -37,10 +37,7 @@ def lines_of(tree: SummationTree, **options: object) -> list[str]:
                 "└─ 20 + 21 + … + 24, 5 values in sequence",
             ],
         ),
-        (
-            known.pairwise(4),
-            ["the sum of two: 4 values", "├─ 0 + 1", "└─ 2 + 3"],
-        ),
+        (known.pairwise(4), ["the sum of two: 4 values", "├─ 0 + 1", "└─ 2 + 3"]),
         (
             SummationTree.of(5, [(0, 1, 2, 3), (5, 4)]),
             ["the sum of two: 5 values", "├─ 0 + 1 + 2 + 3, all at once", "└─ then 4"],

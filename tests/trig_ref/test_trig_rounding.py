@@ -144,9 +144,6 @@ def test_the_tables_are_the_constants_they_say():
     assert len(tables.SINE_COSINE) == 102
     for k, (sine, sine_low, cosine, cosine_low) in enumerate(tables.SINE_COSINE.tolist()):
         angle = flint.arb(k) / 128
-        for high, low, truth in (
-            (sine, sine_low, angle.sin()),
-            (cosine, cosine_low, angle.cos()),
-        ):
+        for high, low, truth in ((sine, sine_low, angle.sin()), (cosine, cosine_low, angle.cos())):
             error = abs(flint.arb(high) + flint.arb(low) - truth)
             assert error <= abs(truth) / flint.arb(2) ** 106

@@ -312,7 +312,7 @@ def matched(parameters, kernel, direction):
 def spelt(kernel, parameter, name, value, arrays):
     """A param's value in the form that the parameter takes. Raises Unbound where it has none."""
     word, default = parameter.name.lower(), parameter.default
-    if value is None and default is not None:
+    if isinstance(value, list) or (value is None and default is not None):
         value = meaning_of(name, value, arrays)
     if isinstance(default, str) or parameter.annotation in (str, "str"):
         return value

@@ -18,10 +18,11 @@ from refkernels.reporting.reading import Record, read_records
 from refkernels.reporting.templating import style, template
 from refkernels.reporting.words.escaping import clipped, code, escaped
 from refkernels.reporting.words.judgement import VERDICT_WORDS, WORDS
+from refkernels.reporting.words.process import flushing
 
 RECORDS = "judgements.jsonl"
 _REASONS = 2
-_STYLES = {"lower_precision": "vr", "not_enough_shown": "vu"}
+_STYLES = {"lower_precision": "vr", "range_limited": "vl", "not_enough_shown": "vu"}
 
 
 class Row(NamedTuple):
@@ -59,9 +60,10 @@ def write_leaderboard(directory: Path, lang: str = "en") -> list[Path]:
     (one sentence) for records that cannot be read."""
     records = read_records(Path(directory) / RECORDS)
     groups, refused = board(records, lang)
+    notes = _notes(records, lang)
     pages = {
-        "html": _html(groups, refused, lang),
-        "md": _markdown(groups, refused, lang),
+        "html": _html(groups, refused, notes, lang),
+        "md": _markdown(groups, refused, notes, lang),
         "json": json.dumps(_document(groups, refused), indent=1, allow_nan=False) + "\n",
     }
     return [
@@ -108,6 +110,7 @@ def lines(records: Sequence[Record], lang: str = "en") -> Iterator[str]:
     words = WORDS[lang]
     groups, refused = board(records, lang)
     yield _lead(groups, refused, lang)
+    yield from _notes(records, lang)
     for group in groups:
         yield ""
         yield _title(group, lang)
@@ -128,6 +131,15 @@ def _lead(groups: Sequence[TaskGroup], refused: Sequence[Refused], lang: str) ->
     return WORDS[lang]["lead"].format(right=right, all=right + len(refused))
 
 
+def _notes(records: Sequence[Record], lang: str) -> list[str]:
+    """The kernels whose process flushes subnormal numbers."""
+    return [
+        f"{showable(record['kernel'])}: {flushing(record['flushes'], lang, 'there')}"
+        for record in records
+        if record.get("flushes") is not None
+    ]
+
+
 def _title(group: TaskGroup, lang: str) -> str:
     words = WORDS[lang]
     inputs = group.inputs or words["untimed"]
@@ -144,21 +156,20 @@ def _cells(row: Row, lang: str) -> list[str]:
     ]
 
 
-def _markdown(groups: Sequence[TaskGroup], refused: Sequence[Refused], lang: str) -> str:
+def _markdown(
+    groups: Sequence[TaskGroup], refused: Sequence[Refused], notes: Sequence[str], lang: str
+) -> str:
     words = WORDS[lang]
-    parts = [f"# {words['board']}", _lead(groups, refused, lang), f"## {words['right_ones']}"]
+    parts = [f"# {words['board']}", _lead(groups, refused, lang), *map(escaped, notes)]
+    parts += [f"## {words['right_ones']}"]
     for group in groups:
         rows = [[_name(row.kernel), *_cells(row, lang)] for row in group.rows]
         parts += [f"### {escaped(_title(group, lang))}", grid(words["columns"], rows, "l----")]
     parts += [words["no_right"]] if not groups else []
+    verdicts = VERDICT_WORDS[lang]
     rows = [
-        [
-            _name(kernel.kernel),
-            kernel.op,
-            VERDICT_WORDS[lang][kernel.verdict],
-            escaped("; ".join(kernel.why)),
-        ]
-        for kernel in refused
+        [_name(name), op, verdicts[verdict], escaped("; ".join(why))]
+        for name, op, verdict, why in refused
     ]
     parts += [f"## {words['others']}", grid(words["refusals"], rows, "llll") if rows else ""]
     parts += [] if rows else [words["no_refused"]]
@@ -171,10 +182,12 @@ def _name(kernel: str) -> str:
     return code(kernel).replace("|", "\\|")
 
 
-def _html(groups: Sequence[TaskGroup], refused: Sequence[Refused], lang: str) -> str:
+def _html(
+    groups: Sequence[TaskGroup], refused: Sequence[Refused], notes: Sequence[str], lang: str
+) -> str:
     context = {
         "lang": lang, "words": WORDS[lang], "verdicts": VERDICT_WORDS[lang], "marks": MARKS,
-        "lead": _lead(groups, refused, lang), "refused": refused, "styles": _STYLES,
+        "lead": _lead(groups, refused, lang), "notes": notes, "refused": refused, "styles": _STYLES,
         "groups": [
             (_title(group, lang), [(row, _cells(row, lang)) for row in group.rows])
             for group in groups

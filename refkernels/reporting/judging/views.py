@@ -13,7 +13,7 @@ from refkernels.reporting.words.judgement import VERDICT_WORDS, WORDS, reason
 from refkernels.reporting.words.process import flushing
 from refkernels.reporting.words.report import words_of
 
-MARKS = {"right": "✓", "lower_precision": "≈", "not_enough_shown": "?"}
+MARKS = {"right": "✓", "lower_precision": "≈", "range_limited": "∞", "not_enough_shown": "?"}
 _SHOWN = 3  # reasons
 
 
@@ -102,16 +102,18 @@ def because(faults: Iterable[Mapping[str, Any]], lang: str, lead: str = "because
 
 def _shown(record: Mapping[str, Any], lang: str) -> Iterator[str]:
     words, families = WORDS[lang], record["families"].values()
+
+    def listed(**names: Iterable[Any]) -> Iterator[str]:
+        for key, parts in names.items():
+            if joined := words["join"].join(map(str, parts)):
+                yield words[key].format(names=joined, dtype=record["dtype"])
+
     asked, telling = (sum(family[key] for family in families) for key in ("asked", "telling"))
     yield words["shown"].format(challenges=asked, telling=telling, longest=record["longest_axis"])
     mutants = record["mutants"]
     if mutant_count := len(mutants["killed"]) + len(mutants["alive"]):
         yield words["killed"].format(killed=len(mutants["killed"]), all=mutant_count)
-        if mutants["alive"]:
-            yield words["alive"].format(names=words["join"].join(mutants["alive"]))
-    if hidden := mutants.get("hidden"):
-        names = words["join"].join(hidden)
-        yield words["hidden"].format(names=names, dtype=record["dtype"])
+    yield from listed(alive=mutants["alive"], hidden=mutants.get("hidden", ()))
     if smallest := record["smallest_error_ulp"]:
         outputs = (
             words["of_output"].format(ulp=f"{float(ulp):.3g}", output=name)
@@ -122,18 +124,11 @@ def _shown(record: Mapping[str, Any], lang: str) -> Iterator[str]:
         yield words["timed"].format(
             seconds=time_of(timed["seconds"]), calls=timed["calls"], inputs=timed["inputs"]
         )
-    if record["declined"]:
-        yield words["declined"].format(parts=words["join"].join(record["declined"]))
-    if record["lengths"]:
-        lengths = (f"{axis}={','.join(map(str, n))}" for axis, n in record["lengths"].items())
-        yield words["lengths"].format(lengths=words["join"].join(lengths))
-    if record["left_out"]:
-        yield words["left_out"].format(inputs=words["join"].join(record["left_out"]))
-    if record["leading_axes"]:
-        yield words["axes"].format(axes=words["join"].join(map(str, record["leading_axes"])))
+    lengths = (f"{axis}={','.join(map(str, n))}" for axis, n in record["lengths"].items())
+    yield from listed(declined=record["declined"], lengths=lengths, left_out=record["left_out"])
+    yield from listed(axes=record["leading_axes"])
     if found := record.get("avoidable"):
-        clause = avoidable(found, found["format"], lang)
-        yield words["avoidable"].format(clause=clause, **found)
+        yield words["avoidable"].format(clause=avoidable(found, found["format"], lang), **found)
     if (since := record.get("flushes")) is not None:
         yield flushing(since, lang, "there")
     for flag in record["flags"]:

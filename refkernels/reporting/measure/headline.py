@@ -35,9 +35,17 @@ def headline(study: Study, words: Mapping[str, str]) -> list[str]:
     ]
 
 
+def _flushing(study: Study, words: Mapping[str, str]) -> list[str]:
+    """The seats whose process flushes subnormal numbers."""
+    flushing = [e for e in study.environments if e.get("flushes_subnormals")]
+    seats = [*dict.fromkeys(str(environment["framework"]) for environment in flushing)]
+    return [words["flushing"].format(seats=listed(words, seats))] if seats else []
+
+
 def summary(study: Study, words: Mapping[str, str]) -> list[str]:
     """What was measured, what gave no answer and why, and the verdicts on the rest."""
-    return [_measured(study, words), *_failures(study, words), *_verdicts(study, words)]
+    told = *_flushing(study, words), *_failures(study, words), *_verdicts(study, words)
+    return [_measured(study, words), *told]
 
 
 def absent(study: Study, words: Mapping[str, str]) -> list[str]:

@@ -34,14 +34,8 @@ class SeedAnswer:
     violated: tuple[str, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class Table:
-    """One thread's table: rows of (case, output), an answer per subject."""
-
-    rows: list[tuple[str, str, dict[str, SeedAnswer]]]
-
-    def __bool__(self) -> bool:
-        return bool(self.rows)
+Rows = list[tuple[str, str, dict[str, SeedAnswer]]]
+"""One thread's table: (case, output, an answer per subject)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,9 +44,9 @@ class Seeds:
 
     linear: list[SeedCase]
     pairs: list[tuple[str, str]]
-    layernorm: Table
-    pi: Table
-    gradients: Table
+    layernorm: Rows
+    pi: Rows
+    gradients: Rows
 
     @property
     def apart(self) -> list[tuple[str, str]]:
@@ -82,12 +76,8 @@ def seeds(study: Study) -> Seeds:
         linear=linear,
         pairs=pairs,
         layernorm=_table(study, "seed_layernorm", ("y", "dx")),
-        pi=Table(
-            [
-                *_table(study, "seed_pi", ("y",), ("cos", "sin")).rows,
-                *_table(study, "cosine_schedule", ("y",), ("cos",)).rows,
-            ]
-        ),
+        pi=_table(study, "seed_pi", ("y",), ("cos", "sin"))
+        + _table(study, "cosine_schedule", ("y",), ("cos",)),
         gradients=_table(study, "affine_gradients", ("dweight", "dbias")),
     )
 
@@ -113,20 +103,20 @@ def sentences(threads: Seeds, words: Mapping[str, str]) -> list[str]:
         lines.append(words["seed:said_linear"])
     nonzero = sorted(
         name
-        for _, output, answers in threads.layernorm.rows
+        for _, output, answers in threads.layernorm
         for name, answer in answers.items()
         if output == "dx" and answer.at_zero
     )
     if nonzero:
         subjects = listed(words, list(dict.fromkeys(nonzero)))
         lines.append(words["seed:said_layernorm"].format(who=subjects))
-    answers = [answer for _, _, row in threads.pi.rows for answer in row.values()]
+    answers = [answer for _, _, row in threads.pi for answer in row.values()]
     if answers and not any(answer.violated for answer in answers):
         lines.append(words["seed:said_pi"])
     return lines
 
 
-def _table(study: Study, regime: str, outputs: Iterable[str], ops: tuple[str, ...] = ()) -> Table:
+def _table(study: Study, regime: str, outputs: Iterable[str], ops: tuple[str, ...] = ()) -> Rows:
     rows: dict[tuple[str, str], dict[str, list[Measurement]]] = defaultdict(
         lambda: defaultdict(list)
     )
@@ -136,19 +126,10 @@ def _table(study: Study, regime: str, outputs: Iterable[str], ops: tuple[str, ..
         if fits and (not ops or (m.op in ops and m.direction == "forward")):
             rows[m.case, m.output][m.subject].append(m)
     order = sorted(rows, key=lambda key: (_easy(key[0]), key[0], names.index(key[1])))
-    return Table(
-        [
-            (
-                case,
-                output,
-                {
-                    name: _answer(measurements[0])
-                    for name, measurements in rows[case, output].items()
-                },
-            )
-            for case, output in order
-        ]
-    )
+    return [
+        (*place, {name: _answer(measured[0]) for name, measured in rows[place].items()})
+        for place in order
+    ]
 
 
 def _easy(case: str) -> tuple[bool, bool]:

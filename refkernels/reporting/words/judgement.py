@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from refkernels.reporting.words.catalogues import by_language
+from refkernels.reporting.words.forms import form_name
 
 VERDICT_WORDS = by_language("judgement", prefix="verdict:")
 REASONS = by_language("judgement", prefix="reason:")
@@ -19,4 +20,6 @@ def reason(fault: Mapping[str, Any], lang: str) -> str:
         details["way"] = words[str(details["way"])]
     if "over_bound" in details:
         details["over_bound"] = f"{float(details['over_bound']):.3g}"
+    if "form" in details:
+        details["form"] = form_name(str(details["form"]), lang)
     return REASONS[lang][str(fault["kind"])].format(**details)
