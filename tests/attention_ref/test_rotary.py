@@ -1,51 +1,15 @@
-"""Elements of rotary embedding, worked out by hand with mpmath; its bound; refused arguments."""
+"""Rotary embedding: positions, its bound, refused arguments."""
 
 from typing import Any
 
-import mpmath
 import numpy as np
 import pytest
 
-from refkernels.attention_ref import ROTARY, rotary, rotary_backward
+from refkernels.attention_ref import ROTARY, rotary
 
 RNG = np.random.default_rng(21)
 X, DY = (RNG.standard_normal((2, 4, 10)).astype(np.float32) for _ in range(2))
 PLACES = np.array([0, 7, 4000, 1_000_003])
-
-
-def rotated(x: Any, place: int, pair: int, dim: int, base: Any, at: tuple[int, int]) -> Any:
-    """(y_a, y_b) of a pair of x."""
-    t = place * mpmath.power(base, -mpmath.mpf(2 * pair) / dim)
-    a, b = (mpmath.mpf(float(x[i])) for i in at)
-    cosine, sine = mpmath.cos(t), mpmath.sin(t)
-    return a * cosine - b * sine, b * cosine + a * sine
-
-
-def close(enclosure: Any, at: Any, value: Any) -> None:
-    with mpmath.workprec(300):
-        off = abs(mpmath.mpf(float(enclosure.hi[at])) + mpmath.mpf(float(enclosure.lo[at])) - value)
-    assert off <= float(enclosure.radius[at])
-    assert float(enclosure.radius[at]) < 1e-7 * max(abs(float(value)), 0.01)
-
-
-@pytest.mark.parametrize(("dim", "base"), [(None, 10000.0), (4, 10000.0), (6, 5e5)])
-@pytest.mark.parametrize("layout", ["half", "interleaved"])
-@mpmath.workprec(300)
-def test_pairs_are_rotated_and_the_remaining_columns_stay(
-    layout: str, dim: Any, base: float
-) -> None:
-    question = ("ulp", "float32", 0.01)
-    answer = rotary(X, PLACES, base=base, layout=layout, dim=dim, certify=question)
-    back = rotary_backward(DY, X, PLACES, base=base, layout=layout, dim=dim, certify=question)
-    size = dim or 10
-    for row, place in enumerate(PLACES.tolist()):
-        for pair in range(size // 2):
-            at = (pair, pair + size // 2) if layout == "half" else (2 * pair, 2 * pair + 1)
-            for got, x, sign in ((answer, X, 1), (back, DY, -1)):
-                values = rotated(x[1, row], sign * place, pair, size, mpmath.mpf(base), at)
-                for i, value in zip(at, values, strict=True):
-                    close(got, (1, row, i), value)
-    np.testing.assert_array_equal(answer.hi[..., size:], X[..., size:])
 
 
 def test_positions_broadcast_against_leading_axes() -> None:
