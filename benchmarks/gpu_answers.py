@@ -1,0 +1,67 @@
+"""A corpus of GPU kernels' answers, explained: what each computes, and what is said of it.
+
+    python benchmarks/gpu_answers.py CORPUS.npz [--only REGEX]
+
+CORPUS.npz holds NAME/in/x, NAME/out/y and `meta`: JSON, by name, of op, direction, params, dtypes
+("in.x": "bfloat16", where an array holds bits), `truth` (how the kernel computes) and `expect`:
+pass (nothing to blame), flag (unusual, or a cause), cause (proven or matched), or open. A row says
+whether the answer is that; the verdict, the cause, the confidence, the bits and the model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+import refkernels
+from refkernels.records.words import SOUND
+
+
+def arrays(corpus: Any, kernel: dict[str, Any], name: str, part: str) -> dict[str, Any]:
+    """The inputs or outputs of a kernel, in their own dtypes."""
+    found = {}
+    for key in corpus.files:
+        if key.startswith(f"{name}/{part}/"):
+            array, short = corpus[key], key.rsplit("/", 1)[1]
+            dtype = kernel["dtypes"][f"{part}.{short}"]
+            found[short] = array.view(getattr(ml_dtypes, dtype, dtype))
+    return found
+
+
+def as_expected(expect: str, found: Any) -> bool:
+    cause = None if found.cause in ("summation_order", "bias_first") else found.cause
+    fine = found.verdict in SOUND and "unusual" not in found.flags
+    answers = {"pass": fine and not cause, "flag": bool(cause) or not fine, "open": True}
+    return answers.get(expect, bool(cause) and found.confidence in ("proven", "matched"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+    parser.add_argument("corpus")
+    parser.add_argument("--only", default="", help="kernels whose name has this pattern")
+    asked = parser.parse_args()
+    with np.load(asked.corpus, allow_pickle=False) as corpus:
+        kernels = json.loads(corpus["meta"].tobytes())
+        for name in filter(re.compile(asked.only).search, kernels):
+            kernel = kernels[name]
+            inputs, outputs = (arrays(corpus, kernel, name, part) for part in ("in", "out"))
+            question = kernel["op"], inputs, outputs, kernel["params"], kernel["direction"]
+            found = refkernels.explain(*question)
+            named = (c for c in found.candidates if c.cause == found.cause and c.confidence)
+            best = next(named, None)
+            bits = best.evidence.bits if best is not None and best.evidence else 0.0
+            row = (
+                "as expected" if as_expected(kernel["expect"], found) else "NOT",
+                *(kernel["expect"], name, kernel["truth"], found.verdict, found.cause),
+                *(found.confidence, round(bits), best and best.model),
+            )
+            print(" | ".join(map(str, row)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
