@@ -14,7 +14,7 @@ from refkernels.suggestion import instead, quoted
 if TYPE_CHECKING:
     from refkernels.op import Op
 
-_OWN: dict[str, Op] = {}  # of users, by FILE.py:NAME and by the op's name
+OWN: dict[str, Op] = {}  # of users, by FILE.py:NAME and by the op's name
 
 
 @functools.cache
@@ -49,11 +49,11 @@ def get(name: str | Op | Any, inputs: Mapping[str, Any] | None = None) -> Op:
         return record
     if not isinstance(name, str):
         raise TypeError(f"Give an op's name, not a {type(name).__name__}.")
-    if ".py:" in name and name not in _OWN:
+    if ".py:" in name and name not in OWN:
         own = importlib.import_module("refkernels.programs").named(name, inputs)
-        _OWN[name] = _OWN[own.name] = own
-    if name in _OWN:
-        return _OWN[name]
+        OWN[name] = OWN[own.name] = own
+    if name in OWN:
+        return OWN[name]
     # The family that has the op's name comes first: importing all families takes half a second.
     for family in sorted(families(), key=lambda family: family != f"{name}_ref"):
         if name in _ops_of(family):

@@ -73,6 +73,7 @@ ALLOWED = {
         "frameworks",
         "metrology",
         "ops",
+        "programs",
         "records",
         "registry",
         *OP,

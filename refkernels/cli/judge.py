@@ -142,6 +142,7 @@ def _of_task(
     """Print the coverage of a task; return it with the judgement of the candidate. Ends with status
     3 if the candidate cannot be judged."""
     from refkernels.judging import tasks
+    from refkernels.programs import ProgramError
     from refkernels.reporting.judging import views
 
     task = tasks.read(path)
@@ -149,10 +150,13 @@ def _of_task(
     file, _, cls = kernel.partition(".py:")
     candidate = Path(file if file.endswith(".py") else f"{file}.py")
     judgement = None
-    if task.obstacle is None:
+    try:
         model, judgement = tasks.judge_candidate(task, candidate, cls or "ModelNew", **settings)
+        covered |= {"calls": [], "obstacle": None} if task.obstacle else {}
         if judgement is None:
             covered |= {"obstacle": "task:other", "reasons": model.to_dict()["reasons"]}
+    except ProgramError as error:
+        typer.echo(f"{error}", err=True)
     if not as_json:
         typer.echo("\n".join(views.coverage(covered, lang)))
     elif judgement is None:
@@ -205,10 +209,7 @@ def _folder(
 
 def _length(text: str) -> tuple[str, tuple[int, ...]]:
     letter, _, values = text.partition("=")
-    try:
-        lengths = tuple(int(value) for value in values.split(","))
-    except ValueError:
-        lengths = ()
-    if not letter or not lengths or min(lengths) < 1:
+    lengths = tuple(int(v) if v.strip().isdecimal() else 0 for v in values.split(","))
+    if not letter or min(lengths) < 1:
         refuse(f"--length {text!r} is not LETTER=LENGTH,LENGTH, such as n=16,32.")
     return letter, lengths

@@ -69,8 +69,7 @@ def tolerances(
     except (ValueError, TypeError, FrameworkError) as error:
         refuse(str(error))
     if as_json:
-        records = {name: asdict(tolerance) for name, tolerance in allowed.items()}
-        typer.echo(json.dumps(records, allow_nan=False))
+        typer.echo(json.dumps({name: asdict(t) for name, t in allowed.items()}, allow_nan=False))
         return
     table = Table("output", "atol", "rtol", "ulp", box=None)
     for name, tolerance in allowed.items():

@@ -4,9 +4,9 @@
     CANDIDATE.py    class ModelNew, which should compute the same
 
 For each torch function that the Model calls, the coverage says whether it is an op with an oracle,
-rounds nothing, or is not covered. A candidate is judged if its Model is one op: a verdict on
-several ops in a row would need the truth of their composition. Whether the task means the same op
-(which axis, which eps) is not guessed: the Model itself is judged first, and must be right.
+rounds nothing, or is not covered. A Model of one op is judged as this op, in many shapes. Any other
+is a program (`programs.tasks`), in one. Whether the task means the same op (which axis, which eps)
+is not guessed: the Model itself is judged first, and must be right.
 
 A Model's parameters are inputs of the op (`bindings`, `remote/bound_model.py`). The candidate's
 have the same names, or the same shapes in the same order.
@@ -20,6 +20,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from refkernels.judging.bindings import Binding, bound
 from refkernels.judging.examination import Examinations
 from refkernels.judging.judge import judge
 from refkernels.judging.judgement import Judgement
+from refkernels.programs import tasks as programs
 from refkernels.seat_names import KernelPath, SeatName
 
 REMOTE = Path(catalog.__file__).parent / "remote"
@@ -37,25 +39,13 @@ SCRIPT, BOUND_MODEL = REMOTE / "task.py", REMOTE / "bound_model.py"
 READING = 300.0  # seconds, in which torch is imported and a model made
 UNSEEN = frozenset(("get", "size", "dim", "numel", "len"))  # these compute nothing
 
-LOADED = '''\
-"""{op} as the {cls} of a task: made by refkernels."""
-import importlib.util
-import sys
-
-import torch
-
-
-def _loaded(name, path):
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
+LOADED = (
+    programs.HEADER
+    + """\
 _task = _loaded("task", {task!r})
 _model = getattr(_loaded("candidate", {file!r}), {cls!r})(*_task.get_init_inputs()).eval()
-'''
+"""
+)
 WITHOUT_STATE = """
 
 def {op}(*arrays):
@@ -179,23 +169,33 @@ def judge_candidate(
     """The Model's judgement, and the candidate's if the Model is this op; `settings` are those of
     `judge`. Both are asked the same, and share its truths. Where the Model differs from the op in
     special values alone, as torch's attention does for a NaN in q on a CPU, the candidate may give
-    either's. Raises as `judge` does."""
-    (name,) = task.ops
-    op, seed = registry.get(name), settings.get("seed")
+    either's. A Model that is not one op is a program (`programs.tasks`). Raises as `judge` does."""
+    seed = settings.get("seed")
     settings["seed"] = secrets.randbits(48) if seed is None else seed
     settings["examinations"] = Examinations()
-    if task.binding is not None:
-        op = replace(op, params=task.binding.params)
-        settings["lengths"] = task.binding.lengths
-    with tempfile.TemporaryDirectory() as folder:
-        definition = _seat(Path(folder), task, task.path, "Model", name)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if task.obstacle is None:
+            op, seat = registry.get(task.ops[0]), partial(_seat, folder, task)
+        else:
+            op, sizes = programs.task_op(task.path)
+            seat = partial(_seat_of_program, folder, task, sizes)
+            settings["causes"] = False  # a search in a whole program takes minutes
+        if task.obstacle is None and task.binding is not None:
+            op = replace(op, params=task.binding.params)
+            settings["lengths"] = task.binding.lengths
+        definition = seat(task.path, "Model", op.name)
         once = {"level": "quick", "causes": False, "times": False, "mutants": False}
         model = judge(definition, op, **{**settings, **once})
         if any(reason.kind != "wrong_special" for reason in model.reasons):
             return model, None
         other = None if model.right else definition
-        seat = _seat(Path(folder), task, candidate, cls, name)
-        return model, judge(seat, op, definition=other, **settings)
+        return model, judge(seat(candidate, cls, op.name), op, definition=other, **settings)
+
+
+def _seat_of_program(folder: Path, task: Task, sizes: Any, file: Path, cls: str, op: str) -> str:
+    wrapper = programs.write_wrapper(folder, task.path, file, cls, op, sizes)
+    return str(SeatName(kernel=KernelPath(str(wrapper), op), settings=(("python", "torch"),)))
 
 
 def _seat(folder: Path, task: Task, file: Path, cls: str, op: str) -> str:

@@ -91,7 +91,8 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class TorchProgram:
-    """A program. `custom_gradients`: what it computes the gradient of by rules of its own."""
+    """A program. `custom_gradients`: what it computes the gradient of by rules of its own;
+    `sizes`: the integers of its file that were made smaller."""
 
     name: str
     inputs: tuple[ProgramInput, ...]
@@ -100,6 +101,7 @@ class TorchProgram:
     framework: str
     custom_gradients: tuple[str, ...] = ()
     tensors: Mapping[str, Tensor] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def dtype(self) -> str:
@@ -153,9 +155,10 @@ class _Reader:
         for output in outputs:
             if output not in self.tensors:
                 raise self.fail(f"no node is the output {output}")
+        sizes = {str(k): int(v) for k, v in document.get("sizes", {}).items()}
         torch = f"torch {document['torch']}"
         custom = tuple(map(str, document["custom_gradients"]))
-        return TorchProgram(self.name, inputs, nodes, outputs, torch, custom, self.tensors)
+        return TorchProgram(self.name, inputs, nodes, outputs, torch, custom, self.tensors, sizes)
 
     def tensor(self, item: Mapping[str, Any], where: str) -> Tensor:
         shape, dtype = tuple(item["shape"]), item["dtype"]

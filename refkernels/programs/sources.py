@@ -32,9 +32,11 @@ def of_object(function: Any, inputs: Sequence[Any], named: Mapping[str, Any]) ->
     return read(json.loads(json.dumps(document)), arrays, name)
 
 
-def of_file(path: Path, name: str, inputs: Mapping[str, npt.NDArray[Any]] | None) -> TorchProgram:
+def of_file(
+    path: Path, name: str, inputs: Mapping[str, npt.NDArray[Any]] | None, most: int | None = None
+) -> TorchProgram:
     """The program of FILE.py:NAME, exported in an interpreter with torch. `inputs`: example arrays
-    by name; by default those of the file's get_inputs().
+    by name; by default those of the file's get_inputs(). `most`: as for the exporter's `shrunk`.
 
     Raises ProgramError for what cannot be exported, FrameworkError if there is no such interpreter.
     """
@@ -43,7 +45,7 @@ def of_file(path: Path, name: str, inputs: Mapping[str, npt.NDArray[Any]] | None
         request, out = Path(folder) / "request.json", Path(folder) / "program"
         asked: dict[str, Any] = {
             "file": str(path.absolute()), "name": name, "kept": sorted(OPERATORS),
-            "arrays": None, "dtypes": {},
+            "arrays": None, "dtypes": {}, "most": most,
         }  # fmt: skip
         if inputs is not None:
             asked["arrays"] = str(Path(folder) / "inputs.npz")

@@ -358,6 +358,8 @@ def asked(request):
     if not callable(function):
         raise NotExported("%s has no function %s" % (path, name))
     if isinstance(function, type):
+        request["sizes"] = shrunk(module, function, request.get("most"))
+        torch.manual_seed(0)
         function = function(*getattr(module, "get_init_inputs", list)())
     if request["arrays"] is None:
         if not hasattr(module, "get_inputs"):
@@ -376,6 +378,39 @@ def asked(request):
     return function, [], {key: tensor for key, tensor in tensors.items() if key in named}
 
 
+def shrunk(module, cls, most):
+    """Halve the module's integers, batches first and then the largest, where the model still runs
+    (on torch's meta device, without numbers), until all tensors together have at most `most`
+    elements, None for any number. Returns the integers that were changed, which stay so."""
+    import torch
+
+    def elements():
+        with torch.device("meta"):
+            inputs = module.get_inputs()
+            model = cls(*getattr(module, "get_init_inputs", list)())
+            outputs = model(*inputs)
+        leaves = torch.utils._pytree.tree_leaves((inputs, list(model.parameters()), outputs))
+        return sum(leaf.numel() for leaf in leaves if isinstance(leaf, torch.Tensor))
+
+    left = {k: v for k, v in vars(module).items() if type(v) is int and v > 3 and k[0] != "_"}
+    changed, size = {}, elements() if most else 0
+    while left and most and size > most:
+        name = max(left, key=lambda k: ("batch" in k, left[k]))
+        setattr(module, name, left[name] // 2)
+        try:
+            smaller = elements()
+        except Exception:
+            smaller = size
+        if smaller >= size:
+            setattr(module, name, left.pop(name))
+            continue
+        size, changed[name] = smaller, left[name] // 2
+        left[name] //= 2
+        if left[name] < 4:
+            del left[name]
+    return changed
+
+
 def main(request_path, out):
     import numpy as np
 
@@ -384,6 +419,7 @@ def main(request_path, out):
     try:
         function, args, kwargs = asked(request)
         document, arrays = exported(function, args, kwargs, request["kept"])
+        document["sizes"] = request.get("sizes", {})
         np.savez(out + ".npz", **arrays)
     except NotExported as error:
         document = {"error": str(error)}
