@@ -1,7 +1,8 @@
 """The units of observation: elements, or cores where elements share statistics.
 
-A core is a row of an op whose elements depend on their whole row. Gradients that are summed across
-cores say no more than the cores do. Elements, or cores, with equal inputs are counted once.
+A core is a row of an op whose elements depend on their whole row, or the elements that a program's
+intermediate results connect. Gradients that are summed across cores say no more than the cores do.
+Elements, or cores, with equal inputs are counted once.
 """
 
 from __future__ import annotations
@@ -83,6 +84,10 @@ def _of_rows(problem: Problem, output: str) -> Units:
     """The units of an op whose elements depend on their whole row."""
     assert problem.op.definition is not None
     question = problem.op.definition.question(problem.direction, problem.inputs, problem.params)
+    formula = next(iter(problem.op.definition.way(problem.direction).forms.values()))
+    exact = np.asarray(problem.truth.reference[output])
+    if hasattr(formula, "units") and (found := formula.units(output, question, exact)):
+        return Units(*found)
     by_row = [array for array in question.arrays.values() if array is not None and len(array) > 1]
     rows = [array.reshape(question.rows, -1) for array in by_row or [np.zeros((1, 1))]]
     size = math.prod(question.shapes[output])
@@ -91,7 +96,7 @@ def _of_rows(problem: Problem, output: str) -> Units:
         return Units(places, np.arange(places.size), int(distinct(_ids(rows)).size))
     order = question.restore(output, np.arange(size).reshape(question.shapes[output])).reshape(-1)
     place = np.argsort(order)  # of each canonical element
-    exact = np.asarray(problem.truth.reference[output]).reshape(-1)[place]
+    exact = exact.reshape(-1)[place]
     cores = _firsts(_ids([*rows, exact.reshape(question.rows, -1)]))
     width = size // max(question.rows, 1)
     cores = cores[_spaced(cores.size, max(1, MOST // max(width, 1)))]
