@@ -29,11 +29,15 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map
 from torch.utils.weak import WeakIdKeyDictionary
 
+if [int(part) for part in torch.__version__.split(".")[:2]] < [2, 3]:
+    raise ImportError("A profile needs PyTorch 2.3 or newer, and this is %s." % torch.__version__)
+
 FUNCTIONALS = 16  # random ones: a share's standard error is then about a quarter of it
 SAMPLED = 1024  # elements of each result that are compared with the float64 run's
 HEAVIEST = 8  # call sites, and modules, whose calls are run in float64 to see what that buys
 LEAST = 0.01  # share of a call site whose calls are run so
 HERE = os.path.abspath(__file__)
+COMPILED = os.path.join("_dynamo", "eval_frame.py")
 TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 ATEN = torch.ops.aten
 IDENTITIES = (ATEN.detach.default, ATEN.lift_fresh.default)
@@ -137,7 +141,7 @@ class Trace(TorchDispatchMode):
         self.calls, self.leaves, self.changed = [], {}, set()
         self._numbers = WeakIdKeyDictionary()
         self._count, self._stack, self._names, self._hooks = 0, [], {}, []
-        self.begun, self.last = False, None
+        self.begun, self.last, self.compiled = False, None, False
 
     def __enter__(self):
         self.begun = True
@@ -164,14 +168,19 @@ class Trace(TorchDispatchMode):
             self.last = result
 
     def _where(self):
-        frame = sys._getframe(2)
+        frame, found = sys._getframe(2), None
         while frame is not None:
-            file = os.path.abspath(frame.f_code.co_filename)
-            if file != HERE and not file.startswith(TORCH):
-                break
+            file, code = frame.f_code.co_filename, frame.f_code
+            name = getattr(code, "co_qualname", code.co_name)
+            if file.endswith(COMPILED) and ("compile_wrapper" in name or "DynamoContext" in name):
+                self.compiled = True
+            if found is None and not file.startswith(TORCH) and os.path.abspath(file) != HERE:
+                found = frame
             frame = frame.f_back
         module = self._stack[-1] if self._stack else ""
-        return CallSite(module, file if frame else "", frame.f_lineno if frame else 0)
+        if found is None:
+            return CallSite(module, "", 0)
+        return CallSite(module, os.path.abspath(found.f_code.co_filename), found.f_lineno)
 
     def number(self, tensor):
         """The tensor's number; one that no call made is a leaf, whose value is kept."""
@@ -248,7 +257,7 @@ class Trace(TorchDispatchMode):
         if not numbers:
             raise ProgramRefused(
                 "No floating-point result of the program was made by a call that was seen: return "
-                "it from the function, or call backward() on it. (Compiled code is not seen.)"
+                "it from the function, or call backward() on it."
             )
         if all(t.dtype == torch.float64 for t in tensors):
             raise ProgramRefused("The program computes in float64, which float64 cannot judge.")
@@ -439,6 +448,7 @@ class Attribution:
                 {str(d)[6:] for c in calls for d in c.dtypes if d and d.is_floating_point}
             ),
             "calls": len(calls),
+            "compiled": self.trace.compiled,
             "unseen": sorted({str(call.function) for call in calls if not call.seen}),
             "error": rms(self.before),
             "functionals": FUNCTIONALS,

@@ -90,8 +90,7 @@ def profile(function: Callable[..., Any] | None = None, *inputs: Any, **named: A
     error is an estimate by float64, not a proof.
 
     Raises ImportError without torch, and ValueError for a program that cannot be profiled: one that
-    computes in float64, or whose result no call of PyTorch made that was seen (compiled code is
-    not).
+    computes in float64, or whose result no call of PyTorch made that was seen.
     """
     block = TracedBlock()
     if function is None:

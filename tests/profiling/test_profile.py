@@ -96,6 +96,11 @@ for name in ("llama", "convolutions", "bert", "fast_path", "experts"):
         traced = results(name)
     assert all(torch.equal(a, b) for a, b in zip(plain, traced)), name
     assert len(trace.calls) > 3
+compiled = torch.compile(torch.nn.Linear(3, 3), backend="eager")
+assert not trace.compiled
+with Trace() as trace:
+    compiled(torch.ones(2, 3))
+assert trace.compiled
 print("same")
 """
     assert in_torch(code).strip() == "same"
@@ -168,7 +173,9 @@ def test_what_cannot_be_profiled_is_told_in_one_sentence(program: str, words: st
 
 def test_an_exact_program_has_nothing_to_tell() -> None:
     record = {
-        "error": 0.0, "calls": 3, "sites": [{"share": 0.0, "gain": None}], "modules": [],
-        "unseen": [], "remainder": 0.0, "flipped": [], "overflowed": [],
+        "error": 0.0, "calls": 3, "compiled": True, "unseen": [], "remainder": 0.0, "modules": [],
+        "sites": [{"share": 0.0, "gain": None}], "flipped": [], "overflowed": [],
     }  # fmt: skip
-    assert "has the numbers of float64" in Profile(record).markdown()
+    page = Profile(record).markdown()
+    assert "has the numbers of float64" in page
+    assert "ran uncompiled" in page

@@ -79,7 +79,7 @@ def _lead(profile: Record, words: Words) -> str:
 
 def _remarks(profile: Record, words: Words) -> list[str]:
     """What the shares leave out, each with its number."""
-    found = []
+    found = [words["compiled"]] if profile["compiled"] else []
     if profile["unseen"]:
         found.append(words["unseen"].format(names=", ".join(map(code, profile["unseen"]))))
     if profile["remainder"] > 0.01:
