@@ -1,8 +1,8 @@
 """The units of observation: elements, or cores where elements share statistics.
 
-A core is a row of an op whose elements depend on their whole row, or the elements that a program's
-intermediate results connect. Gradients that are summed across cores say no more than the cores do.
-Elements, or cores, with equal inputs are counted once.
+A core is a row of an op whose elements depend on their whole row, or what a program's intermediate
+results connect. Gradients that are summed across cores say no more than the cores do. Elements, or
+cores, with equal inputs are counted once.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from refkernels.arithmetic.arrays import distinct, to_float64
 from refkernels.diagnosis import products
 from refkernels.diagnosis.problem import Array, Doubles, Problem
 from refkernels.diagnosis.set_apart import has_few_bits
+from refkernels.ops.formulas import Formulas
 
 Places = npt.NDArray[np.intp]
 CAP = 8.0  # bits that one unit can earn by ordinary roundings, however many
@@ -52,13 +53,12 @@ class Units:
 
     def gained(self, bits: Doubles) -> Doubles:
         """The bits that each unit gains by a shorter code, or loses by a longer one: at most 8."""
-        total = np.bincount(self.owner, np.clip(bits, -CAP, CAP))
-        return self._capped(np.clip(total, -CAP, CAP))
+        each = np.clip(bits, -CAP, CAP)
+        return self._capped(np.clip(np.bincount(self.owner, each), -CAP, CAP))
 
     def any(self, mask: Array) -> Array:
         """Which units have an element where the mask is set."""
-        units: Array = np.bincount(self.owner, mask) > 0
-        return units
+        return np.asarray(np.bincount(self.owner, mask) > 0)
 
     def _capped(self, bits: Doubles) -> Doubles:
         """Bits scaled down to at most 8 for each core that a gradient was summed across."""
@@ -70,21 +70,18 @@ class Units:
 
 def of(problem: Problem, output: str) -> Units:
     """The units of an output."""
-    shape = problem.truth.reference[output].shape
     definition = problem.op.definition
     if definition is not None and definition.forward.signature.coupled:
-        return _of_rows(problem, output)
-    product = products.of(problem, output)
-    if product is not None:
+        return _of_rows(definition, problem, output)
+    if (product := products.of(problem, output)) is not None:
         return _of_product(product, np.asarray(problem.truth.reference[output]))
-    return _distinct(_spaced(math.prod(shape)), problem, output)
+    return _distinct(_spaced(problem.truth.reference[output].size), problem, output)
 
 
-def _of_rows(problem: Problem, output: str) -> Units:
+def _of_rows(definition: Formulas, problem: Problem, output: str) -> Units:
     """The units of an op whose elements depend on their whole row."""
-    assert problem.op.definition is not None
-    question = problem.op.definition.question(problem.direction, problem.inputs, problem.params)
-    formula = next(iter(problem.op.definition.way(problem.direction).forms.values()))
+    question = definition.question(problem.direction, problem.inputs, problem.params)
+    formula = next(iter(definition.way(problem.direction).forms.values()))
     exact = np.asarray(problem.truth.reference[output])
     if hasattr(formula, "units") and (found := formula.units(output, question, exact)):
         return Units(*found)
@@ -96,8 +93,7 @@ def _of_rows(problem: Problem, output: str) -> Units:
         return Units(places, np.arange(places.size), int(distinct(_ids(rows)).size))
     order = question.restore(output, np.arange(size).reshape(question.shapes[output])).reshape(-1)
     place = np.argsort(order)  # of each canonical element
-    exact = exact.reshape(-1)[place]
-    cores = _firsts(_ids([*rows, exact.reshape(question.rows, -1)]))
+    cores = _firsts(_ids([*rows, exact.reshape(-1)[place].reshape(question.rows, -1)]))
     width = size // max(question.rows, 1)
     cores = cores[_spaced(cores.size, max(1, MOST // max(width, 1)))]
     canonical = (cores[:, None] * width + np.arange(width)).reshape(-1)
@@ -156,8 +152,7 @@ def _in_one_size(rows: Array) -> Doubles:
     first = wide[np.arange(len(wide)), np.argmax(wide != 0.0, axis=1)][:, None]
     with np.errstate(over="ignore", under="ignore"):
         scaled = np.ldexp(wide, -np.frexp(first)[1]) * np.copysign(1.0, first)
-    result: Doubles = scaled + 0.0  # one zero
-    return result
+    return np.asarray(scaled + 0.0)  # one zero
 
 
 def _firsts(ids: Places) -> Places:

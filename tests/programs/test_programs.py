@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import refkernels
 from refkernels import programs
 from refkernels.arithmetic import formats
 from refkernels.op import Op
@@ -174,6 +175,18 @@ def test_masked_scores_take_no_part() -> None:
     e = np.exp(scores - scores.max(-1, keepdims=True))
     assert np.abs(y.hi - e / e.sum(-1, keepdims=True) @ wide).max() < 1e-12
     assert y.radius.max() < 1e-12
+
+
+@torch
+def test_a_fault_of_a_program_is_proven() -> None:
+    """The rows of attention share keys and values, and are evidence each."""
+    x, keep = drawn(8, x=(16, 4))["x"], np.tri(16, dtype=bool)
+    inputs = {"x": x, "keep": keep}
+    e = np.exp(x @ x.T / 2)
+    wrong = (e / e.sum(-1, keepdims=True) @ x).astype(np.float32)
+    found = refkernels.explain(op_of("masked", inputs), inputs, wrong)
+    assert found.confidence == "proven"
+    assert "another mask" in found.summary
 
 
 @torch
