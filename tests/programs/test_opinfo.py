@@ -1,0 +1,50 @@
+"""PyTorch's own samples: what a program gives, against torch in float64."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from presence import interpreter_of
+
+from refkernels.arithmetic import formats
+from refkernels.frameworks import catalog
+from refkernels.programs.operators import OPERATORS
+from refkernels.programs.program import ProgramError, read
+from refkernels.programs.program_op import op_of
+
+HERE = Path(__file__).parent
+EXPORTER = Path(catalog.__file__).parent / "remote" / "exporter.py"
+FIRST, STEP, MOST = 3, 40, 2
+
+
+@pytest.mark.slow
+@pytest.mark.framework("torch")
+def test_programs_agree_with_torch_in_float64(tmp_path: Path) -> None:
+    (tmp_path / "kept").write_text(" ".join(OPERATORS), encoding="utf-8")
+    numbers = map(str, (FIRST, STEP, MOST))
+    words = [HERE / "opinfo_samples.py", EXPORTER, tmp_path / "kept", tmp_path, *numbers]
+    python = interpreter_of("torch").python
+    subprocess.run([python, *map(str, words)], check=True, capture_output=True, timeout=500)
+    agreeing = 0
+    for file in sorted(tmp_path.glob("*.json")):
+        document = json.loads(file.read_text(encoding="utf-8"))
+        with np.load(file.with_suffix(".npz")) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+        try:
+            program = read(document, arrays, document["sample"])
+            op = op_of(program, "sample")
+            inputs = {i.name: i.array for i in program.inputs if i.kind == "input"}
+            answers = op.evaluate("forward", inputs, {})
+            bounds = op.bound("forward", inputs, {}, formats.BINARY64)
+        except ProgramError:
+            continue  # told so: no rule, or torch.export does not read it
+        for k, (name, exact) in enumerate(answers.items()):
+            value = (exact.hi + exact.lo) * 2.0**exact.scale
+            got, radius = arrays[f"y{k}"], exact.radius * 2.0**exact.scale
+            known = np.isfinite(got) & np.isfinite(radius)  # the others are special values
+            agrees = np.abs(value - got) <= bounds[name] + radius
+            assert agrees[known].all(), document["sample"]
+            agreeing += int(known.sum())
+    assert agreeing > 150
