@@ -21,7 +21,7 @@ import numpy as np
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.bits import EXPONENT, bits_of, float_of
 from refkernels.arithmetic.formats import BFLOAT16, BINARY16, BINARY32, TF32, Format
-from refkernels.arithmetic.jit import njit
+from refkernels.arithmetic.jit import inner, njit
 from refkernels.arithmetic.matrix_instructions import CORES, FLOAT8, Core
 from refkernels.contexts.value import Value
 from refkernels.contexts.working import Working, WorkingValue, data
@@ -228,7 +228,7 @@ def _exponent(x: float) -> Any:
     return ((bits_of(x) & EXPONENT) >> 52) - 1023
 
 
-@njit
+@inner
 def _nearest(x: float, p: int) -> float:
     """Rounded to float16, bfloat16 or float32, ties to even."""
     least = -14 if p == 11 else -126

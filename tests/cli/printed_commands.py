@@ -192,6 +192,7 @@ def stage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("refkernels.frameworks.cells.Cell.__init__", reach)
     monkeypatch.setattr("refkernels.judging.tasks.read", reach)
     monkeypatch.setattr("refkernels.alignment.align", reach)
+    monkeypatch.setattr("refkernels.profiling.program.of_file", reach)
     monkeypatch.setattr("refkernels.alignment.run.runs_in", lambda folder: (folder,))
     monkeypatch.setattr("refkernels.cli.gallery._table", reach)
     monkeypatch.setattr(
