@@ -19,6 +19,9 @@ PAGE = (ROOT / "docs" / "xp.md").read_text(encoding="utf-8")
 
 def test_the_page_is_that_of_the_code() -> None:
     assert TOOL["page"]() == PAGE, "python tools/write_xp.py writes it again"
+    operators = runpy.run_path(str(ROOT / "tools" / "write_operators.py"))
+    written = (ROOT / "docs" / "operators.md").read_text(encoding="utf-8")
+    assert operators["page"]() == written, "python tools/write_operators.py writes it again"
 
 
 def test_every_public_name_is_listed_once_with_its_meaning() -> None:
