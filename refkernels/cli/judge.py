@@ -152,7 +152,7 @@ def _of_task(
     judgement = None
     try:
         model, judgement = tasks.judge_candidate(task, candidate, cls or "ModelNew", **settings)
-        covered |= {"calls": [], "obstacle": None} if task.obstacle else {}
+        covered |= {} if task.is_op else {"calls": []}
         if judgement is None:
             covered |= {"obstacle": "task:other", "reasons": model.to_dict()["reasons"]}
     except ProgramError as error:
@@ -173,7 +173,7 @@ def _folder(
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
     from rich.progress import TimeRemainingColumn as Remaining
 
-    from refkernels.judging.folder import FolderQuestion, judge_all
+    from refkernels.judging.folder import judge_all
     from refkernels.records.journal import JournalError
     from refkernels.reporting.judging import leaderboard
     from refkernels.reporting.reading import RecordsError
@@ -191,7 +191,7 @@ def _folder(
                 bar.start()
                 bar.update(task, completed=done, total=total, description=kernel)
 
-            records = judge_all(folder, out, FolderQuestion(**question), resume, show)
+            records = judge_all(folder, out, question, resume, show)
         written = leaderboard.write_leaderboard(out, lang)
     except (ValueError, TypeError, JournalError, RecordsError) as error:
         refuse(f"{str(error).rstrip('.')}.")

@@ -43,15 +43,6 @@ COMPILING = 60.0  # seconds, of the first call of a session at least: what it co
 _CHUNK = 1 << 16  # bytes: what a pipe holds
 _UNFORKABLE = ("jax", "cupy")
 _WITHOUT_ARRAYS = ("error", "unsupported", "oom")
-_NO_ARRAYS = (
-    ArithmeticError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    OSError,
-    TypeError,
-    ValueError,
-)
 
 
 @dataclass(frozen=True)
@@ -89,7 +80,7 @@ class CellReply:
 
 class Cell:
     """A kernel's process. `writable`: whether its inputs may be written to, which some compiled
-    functions demand of every array.
+    functions demand of every array. `replaced`: by the file, in other modules, as its process says.
 
     Raises FrameworkError, one sentence, where the interpreter is on another machine, does not
     start, or cannot load the kernel's file.
@@ -121,6 +112,7 @@ class Cell:
         assert self._folder.path is not None
         self.path: Path = self._folder.path
         self.writable = False
+        self.replaced: tuple[str, ...] = ()
         self.forks = device == "cpu"
         try:
             self.arrays = self._start()
@@ -176,6 +168,7 @@ class Cell:
             answered = "" if reply is None else showable(str(reply.get("reason", "")))
             reason = f"no answer in {LOADING:g} s" if reply is None else answered
             raise FrameworkError(f"the kernel's file cannot be loaded ({reason or 'it ended'})")
+        self.replaced = tuple(map(showable, map(str, list(reply.get("replaced") or ""))))
         return str(reply.get("arrays"))
 
     def _send(self, message: Mapping[str, Any], content: bytes = b"") -> None:
@@ -256,7 +249,7 @@ class CellSession:
                 return self._ended(-int(reply["ended"]))
             self._seconds = cell._seconds
             return self._received(reply, path, layout, begin)
-        except _NO_ARRAYS as error:
+        except Exception as error:  # whatever it sent
             gone = self._gone()
             if isinstance(error, EOFError) and gone.status == "timeout":
                 return gone
@@ -264,10 +257,8 @@ class CellSession:
 
     def _ended(self, number: int) -> CellReply:
         self.over = True
-        try:
-            name = signal.Signals(number).name
-        except ValueError:  # a real-time signal, or none
-            name = f"signal {number}" if number > 0 else f"exit status {-number}"
+        names = {int(known): known.name for known in signal.Signals}
+        name = names.get(number, f"signal {number}" if number > 0 else f"exit status {-number}")
         return CellReply("killed", f"its process was ended by {name}", signal=max(number, 0))
 
     def _gone(self) -> CellReply:
@@ -288,13 +279,10 @@ class CellSession:
         dtypes = {}
         path = self._cell.path / f"slot-{call.slot}"
         for name, value in call.inputs.items():
-            is_list = isinstance(value, list | tuple)
-            parts = [
-                _place(array, str(path), content, call.before)
-                for array in (value if is_list else [value])
-            ]
-            placed[name] = parts if is_list else parts[0]
-            dtypes[name] = (value[0] if is_list else value).dtype.name
+            arrays = value if isinstance(value, list | tuple) else [value]
+            parts = [_place(array, str(path), content, call.before) for array in arrays]
+            placed[name] = parts if arrays is value else parts[0]
+            dtypes[name] = arrays[0].dtype.name
         _write(path, content)
         message = {
             "inputs": placed, "dtypes": dtypes, "params": dict(call.params),
@@ -314,11 +302,10 @@ class CellSession:
         outputs, aliases = {}, []
         deadline = time.monotonic() + LOADING
         for name, header in reply["outputs"].items():
-            is_list = isinstance(header, list)
-            arrays = [self._array(part, deadline) for part in (header if is_list else [header])]
-            outputs[showable(name)] = tuple(arrays) if is_list else arrays[0]
-            if any(part["alias"] for part in (header if is_list else [header])):
-                aliases.append(showable(name))
+            parts = header if isinstance(header, list) else [header]
+            arrays = [self._array(part, deadline) for part in parts]
+            outputs[showable(name)] = tuple(arrays) if parts is header else arrays[0]
+            aliases += [showable(name)] if any(part["alias"] for part in parts) else []
         waited = time.perf_counter() - begin
         changed = path.read_bytes()[: len(layout)] != layout
         written = ("its inputs",) if changed else ()
@@ -326,13 +313,11 @@ class CellSession:
         return CellReply("ok", "", outputs, tuple(aliases), written, waited, flushes=since)
 
     def _array(self, header: Mapping[str, Any], deadline: float) -> Array:
-        left, content = int(header["bytes"]), bytearray()
+        dtype, left, content = str(header["dtype"]), int(header["bytes"]), bytearray()
         while len(content) < left:
-            piece = self._cell._read(left - len(content), deadline)
+            content += (piece := self._cell._read(left - len(content), deadline))
             if not piece:
                 raise EOFError
-            content += piece
-        dtype = str(header["dtype"])
         bits = np.frombuffer(bytes(content), bits_dtype(dtype))
         return unpack(dtype, bits.reshape(header["shape"]).copy())
 

@@ -6,7 +6,7 @@
 `standard`        what an answer to a challenge must meet: the truth, the bound, or every bit
 `decoys`          answers that no challenge may accept; `mutants`, wrong kernels to be refused
 `examination`     the challenges of one op, dtype and seed, with their truths
-`calls`           twelve calls in one process
+`calls`           hundreds of calls in one process
 `precision`       whether an answer is right in a lower precision than the one asked for
 `running`         a kernel's answers, from its cell; `judge`, the verdict on them
 `timing`          the kernel's time, on calls that are judged too

@@ -1,16 +1,19 @@
-"""Twelve calls in one process, which show what a kernel keeps from one call to the next.
+"""Many calls in one process, which show what a kernel keeps from one call to the next.
 
     first · again · new content at the same pointer · the first content at a new pointer · an
     element of the first input changed · the rows in another order · easy and hard rows · other
     scales · the first input as it was, with new others · powers of two · an element of the last
     input changed · the first content once more
 
-Every answer is judged. The answers to the first content should have the same bits. If they do not,
-and all are right, the kernel is not deterministic, which is reported but is not a fault.
+Then these contents and as many new ones, hundreds of times, in an order and a number that are drawn
+too: no kernel knows after how many calls it is no longer watched. Every answer is judged; one with
+the bits of a right answer to the same content is right. If equal contents get other bits, and all
+are right, the kernel is not deterministic, which is reported but is not a fault.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,7 +27,9 @@ from refkernels.judging.standard import Challenge
 
 Array = npt.NDArray[Any]
 ROWS = 6
-_SAME = (0, 1, 3, 11)  # the calls with the first content
+FEWEST = 12  # calls that every kernel is asked, however slow it is
+_CALLS = (512, 1024)  # the least number of calls, and the end of the range of it
+_NEW = ("typical", "mixed", "scales", "positive", "powers", "two_valued") * 2
 
 
 @dataclass(frozen=True)
@@ -34,28 +39,29 @@ class Protocol:
     challenges: tuple[Challenge, ...]
     calls: list[CellCall]
 
-    def stale(self, replies: list[CellReply], wrong: list[int]) -> int | None:
+    def stale(self, replies: Sequence[CellReply], wrong: Sequence[int]) -> int | None:
         """The number of a wrong call that returns the right answer to an earlier call with other
         content; None if there is none."""
+        right = self._first(j for j in range(len(replies)) if j not in wrong)
         for i in wrong:
-            earlier = [j for j in range(i) if not _alike(self.challenges[i], self.challenges[j])]
-            earlier_outputs = [replies[j].outputs for j in earlier if j not in wrong]
-            if any(_same_bits(replies[i].outputs, outputs) for outputs in earlier_outputs):
-                return i
+            for j in (j for j in right.values() if j < i):
+                other = not same_bits(self.challenges[i].inputs, self.challenges[j].inputs)
+                if other and same_bits(replies[i].outputs, replies[j].outputs):
+                    return i
         return None
 
-    def turns(self, wrong: list[int]) -> bool:
-        """Whether the first content, answered rightly at first, is answered wrongly later."""
-        return 0 not in wrong and any(i in wrong for i in _SAME)
+    def turns(self, wrong: Sequence[int]) -> bool:
+        """Whether a content that was answered rightly at first is answered wrongly later."""
+        first = self._first(range(len(self.challenges)))
+        return any(first[id(self.challenges[i].inputs)] not in wrong for i in wrong)
 
-    def deterministic(self, replies: list[CellReply]) -> bool:
-        """Whether the answers to the first content have the same bits."""
-        answers = [replies[i].outputs for i in _SAME if i < len(replies) and replies[i].outputs]
-        return all(_same_bits(answer, answers[0]) for answer in answers[1:])
+    def _first(self, numbers: Iterable[int]) -> dict[int, int]:
+        """By content, the first of some calls."""
+        return {id(self.challenges[i].inputs): i for i in reversed([*numbers])}
 
 
 def protocol(drawer: Drawer, rng: np.random.Generator) -> Protocol:
-    """The twelve calls on an ordinary challenge."""
+    """The calls on an ordinary challenge."""
     first = drawer.typical(rng, ROWS)
 
     def other(family: str) -> Challenge:
@@ -67,12 +73,16 @@ def protocol(drawer: Drawer, rng: np.random.Generator) -> Protocol:
         _others_new(first, other("positive")), other("powers"), _one_changed(first, -1, rng),
         first,
     ]  # fmt: skip
-    calls = [call_of(challenge, 1 << 20 | i, slot=int(i == 3)) for i, challenge in enumerate(order)]
+    contents = [*order, *map(other, _NEW)]
+    number = int(rng.integers(*_CALLS)) - len(order)
+    order += [contents[i] for i in rng.integers(0, len(contents), number)]
+    slots = [0] * 3 + [1] + [0] * (FEWEST - 4) + rng.integers(0, 2, number).tolist()
+    calls = [
+        call_of(c, 1 << 20 | i, slot) for i, (c, slot) in enumerate(zip(order, slots, strict=True))
+    ]
     numbered = tuple(
-        replace(
-            challenge, family="calls", name=f"call {i + 1} of 12", _standards=challenge._standards
-        )
-        for i, challenge in enumerate(order)
+        replace(c, family="calls", name=f"call {i} of {len(order)}", _standards=c._standards)
+        for i, c in enumerate(order, 1)
     )
     return Protocol(numbered, calls)
 
@@ -112,26 +122,11 @@ def _permuted(drawer: Drawer, challenge: Challenge, rng: np.random.Generator) ->
     return replace(challenge, inputs={**challenge.inputs, **moved}, _standards={})
 
 
-def _alike(challenge: Challenge, other: Challenge) -> bool:
-    return all(
-        all(map(_equal, value, other.inputs[name]))
-        if isinstance(value, list | tuple)
-        else _equal(value, other.inputs[name])
-        for name, value in challenge.inputs.items()
-    )
+def same_bits(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+    """Whether arrays, or lists of them, have the same names, formats, shapes and bits."""
+    return _bits(a) == _bits(b)
 
 
-def _equal(a: Array, b: Array) -> bool:
-    return np.array_equal(a, b, equal_nan=a.dtype.kind not in "iub")
-
-
-def _same_bits(a: Any, b: Any) -> bool:
-    if a.keys() != b.keys():
-        return False
-    return all(
-        isinstance(a[name], np.ndarray)
-        and isinstance(b[name], np.ndarray)
-        and a[name].dtype == b[name].dtype
-        and a[name].tobytes() == b[name].tobytes()
-        for name in a
-    )
+def _bits(values: Mapping[str, Any]) -> dict[str, Any]:
+    lists = {n: v if isinstance(v, list | tuple) else [v] for n, v in values.items()}
+    return {n: [(a.dtype, a.shape, a.tobytes()) for a in arrays] for n, arrays in lists.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from refkernels.arithmetic.mode import in_default_mode
+from refkernels.judging.questions import ANYTHING, KernelDomain
 from refkernels.op import Direction, Op, core
 
 ELEMENTS = (2**14, 2**16, 2**19)  # of all inputs of a case, by the size of a round
@@ -18,18 +19,17 @@ ELEMENTS = (2**14, 2**16, 2**19)  # of all inputs of a case, by the size of a ro
 @dataclass(frozen=True, eq=False)
 class OpCases:
     """The cases of an op in one direction and dtype, without the inputs that a kernel does not
-    take. `dtypes`: by input of integers or 8-bit numbers, the only formats that it takes."""
+    take, and in the formats that it takes."""
 
     op: Op
     direction: Direction
     dtype: str
-    left_out: frozenset[str] = frozenset()
-    dtypes: Mapping[str, Sequence[str]] | None = None
+    domain: KernelDomain = ANYTHING
 
     @cached_property
     def all(self) -> list[Any]:
         """Those of the dtype and the direction, or else of the dtype."""
-        known = [case for case in self.op.cases() if not self.dtypes or self._has(case)]
+        known = [case for case in self.op.cases() if not self.domain.dtypes or self._has(case)]
         matching = [
             case
             for case in core(known, self.dtype)
@@ -40,7 +40,7 @@ class OpCases:
 
     def _has(self, case: Any) -> bool:
         """Whether the case's inputs have formats that the kernel takes."""
-        only, inputs = self.dtypes or {}, case.build(self.dtype)[0]
+        only, inputs = self.domain.dtypes or {}, case.build(self.dtype)[0]
         return all(inputs[name].dtype.name in only[name] for name in only if name in inputs)
 
     @in_default_mode
@@ -48,15 +48,8 @@ class OpCases:
         """The inputs and params of a case."""
         arrays, params = case.build(self.dtype)
         takes = self.op.takes(self.direction)
-        inputs = {n: arrays[n] for n in takes if n in arrays and n not in self.left_out}
+        inputs = {n: arrays[n] for n in takes if n in arrays and n not in self.domain.left_out}
         return inputs, {**self.op.params, **params}
-
-    def within(self, size: int) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-        """Those that are no larger than a round's."""
-        built = [self.built(case) for case in self.all]
-        return [
-            (inputs, params) for inputs, params in built if 0 < elements(inputs) <= ELEMENTS[size]
-        ]
 
 
 def first_axes(inputs: Mapping[str, Any]) -> int:
@@ -67,7 +60,5 @@ def first_axes(inputs: Mapping[str, Any]) -> int:
 
 def elements(inputs: Mapping[str, Any]) -> int:
     """Of all arrays."""
-    arrays = [
-        a for value in inputs.values() for a in (value if isinstance(value, list) else [value])
-    ]
-    return sum(np.asarray(array).size for array in arrays)
+    lists = (value if isinstance(value, list) else [value] for value in inputs.values())
+    return sum(np.size(array) for arrays in lists for array in arrays)

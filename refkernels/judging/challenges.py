@@ -1,14 +1,14 @@
-"""Challenges: inputs by families, in shapes that no kernel has seen.
+"""Challenges: inputs by families, in shapes that no kernel has seen (`shapes`).
 
-Lengths are drawn for each letter of the op's signature: 1, primes, a tile and one more or less, and
-0. If inputs are integers or lists, whose values mean more than a signature says, the op's own cases
+If inputs are integers or lists, whose values mean more than a signature says, the op's own cases
 give the shapes and those inputs, and only the floating ones are redrawn.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -21,13 +21,14 @@ from refkernels.arithmetic.arrays import to_float64
 from refkernels.judging import data
 from refkernels.judging.cases import ELEMENTS, OpCases, elements, first_axes
 from refkernels.judging.data import Draw, InputRoles, Shapes
-from refkernels.judging.layouts import LAYOUTS
-from refkernels.judging.shapes import AXES, TRIES, WIDE, ShapeDrawer
+from refkernels.judging.questions import ANYTHING, AXES, KernelDomain, is_float, is_question
+from refkernels.judging.shapes import LONG, TRIES, WIDE, ShapeDrawer
 from refkernels.judging.standard import Challenge
 from refkernels.op import Direction, Op
 from refkernels.ops.letters import ROWS
 
 Array = npt.NDArray[Any]
+Built = tuple[Mapping[str, Any], Mapping[str, Any]]
 FAMILIES: dict[str, Draw] = {
     "typical": data.typical,
     "exact": data.integers,
@@ -36,40 +37,35 @@ FAMILIES: dict[str, Draw] = {
     "two_valued": data.two_valued,
     "positive": data.positive,
     "scales": data.scales,
+    "graded": data.graded,
     "shifted": data.shifted,
     "negative": data.negative,
     "mixed": data.mixed,
     "special": data.special,
 }
-"""By name. The families "shapes", "wide", "strides" and "hard" are drawn in other ways."""
+"""By name. The families "own", "shapes", "wide", "long", "strides" and "hard" are drawn in other
+ways."""
 
-_BY_ROWS = (data.one_hot, data.two_valued, data.shifted, data.negative)
+_TELLING = ("typical", "positive", "two_valued", "graded", "mixed")  # of long rows
+_BY_ROWS = (data.graded, data.one_hot, data.two_valued, data.shifted, data.negative)
 
 
 @dataclass(frozen=True, eq=False)
 class Drawer:
-    """Draws the challenges of one op. `left_out`: optional inputs that the kernel does not take;
-    `lengths`: the only lengths that it takes, by letter; `dtypes`: the only formats of an input of
-    integers or 8-bit numbers; `axes`: the numbers of leading axes that
-    it takes or, if the op's cases give the shapes, the numbers of axes of the first input;
-    `allow_overflow`: as for `judge`."""
+    """Draws the challenges of one op, of inputs that the kernel takes."""
 
     op: Op
     direction: Direction
     dtype: str
-    left_out: frozenset[str] = frozenset()
-    lengths: Mapping[str, Sequence[int]] | None = None
-    dtypes: Mapping[str, Sequence[str]] | None = None
-    axes: frozenset[int] = AXES
-    allow_overflow: bool | None = None
+    domain: KernelDomain = ANYTHING
 
     @cached_property
     def roles(self) -> InputRoles:
         built = [self.cases.built(case) for case in self.cases.all[:8]]
         takes = self.op.takes(self.direction)
-        signed = {n for arrays, _ in built for n, a in arrays.items() if _floats(a) and _low(a) < 0}
-        floating = {n for arrays, _ in built for n, a in arrays.items() if _floats(a)}
-        positive = {n for n in takes if n in floating and n not in signed}
+        floats = [(n, a) for arrays, _ in built for n, a in arrays.items() if is_float(a)]
+        floating = {n for n, _ in floats}
+        positive = floating.intersection(takes) - {n for n, a in floats if _low(a) < 0}
         if not self.op.elementwise:  # one element whose answer is NaN may spoil the whole output
             usual = [arrays for arrays, params in built if params == dict(self.op.params)]
             smallest = min(usual, key=elements, default={})
@@ -94,15 +90,13 @@ class Drawer:
     @cached_property
     def cases(self) -> OpCases:
         """The op's own cases."""
-        return OpCases(self.op, self.direction, self.dtype, self.left_out, self.dtypes)
+        return OpCases(self.op, self.direction, self.dtype, self.domain)
 
     @cached_property
     def shapes(self) -> ShapeDrawer:
         """Draws the shapes."""
         coupled = self.roles.first is not None
-        return ShapeDrawer(
-            self._needed, self.lengths, self.axes, coupled, self._format, self._takes
-        )
+        return ShapeDrawer(self._needed, self.domain, coupled, self._format, self._takes)
 
     @property
     def summed(self) -> bool:
@@ -114,52 +108,125 @@ class Drawer:
         size = min(number, 2)
         for family in FAMILIES:
             if family != "exact" or self.summed:
-                yield from self._some(family, rng, size)
+                yield from self.some(family, rng, size)
         for name in self._other_inputs:
-            yield from self._some("special", rng, size, data.nan_in(name))
+            yield from self.some("special", rng, size, data.nan_in(name))
         if self.free:
             for shapes in self.shapes.odd(rng, size):
                 yield from self._drawn("shapes", data.typical, rng, shapes)
-            for layout in LAYOUTS:
-                yield from self._laid_out(layout, rng, size)
+            for axes, layout in data.LAYOUTS:
+                yield from self._laid_out(axes, layout, rng)
         yield from self.wide(rng)
+        yield from self.long(rng, size)
         yield from self._hard(size)
         yield from self._other_params(rng)
 
-    def negative(self, rng: np.random.Generator) -> Iterator[Challenge]:
-        """All scores far below 0."""
-        yield from self._some("negative", rng, 0)
-
     def wide(self, rng: np.random.Generator) -> Iterator[Challenge]:
         """More rows than 16 bits count, and a letter of such a length: indices overflow there."""
-        if self.lengths:
+        if self.domain.lengths:
             return
         if self.free:
-            drawn = (self._drawn("wide", data.typical, rng, s) for s in self.shapes.wide(rng))
-            found = [challenge for challenges in drawn for challenge in challenges]
+            for shapes in self.shapes.wide(rng):
+                yield from self._drawn("wide", data.typical, rng, shapes)
         else:
-            fitting = sorted(self._fitting(0), key=lambda built: elements(built[0]))
-            repeated = ((self._repeated(arrays), params) for arrays, params in fitting)
-            wide = ((arrays, params) for arrays, params in repeated if elements(arrays) >= WIDE)
-            found = [self._challenge("wide", *asked) for asked in itertools.islice(wide, 1)]
-        yield from (replace(challenge, plain=False) for challenge in found)
+            first = next(iter(self.roles.arguments.values()))
+            for arrays, params in self._lengthened((ROWS, *first.own[:1]), WIDE):
+                yield self._challenge("wide", arrays, params)
 
-    def _repeated(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """The inputs with the first axis of the first one repeated until it is wide, in all inputs
-        that have this axis."""
-        axes = {
-            name: ROWS if np.ndim(inputs[name]) > len(argument.own) else argument.own[:1]
-            for name, argument in self.roles.arguments.items()
-            if isinstance(inputs.get(name), np.ndarray)
-        }
-        first = next(iter(axes))
-        times = -(-WIDE // (np.shape(inputs[first]) or (WIDE,))[0])
-        return {
-            name: np.tile(array, (times, *(1,) * (array.ndim - 1)))
-            if axes.get(name) == axes[first] != () and array.size
-            else array
-            for name, array in inputs.items()
-        }
+    def long(self, rng: np.random.Generator, size: int) -> Iterator[Challenge]:
+        """A letter as long as in large models, in numbers that show a wrong row, and in sums that
+        must be exact."""
+        own = rng.permutation(next(iter(self.roles.arguments.values())).own)
+        letters = sorted(map(str, own), key=lambda x: x not in self._related)
+        for family in (str(rng.choice(_TELLING)), *(["exact"] if self.summed else [])):
+            draw, found = FAMILIES[family], list[Challenge]()
+            for shapes in self.shapes.long(rng, size, self._related) if self.free else ():
+                found += self._drawn(family, draw, rng, shapes)
+            for built in self._lengthened(letters, LONG) if not self.free else ():
+                found.append(self._redrawn(family, draw, rng, built))
+            yield from (_of_family("long", challenge) for challenge in found)
+
+    def own(self, rng: np.random.Generator, most: int) -> Iterator[Challenge]:
+        """The kernel's own shapes; if the product of all lengths is more than `most`, each of their
+        axes in turn at its own length, the others short."""
+        for shapes in self.own_shapes(most):
+            for family in ("typical", "exact", "scales", "mixed"):
+                if family != "exact" or self.summed:
+                    inputs = self._filled(family, rng, shapes)
+                    yield _of_family("own", self._challenge(family, inputs, self.op.params))
+
+    def own_shapes(self, most: int) -> Iterator[Shapes]:
+        """Raises ValueError for shapes that are not the op's."""
+        given = self.domain.shapes or {}
+        if not given:
+            return
+        lengths, rows = dict[str, int](), tuple[int, ...]()
+        try:
+            for name, shape in given.items():
+                argument = self.roles.arguments[name]
+                first = len(shape) - len(argument.own)
+                lengths |= dict(zip(argument.own, shape[max(first, 0) :], strict=first >= 0))
+                rows = max(rows, tuple(shape[:first]), key=len) if argument.rows else rows
+            whole = self.shapes.of_lengths(lengths, rows) | {n: (*s,) for n, s in given.items()}
+        except (KeyError, ValueError):
+            whole = {}
+        if not whole or not self._takes(whole):
+            raise ValueError(
+                f"{self.op.name} takes no inputs of these shapes, or they do not say how long each "
+                f"axis of {', '.join(self._needed)} is: {dict(given)}."
+            )
+        if math.prod(rows) * math.prod(lengths.values()) <= most:
+            yield whole
+            return
+        least = {x: min(n, 2) for x, n in lengths.items()}, tuple(min(n, 2) for n in rows)
+        for letter, n in lengths.items():
+            yield self.shapes.of_lengths({**least[0], letter: n}, least[1])
+        for i, n in enumerate(rows):
+            yield self.shapes.of_lengths(least[0], (*least[1][:i], n, *least[1][i + 1 :]))
+
+    def _filled(self, family: str, rng: np.random.Generator, shapes: Shapes) -> dict[str, Any]:
+        """Numbers of a family; whole numbers below every length, which are classes and rows."""
+        kinds = {n: self.roles.arguments[n].kind for n in shapes}
+        floats = {n: shape for n, shape in shapes.items() if kinds[n] == "float"}
+        drawn = self._rounded(FAMILIES[family](rng, floats, self.roles, self._format))
+        least = min((n for shape in shapes.values() for n in shape if n), default=1)
+        for name in shapes.keys() - drawn.keys():
+            whole = rng.integers(0, 2 if kinds[name] == "bool" else min(least, 100), shapes[name])
+            drawn[name] = whole.astype(self._dtypes[name])
+        return {name: drawn[name] for name in shapes}
+
+    @cached_property
+    def _dtypes(self) -> dict[str, Any]:
+        """Of the inputs, in the cases."""
+        built = [self.cases.built(case)[0] for case in self.cases.all[:8]]
+        return {n: a.dtype for arrays in built for n, a in arrays.items() if hasattr(a, "dtype")}
+
+    def _lengthened(self, axes: Iterable[str], least: int) -> list[tuple[dict[str, Any], Any]]:
+        """The smallest case of which one of these axes can be repeated until it is so long."""
+        for inputs, params in sorted(self._fitting(0), key=lambda built: elements(built[0])):
+            for axis in axes:
+                longer = self._repeated(inputs, axis, least)
+                if least <= elements(longer) < LONG << 4 and is_question(
+                    self.op, self.direction, longer, params
+                ):
+                    return [(longer, params)]
+        return []
+
+    def _repeated(self, inputs: Mapping[str, Any], axis: str, least: int) -> dict[str, Any]:
+        """The inputs with an axis, the first leading one or a letter, repeated until it is so long,
+        in all that have it."""
+        places, repeated = dict[str, int](), dict(inputs)
+        for name, array in inputs.items():
+            own = self.roles.arguments[name].own
+            if isinstance(array, np.ndarray) and array.size and array.ndim >= len(own):
+                first = array.ndim - len(own)  # fewer axes: one scale for all rows
+                places |= {name: 0} if axis == ROWS and first else {}
+                places |= {name: first + own.index(axis)} if axis in own else {}
+        for name, place in places.items():
+            n = inputs[name].shape[place]
+            indices = np.arange(-(-least // n) * n) % n
+            repeated[name] = np.ascontiguousarray(np.take(inputs[name], indices, place))
+        return repeated
 
     @property
     def ranked(self) -> bool:
@@ -173,30 +240,27 @@ class Drawer:
         needed = self._needed.values()
         if any(a.kind != "float" or a.several or "".join(a.own).isdigit() for a in needed):
             return False
-        rng = np.random.default_rng(0)
-        shapes = (self.shapes.drawn(rng, 0) for _ in range(TRIES))
-        return bool(self.lengths) or any(
-            any(self._drawn("typical", data.typical, rng, drawn)) for drawn in shapes
-        )
+        tried = self._tried("typical", data.typical, np.random.default_rng(0), 0)
+        return bool(self.domain.lengths) or any(tried)
+
+    @property
+    def _related(self) -> set[str]:
+        """The letters along which elements have to do with each other."""
+        arguments, related = self.roles.arguments, self.roles.related
+        return {arguments[n].own[axis] for n, axes in related.items() for axis in axes}
 
     @property
     def _masks(self) -> frozenset[str]:
         """The optional inputs of integers or booleans, which only the cases give."""
-        masks = {
-            n
-            for n, argument in self.roles.arguments.items()
-            if argument.optional and argument.kind != "float"
-        }
-        return frozenset(masks - self.left_out)
+        arguments = self.roles.arguments.items()
+        masks = {n for n, a in arguments if a.optional and a.kind != "float"}
+        return frozenset(masks - self.domain.left_out)
 
     @property
     def _needed(self) -> dict[str, Any]:
         """The arrays that are drawn: all but optional ones of integers or booleans."""
-        return {
-            name: argument
-            for name, argument in self.roles.arguments.items()
-            if name not in self.left_out and not (argument.optional and argument.kind != "float")
-        }
+        others = self.domain.left_out | self._masks
+        return {n: a for n, a in self.roles.arguments.items() if n not in others}
 
     @property
     def _other_inputs(self) -> list[str]:
@@ -205,58 +269,47 @@ class Drawer:
         first = data.with_special(dict.fromkeys(names, ()), self.roles)
         return [name for name in names if name not in (first, self.roles.cotangent)]
 
-    def _some(
+    def some(
         self, family: str, rng: np.random.Generator, size: int, draw: Draw | None = None
     ) -> Iterator[Challenge]:
+        """A challenge of a family; on cases that have other params, or masks, one more."""
         draw = draw or FAMILIES[family]
         if self.roles.first is None and draw in _BY_ROWS:
             return
         if self.free:
-            for _ in range(TRIES):
-                shapes = self.shapes.drawn(rng, size, exact=family == "exact")
-                if challenges := list(self._drawn(family, draw, rng, shapes)):
-                    yield from challenges
-                    break
-        if not self.free or (self._masks and not self.lengths):
+            yield from self._tried(family, draw, rng, size, exact=family == "exact")
+        if not self.free or (self._masks and not self.domain.lengths):
             yield from self._on_case(family, draw, rng, size)
 
     def typical(self, rng: np.random.Generator, rows: int) -> Challenge:
         """An ordinary challenge, for the calls of one process: if the op has one, one that no
         kernel may decline."""
-        if not self.free and (usual := self.typicals(rng, 1)):
+        leading = self.shapes.leading((rows,)) if self.free else None
+        if usual := self.typicals(rng, 1, leading):
             return usual[int(rng.integers(len(usual)))]
-        for challenge in self._typical(rng, self.shapes.leading((rows,))):
-            return challenge
-        if self.lengths:
-            raise ValueError(f"{self.op.name} has no inputs of {self.lengths}: give other lengths.")
         raise ValueError(
-            f"{self.op.name} {self.direction} cannot be judged in {self.dtype}: neither its "
+            f"{self.op.name} has no inputs of {self.domain.lengths}: give other lengths."
+            if self.domain.lengths
+            else f"{self.op.name} {self.direction} cannot be judged in {self.dtype}: neither its "
             "signature nor its cases say what shapes there are."
         )
 
-    def typicals(self, rng: np.random.Generator, axes: int) -> list[Challenge]:
+    def typicals(
+        self, rng: np.random.Generator, axes: int, leading: tuple[int, ...] | None = None
+    ) -> list[Challenge]:
         """An ordinary challenge with this number of leading axes, if the op has one: the first
         question to a kernel. If the cases give the shapes, one for each case with the most inputs,
         so that no optional input is absent."""
         if self.free:
-            return list(self._typical(rng, (*(2,) * (axes - 1), 5) if axes else ()))
+            usual = leading if leading is not None else (*(2,) * (axes - 1), 5)[:axes]
+            return [*self._tried("calls", data.typical, rng, 0, leading=usual)]
         cases = [inputs for inputs, params in self._fitting(0) if params == dict(self.op.params)]
         most = max(map(len, cases), default=0)
         return [
-            self._redrawn("typical", data.typical, rng, inputs, self.op.params)
+            self._redrawn("typical", data.typical, rng, (inputs, self.op.params))
             for inputs in cases
             if len(inputs) == most
-        ] or list(self._typical(rng, ()))
-
-    def _typical(self, rng: np.random.Generator, leading: tuple[int, ...]) -> Iterator[Challenge]:
-        if not self.free:
-            yield from self._on_case("typical", data.typical, rng, 0)
-            return
-        for _ in range(TRIES):
-            shapes = self.shapes.drawn(rng, 0, leading=leading)
-            if challenges := list(self._drawn("calls", data.typical, rng, shapes)):
-                yield from challenges
-                return
+        ] or [*self._on_case("typical", data.typical, rng, 0)]
 
     def large(
         self, rng: np.random.Generator, lengths: Mapping[str, int], rows: tuple[int, ...]
@@ -292,17 +345,26 @@ class Drawer:
             inputs = self._rounded(draw(rng, shapes, self.roles, self._format))
             yield self._challenge(family, inputs, self.op.params)
 
+    def _tried(
+        self, family: str, draw: Draw, rng: np.random.Generator, size: int, **given: Any
+    ) -> Iterator[Challenge]:
+        """The challenge of the first drawn shapes that the op takes."""
+        shapes = (self.shapes.drawn(rng, size, **given) for _ in range(TRIES))
+        drawn = (challenge for s in shapes for challenge in self._drawn(family, draw, rng, s))
+        yield from itertools.islice(drawn, 1)
+
     def _takes(self, shapes: Shapes) -> bool:
         """Whether the op takes these shapes, asked without numbers: those of a refused convolution
         may be many."""
         zero = formats.round_to(np.zeros(()), self.dtype)
-        zeros = {name: np.broadcast_to(zero, shape) for name, shape in shapes.items()}
-        try:
-            if self.op.definition is not None:
-                self.op.definition.question(self.direction, zeros, self.op.params)
-        except (ValueError, TypeError):
-            return False
-        return True
+        zeros = {
+            name: np.broadcast_to(self._zero(name, zero), shape) for name, shape in shapes.items()
+        }
+        return is_question(self.op, self.direction, zeros, self.op.params)
+
+    def _zero(self, name: str, zero: Any) -> Any:
+        floating = self.roles.arguments[name].kind == "float"
+        return zero if floating else np.zeros((), self._dtypes[name])
 
     def _rounded(self, drawn: Mapping[str, Any]) -> dict[str, Array]:
         positive = self.roles.positive
@@ -312,35 +374,29 @@ class Drawer:
         }
 
     def _challenge(
-        self, family: str, inputs: Mapping[str, Any], params: Mapping[str, Any], plain: bool = True
+        self, family: str, inputs: Mapping[str, Any], params: Mapping[str, Any]
     ) -> Challenge:
         parts = [f"{name} {_shape(array)}" for name, array in inputs.items()]
         usual = self.op.params
         parts += [f"{name}={value}" for name, value in params.items() if value != usual[name]]
-        arrays = [array for array in inputs.values() if isinstance(array, np.ndarray)]
-        plain = plain and all(array.size for array in arrays) and family != "hard"
         exact = family == "exact"
         name = f"{family}: {', '.join(parts)}"
-        question = self.op, self.direction, inputs, params, exact, plain, self.allow_overflow
+        question = self.op, self.direction, inputs, params, exact, self.domain.allow_overflow
         return Challenge(family, name, *question)
 
     def _laid_out(
-        self, layout: Callable[[Array], Array | None], rng: np.random.Generator, size: int
+        self, axes: int, layout: Callable[[Array], Array], rng: np.random.Generator
     ) -> Iterator[Challenge]:
         """Typical numbers in arrays that are not dense."""
-        for _ in range(TRIES):
-            shapes = self.shapes.drawn(rng, 0)
-            for challenge in self._drawn("strides", data.typical, rng, shapes):
-                laid = {name: layout(array) for name, array in challenge.floats.items()}
-                changed = {name: array for name, array in laid.items() if array is not None}
-                if changed:
-                    arrays = {**challenge.inputs, **changed}
-                    yield self._challenge("strides", arrays, challenge.params, plain=False)
-                return
+        for challenge in self._tried("strides", data.typical, rng, 0):
+            changed = {n: layout(a) for n, a in challenge.floats.items() if a.ndim >= axes}
+            if changed:
+                arrays = {**challenge.inputs, **changed}
+                yield self._challenge("strides", arrays, challenge.params)
 
     def _hard(self, size: int) -> Iterator[Challenge]:
         """The op's own cases of the round's size."""
-        if self.lengths:
+        if self.domain.lengths:
             return
         for case in self.cases.all:
             inputs, params = self.cases.built(case)
@@ -370,36 +426,33 @@ class Drawer:
         if self.free:
             fitting = [built for built in fitting if self._masks & built[0].keys()]
         while fitting:
-            inputs, params = fitting[int(rng.integers(len(fitting)))]
-            yield self._redrawn(family, draw, rng, inputs, params)
+            built = fitting[int(rng.integers(len(fitting)))]
+            yield self._redrawn(family, draw, rng, built)
             own = [built for built in fitting if built[1] == dict(self.op.params)]
-            fitting = [] if self.free or params == dict(self.op.params) else own
+            fitting = [] if self.free or built[1] == dict(self.op.params) else own
 
     def _fitting(self, size: int) -> list[tuple[dict[str, Any], dict[str, Any]]]:
         """The cases that are no larger than a round's, with as many axes as the kernel takes."""
-        axes = AXES if self.free else self.axes
+        axes = AXES if self.free else self.domain.axes
         return [
             built
-            for built in self.cases.within(size)
-            if axes == AXES or first_axes(built[0]) in axes
+            for built in map(self.cases.built, self.cases.all)
+            if 0 < elements(built[0]) <= ELEMENTS[size]
+            and (axes == AXES or first_axes(built[0]) in axes)
         ]
 
     def _redrawn(
-        self,
-        family: str,
-        draw: Draw,
-        rng: np.random.Generator,
-        inputs: Mapping[str, Any],
-        params: Mapping[str, Any],
+        self, family: str, draw: Draw, rng: np.random.Generator, built: Built
     ) -> Challenge:
         """A case's shapes and integers with other floats."""
-        shapes = {n: a.shape for n, a in inputs.items() if _floats(a)}
+        inputs, params = built
+        shapes = {n: a.shape for n, a in inputs.items() if is_float(a)}
         drawn = self._rounded(draw(rng, shapes, self.roles, self._format))
         return self._challenge(family, {**inputs, **drawn}, params)
 
 
-def _floats(array: Any) -> bool:
-    return isinstance(array, np.ndarray) and formats.is_one(array.dtype)
+def _of_family(family: str, challenge: Challenge) -> Challenge:
+    return replace(challenge, family=family, name=f"{family}: {challenge.name}")
 
 
 def _low(array: Array) -> float:

@@ -5,13 +5,11 @@
     integers      partial sums stay below 2^p, so that every right order gives the same bits
     one_hot       one number that is not 0 in each row: an answer has one term
     powers        powers of two: products are exact
-    two_valued    c + d in the first part of a row, c - d in the rest: a wrong statistic, or one of
-                  a part of the row, is off by O(1)
-    scales        every row on its own scale: a fixed tolerance is blind at one end
-    shifted       a large mean and a small spread along all letters of a row: squares cancel,
-                  exponentials overflow
-    negative      the first input far below 0, all others above it: every product and score is
-                  negative, so that a maximum that begins at 0, or padding, is off
+    two_valued    c + d and c - d: a wrong statistic, or one of a part of the row, is off by O(1)
+    scales        every row on its own scale, and every number that is a question of its own
+    graded        large and small terms in one row, whose factors are small and large
+    shifted       a large mean and a small spread: squares cancel, exponentials overflow
+    negative      every product and score is negative: a maximum that begins at 0 is off
     mixed         rows of all these in one batch
     special       NaN, infinities, -0 and subnormals in some rows of the first input
     nan_in        NaN in another input, and zeros in the others
@@ -35,6 +33,7 @@ from refkernels.arithmetic.formats import BINARY32, Format
 from refkernels.op import Direction, Op
 from refkernels.ops.letters import ROWS, Argument, Signature
 
+Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -155,6 +154,8 @@ def two_valued(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, form
 
 def scales(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
     most = {5: 6, 8: 30, 11: 200}[(format.emax + 1).bit_length()]
+    if len(shapes) == 1:
+        most = max(most, format.emax // 2 - 4 if roles.first else format.emax - 2)
     drawn = typical(rng, shapes, roles, format)
     for name, array in drawn.items():
         axis = roles.along[name]
@@ -162,6 +163,26 @@ def scales(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: 
         if axis is not None and shape:
             shape[axis] = 1
         array *= np.exp2(rng.integers(-most, most + 1, shape))
+    return drawn
+
+
+def graded(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
+    """Products of like size, where the first input's numbers differ by 2^20 from place to place,
+    and the others' in the opposite sense."""
+    most = min(format.p // 2, 10)
+    drawn = typical(rng, shapes, roles, format)
+    name = roles.first or ""
+    if name not in shapes or not shapes[name]:
+        return drawn
+    axis = roles.along[name] or -1
+    letter = roles.arguments[name].own[axis]
+    powers = np.exp2(rng.integers(-most, most + 1, shapes[name][axis]))
+    for other, array in drawn.items():
+        own = roles.arguments[other].own
+        if letter in own:
+            place = own.index(letter) - len(own)
+            factors = powers if other == name else 1.0 / powers
+            array *= factors.reshape(-1, *(1,) * (-1 - place))
     return drawn
 
 
@@ -206,8 +227,7 @@ def mixed(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: F
 def special(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format: Format) -> Any:
     """Special values in the first input, of a different kind in each row; every fourth row has
     none. Elements that have nothing to do with each other take all kinds in turn. A cotangent has
-    none: whether an infinite one gives NaN or infinity depends on the
-    form."""
+    none: whether an infinite one gives NaN or infinity depends on the form."""
     drawn = typical(rng, shapes, roles, format)
     name = with_special(shapes, roles)
     if name is None or not drawn[name].size or not drawn[name].ndim:
@@ -220,10 +240,8 @@ def special(rng: np.random.Generator, shapes: Shapes, roles: InputRoles, format:
         return drawn
     rows = _rows(drawn[name], axis)
     n = rows.shape[-1]
-    flat = np.arange(math.prod(rows.shape[:-1])).reshape(rows.shape[:-1])
     start = int(rng.integers(0, len(kinds)))
-    for index in np.ndindex(*rows.shape[:-1]):
-        number = int(flat[index])
+    for number, index in enumerate(np.ndindex(*rows.shape[:-1])):
         if number % 4 != 3:
             places = rng.integers(0, n, max(n // 16, 1))
             rows[index][places] = kinds[(start + number) % len(kinds)]
@@ -256,3 +274,21 @@ def nan_in(name: str) -> Draw:
 def _rows(array: Doubles, axis: int | None) -> Doubles:
     """A view with the axis last."""
     return array if axis is None else np.moveaxis(array, axis, -1)
+
+
+def _wider(array: Array, *last: int) -> Array:
+    """The array as the elements from the first, each so many on, of longer rows."""
+    start, step, more = last
+    wide = np.zeros((*array.shape[:-1], step * array.shape[-1] + more), array.dtype)
+    view = wide[..., start : start + step * array.shape[-1] : step]
+    view[...] = array
+    return view
+
+
+LAYOUTS = (
+    (2, np.asfortranarray),
+    (1, lambda array: _wider(array, 1, 2, 1)),  # with gaps
+    (2, lambda array: np.broadcast_to(array[:1], array.shape)),  # its first row at all places
+    (2, lambda array: _wider(array, 0, 1, 3)),  # rows of a wider matrix
+)
+"""Each gives an array of at least so many axes in another layout."""

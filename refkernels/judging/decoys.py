@@ -1,17 +1,19 @@
-"""Decoys: answers that need no kernel. A challenge that accepts one of them shows nothing.
+"""Decoys: answers that need no kernel. A challenge that accepts one of them shows nothing, and a
+kernel whose refused answers are all one of them cheats.
 
 zeros; the first input that fits; one constant, the median of the truth; the answer to another
-question, which is the truth of another row; NaN.
+question, which is the truth of another row; NaN; what was in memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arithmetic import formats
 from refkernels.arithmetic.arrays import to_float64
 from refkernels.judging.standard import Challenge
 
@@ -21,10 +23,14 @@ Array = npt.NDArray[Any]
 def decisive_outputs(challenge: Challenge) -> tuple[str, ...]:
     """The outputs for which this challenge rejects every decoy."""
     standard = challenge.standard()
+
+    def refuses(name: str, decoy: Array) -> bool:
+        return standard.clearly_refuses(name, decoy) or standard.fault_of(name, decoy) is not None
+
     return tuple(
         name
         for name, right in standard.rounded.items()
-        if right.size and all(standard.refuses(name, decoy) for decoy in of(challenge, right))
+        if right.size and all(refuses(name, decoy) for decoy in of(challenge, right))
     )
 
 
@@ -44,3 +50,39 @@ def of(challenge: Challenge, right: Array) -> Iterator[Array]:
         axis = 0 if right.shape[0] > 1 else int(np.argmax(right.shape))
         yield np.roll(right, 1, axis=axis)
     yield np.full_like(right, np.nan)
+
+
+def decoy_of(refused: Sequence[tuple[Challenge, Mapping[str, Any]]]) -> str | None:
+    """The decoy to which all refused answers amount. Answers without elements are left out, and for
+    the constant those of a single number."""
+    kinds = {
+        "answers_zeros": lambda a, inputs: not np.any(a != 0),
+        "answers_memory": lambda a, inputs: unwritten(a) > a.size // 2,
+        "answers_nan": lambda a, inputs: formats.is_one(a.dtype) and np.isnan(to_float64(a)).all(),
+        "answers_input": lambda a, inputs: a.tobytes() in inputs,
+        "answers_constant": lambda a, inputs: np.all(a == a.reshape(-1)[0]),
+    }
+    for kind, matches in kinds.items():
+        least, judged = 2 if kind == "answers_constant" else 1, False
+        for challenge, outputs in refused:
+            inputs = [np.ascontiguousarray(a).tobytes() for a in challenge.floats.values()]
+            arrays = [array for array in arrays_of(outputs) if array.size >= least]
+            judged = judged or bool(arrays)
+            if not all(matches(array, inputs) for array in arrays):
+                break
+        else:
+            if judged:
+                return kind
+    return None
+
+
+def arrays_of(outputs: Mapping[str, Any]) -> list[Any]:
+    return [a for a in outputs.values() if isinstance(a, np.ndarray) and a.size]
+
+
+def unwritten(array: Any) -> int:
+    """The number of elements that are NaNs which no arithmetic gives, as the cell writes them
+    (`remote/cell.py`)."""
+    if not formats.is_one(array.dtype):
+        return 0
+    return int(np.count_nonzero(np.isnan(array) & ~formats.computed_nans(array)))

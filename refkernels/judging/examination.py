@@ -16,24 +16,29 @@ import numpy as np
 from refkernels.judging import decoys, mutants, timing
 from refkernels.judging.calls import Protocol, protocol
 from refkernels.judging.challenges import Drawer
+from refkernels.judging.questions import ANYTHING, KernelDomain
 from refkernels.judging.standard import Challenge
 from refkernels.op import Direction, Op
 
+LARGEST = 1 << 14  # elements of a challenge that is tried on decoys
+OWN = 1 << 22  # the product of all lengths of a kernel's own shapes, in the first round
+
 
 class KernelExamination:
-    """The challenges of one op, dtype and seed. `taken`: what a kernel takes, as for `Drawer`."""
+    """The challenges of one op, dtype and seed, of inputs that a kernel takes."""
 
-    def __init__(self, op: Op, direction: Direction, dtype: str, seed: int, **taken: Any) -> None:
-        self.drawer = Drawer(op, direction, dtype, **taken)
+    def __init__(
+        self, op: Op, direction: Direction, dtype: str, seed: int, domain: KernelDomain = ANYTHING
+    ) -> None:
+        self.drawer = Drawer(op, direction, dtype, domain)
         self.seed = seed
         self._rounds: dict[int, list[Challenge]] = {}
-        self.decisive_outputs = cache(decoys.decisive_outputs)
-        """The outputs for which a challenge rejects all decoys."""
+        self._decisive = cache(decoys.decisive_outputs)
         self._shown: dict[tuple[int, ...], mutants.Shown] = {}
 
     @cached_property
     def calls(self) -> Protocol:
-        """The twelve calls of one process."""
+        """The many calls of one process."""
         return protocol(self.drawer, np.random.default_rng([self.seed, 1 << 20]))
 
     @cached_property
@@ -42,16 +47,22 @@ class KernelExamination:
         return timing.challenges(self.drawer, np.random.default_rng([self.seed, 1 << 22]))
 
     def round(self, number: int) -> list[Challenge]:
-        """The challenges of a round."""
+        """The challenges of a round; first, where they are known, those in the kernel's own
+        shapes."""
         if number not in self._rounds:
-            rng = np.random.default_rng([self.seed, number])
-            self._rounds[number] = [*self.drawer.round(rng, number)]
+            rng, other = (np.random.default_rng([self.seed, number, *k]) for k in ((), (1,)))
+            own = self.drawer.own(other, OWN << 2 * number)
+            self._rounds[number] = [*own, *self.drawer.round(rng, number)]
         return self._rounds[number]
 
+    def decisive_outputs(self, challenge: Challenge) -> tuple[str, ...]:
+        """The outputs for which the challenge rejects all decoys; large ones are not tried."""
+        small = sum(array.size for array in challenge.floats.values()) <= LARGEST
+        return self._decisive(challenge) if small else ()
+
     def shown(self, answered: Sequence[Challenge], seconds: float = math.inf) -> mutants.Shown:
-        """The mutants and errors that these challenges, answered by a kernel, would have caught, as
-        far as they can be tried in so many seconds. A case of the op counts as well: a wrong param
-        may be seen only where the param is large."""
+        """The mutants and errors that these challenges would have caught, as far as they can be
+        tried in so many seconds; the op's cases too: a wrong param may be seen there alone."""
         key = tuple(id(challenge) for challenge in answered)
         if key not in self._shown:
             decisive = [
@@ -60,7 +71,7 @@ class KernelExamination:
                 if (challenge.plain or challenge.family == "hard")
                 and self.decisive_outputs(challenge)
             ]
-            self._shown[key] = mutants.shown(decisive, self.drawer.roles, seconds)
+            self._shown[key] = mutants.shown(decisive, seconds)
         return self._shown[key]
 
 
@@ -71,13 +82,10 @@ class Examinations:
         self._kept: dict[tuple[Any, ...], KernelExamination] = {}
 
     def of(
-        self, op: Op, direction: Direction, dtype: str, seed: int, **taken: Any
+        self, op: Op, direction: Direction, dtype: str, seed: int, domain: KernelDomain = ANYTHING
     ) -> KernelExamination:
-        """The examination for kernels that take the same."""
-        drawer = Drawer(op, direction, dtype, **taken)
-        only = [repr(sorted((domain or {}).items())) for domain in (drawer.lengths, drawer.dtypes)]
-        wanted = drawer.left_out, drawer.axes, drawer.allow_overflow, *only
-        key = id(op), direction, dtype, seed, *wanted
+        """The examination for kernels that take these inputs."""
+        key = id(op), direction, dtype, seed, repr(domain)
         if key not in self._kept:
-            self._kept[key] = KernelExamination(op, direction, dtype, seed, **taken)
+            self._kept[key] = KernelExamination(op, direction, dtype, seed, domain)
         return self._kept[key]

@@ -21,13 +21,12 @@ _MEASURED = 24  # answers, in search of errors that another form avoids
 class Findings:
     """The findings so far. `asked`: by family, the number of challenges that were not declined;
     `by_family`, `by_output`: of these, the number that reject every decoy of some output, and of
-    this output; `answered`: the challenges with an answer, right or wrong; `refused`: those
-    answered wrongly, with answer and fault; `failed`: those without an answer; `stopped`: those
-    whose answer the machine may have stopped, for lack of time or memory; `declined`: the
-    challenges that the kernel declined and may decline; `owed`: challenges that it declined and
-    must take; `outputs`: the names of the outputs seen; `definition`: gives answers whose special
-    values are right as well; `avoidable`: the first right answer whose errors another form avoids,
-    of the first few (`Challenge.avoidable`)."""
+    this output; `answered`: with an answer, right or wrong; `refused`: answered wrongly, with
+    answer and fault; `failed`: without an answer; `stopped`: perhaps by the machine, for lack of
+    time or memory; `declined`: which the kernel may decline; `owed`: which it may not; `outputs`:
+    the names of the outputs seen; `definition`: gives answers whose special values are right too;
+    `avoidable`: the first right answer, of a few, whose errors another form avoids; `calls`: the
+    number of calls in one process."""
 
     asked: Counter[str] = field(default_factory=Counter)
     by_family: Counter[str] = field(default_factory=Counter)
@@ -43,6 +42,14 @@ class Findings:
     unfair: list[Reason] = field(default_factory=list)
     flags: list[str] = field(default_factory=list)
     avoidable: dict[str, Any] | None = None
+    calls: int = 0
+
+    @property
+    def score(self) -> float:
+        """The share of the challenges that were answered rightly; 0 for an unfair kernel."""
+        asked = max(sum(self.asked.values()), 1)
+        wrong = len(self.refused) + len(self.failed) + len(self.stopped)
+        return 0.0 if self.unfair else round(1.0 - min(wrong / asked, 1.0), 4)
 
     @property
     def wrong(self) -> bool:
@@ -65,11 +72,13 @@ class Findings:
     ) -> AnswerFault | None:
         """Count an answer; return its fault. `decisive`: the outputs for which its challenge
         rejects every decoy."""
+        fault = challenge.fault(reply.outputs, self.outputs)
+        if fault is not None and not challenge.fair:
+            return None
         self.asked[challenge.family] += 1
         self.by_family[challenge.family] += bool(decisive)
         self.by_output.update({name for name in decisive if name in reply.outputs})
         self.answered.append(challenge)
-        fault = challenge.fault(reply.outputs, self.outputs)
         if fault is not None and fault.kind == "special" and self.definition is not None:
             fault = challenge.fault(reply.outputs, self.outputs, self.definition(challenge))
             self.flags += [] if fault else ["special_as_defined"]

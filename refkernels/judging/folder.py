@@ -10,9 +10,9 @@ its file's digest; a file that has changed since is judged again.
 from __future__ import annotations
 
 import hashlib
+import json
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ from refkernels.judging.judgement import VERDICTS
 from refkernels.records.journal import Journal, Json, Words
 from refkernels.records.texts import showable
 from refkernels.records.words import SCHEMA
+from refkernels.seat_names import KernelPath, SeatName, with_setting
 
 RECORDS = "judgements.jsonl"
 NOT_JUDGED = "not_judged"
@@ -47,31 +48,6 @@ class JudgementJournal(Journal):
         return result["kernel"] == key and result["verdict"] in (*VERDICTS, NOT_JUDGED)
 
 
-@dataclass(frozen=True)
-class FolderQuestion:
-    """The question to every kernel: arguments of `judge`, and the interpreter."""
-
-    op: str | None = None
-    dtype: str = "float32"
-    level: str = "default"
-    seed: int | None = None
-    lengths: Mapping[str, tuple[int, ...]] | None = None
-    dtypes: Mapping[str, tuple[str, ...]] | None = None
-    device: str = "cpu"
-    python: str | None = None
-    allow_overflow: bool | None = None
-
-    @property
-    def record(self) -> Json:
-        """The question as the folder keeps it."""
-        return {
-            "op": self.op, "dtype": self.dtype, "level": self.level, "seed": self.seed,
-            "lengths": {letter: list(values) for letter, values in (self.lengths or {}).items()},
-            "dtypes": {name: list(values) for name, values in (self.dtypes or {}).items()},
-            "device": self.device, "python": self.python, "allow_overflow": self.allow_overflow,
-        }  # fmt: skip
-
-
 def kernels_in(folder: Path, op: str | None = None) -> tuple[list[tuple[Path, str]], list[Json]]:
     """The kernels of a folder's Python files, and a record for every file that cannot be read. A
     file without kernels, such as one of helpers, has neither."""
@@ -93,23 +69,26 @@ def kernels_in(folder: Path, op: str | None = None) -> tuple[list[tuple[Path, st
 def judge_all(
     folder: Path,
     out: Path,
-    question: FolderQuestion,
+    settings: Mapping[str, Any],
     resume: bool = False,
     progress: Callable[[int, int, str], None] = lambda done, total, kernel: None,
 ) -> list[Json]:
-    """Judge the kernels of a folder, op by op; return their records, which `out` keeps.
+    """Judge the kernels of a folder, op by op; return their records, which `out` keeps. `settings`:
+    the op and the interpreter, which may be None, and other arguments of `judge`.
 
     Raises ValueError (one sentence) for a folder without kernels, JournalError for an `out` that
     holds other work.
     """
-    accepted, refused = kernels_in(folder, question.op)
+    accepted, refused = kernels_in(folder, settings.get("op"))
     if not accepted:
         raise ValueError(
             f"{folder} has no kernel: it needs a Python file with a function that is named after "
             "its op, such as my_softmax, or with any function and --op."
         )
-    journal = JudgementJournal(out, {"folder": str(folder), **question.record}, resume)
-    seats = sorted(_seats(accepted, question), key=lambda seat: seat.op)
+    kept = {"folder": str(folder), **json.loads(json.dumps(settings))}
+    journal = JudgementJournal(out, kept, resume)
+    listed = _seats(accepted, settings.get("op"), settings.get("python"))
+    seats = sorted(listed, key=lambda seat: seat.op)
     finished = journal.records() if journal.complete else []
     names = [record["kernel"] for record in refused] + [seat.name for seat in seats]
     previous = {record.get("kernel"): record for record in finished} or dict(journal.done)
@@ -120,7 +99,8 @@ def judge_all(
         return finished
     for name in unchanged - journal.done.keys():
         journal.add(name, previous[name])
-    seed = secrets.randbits(48) if question.seed is None else question.seed
+    given = {k: v for k, v in settings.items() if k not in ("op", "python")}
+    given["seed"] = secrets.randbits(48) if settings.get("seed") is None else settings["seed"]
     shared: dict[str, Examinations] = {}
     for number, seat in enumerate(seats):
         progress(number, len(seats), seat.name)
@@ -128,7 +108,7 @@ def judge_all(
             continue
         if seat.op not in shared:
             shared = {seat.op: Examinations()}  # drops the truths of the previous op
-        result = _judged(seat.name, seat.op, question, seed, shared[seat.op])
+        result = _judged(seat.name, seat.op, examinations=shared[seat.op], **given)
         journal.add(seat.name, {**result, "file": seat.digest})
     progress(len(seats), len(seats), "")
     records = [*refused, *(journal.done[seat.name] for seat in seats)]
@@ -144,27 +124,21 @@ class _Seat(NamedTuple):
     digest: str
 
 
-def _seats(accepted: Sequence[tuple[Path, str]], question: FolderQuestion) -> list[_Seat]:
-    from refkernels.seat_names import KernelPath, SeatName, with_setting
-
+def _seats(accepted: Sequence[tuple[Path, str]], op: str | None, python: str | None) -> list[_Seat]:
     seats = []
     for path, function in accepted:
         name = SeatName(kernel=KernelPath(str(path), function))
-        if question.op != kernels.op_named_by(function):
-            name = with_setting(name, "op", question.op)
-        name = with_setting(name, "python", question.python)
+        if op != kernels.op_named_by(function):
+            name = with_setting(name, "op", op)
+        name = with_setting(name, "python", python)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        seats.append(_Seat(str(name), question.op or str(kernels.op_named_by(function)), digest))
+        seats.append(_Seat(str(name), op or str(kernels.op_named_by(function)), digest))
     return seats
 
 
-def _judged(seat: str, op: str, question: FolderQuestion, seed: int, shared: Examinations) -> Json:
+def _judged(seat: str, op: str, **settings: Any) -> Json:
     try:
-        return judge(
-            seat, dtype=question.dtype, level=question.level, seed=seed, times=True,
-            lengths=question.lengths, dtypes=question.dtypes, device=question.device,
-            examinations=shared, allow_overflow=question.allow_overflow,
-        ).to_dict()  # fmt: skip
+        return judge(seat, **{"times": True, **settings}).to_dict()
     except (ValueError, catalog.FrameworkError) as error:
         return _refusal(seat, op, showable(f"{str(error).rstrip('.')}."))
     except Exception as error:  # one kernel that breaks the judge does not stop the folder

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,31 +20,35 @@ from refkernels.frameworks import catalog, emulation, environments, kernels
 from refkernels.frameworks.cells import CellReply
 from refkernels.frameworks.gateway import is_flag
 from refkernels.judging import timing
-from refkernels.judging.calls import Protocol
+from refkernels.judging.calls import FEWEST, Protocol, same_bits
 from refkernels.judging.cases import first_axes
 from refkernels.judging.challenges import Drawer
 from refkernels.judging.examination import Examinations, KernelExamination
 from refkernels.judging.findings import Findings
-from refkernels.judging.judgement import RIGHT, UNFAIR, WRONG, Judgement, Reason
+from refkernels.judging.judgement import NOT_ENOUGH, RIGHT, UNFAIR, WRONG, Judgement, Reason
 from refkernels.judging.mutants import Shown
+from refkernels.judging.questions import AXES, KernelDomain
 from refkernels.judging.running import JudgedKernel
-from refkernels.judging.shapes import AXES
-from refkernels.judging.standard import Challenge
+from refkernels.judging.standard import RANGE, Challenge
 from refkernels.judging.verdicts import cause_of, verdict_of
 from refkernels.op import Direction, Op
 from refkernels.records.words import DTYPES
 from refkernels.registry import get
-from refkernels.seat_names import SeatNameError, parse, with_setting
+from refkernels.seat_names import SeatName, SeatNameError, parse, with_setting
 from refkernels.suggestion import instead, quoted
 
-LEVELS: Mapping[str, tuple[int, float]] = {
-    "quick": (1, 36.0),
-    "default": (3, 36.0),
-    "full": (6, 360.0),
-}
-"""For each level: the most rounds of challenges, and the seconds after which no challenge of the
-second round or a later one is asked. Wrong kernels are tried for a third as long, by the clock of
-this process. What has begun is finished: that leaves a fifth of a minute, and of ten for full."""
+
+class Level(NamedTuple):
+    """How much is asked. `rounds`: of challenges, at most; `seconds`: after which no round but the
+    first goes on, and of which wrong kernels are tried for a third; `calls`: seconds for the calls
+    of one process. What has begun is finished: that leaves a fifth of a minute, and of ten."""
+
+    rounds: int
+    seconds: float
+    calls: float
+
+
+LEVELS = {"quick": Level(1, 36, 2), "default": Level(3, 36, 6), "full": Level(6, 360, 60)}
 
 
 @in_default_mode
@@ -56,6 +60,7 @@ def judge(
     dtype: str = "float32",
     level: str = "default",
     seed: int | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
     lengths: Mapping[str, Sequence[int]] | None = None,
     dtypes: Mapping[str, Sequence[str]] | None = None,
     device: str = "cpu",
@@ -66,35 +71,87 @@ def judge(
     examinations: Examinations | None = None,
     definition: str | None = None,
 ) -> Judgement:
-    """Judge a kernel: FILE.py:FUNCTION, or FILE.so:SYMBOL with its abi.
+    """Judge a kernel: FILE.py:FUNCTION, or FILE.so:SYMBOL with its abi. Beside what
+    `refkernels.testing.judge` takes:
 
-    op          its op, if the function's name does not name it
-    dtype       of the floating inputs
-    level       "quick", "default" (up to a minute) or "full"
-    seed        of all random inputs; by default one that is secret until the judgement has it
-    lengths     by letter of the op's signature, the only lengths that the kernel supports; the
-                judgement names them
-    dtypes      by input of integers or 8-bit numbers, the only formats that the kernel supports:
-                {"a": ["int8"], "b": ["int8"]}
     causes      whether `explain` is asked about a wrong answer
-    times       whether a kernel that is right so far is timed, on calls that are judged too
     allow_overflow  whether an element is right that is what a named form gives where an
                 intermediate result overflows or underflows; by default where all named forms do so
     mutants     whether it is counted how many wrong kernels these inputs refuse; no verdict depends
                 on it
     examinations  those of other kernels, whose truths are reused for the same seed
-    definition  the name of another kernel: what it gives for NaN and infinities is right besides
-                what the op gives
-
-    Raises ValueError for an unknown op, dtype, level or letter, TypeError for a dtype or level that
-    is not a string, FrameworkError for a kernel that cannot be run at all; each is one sentence.
+    definition  the name of another kernel: what it gives for NaN and infinities is right too
     """
     start = time.monotonic()
     dtype, level = as_text(dtype, "dtype"), as_text(level, "level")
-    if dtype not in DTYPES:
-        raise ValueError(f"dtype is {quoted(dtype)}: {instead(dtype, DTYPES)}.")
     if level not in LEVELS:
         raise ValueError(f"There is no level {quoted(level)}: {instead(level, LEVELS)}.")
+    spec, seat, settings = _seat(kernel, op)
+    assert spec.framework.kernel is not None
+    record = op if isinstance(op, Op) else get(str(spec.framework.kernel["op"]))
+    direction: Direction = spec.framework.kernel["direction"]
+    if dtype not in DTYPES:
+        own = {} if dtypes else _other_inputs(record, dtype)
+        if not own:
+            raise ValueError(f"dtype is {quoted(dtype)}: {instead(dtype, DTYPES)}.")
+        dtype, dtypes = "float32", own
+    drawn_seed = secrets.randbits(48) if seed is None else seed
+    rounds, limit, calls = LEVELS[level]
+    time_taken: Mapping[str, Any] | None = None
+    asked = partial((examinations or Examinations()).of, record, direction, dtype, drawn_seed)
+    domain = KernelDomain(
+        lengths=lengths, dtypes=dtypes, shapes=shapes, allow_overflow=allow_overflow
+    )
+    _check_domain(asked(domain).drawer)
+    with (
+        JudgedKernel(
+            spec.framework, environments.find(spec), seat.device or device, environment=settings
+        ) as running,
+        contextlib.ExitStack() as stack,
+    ):
+        examination = _examination(running, asked, domain)
+        findings = Findings(definition=_answers(definition, stack) if definition else None)
+        _protocol(running, examination, findings, calls)
+        for number in range(rounds):
+            if number and (findings.wrong or time.monotonic() - start > limit):
+                break
+            _ask(running, examination, number, findings, start + limit)
+        if times and not (findings.wrong or running.hung):
+            time_taken = _timed(running, examination, findings)
+        findings.unfair += [Reason("replaces", "", {"name": name}) for name in running.replaced]
+        flags = [*findings.flags, *([] if running.guarded else ["unguarded"])]
+        if running.outside:
+            findings.unfair.clear()
+    verdict, reasons = verdict_of(findings, record, direction, running.outside)
+    tried = mutants and verdict == RIGHT
+    shown = examination.shown(findings.answered, limit / 3.0) if tried else Shown()
+    if shown.cut:
+        flags.append("not_all_tried")
+    drawer = examination.drawer
+    left_out, axes = drawer.domain.left_out, drawer.domain.axes
+    longest = (max(a.shape, default=1) for c in findings.answered for a in c.floats.values())
+    only = {k: (*v,) for given in (lengths, dtypes) for k, v in (given or {}).items()}
+    result = Judgement(
+        kernel, record.name, direction, dtype, verdict, drawn_seed, level, tuple(reasons),
+        families={f: (n, findings.by_family[f]) for f, n in findings.asked.items()},
+        score=findings.score if verdict != NOT_ENOUGH else None,
+        killed=shown.killed, alive=shown.alive, hidden=shown.hidden,
+        smallest={n: ulp for n, ulp in shown.smallest.items() if n in findings.outputs},
+        longest=max(longest, default=0), calls=findings.calls,
+        declined=findings.declined_parts(), lengths=only,
+        shapes={name: (*shape,) for name, shape in (shapes or {}).items()},
+        left_out=tuple(sorted(left_out)),
+        axes=tuple(sorted(axes)) if drawer.ranked and axes != AXES else (),
+        flags=tuple(dict.fromkeys(flags)), time=time_taken if verdict == RIGHT else None,
+        avoidable=findings.avoidable if verdict == RIGHT else None, flushes=running.flushes,
+    )  # fmt: skip
+    if causes and verdict in (WRONG, UNFAIR):
+        result = replace(result, cause=cause_of(findings))
+    return replace(result, seconds=round(time.monotonic() - start, 2))
+
+
+def _seat(kernel: str, op: str | Op | None) -> tuple[Any, SeatName, dict[str, str]]:
+    """The kernel's catalogue entry, its seat and the environment of its process."""
     try:
         name = parse(kernel)
     except SeatNameError as error:
@@ -115,60 +172,14 @@ def judge(
             f"{kernel}: {flags[0]} is a flag of a framework's adapter, which a judged kernel runs "
             "without: leave it out, or set an environment variable, whose name is in upper case"
         )
-    record = get(str(spec.framework.kernel["op"])) if not isinstance(op, Op) else op
-    direction: Direction = spec.framework.kernel["direction"]
-    drawn_seed = secrets.randbits(48) if seed is None else seed
-    time_taken: Mapping[str, Any] | None = None
-    interpreter = environments.find(spec)
-    with (
-        JudgedKernel(
-            spec.framework, interpreter, seat.device or device, environment=settings
-        ) as running,
-        contextlib.ExitStack() as stack,
-    ):
-        shared = examinations or Examinations()
-        asked = partial(shared.of, record, direction, dtype, drawn_seed)
-        taken = {"lengths": lengths, "dtypes": dtypes, "allow_overflow": allow_overflow}
-        examination = _examination(running, partial(asked, **taken))
-        findings = Findings(definition=_answers(definition, stack) if definition else None)
-        _protocol(running, examination, findings)
-        rounds, limit = LEVELS[level]
-        for number in range(rounds):
-            if number and (findings.wrong or time.monotonic() - start > limit):
-                break
-            _ask(running, examination, number, findings, start + limit)
-        if times and not (findings.wrong or running.hung):
-            time_taken = _timed(running, examination, findings)
-        flags = [*findings.flags, *([] if running.guarded else ["unguarded"])]
-        if running.outside:
-            findings.unfair.clear()
-    verdict, reasons = verdict_of(findings, record, direction, running.outside)
-    tried = mutants and verdict == RIGHT
-    shown = examination.shown(findings.answered, limit / 3.0) if tried else Shown()
-    if shown.cut:
-        flags.append("not_all_tried")
-    axes = (
-        examination.drawer.axes
-        if examination.drawer.ranked and examination.drawer.axes != AXES
-        else frozenset[int]()
-    )
-    result = Judgement(
-        kernel, record.name, direction, dtype, verdict, drawn_seed, level, tuple(reasons),
-        {f: (asked, findings.by_family[f]) for f, asked in findings.asked.items()},
-        shown.killed, shown.alive, shown.hidden,
-        {name: ulp for name, ulp in shown.smallest.items() if name in findings.outputs},
-        max((max(a.shape, default=1) for c in findings.answered for a in c.floats.values()),
-            default=0),
-        findings.declined_parts(),
-        {key: tuple(values) for only in (lengths, dtypes) for key, values in (only or {}).items()},
-        tuple(sorted(examination.drawer.left_out)),
-        tuple(sorted(axes)),
-        tuple(dict.fromkeys(flags)), time=time_taken if verdict == RIGHT else None,
-        avoidable=findings.avoidable if verdict == RIGHT else None, flushes=running.flushes,
-    )  # fmt: skip
-    if causes and verdict in (WRONG, UNFAIR):
-        result = replace(result, cause=cause_of(findings))
-    return replace(result, seconds=round(time.monotonic() - start, 2))
+    return spec, seat, settings
+
+
+def _other_inputs(op: Op, dtype: str) -> dict[str, tuple[str, ...]]:
+    """The inputs of integers or 8-bit numbers that some case has in this format."""
+    built = [case.build("float32")[0] for case in op.cases() if "float32" in case.dtypes]
+    kept = ((n, arrays[n]) for arrays in built for n in op.kinds if n in arrays)
+    return {n: (dtype,) for n, a in kept if isinstance(a, np.ndarray) and a.dtype.name == dtype}
 
 
 def _answers(kernel: str, stack: contextlib.ExitStack) -> Callable[[Challenge], Mapping[str, Any]]:
@@ -183,44 +194,47 @@ def _answers(kernel: str, stack: contextlib.ExitStack) -> Callable[[Challenge], 
     return lambda challenge: running().answer(challenge).outputs
 
 
-def _examination(running: JudgedKernel, of: Callable[..., KernelExamination]) -> KernelExamination:
+def _examination(
+    running: JudgedKernel, of: Callable[[KernelDomain], KernelExamination], domain: KernelDomain
+) -> KernelExamination:
     """The examination with the optional inputs and the numbers of leading axes that the kernel
     takes, that is, with which it raises no exception."""
-    whole = of()
-    _check_domain(whole.drawer)
+    whole = of(domain)
     op = whole.drawer.op
     optional = [name for name in op.optional if name in whole.drawer.roles.arguments]
     for number in range(len(optional) + 1):
         for left_out in itertools.combinations(optional, number):
-            part = of(left_out=frozenset(left_out))
+            part = replace(domain, left_out=frozenset(left_out))
             rng = np.random.default_rng([whole.seed, 1 << 21])
-            if (axes := _axes_taken(running, part.drawer, rng)) or running.hung:
-                return of(left_out=frozenset(left_out), axes=axes or AXES)
+            if (axes := _axes_taken(running, of(part).drawer, rng)) or running.hung:
+                return of(replace(part, axes=axes or AXES))
     return whole
 
 
 def _check_domain(drawer: Drawer) -> None:
-    """Raise ValueError for lengths of unknown letters, and for formats that no case has."""
+    """Raise ValueError for lengths, formats or shapes that are not the op's."""
     op = drawer.op
     letters = {x for argument in drawer.roles.arguments.values() for x in argument.own}
+    domain = drawer.domain
     for given, known, what in (
-        (drawer.lengths, letters, "letter"),
-        (drawer.dtypes, op.kinds, "input of integers or 8-bit numbers"),
+        (domain.lengths, letters, "letter"),
+        (domain.dtypes, op.kinds, "input of integers or 8-bit numbers"),
     ):
         if unknown := [key for key in given or {} if key not in known]:
             raise ValueError(
                 f"{op.name} has no {what} {quoted(unknown[0])}: {instead(unknown[0], known)}."
             )
-    if drawer.dtypes and not drawer.cases.all:
-        asked = ", ".join(f"{n} in {' or '.join(names)}" for n, names in drawer.dtypes.items())
+    if domain.dtypes and not drawer.cases.all:
+        asked = ", ".join(f"{n} in {' or '.join(names)}" for n, names in domain.dtypes.items())
         raise ValueError(f"{op.name} has no case with {asked}: give other dtypes.")
+    next(drawer.own_shapes(0), None)
 
 
 def _axes_taken(running: JudgedKernel, drawer: Drawer, rng: np.random.Generator) -> frozenset[int]:
     """The numbers of leading axes with which the kernel raises no exception or, if the op's cases
     give the shapes, of axes of the first input; none if every number raises one. A number is
     refused if all its challenges raise an exception."""
-    numbers = (1, 0, 2, 3) if drawer.ranked else (1,)
+    numbers = (1, 0, 2, 3, 4) if drawer.ranked else (1,)
     challenges = [(axes, like) for axes in numbers for like in drawer.typicals(rng, axes)]
     if not drawer.free:
         challenges = [(first_axes(like.inputs), like) for _, like in challenges]
@@ -232,46 +246,69 @@ def _axes_taken(running: JudgedKernel, drawer: Drawer, rng: np.random.Generator)
         if running.hung:
             break
     refused = asked - taken
-    return (
-        AXES - refused - ({4} if drawer.free and 3 in refused else set()) if taken else frozenset()
-    )
+    return AXES - refused if taken else frozenset()
 
 
-def _protocol(running: JudgedKernel, examination: KernelExamination, findings: Findings) -> None:
-    """Make the twelve calls in one process, after one call in another, which finds out how the
-    kernel takes its inputs."""
+def _protocol(
+    running: JudgedKernel, examination: KernelExamination, findings: Findings, seconds: float
+) -> None:
+    """Make many calls in one process; one in another finds out how the kernel takes inputs."""
     protocol = examination.calls
     if not running.hung:
         running.answer(protocol.challenges[0])
     if running.hung:
         findings.without_answer(protocol.challenges[0], running.hung)
         return
-    replies = running.calls(protocol.calls)
-    wrong = []
-    for i, (challenge, reply) in enumerate(zip(protocol.challenges, replies, strict=False)):
-        if reply.status != "ok":
-            findings.without_answer(challenge, reply)
-            break
-        if reply.written:
-            findings.unfair.append(Reason("writes_inputs", challenge.name))
-        if findings.fault(challenge, reply, examination.decisive_outputs(challenge)):
-            wrong.append(i)
+    replies = running.calls(protocol.calls, FEWEST, seconds)
+    findings.calls = len(replies)
+    wrong, equal_bits = _wrong(protocol, replies, partial(_counted, findings, examination))
     if (place := protocol.stale(replies, wrong)) is not None:
         findings.unfair.append(Reason("stale_answer", protocol.challenges[place].name))
-    elif protocol.turns(wrong) and wrong == _wrong(protocol, running.calls(protocol.calls)):
-        findings.unfair.append(Reason("turns_wrong", protocol.challenges[wrong[0]].name))
-    if not protocol.deterministic(replies):
+    elif protocol.turns(wrong):
+        again = running.calls(protocol.calls[: len(replies)])
+        if (
+            wrong
+            == _wrong(protocol, again, lambda c, r: c.fault(r.outputs) if r.outputs else None)[0]
+        ):
+            findings.unfair.append(Reason("turns_wrong", protocol.challenges[wrong[0]].name))
+    if not equal_bits:
         findings.flags.append("not_deterministic")
 
 
-def _wrong(protocol: Protocol, replies: Sequence[CellReply]) -> list[int]:
-    """The numbers of the calls that were answered wrongly."""
-    answers = enumerate(zip(protocol.challenges, replies, strict=False))
-    return [
-        i
-        for i, (challenge, reply) in answers
-        if reply.status != "ok" or challenge.fault(reply.outputs)
-    ]
+def _counted(
+    findings: Findings, examination: KernelExamination, challenge: Challenge, reply: CellReply
+) -> Any:
+    """The fault of an answer, which the findings count."""
+    if reply.written:
+        findings.unfair.append(Reason("writes_inputs", challenge.name))
+    if "no plain array" in reply.reason:
+        findings.unfair.append(Reason("no_plain_array", challenge.name))
+    if challenge.has_answer and reply.status != "ok":
+        findings.without_answer(challenge, reply)
+    elif challenge.has_answer:
+        findings.flags += ["returns_input"] if reply.aliases else []
+        return findings.fault(challenge, reply, examination.decisive_outputs(challenge))
+    return None
+
+
+def _wrong(
+    protocol: Protocol, replies: Sequence[CellReply], fault: Callable[[Challenge, CellReply], Any]
+) -> tuple[list[int], bool]:
+    """The calls that were answered wrongly, a few; and whether equal contents had equal bits."""
+    wrong, right, equal = list[int](), dict[int, Mapping[str, Any]](), True
+    for i, (challenge, reply) in enumerate(zip(protocol.challenges, replies, strict=False)):
+        known = right.get(id(challenge.inputs))
+        if known and not reply.written and same_bits(reply.outputs, known):
+            continue
+        found = fault(challenge, reply)
+        if found and found.kind not in RANGE:
+            wrong.append(i)
+        elif reply.status == "ok":
+            equal = equal and known is None
+            right.setdefault(id(challenge.inputs), reply.outputs)
+        if reply.status != "ok" or len(wrong) == FEWEST:
+            break
+    return wrong, equal
 
 
 def _ask(
@@ -281,33 +318,19 @@ def _ask(
     findings: Findings,
     deadline: float,
 ) -> None:
-    """Ask one round of challenges, each in a process of its own. Rounds after the first may be cut
-    short."""
+    """Ask one round of challenges. Rounds after the first may be cut short."""
     for challenge in examination.round(number):
         if running.hung or (number and time.monotonic() > deadline):
             break
         if running.compiled and challenge.family == "strides":
             continue
-        reply = running.answer(challenge)
-        if reply.written:
-            findings.unfair.append(Reason("writes_inputs", challenge.name))
-        if "no plain array" in reply.reason:
-            findings.unfair.append(Reason("no_plain_array", challenge.name))
-        if not challenge.has_answer:
-            continue
-        if reply.status != "ok":
-            findings.without_answer(challenge, reply)
-            continue
-        if reply.aliases:
-            findings.flags.append("returns_input")
-        findings.fault(challenge, reply, examination.decisive_outputs(challenge))
+        _counted(findings, examination, challenge, running.answer(challenge))
 
 
 def _timed(
     running: JudgedKernel, examination: KernelExamination, findings: Findings
 ) -> Mapping[str, Any] | None:
-    """The time of separate calls, whose answers count as well; None if one of them has no answer,
-    for example for lack of memory."""
+    """The time of separate calls, whose answers count; None if one has none, for lack of memory."""
     replies = running.calls(timing.calls(examination.timed))
     if not examination.timed or any(reply.status != "ok" for reply in replies):
         findings.flags.append("not_timed")

@@ -38,6 +38,8 @@ class Judgement:
 
     verdict     "right", "lower_precision", "range_limited", "wrong", "unfair" or
                 "not_enough_shown"
+    score       1 for a right kernel, 0 for an unfair one, else the share of the challenges that it
+                answered rightly; None where not enough is shown
     reasons     why, the strongest first; empty for "right"
     families    by name, how many challenges were asked and not declined, and how many of the
                 answered ones reject every decoy
@@ -46,8 +48,9 @@ class Judgement:
                 the inputs are
     smallest    by output, the smallest error that would have been seen in some element, in ulp
     longest     the longest axis of an input that it answered
+    calls       how many calls one of its processes answered
     declined    what it declined and need not take: inputs, params with values, challenges
-    lengths     the only lengths that it takes, by letter, and formats, by input, as declared
+    lengths     the only lengths, by letter, and formats, by input, and `shapes` as declared
     left_out    the optional inputs that it does not take
     axes        the only numbers of leading axes that it takes; empty for all
     flags       "not_deterministic", "returns_input", "unguarded", "not_timed",
@@ -68,13 +71,16 @@ class Judgement:
     level: str
     reasons: tuple[Reason, ...] = ()
     families: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    score: float | None = None
     killed: tuple[str, ...] = ()
     alive: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     smallest: Mapping[str, float] = field(default_factory=dict)
     longest: int = 0
+    calls: int = 0
     declined: tuple[str, ...] = ()
     lengths: Mapping[str, tuple[int | str, ...]] = field(default_factory=dict)
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
     axes: tuple[int, ...] = ()
     flags: tuple[str, ...] = ()

@@ -36,9 +36,8 @@ class PrecisionModel(NamedTuple):
 
 def explaining_model(refused: Sequence[tuple[Challenge, Outputs]]) -> PrecisionModel | None:
     """The model that explains every refused answer; None if there is none."""
-    if not refused:
-        return None
-    return next((model for model in models(refused[0][0].format) if _all(model, refused)), None)
+    tried = models(refused[0][0].format) if refused else ()
+    return next((model for model in tried if _all(model, refused)), None)
 
 
 def _all(model: PrecisionModel, refused: Sequence[tuple[Challenge, Outputs]]) -> bool:
@@ -100,15 +99,10 @@ def _inputs(model: PrecisionModel, challenge: Challenge, outputs: Outputs) -> bo
     other = narrowed(challenge, model)
     if other.fault(outputs) is None:
         return True
-    addends = {
-        name: array
-        for name, array in challenge.floats.items()
-        if name in challenge.op.optional
-    }  # fmt: skip
-    if not addends:
-        return False
+    floats = challenge.floats
+    addends = {name: floats[name] for name in challenge.op.optional if name in floats}
     wide_addends = replace(other, inputs={**other.inputs, **addends}, _standards={})
-    return wide_addends.fault(outputs) is None
+    return bool(addends) and wide_addends.fault(outputs) is None
 
 
 def _results(model: PrecisionModel, challenge: Challenge, outputs: Outputs) -> bool:

@@ -1,4 +1,5 @@
-"""A kernel's answers to challenges, each from a fresh process.
+"""A kernel's answers to challenges, each from a fresh process; where a process must first compile
+the kernel, one answers several.
 
 Inputs are read-only, which some compiled functions do not accept. A kernel that fails on them and
 succeeds on writable inputs gets writable ones from then on, as long as it does not change them. A
@@ -9,25 +10,28 @@ process is run in an interpreter of its own: threads that its file started do no
 
 from __future__ import annotations
 
+import contextlib
+import math
 import signal
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
-
-import numpy as np
 
 from refkernels.frameworks.catalog import Framework
-from refkernels.frameworks.cells import Cell, CellCall, CellReply
+from refkernels.frameworks.cells import Cell, CellCall, CellReply, CellSession
 from refkernels.frameworks.environments import Interpreter
 from refkernels.judging.standard import Challenge
 
+STARTING = 0.2  # seconds, of a process that is shared: its kernel is compiled, or a library loaded
+SHARED = 32  # challenges, asked in one process
 _FAULTS = (signal.SIGSEGV, signal.SIGBUS)
 
 
 class JudgedKernel:
     """A kernel in its cell. `outside`: it has touched memory outside of its arrays; `hung`: the
-    reply that did not come in time; `flushes`: as in its replies; `guarded`: whether its arrays lie
-    between protected pages of the CPU's memory."""
+    reply that did not come in time; `flushes`: as in its replies; `replaced`: the functions of
+    other modules that it replaces; `guarded`: whether its arrays lie between protected pages of the
+    CPU's memory."""
 
     def __init__(
         self,
@@ -43,16 +47,21 @@ class JudgedKernel:
         self.outside = False
         self.hung: CellReply | None = None
         self.flushes: str | None = None
+        self.replaced: tuple[str, ...] = ()
         self.answered = 0
+        self._shared: bool | None = None
+        self._stack, self._left = contextlib.ExitStack(), 0
+        self._session: CellSession | None = None
 
     def __enter__(self) -> JudgedKernel:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self._end()
         self._cell.close()
 
     def answer(self, challenge: Challenge) -> CellReply:
-        """The answer of a fresh process."""
+        """The answer of a fresh process, or of one that has answered a few other challenges."""
         self.answered += 1
         # strides that are ignored lead beyond the end, not before the beginning
         before = self.answered % 4 == 3 and challenge.family != "strides"
@@ -67,21 +76,56 @@ class JudgedKernel:
             self.hung = reply
         if reply.flushes is not None:
             self.flushes = reply.flushes
+        self.replaced = self.replaced or self._cell.replaced
         return reply
 
-    def calls(self, calls: list[CellCall]) -> list[CellReply]:
-        """The answers of one process, up to the one that ends it."""
-        replies = []
+    def calls(
+        self, calls: Sequence[CellCall], fewest: int = 0, seconds: float = math.inf
+    ) -> list[CellReply]:
+        """The answers of one process, up to the one that ends it; after the fewest, up to these
+        seconds."""
+        self._end()
+        replies, begin = list[CellReply](), time.monotonic()
         with self._cell.session() as session:
             for call in calls:
+                if len(replies) >= fewest and time.monotonic() - begin > seconds:
+                    break
                 replies.append(session.call(call))
                 if session.over:
                     break
         return replies
 
     def _once(self, call: CellCall) -> CellReply:
+        """The answer of a process. What ended one that had answered before is asked alone."""
+        if not self._shared:
+            return self._alone(call)
+        if self._session is None or not self._left or self._session.over:
+            self._end()
+            self._session, self._left = self._stack.enter_context(self._cell.session()), SHARED
+        alone, self._left = self._left == SHARED, self._left - 1
+        reply = self._session.call(call)
+        if self._session.over:
+            self._end()
+            return reply if alone else self._alone(call)
+        return reply
+
+    def _alone(self, call: CellCall) -> CellReply:
+        """The answer of a fresh process; the first time, it is found out whether that costs much
+        more than a second answer."""
+        self._end()
+        begin = time.monotonic()
         with self._cell.session() as session:
-            return session.call(call)
+            reply = session.call(call)
+            if self._shared is None and reply.status == "ok":
+                first, begin = time.monotonic() - begin, time.monotonic()
+                session.call(call)
+                self._shared = first - (time.monotonic() - begin) > STARTING
+        return reply
+
+    def _end(self) -> None:
+        """End the process that is kept."""
+        self._stack.close()
+        self._session = None
 
     def _again(self, call: CellCall, reply: CellReply) -> CellReply:
         """Repeat the call on writable inputs, and with the arrays against the other page."""
@@ -100,15 +144,8 @@ class JudgedKernel:
 
 def call_of(challenge: Challenge, key: int, slot: int = 0, before: bool = False) -> CellCall:
     """The call that asks a challenge."""
-    arrays = [
-        a for value in challenge.inputs.values() for a in (value if _several(value) else [value])
-    ]
+    values = challenge.inputs.values()
+    arrays = [a for v in values for a in (v if isinstance(v, list | tuple) else [v])]
     sizes = sorted({array.nbytes for array in arrays if array.size})
-    params = dict(challenge.params)
-    return CellCall(
-        challenge.direction, challenge.inputs, params, slot, before, key, tuple(sizes[-3:])
-    )
-
-
-def _several(value: Any) -> bool:
-    return not isinstance(value, np.ndarray)
+    given = challenge.direction, challenge.inputs, dict(challenge.params)
+    return CellCall(*given, slot, before, key, tuple(sizes[-3:]))

@@ -15,6 +15,7 @@ import numpy as np
 
 from refkernels.arithmetic.formats import Format
 from refkernels.judging.data import Shapes, longest_exact
+from refkernels.judging.questions import AXES, KernelDomain
 from refkernels.ops.letters import Argument
 
 LENGTHS: Sequence[Sequence[int]] = (
@@ -23,29 +24,35 @@ LENGTHS: Sequence[Sequence[int]] = (
     (129, 251, 255, 256, 257, 509, 521, 1021, 1025),
 )  # of a letter: in the first round, in the second, afterwards
 SHORT = (2, 3, 5, 7)  # where many letters would make too much work
-AXES = frozenset(range(5))  # how many leading axes there may be
 WORK = (2**14, 2**19, 2**24)  # the product of all lengths
 TRIES = 20
 WIDE = 2**15 + 3  # a length beyond the integers of 16 bits
+LONG = 2**17  # a letter's length, at least, beyond what kernels are tried on
+TERMS, MANY = 2**9, 2**11  # of terms, each of which counts, and of other letters
+MOST = 2**22  # the product of all lengths of what is long
+TILES = (128, 256, 384)
 _ROWS: Sequence[Sequence[tuple[int, ...]]] = (
     ((3,), (2, 3), (7,)),
-    ((17,), (3, 5), (2, 2, 3)),
+    ((17,), (3, 5), (2, 2, 3), (2, 1, 2, 3)),
     ((33,), (129,), (7, 11)),
 )
 
 
 @dataclass(frozen=True, eq=False)
 class ShapeDrawer:
-    """Draws shapes for `arguments`, by name. `lengths`: the only lengths of a letter; `axes`: the
-    numbers of leading axes; `coupled`: whether a letter's elements have to do with each other;
-    `takes`: whether the op takes some shapes."""
+    """Draws shapes in a domain for `arguments`, by name. `coupled`: whether a letter's elements
+    have to do with each other; `takes`: whether the op takes some shapes."""
 
     arguments: Mapping[str, Argument]
-    lengths: Mapping[str, Sequence[int]] | None
-    axes: frozenset[int]
+    domain: KernelDomain
     coupled: bool
     format: Format
     takes: Callable[[Shapes], bool]
+
+    @property
+    def lengths(self) -> Mapping[str, Sequence[int]]:
+        """The only lengths, by letter."""
+        return self.domain.lengths or {}
 
     @cached_property
     def letters(self) -> list[str]:
@@ -66,7 +73,7 @@ class ShapeDrawer:
             """Rows of this size, and lengths of the round's."""
             rows = _ROWS[size][int(rng.integers(len(_ROWS[size])))] if leading is None else leading
             if not self.coupled and leading is None:
-                rows = (*rows, int(rng.choice(LENGTHS[size])))
+                rows = (*rows, int(rng.choice(LENGTHS[2])))  # each number is a question of its own
             return self.leading(rows), {x: self._length(x, rng, usual, longest) for x in letters}
 
         def shortened() -> tuple[tuple[int, ...], dict[str, int]]:
@@ -82,9 +89,10 @@ class ShapeDrawer:
         return self.of_lengths(lengths, rows)
 
     def odd(self, rng: np.random.Generator, size: int) -> Iterator[Shapes]:
-        """The length of each letter in turn 1, 0 and a large prime; no rows; a row without axis."""
+        """The length of each letter in turn 1, 0 and a large prime, and a multiple of
+        tiles; no rows; a row without axis; many axes."""
         letters = self.letters
-        free = [x for x in letters if x not in (self.lengths or {})]
+        free = [x for x in letters if x not in self.lengths]
         two_rows, pool = self.leading((2,)), LENGTHS[0] if len(letters) < 4 else SHORT
         for _ in range(TRIES):
             others = self._lengths({x: int(rng.choice(pool)) for x in letters}, rng)
@@ -94,14 +102,33 @@ class ShapeDrawer:
             yield self.of_lengths({**others, letter: 1}, two_rows)
         if any(argument.rows for argument in self.arguments.values()):
             yield self.of_lengths(self._lengths(others, rng), self.leading((0,)))
-            if 0 in self.axes:
-                yield self.of_lengths(self._lengths(others, rng), ())
+            for axes in {0, max(AXES)} & self.domain.axes:
+                yield self.of_lengths(self._lengths(others, rng), (2,) * axes)
         for letter in free:
             large = (127, 1021, 8191)[size] if len(letters) < 3 else (67, 257, 1021)[size]
             yield self.of_lengths({**others, letter: large}, two_rows)
             yield self.of_lengths({**others, letter: 0}, two_rows)
+            yield self.of_lengths({**others, letter: int(rng.choice(TILES))}, two_rows)
         if not letters:
             yield self.of_lengths({}, self.leading(((127, 1021, 65537)[size],)))
+
+    def long(self, rng: np.random.Generator, size: int, related: set[str]) -> Iterator[Shapes]:
+        """One letter, a related one if any is, as long as in large models, beside short ones; each
+        letter at an odd length at which one term more or less shows; many rows."""
+        letters = [str(x) for x in rng.permutation(self.letters) if x not in self.lengths]
+        letters.sort(key=lambda x: x not in related)
+        plan = [(x, LONG << size) for x in letters[:1]]
+        plan += [(x, TERMS if x in related else MANY) for x in letters]
+        rows = self.leading((1,))
+        drawn = [({x: int(rng.integers(least, 2 * least)) | 1}, rows) for x, least in plan]
+        if any(argument.rows for argument in self.arguments.values()) and len(letters) < 2:
+            n, m = (int(rng.integers(TERMS, 2 * TERMS)) for _ in range(2))
+            drawn.append((dict.fromkeys(letters, n), self.leading((m if letters else n * m,))))
+        for lengths, rows in drawn:
+            chosen = self._lengths({**dict.fromkeys(self.letters, 2), **lengths}, rng)
+            shapes = self.of_lengths(chosen, rows)
+            if _product(rows, chosen) <= MOST and self.takes(shapes):
+                yield shapes
 
     def wide(self, rng: np.random.Generator) -> Iterator[Shapes]:
         """Beside lengths of 2, so many rows; and one letter of that length, of those that the op
@@ -119,12 +146,14 @@ class ShapeDrawer:
     def leading(self, rows: tuple[int, ...]) -> tuple[int, ...]:
         """The lengths of the leading axes, for a number of axes that the kernel takes: axes are
         left out, or axes of length 2 added."""
-        if not self.axes or len(rows) in self.axes:
+        if not self.domain.axes or len(rows) in self.domain.axes:
             return rows
-        number = min(self.axes, key=lambda count: (abs(count - len(rows)), count))
+        number = min(self.domain.axes, key=lambda count: (abs(count - len(rows)), count))
         return (*(2,) * (number - len(rows)), *rows[len(rows) - min(number, len(rows)) :])
 
-    def of_lengths(self, lengths: Mapping[str, int], rows: tuple[int, ...]) -> Shapes:
+    def of_lengths(
+        self, lengths: Mapping[str, int], rows: tuple[int, ...]
+    ) -> dict[str, tuple[int, ...]]:
         return {
             name: (*(rows if argument.rows else ()), *(lengths[x] for x in argument.own))
             for name, argument in self.arguments.items()
@@ -133,20 +162,19 @@ class ShapeDrawer:
     def _length(
         self, letter: str, rng: np.random.Generator, pool: Sequence[int], longest: int
     ) -> int:
-        allowed = (self.lengths or {}).get(letter)
+        allowed = self.lengths.get(letter)
         fitting = [n for n in pool if n <= longest] or [max(min(longest, 4), 1)]
         return int(rng.choice(allowed or fitting))
 
     def _lengths(self, others: Mapping[str, int], rng: np.random.Generator) -> dict[str, int]:
-        return {x: int(rng.choice((self.lengths or {}).get(x) or [n])) for x, n in others.items()}
+        return {x: int(rng.choice(self.lengths.get(x) or [n])) for x, n in others.items()}
 
 
 def _within(
     most: int, *draws: Callable[[], tuple[tuple[int, ...], dict[str, int]]]
 ) -> tuple[tuple[int, ...], dict[str, int]]:
     """The first of some draws of rows and lengths, by each function in turn, whose product is at
-    most `most`; if none is, that of the least. So a convolution of six letters, which has no
-    product as small at its usual lengths, has short ones beside them."""
+    most `most`; if none is, as for the six letters of a convolution, that of the least."""
     drawn = []
     for draw in draws:
         for _ in range(TRIES):

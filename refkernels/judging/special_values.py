@@ -22,10 +22,8 @@ def others(question: KernelQuestion, rounded: Mapping[str, Array]) -> dict[str, 
     plain algorithm and of the named forms. There IEEE 754 arithmetic may lead each form to another:
     x Phi(x) at minus infinity is -0, but -inf times 0 is NaN. `rounded`: the op's answers."""
     definition, direction = question.op.definition, question.direction
-    asked, answers_of = (
-        (question.inputs, question.params, question.format),
-        dict[str, list[Array]](),
-    )
+    asked = question.inputs, question.params, question.format
+    answers_of = dict[str, list[Array]]()
     finite = all(np.isfinite(to_float64(array)).all() for array in question.floats.values())
     formulas = [getattr(c, direction) for c in definition.conventions] if definition else []
     if definition and not finite:

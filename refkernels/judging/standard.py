@@ -6,8 +6,7 @@ format, with the bound of the op's named forms; if the challenge is exact, every
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -24,11 +23,11 @@ from refkernels.judging.questions import KernelQuestion
 from refkernels.metrology import outputs as answered
 from refkernels.metrology.judgement import Weighed, judge, weigh
 from refkernels.metrology.no_part import with_nan
+from refkernels.metrology.permitted import beyond
 from refkernels.truth import Truth
 
 Array = npt.NDArray[Any]
 Doubles = npt.NDArray[np.float64]
-_BLOCK = 1 << 12
 RANGE = ("range", "avoidable_range")
 """Faults of elements that an overflow or underflow on the way to them decides: in every named form,
 and in some."""
@@ -66,8 +65,9 @@ class Challenge(KernelQuestion):
         except (ValueError, TypeError):
             return False
         if any(array.size == 0 for array in self.floats.values()):
-            undefined = [bool(np.isnan(exact.hi).all()) for exact in _with_elements(reference)]
-            return bool(reference) and not (undefined and all(undefined))
+            lists = (exact if type(exact) is tuple else (exact,) for exact in reference.values())
+            parts = [part.hi for exacts in lists for part in exacts if part.hi.size]
+            return not parts or not all(np.isnan(part).all() for part in parts)
         return bool(reference)
 
     def standard(self, output_formats: Mapping[str, Format] | None = None) -> Standard:
@@ -125,20 +125,29 @@ class Challenge(KernelQuestion):
         standard = self.standard({name: formats.of(got) for name, got in outputs.items()})
         for name, got in outputs.items():
             if name in standard.reference and got.shape == standard.reference[name].shape:
-                record = standard.measured(name, got)
+                question = self.op, self.direction, self.inputs, self.params, formats.of(got)
+                record = judge(
+                    self.op, self.direction, name, got, standard.reference[name],
+                    bound=standard.bound[name], inputs=self.inputs, params=self.params,
+                    attainable=partial(Truth(*question).attainable, name),
+                )  # fmt: skip
                 if "avoidable" in record["flags"]:
                     return {"challenge": self.name, "output": name, "format": formats.of(got).name,
                             **{key: record[key] for key in ("counts", "bound")}}  # fmt: skip
         return None
 
-    def refuses(self, outputs: Mapping[str, Any]) -> bool:
-        """Whether the outputs have a fault, found sooner than which."""
-        arrays = {n: a for n, a in outputs.items() if isinstance(a, np.ndarray)}
-        if arrays.keys() == outputs.keys():
-            standard = self.standard({name: formats.of(array) for name, array in arrays.items()})
-            if any(standard.clearly_refuses(name, array) for name, array in arrays.items()):
-                return True
-        return self.fault(outputs) is not None
+    @cached_property
+    def fair(self) -> bool:
+        """Whether the op's plain algorithm and its named forms are right here, as far as they stay
+        in the format's range. Where one is not, no kernel's answer shows anything."""
+        question = self.inputs, self.params, self.format
+        answers = [self.op.plain(self.direction, *question)]
+        if self.op.definition is not None:
+            forms = self.op.definition.way(self.direction).forms.values()
+            computed = self.op.definition.computed
+            answers += [computed(self.direction, form, *question) for form in forms]
+        faults = (self.fault(answer) for answer in answers)
+        return all(fault is None or fault.kind in RANGE for fault in faults)
 
     def _fits(self, name: str, got: Format) -> bool:
         """Whether a format fits an output: the first one has the inputs' format, or binary32 if
@@ -202,15 +211,6 @@ class Standard:
             limited = limited or fault
         return limited
 
-    def measured(self, name: str, got: Array) -> dict[str, Any]:
-        """`metrology.judge`'s record of an output of the right shape."""
-        asked = self.challenge
-        truth = Truth(asked.op, asked.direction, asked.inputs, asked.params, self.formats[name])
-        return judge(
-            asked.op, asked.direction, name, got, self.reference[name], bound=self.bound[name],
-            inputs=asked.inputs, params=asked.params, attainable=partial(truth.attainable, name),
-        )  # fmt: skip
-
     def settled(self, name: str, got: Array, convention: Any = None) -> tuple[Array, Weighed]:
         """An output of the right shape, with the right value in the place of another right special
         value, and the basis of its verdict. `convention`: an array whose special values are right
@@ -223,14 +223,14 @@ class Standard:
         doubtful = counts["special_value_mismatches"] or counts["range_limited"]
         others = self.others.get(name, []) if doubtful else []
         right = self.rounded[name]
-        if counts["special_value_mismatches"] and _like(convention, right):
+        usable = isinstance(convention, np.ndarray) and formats.is_one(convention.dtype)
+        if counts["special_value_mismatches"] and usable and convention.shape == right.shape:
             others = [*others, to_float64(convention)]
             got = np.where(self._without_part(name, got, convention), right, got)
         if others:
             for other in others:
-                got = np.where(special_values.same(got, other, right), right, got).astype(
-                    right.dtype
-                )
+                equal = special_values.same(got, other, right)
+                got = np.where(equal, right, got).astype(right.dtype)
             weighed = self._weighed(name, got)
         return got, weighed
 
@@ -248,13 +248,10 @@ class Standard:
             return self._at("bound", name, got, wrong, place, weighed)
         if self.exact(name):
             right = self.rounded[name]
-            differing = ~(
-                (got == right) | (np.isnan(to_float64(got)) & np.isnan(to_float64(right)))
-            )
+            differing = (got != right) & ~(np.isnan(to_float64(got)) & np.isnan(to_float64(right)))
             if differing.any():
-                return self._at(
-                    "bits", name, got, int(differing.sum()), int(np.argmax(differing)), weighed
-                )
+                wrong, place = int(differing.sum()), int(np.argmax(differing))
+                return self._at("bits", name, got, wrong, place, weighed)
         if weighed.broken:
             wrong, place = int(weighed.where.sum()), int(np.argmax(weighed.where))
             return self._at("invariant", name, got, wrong, place, weighed)
@@ -268,30 +265,17 @@ class Standard:
                 return replace(fault, form=stays)
         return None
 
-    def refuses(self, name: str, got: Array) -> bool:
-        """Whether an output of the right shape has a fault."""
-        return self.clearly_refuses(name, got) or self.fault_of(name, got) is not None
-
     def clearly_refuses(self, name: str, got: Array) -> bool:
-        """Whether some number of an output of the right shape is off by more than twice its reach,
-        or is NaN where no form gives NaN: most wrong outputs show it at their beginning."""
+        """Whether some number of an output is further from the truth than any form may be, or NaN
+        where no form gives NaN: this is found much sooner than a fault."""
         if name not in self.reference or got.shape != self.reference[name].shape:
-            return False  # not by its numbers
-        exact = self.reference[name]
-        parts = [exact.hi, exact.lo, exact.radius, exact.scale, self.reach[name], got]
-        hi, lo, radius, scale, limit, numbers = (np.broadcast_to(x, got.shape) for x in parts)
-        for index in _blocks(got.shape):
-            with np.errstate(all="ignore"):
-                factor = np.exp2(np.clip(scale[index], -1100, 1023).astype(np.float64))
-                right, number = hi[index] * factor, to_float64(numbers[index])
-                error = np.abs((number - right) - lo[index] * factor) - radius[index] * factor
-            usual = np.isfinite(right) & np.isfinite(limit[index])
-            wrong = usual & np.isfinite(number) & (error > 2.0 * limit[index])
-            if self.challenge.op.real_function is None and not self.others.get(name):
-                wrong |= usual & np.isnan(number)
-            if wrong.any():
-                return True
-        return False
+            return False
+        reach, wide = self.reach[name], to_float64(got)
+        wrong = beyond(got, self.reference[name], 2.0 * reach, self.formats[name])
+        wrong &= np.isfinite(reach) & ~np.isinf(wide)
+        if self.challenge.op.real_function is not None or self.others.get(name):
+            wrong &= ~np.isnan(wide)
+        return bool(wrong.any())
 
     def exact(self, name: str) -> bool:
         """Whether every right order of sums gives the same bits of an output."""
@@ -334,36 +318,8 @@ class Standard:
         self, kind: str, name: str, got: Array, wrong: int, place: int | None, weighed: Weighed
     ) -> AnswerFault:
         index = tuple(int(i) for i in np.unravel_index(place or 0, got.shape))
-        right = self.rounded[name][index]
-        ratio = weighed.summary.max_ratio
-        return AnswerFault(
-            kind, name, wrong, got.size, index, _text(got[index]), _text(right), ratio
-        )
-
-
-def _blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
-    """Slices of the first axis, of about `_BLOCK` elements each."""
-    if not shape:
-        yield ()
-        return
-    rows = max(_BLOCK // max(math.prod(shape[1:]), 1), 1)
-    for start in range(0, shape[0], rows):
-        yield (slice(start, start + rows),)
-
-
-def _with_elements(reference: Mapping[str, Any]) -> Iterator[Enclosure]:
-    """The enclosures that have elements, those of lists one by one."""
-    for exact in reference.values():
-        for part in exact if type(exact) is tuple else (exact,):
-            if part.hi.size:
-                yield part
-
-
-def _like(array: Any, right: Array) -> bool:
-    """Whether an output is an array of numbers of the right shape."""
-    return (
-        isinstance(array, np.ndarray) and formats.is_one(array.dtype) and array.shape == right.shape
-    )
+        texts = _text(got[index]), _text(self.rounded[name][index])
+        return AnswerFault(kind, name, wrong, got.size, index, *texts, weighed.summary.max_ratio)
 
 
 def _text(value: Any) -> str:

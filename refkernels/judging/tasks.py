@@ -80,38 +80,29 @@ class Task:
         return [op for _, op in self.calls if op is not None]
 
     @property
-    def unknown(self) -> list[str]:
-        """The functions that are not covered."""
-        return [n for n, op in self.calls if not op and self._without_op(n) == "unknown"]
-
-    @property
-    def obstacle(self) -> str | None:
-        """Why a candidate cannot be judged, as a key of the words; None if it can be."""
-        if self.unknown:
-            return "task:unknown"
-        if len(self.ops) != 1 or len(self.calls) > 1:
-            return "task:several" if self.ops else "task:none"
+    def is_op(self) -> bool:
+        """Whether the Model is one op, which takes all its inputs and parameters."""
+        if not self.ops or len(self.calls) > 1 or self.others:
+            return False
         if self.parameters:
-            taken = set() if self.binding is None else {*self.binding.state.values()}
-            return None if taken >= {*self.parameters} and not self.others else "task:parameters"
+            return self.binding is not None and {*self.binding.state.values()} >= {*self.parameters}
         op = registry.get(self.ops[0])
-        needed = len([name for name in op.takes("forward") if name not in op.optional])
-        return None if needed == len(self.inputs) and not self.others else "task:inputs"
+        return len({*op.takes("forward")} - {*op.optional}) == len(self.inputs)
 
     def to_dict(self) -> dict[str, Any]:
-        """Strict JSON: each function with "op", "exact" or "unknown", and the obstacle."""
+        """Strict JSON: each function with "op", "exact" or "unknown"."""
         return {
             "task": str(self.path),
             "calls": [
-                {"function": name, "op": op, "covered": "op" if op else self._without_op(name)}
+                {"function": name, "op": op, "covered": "op" if op else _without_op(name)}
                 for name, op in self.calls
             ],
             "inputs": [list(shape) for shape in self.inputs],
-            "obstacle": self.obstacle,
         }
 
-    def _without_op(self, name: str) -> str:
-        return "exact" if name in NO_ROUNDING else "unknown"
+
+def _without_op(name: str) -> str:
+    return "exact" if name in NO_ROUNDING else "unknown"
 
 
 def read(path: Path) -> Task:
@@ -175,13 +166,13 @@ def judge_candidate(
     settings["examinations"] = Examinations()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        if task.obstacle is None:
+        if task.is_op:
             op, seat = registry.get(task.ops[0]), partial(_seat, folder, task)
         else:
             op, sizes = programs.task_op(task.path)
             seat = partial(_seat_of_program, folder, task, sizes)
             settings["causes"] = False  # a search in a whole program takes minutes
-        if task.obstacle is None and task.binding is not None:
+        if task.is_op and task.binding is not None:
             op = replace(op, params=task.binding.params)
             settings["lengths"] = task.binding.lengths
         definition = seat(task.path, "Model", op.name)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from refkernels.frameworks.cells import CellReply
 from refkernels.judging import precision
+from refkernels.judging.decoys import arrays_of, decoy_of, unwritten
 from refkernels.judging.findings import Findings
 from refkernels.judging.judgement import LIMITED, LOWER, NOT_ENOUGH, RIGHT, UNFAIR, WRONG, Reason
-from refkernels.judging.resemblance import arrays_of, decoy_of, unwritten
 from refkernels.judging.standard import RANGE, Challenge
 from refkernels.op import Direction, Op
 
 FAMILIES_NEEDED = 4  # that reject every decoy of an output
 FAMILIES_LOWER = 3  # in which a kernel of lower precision is refused: one may have another cause
-_ACTS = ("writes_inputs", "no_plain_array")  # unfair, whatever the answers are
+_ACTS = ("writes_inputs", "no_plain_array", "replaces")  # unfair, whatever the answers are
 _VALUES = ("special", "bits", "bound", "invariant")  # faults of numbers, not of arrays
 _SMALLEST, _LARGEST = 16, 1 << 14  # elements of an answer whose cause is looked for
 _OTHERS = 2  # other answers that have to agree
@@ -27,7 +27,8 @@ def verdict_of(
 ) -> tuple[str, list[Reason]]:
     """The verdict, and its reasons."""
     if outside:
-        return WRONG, [Reason("outside_memory", _first_failed(findings))]
+        first = next((challenge.name for challenge, _ in findings.failed), "")
+        return WRONG, [Reason("outside_memory", first)]
     found = [refusal for refusal in findings.refused if refusal[2].kind not in RANGE]
     refused = [(challenge, reply.outputs) for challenge, reply, _ in found]
     acts = [reason for reason in findings.unfair if reason.kind in _ACTS]
@@ -51,72 +52,56 @@ def verdict_of(
     if findings.refused:
         return LIMITED, _faults(findings)
     if findings.stopped or findings.owed:
-        return NOT_ENOUGH, [*_without_answer(findings.stopped), *_declines(findings)]
-    first = op.names(direction)[0]
+        declined = _one_each(("declines", c, {"reason": r.reason}) for c, r in findings.owed)
+        return NOT_ENOUGH, [*_without_answer(findings.stopped), *declined]
     number = sum(1 for decisive in findings.by_family.values() if decisive)
-    if findings.by_output[first] < FAMILIES_NEEDED or number < FAMILIES_NEEDED:
+    if findings.by_output[op.names(direction)[0]] < FAMILIES_NEEDED or number < FAMILIES_NEEDED:
         return NOT_ENOUGH, [Reason("too_few_families", "", {"families": number})]
     return RIGHT, []
 
 
-def _declines(findings: Findings) -> list[Reason]:
-    """One reason for each family with a declined challenge that a kernel must take."""
-    reasons = {
-        challenge.family: Reason("declines", challenge.name, {"reason": reply.reason})
-        for challenge, reply in reversed(findings.owed)
-    }
-    return list(reasons.values())[::-1]
-
-
-def _first_failed(findings: Findings) -> str:
-    return next((challenge.name for challenge, _ in findings.failed), "")
+def _without_answer(replies: Sequence[tuple[Challenge, CellReply]]) -> list[Reason]:
+    found = ((c, {"status": reply.status, "reason": reply.reason}) for c, reply in replies)
+    return _one_each(("no_answer", *pair) for pair in found)
 
 
 def _faults(findings: Findings) -> list[Reason]:
-    """One reason for each family and kind of fault, failures first."""
-    reasons: dict[tuple[str, str], Reason] = {}
+    """Failures first."""
+    found: list[tuple[str, Challenge, dict[str, Any]]] = []
     for challenge, reply, fault in findings.refused:
-        if count := sum(map(unwritten, arrays_of(reply.outputs))):
-            written = Reason("unwritten", challenge.name, {"output": fault.output, "wrong": count})
-            reasons.setdefault((challenge.family, "unwritten"), written)
-            continue
         figures = {**asdict(fault), "index": list(fault.index)}
-        del figures["kind"]
-        reasons.setdefault(
-            (challenge.family, fault.kind), Reason(f"wrong_{fault.kind}", challenge.name, figures)
-        )
-    unanswered = [*findings.failed, *findings.stopped]
-    return [*_without_answer(unanswered), *reasons.values()]
+        kind = f"wrong_{figures.pop('kind')}"
+        if count := sum(map(unwritten, arrays_of(reply.outputs))):
+            kind, figures = "unwritten", {"output": fault.output, "wrong": count}
+        found.append((kind, challenge, figures))
+    return [*_without_answer([*findings.failed, *findings.stopped]), *_one_each(found)]
 
 
-def _without_answer(replies: Sequence[tuple[Challenge, CellReply]]) -> list[Reason]:
-    """One reason for each family and status."""
-    reasons: dict[tuple[str, str], Reason] = {}
-    for challenge, reply in replies:
-        details = {"status": reply.status, "reason": reply.reason}
-        reasons.setdefault(
-            (challenge.family, reply.status), Reason("no_answer", challenge.name, details)
-        )
+def _one_each(found: Iterable[tuple[str, Challenge, dict[str, Any]]]) -> list[Reason]:
+    """One reason for each family, kind and status."""
+    reasons: dict[tuple[Any, ...], Reason] = {}
+    for kind, challenge, details in found:
+        key = challenge.family, kind, details.get("status")
+        reasons.setdefault(key, Reason(kind, challenge.name, details))
     return list(reasons.values())
 
 
 def cause_of(findings: Findings) -> Mapping[str, Any] | None:
-    """What `explain` finds about the smallest wrong answer of a suitable size, as far as the next
-    ones allow it."""
+    """What `explain` finds about the smallest wrong answer of a suitable size, to usual numbers if
+    there is one, as far as the next ones allow it."""
     from refkernels.diagnosis import several_cases
     from refkernels.diagnosis.explain import explain
 
-    sizes = {
-        i: sum(array.size for array in arrays_of(reply.outputs))
-        for i, (challenge, reply, fault) in enumerate(findings.refused)
+    sizes = [sum(a.size for a in arrays_of(reply.outputs)) for _, reply, _ in findings.refused]
+    eligible = [
+        (challenge.family not in ("calls", "typical"), size, i)
+        for i, (size, (challenge, _, fault)) in enumerate(zip(sizes, findings.refused, strict=True))
         if fault.kind in ("bound", "bits", "special") and challenge.family != "special"
-    }
-    eligible = {i: size for i, size in sizes.items() if _SMALLEST <= size <= _LARGEST}
+        if _SMALLEST <= size <= _LARGEST
+    ]
     if not eligible:
         return None
-    answers = [findings.refused[i] for i in sorted(eligible, key=lambda i: eligible[i])]
-    first, direction = answers[0], answers[0][0].direction
-    rest = [answer for answer in answers[1:] if answer[0].direction == direction]
+    first, *rest = (findings.refused[i] for _, _, i in sorted(eligible))
 
     def explanation_of(challenge: Challenge, reply: CellReply, fault: Any) -> Any:
         question = challenge.op, challenge.inputs, reply.outputs, challenge.params

@@ -38,7 +38,7 @@ def permitted(
     wrong = counts["beyond_bound"] or counts["special_value_mismatches"]
     unbounded = counts["not_correctly_rounded"] and np.isinf(bound).any()
     if limits is not None and (wrong or counts["overflows"] or unbounded):
-        out_of_range = _beyond(got, reference, bound, format)
+        out_of_range = beyond(got, reference, bound, format)
         if out_of_range.any():
             out_of_range &= limits.reached(output, got, bound)
         if out_of_range.any():
@@ -46,7 +46,7 @@ def permitted(
             summary = summarise(got, reference, allowed, format, distribution)
     undecided = 0
     if limits is not None and any(counts[name] for name in ("not_correctly_rounded", "overflows")):
-        inside = ~out_of_range & (np.isinf(bound) | ~_beyond(got, reference, bound, format))
+        inside = ~out_of_range & (np.isinf(bound) | ~beyond(got, reference, bound, format))
         undecided = _doubtful(summary, output, got, reference, inside, format, limits)
     added = {
         "range_limited": int(np.count_nonzero(out_of_range)),
@@ -67,7 +67,7 @@ def _errors(got: npt.NDArray[Any], exact: Enclosure, format: Format) -> Doubles:
     return np.asarray(np.where(unknown, 0.0, error))
 
 
-def _beyond(got: npt.NDArray[Any], exact: Enclosure, bound: Doubles, format: Format) -> Bools:
+def beyond(got: npt.NDArray[Any], exact: Enclosure, bound: Doubles, format: Format) -> Bools:
     """Outside the bound; a NaN or infinity that is wrong is outside every one."""
     error = _errors(got, exact, format)
     return np.asarray(~(error <= bound) | np.isinf(error))

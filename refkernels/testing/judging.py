@@ -19,6 +19,7 @@ def judge(
     dtype: str = "float32",
     level: str = "default",
     seed: int | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
     lengths: Mapping[str, Sequence[int]] | None = None,
     dtypes: Mapping[str, Sequence[str]] | None = None,
     device: str = "cpu",
@@ -27,28 +28,28 @@ def judge(
 ) -> Judgement:
     """The verdict on a kernel that runs in processes of its own, on inputs that it has not seen.
 
-        assert judge("./fast.py:softmax").right
         assert judge(my_softmax, "softmax", level="quick").verdict == "right"
 
     kernel      FILE.py:FUNCTION, or a function at a module's top level, whose file is loaded there
     op          its op, if the function's name does not name it
-    dtype       of the floating inputs
+    dtype       of the floating inputs, or the one format of the others: "int8"
     level       "quick", "default" (up to a minute) or "full"
-    seed        of all random inputs; by default one that is secret until the judgement has it
+    seed        of all random inputs; by default a secret one
+    shapes      by input, those of the kernel's use, which are asked first: {"x": (64, 1000)}
     lengths     by letter of the op's signature, the only lengths that the kernel supports
     dtypes      by input of integers or 8-bit numbers, its only formats: {"a": ["int8"]}
     times       whether a right kernel is timed, on calls that are judged too: `Judgement.time`
     allow_overflow  as for `assert_kernel`
 
-    Raises TypeError for a function that no file has at its top level; ValueError and FrameworkError
-    for a question that makes no sense and a kernel that cannot be run, in one sentence.
+    Raises TypeError for a function that no file has at its top level; ValueError for a question
+    that makes no sense, FrameworkError for a kernel that cannot be run.
     """
     from refkernels.judging.judge import judge as verdict_on  # which assertions do not need
 
     name = kernel if isinstance(kernel, str) else _named(kernel)
     return verdict_on(
-        name, op, dtype=dtype, level=level, seed=seed, lengths=lengths, dtypes=dtypes,
-        device=device, times=times, allow_overflow=allow_overflow,
+        name, op, dtype=dtype, level=level, seed=seed, shapes=shapes, lengths=lengths,
+        dtypes=dtypes, device=device, times=times, allow_overflow=allow_overflow,
     )  # fmt: skip
 
 
@@ -60,8 +61,5 @@ def _named(kernel: Callable[..., Any]) -> str:
     except TypeError:
         file = None
     if file is None or not name.isidentifier() or not Path(file).is_file():
-        raise TypeError(
-            "judge loads a kernel's file in another process, and this function is in none, or not "
-            "at its top level: give FILE.py:FUNCTION."
-        )
+        raise TypeError("no file has this function at its top level: give FILE.py:FUNCTION.")
     return f"{file}:{name}"

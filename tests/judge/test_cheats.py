@@ -32,19 +32,16 @@ CHEATS = {
     "stale_memory": (UNFAIR, "answers_memory"),
     "zeroes_inputs": (UNFAIR, "writes_inputs"),
     "cache_by_pointer": (UNFAIR, "stale_answer"),
-    "cache_by_shape": (UNFAIR, "stale_answer"),
-    "cache_by_sample": (UNFAIR, "stale_answer"),
     "cache_where_writable": (UNFAIR, "stale_answer"),
     "cache_by_first_input": (UNFAIR, "stale_answer"),
     "cache_by_ends": (UNFAIR, "stale_answer"),
     "weights_packed_once": (UNFAIR, "stale_answer"),
     "targets_kept": (UNFAIR, "stale_answer"),
-    "right_ten_times": (UNFAIR, "turns_wrong"),
     "fails_when_called_again": (WRONG, "no_answer"),
     "declines_what_tells": (NOT_ENOUGH, "declines"),
     "lazy": (UNFAIR, "no_plain_array"),
     "finds_the_truth": (UNFAIR, "answers_nan"),
-    "patches_numpy": (UNFAIR, "answers_zeros"),
+    "patches_numpy": (UNFAIR, "replaces"),
     "patches_the_harness": (UNFAIR, "answers_zeros"),
     "float16_inside": (LOWER, "lower_precision"),
     "bfloat16_inside": (LOWER, "lower_precision"),
@@ -58,7 +55,6 @@ CHEATS = {
     "one_pass_variance": (WRONG, "wrong_bound"),
     "n_minus_one": (WRONG, "wrong_bound"),
     "wrong_eps": (WRONG, "wrong_bound"),
-    "eps_fixed": (WRONG, "wrong_bound"),
     "smoothing_ignored": (WRONG, "wrong_bound"),
     "split_bfloat16": (WRONG, "wrong_bound"),
     "tanh_for_erf": (WRONG, "wrong_bound"),
@@ -77,23 +73,17 @@ CHEATS = {
     "zeros_skipped": (WRONG, "wrong_special"),
     "race": (WRONG, ""),
     "launch_fails": (WRONG, "unwritten"),
-    "half_convolution": (LOWER, "lower_precision"),
     "subnormals_flushed": (LOWER, "lower_precision"),
-    "tf32_convolution": (LOWER, "lower_precision"),
     "edges_repeated": (WRONG, "wrong_bound"),
     "dilation_ignored": (WRONG, "wrong_bound"),
     "last_channel_missed": (WRONG, "wrong_bound"),
-    "filters_kept": (WRONG, "wrong_bound"),
     "running_statistics": (WRONG, "wrong_bound"),
-    "first_image_only": (WRONG, "wrong_bound"),
     "running_variance_biased": (WRONG, "wrong_bound"),
     "running_mean_stays": (WRONG, "wrong_bound"),
     "statistics_kept": (WRONG, "wrong_bound"),
     "window_of_keys": (WRONG, "wrong_bound"),
     "mask_ignored": (WRONG, "wrong_bound"),
-    "half_attention": (LOWER, "lower_precision"),
     "block_not_rescaled": (WRONG, "wrong_bound"),
-    "scores_without_maximum": (WRONG, "wrong_special"),
     "maximum_from_zero": (WRONG, "wrong_special"),
     "index_of_16_bits": (WRONG, "wrong_special"),
     "row_of_16_bits": (WRONG, "wrong_bound"),
@@ -110,8 +100,17 @@ CHEATS = {
     "feigns_a_lack_of_memory": (NOT_ENOUGH, "no_answer"),
     "one_element_in_a_thousand": (WRONG, "wrong_bound"),
     "reads_the_judge": (WRONG, "wrong_bound"),
+    "wrong_beyond_100000_columns": (WRONG, "wrong_bound"),
+    "one_call_in_200": (UNFAIR, "turns_wrong"),
+    "wrong_for_new_content": (WRONG, "wrong_bound"),
+    "small_factors_skipped": (WRONG, "wrong_bound"),
+    "large_numbers_lost": (WRONG, "wrong_bound"),
+    "one_tile_missed": (WRONG, "wrong_bound"),
+    "last_row_of_many": (WRONG, "wrong_bound"),
+    "answers_in_a_thread": (WRONG, "unwritten"),
+    "patches_the_clock": (UNFAIR, "replaces"),  # and timed truly, see below
     "falls_back": (RIGHT, ""),
-    "patches_the_clock": (RIGHT, ""),  # and timed truly, see below
+    "own_shape_unanswered": (RIGHT, ""),  # but not where the shape is given, see below
     "stops_the_clock": (RIGHT, ""),  # and timed truly, see below
 }
 
@@ -145,9 +144,15 @@ def test_a_cheat_is_refused_with_its_reason(name: str) -> None:
     assert not reason or reason in kinds, kinds
 
 
-@pytest.mark.parametrize("name", ["stops_the_clock", "patches_the_clock"])
-def test_the_judges_own_clock_stops_at_the_last_byte(name: str) -> None:
-    kernel = f"{HERE}/cheats/{name}.py:softmax"
+def test_the_shapes_of_a_kernels_use_are_asked_first() -> None:
+    kernel = f"{HERE}/cheats/own_shape_unanswered.py:softmax"
+    judgement = judge(kernel, level="quick", seed=SEED, shapes={"x": (64, 1000)}, causes=False)
+    assert (judgement.verdict, judgement.shapes) == (WRONG, {"x": (64, 1000)})
+    assert judgement.reasons[0].challenge.startswith("own: typical: x (64, 1000)")
+
+
+def test_the_judges_own_clock_stops_at_the_last_byte() -> None:
+    kernel = f"{HERE}/cheats/stops_the_clock.py:softmax"
     judgement = judge(kernel, level="quick", seed=SEED, times=True, examinations=SHARED)
     assert judgement.verdict == RIGHT, judgement.reasons
     assert judgement.time is not None

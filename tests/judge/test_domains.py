@@ -15,6 +15,7 @@ from refkernels.judging.challenges import Drawer
 from refkernels.judging.decoys import decisive_outputs
 from refkernels.judging.examination import KernelExamination
 from refkernels.judging.judge import judge
+from refkernels.judging.questions import KernelDomain
 from refkernels.judging.verdicts import FAMILIES_NEEDED
 from refkernels.op import Direction
 from refkernels.reporting.judging.views import lines
@@ -78,7 +79,7 @@ def test_every_format_of_an_input_that_has_several_can_be_declared(name: str) ->
         if key in op.kinds and hasattr(array, "dtype")
     }
     for key, dtype in found:
-        cases = Drawer(op, "forward", "float32", dtypes={key: [dtype]}).cases
+        cases = Drawer(op, "forward", "float32", domain=KernelDomain(dtypes={key: [dtype]})).cases
         inputs = [cases.built(case)[0] for case in cases.all]
         assert inputs, (key, dtype)
         assert {array[key].dtype.name for array in inputs if key in array} <= {dtype}
@@ -100,7 +101,7 @@ def test_a_kernel_that_takes_the_op_s_own_params_alone_is_shown_enough(
     op = registry.get(name)
     for seed in range(4):
         examined = KernelExamination(
-            op, direction, "float32", seed, left_out=frozenset(op.optional)
+            op, direction, "float32", seed, KernelDomain(frozenset(op.optional))
         )
         families = {
             challenge.family

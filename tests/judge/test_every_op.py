@@ -70,10 +70,10 @@ def test_right_answers_to_every_op_are_right_and_decoys_are_not(name: str, direc
         challenge
         for family in FAMILIES
         if family != "exact" or drawer.summed
-        for challenge in drawer._some(family, rng, 0)
+        for challenge in drawer.some(family, rng, 0)
     ]
     for other in drawer._other_inputs:
-        drawn += drawer._some("special", rng, 0, data.nan_in(other))
+        drawn += drawer.some("special", rng, 0, data.nan_in(other))
     drawn += [challenge for challenge in drawer._other_params(rng) if challenge.has_answer]
     drawn += drawer.wide(rng)
     families = set()

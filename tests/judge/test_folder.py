@@ -13,7 +13,7 @@ from refkernels.cli import judge as command
 from refkernels.cli.app import app
 from refkernels.frameworks import kernels
 from refkernels.judging import folder as folders
-from refkernels.judging.folder import NOT_JUDGED, RECORDS, FolderQuestion, judge_all, kernels_in
+from refkernels.judging.folder import NOT_JUDGED, RECORDS, judge_all, kernels_in
 from refkernels.judging.judgement import Judgement
 from refkernels.records.journal import Json
 from refkernels.reporting.judging.leaderboard import board, write_leaderboard
@@ -140,14 +140,14 @@ def kernel_in(folder: Path, name: str, answer: str = "x") -> None:
 
 
 def again(tmp_path: Path) -> list[Json]:
-    return judge_all(tmp_path / "mine", tmp_path / "out", FolderQuestion(), resume=True)
+    return judge_all(tmp_path / "mine", tmp_path / "out", {}, resume=True)
 
 
 def test_what_is_new_or_has_changed_is_judged_again(tmp_path: Path, asked: list[str]) -> None:
     for name in ("a.py", "b.py", "stop.py"):
         kernel_in(tmp_path / "mine", name)
     with pytest.raises(KeyboardInterrupt):
-        judge_all(tmp_path / "mine", tmp_path / "out", FolderQuestion())
+        judge_all(tmp_path / "mine", tmp_path / "out", {})
     (tmp_path / "mine" / "stop.py").unlink()
     kernel_in(tmp_path / "mine", "a.py", "0 * x")
     asked.clear()
@@ -167,7 +167,7 @@ def test_a_kernel_that_breaks_the_judge_does_not_stop_the_folder(
 ) -> None:
     for name in ("odd.py", "right.py"):
         kernel_in(tmp_path / "mine", name)
-    odd, right = judge_all(tmp_path / "mine", tmp_path / "out", FolderQuestion())
+    odd, right = judge_all(tmp_path / "mine", tmp_path / "out", {})
     assert (odd["verdict"], odd["op"]) == (NOT_JUDGED, "gelu")
     assert odd["why"] == "The judge failed on it (RuntimeError: half a \ufffd)."
     assert right["verdict"] == "right"
@@ -185,7 +185,7 @@ def test_a_file_whose_name_no_page_can_show_is_refused(tmp_path: Path) -> None:
 
 def test_a_bar_in_a_name_does_not_end_a_cell(tmp_path: Path, asked: list[str]) -> None:
     kernel_in(tmp_path / "mine", "a|b.py")
-    judge_all(tmp_path / "mine", tmp_path / "out", FolderQuestion())
+    judge_all(tmp_path / "mine", tmp_path / "out", {})
     _, page, _ = write_leaderboard(tmp_path / "out")
     assert "a\\|b.py:gelu`" in page.read_text(encoding="utf-8")
 

@@ -24,11 +24,12 @@ from refkernels.cli.app import app
 from refkernels.frameworks import catalog, cells, environments
 from refkernels.judging import decoys, precision, shapes
 from refkernels.judging.challenges import FAMILIES, Drawer
+from refkernels.judging.decoys import decoy_of
 from refkernels.judging.examination import Examinations, KernelExamination
 from refkernels.judging.folder import NOT_JUDGED
 from refkernels.judging.judge import judge as verdict_on
 from refkernels.judging.judgement import VERDICTS
-from refkernels.judging.resemblance import decoy_of
+from refkernels.judging.questions import KernelDomain
 from refkernels.judging.running import JudgedKernel
 from refkernels.judging.standard import Challenge
 from refkernels.reporting.judging.views import because, lines
@@ -40,7 +41,9 @@ judging = import_module("refkernels.judging.judge")  # the module, not the funct
 
 
 def drawn(op: str, dtype: str = "float32") -> list[Challenge]:
-    return KernelExamination(registry.get(op), "forward", dtype, 5).round(0)
+    """The first round, without what is too large for many answers."""
+    challenges = KernelExamination(registry.get(op), "forward", dtype, 5).round(0)
+    return [challenge for challenge in challenges if challenge.family != "long"]
 
 
 def twice(x: np.ndarray) -> np.ndarray:
@@ -117,12 +120,12 @@ def test_the_first_question_has_every_optional_input_of_the_cases() -> None:
     first = drawer.typicals(np.random.default_rng(0), 1)
     assert first
     assert all("weight" in challenge.inputs for challenge in first)
-    without = replace(drawer, left_out=frozenset({"weight"}))
+    without = replace(drawer, domain=KernelDomain(frozenset({"weight"})))
     axes = {
         challenge.inputs["x"].ndim for challenge in without.typicals(np.random.default_rng(0), 1)
     }
     assert axes == {2, 3}
-    plane = replace(without, axes=frozenset({2}))
+    plane = replace(drawer, domain=KernelDomain(frozenset({"weight"}), axes=frozenset({2})))
     shapes = [
         one.inputs["x"].ndim
         for one in plane.round(np.random.default_rng(0), 0)
@@ -151,9 +154,9 @@ def test_a_right_kernel_of_a_form_that_loses_digits_is_told_of_another(
         assert ("x erfc(-x / sqrt 2) / 2" in text) == (not avoids)
 
 
-def test_the_twelve_calls_change_each_input_alone_and_integers_too() -> None:
+def test_the_first_calls_change_each_input_alone_and_integers_too() -> None:
     for op in ("matmul", "cross_entropy", "embedding"):
-        calls = KernelExamination(registry.get(op), "forward", "float32", 5).calls.challenges
+        calls = KernelExamination(registry.get(op), "forward", "float32", 5).calls.challenges[:12]
         first = calls[0].inputs
         changed = {
             frozenset(n for n, array in call.inputs.items() if not np.array_equal(array, first[n]))
@@ -238,26 +241,10 @@ def test_odd_lengths_of_a_convolution_are_asked() -> None:
     assert any(shape[-1] == 67 for shape in shapes)
 
 
-@pytest.mark.parametrize("op", ["softmax", "gelu", "layernorm", "attention", "cross_entropy"])
-def test_what_is_clearly_refused_has_a_fault(op: str) -> None:
-    clear = 0
-    for challenge in drawn(op):
-        if not challenge.has_answer or any(not a.size for a in challenge.floats.values()):
-            continue
-        standard, name = challenge.standard(), challenge.op.outputs[0]
-        right = standard.rounded[name]
-        assert not standard.clearly_refuses(name, right)
-        for other in standard.others.get(name, []):
-            assert not standard.clearly_refuses(name, np.where(np.isnan(other), other, right))
-        for answer in (*decoys.of(challenge, right), np.nextafter(right, right.dtype.type(9))):
-            if standard.clearly_refuses(name, answer):
-                clear += 1
-                assert standard.fault_of(name, answer) is not None
-    assert clear > 50
-
-
 def test_declared_lengths_are_the_only_ones() -> None:
-    drawer = Drawer(registry.get("softmax"), "forward", "float32", lengths={"n": (48,)})
+    drawer = Drawer(
+        registry.get("softmax"), "forward", "float32", domain=KernelDomain(lengths={"n": (48,)})
+    )
     shapes = [
         challenge.inputs["x"].shape for challenge in drawer.round(np.random.default_rng(0), 0)
     ]
@@ -266,7 +253,9 @@ def test_declared_lengths_are_the_only_ones() -> None:
 
 
 def test_a_declared_length_holds_whatever_else_is_drawn() -> None:
-    drawer = Drawer(registry.get("matmul"), "forward", "float16", lengths={"k": (64,)})
+    drawer = Drawer(
+        registry.get("matmul"), "forward", "float16", domain=KernelDomain(lengths={"k": (64,)})
+    )
     drawn = list(drawer.round(np.random.default_rng(0), 0))
     assert len(drawn) > 8
     assert {challenge.inputs["b"].shape[-2] for challenge in drawn} == {64}
@@ -277,7 +266,9 @@ def test_a_declared_length_holds_whatever_else_is_drawn() -> None:
 def test_bits_are_demanded_of_sums_that_are_longer_than_two_to_the_p(
     op: str, letter: str, dtype: str
 ) -> None:
-    drawer = Drawer(registry.get(op), "forward", dtype, lengths={letter: (9001,)})
+    drawer = Drawer(
+        registry.get(op), "forward", dtype, domain=KernelDomain(lengths={letter: (9001,)})
+    )
     (challenge,) = [
         challenge
         for challenge in drawer.round(np.random.default_rng(2), 0)
@@ -336,7 +327,9 @@ def test_a_gradient_whose_lengths_follow_from_others_is_asked_on_the_cases() -> 
 @pytest.mark.parametrize("axes", [0, 2])
 def test_leading_axes_are_as_many_as_a_kernel_takes(axes: int) -> None:
     for op, more in (("matmul", 2), ("softmax", 1), ("gelu", 0)):
-        drawer = Drawer(registry.get(op), "forward", "float32", axes=frozenset({axes}))
+        drawer = Drawer(
+            registry.get(op), "forward", "float32", domain=KernelDomain(axes=frozenset({axes}))
+        )
         drawn = [drawer.typical(np.random.default_rng(0), 6)]
         drawn += [
             challenge
@@ -453,7 +446,7 @@ def test_settings_in_a_kernels_name_are_the_environment_of_its_process(tmp_path:
     judgement = verdict_on(f"{name}@PLACES=3", level="quick", seed=1)
     told = because(judgement.to_dict()["reasons"], "en")
     assert len(told) == 1  # however many inputs showed it
-    assert "there are 3 places) (call 1 of 12; " in told[0]
+    assert "there are 3 places) (call 1 of " in told[0]
     with pytest.raises(catalog.FrameworkError, match="has no flag num_threads"):
         verdict_on(f"{name}@num_threads=1", level="quick")
 
@@ -638,7 +631,7 @@ def test_wrong_kernels_are_tried_as_long_as_time_allows() -> None:
 
 
 def test_later_rounds_end_when_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(judging.LEVELS, "default", (3, 0.0))
+    monkeypatch.setitem(judging.LEVELS, "default", judging.Level(3, 0.0, 1.0))
     monkeypatch.setattr(judging, "_ask", asked := Mock(wraps=judging._ask))
     kernel = f"{RIGHT}/softmax.py:float64_softmax"
     judgement = verdict_on(kernel, seed=3, causes=False, examinations=Examinations())

@@ -243,15 +243,28 @@ def loaded(source):
     return adapter
 
 
+def callables():
+    """By module and name, every callable of the modules."""
+    modules = [(n, m) for n, m in list(sys.modules.items()) if type(m) is types.ModuleType]
+    return {(n, k): v for n, m in modules for k, v in list(vars(m).items()) if callable(v)}
+
+
+def replaced(before, folder):
+    """The functions of modules that the kernel's file has replaced; libraries replace some too."""
+    now = callables()
+    changed = [key for key, value in before.items() if now.get(key, value) is not value]
+    foreign = [key for key in changed if type(now[key]) is types.FunctionType]
+    paths = {key: os.path.dirname(now[key].__code__.co_filename) for key in foreign}
+    return [".".join(key) for key in changed if paths.get(key, folder) == folder]
+
+
 def answer(session, message):
     try:
         return session.call(message)
-    except NotImplementedError as error:
-        return {"status": "unsupported", "reason": one_line(error)}, []
-    except MemoryError as error:
-        return {"status": "oom", "reason": one_line(error)}, []
     except BaseException as error:
-        return {"status": "error", "reason": one_line(error)}, []
+        known = ((NotImplementedError, "unsupported"), (MemoryError, "oom"))
+        status = next((status for kind, status in known if isinstance(error, kind)), "error")
+        return {"status": status, "reason": one_line(error)}, []
 
 
 def serve(pipe, adapter):
@@ -270,12 +283,14 @@ def main():
     os.dup2(2, 1)
     warnings.simplefilter("ignore")
     first = pipe.message()
+    before = callables()
     try:
         adapter = loaded(pipe.text(first["source"]))
     except BaseException as error:
         pipe.send({"status": "error", "reason": one_line(error)})
         return
-    pipe.send({"status": "ok", "arrays": adapter.KERNEL["arrays"]})
+    changed = replaced(before, os.path.dirname(adapter.KERNEL["file"]))
+    pipe.send({"status": "ok", "arrays": adapter.KERNEL["arrays"], "replaced": changed})
     while pipe.message() is not None:
         if not (first["fork"] and hasattr(os, "fork")):
             serve(pipe, adapter)

@@ -34,7 +34,7 @@ def coverage(task: Mapping[str, Any], lang: str = "en") -> list[str]:
     words = WORDS[lang]
     covered = [words[f"covered:{call['covered']}"].format(**call) for call in task["calls"]]
     ops = words["join"].join(call["op"] for call in task["calls"] if call["op"])
-    obstacle = [words[task["obstacle"]].format(op=ops)] if task["obstacle"] else []
+    obstacle = [words[task["obstacle"]].format(op=ops)] if "obstacle" in task else []
     reasons = because(task.get("reasons", ()), lang, "refused")[:_SHOWN]
     return [*covered, *obstacle, *(f"  {reason}" for reason in reasons)]
 
