@@ -84,11 +84,10 @@ class RangeLimits:
         if self._formulas is None or not any(where.any() for where in vague.values()):
             return bounds
         sharp = self._of_all(self._unlimited)
-        sharper = {
+        return dict(bounds) | {
             name: np.where(where & _leaves(bounds[name], sharp[name]), sharp[name], bounds[name])
             for name, where in vague.items()
         }
-        return {**bounds, **sharper}
 
     def _vague(self, bound: Doubles, exact: Enclosure) -> Bools:
         least = doubtful_error(exact, self.format)
@@ -100,13 +99,13 @@ class RangeLimits:
         if self._formulas is None:
             return np.asarray(np.isinf(bound) & ~np.isfinite(to_float64(got)))
         wide, found = to_float64(got), np.zeros(got.shape, np.bool_)
-        for outputs in self._reachable.values():
-            low, high, nan = outputs[output]
+        for low, high, nan in (outputs[output] for outputs in self._reachable.values()):
             found |= ((low <= wide) & (wide <= high)) | (np.isnan(wide) & nan)
-        whole = self.bound_in(self.format)[output]
+        left = _leaves(self.bound_in(self.format)[output], self._of_all(self._unlimited)[output])
         if self.op.formulas is None:  # a bound of its own may hold where all forms leave the range
-            whole = np.maximum(whole, self._of_all(self._named(self.format))[output])
-        return found & _leaves(whole, self._of_all(self._unlimited)[output])
+            named, wide_named = map(self._of_all, (self._named(self.format), self._forms_unlimited))
+            left |= _leaves(named[output], wide_named[output]) & np.isfinite(wide_named[output])
+        return found & left
 
     @cached_property
     def _reachable(self) -> dict[str, dict[str, Any]]:
@@ -150,11 +149,12 @@ class RangeLimits:
 
     @cached_property
     def _formulas(self) -> Formulas | None:
-        """The named forms; None for a function, whose bound holds in the whole range, but that of
-        its slope (`elementwise.bounds`)."""
+        """The named forms; None of no elements, and for a function, whose bound holds in the whole
+        range, but that of its slope (`elementwise.bounds`)."""
         function = self.op.real_function if self.direction == "backward" else None
-        if self.op.definition is not None or function is None:
-            return self.op.definition
+        empty = not all(np.size(array) for array in self.inputs.values())
+        if empty or self.op.definition is not None or function is None:
+            return None if empty else self.op.definition
         from refkernels.ops.function_formulas import named_forms
 
         return named_forms(function)

@@ -49,6 +49,6 @@ def profile_pages(record: Record) -> dict[str, str]:
     """A profile's pages, by the names of their files."""
     from refkernels.reporting.profile import page
 
-    languages = {"": "en", ".zh": "zh"}
-    pages = {f"profile{end}.md": page.markdown(record, lang) for end, lang in languages.items()}
-    return pages | {f"profile{e}.html": page.html(record, lang) for e, lang in languages.items()}
+    ends = {"": "en", ".zh": "zh"}.items()
+    pages = {f"profile{end}.md": page.markdown(record, lang) for end, lang in ends}
+    return pages | {f"profile{end}.html": page.html(record, lang) for end, lang in ends}

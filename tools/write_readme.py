@@ -336,7 +336,7 @@ def linear_differences() -> str:
 
 def _row(output: str) -> dict[str, seeds.SeedAnswer]:
     """The answers to the LayerNorm thread's own row, by framework."""
-    _, _, answers = next(row for row in _threads().layernorm.rows if row[1] == output)
+    _, _, answers = next(row for row in _threads().layernorm if row[1] == output)
     return {subject.split()[0]: answer for subject, answer in answers.items()}
 
 

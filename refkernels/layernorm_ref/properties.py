@@ -158,7 +158,7 @@ def _through_dx(xhat: Array, r: Array, p: Array, t: Array) -> Array:
 def _overflow_possible(x: npt.NDArray[Any], rows: int) -> npt.NDArray[np.bool_]:
     """Rows that are not finite, or whose sums of squares may overflow the working precision."""
     work = working_format(formats.of(x))
-    wide = np.asarray(x, np.float64).reshape(rows, -1)
+    wide = np.asarray(x, np.float64).reshape(rows, np.size(x) // max(rows, 1))
     with np.errstate(all="ignore"):
         size = np.max(np.abs(wide), axis=1, initial=0.0)
         return ~(8.0 * float(wide.shape[1]) ** 2 * size * size < work.max)

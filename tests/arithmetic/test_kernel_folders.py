@@ -8,7 +8,8 @@ from typing import Any
 import refkernels
 from refkernels.arithmetic import jit
 
-ELSEWHERE = "refkernels.frameworks.remote"  # runs in a framework's interpreter
+# What runs in a framework's interpreter.
+ELSEWHERE = "refkernels.frameworks.remote", "refkernels.profiling.in_torch"
 
 
 def room_of(kernel: Any) -> str:
@@ -17,7 +18,7 @@ def room_of(kernel: Any) -> str:
 
 def kernels() -> Iterator[Any]:
     for module in pkgutil.walk_packages(refkernels.__path__, "refkernels."):
-        if not module.name.startswith((ELSEWHERE, "refkernels.__main__")):
+        if not module.name.startswith((*ELSEWHERE, "refkernels.__main__")):
             members = vars(importlib.import_module(module.name)).values()
             yield from (member for member in members if isinstance(member, jit.Kernel))
 

@@ -27,6 +27,7 @@ from refkernels.contexts import (
 )
 from refkernels.contexts.arb import ends
 from refkernels.contexts.composed import Composed, Flushed, NarrowFunctions, OtherFunction
+from refkernels.contexts.fast_functions import COMPILED, FastFunctions
 from refkernels.contexts.rational import Irrational, values
 from refkernels.contexts.reachable import Reachable
 from refkernels.contexts.shuffled import Shuffled
@@ -130,6 +131,7 @@ EVERY = [
     *(Shuffled(0), Unbounded(), Doubles(), Unstored("bfloat16")),
     *(Composed("float16"), NarrowFunctions("float64"), OtherFunction("float64", "exp", np.exp)),
     *(Flushed("float32"), Reachable("float32"), SignedZeros(), TensorCores("bfloat16")),
+    FastFunctions("float32", COMPILED["Triton"]),
 ]
 in_every_context = pytest.mark.parametrize("xp", EVERY, ids=lambda c: c.name)
 

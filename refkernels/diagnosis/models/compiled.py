@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import BINARY32
 from refkernels.contexts.fast_functions import COMPILED, WRITTEN, FastFunctions
 from refkernels.contexts.working import Working
@@ -27,19 +26,18 @@ from refkernels.diagnosis.wrong import wrong_elements
 from refkernels.ops.formula import derived
 
 _LARGEST = 1 << 18  # elements of all inputs
-_FLUSHES = "-ftz=true"
 _OTHERS = ("gelu", "gelu_tanh")  # what these lose has causes of its own
 
 
 def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
     """For each output that is not ordinary, the reading that is the kernel."""
     wrong = {name: got for name, got in outputs.items() if not fits[name].ordinary}
-    narrow = problem.format.p < BINARY32.p
-    if narrow or not wrong or problem.size > _LARGEST:
+    if problem.format != BINARY32 or not wrong or problem.size > _LARGEST:
         return
     readings = _readings(problem)
     for output, got in wrong.items():
-        yield from _best(problem, fits[output], got, readings)
+        if np.any(got):  # many ways end in 0
+            yield from _best(problem, fits[output], got, readings)
 
 
 class _Reading(NamedTuple):
@@ -52,17 +50,16 @@ class _Reading(NamedTuple):
     @property
     def plain(self) -> bool:
         """Whether it only flushes, at most."""
-        return not self.how or _FLUSHES in self.how
+        return not self.how or "-ftz=true" in self.how
 
 
 def _readings(problem: Problem) -> list[_Reading]:
     """One for each answer, with all names that it has."""
     format, definition = problem.format, problem.definition
-    working = formats.working_format(format)
     found: dict[bytes, _Reading] = {}
     for (text, form), fma in itertools.product(_forms(problem), (False, True)):
-        contexts: dict[str, Working] = {"": Working(working, format, fma=fma)}
-        for name, how in COMPILED.items() if working == BINARY32 else ():
+        contexts: dict[str, Working] = {"": Working(BINARY32, format, fma=fma)}
+        for name, how in COMPILED.items():
             contexts[name] = FastFunctions(format, how, fma=fma)
         for name, context in contexts.items():
             question = problem.direction, form, problem.inputs, problem.params, format
@@ -91,14 +88,17 @@ def _best(problem: Problem, truth: Fit, got: Array, readings: list[_Reading]) ->
     for reading in readings:
         bits = reading.answer[output]
         equal = int(np.count_nonzero(evidence.same(got, bits)))
-        nearer = equal > fits.get(not reading.plain, (-1,))[0]
-        if nearer and (equal == got.size or _alike(problem, output, got, bits, wrong)):
+        if equal <= fits.get(not reading.plain, (-1,))[0]:
+            continue
+        alike = wrong.any() and evidence.errors_alike(problem, output, got, bits)
+        if equal == got.size or alike:
             fits[not reading.plain] = equal, reading
     if not fits:
         return
     with_all = [fast for fast, fit in fits.items() if fit[0] == got.size]
     equal, best = fits[min(with_all or fits)]  # plain arithmetic explains what it can
-    if best.plain and (not best.text or problem.op.name in _OTHERS):
+    rounded = np.any(wrong & np.isfinite(got) & (got != 0))  # the rest shows where it overflows
+    if best.plain and (not best.text or problem.op.name in _OTHERS or not rounded):
         return
     bits, plain = best.answer[output], [r.answer[output] for r in readings if r.plain]
     nearest = min(plain, key=lambda other: evidence.apart(bits, other))
@@ -113,7 +113,3 @@ def _best(problem: Problem, truth: Fit, got: Array, readings: list[_Reading]) ->
     details = {"formula": best.text} if best.text else {}
     cause = "unstable_identity" if best.plain else "special_function_unit"
     yield Claim(cause, output, prediction, details, model, len(readings))
-
-
-def _alike(problem: Problem, output: str, got: Array, bits: Array, wrong: Array) -> bool:
-    return bool(wrong.any()) and evidence.errors_alike(problem, output, got, bits)
