@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 
 def ops(incomplete: str) -> list[str]:
-    """The ops, read from NumPy's adapter: importing the oracles would take ten times as long."""
+    """The ops, read from the adapters: importing the oracles would take ten times as long."""
     from refkernels.frameworks import adapters, catalog
 
-    names = adapters.ops_of(catalog.get("numpy").framework.adapter)
-    return _starting_with(names, incomplete)
+    names = {op for framework in catalog.BUILTIN for op in adapters.ops_of(framework.adapter)}
+    return _starting_with(sorted(names), incomplete)
 
 
 def frameworks(incomplete: str) -> list[str]:

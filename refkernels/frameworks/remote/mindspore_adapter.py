@@ -340,8 +340,6 @@ OPS = {
     "asin": ("y", lambda x: ops.asin(x)),
     "acos": ("y", lambda x: ops.acos(x)),
     "atan": ("y", lambda x: ops.atan(x)),
-    "sinpi": ("y", "MindSpore has no sinpi"),
-    "cospi": ("y", "MindSpore has no cospi"),
     "exp": ("y", lambda x: ops.exp(x)),
     "exp2": ("y", lambda x: ops.exp2(x)),
     "expm1": ("y", lambda x: ops.expm1(x)),
@@ -379,7 +377,6 @@ OPS = {
     "cross_entropy": ("loss", cross_entropy),
     "nll": ("loss", nll),
     "soft_cross_entropy": ("loss", soft_cross_entropy),
-    "masked_lm_loss": ("loss", "MindSpore has no loss of masked language models"),
     "mse": ("loss", lambda x, target, reduction="mean": ops.mse_loss(x, target, reduction)),
     "l1": ("loss", lambda x, target, reduction="mean": ops.l1_loss(x, target, reduction)),
     "huber": ("loss", lambda x, target, **options: ops.huber_loss(x, target, **options)),
@@ -405,7 +402,6 @@ OPS = {
     "lamb": ("param", "MindSpore has no kernel for Lamb on a CPU"),
     "adagrad": ("param", adagrad),
     "rmsprop": ("param", rmsprop),
-    "lion": ("param", "MindSpore has no Lion"),
 }
 
 

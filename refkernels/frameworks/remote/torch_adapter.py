@@ -355,8 +355,6 @@ OPS = {
     "asin": ("y", lambda x: torch.asin(x)),
     "acos": ("y", lambda x: torch.acos(x)),
     "atan": ("y", lambda x: torch.atan(x)),
-    "sinpi": ("y", "PyTorch has no sinpi"),
-    "cospi": ("y", "PyTorch has no cospi"),
     "exp": ("y", lambda x: torch.exp(x)),
     "exp2": ("y", lambda x: torch.exp2(x)),
     "expm1": ("y", lambda x: torch.expm1(x)),
@@ -394,7 +392,6 @@ OPS = {
     "cross_entropy": ("loss", cross_entropy),
     "nll": ("loss", nll),
     "soft_cross_entropy": ("loss", soft_cross_entropy),
-    "masked_lm_loss": ("loss", "PyTorch has no loss of masked language models"),
     "mse": ("loss", lambda x, target, reduction="mean": F.mse_loss(x, target, reduction=reduction)),
     "l1": ("loss", lambda x, target, reduction="mean": F.l1_loss(x, target, reduction=reduction)),
     "huber": ("loss", lambda x, target, **options: F.huber_loss(x, target, **options)),
@@ -417,10 +414,8 @@ OPS = {
     "momentum": ("param", lambda **options: sgd(step=2, **options)),
     "adam": ("param", adam),
     "adamw": ("param", adamw),
-    "lamb": ("param", "PyTorch has no LAMB"),
     "adagrad": ("param", adagrad),
     "rmsprop": ("param", rmsprop),
-    "lion": ("param", "PyTorch has no Lion"),
 }
 
 

@@ -124,7 +124,7 @@ def test_one_case_of_each_op_is_measured_and_shown_first(tmp_path: Path) -> None
 def test_the_first_table_waits_for_an_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However long the first unit takes, and whatever cannot answer: NumPy has no hardswish."""
+    """However long the first unit takes, and whatever cannot answer: NumPy calls no hardswish."""
     monkeypatch.setattr("refkernels.runs.measurement.run.FIRST_TABLE_SECONDS", -1.0)
     plan = measurement.select(["sin", "hardswish"], ["float32"], ["sin/specials*", "hardswish/*"])
     shown: list[list[dict[str, object]]] = []
