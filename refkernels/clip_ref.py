@@ -161,7 +161,9 @@ def _by_value(xp: Any, grads: Any, *, max_value: Any) -> Any:
 # --- faults ------------------------------------------------------------------------------------
 
 
-def _global_fault(cause: str, factor: Callable[..., Any], norm: Any = None) -> Fault:
+def _global_fault(
+    cause: str, factor: Callable[..., Any], norm: Any = None, details: Any = None
+) -> Fault:
     """A fault with another factor, and another norm if `norm` is given."""
 
     def formula(xp: Any, grads: Any, tensor: Any, largest: bool, count: int, **params: Any) -> Any:
@@ -170,7 +172,7 @@ def _global_fault(cause: str, factor: Callable[..., Any], norm: Any = None) -> F
             n = norm(xp, grads, tensor, count, largest)
         return grads * factor(xp, n, **params), n
 
-    return Fault(cause, formula, outputs=("clipped",) if norm is None else ())
+    return Fault(cause, formula, outputs=("clipped",) if norm is None else (), details=details)
 
 
 def _per_tensor(xp: Any, grads: Any, tensor: Any, count: int, largest: bool, **params: Any) -> Any:
@@ -183,6 +185,10 @@ def _other_way(xp: Any, n: Any, max_norm: Any, way: str, eps: Any) -> Any:
     return _max_factor(xp, n, max_norm) if way == "eps" else _eps_factor(xp, n, max_norm, eps)
 
 
+def _unlimited(xp: Any, n: Any, max_norm: Any, way: str, eps: Any) -> Any:
+    return max_norm / (n + eps) if way == "eps" else max_norm / n
+
+
 def _eps_beside_max(xp: Any, n: Any, max_norm: Any, way: str, eps: Any) -> Any:
     return max_norm / (xp.maximum(n, max_norm) + eps)
 
@@ -191,7 +197,7 @@ _GLOBALLY = (
     Fault("clipped_per_tensor", _per_tensor, outputs=("clipped",)),
     _global_fault("clip_eps_differs", _other_way),
     _global_fault("clip_eps_always", _eps_beside_max),
-    _global_fault("always_rescaled", lambda xp, n, max_norm, **_: max_norm / n),
+    _global_fault("always_rescaled", _unlimited),
     _global_fault("clipping_left_out", lambda xp, n, **_: xp.number(1)),
     _global_fault(
         "norm_not_rooted", _factor,
@@ -202,8 +208,10 @@ _GLOBALLY = (
         lambda xp, *arrays: xp.sum(_tensor_norms(xp, *arrays)),
     ),
     _global_fault(
-        "other_norm", _factor,
-        lambda xp, grads, _, count, largest: _global_norm(xp, grads, not largest),
+        "other_norm", _factor, lambda xp, grads, *_: _global_norm(xp, grads, True), {"norm": "max"},
+    ),
+    _global_fault(
+        "other_norm", _factor, lambda xp, grads, *_: _global_norm(xp, grads, False), {"norm": "2"},
     ),
 )  # fmt: skip
 
@@ -225,7 +233,7 @@ def _by_one_norm(xp: Any, grads: Any, tensor: Any, largest: bool, count: int, **
 _PER_TENSOR = (
     Fault("clipped_globally", _by_one_norm),
     _tensor_fault("clip_eps_differs", _other_way),
-    _tensor_fault("always_rescaled", lambda xp, n, max_norm, **_: max_norm / n),
+    _tensor_fault("always_rescaled", _unlimited),
     _tensor_fault("clipping_left_out", lambda xp, n, **_: 1 + 0 * n),
     _tensor_fault("norm_not_rooted", lambda xp, n, **params: _factor(xp, xp.square(n), **params)),
 )

@@ -151,6 +151,12 @@ def swapped(axis: Axis) -> Axis:
     return axis._replace(low=axis.high, high=axis.low)
 
 
+def needed(axis: Axis) -> Axis:
+    """With only the padding that y's windows need, the larger part at the end."""
+    zeros = max((axis.out - 1) * axis.stride + axis.reach - axis.length, 0)
+    return axis._replace(low=zeros // 2, high=zeros - zeros // 2)
+
+
 def unstrided(axis: Axis) -> Axis:
     """With stride 1, and as many elements."""
     return axis._replace(stride=1, high=axis.out - 1 + axis.reach - axis.length - axis.low)

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from refkernels.diagnosis import accumulators, formulas, functions, models, patterns, sums
+from refkernels.diagnosis.edits import views
 from refkernels.diagnosis.fit import Fit, correctly_rounded, fit
 from refkernels.diagnosis.hypothesis import (
     Algorithms,
@@ -104,8 +105,9 @@ def _unstable(problem: Problem, outputs: Arrays) -> Iterator[Claim]:
 
 def last(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
     """For outputs that nothing else proves: exchanged axes, which another axis of a gradient may be
-    too."""
+    too; inputs that are read otherwise."""
     yield from axes.exchanged_axes(problem, outputs)
+    yield from views.other_views(problem, outputs)
 
 
 def questions(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:

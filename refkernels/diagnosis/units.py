@@ -1,13 +1,13 @@
 """The units of observation: elements, or cores where elements share statistics.
 
-A core is a row of an op whose elements depend on their whole row, or what a program's intermediate
-results connect. Gradients that are summed across cores say no more than the cores do. Elements, or
-cores, with equal inputs are counted once.
+A core is a row of an op whose elements depend on their whole row; where rows are few, what the
+formula's intermediate results connect, such as a query's elements of attention. Gradients that are
+summed across cores say no more than the cores do. Elements, or cores, with equal inputs are counted
+once.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,14 +15,21 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic.arrays import distinct, to_float64
+from refkernels.contexts import independence
+from refkernels.contexts.doubles import Doubles as InDoubles
+from refkernels.contexts.record import record
 from refkernels.diagnosis import products
 from refkernels.diagnosis.problem import Array, Doubles, Problem
 from refkernels.diagnosis.set_apart import has_few_bits
+from refkernels.ops import readings
+from refkernels.ops.canonical import Canonical
 from refkernels.ops.formulas import Formulas
 
 Places = npt.NDArray[np.intp]
 CAP = 8.0  # bits that one unit can earn by ordinary roundings, however many
 MOST = 2**16  # counted elements: far more than any proof needs
+FEW = 64  # rows up to which the elements of each are told apart: as units, more are enough
+_XP = InDoubles()
 
 
 @dataclass(frozen=True)
@@ -81,23 +88,43 @@ def of(problem: Problem, output: str) -> Units:
 def _of_rows(definition: Formulas, problem: Problem, output: str) -> Units:
     """The units of an op whose elements depend on their whole row."""
     question = definition.question(problem.direction, problem.inputs, problem.params)
-    formula = next(iter(definition.way(problem.direction).forms.values()))
     exact = np.asarray(problem.truth.reference[output])
-    if hasattr(formula, "units") and (found := formula.units(output, question, exact)):
-        return Units(*found)
+    size = exact.size
+    order = question.restore(output, np.arange(size).reshape(question.shapes[output])).reshape(-1)
+    place = np.argsort(order)  # of each canonical element
+    summed = question.rows > 1 and not question.rows_of[output]
+    labels = None if summed else _connected(definition, problem, question, output)
+    if labels is not None:
+        places, owner = independence.units(labels.reshape(-1), exact.reshape(-1)[place])
+        return Units(place[places], owner)
     by_row = [array for array in question.arrays.values() if array is not None and len(array) > 1]
     rows = [array.reshape(question.rows, -1) for array in by_row or [np.zeros((1, 1))]]
-    size = math.prod(question.shapes[output])
     if not question.rows_of[output]:
         places = _spaced(size)
         return Units(places, np.arange(places.size), int(distinct(_ids(rows)).size))
-    order = question.restore(output, np.arange(size).reshape(question.shapes[output])).reshape(-1)
-    place = np.argsort(order)  # of each canonical element
     cores = _firsts(_ids([*rows, exact.reshape(-1)[place].reshape(question.rows, -1)]))
     width = size // max(question.rows, 1)
     cores = cores[_spaced(cores.size, max(1, MOST // max(width, 1)))]
     canonical = (cores[:, None] * width + np.arange(width)).reshape(-1)
     return Units(place[canonical], np.repeat(np.arange(cores.size), width))
+
+
+def _connected(
+    definition: Formulas, problem: Problem, question: Canonical, output: str
+) -> Places | None:
+    """What connects the elements of an output in the op's first formula, by its numbers; None where
+    it tells no more than rows do, or has no graph, or one too large."""
+    if question.rows > FEW:
+        return None
+    formula = readings.restricted_to(definition.first(problem.direction), question, [output])
+    arguments = readings.Reading(_XP, lambda value: ()).arguments(question.arrays, question.params)
+    try:
+        graph = record(formula, arguments)
+    except (ValueError, TypeError, IndexError):
+        return None
+    node = graph.outputs[[*question.shapes].index(output)]
+    labels = None if node is None else independence.components(graph, node)
+    return None if labels is None or np.unique(labels).size <= question.rows else labels
 
 
 def _of_product(product: products.Product, exact: Doubles) -> Units:

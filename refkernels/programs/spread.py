@@ -22,15 +22,11 @@ import numpy.typing as npt
 
 from refkernels.arithmetic.formats import BINARY64
 from refkernels.contexts.bound import Bound
-from refkernels.contexts.doubles import Doubles as InDoubles
-from refkernels.contexts.record import record
 from refkernels.contexts.working import Working
 from refkernels.ops import readings
 from refkernels.ops.canonical import Canonical
 from refkernels.ops.formula import Whole
-from refkernels.programs.independence import components, units
 
-_XP = InDoubles()
 Doubles = npt.NDArray[np.float64]
 READINGS: tuple[dict[str, Any], ...] = (
     {"order": "sequential"},
@@ -79,18 +75,6 @@ class Traced(Whole):
             **bounds,
             **{n: (_limit(bounds[n][0], FACTOR * largest[n]), bounds[n][1]) for n in vague},
         }
-
-    def units(self, output: str, question: Canonical, exact: Doubles) -> Any:
-        """`independence.units` of an output; None where the program has no graph, or too large a
-        one."""
-        place = [*question.shapes].index(output)
-        arguments = readings.Reading(_XP, lambda value: ()).arguments
-        try:
-            graph = record(self, arguments(question.arrays, question.params))
-        except (ValueError, TypeError, IndexError):
-            return None
-        labels = (components(graph) or {place: None})[place]
-        return None if labels is None else units(labels.reshape(-1), exact.reshape(-1))
 
     def _read(self, xp: Working, question: Canonical, names: tuple[str, ...]) -> dict[str, Doubles]:
         with np.errstate(all="ignore"):

@@ -17,12 +17,12 @@ _LARGEST_BLOCK = 128
 @rule("index_differs", "index")  # x[i] -> x[i + 1], x[0], x[n - 1 - i]
 def other_indices(program: Program) -> Iterator[Any]:
     for node in program.inputs:
-        for how, axis, change in _changes(node.shape):
+        for how, axis, change in changes_of(node.shape):
             moved = by(node)(lambda xp, v, change=change: xp.rearrange(change, v))
             yield node, {node: moved}, {"part": node, "how": how, "axis": axis}
 
 
-def _changes(shape: tuple[int, ...]) -> Iterator[tuple[str, int, Change]]:
+def changes_of(shape: tuple[int, ...]) -> Iterator[tuple[str, int, Change]]:
     """Movements that keep the shape, by name, with the axis."""
     wide = [axis for axis, n in enumerate(shape) if n > 1]
     for axis in wide:
@@ -31,9 +31,10 @@ def _changes(shape: tuple[int, ...]) -> Iterator[tuple[str, int, Change]]:
         yield "reversed", axis, partial(np.flip, axis=axis)
         yield "first", axis, partial(_one_for_all, index=0, axis=axis)
         yield "last", axis, partial(_one_for_all, index=-1, axis=axis)
-        if shape[axis] % 2 == 0 and shape[axis] > 2:
-            yield "interleaved", axis, partial(_dealt, parts=2, axis=axis)
-            yield "halved", axis, partial(_dealt, parts=shape[axis] // 2, axis=axis)
+        n = shape[axis]
+        for parts in (k for k in range(2, n) if n % k == 0):
+            how = {2: "interleaved", n // 2: "halved"}.get(parts, f"dealt in {parts}")
+            yield how, axis, partial(_dealt, parts=parts, axis=axis)
     for k, first in enumerate(wide):
         for second in wide[k + 1 :]:
             swapped = partial(np.swapaxes, axis1=first, axis2=second)
@@ -78,7 +79,7 @@ def _masks(shape: tuple[int, ...]) -> Iterator[tuple[str, dict[str, Any], Change
                 details = {"axis": axis, "block": block, "end": end}
                 yield "blocks", details, partial(_by_blocks, axis=axis, block=block, end=end)
             block *= 2
-    for how, axis, change in _changes(shape):
+    for how, axis, change in changes_of(shape):
         yield how, {"axis": axis}, change
 
 

@@ -172,14 +172,27 @@ class Screen:
         reader = self.elsewhere if elsewhere else self.reader
         try:
             with np.errstate(all="ignore"):
-                values = reader.outputs(changes)
-            outputs = dict(zip(self.question.shapes, values, strict=False))
-            return {
-                name: np.broadcast_to(data(outputs[name]), self.shape_of(name)).reshape(-1)
-                for name in self.names
-            }
+                return self._named(reader.outputs(changes))
         except (ValueError, IndexError, TypeError):
             return None  # an axis of another length has no place here
+
+    def _named(self, values: list[Any]) -> Predicted:
+        outputs = dict(zip(self.question.shapes, values, strict=False))
+        return {
+            name: np.broadcast_to(data(outputs[name]), self.shape_of(name)).reshape(-1)
+            for name in self.names
+        }
+
+    def distances_of(self, inputs: Arrays) -> dict[str, float]:
+        """Of the program of some other inputs, without edits; none where they do not fit."""
+        self.readings += 1
+        given = {**self.problem.inputs, **inputs}
+        try:
+            question = self.definition.question(self.direction, given, self.problem.params)
+            reader = self._reader(question.take(self.rows))
+            return self.distances(self._named(reader.outputs({})))
+        except (ValueError, IndexError, TypeError):
+            return {}
 
     def value_of(self, node: Node) -> Array:
         """A node's value in the program."""

@@ -1,7 +1,7 @@
-"""Which elements of a program's outputs are independent: those that share no intermediate result.
+"""Which elements of a formula's output are independent: those that share no intermediate result.
 
 A rounding error, or a fault, in a number that several elements are computed from shows in all of
-them, and says no more for it. So elements are one unit where numbers that the program computes
+them, and says no more for it. So elements are one unit where numbers that the formula computes
 connect them; inputs connect nothing, nor does the second factor of a product, which all rows of the
 first one share, such as the keys and values of attention. The graph's edges between elements are
 followed; a primitive that mixes its operands in a way unknown here connects all of their elements.
@@ -19,18 +19,26 @@ from refkernels.contexts.graph import Graph, Node, in_order
 
 Places = npt.NDArray[np.intp]
 MOST = 2**21  # elements of intermediate results that are followed
-_GIVEN = {"array", "input", "number", "known", "pi", "truth"}
+_FIXED = {"number", "known", "pi"}
+_GIVEN = {"array", "input", "truth"}
 _MOVING = {"move", "broadcast", "pick"}
 _MIXING = {"scatter_add", "library", "unknown", "item"}
 
 
-def components(graph: Graph) -> list[Places | None] | None:
-    """For each output a number at each element: elements with the same are connected. None for a
+def components(graph: Graph, output: Node) -> Places | None:
+    """A number at each element of an output: elements with the same are connected. None for a
     graph that is too large."""
-    wanted = [output for output in graph.outputs if output is not None]
-    given: set[Node] = set()  # inputs, however their elements are moved
+    wanted = [output]
+    fixed: set[Node] = set()  # numbers, and what is computed from numbers alone
+    given: set[Node] = set()  # these, and inputs, however their elements are moved
     for node in in_order(wanted):
-        if node.op in _GIVEN or (node.op in _MOVING and given.issuperset(node.operands)):
+        if node.op in _FIXED or (node.operands and fixed.issuperset(node.operands)):
+            fixed.add(node)
+        if (
+            node in fixed
+            or node.op in _GIVEN
+            or (node.op in _MOVING and given.issuperset(node.operands))
+        ):
             given.add(node)
     nodes = [node for node in in_order(wanted) if node not in given]
     sizes = [int(np.prod(node.shape, dtype=np.int64)) for node in nodes]
@@ -44,7 +52,7 @@ def components(graph: Graph) -> list[Places | None] | None:
     none = (np.zeros(0, np.intp),) * 2
     joined = [np.concatenate([pair[k].reshape(-1) for pair in [none, *pairs]]) for k in (0, 1)]
     labels = _connected(int(starts[-1]), *joined)
-    return [labels[own[node]] if node in own else None for node in graph.outputs]
+    return labels[own[output]] if output in own else None
 
 
 def _edges(

@@ -1,12 +1,12 @@
-"""Independent elements of a program, held against what changes with one intermediate number."""
+"""Independent elements of a formula, held against what changes with one intermediate number."""
 
 import numpy as np
 import pytest
 
 from refkernels.contexts.doubles import Doubles
 from refkernels.contexts.graph import Replacement
+from refkernels.contexts.independence import components, units
 from refkernels.contexts.record import record
-from refkernels.programs.independence import components, units
 
 XP = Doubles()
 
@@ -53,7 +53,7 @@ def test_elements_are_one_unit_where_they_share_an_intermediate_number(formula) 
     names = formula.__code__.co_varnames[1 : formula.__code__.co_argcount]
     arguments = {name: XP.array(given[name]) for name in names}
     graph = record(formula, arguments)
-    (labels,) = components(graph)
+    labels = components(graph, graph.outputs[0])
     assert len(np.unique(labels)) == FORMULAS[formula]
     exact = graph.read(XP, arguments)[0].data
     shared = 0
@@ -75,7 +75,8 @@ def test_elements_are_one_unit_where_they_share_an_intermediate_number(formula) 
 def test_what_all_rows_share_connects_none_of_them() -> None:
     rng = np.random.default_rng(0)
     arrays = {"x": XP.array(rng.standard_normal((5, 4))), "y": XP.array(np.eye(4))}
-    (labels,) = components(record(projected, arrays))
+    graph = record(projected, arrays)
+    labels = components(graph, graph.outputs[0])
     assert len(np.unique(labels)) == 5
     assert (labels == labels[:, :1]).all()
 
