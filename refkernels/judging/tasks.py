@@ -169,8 +169,8 @@ def judge_candidate(
         if task.is_op:
             op, seat = registry.get(task.ops[0]), partial(_seat, folder, task)
         else:
-            op, sizes = programs.task_op(task.path)
-            seat = partial(_seat_of_program, folder, task, sizes)
+            op, program = programs.task_op(task.path)
+            seat = partial(_seat_of_program, folder, task.path, program)
             settings["causes"] = False  # a search in a whole program takes minutes
         if task.is_op and task.binding is not None:
             op = replace(op, params=task.binding.params)
@@ -184,8 +184,8 @@ def judge_candidate(
         return model, judge(seat(candidate, cls, op.name), op, definition=other, **settings)
 
 
-def _seat_of_program(folder: Path, task: Task, sizes: Any, file: Path, cls: str, op: str) -> str:
-    wrapper = programs.write_wrapper(folder, task.path, file, cls, op, sizes)
+def _seat_of_program(folder: Path, task: Path, program: Any, file: Path, cls: str, op: str) -> str:
+    wrapper = programs.write_wrapper(folder, task, program, file, cls, op)
     return str(SeatName(kernel=KernelPath(str(wrapper), op), settings=(("python", "torch"),)))
 
 

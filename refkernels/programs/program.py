@@ -92,7 +92,7 @@ class Step:
 @dataclass(frozen=True, eq=False)
 class TorchProgram:
     """A program. `custom_gradients`: what it computes the gradient of by rules of its own;
-    `sizes`: the integers of its file that were made smaller."""
+    `sizes`: the integers of its file that were made smaller, and `text` the file with them."""
 
     name: str
     inputs: tuple[ProgramInput, ...]
@@ -102,6 +102,7 @@ class TorchProgram:
     custom_gradients: tuple[str, ...] = ()
     tensors: Mapping[str, Tensor] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
+    text: str = ""
 
     @property
     def dtype(self) -> str:
@@ -158,7 +159,9 @@ class _Reader:
         sizes = {str(k): int(v) for k, v in document.get("sizes", {}).items()}
         torch = f"torch {document['torch']}"
         custom = tuple(map(str, document["custom_gradients"]))
-        return TorchProgram(self.name, inputs, nodes, outputs, torch, custom, self.tensors, sizes)
+        text = str(document.get("text", ""))
+        read = self.name, inputs, nodes, outputs, torch, custom, self.tensors, sizes, text
+        return TorchProgram(*read)
 
     def tensor(self, item: Mapping[str, Any], where: str) -> Tensor:
         shape, dtype = tuple(item["shape"]), item["dtype"]

@@ -17,6 +17,7 @@ from refkernels.programs.operators import OPERATORS
 from refkernels.programs.program import ProgramError, TorchProgram, read
 
 REMOTE = Path(catalog.__file__).parent / "remote" / "exporter.py"
+SHRINKING = Path(__file__).with_name("in_torch.py")
 READING = 300.0  # seconds, in which torch is imported and a program exported
 
 
@@ -36,7 +37,7 @@ def of_file(
     path: Path, name: str, inputs: Mapping[str, npt.NDArray[Any]] | None, most: int | None = None
 ) -> TorchProgram:
     """The program of FILE.py:NAME, exported in an interpreter with torch. `inputs`: example arrays
-    by name; by default those of the file's get_inputs(). `most`: as for the exporter's `shrunk`.
+    by name; by default those of the file's get_inputs(). `most`: as for `in_torch.smaller`.
 
     Raises ProgramError for what cannot be exported, FrameworkError if there is no such interpreter.
     """
@@ -45,7 +46,7 @@ def of_file(
         request, out = Path(folder) / "request.json", Path(folder) / "program"
         asked: dict[str, Any] = {
             "file": str(path.absolute()), "name": name, "kept": sorted(OPERATORS),
-            "arrays": None, "dtypes": {}, "most": most,
+            "arrays": None, "dtypes": {}, "most": most, "shrinking": str(SHRINKING) if most else "",
         }  # fmt: skip
         if inputs is not None:
             asked["arrays"] = str(Path(folder) / "inputs.npz")

@@ -3,19 +3,19 @@
     TASK.py         class Model, get_inputs(), get_init_inputs()
     CANDIDATE.py    class ModelNew, which should compute the same
 
-The sizes are the file's integers (batch_size, in_features): halved, batches first, until all
-tensors together have `MOST` elements. Model and candidate are made with the same seed and sizes;
+The sizes are the file's integers (batch_size, in_features), halved until the Model computes at most
+`MOST` elements (`in_torch`). Model and candidate are made with the same seed and sizes;
 the candidate gets the Model's parameters and buffers, by name, or else by shape in their order.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 
 from refkernels import registry
 from refkernels.op import Op
+from refkernels.programs.program import TorchProgram
 from refkernels.programs.program_op import op_of
 from refkernels.programs.sources import of_file
 
@@ -43,8 +43,8 @@ def _made(cls):
     return cls(*_task.get_init_inputs())
 
 
+sys.path.insert(0, {home!r})
 _task = _loaded("task", {task!r})
-vars(_task).update({sizes!r})
 _model = _made(_task.Model)
 _new = _made(getattr(_loaded("candidate", {file!r}), {cls!r}))
 _state, _own = _model.state_dict(), _new.state_dict()
@@ -59,20 +59,22 @@ def {op}(*arrays):
 """
 
 
-def task_op(path: Path) -> tuple[Op, Mapping[str, int]]:
-    """The op of a task's Model, and the sizes at which it is asked. Raises ProgramError and
+def task_op(path: Path) -> tuple[Op, TorchProgram]:
+    """The op of a task's Model, and the program of the smaller task. Raises ProgramError and
     FrameworkError."""
     program = of_file(path, "Model", None, MOST)
     op = op_of(program, f"task_{re.sub(r'[^0-9A-Za-z]', '_', path.stem)}")
     registry.OWN[op.name] = op
-    return op, program.sizes
+    return op, program
 
 
 def write_wrapper(
-    folder: Path, task: Path, file: Path, cls: str, op: str, sizes: Mapping[str, int]
+    folder: Path, task: Path, program: TorchProgram, file: Path, cls: str, op: str
 ) -> Path:
-    """A file with a function `op` that calls a class of a file."""
-    wrapper = folder / f"{cls}_{op}.py"
-    named = {"task": str(task.absolute()), "file": str(file.absolute()), "cls": cls, "op": op}
-    wrapper.write_text((HEADER + WRAPPER).format(**named, sizes=dict(sizes)), encoding="utf-8")
+    """A file with a function `op` that calls a class of a file, made as the smaller task says."""
+    smaller, wrapper = folder / "smaller_task.py", folder / f"{cls}_{op}.py"
+    smaller.write_text(program.text, encoding="utf-8")
+    named = {"task": str(smaller), "file": str(file.absolute()), "cls": cls, "op": op}
+    named["home"] = str(task.absolute().parent)
+    wrapper.write_text((HEADER + WRAPPER).format(**named), encoding="utf-8")
     return wrapper

@@ -337,6 +337,22 @@ def loaded(path):
     return module
 
 
+def smaller(request):
+    """The module of the request's file, its integers made smaller by the script of the request, if
+    it has one, which then has `text` and `sizes`."""
+    if not request.get("shrinking"):
+        return loaded(request["file"])
+    script = importlib.util.spec_from_file_location("shrinking", request["shrinking"])
+    shrinking = importlib.util.module_from_spec(script)
+    script.loader.exec_module(shrinking)
+    sys.path.insert(0, os.path.dirname(os.path.abspath(request["file"])))
+    with open(request["file"], encoding="utf-8") as file:
+        text = file.read()
+    given = text, request["file"], request["name"], request["most"]
+    request["text"], request["sizes"] = shrinking.smaller(*given)
+    return shrinking.executed(request["text"], request["file"])
+
+
 def asked(request):
     """The function of FILE.py:NAME and its example inputs: those of the request, or of the file's
     get_inputs(). A class is made with the file's get_init_inputs()."""
@@ -346,7 +362,7 @@ def asked(request):
     torch.manual_seed(0)
     path, name = request["file"], request["name"]
     try:
-        module = loaded(path)
+        module = smaller(request)
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
         own = [f for f in frames if f.filename == os.path.abspath(path)] or frames
@@ -358,7 +374,6 @@ def asked(request):
     if not callable(function):
         raise NotExported("%s has no function %s" % (path, name))
     if isinstance(function, type):
-        request["sizes"] = shrunk(module, function, request.get("most"))
         torch.manual_seed(0)
         function = function(*getattr(module, "get_init_inputs", list)())
     if request["arrays"] is None:
@@ -378,39 +393,6 @@ def asked(request):
     return function, [], {key: tensor for key, tensor in tensors.items() if key in named}
 
 
-def shrunk(module, cls, most):
-    """Halve the module's integers, batches first and then the largest, where the model still runs
-    (on torch's meta device, without numbers), until all tensors together have at most `most`
-    elements, None for any number. Returns the integers that were changed, which stay so."""
-    import torch
-
-    def elements():
-        with torch.device("meta"):
-            inputs = module.get_inputs()
-            model = cls(*getattr(module, "get_init_inputs", list)())
-            outputs = model(*inputs)
-        leaves = torch.utils._pytree.tree_leaves((inputs, list(model.parameters()), outputs))
-        return sum(leaf.numel() for leaf in leaves if isinstance(leaf, torch.Tensor))
-
-    left = {k: v for k, v in vars(module).items() if type(v) is int and v > 3 and k[0] != "_"}
-    changed, size = {}, elements() if most else 0
-    while left and most and size > most:
-        name = max(left, key=lambda k: ("batch" in k, left[k]))
-        setattr(module, name, left[name] // 2)
-        try:
-            smaller = elements()
-        except Exception:
-            smaller = size
-        if smaller >= size:
-            setattr(module, name, left.pop(name))
-            continue
-        size, changed[name] = smaller, left[name] // 2
-        left[name] //= 2
-        if left[name] < 4:
-            del left[name]
-    return changed
-
-
 def main(request_path, out):
     import numpy as np
 
@@ -419,7 +401,7 @@ def main(request_path, out):
     try:
         function, args, kwargs = asked(request)
         document, arrays = exported(function, args, kwargs, request["kept"])
-        document["sizes"] = request.get("sizes", {})
+        document.update({key: request[key] for key in ("sizes", "text") if key in request})
         np.savez(out + ".npz", **arrays)
     except NotExported as error:
         document = {"error": str(error)}

@@ -1,0 +1,169 @@
+"""Makes a task smaller, in the interpreter with torch: its text with smaller integers.
+
+The integers of a task are those in its module's statements and in get_inputs() and
+get_init_inputs(), not those in its classes, which a candidate repeats. They are halved, one or all
+that are equal, where the Model still runs on torch's meta device, without numbers, and has less to
+compute: first those that change nothing but the first axis of every input (batches), then those
+that leave the parameters as they are (places in space and time) down to SHORT, then the rest
+(channels), then short ones; of each the largest first. A normalisation keeps FEWEST numbers, so
+that single ones do not decide it. Needs torch only (Python 3.8).
+"""
+
+import ast
+import math
+import sys
+import types
+
+FEWEST = 32
+LEAST, SHORT = 4, 16  # an integer below the first is no size
+PRODUCTS = 64  # multiplications that count as one element
+GIVING = ("get_inputs", "get_init_inputs")
+
+
+def smaller(text, path, name, most):
+    """The task's text with smaller integers, and these by name, where class `name` computes at
+    most `most` elements, or as few as can be."""
+    before = integers(text)
+    best = measured(text, path, name)
+    stages = {}
+    for group in _groups(before) if best and best.work > most else ():
+        found = measured(_halved(text, group), path, name)
+        if found:
+            stages[group] = _stage(best, found)
+    while stages and best.work > most:
+        values = [integer.value for integer in integers(text)]
+        group = min(stages, key=lambda g: _order(stages[g], len(g), values[g[0]]))
+        halved = _halved(text, group) if values[group[0]] >= LEAST else text
+        found = measured(halved, path, name)
+        if found and found.work < best.work and found.fewest >= min(best.fewest, FEWEST):
+            text, best = halved, found
+        else:
+            del stages[group]
+    after = [integer.value for integer in integers(text)]
+    return text, {old.name: new for old, new in zip(before, after) if old.value != new}
+
+
+class Integer:
+    """An integer in a text: its place in bytes, and the name that it is assigned to."""
+
+    def __init__(self, node, name):
+        self.value, self.name = node.value, name or "%d in line %d" % (node.value, node.lineno)
+        self.line, self.start, self.end = node.lineno - 1, node.col_offset, node.end_col_offset
+
+
+def integers(text):
+    """Those that a task's sizes may be."""
+    found = []
+    for statement in ast.parse(text).body:
+        is_function = isinstance(statement, ast.FunctionDef)
+        if isinstance(statement, ast.ClassDef) or (is_function and statement.name not in GIVING):
+            continue
+        names = dict(_named(statement)) if isinstance(statement, ast.Assign) else {}
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Constant) and type(node.value) is int:
+                found.append(Integer(node, names.get(node)))
+    return found
+
+
+def _named(statement):
+    for target in statement.targets:
+        both = target, statement.value
+        pairs = zip(*(part.elts for part in both)) if _are_tuples(both) else [both]
+        for name, value in pairs:
+            if isinstance(name, ast.Name):
+                yield value, name.id
+
+
+def _are_tuples(nodes):
+    return all(isinstance(node, ast.Tuple) for node in nodes)
+
+
+def _groups(known):
+    """The numbers of one integer, and of all integers with the same value."""
+    equal = {}
+    for k, integer in enumerate(known):
+        if integer.value >= LEAST:
+            equal.setdefault(integer.value, []).append(k)
+    alone = [(k,) for numbers in equal.values() for k in numbers]
+    return alone + [tuple(numbers) for numbers in equal.values() if len(numbers) > 1]
+
+
+def _halved(text, group):
+    lines = text.encode().splitlines(keepends=True)
+    known = integers(text)
+    for integer in sorted((known[k] for k in group), key=lambda i: -i.start):
+        line = lines[integer.line]
+        half = str(integer.value // 2).encode()
+        lines[integer.line] = line[: integer.start] + half + line[integer.end :]
+    return b"".join(lines).decode()
+
+
+def _stage(before, after):
+    rest = [[shape[1:] for shape in measured.inputs] for measured in (before, after)]
+    return (before.parameters != after.parameters) * 2 or int(rest[0] != rest[1])
+
+
+def _order(stage, number, value):
+    return 3 if stage == 1 and value < SHORT else stage, number, -value
+
+
+def executed(text, path):
+    """The module of a task's text."""
+    module = types.ModuleType("refkernels_program")
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module
+    exec(compile(text, str(path), "exec"), vars(module))
+    return module
+
+
+def measured(text, path, name):
+    """What a Model computes, without numbers; None where it does not run so."""
+    try:
+        return _Measured(executed(text, path), name)
+    except Exception:
+        return None
+
+
+class _Measured:
+    """`work`: about how many elements it computes; `fewest`: of a normalisation; the shapes of its
+    `inputs` and `parameters`."""
+
+    def __init__(self, module, name):
+        import torch
+        from torch.utils._python_dispatch import TorchDispatchMode
+        from torch.utils.flop_counter import FlopCounterMode
+
+        self.fewest, elements = math.inf, []
+        leaves = torch.utils._pytree.tree_leaves
+
+        class Counting(TorchDispatchMode):
+            def __torch_dispatch__(counting, operator, types, args=(), kwargs=None):
+                result = operator(*args, **(kwargs or {}))
+                elements.extend(leaf.numel() for leaf in leaves(result) if hasattr(leaf, "numel"))
+                self.fewest = min(self.fewest, _together(operator, args))
+                return result
+
+        with torch.device("meta"), torch.no_grad():
+            given = module.get_inputs()
+            model = getattr(module, name)(*getattr(module, "get_init_inputs", list)())
+            with FlopCounterMode(display=False) as products, Counting():
+                model(*given)
+        inputs = [leaf for leaf in leaves(given) if isinstance(leaf, torch.Tensor)]
+        state = list(model.state_dict().values())
+        self.inputs, self.parameters = ([tuple(t.shape) for t in part] for part in (inputs, state))
+        held = sum(tensor.numel() for tensor in [*inputs, *state])
+        self.work = held + sum(elements) + products.get_total_flops() // (2 * PRODUCTS)
+
+
+def _together(operator, args):
+    """How many numbers one normalisation has; infinite for another operator."""
+    name = str(operator)
+    if "_norm" not in name or "vector" in name or not args[0].numel():
+        return math.inf
+    given = dict(zip((argument.name for argument in operator._schema.arguments), args))
+    x = args[0]
+    if "normalized_shape" in given:
+        return math.prod(given["normalized_shape"])
+    if "group" in given:
+        return x.numel() // (x.shape[0] * given["group"])
+    return x.numel() // x.shape[1] if given.get("training") else math.inf
