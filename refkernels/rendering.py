@@ -25,9 +25,7 @@ def markdown(explanation: Record, lang: str = "en") -> str:
     """The answer to paste into a thread, with a script for each framework."""
     from refkernels.reporting.answer import page
 
-    sources = {
-        framework.name: framework.adapter.read_text("utf-8") for framework in catalog.frameworks()
-    }
+    sources = {framework.name: framework.source() for framework in catalog.frameworks()}
     return page.markdown(explanation, lang, sources)
 
 

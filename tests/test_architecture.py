@@ -305,8 +305,6 @@ MOST_LINES = 500
 LONGER = {  # sent or copied to another interpreter as one file
     "capture.py",
     "frameworks/remote/worker.py",
-    "frameworks/remote/torch_adapter.py",
-    "frameworks/remote/paddle_adapter.py",
     "profiling/in_torch.py",
 }
 

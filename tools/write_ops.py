@@ -166,9 +166,9 @@ class _Source(NamedTuple):
 
 
 @cache
-def _source(adapter: Path) -> _Source:
-    tree = ast.parse(adapter.read_text(encoding="utf-8"))
-    modules: dict[str, str] = {}
+def _source(adapter: Path, module: str) -> _Source:
+    tree = ast.parse(adapters.source_of(adapter))
+    modules = {"framework": module}  # as functions of shared.py call it
     functions: dict[str, ast.AST] = {}
     tables: dict[str, ast.Dict] = {}
     for node in tree.body:
@@ -183,11 +183,10 @@ def _source(adapter: Path) -> _Source:
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict):
             tables[ast.unparse(node.targets[0])] = node.value
     entries = {}
-    for key, value in zip(tables["OPS"].keys, tables["OPS"].values, strict=True):
-        assert isinstance(key, ast.Constant)
+    for op, value in adapters.table_of(adapter, "OPS").items():
         assert isinstance(value, ast.Tuple)
         function = value.elts[1]
-        entries[str(key.value)] = function.body if isinstance(function, ast.IfExp) else function
+        entries[op] = function.body if isinstance(function, ast.IfExp) else function
     formulas = ast.literal_eval(tables["FORMULAS"]) if "FORMULAS" in tables else {}
     return _Source(modules, functions, entries, formulas)
 
@@ -217,9 +216,9 @@ def _checked(text: str, op: str, framework: str, node: ast.AST, source: _Source)
     modules, functions = source.modules, source.functions
     reached = _reached(node, functions)
     known = {name for part in reached for name in _called(part, modules)}
-    texts = {
-        leaf.value for part in reached for leaf in ast.walk(part) if isinstance(leaf, ast.Constant)
-    }
+    leaves = [leaf for part in reached for leaf in ast.walk(part) if isinstance(leaf, ast.Constant)]
+    texts = {leaf.value for leaf in leaves}
+    texts |= {str(text).capitalize() for text in texts}  # as ONNX writes its operators
     imported = {
         f"{node.module}.{alias.name}"
         for part in reached
@@ -245,7 +244,7 @@ def computes(op: str, framework: Any) -> str:
     reason = reasons.get(op, f"its adapter has no op named {op}")
     if reason is not None:
         return f"not measured: {reason}"
-    source = _source(framework.adapter)
+    source = _source(framework.adapter, framework.module)
     modules, _, entries, formulas = source
     if op in formulas:
         return f"a formula ({formulas[op]})"
@@ -253,7 +252,10 @@ def computes(op: str, framework: Any) -> str:
     text = texts_of(op).get(framework.name)
     if text is not None:
         return _checked(text, op, framework.name, node, source)
-    if isinstance(node, ast.Call) and ast.unparse(node.func) == "c":  # the C library's
+    if isinstance(node, ast.Call) and ast.unparse(node.func) in (
+        "c",
+        "functions",
+    ):  # the C library's
         return f"C's `{ast.literal_eval(node.args[0])}`, where the library has it"
     if not isinstance(node, ast.Lambda):
         raise ValueError(

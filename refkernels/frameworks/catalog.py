@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from refkernels.frameworks import kernels
-from refkernels.frameworks.adapters import flags_of
+from refkernels.frameworks.adapters import flags_of, source_of
 from refkernels.seat_names import SeatName, SeatNameError, parse, short
 from refkernels.suggestion import instead, quoted
 
@@ -100,7 +100,7 @@ class Framework:
 
     def source(self) -> str:
         """The adapter, as it is sent to the interpreter."""
-        text = self.adapter.read_text(encoding="utf-8")
+        text = source_of(self.adapter)
         return text if self.kernel is None else f"{text}\nbegin({dict(self.kernel)!r})\n"
 
     def pin(self, version: str) -> Pin:

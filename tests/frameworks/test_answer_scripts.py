@@ -47,6 +47,15 @@ CASES: dict[str, tuple[str, Direction, dict[str, Array], dict[str, Any]]] = {
     "one number": ("exp", "forward", {"x": np.array(0.5, np.float32)}, {}),
     "float64": ("tanh", "forward", {"x": SMALL.astype(np.float64)}, {}),
     "float16": ("sqrt", "forward", {"x": np.abs(SMALL).astype(np.float16)}, {}),
+    "shared by adapters": (
+        "cross_entropy", "backward",
+        {
+            "dloss": np.array(1.0, np.float32), "x": SMALL,
+            "target": np.array([[0, 4, 1], [2, 2, 3]]),
+        },
+        {"reduction": "mean"},
+    ),
+    "rotary": ("rotary", "forward", {"x": SMALL[..., :4], "position": np.arange(3)}, {}),
     "bfloat16": ("matmul", "forward", {"a": SMALL[0].astype(ml_dtypes.bfloat16),
                                        "b": SMALL[1].T.astype(ml_dtypes.bfloat16)}, {}),
 }  # fmt: skip
@@ -76,7 +85,7 @@ def test_a_script_gives_the_same_bits_without_refkernels(
     tmp_path: Path,
 ) -> None:
     session = session_for(name)
-    source = session.spec.framework.adapter.read_text(encoding="utf-8")
+    source = session.spec.framework.source()
     scripts, wanted = [], []
     for kind in CASES:
         question, _ = asked(kind, session)
@@ -104,7 +113,7 @@ def test_what_a_framework_does_not_have_has_no_script() -> None:
     op = registry.get("erf")
     problem = Problem(op, "forward", {"x": ROW}, {}, formats.get("float32"))
     question = excerpt.question(problem, {"numpy": {"y": ROW}}, [("y", (0,))])
-    numpy = catalog.get("numpy").framework.adapter.read_text(encoding="utf-8")
+    numpy = catalog.get("numpy").framework.source()
     assert script(question, "numpy", numpy) is None
     assert script(question, "nobody", numpy) is None
 
@@ -116,7 +125,7 @@ def test_inputs_too_large_for_a_script_are_read_from_the_case_file() -> None:
     problem = Problem(op, "backward", inputs, {"eps": 1e-5}, formats.get("float32"))
     question = excerpt.question(problem, {"torch": {"dweight": x[0]}}, [("dweight", (3,))])
     assert question["inputs"] is None
-    torch = catalog.get("torch").framework.adapter.read_text(encoding="utf-8")
+    torch = catalog.get("torch").framework.source()
     text = script(question, "torch", torch)
     assert text is not None
     assert 'x = case["input.x"]' in text
@@ -127,7 +136,7 @@ def test_settings_and_device_are_those_of_the_measurement() -> None:
     op = registry.get("sin")
     problem = Problem(op, "forward", {"x": ROW}, {}, formats.get("float32"))
     question = excerpt.question(problem, {"torch": {"y": ROW}}, [("y", (0,))])
-    torch = catalog.get("torch").framework.adapter.read_text(encoding="utf-8")
+    torch = catalog.get("torch").framework.source()
     environment = {"device": "cuda:0", "settings": {"OMP_NUM_THREADS": "1", "num_threads": "2"}}
     text = script(question, "torch", torch, environment)
     assert text is not None

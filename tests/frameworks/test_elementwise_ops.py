@@ -110,7 +110,7 @@ def test_libm_answers_a_large_array_quickly(session_for: Callable[[str], Session
 
 def test_libm_without_numba_gives_the_same_bits(session_for: Callable[[str], Session]) -> None:
     adapter = types.ModuleType("adapter")
-    source = catalog.get("libm").framework.adapter.read_text(encoding="utf-8")
+    source = catalog.get("libm").framework.source()
     exec(compile(source.replace("import numba", "raise ImportError"), "adapter", "exec"),
          adapter.__dict__)  # fmt: skip
     assert adapter.numba is None

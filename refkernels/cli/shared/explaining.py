@@ -105,7 +105,7 @@ def _start(
                 return partial(dict, status=reply.status, reason=reply.reason)
         environment = {**seat.session.info["environment"], "device": seat.device}
         environment["settings"] = seat.settings
-        source = seat.session.spec.framework.adapter.read_text("utf-8")
+        source = seat.session.spec.framework.source()
     except Exception as fault:  # no fault of any kind may lose the measured run
         return partial(_failed, fault)
     name = framework_of(seat.framework)

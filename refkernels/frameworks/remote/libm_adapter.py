@@ -74,32 +74,18 @@ def version():
     return "%s+%s" % (platform.release().split("-")[0], platform.system().lower())
 
 
+def functions(names):
+    return {name: ("y", c(name)) for name in names.split()}
+
+
 OPS = {
-    "sin": ("y", c("sin")),
-    "cos": ("y", c("cos")),
-    "tan": ("y", c("tan")),
-    "asin": ("y", c("asin")),
-    "acos": ("y", c("acos")),
-    "atan": ("y", c("atan")),
-    "sinpi": ("y", c("sinpi")),
-    "cospi": ("y", c("cospi")),
-    "exp": ("y", c("exp")),
-    "exp2": ("y", c("exp2")),
-    "expm1": ("y", c("expm1")),
-    "log": ("y", c("log")),
-    "log2": ("y", c("log2")),
-    "log10": ("y", c("log10")),
-    "log1p": ("y", c("log1p")),
-    "sinh": ("y", c("sinh")),
-    "cosh": ("y", c("cosh")),
-    "tanh": ("y", c("tanh")),
-    "erf": ("y", c("erf")),
-    "erfc": ("y", c("erfc")),
+    **functions(
+        "sin cos tan asin acos atan sinpi cospi exp exp2 expm1 log log2 log10 log1p sinh cosh tanh "
+        "erf erfc sqrt rsqrt"
+    ),
     "pow": ("y", c("pow", 2)),
     "atan2": ("y", c("atan2", 2)),
     "hypot": ("y", c("hypot", 2)),
-    "sqrt": ("y", c("sqrt")),
-    "rsqrt": ("y", c("rsqrt")),
 }
 
 

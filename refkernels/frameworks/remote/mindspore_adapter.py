@@ -3,6 +3,7 @@
 import mindspore as ms
 import numpy as np
 from mindspore import nn, ops
+from shared import axes, named, narrowed, of_rows, widened
 
 FLAGS = {
     "runtime_num_threads": (
@@ -42,24 +43,11 @@ def rms_norm(x, weight=None, eps=1e-5):
     return ops.rms_norm(x, weight, eps)[0]
 
 
-def cross_entropy(x, target, weight=None, reduction="mean", ignore_index=-100, label_smoothing=0.0):
-    rows, labels = x.reshape(-1, x.shape[-1]), target.reshape(-1).astype(ms.int32)
-    loss = ops.cross_entropy(rows, labels, weight, ignore_index, reduction, label_smoothing)
-    return loss.reshape(target.shape) if reduction == "none" else loss
-
-
-def nll(x, target, weight=None, reduction="mean", ignore_index=-100):
-    rows, labels = x.reshape(-1, x.shape[-1]), target.reshape(-1).astype(ms.int32)
-    loss = ops.nll_loss(rows, labels, weight, ignore_index, reduction)
-    return loss.reshape(target.shape) if reduction == "none" else loss
-
-
-def soft_cross_entropy(x, target, weight=None, reduction="mean", label_smoothing=0.0):
-    rows, labels = x.reshape(-1, x.shape[-1]), target.reshape(-1, x.shape[-1])
-    loss = ops.cross_entropy(
-        rows, labels, weight, reduction=reduction, label_smoothing=label_smoothing
+def labelled(loss):
+    """A loss whose labels are int32."""
+    return of_rows(
+        lambda x, labels, *given, **options: loss(x, labels.astype(ms.int32), *given, **options)
     )
-    return loss.reshape(x.shape[:-1]) if reduction == "none" else loss
 
 
 def bce_with_logits(x, target, weight=None, pos_weight=None, reduction="mean"):
@@ -173,12 +161,6 @@ def rmsprop(param, grad, accum, mean=None, buf=None, lr=0.01, rho=0.99, eps=1e-8
     options["momentum"] = 0.0 if buf is None else p.get("momentum", 0.9)
     options["weight_decay"] = p.get("weight_decay", 0.0)
     return one_step("RMSProp", param, grad, state, **options)
-
-
-def axes(x, axis):
-    """The axes as a tuple from 0."""
-    listed = range(x.ndim) if axis is None else axis if isinstance(axis, (list, tuple)) else [axis]
-    return tuple(int(number) % x.ndim for number in listed)
 
 
 def norm(x, axis=-1):
@@ -334,35 +316,9 @@ OPS = {
     "max": ("y", lambda x, axis=-1: ops.amax(x, axes(x, axis))),
     "cumsum": ("y", lambda x, axis=-1: ops.cumsum(x, axis)),
     "logsumexp": ("y", lambda x, axis=-1: ops.logsumexp(x, axes(x, axis))),
-    "sin": ("y", lambda x: ops.sin(x)),
-    "cos": ("y", lambda x: ops.cos(x)),
-    "tan": ("y", lambda x: ops.tan(x)),
-    "asin": ("y", lambda x: ops.asin(x)),
-    "acos": ("y", lambda x: ops.acos(x)),
-    "atan": ("y", lambda x: ops.atan(x)),
-    "exp": ("y", lambda x: ops.exp(x)),
-    "exp2": ("y", lambda x: ops.exp2(x)),
-    "expm1": ("y", lambda x: ops.expm1(x)),
-    "log": ("y", lambda x: ops.log(x)),
-    "log2": ("y", lambda x: ops.log2(x)),
-    "log10": ("y", lambda x: ops.log10(x)),
-    "log1p": ("y", lambda x: ops.log1p(x)),
-    "sinh": ("y", lambda x: ops.sinh(x)),
-    "cosh": ("y", lambda x: ops.cosh(x)),
-    "tanh": ("y", lambda x: ops.tanh(x)),
-    "sigmoid": ("y", lambda x: ops.sigmoid(x)),
-    "silu": ("y", lambda x: ops.silu(x)),
-    "softplus": ("y", lambda x: ops.softplus(x)),
-    "erf": ("y", lambda x: ops.erf(x)),
-    "erfc": ("y", lambda x: ops.erfc(x)),
     "gelu": ("y", lambda x: ops.gelu(x, approximate="none")),
     "gelu_tanh": ("y", lambda x: ops.gelu(x, approximate="tanh")),
-    "hardswish": ("y", lambda x: ops.hardswish(x)),
-    "mish": ("y", lambda x: ops.mish(x)),
-    "hardsigmoid": ("y", lambda x: ops.hardsigmoid(x)),
     "elu": ("y", elu),
-    "selu": ("y", lambda x: ops.selu(x)),
-    "softsign": ("y", lambda x: ops.softsign(x)),
     "log_sigmoid": ("y", lambda x: ops.logsigmoid(x)),
     "swiglu": ("y", lambda a, b: ops.silu(a) * b),
     "pow": ("y", lambda x, exponent: ops.pow(x, exponent)),
@@ -374,9 +330,9 @@ OPS = {
     "clip_by_value": ("clipped", clip_by_value),
     "softmax": ("y", lambda x, axis=-1: ops.softmax(x, axis)),
     "log_softmax": ("y", lambda x, axis=-1: ops.log_softmax(x, axis)),
-    "cross_entropy": ("loss", cross_entropy),
-    "nll": ("loss", nll),
-    "soft_cross_entropy": ("loss", soft_cross_entropy),
+    "cross_entropy": ("loss", labelled(ops.cross_entropy)),
+    "nll": ("loss", labelled(ops.nll_loss)),
+    "soft_cross_entropy": ("loss", of_rows(ops.cross_entropy)),
     "mse": ("loss", lambda x, target, reduction="mean": ops.mse_loss(x, target, reduction)),
     "l1": ("loss", lambda x, target, reduction="mean": ops.l1_loss(x, target, reduction)),
     "huber": ("loss", lambda x, target, **options: ops.huber_loss(x, target, **options)),
@@ -392,9 +348,6 @@ OPS = {
     "batch_norm": ("y", batch_norm),
     "group_norm": ("y", group_norm),
     "instance_norm": ("y", "MindSpore has no kernel for instance_norm on a CPU"),
-    "sqrt": ("y", lambda x: ops.sqrt(x)),
-    "rsqrt": ("y", lambda x: ops.rsqrt(x)),
-    "reciprocal": ("y", lambda x: ops.reciprocal(x)),
     "sgd": ("param", sgd),
     "momentum": ("param", momentum),
     "adam": ("param", adam),
@@ -402,6 +355,11 @@ OPS = {
     "lamb": ("param", "MindSpore has no kernel for Lamb on a CPU"),
     "adagrad": ("param", adagrad),
     "rmsprop": ("param", rmsprop),
+    **named(
+        ops,
+        "sin cos tan asin acos atan exp exp2 expm1 log log2 log10 log1p sinh cosh tanh sigmoid "
+        "silu softplus erf erfc hardswish mish hardsigmoid selu softsign sqrt rsqrt reciprocal",
+    ),
 }
 
 
@@ -451,16 +409,13 @@ def select(device):
 def tensor(array, dtype, device):
     select(device)
     if dtype == "bfloat16":
-        # Every bfloat16 is a float32 whose low half is zero.
-        wide = (array.astype(np.uint32) << 16).view(np.float32)
-        return ms.Tensor(wide).astype(ms.bfloat16)
+        return ms.Tensor(widened(array)).astype(ms.bfloat16)
     return ms.Tensor(array)
 
 
 def array(tensor):
     if tensor.dtype == ms.bfloat16:
-        wide = np.ascontiguousarray(tensor.astype(ms.float32).asnumpy())
-        return "bfloat16", (wide.view(np.uint32) >> 16).astype(np.uint16).reshape(wide.shape)
+        return "bfloat16", narrowed(tensor.astype(ms.float32).asnumpy())
     return str(tensor.dtype).lower(), np.asarray(tensor.asnumpy())
 
 

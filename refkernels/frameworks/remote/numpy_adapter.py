@@ -4,6 +4,7 @@ import contextlib
 import io
 
 import numpy as np
+from shared import named
 
 FLAGS = {}
 # NumPy has no such kernels: these formulas are ours, not NumPy's.
@@ -222,22 +223,9 @@ OPS = {
     "max": ("y", lambda x, axis=-1: np.max(x, axis=axes(axis))),
     "cumsum": ("y", lambda x, axis=-1: np.cumsum(x, axis=axis)),
     "logsumexp": ("y", "NumPy has no logsumexp (SciPy has one)"),
-    "sin": ("y", lambda x: np.sin(x)),
-    "cos": ("y", lambda x: np.cos(x)),
-    "tan": ("y", lambda x: np.tan(x)),
     "asin": ("y", lambda x: np.arcsin(x)),
     "acos": ("y", lambda x: np.arccos(x)),
     "atan": ("y", lambda x: np.arctan(x)),
-    "exp": ("y", lambda x: np.exp(x)),
-    "exp2": ("y", lambda x: np.exp2(x)),
-    "expm1": ("y", lambda x: np.expm1(x)),
-    "log": ("y", lambda x: np.log(x)),
-    "log2": ("y", lambda x: np.log2(x)),
-    "log10": ("y", lambda x: np.log10(x)),
-    "log1p": ("y", lambda x: np.log1p(x)),
-    "sinh": ("y", lambda x: np.sinh(x)),
-    "cosh": ("y", lambda x: np.cosh(x)),
-    "tanh": ("y", lambda x: np.tanh(x)),
     "pow": ("y", lambda x, exponent: np.power(x, exponent)),
     "atan2": ("y", lambda a, b: np.arctan2(a, b)),
     "hypot": ("y", lambda a, b: np.hypot(a, b)),
@@ -260,8 +248,7 @@ OPS = {
     "conv2d": ("y", conv),
     "embedding": ("y", lambda weight, indices, padding_idx=None: weight[indices]),
     "rms_norm": ("y", rms_norm),
-    "sqrt": ("y", lambda x: np.sqrt(x)),
-    "reciprocal": ("y", lambda x: np.reciprocal(x)),
+    **named(np, "sin cos tan exp exp2 expm1 log log2 log10 log1p sinh cosh tanh sqrt reciprocal"),
 }
 
 

@@ -5,6 +5,20 @@ import os
 import numpy as np
 import oneflow as flow
 import oneflow.nn.functional as F
+from shared import (
+    allowed,
+    axes,
+    clip_all,
+    clip_values,
+    flat,
+    masked_dropout,
+    named,
+    narrowed,
+    of_rows,
+    pieces,
+    rotated,
+    widened,
+)
 
 FLAGS = {
     "num_threads": (None, lambda v: flow.set_num_threads(int(v))),
@@ -48,31 +62,8 @@ def rms_norm(x, weight=None, eps=1e-5):
     return flow._C.rms_layer_norm(x, weight, eps)
 
 
-def cross_entropy(x, target, weight=None, reduction="mean", ignore_index=-100, label_smoothing=0.0):
-    rows, labels = x.reshape(-1, x.shape[-1]), target.reshape(-1)
-    loss = F.cross_entropy(
-        rows,
-        labels,
-        weight,
-        reduction=reduction,
-        ignore_index=ignore_index,
-        label_smoothing=label_smoothing,
-    )
-    return loss.reshape(target.shape) if reduction == "none" else loss
-
-
-def nll(x, target, weight=None, reduction="mean", ignore_index=-100):
-    rows, labels = x.reshape(-1, x.shape[-1]), target.reshape(-1)
-    loss = flow._C.nll_loss(rows, labels, weight, ignore_index, reduction)
-    return loss.reshape(target.shape) if reduction == "none" else loss
-
-
-def soft_cross_entropy(x, target, weight=None, reduction="mean", label_smoothing=0.0):
-    rows, labels = x.reshape(-1, x.shape[-1]), target.reshape(-1, x.shape[-1])
-    loss = F.cross_entropy(
-        rows, labels, weight, reduction=reduction, label_smoothing=label_smoothing
-    )
-    return loss.reshape(x.shape[:-1]) if reduction == "none" else loss
+def nll(rows, labels, weight, ignore_index=-100, reduction="mean"):
+    return flow._C.nll_loss(rows, labels, weight, ignore_index, reduction)
 
 
 def bce_with_logits(x, target, weight=None, pos_weight=None, reduction="mean"):
@@ -85,26 +76,6 @@ def kl_div(x, target, reduction="mean", log_target=False):
 
 def embedding(weight, indices, padding_idx=None):
     return F.embedding(indices, weight, padding_idx)
-
-
-def dropout(x, mask=None, p=0.5, mode="upscale_in_train"):
-    """F.dropout draws its own masks: of copies of x, each element takes one that drew its bit."""
-    if mode != "upscale_in_train":
-        raise NotImplementedError("OneFlow's dropout has no mode=%r" % mode)
-    if mask is None:
-        return F.dropout(x, p, training=False)
-    y, left, copies = x, flow.ones_like(mask), flow.stack([x] * 64)
-    for seed in range(64):
-        flow.manual_seed(seed)
-        same = (F.dropout(flow.ones_like(copies), p) != 0) == mask
-        flow.manual_seed(seed)
-        answers, found = F.dropout(copies, p), same.any(0)
-        first = flow.argmax(same.int(), 0, keepdim=True)
-        y = flow.where(left & found, flow.gather(answers, 0, first)[0], y)
-        left = left & ~found
-        if not bool(left.any()):
-            return y
-    raise NotImplementedError("OneFlow drew no such mask in 4,096 tries")
 
 
 def one_step(optimizer, param, grad, state, step=1, name=None, **options):
@@ -160,26 +131,13 @@ def rmsprop(param, grad, accum, mean=None, buf=None, rho=0.99, momentum=0.9, lr=
     return one_step(flow.optim.RMSprop, param, grad, state, **options)
 
 
-def axes(x, axis):
-    """The axes as a list from 0."""
-    listed = range(x.ndim) if axis is None else axis if isinstance(axis, (list, tuple)) else [axis]
-    return [int(number) % x.ndim for number in listed]
-
-
 def spread(x, axis, ddof, root):
     """flow.var and std divide only by n - 1 or by n; they take None for all axes."""
     if ddof not in (0, 1):
         raise NotImplementedError("oneflow.var has ddof 0 or 1, not %r" % ddof)
-    own = axes(x, axis)
+    own = list(axes(x, axis))
     dim = own if len(own) < x.ndim else None
     return (flow.std if root else flow.var)(x, dim, unbiased=bool(ddof))
-
-
-def prod(x, axis=-1):
-    """flow.prod takes a single axis: several axes are first flattened into one."""
-    own = axes(x, axis)
-    kept = [k for k in range(x.ndim) if k not in own]
-    return flow.prod(x.permute(*kept, *own).flatten(len(kept)), -1)
 
 
 def batch_norm(
@@ -221,21 +179,6 @@ def instance_norm(x, weight=None, bias=None, eps=1e-5):
     return norm(x)
 
 
-def allowed(q, k, keep=None, lengths=None, causal="none"):
-    """The keys that take part, as booleans; None for all."""
-    m, n = q.shape[-2], k.shape[-2]
-    if causal != "none":
-        offset = n - m if causal == "bottom_right" else 0
-        visible = flow.from_numpy(np.tril(np.ones((m, n), bool), offset)).to(q.device)
-        keep = visible if keep is None else flow.logical_and(keep, visible)
-    if lengths is not None:
-        if lengths.shape[-1] > 1 and q.ndim > 2:
-            lengths = lengths.repeat_interleave(q.shape[-3] // k.shape[-3], -1)
-        inside = flow.arange(n, device=q.device) < lengths.unsqueeze(-1).unsqueeze(-1)
-        keep = inside if keep is None else flow.logical_and(keep, inside)
-    return keep
-
-
 def heads_repeated(x, group):
     wide = x.unsqueeze(-3).expand(*x.shape[:-2], group, *x.shape[-2:])
     return wide.reshape(*x.shape[:-3], x.shape[-3] * group, *x.shape[-2:])
@@ -243,7 +186,7 @@ def heads_repeated(x, group):
 
 def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
     """Composed: OneFlow's fused attention has no kernel on a CPU."""
-    lanes = allowed(q, k, keep, lengths, causal)
+    lanes = allowed(flow, q, k, keep, lengths, causal)
     if q.shape[:-2] != k.shape[:-2]:
         group = q.shape[-3] // k.shape[-3]
         k, v = heads_repeated(k, group), heads_repeated(v, group)
@@ -253,23 +196,6 @@ def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="n
         hidden = flow.logical_not(lanes).expand(*scores.shape)
         scores = scores.masked_fill(hidden, -float("inf"))
     return flow.matmul(flow.softmax(scores, -1), v)
-
-
-def rotary(x, position, base=10000.0, layout="half", dim=None):
-    """As in models: the angles are computed in float32."""
-    dim = x.shape[-1] if dim is None else dim
-    steps = flow.arange(0, dim, 2, dtype=flow.int64, device=x.device).float()
-    angles = position.unsqueeze(-1).float() * (1.0 / (base ** (steps / dim)))
-    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
-    own, unrotated = x[..., :dim], x[..., dim:]
-    if layout == "half":
-        cos, sin = flow.cat([cos, cos], -1), flow.cat([sin, sin], -1)
-        turned = flow.cat([-own[..., dim // 2 :], own[..., : dim // 2]], -1)
-    else:
-        cos, sin = (flow.stack([values, values], -1).flatten(-2) for values in (cos, sin))
-        turned = flow.stack([-own[..., 1::2], own[..., ::2]], -1).flatten(-2)
-    y = own * cos + turned * sin
-    return y if dim == x.shape[-1] else flow.cat([y, unrotated], -1)
 
 
 def conv(function, x, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
@@ -286,42 +212,16 @@ def conv(function, x, weight, bias=None, stride=1, padding="valid", dilation=1, 
     return function(x, weight, bias, steps[0], padding, steps[1], groups)
 
 
-def pieces(grads, tensor):
-    """One parameter for each tensor, with its part of the gradients."""
-    sizes = np.bincount(tensor.numpy()).tolist()
-    parameters = [flow.nn.Parameter(flow.zeros_like(piece)) for piece in flow.split(grads, sizes)]
-    for parameter, grad in zip(parameters, flow.split(grads, sizes)):
-        parameter.grad = grad.clone()
-    return parameters
-
-
-def clip_by_global_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="eps", norm_type=2.0):
-    if way != "eps" or eps != 1e-6:
-        raise NotImplementedError(
-            "oneflow.nn.utils.clip_grad_norm_ has only way='eps' and eps=1e-6"
-        )
-    parameters = pieces(grads, tensor)
-    norm = flow.nn.utils.clip_grad_norm_(parameters, max_norm, norm_type)
-    return {"clipped": flow.cat([parameter.grad for parameter in parameters]), "norm": norm}
-
-
 def clip_by_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="max", norm_type=2.0):
     """An optimizer's clipping, each tensor a group of parameters."""
     if way != "eps" or eps != 1e-6:
         raise NotImplementedError("oneflow's optimizers have only way='eps' and eps=1e-6")
-    parameters = pieces(grads, tensor)
+    parameters = pieces(flow, grads, tensor)
     clipping = {"clip_grad_max_norm": max_norm, "clip_grad_norm_type": norm_type}
     flow.optim.SGD(
         [{"params": [parameter], **clipping} for parameter in parameters], lr=1.0
     ).clip_grad()
     return flow.cat([parameter.grad for parameter in parameters])
-
-
-def clip_by_value(grads, max_value=1.0):
-    parameter = flow.nn.Parameter(flow.zeros_like(grads))
-    parameter.grad = grads.clone()
-    flow.nn.utils.clip_grad_value_(parameter, max_value)
-    return parameter.grad
 
 
 OPS = {
@@ -334,51 +234,25 @@ OPS = {
     "var": ("y", lambda x, axis=-1, ddof=0: spread(x, axis, ddof, False)),
     "std": ("y", lambda x, axis=-1, ddof=0: spread(x, axis, ddof, True)),
     "norm": ("y", lambda x, axis=-1: flow.linalg.vector_norm(x, 2, axes(x, axis))),
-    "prod": ("y", prod),
+    "prod": ("y", lambda x, axis=-1: flow.prod(flat(x, axis), -1)),
     "max": ("y", lambda x, axis=-1: flow.amax(x, axes(x, axis))),
     "cumsum": ("y", lambda x, axis=-1: flow.cumsum(x, axis)),
     "logsumexp": ("y", lambda x, axis=-1: flow.logsumexp(x, axes(x, axis))),
-    "sin": ("y", lambda x: flow.sin(x)),
-    "cos": ("y", lambda x: flow.cos(x)),
-    "tan": ("y", lambda x: flow.tan(x)),
-    "asin": ("y", lambda x: flow.asin(x)),
-    "acos": ("y", lambda x: flow.acos(x)),
-    "atan": ("y", lambda x: flow.atan(x)),
-    "exp": ("y", lambda x: flow.exp(x)),
-    "expm1": ("y", lambda x: flow.expm1(x)),
-    "log": ("y", lambda x: flow.log(x)),
-    "log2": ("y", lambda x: flow.log2(x)),
-    "log10": ("y", lambda x: flow.log10(x)),
-    "log1p": ("y", lambda x: flow.log1p(x)),
-    "sinh": ("y", lambda x: flow.sinh(x)),
-    "cosh": ("y", lambda x: flow.cosh(x)),
-    "tanh": ("y", lambda x: flow.tanh(x)),
-    "sigmoid": ("y", lambda x: flow.sigmoid(x)),
-    "silu": ("y", lambda x: flow.silu(x)),
-    "softplus": ("y", lambda x: F.softplus(x)),
-    "erf": ("y", lambda x: flow.erf(x)),
-    "erfc": ("y", lambda x: flow.erfc(x)),
-    "gelu": ("y", lambda x: flow.gelu(x)),
     "gelu_tanh": ("y", lambda x: F.gelu(x, approximate="tanh")),
-    "hardswish": ("y", lambda x: F.hardswish(x)),
-    "mish": ("y", lambda x: F.mish(x)),
-    "hardsigmoid": ("y", lambda x: F.hardsigmoid(x)),
     "elu": ("y", lambda x, alpha=1.0: F.elu(x, alpha)),
-    "selu": ("y", lambda x: F.selu(x)),
-    "softsign": ("y", lambda x: F.softsign(x)),
     "log_sigmoid": ("y", lambda x: F.logsigmoid(x)),
     "swiglu": ("y", lambda a, b: flow.silu(a) * b),
     "pow": ("y", lambda x, exponent: flow.pow(x, exponent)),
     "atan2": ("y", lambda a, b: flow.atan2(a, b)),
-    "dropout": ("y", dropout),
-    "clip_by_global_norm": ("clipped", clip_by_global_norm),
+    "dropout": ("y", lambda **given: masked_dropout(flow, **given)),
+    "clip_by_global_norm": ("clipped", lambda **given: clip_all(flow, **given)),
     "clip_by_norm": ("clipped", clip_by_norm),
-    "clip_by_value": ("clipped", clip_by_value),
+    "clip_by_value": ("clipped", lambda **given: clip_values(flow, **given)),
     "softmax": ("y", lambda x, axis=-1: flow.softmax(x, axis)),
     "log_softmax": ("y", lambda x, axis=-1: F.log_softmax(x, axis)),
-    "cross_entropy": ("loss", cross_entropy),
-    "nll": ("loss", nll),
-    "soft_cross_entropy": ("loss", soft_cross_entropy),
+    "cross_entropy": ("loss", of_rows(F.cross_entropy)),
+    "nll": ("loss", of_rows(nll)),
+    "soft_cross_entropy": ("loss", of_rows(F.cross_entropy)),
     "mse": ("loss", lambda x, target, reduction="mean": F.mse_loss(x, target, reduction)),
     "l1": ("loss", lambda x, target, reduction="mean": F.l1_loss(x, target, reduction)),
     "huber": ("loss", "OneFlow has no Huber loss (smooth_l1 times beta is one)"),
@@ -386,7 +260,7 @@ OPS = {
     "kl_div": ("loss", kl_div),
     "bce_with_logits": ("loss", bce_with_logits),
     "attention": ("y", attention),
-    "rotary": ("y", rotary),
+    "rotary": ("y", lambda **given: rotated(flow, **given)),
     "conv1d": ("y", lambda **options: conv(flow._C.conv1d, **options)),
     "conv2d": ("y", lambda **options: conv(flow._C.conv2d, **options)),
     "embedding": ("y", embedding),
@@ -394,9 +268,6 @@ OPS = {
     "batch_norm": ("y", batch_norm),
     "group_norm": ("y", group_norm),
     "instance_norm": ("y", instance_norm),
-    "sqrt": ("y", lambda x: flow.sqrt(x)),
-    "rsqrt": ("y", lambda x: flow.rsqrt(x)),
-    "reciprocal": ("y", lambda x: flow.reciprocal(x)),
     "sgd": ("param", sgd),
     "momentum": ("param", sgd),
     "adam": ("param", adam),
@@ -404,6 +275,12 @@ OPS = {
     "lamb": ("param", lamb),
     "adagrad": ("param", adagrad),
     "rmsprop": ("param", rmsprop),
+    **named(
+        flow,
+        "sin cos tan asin acos atan exp expm1 log log2 log10 log1p sinh cosh tanh sigmoid silu "
+        "erf erfc gelu sqrt rsqrt reciprocal",
+    ),
+    **named(F, "softplus hardswish mish hardsigmoid selu softsign"),
 }
 
 
@@ -441,16 +318,13 @@ def unsupported(op, direction, dtype, device):
 
 def tensor(array, dtype, device):
     if dtype == "bfloat16":
-        # Every bfloat16 is a float32 whose low half is zero.
-        wide = (array.astype(np.uint32) << 16).view(np.float32)
-        return flow.from_numpy(wide).to(device=device, dtype=flow.bfloat16)
+        return flow.from_numpy(widened(array)).to(device=device, dtype=flow.bfloat16)
     return flow.from_numpy(array).to(device)
 
 
 def array(tensor):
     if tensor.dtype == flow.bfloat16:
-        wide = np.ascontiguousarray(tensor.to("cpu").to(flow.float32).numpy())
-        return "bfloat16", (wide.view(np.uint32) >> 16).astype(np.uint16).reshape(wide.shape)
+        return "bfloat16", narrowed(tensor.to("cpu").to(flow.float32).numpy())
     return str(tensor.dtype).replace("oneflow.", ""), np.asarray(tensor.detach().to("cpu").numpy())
 
 

@@ -220,7 +220,20 @@ def clip_by_value(grads, max_value=1.0):
     return run("Clip", grads, low, high)
 
 
+def operators(names):
+    """Those of one array that ONNX writes with a capital."""
+
+    def function(kind):
+        return lambda x: run(kind, x)
+
+    return {name: ("y", function(name.capitalize())) for name in names.split()}
+
+
 OPS = {
+    **operators(
+        "sin cos tan asin acos atan exp log sinh cosh tanh sigmoid softplus erf gelu mish selu "
+        "softsign sqrt reciprocal"
+    ),
     "matmul": ("c", lambda a, b: run("MatMul", a, b)),
     "linear": ("y", linear),
     "layernorm": ("y", layernorm),
@@ -231,29 +244,11 @@ OPS = {
     "max": ("y", reduced("ReduceMax")),
     "cumsum": ("y", lambda x, axis=-1: run("CumSum", x, whole(axis))),
     "logsumexp": ("y", reduced("ReduceLogSumExp")),
-    "sin": ("y", lambda x: run("Sin", x)),
-    "cos": ("y", lambda x: run("Cos", x)),
-    "tan": ("y", lambda x: run("Tan", x)),
-    "asin": ("y", lambda x: run("Asin", x)),
-    "acos": ("y", lambda x: run("Acos", x)),
-    "atan": ("y", lambda x: run("Atan", x)),
-    "exp": ("y", lambda x: run("Exp", x)),
-    "log": ("y", lambda x: run("Log", x)),
-    "sinh": ("y", lambda x: run("Sinh", x)),
-    "cosh": ("y", lambda x: run("Cosh", x)),
-    "tanh": ("y", lambda x: run("Tanh", x)),
-    "sigmoid": ("y", lambda x: run("Sigmoid", x)),
     "silu": ("y", lambda x: run("Swish", x, opset=24)),
-    "softplus": ("y", lambda x: run("Softplus", x)),
-    "erf": ("y", lambda x: run("Erf", x)),
-    "gelu": ("y", lambda x: run("Gelu", x)),
     "gelu_tanh": ("y", lambda x: run("Gelu", x, approximate="tanh")),
     "hardswish": ("y", lambda x: run("HardSwish", x)),
-    "mish": ("y", lambda x: run("Mish", x)),
     "hardsigmoid": ("y", lambda x: run("HardSigmoid", x, alpha=1.0 / 6.0, beta=0.5)),
     "elu": ("y", lambda x, alpha=1.0: run("Elu", x, alpha=float(alpha))),
-    "selu": ("y", lambda x: run("Selu", x)),
-    "softsign": ("y", lambda x: run("Softsign", x)),
     "pow": ("y", lambda x, exponent: run("Pow", x, exponent)),
     "dropout": ("y", "ONNX Runtime's Dropout is for inference only: it changes nothing"),
     "clip_by_value": ("clipped", clip_by_value),
@@ -271,8 +266,6 @@ OPS = {
     "batch_norm": ("y", batch_norm),
     "group_norm": ("y", group_norm),
     "instance_norm": ("y", instance_norm),
-    "sqrt": ("y", lambda x: run("Sqrt", x)),
-    "reciprocal": ("y", lambda x: run("Reciprocal", x)),
 }
 
 

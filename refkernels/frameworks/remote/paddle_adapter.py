@@ -6,6 +6,7 @@ import os
 import numpy as np
 import paddle
 import paddle.nn.functional as F
+from shared import axes, named, narrowed, widened
 
 # Paddle's handler of fatal signals allocates memory: after a heap corruption it hangs.
 paddle.disable_signal_handler()
@@ -54,12 +55,6 @@ def rms_norm(x, weight=None, eps=1e-5):
     else:
         y = F.rms_norm(x, shape, weight, eps)
     return y[0] if isinstance(y, (list, tuple)) else y
-
-
-def axes(x, axis):
-    """The axes as a list from 0."""
-    listed = range(x.ndim) if axis is None else axis if isinstance(axis, (list, tuple)) else [axis]
-    return [int(number) % x.ndim for number in listed]
 
 
 def spread(x, axis, ddof, root):
@@ -342,34 +337,8 @@ OPS = {
     "max": ("y", lambda x, axis=-1: paddle.max(x, axes(x, axis))),
     "cumsum": ("y", lambda x, axis=-1: paddle.cumsum(x, axis)),
     "logsumexp": ("y", lambda x, axis=-1: paddle.logsumexp(x, axes(x, axis))),
-    "sin": ("y", lambda x: paddle.sin(x)),
-    "cos": ("y", lambda x: paddle.cos(x)),
-    "tan": ("y", lambda x: paddle.tan(x)),
-    "asin": ("y", lambda x: paddle.asin(x)),
-    "acos": ("y", lambda x: paddle.acos(x)),
-    "atan": ("y", lambda x: paddle.atan(x)),
-    "exp": ("y", lambda x: paddle.exp(x)),
-    "expm1": ("y", lambda x: paddle.expm1(x)),
-    "log": ("y", lambda x: paddle.log(x)),
-    "log2": ("y", lambda x: paddle.log2(x)),
-    "log10": ("y", lambda x: paddle.log10(x)),
-    "log1p": ("y", lambda x: paddle.log1p(x)),
-    "sinh": ("y", lambda x: paddle.sinh(x)),
-    "cosh": ("y", lambda x: paddle.cosh(x)),
-    "tanh": ("y", lambda x: paddle.tanh(x)),
-    "sigmoid": ("y", lambda x: F.sigmoid(x)),
-    "silu": ("y", lambda x: F.silu(x)),
-    "softplus": ("y", lambda x: F.softplus(x)),
-    "erf": ("y", lambda x: paddle.erf(x)),
-    "gelu": ("y", lambda x: F.gelu(x)),
     "gelu_tanh": ("y", lambda x: F.gelu(x, approximate=True)),
-    "hardswish": ("y", lambda x: F.hardswish(x)),
-    "mish": ("y", lambda x: F.mish(x)),
-    "hardsigmoid": ("y", lambda x: F.hardsigmoid(x)),
     "elu": ("y", lambda x, alpha=1.0: F.elu(x, alpha)),
-    "selu": ("y", lambda x: F.selu(x)),
-    "softsign": ("y", lambda x: F.softsign(x)),
-    "log_sigmoid": ("y", lambda x: F.log_sigmoid(x)),
     "swiglu": ("y", swiglu),
     "pow": ("y", lambda x, exponent: paddle.pow(x, exponent)),
     "atan2": ("y", lambda a, b: paddle.atan2(a, b)),
@@ -398,9 +367,6 @@ OPS = {
     "batch_norm": ("y", batch_norm),
     "group_norm": ("y", group_norm),
     "instance_norm": ("y", instance_norm),
-    "sqrt": ("y", lambda x: paddle.sqrt(x)),
-    "rsqrt": ("y", lambda x: paddle.rsqrt(x)),
-    "reciprocal": ("y", lambda x: paddle.reciprocal(x)),
     "sgd": ("param", sgd),
     "momentum": ("param", sgd),
     "adam": ("param", adam),
@@ -408,6 +374,12 @@ OPS = {
     "lamb": ("param", lamb),
     "adagrad": ("param", adagrad),
     "rmsprop": ("param", rmsprop),
+    **named(
+        paddle,
+        "sin cos tan asin acos atan exp expm1 log log2 log10 log1p sinh cosh tanh erf sqrt "
+        "rsqrt reciprocal",
+    ),
+    **named(F, "sigmoid silu softplus gelu hardswish mish hardsigmoid selu softsign log_sigmoid"),
 }
 
 
@@ -465,18 +437,15 @@ def place(device):
 
 def tensor(array, dtype, device):
     paddle.set_device(place(device))
-    # to_tensor takes uint16 for bfloat16 bits.
-    if dtype == "bfloat16":
-        wide = (array.astype(np.uint32) << 16).view(np.float32)
-        return paddle.to_tensor(wide).astype("bfloat16")
+    if dtype == "bfloat16":  # to_tensor takes uint16 for bfloat16 bits
+        return paddle.to_tensor(widened(array)).astype("bfloat16")
     return paddle.to_tensor(array)
 
 
 def array(tensor):
     name = str(tensor.dtype).replace("paddle.", "")
     if name == "bfloat16":
-        wide = np.ascontiguousarray(tensor.astype("float32").numpy())
-        return name, (wide.view(np.uint32) >> 16).astype(np.uint16).reshape(wide.shape)
+        return name, narrowed(tensor.astype("float32").numpy())
     return name, np.asarray(tensor.numpy())
 
 

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 from keras import ops
+from shared import named
 
 JIT = {"on": False}
 
@@ -330,36 +331,10 @@ OPS = {
     "max": ("y", lambda x, axis=-1: tf.reduce_max(x, axes(axis))),
     "cumsum": ("y", lambda x, axis=-1: tf.cumsum(x, axis)),
     "logsumexp": ("y", lambda x, axis=-1: tf.reduce_logsumexp(x, axes(axis))),
-    "sin": ("y", lambda x: tf.sin(x)),
-    "cos": ("y", lambda x: tf.cos(x)),
-    "tan": ("y", lambda x: tf.tan(x)),
-    "asin": ("y", lambda x: tf.asin(x)),
-    "acos": ("y", lambda x: tf.acos(x)),
-    "atan": ("y", lambda x: tf.atan(x)),
-    "exp": ("y", lambda x: tf.exp(x)),
-    "exp2": ("y", lambda x: ops.exp2(x)),
-    "expm1": ("y", lambda x: tf.math.expm1(x)),
-    "log": ("y", lambda x: tf.math.log(x)),
-    "log2": ("y", lambda x: ops.log2(x)),
-    "log10": ("y", lambda x: ops.log10(x)),
-    "log1p": ("y", lambda x: tf.math.log1p(x)),
-    "sinh": ("y", lambda x: tf.sinh(x)),
-    "cosh": ("y", lambda x: tf.cosh(x)),
-    "tanh": ("y", lambda x: tf.tanh(x)),
-    "sigmoid": ("y", lambda x: tf.sigmoid(x)),
-    "silu": ("y", lambda x: tf.nn.silu(x)),
-    "softplus": ("y", lambda x: tf.nn.softplus(x)),
-    "erf": ("y", lambda x: tf.math.erf(x)),
-    "erfc": ("y", lambda x: tf.math.erfc(x)),
-    "gelu": ("y", lambda x: tf.nn.gelu(x)),
     "gelu_tanh": ("y", lambda x: tf.nn.gelu(x, approximate=True)),
     "hardswish": ("y", lambda x: ops.hard_silu(x)),
-    "mish": ("y", lambda x: keras.activations.mish(x)),
     "hardsigmoid": ("y", lambda x: ops.hard_sigmoid(x)),
     "elu": ("y", lambda x, alpha=1.0: ops.elu(x, alpha)),
-    "selu": ("y", lambda x: tf.nn.selu(x)),
-    "softsign": ("y", lambda x: tf.nn.softsign(x)),
-    "log_sigmoid": ("y", lambda x: tf.math.log_sigmoid(x)),
     "swiglu": ("y", lambda a, b: tf.nn.silu(a) * b),
     "pow": ("y", lambda x, exponent: tf.pow(x, exponent)),
     "atan2": ("y", lambda a, b: tf.atan2(a, b)),
@@ -387,9 +362,6 @@ OPS = {
     "batch_norm": ("y", batch_norm),
     "group_norm": ("y", group_norm),
     "instance_norm": ("y", instance_norm),
-    "sqrt": ("y", lambda x: tf.sqrt(x)),
-    "rsqrt": ("y", lambda x: tf.math.rsqrt(x)),
-    "reciprocal": ("y", lambda x: tf.math.reciprocal(x)),
     "sgd": ("param", sgd),
     "momentum": ("param", "Keras's SGD keeps lr inside of its velocity"),
     "adam": ("param", adam),
@@ -398,6 +370,11 @@ OPS = {
     "adagrad": ("param", adagrad),
     "rmsprop": ("param", rmsprop),
     "lion": ("param", lion),
+    **named(tf, "sin cos tan asin acos atan exp sinh cosh tanh sigmoid sqrt"),
+    **named(ops, "exp2 log2 log10"),
+    **named(tf.math, "expm1 log log1p erf erfc log_sigmoid rsqrt reciprocal"),
+    **named(tf.nn, "silu softplus gelu selu softsign"),
+    **named(keras.activations, "mish"),
 }
 
 

@@ -7,6 +7,18 @@ import traceback
 import numpy as np
 import torch
 import torch.nn.functional as F
+from shared import (
+    allowed,
+    axes,
+    clip_all,
+    clip_values,
+    flat,
+    masked_dropout,
+    named,
+    of_rows,
+    pieces,
+    rotated,
+)
 
 if importlib.util.find_spec("torch_npu") is not None:
     import torch_npu  # noqa: F401  (importing it is what adds the npu device)
@@ -76,33 +88,6 @@ def rms_norm(x, weight=None, eps=1e-5):
     return F.rms_norm(x, x.shape[-1:], weight, eps)
 
 
-def cross_entropy(x, target, weight=None, reduction="mean", ignore_index=-100, label_smoothing=0.0):
-    rows, labels = x.reshape(-1, x.shape[-1]), target.reshape(-1)
-    loss = F.cross_entropy(
-        rows,
-        labels,
-        weight,
-        reduction=reduction,
-        ignore_index=ignore_index,
-        label_smoothing=label_smoothing,
-    )
-    return loss.reshape(target.shape) if reduction == "none" else loss
-
-
-def nll(x, target, weight=None, reduction="mean", ignore_index=-100):
-    rows, labels = x.reshape(-1, x.shape[-1]), target.reshape(-1)
-    loss = F.nll_loss(rows, labels, weight, reduction=reduction, ignore_index=ignore_index)
-    return loss.reshape(target.shape) if reduction == "none" else loss
-
-
-def soft_cross_entropy(x, target, weight=None, reduction="mean", label_smoothing=0.0):
-    rows, labels = x.reshape(-1, x.shape[-1]), target.reshape(-1, x.shape[-1])
-    loss = F.cross_entropy(
-        rows, labels, weight, reduction=reduction, label_smoothing=label_smoothing
-    )
-    return loss.reshape(x.shape[:-1]) if reduction == "none" else loss
-
-
 def bce_with_logits(x, target, weight=None, pos_weight=None, reduction="mean"):
     return F.binary_cross_entropy_with_logits(
         x, target, weight, pos_weight=pos_weight, reduction=reduction
@@ -111,25 +96,6 @@ def bce_with_logits(x, target, weight=None, pos_weight=None, reduction="mean"):
 
 def embedding(weight, indices, padding_idx=None):
     return F.embedding(indices, weight, padding_idx)
-
-
-def dropout(x, mask=None, p=0.5, mode="upscale_in_train"):
-    """F.dropout draws its own masks: of copies of x, each element takes one that drew its bit."""
-    if mode != "upscale_in_train":
-        raise NotImplementedError("PyTorch's dropout has no mode=%r" % mode)
-    if mask is None:
-        return F.dropout(x, p, training=False)
-    y, left, copies = x, torch.ones_like(mask), torch.stack([x] * 64)
-    for seed in range(64):
-        torch.manual_seed(seed)
-        same = (F.dropout(torch.ones_like(copies), p) != 0) == mask
-        torch.manual_seed(seed)
-        answers, found = F.dropout(copies, p), same.any(0)
-        y = torch.where(left & found, answers.gather(0, same.int().argmax(0, keepdim=True))[0], y)
-        left = left & ~found
-        if not bool(left.any()):
-            return y
-    raise NotImplementedError("PyTorch drew no such mask in 4,096 tries")
 
 
 def one_step(optimizer, param, grad, state, step=None, name=None, **options):
@@ -181,24 +147,6 @@ def rmsprop(param, grad, accum, mean=None, buf=None, rho=0.99, momentum=0.9, lr=
     return one_step(torch.optim.RMSprop, param, grad, state, 1, lr=lr, alpha=rho, **options)
 
 
-def axes(x, axis):
-    """The axes as a tuple from 0."""
-    listed = range(x.ndim) if axis is None else axis if isinstance(axis, (list, tuple)) else [axis]
-    return tuple(int(number) % x.ndim for number in listed)
-
-
-def prod(x, axis=-1):
-    """torch.prod takes a single axis: several axes are first flattened into one."""
-    return torch.prod(flat(x, axis), -1)
-
-
-def flat(x, axis):
-    """`x` with the axes moved to the end and flattened into one."""
-    own = axes(x, axis)
-    kept = [k for k in range(x.ndim) if k not in own]
-    return x.permute(kept + list(own)).flatten(len(kept))
-
-
 def batch_norm(
     x, weight=None, bias=None, running_mean=None, running_var=None, training=True, momentum=0.1,
     eps=1e-5, biased=False,
@@ -220,48 +168,17 @@ def instance_norm(x, weight=None, bias=None, eps=1e-5):
     return F.instance_norm(x, weight=weight, bias=bias, eps=eps)
 
 
-def allowed(q, k, keep=None, lengths=None, causal="none"):
-    """The keys that take part, as booleans; None for all."""
-    m, n = q.shape[-2], k.shape[-2]
-    if causal != "none":
-        whole = torch.ones(m, n, dtype=torch.bool, device=q.device)
-        visible = whole.tril(n - m if causal == "bottom_right" else 0)
-        keep = visible if keep is None else keep & visible
-    if lengths is not None:
-        if lengths.shape[-1] > 1 and q.ndim > 2:
-            lengths = lengths.repeat_interleave(q.shape[-3] // k.shape[-3], -1)
-        inside = torch.arange(n, device=q.device) < lengths[..., None, None]
-        keep = inside if keep is None else keep & inside
-    return keep
-
-
 def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
     """Lengths, bottom-right causal masks and combined masks are passed as attn_mask."""
     options = {"is_causal": True}
     if causal != "top_left" or not (mask is None and keep is None and lengths is None):
-        lanes = allowed(q, k, keep, lengths, causal)
+        lanes = allowed(torch, q, k, keep, lengths, causal)
         if mask is not None and lanes is not None:
             mask = torch.where(lanes, mask, torch.full_like(mask, -float("inf")))
         options = {"attn_mask": lanes if mask is None else mask}
     if q.shape[:-2] != k.shape[:-2]:
         options["enable_gqa"] = True
     return F.scaled_dot_product_attention(q, k, v, scale=scale, **options)
-
-
-def rotary(x, position, base=10000.0, layout="half", dim=None):
-    """As in Hugging Face's Llama and GPT-J: the angles are computed in float32."""
-    dim = x.shape[-1] if dim is None else dim
-    steps = torch.arange(0, dim, 2, dtype=torch.int64, device=x.device).float()
-    angles = position[..., None].float() * (1.0 / (base ** (steps / dim)))
-    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
-    own, unrotated = x[..., :dim], x[..., dim:]
-    if layout == "half":
-        cos, sin = torch.cat([cos, cos], -1), torch.cat([sin, sin], -1)
-        turned = torch.cat([-own[..., dim // 2 :], own[..., : dim // 2]], -1)
-    else:
-        cos, sin = cos.repeat_interleave(2, -1), sin.repeat_interleave(2, -1)
-        turned = torch.stack([-own[..., 1::2], own[..., ::2]], -1).flatten(-2)
-    return torch.cat([own * cos + turned * sin, unrotated], -1)
 
 
 def scaled_matmul(a, b, scale_a, scale_b, bias=None):
@@ -299,40 +216,14 @@ def conv(function, x, weight, bias=None, stride=1, padding="valid", dilation=1, 
     return function(x, weight, bias, stride, padding, dilation, groups)
 
 
-def pieces(grads, tensor):
-    """One parameter for each tensor, with its part of the gradients."""
-    sizes = torch.bincount(tensor).tolist()
-    parameters = [
-        torch.nn.Parameter(torch.zeros_like(piece)) for piece in torch.split(grads, sizes)
-    ]
-    for parameter, grad in zip(parameters, torch.split(grads, sizes)):
-        parameter.grad = grad.clone()
-    return parameters
-
-
-def clip_by_global_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="eps", norm_type=2.0):
-    if way != "eps" or eps != 1e-6:
-        raise NotImplementedError("torch.nn.utils.clip_grad_norm_ has only way='eps' and eps=1e-6")
-    parameters = pieces(grads, tensor)
-    norm = torch.nn.utils.clip_grad_norm_(parameters, max_norm, norm_type)
-    return {"clipped": torch.cat([parameter.grad for parameter in parameters]), "norm": norm}
-
-
 def clip_by_norm(grads, tensor, max_norm=1.0, eps=1e-6, way="max", norm_type=2.0):
     """One call for each tensor."""
     if way != "eps" or eps != 1e-6:
         raise NotImplementedError("torch.nn.utils.clip_grad_norm_ has only way='eps' and eps=1e-6")
-    parameters = pieces(grads, tensor)
+    parameters = pieces(torch, grads, tensor)
     for parameter in parameters:
         torch.nn.utils.clip_grad_norm_([parameter], max_norm, norm_type)
     return torch.cat([parameter.grad for parameter in parameters])
-
-
-def clip_by_value(grads, max_value=1.0):
-    parameter = torch.nn.Parameter(torch.zeros_like(grads))
-    parameter.grad = grads.clone()
-    torch.nn.utils.clip_grad_value_(parameter, max_value)
-    return parameter.grad
 
 
 OPS = {
@@ -345,53 +236,26 @@ OPS = {
     "var": ("y", lambda x, axis=-1, ddof=0: torch.var(x, axes(x, axis), correction=ddof)),
     "std": ("y", lambda x, axis=-1, ddof=0: torch.std(x, axes(x, axis), correction=ddof)),
     "norm": ("y", lambda x, axis=-1: torch.linalg.vector_norm(x, 2, axes(x, axis))),
-    "prod": ("y", prod),
+    "prod": ("y", lambda x, axis=-1: torch.prod(flat(x, axis), -1)),
     "max": ("y", lambda x, axis=-1: torch.amax(x, axes(x, axis))),
     "cumsum": ("y", lambda x, axis=-1: torch.cumsum(x, axis)),
     "logsumexp": ("y", lambda x, axis=-1: torch.logsumexp(x, axes(x, axis))),
-    "sin": ("y", lambda x: torch.sin(x)),
-    "cos": ("y", lambda x: torch.cos(x)),
-    "tan": ("y", lambda x: torch.tan(x)),
-    "asin": ("y", lambda x: torch.asin(x)),
-    "acos": ("y", lambda x: torch.acos(x)),
-    "atan": ("y", lambda x: torch.atan(x)),
-    "exp": ("y", lambda x: torch.exp(x)),
-    "exp2": ("y", lambda x: torch.exp2(x)),
-    "expm1": ("y", lambda x: torch.expm1(x)),
-    "log": ("y", lambda x: torch.log(x)),
-    "log2": ("y", lambda x: torch.log2(x)),
-    "log10": ("y", lambda x: torch.log10(x)),
-    "log1p": ("y", lambda x: torch.log1p(x)),
-    "sinh": ("y", lambda x: torch.sinh(x)),
-    "cosh": ("y", lambda x: torch.cosh(x)),
-    "tanh": ("y", lambda x: torch.tanh(x)),
-    "sigmoid": ("y", lambda x: torch.sigmoid(x)),
-    "silu": ("y", lambda x: F.silu(x)),
-    "softplus": ("y", lambda x: F.softplus(x)),
-    "erf": ("y", lambda x: torch.erf(x)),
-    "erfc": ("y", lambda x: torch.erfc(x)),
-    "gelu": ("y", lambda x: F.gelu(x)),
     "gelu_tanh": ("y", lambda x: F.gelu(x, approximate="tanh")),
-    "hardswish": ("y", lambda x: F.hardswish(x)),
-    "mish": ("y", lambda x: F.mish(x)),
-    "hardsigmoid": ("y", lambda x: F.hardsigmoid(x)),
     "elu": ("y", lambda x, alpha=1.0: F.elu(x, alpha)),
-    "selu": ("y", lambda x: F.selu(x)),
-    "softsign": ("y", lambda x: F.softsign(x)),
     "log_sigmoid": ("y", lambda x: F.logsigmoid(x)),
     "swiglu": ("y", lambda a, b: F.silu(a) * b),
     "pow": ("y", lambda x, exponent: torch.pow(x, exponent)),
     "atan2": ("y", lambda a, b: torch.atan2(a, b)),
     "hypot": ("y", lambda a, b: torch.hypot(a, b)),
-    "dropout": ("y", dropout),
-    "clip_by_global_norm": ("clipped", clip_by_global_norm),
+    "dropout": ("y", lambda **given: masked_dropout(torch, **given)),
+    "clip_by_global_norm": ("clipped", lambda **given: clip_all(torch, **given)),
     "clip_by_norm": ("clipped", clip_by_norm),
-    "clip_by_value": ("clipped", clip_by_value),
+    "clip_by_value": ("clipped", lambda **given: clip_values(torch, **given)),
     "softmax": ("y", lambda x, axis=-1: F.softmax(x, axis)),
     "log_softmax": ("y", lambda x, axis=-1: F.log_softmax(x, axis)),
-    "cross_entropy": ("loss", cross_entropy),
-    "nll": ("loss", nll),
-    "soft_cross_entropy": ("loss", soft_cross_entropy),
+    "cross_entropy": ("loss", of_rows(F.cross_entropy)),
+    "nll": ("loss", of_rows(F.nll_loss)),
+    "soft_cross_entropy": ("loss", of_rows(F.cross_entropy)),
     "mse": ("loss", lambda x, target, reduction="mean": F.mse_loss(x, target, reduction=reduction)),
     "l1": ("loss", lambda x, target, reduction="mean": F.l1_loss(x, target, reduction=reduction)),
     "huber": ("loss", lambda x, target, **options: F.huber_loss(x, target, **options)),
@@ -399,7 +263,7 @@ OPS = {
     "kl_div": ("loss", lambda x, target, **options: F.kl_div(x, target, **options)),
     "bce_with_logits": ("loss", bce_with_logits),
     "attention": ("y", attention),
-    "rotary": ("y", rotary),
+    "rotary": ("y", lambda **given: rotated(torch, **given)),
     "conv1d": ("y", lambda **options: conv(F.conv1d, **options)),
     "conv2d": ("y", lambda **options: conv(F.conv2d, **options)),
     "embedding": ("y", embedding),
@@ -407,15 +271,18 @@ OPS = {
     "batch_norm": ("y", batch_norm),
     "group_norm": ("y", group_norm),
     "instance_norm": ("y", instance_norm),
-    "sqrt": ("y", lambda x: torch.sqrt(x)),
-    "rsqrt": ("y", lambda x: torch.rsqrt(x)),
-    "reciprocal": ("y", lambda x: torch.reciprocal(x)),
     "sgd": ("param", sgd),
     "momentum": ("param", lambda **options: sgd(step=2, **options)),
     "adam": ("param", adam),
     "adamw": ("param", adamw),
     "adagrad": ("param", adagrad),
     "rmsprop": ("param", rmsprop),
+    **named(
+        torch,
+        "sin cos tan asin acos atan exp exp2 expm1 log log2 log10 log1p sinh cosh tanh sigmoid "
+        "erf erfc sqrt rsqrt reciprocal",
+    ),
+    **named(F, "silu softplus gelu hardswish mish hardsigmoid selu softsign"),
 }
 
 

@@ -91,7 +91,7 @@ def script(
     `environment`: its record, whose settings and device are used.
     """
     plumbing, record = _PLUMBING.get(framework), environment or {}
-    op = _operation(source, question["op"])
+    op = _operation(source, question["op"], list(question["shapes"])[-1])
     backward = question["direction"] == "backward"
     if plumbing is None or op is None or (backward and not plumbing.gradients):
         return None
@@ -164,40 +164,53 @@ class _Operation:
     several: bool
 
 
-def _operation(source: str, op: str) -> _Operation | None:
-    module = ast.parse(source)
-    functions = {node.name: node for node in module.body if isinstance(node, ast.FunctionDef)}
-    for node in module.body:
-        if not isinstance(node, ast.Assign) or list(map(ast.unparse, node.targets)) != ["OPS"]:
-            continue
-        assert isinstance(node.value, ast.Dict)
-        for key, value in zip(node.value.keys, node.value.values, strict=True):
+def _operation(source: str, op: str, operand: str) -> _Operation | None:
+    """The op of the adapter with this source; `operand`: the name of its last input."""
+    body = ast.parse(source).body
+    functions = {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
+    tables = [n.value for n in body if isinstance(n, ast.Assign) and _is_table(n.targets)]
+    for table in tables:
+        assert isinstance(table, ast.Dict)
+        for key, value in zip(table.keys, table.values, strict=True):
             if isinstance(key, ast.Constant) and key.value == op and isinstance(value, ast.Tuple):
-                return _function(op, value, functions, source)
+                main = ast.literal_eval(value.elts[0])
+                return _function(op, main, value.elts[1], functions, source)
+            # **named(MODULE, "sin cos ..."): functions of one array under our names
+            if isinstance(value, ast.Call) and ast.unparse(value.func) == "named":
+                module, names = map(ast.unparse, value.args)
+                if op in ast.literal_eval(names).split():
+                    call = ast.parse(f"lambda {operand}: {module}.{op}({operand})", mode="eval")
+                    return _function(op, "y", call.body, functions, source)
     return None
 
 
+def _is_table(targets: Sequence[ast.expr]) -> bool:
+    return list(map(ast.unparse, targets)) == ["OPS"]
+
+
 def _function(
-    op: str, entry: ast.Tuple, functions: Mapping[str, ast.FunctionDef], source: str
+    op: str,
+    main: str,
+    function: ast.expr,
+    functions: Mapping[str, ast.FunctionDef],
+    source: str,
 ) -> _Operation | None:
-    main, function = ast.literal_eval(entry.elts[0]), entry.elts[1]
     helpers = _called(function, functions)
     texts = [ast.get_source_segment(source, node) or "" for node in helpers]
-    returned = [
-        statement.value
-        for node in helpers
-        for statement in ast.walk(node)
-        if isinstance(statement, ast.Return)
-    ]
-    several = any(isinstance(value, ast.Dict | ast.DictComp) for value in returned)
+    parts = [part for node in helpers for part in ast.walk(node)]
+    returned = [part.value for part in parts if isinstance(part, ast.Return)]
+    name = op
     if isinstance(function, ast.Lambda):
-        lambda_text = (
-            f"def {op}({ast.unparse(function.args)}):\n    return {ast.unparse(function.body)}"
-        )
-        return _Operation(op, "\n\n\n".join([*texts, lambda_text]), main, several)
-    if not isinstance(function, ast.Name) or function.id not in functions:
+        body = ast.unparse(function.body)
+        texts.append(f"def {op}({ast.unparse(function.args)}):\n    return {body}")
+    elif isinstance(function, ast.Call):
+        texts.append(f"{op} = {ast.unparse(function)}")
+    elif isinstance(function, ast.Name) and function.id in functions:
+        name = function.id
+    else:
         return None
-    return _Operation(function.id, "\n\n\n".join(texts), main, several)
+    several = any(isinstance(value, ast.Dict | ast.DictComp) for value in returned)
+    return _Operation(name, "\n\n\n".join(texts), main, several)
 
 
 def _called(node: ast.AST, functions: Mapping[str, ast.FunctionDef]) -> list[ast.FunctionDef]:

@@ -1,0 +1,132 @@
+"""What several adapters share. An adapter says `from shared import ...`, and is sent to its
+framework's interpreter with this file's text in the place of that line."""
+
+import numpy as np
+
+
+def named(module, names):
+    """The functions of one array that the framework calls as we do: {op: ("y", function)}. An older
+    version may lack one: it is looked up when it is called."""
+
+    def function(name):
+        return lambda x: getattr(module, name)(x)
+
+    return {name: ("y", function(name)) for name in names.split()}
+
+
+def axes(x, axis):
+    """The axes as a tuple from 0."""
+    listed = range(x.ndim) if axis is None else axis if isinstance(axis, (list, tuple)) else [axis]
+    return tuple(int(number) % x.ndim for number in listed)
+
+
+def widened(bits):
+    """The float32 numbers of bfloat16's bits: their lower half is zero."""
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def narrowed(wide):
+    """The bfloat16 bits of float32 numbers that are bfloat16."""
+    bits = np.ascontiguousarray(wide).view(np.uint32) >> 16
+    return bits.astype(np.uint16).reshape(wide.shape)
+
+
+def of_rows(loss):
+    """A loss of rows and their labels (or their shares of each class), for arrays of any rank."""
+
+    def function(x, target, weight=None, reduction="mean", **options):
+        classes = x.shape[-1:]
+        labels = target.reshape(-1, *(classes if target.ndim == x.ndim else ()))
+        answer = loss(x.reshape(-1, *classes), labels, weight, reduction=reduction, **options)
+        return answer.reshape(x.shape[:-1]) if reduction == "none" else answer
+
+    return function
+
+
+# The rest is code in PyTorch's words, for the frameworks that understand them.
+
+
+def flat(x, axis):
+    """`x` with the axes moved to the end and flattened into one."""
+    own = axes(x, axis)
+    kept = [k for k in range(x.ndim) if k not in own]
+    return x.permute(*kept, *own).flatten(len(kept))
+
+
+def masked_dropout(framework, x, mask=None, p=0.5, mode="upscale_in_train"):
+    """F.dropout draws its own masks: of copies of x, each element takes one that drew its bit."""
+    drop = framework.nn.functional.dropout
+    if mode != "upscale_in_train":
+        raise NotImplementedError("%s's dropout has no mode=%r" % (framework.__name__, mode))
+    if mask is None:
+        return drop(x, p, training=False)
+    y, left, copies = x, framework.ones_like(mask), framework.stack([x] * 64)
+    for seed in range(64):
+        framework.manual_seed(seed)
+        same = (drop(framework.ones_like(copies), p) != 0) == mask
+        framework.manual_seed(seed)
+        answers, found = drop(copies, p), same.any(0)
+        first = framework.argmax(same.int(), 0, keepdim=True)
+        y = framework.where(left & found, framework.gather(answers, 0, first)[0], y)
+        left = left & ~found
+        if not bool(left.any()):
+            return y
+    raise NotImplementedError("%s drew no such mask in 4,096 tries" % framework.__name__)
+
+
+def allowed(framework, q, k, keep=None, lengths=None, causal="none"):
+    """The keys that take part, as booleans; None for all."""
+    m, n = q.shape[-2], k.shape[-2]
+    if causal != "none":
+        visible = np.tri(m, n, n - m if causal == "bottom_right" else 0, dtype=bool)
+        visible = framework.from_numpy(visible).to(q.device)
+        keep = visible if keep is None else framework.logical_and(keep, visible)
+    if lengths is not None:
+        if lengths.shape[-1] > 1 and q.ndim > 2:
+            lengths = lengths.repeat_interleave(q.shape[-3] // k.shape[-3], -1)
+        inside = framework.arange(n, device=q.device) < lengths.unsqueeze(-1).unsqueeze(-1)
+        keep = inside if keep is None else framework.logical_and(keep, inside)
+    return keep
+
+
+def rotated(framework, x, position, base=10000.0, layout="half", dim=None):
+    """As in Hugging Face's Llama and GPT-J: the angles are computed in float32."""
+    dim = x.shape[-1] if dim is None else dim
+    steps = framework.arange(0, dim, 2, dtype=framework.int64, device=x.device).float()
+    angles = position.unsqueeze(-1).float() * (1.0 / (base ** (steps / dim)))
+    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    own, unrotated = x[..., :dim], x[..., dim:]
+    if layout == "half":
+        cos, sin = framework.cat([cos, cos], -1), framework.cat([sin, sin], -1)
+        turned = framework.cat([-own[..., dim // 2 :], own[..., : dim // 2]], -1)
+    else:
+        cos, sin = (framework.stack([table, table], -1).flatten(-2) for table in (cos, sin))
+        turned = framework.stack([-own[..., 1::2], own[..., ::2]], -1).flatten(-2)
+    y = own * cos + turned * sin
+    return y if dim == x.shape[-1] else framework.cat([y, unrotated], -1)
+
+
+def pieces(framework, grads, tensor):
+    """One parameter for each tensor, with its part of the gradients."""
+    parts = framework.split(grads, np.bincount(tensor.cpu().numpy()).tolist())
+    parameters = [framework.nn.Parameter(framework.zeros_like(part)) for part in parts]
+    for parameter, grad in zip(parameters, parts):
+        parameter.grad = grad.clone()
+    return parameters
+
+
+def clip_all(framework, grads, tensor, max_norm=1.0, eps=1e-6, way="eps", norm_type=2.0):
+    if way != "eps" or eps != 1e-6:
+        call = framework.__name__ + ".nn.utils.clip_grad_norm_"
+        raise NotImplementedError("%s has only way='eps' and eps=1e-6" % call)
+    parameters = pieces(framework, grads, tensor)
+    norm = framework.nn.utils.clip_grad_norm_(parameters, max_norm, norm_type)
+    clipped = framework.cat([parameter.grad for parameter in parameters])
+    return {"clipped": clipped, "norm": norm}
+
+
+def clip_values(framework, grads, max_value=1.0):
+    parameter = framework.nn.Parameter(framework.zeros_like(grads))
+    parameter.grad = grads.clone()
+    framework.nn.utils.clip_grad_value_(parameter, max_value)
+    return parameter.grad
