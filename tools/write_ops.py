@@ -252,10 +252,7 @@ def computes(op: str, framework: Any) -> str:
     text = texts_of(op).get(framework.name)
     if text is not None:
         return _checked(text, op, framework.name, node, source)
-    if isinstance(node, ast.Call) and ast.unparse(node.func) in (
-        "c",
-        "functions",
-    ):  # the C library's
+    if isinstance(node, ast.Call) and framework.name == "libm":
         return f"C's `{ast.literal_eval(node.args[0])}`, where the library has it"
     if not isinstance(node, ast.Lambda):
         raise ValueError(

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from refkernels.reporting.measure.scores import falling, largest
+from refkernels.reporting.measure.scores import largest
 from refkernels.reporting.measure.study import Study, as_number
 from refkernels.reporting.reading import Record
 from refkernels.reporting.words.vocabulary import PROPERTIES, rank_of_direction, rank_of_dtype
@@ -175,45 +175,6 @@ def agreements(study: Study) -> list[Agreement]:
         matrices,
         key=lambda matrix: (matrix.share, matrix.op, matrix.direction, rank_of_dtype(matrix.dtype)),
     )
-
-
-@dataclass(frozen=True, eq=False)
-class SeedCase:
-    """One published case: how far each pair of frameworks is apart, in absolute value."""
-
-    case: str
-    output: str
-    dtype: str
-    pairs: dict[tuple[str, str], SeatPair]
-
-
-def pairs_of(cases: list[SeedCase]) -> list[tuple[str, str]]:
-    """All pairs of the cases, those that differ most in any case first."""
-    pairs = sorted({pair for case in cases for pair in case.pairs})
-
-    def size(pair: tuple[str, str]) -> float:
-        difference = largest(case.pairs[pair].difference for case in cases if pair in case.pairs)
-        return -falling(difference)
-
-    return sorted(pairs, key=size)
-
-
-def seed_cases(study: Study, op: str = "linear") -> list[SeedCase]:
-    """The cases of `op` whose regime marks them as those of a published thread."""
-    groups: dict[tuple[str, str, str], dict[tuple[str, str], SeatPair]] = defaultdict(dict)
-    for record in study.agreements:
-        case = str(record.get("case") or "")
-        if record["op"] == op and record["direction"] == "forward" and _is_seed(case):
-            a, b = sorted((record["a"], record["b"]))
-            pairs = groups[case, record["output"], record["dtype"]]
-            pairs.setdefault((a, b), SeatPair()).add(record)
-    published = [SeedCase(*place, pairs) for place, pairs in groups.items()]
-    return sorted(published, key=lambda seed: (rank_of_dtype(seed.dtype), seed.case, seed.output))
-
-
-def _is_seed(case: str) -> bool:
-    """Whether the regime, between the slash and the bracket, is that of a published thread."""
-    return "seed" in case.partition("/")[2].partition("[")[0]
 
 
 @dataclass

@@ -11,57 +11,70 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from refkernels.reporting.measure.comparisons import SeatPair, SeedCase, pairs_of, seed_cases
-from refkernels.reporting.measure.scores import largest
-from refkernels.reporting.measure.study import Measurement, Study, as_number
+from refkernels.reporting.measure.comparisons import SeatPair
+from refkernels.reporting.measure.scores import falling, largest
+from refkernels.reporting.measure.study import Measurement, Study
 from refkernels.reporting.words.report import listed
 
 DTYPE = "float32"  # the threads' format
 CHIEF = ("torch", "paddle")  # the pair that the linear thread compares
 
 
-@dataclass(frozen=True, eq=False)
 class SeedAnswer:
     """One subject's answer in one case and output; the element shown is its worst."""
 
-    got: str
-    exact: str
-    ulp: float | None
-    dtype: str
-    bound: float | None
-    at_zero: float | None  # the largest absolute value where the exact answer is 0
-    rounded: tuple[int, int]  # how many results are correctly rounded, of how many
-    violated: tuple[str, ...]
+    def __init__(self, m: Measurement) -> None:
+        got, exact = ((m.worst.get(side) or {}).get("decimal") for side in ("got", "exact"))
+        self.got, self.exact = str(got or ""), _short(str(exact or ""))
+        self.ulp, self.dtype = m.number("ulp", "max"), m.dtype
+        self.bound = m.number("bound", "max_ratio")
+        # The largest absolute value where the exact answer is 0.
+        nonzero = "nonzero_at_zero" in m.flags
+        self.at_zero = m.number("error", "max_abs_at_zero") if nonzero else None
+        self.rounded = m.rounded
+        self.violated: list[str] = m.record.get("invariants_violated") or []
 
 
 Rows = list[tuple[str, str, dict[str, SeedAnswer]]]
 """One thread's table: (case, output, an answer per subject)."""
+Pair = tuple[str, str]
 
 
 @dataclass(frozen=True, eq=False)
 class Seeds:
     """All threads that the records hold."""
 
-    linear: list[SeedCase]
-    pairs: list[tuple[str, str]]
+    linear: dict[str, dict[Pair, SeatPair]]  # how far each pair is apart, by case
     layernorm: Rows
     pi: Rows
     gradients: Rows
 
     @property
-    def apart(self) -> list[tuple[str, str]]:
+    def pairs(self) -> list[Pair]:
+        """All pairs, the thread's own first, then those that differ most in any case."""
+        sizes: dict[Pair, list[float | None]] = defaultdict(list)
+        for pairs in self.linear.values():
+            for names, pair in pairs.items():
+                sizes[names].append(pair.difference)
+        return sorted(sizes, key=lambda names: (
+            set(names) != set(CHIEF), -falling(largest(sizes[names])), names
+        ))  # fmt: skip
+
+    @property
+    def apart(self) -> list[Pair]:
         """The pairs that differ in some linear case."""
         return [pair for pair in self.pairs if pair not in self.alike]
 
     @property
-    def alike(self) -> list[tuple[str, str]]:
+    def alike(self) -> list[Pair]:
         """The pairs whose bits are equal in all linear cases."""
-        identical = []
-        for pair in self.pairs:
-            compared = [case.pairs[pair] for case in self.linear if pair in case.pairs]
-            if all(case.elements and case.equal == case.elements for case in compared):
-                identical.append(pair)
-        return identical
+        unequal = {
+            names
+            for pairs in self.linear.values()
+            for names, pair in pairs.items()
+            if pair.share < 1
+        }
+        return [names for names in self.pairs if names not in unequal]
 
     def __bool__(self) -> bool:
         return bool(self.linear or self.layernorm or self.pi or self.gradients)
@@ -69,12 +82,15 @@ class Seeds:
 
 def seeds(study: Study) -> Seeds:
     """The threads' cases, in float32."""
-    linear = [case for case in seed_cases(study) if case.dtype == DTYPE] or seed_cases(study)
-    pairs = pairs_of(linear)
-    pairs.sort(key=lambda pair: set(pair) != set(CHIEF))
+    linear: dict[str, dict[Pair, SeatPair]] = defaultdict(dict)
+    for record in study.agreements:
+        case = str(record.get("case") or "")
+        asked = record["direction"], record["dtype"]
+        if case.startswith("linear/seed_") and asked == ("forward", DTYPE):
+            a, b = sorted((record["a"], record["b"]))
+            linear[case].setdefault((a, b), SeatPair()).add(record)
     return Seeds(
-        linear=linear,
-        pairs=pairs,
+        linear=dict(sorted(linear.items())),
         layernorm=_table(study, "seed_layernorm", ("y", "dx")),
         pi=_table(study, "seed_pi", ("y",), ("cos", "sin"))
         + _table(study, "cosine_schedule", ("y",), ("cos",)),
@@ -84,12 +100,8 @@ def seeds(study: Study) -> Seeds:
 
 def chief_pairs(threads: Seeds) -> list[tuple[str, SeatPair]]:
     """(case, torch against paddle) of each linear case that has both."""
-    pairs = []
-    for seed in threads.linear:
-        pair = next((p for names, p in seed.pairs.items() if set(names) == set(CHIEF)), None)
-        if pair is not None:
-            pairs.append((seed.case, pair))
-    return pairs
+    compared = ((case, *item) for case, pairs in threads.linear.items() for item in pairs.items())
+    return [(case, pair) for case, names, pair in compared if set(names) == set(CHIEF)]
 
 
 def sentences(threads: Seeds, words: Mapping[str, str]) -> list[str]:
@@ -127,7 +139,7 @@ def _table(study: Study, regime: str, outputs: Iterable[str], ops: tuple[str, ..
             rows[m.case, m.output][m.subject].append(m)
     order = sorted(rows, key=lambda key: (_easy(key[0]), key[0], names.index(key[1])))
     return [
-        (*place, {name: _answer(measured[0]) for name, measured in rows[place].items()})
+        (*place, {name: SeedAnswer(measured[0]) for name, measured in rows[place].items()})
         for place in order
     ]
 
@@ -135,22 +147,6 @@ def _table(study: Study, regime: str, outputs: Iterable[str], ops: tuple[str, ..
 def _easy(case: str) -> tuple[bool, bool]:
     """Sort key: the thread's own case (no affine parameters, eps 1e-5) before its variants."""
     return "affine=yes" in case, "eps=0.1" in case
-
-
-def _answer(m: Measurement) -> SeedAnswer:
-    got, exact = m.worst.get("got") or {}, m.worst.get("exact") or {}
-    violated = m.record.get("invariants_violated")
-    at_zero = m.number("error", "max_abs_at_zero") if "nonzero_at_zero" in m.flags else None
-    return SeedAnswer(
-        got=str(got.get("decimal") or ""),
-        exact=_short(str(exact.get("decimal") or "")),
-        ulp=largest([m.number("ulp", "max")]),
-        dtype=m.dtype,
-        bound=as_number((m.record.get("bound") or {}).get("max_ratio")),
-        at_zero=at_zero,
-        rounded=m.rounded,
-        violated=tuple(str(name) for name in violated) if isinstance(violated, list) else (),
-    )
 
 
 def _short(decimal: str) -> str:
