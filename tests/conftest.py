@@ -13,6 +13,7 @@ from presence import missing
 
 from refkernels.arithmetic import small
 from refkernels.frameworks.gateway import Session
+from refkernels.testing import cause
 
 # As for the gateway's frameworks: threads of a training that wait for work use no processor.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -31,6 +32,9 @@ settings.load_profile("run")
 # Tests try the kernels, whatever the size of the array; the twins are compared with them.
 small.allowance.elements = 0
 
+# An assertion that fails as it should is not explained: causes have tests of their own (`causes`).
+cause.SECONDS = 0.0
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that ask frameworks come first: of several processes, the one that has the first tests
@@ -45,6 +49,13 @@ def pytest_collection_finish() -> None:
     at what is new as seldom as in the command."""
     gc.freeze()
     gc.set_threshold(50_000)
+
+
+@pytest.fixture
+def causes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failing assertion looks for its cause, whatever other tests have spent."""
+    monkeypatch.setattr(cause, "SECONDS", 600.0)
+    monkeypatch.setattr(cause, "_spent", 0.0)
 
 
 @pytest.fixture

@@ -98,6 +98,7 @@ def test_a_model_of_narrow_factors_says_nothing_of_the_bias() -> None:
     assert "bias" not in best.details.get("inputs", "")
 
 
+@pytest.mark.usefixtures("causes")
 def test_an_op_of_one_s_own_is_explained_and_probed() -> None:
     """`assert_kernel` quotes the cause, and `probe` takes the op, though no registry has it."""
 

@@ -47,19 +47,19 @@ def test_a_kernel_that_never_reads_what_is_dropped_is_right(op: Op) -> None:
                 {n: _filled(a, largest) for n, a in inputs.items()} for largest in (False, True)
             ]
             zero, one = (op.plain(direction, arrays, params, BINARY32) for arrays in filled)
+            whole = [Truth(op, direction, arrays, params, BINARY32) for arrays in filled]
+            bounds = [truth.bound() for truth in whole]
             truth = Truth(op, direction, inputs, params, BINARY32)
             for name, exact in truth.reference.items():
                 right = exact.round(BINARY32)[0]
                 free = np.isnan(right) & np.isfinite(one[name]) & (zero[name] == one[name])
-                for arrays, answer in zip(filled, (zero, one), strict=True):
-                    whole = Truth(op, direction, arrays, params, BINARY32)
-                    error = np.abs(answer[name] - np.asarray(whole.reference[name]))
-                    free &= error <= whole.bound()[name]  # else the plain loop overflows
+                for numbers, bound, answer in zip(whole, bounds, (zero, one), strict=True):
+                    error = np.abs(answer[name] - np.asarray(numbers.reference[name]))
+                    free &= error <= bound[name]  # else the plain loop overflows
                 got = np.where(free, zero[name], right).astype(np.float32)
                 tried += bool(free.any())
                 assert_kernel(op, inputs, {name: got}, params, direction)
-                bounds = (Truth(op, direction, a, params, BINARY32).bound()[name] for a in filled)
-                apart = np.abs(zero[name] - one[name]) > 2.0 * sum(bounds)
+                apart = np.abs(zero[name] - one[name]) > 2.0 * sum(bound[name] for bound in bounds)
                 lost = np.isnan(right) & apart  # a NaN that takes part
                 got = np.where(lost, zero[name], right).astype(np.float32)
                 if lost.any():
