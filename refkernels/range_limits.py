@@ -98,13 +98,15 @@ class RangeLimits:
         leaves the range; of an op without forms, infinities and NaN where its bound is infinite."""
         if self._formulas is None:
             return np.asarray(np.isinf(bound) & ~np.isfinite(to_float64(got)))
-        wide, found = to_float64(got), np.zeros(got.shape, np.bool_)
-        for low, high, nan in (outputs[output] for outputs in self._reachable.values()):
-            found |= ((low <= wide) & (wide <= high)) | (np.isnan(wide) & nan)
         left = _leaves(self.bound_in(self.format)[output], self._of_all(self._unlimited)[output])
         if self.op.formulas is None:  # a bound of its own may hold where all forms leave the range
             named, wide_named = map(self._of_all, (self._named(self.format), self._forms_unlimited))
             left |= _leaves(named[output], wide_named[output]) & np.isfinite(wide_named[output])
+        if not left.any():  # what a form computes there takes longer than its bounds
+            return np.broadcast_to(left, got.shape)
+        wide, found = to_float64(got), np.zeros(got.shape, np.bool_)
+        for low, high, nan in (outputs[output] for outputs in self._reachable.values()):
+            found |= ((low <= wide) & (wide <= high)) | (np.isnan(wide) & nan)
         return found & left
 
     @cached_property
