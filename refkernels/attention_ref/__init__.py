@@ -1,6 +1,6 @@
 """Scaled dot-product attention and rotary position embedding, with their gradients, certified.
 
-    attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none")  -> Enclosure
+    attention(q, k, v, mask=None, keep=None, lengths=None, sinks=None, ...)  -> Enclosure
     attention_backward(dy, q, k, v, ...)                        -> AttentionBackward(dq, dk, dv)
     rotary(x, position, base=10000.0, layout="half", dim=None)  -> Enclosure
     rotary_backward(dy, x, position, ...)                       -> Enclosure
@@ -24,15 +24,16 @@ from refkernels.ops import Sliced, formula_op
 from refkernels.ops.domains import POSITIVE
 
 __all__ = [
-    "OPS", "AttentionBackward", "attention", "attention_backward", "rotary", "rotary_backward",
+    "OPS", "Attention", "AttentionBackward", "attention", "attention_backward", "rotary",
+    "rotary_backward",
 ]  # fmt: skip
 
 ATTENTION = formula_op(
     "attention",
-    "q[... m d], k[... n d], v[... n e], mask[... m n]?, keep[... m n]?:bool, lengths[...]?:int "
-    "-> y[... m e]",
+    "q[... m d], k[... n d], v[... n e], mask[... m n]?, keep[... m n]?:bool, lengths[...]?:int, "
+    "sinks[...]? -> y[... m e], lse[... m]",
     coupled="d n",
-    params={"scale": None, "causal": "none"},
+    params={"scale": None, "causal": "none", "window": None, "softcap": None},
     prepare=layout.prepare,
     forms={
         "plain": formulas.plain,
@@ -70,6 +71,13 @@ ROTARY = formula_op(
 OPS = (ATTENTION, ROTARY)
 
 
+class Attention(NamedTuple):
+    """y has q's leading axes and queries, and v's last axis; lse q's leading axes and queries."""
+
+    y: Enclosure
+    lse: Enclosure
+
+
 class AttentionBackward(NamedTuple):
     """dq, dk and dv have the shapes of q, k and v."""
 
@@ -79,11 +87,13 @@ class AttentionBackward(NamedTuple):
 
 
 def attention(
-    q: Any, k: Any, v: Any, mask: Any = None, keep: Any = None, lengths: Any = None, *,
-    scale: float | None = None, causal: str = "none", certify: Certify = "enclosure",
-) -> Enclosure:  # fmt: skip
-    """y_i = sum_j p_ij v_j, p_ij = e^(s_ij) / sum_j e^(s_ij), s_ij = scale (q_i . k_j) + mask_ij,
-    both sums over the keys that take part; y has q's leading axes and queries, and v's last axis.
+    q: Any, k: Any, v: Any, mask: Any = None, keep: Any = None, lengths: Any = None,
+    sinks: Any = None, *, scale: float | None = None, causal: str = "none",
+    window: tuple[int, int] | None = None, softcap: float | None = None,
+    return_lse: bool = False, certify: Certify = "enclosure",
+) -> Any:  # fmt: skip
+    """y_i = sum_j p_ij v_j, p_ij = e^(s_ij - lse_i), lse_i = log(sum_j e^(s_ij) + e^(sink)),
+    s_ij = c(scale (q_i . k_j)) + mask_ij, all sums over the keys that take part.
 
     q, k, v     (..., queries, d), (..., keys, d) and (..., keys, e): float16, bfloat16, float32 or
                 float64 (NumPy, DLPack, `__array__`). The leading axes are the same, except that
@@ -94,14 +104,22 @@ def attention(
     keep        truth values that broadcast in the same way; False: that key takes no part
     lengths     integers that broadcast to k's leading axes, (batch, 1) for one length per sequence:
                 the keys before that index take part
+    sinks       one number for each head of q, or of a shape that broadcasts to q's leading axes: a
+                score that has no value (gpt-oss); none by default. It gets no gradient here
     scale       1 / sqrt(d) by default, exactly
     causal      "top_left": query i sees keys j <= i (PyTorch's is_causal). "bottom_right":
                 j <= i + keys - queries (FlashAttention's from 2.1 on). Else "none"
+    window      (left, right): a query sees keys from left before its own position to right after
+                it, and none beyond it if causal; -1 for no limit. Query i's position is i, or
+                i + keys - queries unless causal is "top_left" (FlashAttention's window_size)
+    softcap     c(s) = softcap tanh(s / softcap) (Gemma 2); by default c(s) = s
+    return_lse  True: y and lse, an `Attention`; False: y alone
 
-    A query for which no key takes part has y = 0, the empty sum, and no gradient, as in PyTorch
+    ALiBi, block-causal and prefix masks are `mask` and `keep`; a step of decoding is one query. A
+    query for which no key takes part has y = 0, the empty sum, and no gradient, as in PyTorch
     from 2.5 on and in FlashAttention; a kernel that evaluates the formula itself returns 0 / 0,
     NaN. NaN and infinite inputs give what IEEE 754 arithmetic gives by the formula, in which a key
-    that takes no part has p = 0: its NaN in v makes y NaN.
+    that takes no part has p = 0: its NaN in v makes y NaN. A sink counts as a key of zeros.
 
     The bound is elementwise in `OPS`. It is proven for the forms `plain`, `deferred`, (e v) / S,
     and `streaming` (online softmax in blocks of any size, p or e kept in q's format), and for
@@ -111,17 +129,23 @@ def attention(
 
     Raises TypeError for other dtypes; ValueError for shapes and params that do not fit, and lengths
     that k does not have.
-    Sources: Vaswani et al. (2017), arXiv:1706.03762; Ainslie et al. (2023), arXiv:2305.13245.
+    Sources: Vaswani et al. (2017), arXiv:1706.03762; Ainslie et al. (2023), arXiv:2305.13245;
+    Gemma Team (2024), arXiv:2408.00118, softcap; OpenAI (2025), arXiv:2508.10925, sinks.
     """
-    return ATTENTION.ask(locals())
+    arguments = {name: given for name, given in locals().items() if name != "return_lse"}
+    answer = Attention(**ATTENTION.ask(arguments))
+    return answer if return_lse else answer.y
 
 
 def attention_backward(
-    dy: Any, q: Any, k: Any, v: Any, mask: Any = None, keep: Any = None, lengths: Any = None, *,
-    scale: float | None = None, causal: str = "none", certify: Certify = "enclosure",
+    dy: Any, q: Any, k: Any, v: Any, mask: Any = None, keep: Any = None, lengths: Any = None,
+    sinks: Any = None, *, scale: float | None = None, causal: str = "none",
+    window: tuple[int, int] | None = None, softcap: float | None = None,
+    certify: Certify = "enclosure",
 ) -> AttentionBackward:  # fmt: skip
-    """dv = pT dy, dq = scale ds k, dk = scale dsT q, with ds = p (dp - D), dp = dy vT and
-    D_i = sum_j p_ij dp_ij; with grouped heads, dk and dv sum over each group.
+    """dv = pT dy, dq = scale ds k, dk = scale dsT q, with ds = p (dp - D) c', dp = dy vT and
+    D_i = sum_j p_ij dp_ij; c' is 1, or 1 - tanh(s / softcap)^2. With grouped heads, dk and dv sum
+    over each group.
 
     dy has y's shape; otherwise as `attention`. mask gets no gradient here. The bound allows p
     kept from the forward pass or recomputed from the log-sum-exp, and D computed from y.

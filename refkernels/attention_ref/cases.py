@@ -54,6 +54,17 @@ def attention_cases() -> list[Case]:
         make("values", {"width": 5}, _drawn((2, 3), 5, 7, 8, width=5)),
         make("combined", {}, _combined, {"causal": "bottom_right", "scale": 0.3}),
         make("masked", {"of": "row 37 of 64"}, _one_row),
+        make("softcap", {"softcap": 5.0}, _drawn((1, 2), 7, 13, 16, 30.0), {"softcap": 5.0}),
+        make(
+            "window", {"left": 3}, _drawn((2, 2), 9, 9, 8),
+            {"causal": "top_left", "window": (3, 0)},
+        ),
+        make("window", {"left": 2, "right": 1}, _drawn((2, 2), 5, 9, 8), {"window": (2, 1)}),
+        make("sinks", {"heads": 4}, _with_sinks((2, 4), 5, 7, 8, key_heads=2)),
+        make(
+            "decode", {"keys": 12}, _with_sinks((2, 4), 1, 12, 8, key_heads=2),
+            {"causal": "bottom_right", "window": (7, 0), "softcap": 4.0},
+        ),
     ]  # fmt: skip
 
 
@@ -77,6 +88,16 @@ def _drawn(
 
 
 _few = _drawn((2, 3), 5, 12, 8)
+
+
+def _with_sinks(leading: tuple[int, ...], *sizes: int, key_heads: int) -> Build:
+    """A sink of each head, some larger than the scores."""
+
+    def build(rng: Generator, dtype: str) -> Arrays:
+        arrays = _drawn(leading, *sizes, key_heads=key_heads)(rng, dtype)
+        return {**arrays, "sinks": 2.0 * rng.standard_normal(leading[-1])}
+
+    return build
 
 
 def _offset(offset: float) -> Build:

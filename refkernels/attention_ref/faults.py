@@ -41,6 +41,20 @@ def _moved(by: int, xp: Any, q: Any, position: Any = None, **_: Any) -> dict[str
     return {"position": None if position is None else position + by}
 
 
+def _first_moved(by: int, xp: Any, q: Any, first: Any = None, **_: Any) -> dict[str, Any]:
+    return {"first": None if first is None else first + by}
+
+
+def _without_sinks(
+    xp: Any, q: Any, k: Any, sunk: bool = False, keep: Any = None, **_: Any
+) -> dict[str, Any]:
+    """The key that stands for the sink takes no part."""
+    if not sunk:
+        return {}
+    real = np.arange(k.shape[-2]) < k.shape[-2] - 1
+    return {"sunk": False, "keep": real if keep is None else keep & real}
+
+
 def _other_corner(
     xp: Any, q: Any, offset: int, corner: str, position: Any = None, **_: Any
 ) -> dict[str, Any]:
@@ -83,9 +97,8 @@ def _tiled(xp: Any, formula: Any, q: Any, group: int, **arguments: Any) -> Any:
     by_query = ("dy", "mask", "keep", "unmasked", "position")
     moved = {name: across(arguments.get(name)) for name in by_query if name in arguments}
     result = formula(xp, q=across(q), group=group, **{**arguments, **moved})
-    if isinstance(result, tuple):
-        return across(result[0], back=True), *result[1:]
-    return across(result, back=True)
+    over = 2 if "dy" not in arguments else 1  # lse too has a row for each query
+    return *(across(part, back=True) for part in result[:over]), *result[over:]
 
 
 # --- another softmax --------------------------------------------------------------------------
@@ -142,7 +155,8 @@ def _unshifted(xp: Any, s: Any, lanes: Any) -> Any:
 
 def _weighted(weights: Any, xp: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
     s = scores(xp, q, k, **options)
-    return xp.matmul(weights(xp, s, present(s.shape, **options)), v)
+    lanes = present(s.shape, **options)
+    return xp.matmul(weights(xp, s, lanes), v), formulas.log_total(xp, s, lanes)
 
 
 def _weighted_gradients(
@@ -152,7 +166,7 @@ def _weighted_gradients(
     lanes = present(s.shape, **options)
     p, dp = weights(xp, s, lanes), xp.matmul(dy, turned(xp, v))
     ds = p * (dp - xp.sum(p * dp))
-    return formulas.gradients(xp, p, ds, dy, q, k, options.get("scale"))
+    return formulas.gradients(xp, p, ds, dy, q, k, options)
 
 
 def _softmax(cause: str, weights: Any, **options: Any) -> Fault:
@@ -173,7 +187,7 @@ def _across_gradients(xp: Any, dy: Any, q: Any, k: Any, v: Any, **options: Any) 
     s = scores(xp, q, k, **options)
     p, dp = _across(xp, s, present(s.shape, **options)), xp.matmul(dy, turned(xp, v))
     ds = p * (dp - xp.sum(p * dp, axis=-2))
-    return formulas.gradients(xp, p, ds, dy, q, k, options.get("scale"))
+    return formulas.gradients(xp, p, ds, dy, q, k, options)
 
 
 def _turned_weights(xp: Any, s: Any, lanes: Any) -> Any:
@@ -200,6 +214,11 @@ FAULTS = (
     _with_arguments("mask_inverted", _inverted_mask),
     _with_arguments("mask_scaled", _scaled_mask),
     _with_arguments("lengths_ignored", _without("lengths")),
+    _with_arguments("window_ignored", _without("first")),
+    _with_arguments("window_wider", partial(_first_moved, -1)),
+    _with_arguments("window_narrower", partial(_first_moved, 1)),
+    _with_arguments("softcap_ignored", _without("softcap")),
+    _with_arguments("sinks_ignored", _without_sinks),
     Fault(
         "heads_tiled",
         lambda xp, **arguments: _tiled(xp, formulas.plain, **arguments),

@@ -1,10 +1,11 @@
 """The formulas of scaled dot-product attention and of its gradients.
 
-    s = scale q kᵀ + mask,   p_ij = e^(s_ij - m_i) / S_i,   y = p v
+    s = c(scale q kᵀ) + mask,   p_ij = e^(s_ij - m_i) / S_i,   y = p v,   lse = m + log S
 
     dv = pᵀ dy,   ds = p (dp - D),  dp = dy vᵀ,  D_i = sum_j p_ij dp_ij,
     dq = scale ds k,   dk = scale dsᵀ q
 
+with c(s) = s, or softcap tanh(s / softcap), whose slope 1 - tanh² is then a factor of ds,
 over the keys that take part (`layout.present`); m_i is the largest of their scores, S_i the sum of
 their e^(s_ij - m_i). Where none takes part, p is 0. D_i is also sum_e dy_ie y_ie.
 
@@ -34,9 +35,30 @@ def factor(xp: Any, q: Any, scale: Any) -> Any:
     return 1 / xp.sqrt(xp.number(q.shape[-1])) if scale is None else scale
 
 
-def scores(xp: Any, q: Any, k: Any, scale: Any = None, mask: Any = None, **_: Any) -> Any:
-    s = xp.matmul(q, turned(xp, k)) * factor(xp, q, scale)
+def as_is(a: Any) -> Any:
+    """a, kept nowhere."""
+    return a
+
+
+def capped(xp: Any, s: Any, softcap: Any, keep: Any = as_is) -> Any:
+    """softcap tanh(s / softcap). `keep` is applied to each result."""
+    return s if softcap is None else keep(softcap * keep(xp.tanh(keep(s / softcap))))
+
+
+def scores(
+    xp: Any, q: Any, k: Any, scale: Any = None, mask: Any = None, softcap: Any = None, **_: Any
+) -> Any:
+    s = capped(xp, xp.matmul(q, turned(xp, k)) * factor(xp, q, scale), softcap)
     return s if mask is None else s + mask
+
+
+def uncapped(xp: Any, ds: Any, q: Any, k: Any, options: Any) -> Any:
+    """The gradient of scale q kᵀ, from that of the scores."""
+    softcap = options.get("softcap")
+    if softcap is None:
+        return ds
+    s = xp.matmul(q, turned(xp, k)) * factor(xp, q, options.get("scale"))
+    return ds * (1 - xp.square(xp.tanh(s / softcap)))
 
 
 def total(xp: Any, e: Any, lanes: Any) -> Any:
@@ -52,9 +74,21 @@ def weights(xp: Any, s: Any, lanes: Any) -> Any:
     return e / total(xp, e, lanes)
 
 
+def log_total(xp: Any, s: Any, lanes: Any) -> Any:
+    """lse, from the scores."""
+    m = pivot(xp, s, lanes)
+    return without_keys(xp, m + xp.log(xp.sum(exponential(xp, s - m, lanes))))
+
+
+def without_keys(xp: Any, row: Any) -> Any:
+    """A number for each query, without the axis of keys."""
+    return xp.reshape(row, row.shape[:-1])
+
+
 def plain(xp: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
     s = scores(xp, q, k, **options)
-    return xp.matmul(weights(xp, s, present(s.shape, **options)), v)
+    lanes = present(s.shape, **options)
+    return xp.matmul(weights(xp, s, lanes), v), log_total(xp, s, lanes)
 
 
 def deferred(xp: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
@@ -62,14 +96,16 @@ def deferred(xp: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
     s = scores(xp, q, k, **options)
     lanes = present(s.shape, **options)
     e = exponential(xp, s - pivot(xp, s, lanes), lanes)
-    return xp.matmul(e, v) / total(xp, e, lanes)
+    return xp.matmul(e, v) / total(xp, e, lanes), log_total(xp, s, lanes)
 
 
 def stored(xp: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
     """One kernel for each op: every result is stored in the storage format."""
     s = xp.store(xp.store(xp.matmul(q, turned(xp, k))) * factor(xp, q, options.get("scale")))
+    s = capped(xp, s, options.get("softcap"), xp.store)
     s = s if options.get("mask") is None else xp.store(s + options["mask"])
-    return xp.matmul(xp.store(weights(xp, s, present(s.shape, **options))), v)
+    lanes = present(s.shape, **options)
+    return xp.matmul(xp.store(weights(xp, s, lanes)), v), log_total(xp, s, lanes)
 
 
 def _from_top(xp: Any, s: Any, top: Any) -> Any:
@@ -85,15 +121,17 @@ def certified(xp: Any, q: Any, k: Any, v: Any, top: Any, **options: Any) -> Any:
     s = scores(xp, q, k, **options)
     lanes = present(s.shape, **options)
     e = exponential(xp, _from_top(xp, s, top), lanes)
-    return xp.matmul(e, v) / total(xp, e, lanes)
+    highest = xp.take_along_axis(s, top[..., None])
+    lse = without_keys(xp, highest + xp.log(xp.sum(e)))
+    return xp.matmul(e, v) / total(xp, e, lanes), lse
 
 
 # --- backward ---------------------------------------------------------------------------------
 
 
-def gradients(xp: Any, p: Any, ds: Any, dy: Any, q: Any, k: Any, scale: Any) -> Any:
+def gradients(xp: Any, p: Any, ds: Any, dy: Any, q: Any, k: Any, options: Any) -> Any:
     """dq, dk, dv."""
-    scaling = factor(xp, q, scale)
+    scaling, ds = factor(xp, q, options.get("scale")), uncapped(xp, ds, q, k, options)
     dq, dk = xp.matmul(ds, k) * scaling, xp.matmul(turned(xp, ds), q) * scaling
     return dq, dk, xp.matmul(turned(xp, p), dy)
 
@@ -102,7 +140,7 @@ def composed(xp: Any, dy: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
     s = scores(xp, q, k, **options)
     p = xp.saved(weights(xp, s, present(s.shape, **options)))
     dp = xp.matmul(dy, turned(xp, v))
-    return gradients(xp, p, p * (dp - xp.sum(p * dp)), dy, q, k, options.get("scale"))
+    return gradients(xp, p, p * (dp - xp.sum(p * dp)), dy, q, k, options)
 
 
 def recomputed(xp: Any, dy: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
@@ -115,7 +153,7 @@ def recomputed(xp: Any, dy: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
     y = xp.saved(xp.matmul(e, v) / denominator)
     p = exponential(xp, s - (m + xp.log(denominator)), lanes)
     dp = xp.matmul(dy, turned(xp, v))
-    return gradients(xp, p, p * (dp - xp.sum(dy * y)), dy, q, k, options.get("scale"))
+    return gradients(xp, p, p * (dp - xp.sum(dy * y)), dy, q, k, options)
 
 
 def certified_gradients(xp: Any, dy: Any, q: Any, k: Any, v: Any, top: Any, **options: Any) -> Any:
@@ -124,4 +162,4 @@ def certified_gradients(xp: Any, dy: Any, q: Any, k: Any, v: Any, top: Any, **op
     e = exponential(xp, _from_top(xp, s, top), lanes)
     p = e / total(xp, e, lanes)
     dp = _from_top(xp, xp.matmul(dy, turned(xp, v)), top)
-    return gradients(xp, p, p * (dp - xp.sum(p * dp)), dy, q, k, options.get("scale"))
+    return gradients(xp, p, p * (dp - xp.sum(p * dp)), dy, q, k, options)

@@ -5,8 +5,11 @@ The queries of the g heads that share keys become the queries of one head, so th
 groups. Rows are leading axes; where heads are grouped, h is an axis of its own.
 
 The conditions under which a key takes part stay separate, so that a wrong way can leave one out:
-`keep`, a mask other than -inf (`unmasked`), `lengths`, and `position`, the last key that a causal
-query sees.
+`keep`, a mask other than -inf (`unmasked`), `lengths`, and `first` and `position`, the first and
+the last key that a query sees, by causality and its window.
+
+A sink is one more key, the last, for which k and v are 0 and the mask is the sink: `sunk` says that
+there is one, which takes part whatever the conditions are.
 """
 
 from __future__ import annotations
@@ -20,17 +23,20 @@ import numpy.typing as npt
 
 from refkernels.arithmetic import blas
 from refkernels.arithmetic.arrays import to_float64
-from refkernels.arithmetic.scalars import as_real
+from refkernels.arithmetic.scalars import as_count, as_real
+from refkernels.arithmetic.wording import shown
 from refkernels.op import Direction
 from refkernels.ops import Prepared
+from refkernels.ops.domains import POSITIVE
 from refkernels.ops.letters import Shape, Signature
 
 CAUSAL = ("none", "top_left", "bottom_right")
 _INPUTS = (
     "q[... h m d], k[... h n d], v[... h n e], mask[... h m n]?, keep[... h m n]?:bool, "
-    "unmasked[... h m n]?:bool, lengths[... h]?:int, position[... h m]?:int, top[... h m]:int"
+    "unmasked[... h m n]?:bool, lengths[... h]?:int, position[... h m]?:int, first[... h m]?:int, "
+    "top[... h m]:int"
 )
-_FORWARD = Signature.parse(f"{_INPUTS} -> y[... h m e]", "d n")
+_FORWARD = Signature.parse(f"{_INPUTS} -> y[... h m e], lse[... h m]", "d n")
 _BACKWARD = _FORWARD.backward({"dy": "y"}, {"dq": "q", "dk": "k", "dv": "v"})
 _ELEMENTS = 1 << 20  # scores that are compared at a time
 
@@ -73,20 +79,32 @@ def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction
             raise ValueError(f"dy has shape {dy.shape} and y {output}: they must be equal.")
         arrays["dy"] = dy.reshape(*stacked, e)
     arrays |= {"q": q.reshape(*stacked, d), "k": k.reshape(*over, d), "v": v.reshape(*over, e)}
-    arrays |= _taking_part(inputs, params["causal"], shapes)
-    scale = None if params["scale"] is None else as_real(params["scale"], "scale")
-    arrays["top"] = _top(arrays, scale if scale is not None else d**-0.5 if d else 1.0)
+    arrays |= _taking_part(inputs, params, shapes)
+    sunk = inputs["sinks"] is not None
+    if sunk:
+        arrays |= _with_sinks(arrays, inputs["sinks"], shapes)
+    scale, softcap = (
+        None if params[name] is None else as_real(params[name], name)
+        for name in ("scale", "softcap")
+    )
+    if softcap is not None:
+        POSITIVE.check("softcap", softcap)
+    scaling = scale if scale is not None else d**-0.5 if d else 1.0
+    arrays["top"] = _top(arrays, scaling, softcap, sunk)
     formula_params = {
         "scale": scale,
+        "softcap": softcap,
+        "sunk": sunk,
         "rooted": scale is None or scale > 0,
         "corner": params["causal"],
         "offset": shapes.keys - shapes.queries,
         "group": shapes.group,
     }
-    gradient_shapes = {"dq": q.shape, "dk": k.shape, "dv": v.shape}
+    own_shapes = {"dq": q.shape, "dk": k.shape, "dv": v.shape, "lse": output[:-1]}
 
     def restore(name: str, array: Array) -> Array:
-        return array.reshape(gradient_shapes.get(name, output))
+        real = array[..., : shapes.keys, :] if name in ("dk", "dv") else array
+        return real.reshape(own_shapes.get(name, output))
 
     return Prepared(
         arrays, formula_params, restore, _FORWARD if direction == "forward" else _BACKWARD
@@ -105,7 +123,26 @@ def _shapes(q: Array, k: Array, v: Array) -> _Shapes:
     )
 
 
-def _taking_part(inputs: dict[str, Any], causal: Any, shapes: _Shapes) -> dict[str, Any]:
+def _with_sinks(arrays: dict[str, Any], sinks: Array, shapes: _Shapes) -> dict[str, Any]:
+    """The arrays with the key that stands for the sink of each head of q."""
+    of_heads = _broadcast("sinks", sinks, shapes.lead)[..., None]
+    of_queries = np.broadcast_to(of_heads, (*shapes.lead, shapes.queries))
+    column = of_queries.reshape(*shapes.stacked, 1)
+    scores_shape = (*shapes.stacked, shapes.keys)
+    mask, longer = arrays["mask"], dict[str, Any]()
+    for name in "kv":
+        one = (*shapes.rows, shapes.h, 1, arrays[name].shape[-1])
+        nothing = np.zeros(one, arrays[name].dtype)
+        longer[name] = np.concatenate([arrays[name], nothing], -2)
+    mask = np.zeros(scores_shape, sinks.dtype) if mask is None else mask
+    longer["mask"] = np.concatenate([mask.astype(sinks.dtype), column], -1)
+    for name in ("keep", "unmasked"):
+        if arrays[name] is not None:
+            longer[name] = np.concatenate([arrays[name], np.ones(column.shape, bool)], -1)
+    return longer
+
+
+def _taking_part(inputs: dict[str, Any], params: dict[str, Any], shapes: _Shapes) -> dict[str, Any]:
     """mask without its -inf, and the arrays that decide which keys take part."""
     scores_shape = (*shapes.lead, shapes.queries, shapes.keys)
     mask, keep = (
@@ -124,9 +161,10 @@ def _taking_part(inputs: dict[str, Any], causal: Any, shapes: _Shapes) -> dict[s
             wrong = next(int(n) for n in lengths.flat if not 0 <= n <= shapes.keys)
             raise ValueError(f"lengths has {wrong}, and k has {shapes.keys} keys.")
         lengths = _broadcast("lengths", lengths, shapes.heads).reshape(*shapes.rows, shapes.h)
-    position = _position(causal, shapes)
+    first, position = _seen(params["causal"], params["window"], shapes)
     return {
         "mask": mask, "keep": keep, "unmasked": unmasked, "lengths": lengths, "position": position,
+        "first": first,
     }  # fmt: skip
 
 
@@ -158,15 +196,22 @@ def _broadcast(name: str, array: Array, shape: Shape) -> Array:
         ) from None
 
 
-def _position(causal: Any, shapes: _Shapes) -> Array | None:
+def _seen(causal: Any, window: Any, shapes: _Shapes) -> tuple[Array | None, Array | None]:
+    """The first and the last key that each query sees; None for all before, or after."""
     if causal not in CAUSAL:
         raise ValueError(f"causal is {causal!r}: it must be one of {', '.join(CAUSAL)}.")
-    if causal == "none":
-        return None
-    offset = shapes.keys - shapes.queries if causal == "bottom_right" else 0
-    return np.broadcast_to(
-        np.tile(np.arange(shapes.queries) + offset, shapes.group), shapes.stacked
-    )
+    sides = (-1, -1) if window is None else window
+    if not isinstance(sides, tuple | list) or len(sides) != 2:
+        raise ValueError(f"window is {shown(window)}: it must be (left, right).")
+    # Beyond the arrays all limits are alike.
+    most = shapes.queries + shapes.keys
+    left, right = (min(as_count(side, "window", least=-1), most) for side in sides)
+    right = right if causal == "none" else 0
+    offset = 0 if causal == "top_left" else shapes.keys - shapes.queries
+    own = np.tile(np.arange(shapes.queries) + offset, shapes.group)
+    ends = (None if left < 0 else own - left), (None if right < 0 else own + right)
+    first, last = (None if end is None else np.broadcast_to(end, shapes.stacked) for end in ends)
+    return first, last
 
 
 def present(shape: Shape, /, **parts: Any) -> npt.NDArray[np.bool_] | None:
@@ -174,19 +219,22 @@ def present(shape: Shape, /, **parts: Any) -> npt.NDArray[np.bool_] | None:
     takes_part: npt.NDArray[np.bool_] | None = None
     places = np.arange(shape[-1])
     keep, unmasked = parts.get("keep"), parts.get("unmasked")
-    lengths, position = parts.get("lengths"), parts.get("position")
+    lengths, position, first = (parts.get(name) for name in ("lengths", "position", "first"))
     for condition in (
         keep,
         unmasked,
         None if lengths is None else places < lengths[..., None, None],
         None if position is None else places <= position[..., None],
+        None if first is None else places >= first[..., None],
     ):
         if condition is not None:
             takes_part = condition if takes_part is None else takes_part & condition
+    if takes_part is not None and parts.get("sunk"):
+        takes_part = takes_part | (places == shape[-1] - 1)
     return None if takes_part is None else np.broadcast_to(takes_part, shape)
 
 
-def _top(arrays: dict[str, Any], scale: float) -> Array:
+def _top(arrays: dict[str, Any], scale: float, softcap: float | None, sunk: bool) -> Array:
     """For each query the key of the largest score that takes part, or of one near it."""
     q, k = arrays["q"], arrays["k"]
     *lead, h, m, _ = q.shape
@@ -194,22 +242,23 @@ def _top(arrays: dict[str, Any], scale: float) -> Array:
     tops = np.zeros((rows, h, m), np.intp)
     flat = {
         name: None if (a := arrays[name]) is None else a.reshape(rows, *a.shape[len(lead) :])
-        for name in ("q", "k", "mask", "keep", "unmasked", "lengths", "position")
+        for name in ("q", "k", "mask", "keep", "unmasked", "lengths", "position", "first")
     }
     step = max(_ELEMENTS // max(h * m * n, 1), 1)
     for start in range(0, rows if n else 0, step):
         span = slice(start, start + step)
         block = {name: None if array is None else array[span] for name, array in flat.items()}
         with np.errstate(all="ignore"):
-            tops[span] = _approximate(block, scale).argmax(-1)
+            tops[span] = _approximate(block, scale, softcap, sunk).argmax(-1)
     return tops.reshape(*lead, h, m)
 
 
-def _approximate(block: dict[str, Any], scale: float) -> Array:
+def _approximate(block: dict[str, Any], scale: float, softcap: float | None, sunk: bool) -> Array:
     """The scores in float64, -inf where a key takes no part."""
     left, right = to_float64(block["q"]), np.swapaxes(to_float64(block["k"]), -1, -2)
     scores = blas.product(left, right) * scale
+    scores = scores if softcap is None else softcap * np.tanh(scores / softcap)
     if block["mask"] is not None:
         scores = scores + to_float64(block["mask"])
-    lanes = present(scores.shape, **block)
+    lanes = present(scores.shape, **block, sunk=sunk)
     return scores if lanes is None else np.where(lanes, scores, -np.inf)

@@ -4,6 +4,7 @@
     e^d        by exp or exp2; online, rescaled block by block as in `softmax_ref.mixtures`, the
                sums of e and of e v alike
     p v        (e v) / S, (e v) (1 / S) or (e / S) v, e or e / S kept in the storage format
+    softcap    in a step of its own, s / softcap by a division or a multiplication
     backward   p of the forward pass, or again from its log-sum-exp; D from p and dp, or from y
 
 `streaming` keeps the scores in the working format, `materialised` every intermediate result in the
@@ -15,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from refkernels.attention_ref.formulas import factor, total, turned
+from refkernels.attention_ref.formulas import as_is, factor, total, turned, without_keys
 from refkernels.attention_ref.layout import present
 from refkernels.softmax_ref.formulas import exponential, pivot
 from refkernels.softmax_ref.mixtures import by_either, online
@@ -23,11 +24,7 @@ from refkernels.softmax_ref.mixtures import by_either, online
 Keep = Callable[[Any], Any]
 
 
-def _kept_wide(a: Any) -> Any:
-    return a
-
-
-def _scores(xp: Any, keep: Keep, q: Any, k: Any, options: dict[str, Any]) -> Any:
+def _products(xp: Any, keep: Keep, q: Any, k: Any, options: dict[str, Any]) -> Any:
     scaling, k_transposed = factor(xp, q, options.get("scale")), turned(xp, k)
     product = keep(xp.matmul(q, k_transposed))
     s = xp.either(keep(product * scaling), keep(xp.matmul(keep(q * scaling), k_transposed)))
@@ -36,7 +33,26 @@ def _scores(xp: Any, keep: Keep, q: Any, k: Any, options: dict[str, Any]) -> Any
     if options["rooted"]:
         root = xp.sqrt(scaling)
         s = xp.either(s, keep(xp.matmul(keep(q * root), keep(k_transposed * root))))
+    return s
+
+
+def _tanh(xp: Any, keep: Keep, s: Any, softcap: Any) -> Any:
+    return keep(xp.tanh(keep(xp.either(s / softcap, s * (1 / softcap)))))
+
+
+def _scores(xp: Any, keep: Keep, q: Any, k: Any, options: dict[str, Any]) -> Any:
+    s, softcap = _products(xp, keep, q, k, options), options.get("softcap")
+    s = s if softcap is None else keep(softcap * _tanh(xp, keep, s, softcap))
     return s if options.get("mask") is None else keep(s + options["mask"])
+
+
+def _uncapped(xp: Any, keep: Keep, ds: Any, q: Any, k: Any, options: dict[str, Any]) -> Any:
+    """The gradient of scale q kᵀ, from that of the scores."""
+    softcap = options.get("softcap")
+    if softcap is None:
+        return ds
+    slope = 1 - xp.square(_tanh(xp, keep, _products(xp, keep, q, k, options), softcap))
+    return keep(ds) * keep(slope)
 
 
 def _weights(xp: Any, keep: Keep, q: Any, k: Any, options: dict[str, Any]) -> Any:
@@ -57,8 +73,11 @@ def _output(xp: Any, e: Any, denominator: Any, v: Any) -> Any:
 
 
 def _forward(xp: Any, keep: Keep, q: Any, k: Any, v: Any, options: dict[str, Any]) -> Any:
-    *_, e, denominator = _weights(xp, keep, q, k, options)
-    return _output(xp, e, denominator, v)
+    _, lanes, m, e, denominator = _weights(xp, keep, q, k, options)
+    y = _output(xp, e, denominator, v)
+    if lanes is not None:  # where none takes part, lse is -inf
+        denominator = xp.where(lanes.any(axis=-1, keepdims=True), denominator, xp.sum(e))
+    return y, without_keys(xp, m + xp.log(denominator))
 
 
 def _backward(xp: Any, keep: Keep, dy: Any, q: Any, k: Any, v: Any, options: dict[str, Any]) -> Any:
@@ -68,7 +87,7 @@ def _backward(xp: Any, keep: Keep, dy: Any, q: Any, k: Any, v: Any, options: dic
     p = keep(xp.either(xp.either(e / denominator, e * (1 / denominator)), again))
     dp = keep(xp.matmul(dy, turned(xp, v)))
     mean = xp.either(xp.sum(p * dp), xp.sum(dy * y))
-    ds = xp.store(p * (dp - mean))
+    ds = xp.store(_uncapped(xp, keep, p * (dp - mean), q, k, options))
     scaling, ds_transposed = factor(xp, q, options.get("scale")), turned(xp, ds)
     scaled = xp.store(ds * scaling)
     dq = xp.either(xp.matmul(ds, k) * scaling, xp.matmul(scaled, k))
@@ -82,7 +101,7 @@ def _backward(xp: Any, keep: Keep, dy: Any, q: Any, k: Any, v: Any, options: dic
 
 
 def streaming(xp: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
-    return _forward(xp, _kept_wide, q, k, v, options)
+    return _forward(xp, as_is, q, k, v, options)
 
 
 def materialised(xp: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
@@ -90,7 +109,7 @@ def materialised(xp: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
 
 
 def streaming_gradients(xp: Any, dy: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:
-    return _backward(xp, _kept_wide, dy, q, k, v, options)
+    return _backward(xp, as_is, dy, q, k, v, options)
 
 
 def materialised_gradients(xp: Any, dy: Any, q: Any, k: Any, v: Any, **options: Any) -> Any:

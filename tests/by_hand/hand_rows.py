@@ -136,13 +136,16 @@ NORMS = {
 
 def attention(
     q: Numbers, k: Numbers, v: Numbers, mask: Any = None, keep: Any = None, lengths: Any = None,
-    scale: Any = None, causal: str = "none",
+    sinks: Any = None, scale: Any = None, causal: str = "none", window: Any = None,
+    softcap: Any = None,
 ) -> Any:  # fmt: skip
     group = q.shape[-3] // k.shape[-3] if q.ndim > 2 else 1
     if group > 1:
         k, v = np.repeat(k, group, -3), np.repeat(v, group, -3)
     scale = 1 / mp.sqrt(q.shape[-1]) if scale is None else number(scale)
     scores = (q @ np.swapaxes(k, -1, -2)) * scale
+    if softcap is not None:
+        scores = each(mp.tanh)(scores / number(softcap)) * number(softcap)
     m, n = scores.shape[-2:]
     i, j = np.arange(m)[:, None], np.arange(n)
     sees = np.ones(scores.shape, bool)
@@ -156,9 +159,16 @@ def attention(
         sees = sees & (j < np.repeat(lengths, group, -1)[..., None, None])
     if causal != "none":
         sees = sees & (j <= i + (n - m if causal == "bottom_right" else 0))
-    e = np.where(sees, exp(scores - scores.max(-1, keepdims=True)), mp.mpf(0))
+    if window is not None:
+        away = j - i - (0 if causal == "top_left" else n - m)
+        sees = sees & (away >= -window[0]) & (away <= window[1])
+    top = scores.max(-1, keepdims=True)
+    e = np.where(sees, exp(scores - top), mp.mpf(0))
     sums = e.sum(-1, keepdims=True)
-    return (e @ v) / np.where(sums == 0, mp.mpf(1), sums)
+    if sinks is not None:
+        sums = sums + exp(np.broadcast_to(sinks, q.shape[:-2])[..., None, None] - top)
+    y = (e @ v) / np.where(sums == 0, mp.mpf(1), sums)
+    return {"y": y, "lse": (top + log(np.where(sums == 0, mp.nan, sums)))[..., 0]}
 
 
 def rotary(

@@ -125,12 +125,19 @@ def linear(x, weight, bias=None):
     return y if bias is None else y + bias
 
 
-def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
+def attention(
+    q, k, v, mask=None, keep=None, lengths=None, sinks=None, scale=None, causal="none", window=None,
+    softcap=None,
+):  # fmt: skip
     """The usual NumPy code."""
     m, n = q.shape[-2], k.shape[-2]
     lanes = np.ones((m, n), bool) if keep is None else keep
     if causal != "none":
         lanes = lanes & np.tril(np.ones((m, n), bool), n - m if causal == "bottom_right" else 0)
+    if window is not None:
+        away = np.arange(n) - np.arange(m)[:, None] - (0 if causal == "top_left" else n - m)
+        lanes = lanes & ((away >= -window[0]) | (window[0] < 0))
+        lanes = lanes & ((away <= window[1]) | (window[1] < 0))
     if lengths is not None:
         if lengths.shape[-1:] != (1,) and q.ndim > 2:
             lengths = np.repeat(lengths, q.shape[-3] // k.shape[-3], axis=-1)
@@ -139,10 +146,18 @@ def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="n
         k, v = (np.repeat(heads, q.shape[-3] // k.shape[-3], axis=-3) for heads in (k, v))
     scale = q.dtype.type(q.shape[-1] ** -0.5 if scale is None else scale)
     scores = np.matmul(q, np.swapaxes(k, -1, -2)) * scale
+    if softcap is not None:
+        softcap = q.dtype.type(softcap)
+        scores = softcap * np.tanh(scores / softcap)
     scores = scores if mask is None else scores + mask
     scores = np.where(lanes, scores, q.dtype.type(-np.inf))
-    e = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return np.matmul(e / e.sum(axis=-1, keepdims=True), v)
+    if sinks is not None:
+        column = np.broadcast_to(sinks[..., None, None], (*scores.shape[:-1], 1))
+        scores = np.concatenate([scores, column], axis=-1)
+    top = scores.max(axis=-1, keepdims=True)
+    e = np.exp(scores - top)
+    total = e.sum(axis=-1, keepdims=True)
+    return {"y": np.matmul((e / total)[..., :n], v), "lse": (top + np.log(total))[..., 0]}
 
 
 def rotary(x, position, base=10000.0, layout="half", dim=None):

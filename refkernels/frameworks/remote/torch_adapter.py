@@ -168,9 +168,17 @@ def instance_norm(x, weight=None, bias=None, eps=1e-5):
     return F.instance_norm(x, weight=weight, bias=bias, eps=eps)
 
 
-def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
-    """Lengths, bottom-right causal masks and combined masks are passed as attn_mask."""
+def attention(
+    q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none", window=None,
+):  # fmt: skip
+    """Lengths, windows, bottom-right causal masks and combined masks are passed as attn_mask."""
     options = {"is_causal": True}
+    if window is not None:
+        rows, columns = torch.arange(q.shape[-2]), torch.arange(k.shape[-2])
+        offset = 0 if causal == "top_left" else len(columns) - len(rows)
+        away = (columns - rows[:, None] - offset).to(q.device)
+        inside = ((away >= -window[0]) | (window[0] < 0)) & ((away <= window[1]) | (window[1] < 0))
+        keep = inside if keep is None else keep & inside
     if causal != "top_left" or not (mask is None and keep is None and lengths is None):
         lanes = allowed(torch, q, k, keep, lengths, causal)
         if mask is not None and lanes is not None:

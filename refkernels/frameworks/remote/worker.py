@@ -31,6 +31,7 @@ load(file)                     optional: {name: tensor} of a file (a path, or a 
 """
 
 import gc
+import inspect
 import io
 import mmap
 import os
@@ -94,6 +95,17 @@ def one_line(error):
     lines = [line.strip() for line in str(error).splitlines()]
     lines = [line for line in lines if line and set(line) - set("-=~*# ")]
     return type(error).__name__ + (": " + lines[0][:300] if lines else "")
+
+
+def not_taken(function, names):
+    """The names that are no keywords of the function, where it says which it has."""
+    try:
+        taken = inspect.signature(function).parameters
+    except (TypeError, ValueError):  # not a function, or one of another language
+        return []
+    if any(taken[name].kind == inspect.Parameter.VAR_KEYWORD for name in taken):
+        return []
+    return [name for name in names if name not in taken]
 
 
 def classify(error, doing):
@@ -500,6 +512,10 @@ class Worker:
             if reason is not None:
                 raise Failure("unsupported", reason)
         self.check_device(device)
+        main, function = adapter.OPS[op][:2]
+        lacking = not_taken(function, [n for n in [*received, *params] if n != "d" + main])
+        if lacking:
+            raise Failure("unsupported", "%s takes no %s here" % (op, " and no ".join(lacking)))
         doing = "%s %s on %s" % (op, direction, device)
         try:
             inputs = {n: adapter.tensor(a, dtype, device) for n, (dtype, a) in received.items()}
