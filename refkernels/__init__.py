@@ -21,6 +21,7 @@ _MODULES = (
     "elementary_ref",
     "embedding_ref",
     "frameworks",
+    "fused_ref",
     "layernorm_ref",
     "loss_ref",
     "matmul_ref",
@@ -65,6 +66,7 @@ if TYPE_CHECKING:  # one line for each lazy name and nothing else: a checker rea
     from refkernels import elementary_ref as elementary_ref
     from refkernels import embedding_ref as embedding_ref
     from refkernels import frameworks as frameworks
+    from refkernels import fused_ref as fused_ref
     from refkernels import layernorm_ref as layernorm_ref
     from refkernels import loss_ref as loss_ref
     from refkernels import matmul_ref as matmul_ref

@@ -58,7 +58,15 @@ def atan2(a: Any, b: Any) -> Any:
     return -angle if isinstance(a, MinusZero) else angle
 
 
+ACTIVATIONS = {
+    "sigmoid": sigmoid,
+    "silu": lambda x: x * sigmoid(x),
+    "gelu": gelu,
+    "gelu_tanh": gelu_tanh,
+    "relu": lambda x: max(x, 0),
+}
 FUNCTIONS = {
+    "glu": lambda a, b, activation="sigmoid": ACTIVATIONS[activation](a) * b,
     "hardswish": hardswish,
     "mish": lambda x: x * tanh(softplus(x)),
     "hardsigmoid": lambda x: min(max(x + 3, 0), 6) / 6,

@@ -97,6 +97,9 @@ def bce_with_logits(
 
 LOSSES = {
     "cross_entropy": cross_entropy,
+    "linear_cross_entropy": lambda x, weight, target, **options: cross_entropy(
+        x @ weight.T, target, **options
+    ),
     "nll": nll,
     "soft_cross_entropy": soft_cross_entropy,
     "masked_lm_loss": masked_lm_loss,

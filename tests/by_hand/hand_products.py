@@ -4,7 +4,7 @@ import itertools
 from typing import Any
 
 import numpy as np
-from hand_numbers import Numbers
+from hand_numbers import Numbers, number
 from mpmath import mp
 
 
@@ -18,6 +18,13 @@ def scaled_matmul(
 ) -> Any:  # fmt: skip
     c = (a @ b) * np.reshape(scale_a, (*np.shape(scale_a), 1)) * scale_b
     return c if bias is None else c + bias
+
+
+def lora_linear(
+    x: Numbers, weight: Numbers, lora_a: Numbers, lora_b: Numbers, bias: Any = None,
+    scale: float = 1.0,
+) -> Any:  # fmt: skip
+    return linear(x, weight, bias) + x @ (lora_b @ lora_a).T * number(scale)
 
 
 def numbers_of(param: Any, rank: int) -> list[int]:
@@ -73,6 +80,7 @@ PRODUCTS = {
     "matmul": lambda a, b: a @ b,
     "linear": linear,
     "scaled_matmul": scaled_matmul,
+    "lora_linear": lora_linear,
     "conv1d": convolution,
     "conv2d": convolution,
 }

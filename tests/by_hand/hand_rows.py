@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from hand_functions import gelu, gelu_tanh
 from hand_numbers import Numbers, each, exp, last_axes, log, number, sqrt
 from mpmath import mp
 
@@ -66,6 +67,10 @@ def rms_norm(x: Numbers, weight: Any = None, eps: float = 1e-5) -> Any:
     return y if weight is None else y * weight
 
 
+def bias_gelu(x: Numbers, bias: Numbers, approximate: str = "none") -> Any:
+    return each(gelu if approximate == "none" else gelu_tanh)(x + bias)
+
+
 def layernorm(
     x: Numbers, weight: Any = None, bias: Any = None, eps: float = 1e-5,
     normalized_shape: Any = None,
@@ -124,6 +129,11 @@ def instance_norm(x: Numbers, weight: Any = None, bias: Any = None, eps: float =
 
 NORMS = {
     "rms_norm": rms_norm,
+    "add_rms_norm": lambda x, residual, weight=None, eps=1e-5: {
+        "y": rms_norm(x + residual, weight, eps),
+        "sum": x + residual,
+    },
+    "bias_gelu": bias_gelu,
     "layernorm": layernorm,
     "batch_norm": batch_norm,
     "group_norm": group_norm,

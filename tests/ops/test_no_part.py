@@ -22,7 +22,7 @@ def questions(op: Op, direction: Any) -> Iterator[tuple[dict[str, Any], dict[str
     """Small cases with a few infinities and NaN in one float input, each in turn."""
     rng, found = np.random.default_rng(5), 0
     for case in op.cases():
-        if "float32" not in case.dtypes or direction not in case.directions or found == 12:
+        if "float32" not in case.dtypes or direction not in case.directions or found >= 12:
             continue
         arrays, params = case.build("float32")
         inputs = {name: arrays[name] for name in op.takes(direction) if name in arrays}

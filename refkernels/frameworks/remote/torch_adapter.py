@@ -73,7 +73,11 @@ FLAGS = {
     ),
     "flush_denormal": (None, lambda v: torch.set_flush_denormal(truth(v))),
 }
-FORMULAS = {"rotary": "PyTorch ops"}
+FORMULAS = {
+    "rotary": "PyTorch ops", "glu": "PyTorch ops", "bias_gelu": "PyTorch ops",
+    "add_rms_norm": "PyTorch ops", "lora_linear": "PyTorch ops",
+    "linear_cross_entropy": "PyTorch ops",
+}  # fmt: skip
 
 
 def layernorm(x, weight=None, bias=None, eps=1e-5, normalized_shape=None):
@@ -92,6 +96,14 @@ def bce_with_logits(x, target, weight=None, pos_weight=None, reduction="mean"):
     return F.binary_cross_entropy_with_logits(
         x, target, weight, pos_weight=pos_weight, reduction=reduction
     )
+
+
+def glu(a, b, activation="sigmoid"):
+    if activation == "sigmoid":
+        return F.glu(torch.cat([b, a], -1))
+    if activation.startswith("gelu"):
+        return F.gelu(a, approximate="tanh" if activation == "gelu_tanh" else "none") * b
+    return getattr(F, activation)(a) * b
 
 
 def embedding(weight, indices, padding_idx=None):
@@ -252,6 +264,30 @@ OPS = {
     "elu": ("y", lambda x, alpha=1.0: F.elu(x, alpha)),
     "log_sigmoid": ("y", lambda x: F.logsigmoid(x)),
     "swiglu": ("y", lambda a, b: F.silu(a) * b),
+    "glu": ("y", glu),
+    "bias_gelu": (
+        "y",
+        lambda x, bias, approximate="none": F.gelu(x + bias, approximate=approximate),
+    ),
+    "add_rms_norm": (
+        "y",
+        lambda x, residual, weight=None, eps=1e-5: {
+            "y": rms_norm(x + residual, weight, eps),
+            "sum": x + residual,
+        },
+    ),
+    "lora_linear": (
+        "y",
+        lambda x, weight, lora_a, lora_b, bias=None, scale=1.0: (
+            F.linear(x, weight, bias) + F.linear(F.linear(x, lora_a), lora_b) * scale
+        ),
+    ),
+    "linear_cross_entropy": (
+        "loss",
+        lambda x, weight, target, **options: of_rows(F.cross_entropy)(
+            F.linear(x, weight), target, **options
+        ),
+    ),
     "pow": ("y", lambda x, exponent: torch.pow(x, exponent)),
     "atan2": ("y", lambda a, b: torch.atan2(a, b)),
     "hypot": ("y", lambda a, b: torch.hypot(a, b)),

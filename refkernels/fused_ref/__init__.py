@@ -1,0 +1,275 @@
+"""Fusions that have a name, certified: gated linear units, biased GELU, a residual with its RMS
+norm, a linear layer with a low-rank update, and the cross entropy of a linear layer.
+
+    glu                     y = act(a) b                                   SwiGLU, GEGLU, ReGLU
+    bias_gelu               y = gelu(x + bias)
+    add_rms_norm            sum = x + residual,  y = rms_norm(sum, weight, eps)
+    lora_linear             y = x Wᵀ + bias + scale (x Aᵀ) Bᵀ
+    linear_cross_entropy    loss = cross_entropy(x Wᵀ, target)
+
+What stands between the parts may be kept in the arrays' format or not: the bounds are proven for
+both.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.arithmetic.question import Certify
+from refkernels.fused_ref import activations, cases, head, lora, residual
+from refkernels.loss_ref.cross_entropy import fused, mixture, slope
+from refkernels.loss_ref.reduction import OTHER_TOTALS
+from refkernels.norm_ref import rms_formulas
+from refkernels.ops import Fault, formula_op
+from refkernels.ops.formula import derived
+from refkernels.ops.tree import tree
+from refkernels.softmax_ref import formulas as softmax_formulas
+from refkernels.softmax_ref import mixtures
+
+__all__ = [
+    "OPS", "Normalised", "add_rms_norm", "add_rms_norm_backward", "bias_gelu",
+    "bias_gelu_backward", "glu", "glu_backward", "linear_cross_entropy",
+    "linear_cross_entropy_backward", "lora_linear", "lora_linear_backward",
+]  # fmt: skip
+
+
+def _fault(cause: str, formula: Any, gives: str, takes: str, **options: Any) -> Fault:
+    """A wrong formula, and its gradients."""
+    names = tuple(gives.split())
+    gradient = derived(formula, names, {f"d{names[0]}": names[0]}, tuple(takes.split()))
+    return Fault(cause, formula, gradient, **options)
+
+
+_GLU_FAULTS = (
+    _fault("gelu_gate", partial(activations.other_activation, "gelu"), "y", "a b"),
+    _fault("quick_gelu_gate", activations.quick_gelu, "y", "a b"),
+    _fault("relu_gate", partial(activations.other_activation, "relu"), "y", "a b"),
+    _fault("halves_exchanged", activations.gate_and_value_exchanged, "y", "a b"),
+)
+_BIAS_FAULTS = (
+    _fault("other_gelu", activations.other_gelu, "y", "x bias"),
+    _fault("bias_after_activation", activations.biased_after, "y", "x bias"),
+)
+_NORM_FAULTS = (
+    _fault(
+        "residual_after_norm", residual.residual_after, "y sum", "x residual weight", outputs=("y",)
+    ),
+    Fault("sum_normalised", residual.sum_normalised, outputs=("sum",)),
+)
+_LOSS_FAULTS = tuple(
+    Fault(
+        cause,
+        partial(head.loss, softmax_formulas.shifted, of=OTHER_TOTALS[cause]),
+        partial(head.loss_gradient, slope, of=OTHER_TOTALS[cause]),
+    )
+    for cause in ("sum_instead_of_mean", "all_rows_denominator")
+)
+_LORA_FAULTS = (_fault("scale_by_rank", lora.rescaled, "y", "x weight lora_a lora_b bias"),)
+OPS = (
+    formula_op(
+        "glu",
+        "a[...], b[...] -> y[...]",
+        params={"activation": "sigmoid"},
+        prepare=activations.prepare_glu,
+        forms={"gated": activations.gated, "stored": activations.gated_stored},
+        backward={
+            "gated": partial(activations.gated_gradient, "lift"),
+            "stored": partial(activations.gated_gradient, "store"),
+        },
+        faults=_GLU_FAULTS,
+        cases=cases.glu_cases,
+    ),
+    formula_op(
+        "bias_gelu",
+        "x[... n], bias[n] -> y[... n]",
+        params={"approximate": "none"},
+        prepare=activations.prepare_bias_gelu,
+        forms={"biased": activations.biased, "stored": activations.biased_stored},
+        backward={
+            "biased": partial(activations.biased_gradient, "lift"),
+            "stored": partial(activations.biased_gradient, "store"),
+        },
+        faults=_BIAS_FAULTS,
+        cases=cases.bias_gelu_cases,
+    ),
+    formula_op(
+        "add_rms_norm",
+        "x[... n], residual[... n], weight[n]? -> y[... n], sum[... n]",
+        "n",
+        params={"eps": 1e-5},
+        forms={
+            name: partial(residual.normalised, form) for name, form in rms_formulas.FORMS.items()
+        },
+        backward={
+            name: partial(residual.normalised_gradient, form)
+            for name, form in rms_formulas.BACKWARD.items()
+        },
+        faults=_NORM_FAULTS,
+        cases=cases.add_rms_norm_cases,
+    ),
+    formula_op(
+        "lora_linear",
+        "x[... k], weight[n k], lora_a[r k], lora_b[n r], bias[n]? -> y[... n]",
+        params={"scale": 1.0},
+        forms={"beside": partial(lora.updated, "lift"), "stored": partial(lora.updated, "store")},
+        backward={
+            "beside": partial(lora.updated_gradients, "lift"),
+            "stored": partial(lora.updated_gradients, "store"),
+        },
+        faults=_LORA_FAULTS,
+        cases=cases.lora_cases,
+    ),
+    formula_op(
+        "linear_cross_entropy",
+        f"{head.TAKES} -> loss[]",
+        "n d",
+        everywhere="target",
+        params={"reduction": "mean", "ignore_index": -100},
+        prepare=head.prepare_cross_entropy,
+        forms={
+            "shifted": partial(head.loss, softmax_formulas.shifted),
+            "logsumexp": partial(head.loss, softmax_formulas.logsumexp),
+            "mixture": partial(head.loss, mixtures.log_softmax),
+        },
+        backward={
+            "by_log_softmax": partial(head.loss_gradient, slope),
+            "fused": partial(head.loss_gradient, partial(fused, softmax=softmax_formulas.divided)),
+            "mixture": partial(head.loss_gradient, mixture),
+        },
+        gradients=("x", "weight"),
+        faults=_LOSS_FAULTS,
+        cases=cases.linear_cross_entropy_cases,
+    ),
+)
+_BY_NAME = {op.name: op for op in OPS}
+
+
+class Normalised(NamedTuple):
+    """y and sum have x's shape."""
+
+    y: Enclosure
+    sum: Enclosure
+
+
+def glu(
+    a: Any, b: Any, *, activation: str = "sigmoid", certify: Certify = "enclosure"
+) -> Enclosure:
+    """y = act(a) b, a gated linear unit; a and b have one shape.
+
+    a, b         float16, bfloat16, float32 or float64 (NumPy, DLPack, `__array__`); a is the gate,
+                 the second half of `torch.nn.functional.glu`'s input
+    activation   "sigmoid" (GLU), "silu" (SwiGLU), "gelu" or "gelu_tanh" (GEGLU), "relu" (ReGLU)
+    certify      the question (`refkernels.Enclosure`)
+
+    At -inf the activation is its limit. The bound is proven for act(a) kept in the arrays' format
+    or not; gelu by erfc or 1 + erf, its approximation by a sigmoid or tanh, each function within
+    4 ulp. Raises TypeError for other dtypes, ValueError for shapes that differ and for another
+    activation. Source: Shazeer (2020), arXiv:2002.05202.
+    """
+    return _BY_NAME["glu"].ask(locals())
+
+
+def glu_backward(
+    dy: Any, a: Any, b: Any, *, activation: str = "sigmoid", certify: Certify = "enclosure"
+) -> Any:
+    """(da, db) = (dy b act'(a), dy act(a)); dy has y's shape. Otherwise as `glu`."""
+    return tree("Glu", _BY_NAME["glu"].ask(locals()))
+
+
+def bias_gelu(
+    x: Any, bias: Any, *, approximate: str = "none", certify: Certify = "enclosure"
+) -> Enclosure:
+    """y = gelu(x + bias), gelu(z) = z Φ(z), or z σ(2 √(2 / π) (z + 0.044715 z³)) for "tanh".
+
+    x            (..., n); bias (n,)
+    approximate  "none" or "tanh", as in `torch.nn.functional.gelu`
+
+    The bound is proven for x + bias kept in the arrays' format or not. Raises ValueError for shapes
+    that do not fit. Otherwise as `glu`. Source: Hendrycks and Gimpel (2016), arXiv:1606.08415.
+    """
+    return _BY_NAME["bias_gelu"].ask(locals())
+
+
+def bias_gelu_backward(
+    dy: Any, x: Any, bias: Any, *, approximate: str = "none", certify: Certify = "enclosure"
+) -> Any:
+    """(dx, dbias): dx = dy gelu'(x + bias), dbias its sum over the rows. Otherwise as
+    `bias_gelu`."""
+    return tree("BiasGelu", _BY_NAME["bias_gelu"].ask(locals()))
+
+
+def add_rms_norm(
+    x: Any, residual: Any, weight: Any = None, *, eps: float = 1e-5, certify: Certify = "enclosure"
+) -> Normalised:
+    """sum = x + residual, y = sum / sqrt(mean(sum²) + eps) weight over the last axis.
+
+    x, residual  (..., n), of one shape; weight (n,), ones by default; eps exactly, as binary64
+
+    The bound is that of `norm_ref.rms_norm` for a sum that is kept in the arrays' format before it
+    is normalised, or not. Raises ValueError for shapes that do not fit. Otherwise as `glu`.
+    Source: Zhang and Sennrich (2019), arXiv:1910.07467.
+    """
+    return Normalised(**_BY_NAME["add_rms_norm"].ask(locals()))
+
+
+def add_rms_norm_backward(
+    dy: Any, x: Any, residual: Any, weight: Any = None, *, eps: float = 1e-5,
+    certify: Certify = "enclosure",
+) -> Any:  # fmt: skip
+    """(dx, dresidual, dweight) of y alone: dx = dresidual is rms_norm's, of sum; a gradient of sum
+    is added to both. Otherwise as `add_rms_norm`."""
+    return tree("AddRmsNorm", _BY_NAME["add_rms_norm"].ask(locals()))
+
+
+def lora_linear(
+    x: Any, weight: Any, lora_a: Any, lora_b: Any, bias: Any = None, *, scale: float = 1.0,
+    certify: Certify = "enclosure",
+) -> Enclosure:  # fmt: skip
+    """y = x weightᵀ + bias + scale (x lora_aᵀ) lora_bᵀ.
+
+    x        (..., k); weight (n, k), bias (n,); lora_a (r, k), lora_b (n, r)
+    scale    alpha / r, exactly, as binary64
+
+    The bound is proven for the scale applied to the update or to x, and parts kept in the arrays'
+    format or not, sums in any order; not for weights into which the update was merged. Raises
+    ValueError for shapes that do not fit. Otherwise as `glu`. Source: Hu et al. (2021),
+    arXiv:2106.09685.
+    """
+    return _BY_NAME["lora_linear"].ask(locals())
+
+
+def lora_linear_backward(
+    dy: Any, x: Any, weight: Any, lora_a: Any, lora_b: Any, bias: Any = None, *,
+    scale: float = 1.0, certify: Certify = "enclosure",
+) -> Any:  # fmt: skip
+    """(dx, dweight, dlora_a, dlora_b, dbias): dx = dy weight + scale (dy lora_b) lora_a,
+    dweight = dyᵀ x, dlora_a = scale (dy lora_b)ᵀ x, dlora_b = scale dyᵀ (x lora_aᵀ), and dbias the
+    sum of dy over the rows. Otherwise as `lora_linear`."""
+    return tree("LoraLinear", _BY_NAME["lora_linear"].ask(locals()))
+
+
+def linear_cross_entropy(
+    x: Any, weight: Any, target: Any, *, reduction: str = "mean", ignore_index: int = -100,
+    certify: Certify = "enclosure",
+) -> Enclosure:  # fmt: skip
+    """loss = cross_entropy(x weightᵀ, target), as fused kernels compute it, chunk by chunk.
+
+    x        (..., d); weight (n, d); target (...), whole numbers, the labels
+
+    The bound is that of `loss_ref.cross_entropy` for logits kept in the arrays' format or not, with
+    sums in any order. Raises ValueError for shapes that do not fit and for an unknown reduction.
+    Labels are those of `loss_ref.cross_entropy`. Otherwise as `glu`. Source: Hsu et al. (2024),
+    arXiv:2410.10989.
+    """
+    return _BY_NAME["linear_cross_entropy"].ask(locals())
+
+
+def linear_cross_entropy_backward(
+    dloss: Any, x: Any, weight: Any, target: Any, *, reduction: str = "mean",
+    ignore_index: int = -100, certify: Certify = "enclosure",
+) -> Any:  # fmt: skip
+    """(dx, dweight) = (dlogits weight, dlogitsᵀ x), dlogits that of the logits' loss, kept in
+    the arrays' format or not. Otherwise as `linear_cross_entropy`."""
+    return tree("LinearCrossEntropy", _BY_NAME["linear_cross_entropy"].ask(locals()))
