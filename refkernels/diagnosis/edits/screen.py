@@ -22,7 +22,7 @@ from refkernels.arithmetic import formats
 from refkernels.contexts.doubles import Doubles
 from refkernels.contexts.graph import Edits, Graph, Node, read, values_of
 from refkernels.contexts.record import record
-from refkernels.contexts.working import data
+from refkernels.contexts.working import Working, data
 from refkernels.diagnosis import code_lengths
 from refkernels.diagnosis.edits.catalogue import Edit, Program, by
 from refkernels.diagnosis.edits.rules import edits_of
@@ -33,7 +33,7 @@ from refkernels.ops.formula import Apart, Formula
 from refkernels.ops.readings import Reading
 
 XP = Doubles()
-_ELEMENTS = 1 << 14  # of all inputs of the rows that are read
+_ELEMENTS = 1 << 14
 _BUDGET = 1 << 28  # elements of nodes: about a second
 _OVERHEAD, _TAPE = 1 << 12, 4  # of a node, in elements; a gradient's cost over its forward pass's
 _SPECIAL = 64.0  # bits of a special value that the prediction lacks
@@ -63,10 +63,16 @@ class Screen:
     """A question at some of its rows, one program that answers it, and its edits."""
 
     def __init__(
-        self, problem: Problem, outputs: Arrays, form: str = "", derived: bool = False
+        self,
+        problem: Problem,
+        outputs: Arrays,
+        form: str = "",
+        derived: bool = False,
+        elements: int = _ELEMENTS,
     ) -> None:
         """`form`: of the op's forms, the one whose graph is edited, the first by default.
-        `derived`: the program is the forward pass, read for its gradient."""
+        `derived`: the program is the forward pass, read for its gradient. `elements`: of all inputs
+        of the rows that are read, if they are many."""
         self.problem, self.definition, self.outputs = problem, problem.definition, outputs
         definition = self.definition
         self.derive = definition.derive if derived else None
@@ -82,7 +88,7 @@ class Screen:
         if isinstance(formula, Apart) and not derived:  # the others may need rows not taken
             formula = formula.restricted(name in self.names for name in self.question.shapes)
         self.formula, self.readings = formula, 0
-        self.rows = _rows(problem, self.question, outputs, self.names)
+        self.rows = _rows(problem, self.question, outputs, self.names, elements)
         self.observed = {
             name: _observed(problem, self.question, name, outputs[name], self.rows)
             for name in self.names
@@ -91,7 +97,7 @@ class Screen:
 
     @cached_property
     def program(self) -> Program:
-        arguments = self._arguments(self.arrays)
+        arguments = self.arguments(self.arrays)
         if self.derive is None:
             return Program(record(self.formula, arguments))
         with np.errstate(all="ignore"):
@@ -123,11 +129,12 @@ class Screen:
             }
         )
 
-    def _arguments(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
-        return Reading(XP, lambda value: ()).arguments(arrays, self.question.params)
+    def arguments(self, arrays: Mapping[str, Any], xp: Working = XP) -> dict[str, Any]:
+        """Arrays of some rows and the params, as values of a context."""
+        return Reading(xp, lambda value: ()).arguments(arrays, self.question.params)
 
     def _reader(self, arrays: Mapping[str, Any]) -> _Direct | _ThroughTape:
-        arguments = self._arguments(arrays)
+        arguments = self.arguments(arrays)
         if self.derive is None:
             return _Direct(self.program, arguments)
         return _ThroughTape(self.program.graph, arguments, self.derive)
@@ -203,7 +210,7 @@ class Screen:
         if isinstance(self.reader, _Direct):
             return self.reader.known
         graph, nodes = self.program.graph, self.program.nodes
-        inputs = dict(values_of(self._arguments(self.arrays)))
+        inputs = dict(values_of(self.arguments(self.arrays)))
         with np.errstate(all="ignore"):
             return dict(zip(nodes, read(nodes, XP, graph.arrays, inputs), strict=True))
 
@@ -217,10 +224,10 @@ class Screen:
 
 
 def _rows(
-    problem: Problem, question: Canonical, outputs: Arrays, names: tuple[str, ...]
+    problem: Problem, question: Canonical, outputs: Arrays, names: tuple[str, ...], elements: int
 ) -> npt.NDArray[np.intp]:
     """The rows that are read: all, where an output sums over them or they are few."""
-    most = max(_ELEMENTS // max(question.size_of_row, 1), 2)
+    most = max(elements // max(question.size_of_row, 1), 2)
     if question.rows <= most or not all(question.rows_of[name] for name in names):
         return np.arange(question.rows)
     wrong = np.zeros(question.rows, bool)

@@ -95,14 +95,6 @@ def ignored_params(program: Program) -> Iterator[Any]:
             yield node, {node: by()(lambda xp: xp.number(0))}, {"part": node}
 
 
-@rule("factor_plus_one", "term")  # a w -> a (1 + w), of an input w
-def factors_plus_one(program: Program) -> Iterator[Any]:
-    for node in program.inputs:
-        users = program.users.get(node, [])
-        if any(user.op in ("multiply", "broadcast", "move") for user in users):
-            yield node, {node: by(node)(lambda xp, w: 1 + w)}, {"part": node}
-
-
 @rule("mean_taken_off", "term")  # x -> x - mean(x)
 def subtracted_means(program: Program) -> Iterator[Any]:
     """Of what is squared, and so averaged: the norm of centred numbers for that of numbers."""

@@ -1,115 +1,157 @@
 """Kernels that are compiled for speed: functions of the special function unit, division by the
 approximate reciprocal, flushed subnormal numbers (`contexts.fast_functions`).
 
-The op's forms, or a function as kernels write it, are read in binary32 in each such arithmetic and
-in the plain one, with FMA and without. The reading with all bits is the kernel; else the nearest of
-those whose errors are the kernel's, to a quarter of their size. Where a plain reading has these
-errors too, the way in which the function is written is the cause.
+The op's forms, also written with identities that round worse (`edits.identities`), are read in
+binary32 in each such arithmetic and in the plain one, with FMA and without. The reading with all
+bits is the kernel; else the nearest of those whose errors are the kernel's, to a quarter of their
+size. Where a plain reading has these errors too, the identity is the cause.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from refkernels.arithmetic.formats import BINARY32
-from refkernels.contexts.fast_functions import COMPILED, WRITTEN, FastFunctions
-from refkernels.contexts.working import Working
-from refkernels.diagnosis import evidence
+from refkernels.contexts.fast_functions import COMPILED, FastFunctions
+from refkernels.contexts.graph import Edits, Graph
+from refkernels.contexts.record import record
+from refkernels.contexts.working import Working, data
+from refkernels.diagnosis import evidence, formulas
+from refkernels.diagnosis.edits import identities
+from refkernels.diagnosis.edits.screen import Screen
 from refkernels.diagnosis.fit import LIKE, Fit, sized
 from refkernels.diagnosis.hypothesis import Claim, Outcome, Prediction
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.wrong import wrong_elements
-from refkernels.ops.formula import derived
+from refkernels.ops import edits as editing
+from refkernels.ops.function_formulas import named_forms
 
-_LARGEST = 1 << 18  # elements of all inputs
-_OTHERS = ("gelu", "gelu_tanh")  # what these lose has causes of its own
+_LARGEST, _ROWS = 1 << 18, 1 << 11  # elements of all inputs, and of those that choose the readings
+_KEPT = 3  # readings of an output, of each kind
+_FORM, _IDENTITY, _FAST = range(3)  # an op's form explains what it can, in plain arithmetic
+
+
+class _Reading(NamedTuple):
+    """How it is compiled ("" for plain arithmetic), what loses digits as it is written, the
+    formula, and its context."""
+
+    how: str
+    text: str
+    formula: Any
+    xp: Working
+
+    @property
+    def kind(self) -> int:
+        if self.how and "-ftz=true" not in self.how:
+            return _FAST
+        return _IDENTITY if self.text else _FORM
 
 
 def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> Iterator[Claim]:
     """For each output that is not ordinary, the reading that is the kernel."""
-    wrong = {name: got for name, got in outputs.items() if not fits[name].ordinary}
+    wrong = {n: got for n, got in outputs.items() if not fits[n].ordinary and np.any(got)}
     if problem.format != BINARY32 or not wrong or problem.size > _LARGEST:
         return
-    readings = _readings(problem)
+    readings, tried = _nearest(problem, wrong)
     for output, got in wrong.items():
-        if np.any(got):  # many ways end in 0
-            yield from _best(problem, fits[output], got, readings)
+        yield from _best(problem, fits[output], got, readings, tried)
 
 
-class _Reading(NamedTuple):
-    """How it is compiled, "" for plain arithmetic, what is written, and the answer."""
+def _nearest(problem: Problem, wrong: Arrays) -> tuple[list[tuple[_Reading, Arrays]], int]:
+    """The readings of each kind that come nearest to some output on a few rows, with all names that
+    they have, and their answers; and how many were tried."""
+    screen = Screen(problem, wrong, elements=_ROWS)
+    alike: dict[bytes, list[_Reading]] = {}
+    distances: dict[bytes, dict[str, float]] = {}
+    for reading, graph, changes in _readings(problem, screen):
+        answer = _of_rows(graph, changes, reading.xp, screen)
+        bits = b"".join(array.tobytes() for array in answer.values())
+        alike.setdefault(bits, []).append(reading)
+        distances[bits] = screen.distances({n: array.astype(float) for n, array in answer.items()})
+    kinds = {bits: min(reading.kind for reading in same) for bits, same in alike.items()}
+    kept: dict[bytes, None] = {}
+    for output, kind in itertools.product(screen.names, (_FORM, _IDENTITY, _FAST)):
+        of_kind = (bits for bits in alike if kinds[bits] == kind)
+        kept |= dict.fromkeys(sorted(of_kind, key=lambda bits: distances[bits][output])[:_KEPT])
+    found: dict[bytes, tuple[_Reading, Arrays]] = {}
+    chosen = (reading for bits in kept for reading in alike[bits])
+    for reading in sorted(chosen, key=lambda reading: reading.kind):
+        asked = problem.direction, reading.formula, problem.inputs, problem.params, problem.format
+        answer = problem.definition.computed(*asked, reading.xp)
+        bits = b"".join(array.tobytes() for array in answer.values())
+        known, _ = found.setdefault(bits, (reading, answer))
+        if reading.how and known.how and reading.how not in known.how.split(" or "):
+            found[bits] = known._replace(how=f"{known.how} or {reading.how}"), answer
+    return list(found.values()), len(alike)
 
-    how: str
-    text: str
-    answer: Arrays
 
-    @property
-    def plain(self) -> bool:
-        """Whether it only flushes, at most."""
-        return not self.how or "-ftz=true" in self.how
-
-
-def _readings(problem: Problem) -> list[_Reading]:
-    """One for each answer, with all names that it has."""
-    format, definition = problem.format, problem.definition
-    found: dict[bytes, _Reading] = {}
-    for (text, form), fma in itertools.product(_forms(problem), (False, True)):
-        contexts: dict[str, Working] = {"": Working(BINARY32, format, fma=fma)}
+def _readings(problem: Problem, screen: Screen) -> Iterator[tuple[_Reading, Graph, Edits]]:
+    """The op's forms and those of its faults that merely round worse; then each form as it is
+    written with identities."""
+    op, direction, format = problem.op, problem.direction, problem.format
+    forms = [*problem.definition.way(direction).forms.values()]
+    forms += [formula for fault, formula in formulas.faults(problem) if fault.unstable]
+    if op.real_function is not None:
+        forms += named_forms(op.real_function).way(direction).forms.values()
+        forms += [form.formula for form in op.real_function.forms if direction == "forward"]
+    written: list[tuple[str, Any, Graph, Edits]] = []
+    for form in forms:
+        with suppress(ValueError, TypeError, IndexError):  # some need all rows
+            graph = record(form, screen.arguments(screen.arrays))
+            written.append(("", form, graph, {}))
+            for text, rule in identities.written(graph):
+                written.append((text, editing.edited(form, rule), graph, rule(graph)))
+    for (text, form, graph, changes), fma in itertools.product(written, (False, True)):
+        yield _Reading("", text, form, Working(BINARY32, format, fma=fma)), graph, changes
         for name, how in COMPILED.items():
-            contexts[name] = FastFunctions(format, how, fma=fma)
-        for name, context in contexts.items():
-            question = problem.direction, form, problem.inputs, problem.params, format
-            answer = definition.computed(*question, context)
-            bits = b"".join(array.tobytes() for array in answer.values())
-            known = found.setdefault(bits, _Reading(name, text, answer))
-            if name and known.how and name not in known.how.split(" or "):
-                found[bits] = known._replace(how=f"{known.how} or {name}")
-    return list(found.values())
+            yield _Reading(name, text, form, FastFunctions(format, how, fma=fma)), graph, changes
 
 
-def _forms(problem: Problem) -> Iterator[tuple[str, Any]]:
-    """A function as kernels write it, by its text; the op's own forms."""
-    op = problem.op
-    for text, form in WRITTEN.get(op.name, {}).items():
-        if problem.direction == "backward":
-            form = derived(form, op.outputs, {op.cotangent: op.outputs[0]}, op.inputs)
-        yield text, form
-    for form in problem.definition.way(problem.direction).forms.values():
-        yield "", form
+def _of_rows(graph: Graph, changes: Edits, xp: Working, screen: Screen) -> Arrays:
+    values = graph.read(xp, screen.arguments(screen.arrays, xp), changes)
+    outputs = dict(zip(screen.question.shapes, values, strict=False))
+    return {
+        name: np.broadcast_to(data(xp.store(outputs[name])), screen.shape_of(name)).reshape(-1)
+        for name in screen.names
+    }
 
 
-def _best(problem: Problem, truth: Fit, got: Array, readings: list[_Reading]) -> Iterator[Claim]:
+def _best(
+    problem: Problem, truth: Fit, got: Array, readings: list[tuple[_Reading, Arrays]], tried: int
+) -> Iterator[Claim]:
     output, wrong = truth.output, wrong_elements(problem, truth.output, got)
-    fits: dict[bool, tuple[int, _Reading]] = {}
-    for reading in readings:
-        bits = reading.answer[output]
+    fits: dict[int, tuple[int, _Reading, Array]] = {}
+    for reading, answer in readings:
+        bits = answer[output]
         equal = int(np.count_nonzero(evidence.same(got, bits)))
-        if equal <= fits.get(not reading.plain, (-1,))[0]:
+        if equal <= fits.get(reading.kind, (-1,))[0]:
             continue
         alike = wrong.any() and evidence.errors_alike(problem, output, got, bits)
         if equal == got.size or alike:
-            fits[not reading.plain] = equal, reading
+            fits[reading.kind] = equal, reading, bits
     if not fits:
         return
-    with_all = [fast for fast, fit in fits.items() if fit[0] == got.size]
-    equal, best = fits[min(with_all or fits)]  # plain arithmetic explains what it can
+    with_all = [kind for kind, fit in fits.items() if fit[0] == got.size]
+    equal, best, bits = fits[min(with_all or fits)]
     rounded = np.any(wrong & np.isfinite(got) & (got != 0))  # the rest shows where it overflows
-    if best.plain and (not best.text or problem.op.name in _OTHERS or not rounded):
+    if best.kind == _FORM or (best.kind == _IDENTITY and not rounded):
         return
-    bits, plain = best.answer[output], [r.answer[output] for r in readings if r.plain]
+    fast = best.kind == _FAST
+    plain = [answer[output] for reading, answer in readings if reading.kind != _FAST]
     nearest = min(plain, key=lambda other: evidence.apart(bits, other))
-    prediction = Prediction(bits=bits, against=None if best.plain else nearest)
+    prediction = Prediction(bits=bits, against=nearest if fast else None)
     if not with_all:
         # Errors that plain arithmetic has too, be it elsewhere, show no other function.
-        if not best.plain and min(sized(problem, output, got, p).over_plain for p in plain) <= LIKE:
+        if fast and min(sized(problem, output, got, p).over_plain for p in plain) <= LIKE:
             return
         outcome = Outcome(True, equal, got.size, truth.over_bound)
         prediction = Prediction(wrong=wrong, outcome=outcome)
     model = ", ".join(filter(None, (best.text, best.how)))
     details = {"formula": best.text} if best.text else {}
-    cause = "unstable_identity" if best.plain else "special_function_unit"
-    yield Claim(cause, output, prediction, details, model, len(readings))
+    cause = "special_function_unit" if fast else "unstable_identity"
+    yield Claim(cause, output, prediction, details, model, tried)

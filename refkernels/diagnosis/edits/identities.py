@@ -1,0 +1,144 @@
+"""Identities: what equals a part of a program in exact arithmetic, and rounds otherwise.
+
+    log1p(u) = log(1 + u)      mean((x - mean x)²) = mean(x²) - mean(x)²      a / b = a (1 / b)
+
+The search, in float64, does not see them: a program that is written with some is one more program,
+read in the kernel's arithmetic. An identity is taken at all places alike. One that loses digits, or
+overflows where the program does not, has a text.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from refkernels.contexts.graph import Edits, Graph, Node, Replacement
+from refkernels.diagnosis.edits.catalogue import Program, by, is_number, only, through
+from refkernels.diagnosis.edits.notation import formula_of
+from refkernels.ops.edits import Rule
+
+_MOST = 64  # ways to write a program
+_FUNCTIONS: dict[str, dict[str, Callable[..., Any]]] = {
+    "log1p": {"log(1 + {})": lambda xp, u: xp.log(1 + u)},
+    "expm1": {"exp({}) - 1": lambda xp, u: xp.exp(u) - 1},
+    "erfc": {"1 - erf({})": lambda xp, u: 1 - xp.erf(u)},
+    "tanh": {
+        "(e^2u - 1) / (e^2u + 1), u = {}": lambda xp, u: (xp.exp(u * 2) - 1) / (xp.exp(u * 2) + 1),
+        "1 - 2 / (e^2u + 1), u = {}": lambda xp, u: 1 - 2 / (xp.exp(u * 2) + 1),
+        "2 / (1 + e^-2u) - 1, u = {}": lambda xp, u: 2 / (1 + xp.exp(u * -2)) - 1,
+        "(e^u - e^-u) / (e^u + e^-u), u = {}": lambda xp, u: (
+            (xp.exp(u) - xp.exp(-u)) / (xp.exp(u) + xp.exp(-u))
+        ),
+    },
+}
+_LOG1P_OF_EXP: dict[str, Callable[..., Any]] = {
+    "max(u, 0) + log(1 + e^-|u|), u = {}": lambda xp, u: (
+        xp.maximum(u, xp.number(0)) + xp.log(1 + xp.exp(-abs(u)))
+    ),
+    "log(1 + e^u), or u above 20, u = {}": lambda xp, u: xp.where(u < 20, xp.log(1 + xp.exp(u)), u),
+}
+
+
+class Identity(NamedTuple):
+    """What takes a node's place. Of one kind, a program takes those of one number."""
+
+    kind: str
+    number: int
+    text: str
+    node: Node
+    replacement: Replacement
+
+
+def identities(program: Program) -> Iterator[Identity]:
+    """Every identity of a program's nodes."""
+    for node in program.functions(*_FUNCTIONS):
+        (u,) = node.operands
+        ways = [(u, *way) for way in _FUNCTIONS[node.option].items()]
+        if node.option == "log1p" and _is(u, "exp"):
+            ways += [(through(u).operands[0], *way) for way in _LOG1P_OF_EXP.items()]
+        for number, (argument, text, rule) in enumerate(ways):
+            told = text.format(formula_of(argument))
+            yield Identity(node.option, number, told, node, by(argument)(rule))
+    for node in program.of("subtract"):
+        if all(_is(part, "expm1") for part in node.operands):
+            u, v = (through(part).operands[0] for part in node.operands)
+            text = f"exp({formula_of(u)}) - exp({formula_of(v)})"
+            difference = by(u, v)(lambda xp, u, v: xp.exp(u) - xp.exp(v))
+            yield Identity("expm1", 0, text, node, difference)
+    for node in program.of("mean", "sum", "welford"):
+        yield from _one_pass(node)
+    for node in program.of("either"):
+        yield Identity("either", 0, "", node, only(node.operands[1], node.shape))
+    for node in program.of("divide"):
+        if not is_number(through(node.operands[0])):
+            yield Identity("divide", 0, "", node, by(*node.operands)(lambda xp, a, b: a * (1 / b)))
+    for node in program.of("multiply"):
+        if node.operands[1].op == "multiply":
+            in_order = by(*_factors(node))(lambda xp, *all: functools.reduce(xp.multiply, all))
+            yield Identity("multiply", 0, "", node, in_order)
+
+
+def _is(node: Node, function: str) -> bool:
+    return through(node).op == "function" and through(node).option == function
+
+
+def _factors(node: Node) -> list[Node]:
+    parts = node.operands if node.op == "multiply" else ()
+    return [factor for part in parts for factor in _factors(part)] or [node]
+
+
+def _one_pass(node: Node) -> Iterator[Identity]:
+    """sum((x - m)²) -> sum(x²) - n m², and of means."""
+    axis, x, squared = node.option, node.operands[0], through(node.operands[0])
+    of_squares = Node("square", (x,), None, x.shape)
+    if node.op != "welford":
+        shifted = through(squared.operands[0]) if squared.op == "square" else squared
+        if squared.op != "square" or shifted.op != "subtract":
+            return
+        own, mean = shifted.operands[0], through(shifted.operands[1])
+        means = mean.op in ("mean", "item") and through(mean.operands[0])
+        if means not in (through(own), *through(own).operands):
+            return
+        x = _moved_alike(x, squared, own)
+        of_squares = _moved_alike(
+            node.operands[0], squared, Node("square", (own,), None, own.shape)
+        )
+    n = x.shape[axis]
+
+    def moments(xp: Any, x: Any, squares: Any) -> Any:
+        mean = xp.mean(x, axis)
+        variance = xp.mean(squares, axis) - xp.square(mean)
+        return {"mean": variance, "sum": variance * n}.get(node.op, (mean, variance * n))
+
+    yield Identity("variance", 0, "mean(x²) - mean(x)²", node, by(x, of_squares)(moments))
+
+
+def _moved_alike(moved: Node, node: Node, other: Node) -> Node:
+    """Another node, moved as `moved` moves a node."""
+    if moved is node:
+        return other
+    return replace(moved, operands=(_moved_alike(moved.operands[0], node, other),))
+
+
+def written(graph: Graph) -> Iterator[tuple[str, Rule]]:
+    """Ways to write a program with some of its identities: what loses digits in it, as text, and
+    the rule that edits it."""
+    kinds: dict[str, dict[int, str]] = {}
+    for identity in identities(Program(graph)):
+        kinds.setdefault(identity.kind, {})[identity.number] = identity.text
+    choices = [[(kind, None), *((kind, number) for number in ways)] for kind, ways in kinds.items()]
+    for choice in itertools.islice(itertools.product(*choices), 1, _MOST):
+        taken = {kind: number for kind, number in choice if number is not None}
+        text = ", ".join(filter(None, (kinds[kind][number] for kind, number in taken.items())))
+        yield text, functools.partial(_edits, taken)
+
+
+def _edits(taken: Mapping[str, int], graph: Graph) -> Edits:
+    return {
+        identity.node: identity.replacement
+        for identity in identities(Program(graph))
+        if taken.get(identity.kind) == identity.number
+    }
