@@ -1,10 +1,11 @@
-"""Products of operands of 8 and 16 bits with scales, certified.
+"""Products of operands of 4 to 16 bits with scales, certified.
 
     c_ij = scale_a_i scale_b_j (sum over k of a_ik b_kj) + bias_j
+    c_ij = sum over g of scale_a_ig scale_b_gj (sum over k in group g of a_ik b_kj) + bias_j
 
-a and b are float8 (e4m3fn, e5m2), int8, or numbers of any format. Their values are taken as exact:
-the answer is the product of these operands, not of the numbers from which they were quantized. c
-may have any format.
+a and b are float8, float6, float4, int8, int4, or numbers of any format. Their values are taken as
+exact: the answer is the product of these operands, not of the numbers from which they were
+quantized. c may have any format.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ __all__ = ["OPS", "scaled_matmul"]
 Array = npt.NDArray[Any]
 _SIGNATURE = Signature.parse(
     "a[... k], b[k n], scale_a[...], scale_b[n], bias[n]?, row[...]:int -> c[... n]"
+)
+_GROUPED = Signature.parse(
+    "a[... k], b[k n], scale_a[... g], scale_b[g n], bias[n]?, row[...]:int -> c[... n]"
 )
 _E4M3, _E5M2 = np.dtype(ml_dtypes.float8_e4m3fn), np.dtype(ml_dtypes.float8_e5m2)
 
@@ -62,7 +66,7 @@ class _Operands:
 
 
 def _exact(array: Array) -> Array:
-    """8-bit numbers as float16, which represents them exactly; other arrays unchanged."""
+    """Numbers of at most 8 bits as float16, which represents them exactly; others unchanged."""
     with np.errstate(invalid="ignore"):
         return array.astype(np.float16) if array.dtype in LOW else array
 
@@ -77,18 +81,37 @@ def _saturated(array: Array) -> Array:
 
 
 def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
-    """One scale for every row of a and every column of b."""
+    """One scale for every row of a and every column of b, or for every group of either."""
     a, b, scale_a, scale_b = (inputs[name] for name in ("a", "b", "scale_a", "scale_b"))
     if a.ndim < 1 or b.ndim != 2 or a.shape[-1] != b.shape[0]:
         raise ValueError(f"a has shape {a.shape} and b {b.shape}, not (..., K) and (K, N).")
     columns = b.shape[1:]
+    rows = int(np.prod(a.shape[:-1]))
+    groups = _groups(a, b, scale_a, scale_b)
+    if groups:
+        scales = (
+            scale if scale.ndim == of.ndim else np.expand_dims(np.broadcast_to(scale, kept), axis)
+            for scale, of, kept, axis in (
+                (scale_a, a, a.shape[:-1], -1), (scale_b, b, columns, 0),
+            )
+        )  # fmt: skip
+        wide = (*a.shape[:-1], groups), (groups, *columns)
+        scale_a, scale_b = map(np.broadcast_to, scales, wide)
+        arrays = {
+            **inputs, "a": _exact(a), "b": _exact(b), "scale_a": scale_a, "scale_b": scale_b,
+            "row": np.arange(rows).reshape(a.shape[:-1]),
+        }  # fmt: skip
+        return Prepared(arrays, {"operands": None}, signature=_GROUPED)
     if scale_a.shape not in ((), a.shape[:-1]):
         raise ValueError(
-            f"scale_a has shape {scale_a.shape}: it must be a number, or {a.shape[:-1]}, a's rows."
+            f"scale_a has shape {scale_a.shape}: it must be a number, or {a.shape[:-1]}, a's rows, "
+            "or have an axis more, of groups."
         )
     if scale_b.shape not in ((), columns):
-        raise ValueError(f"scale_b has shape {scale_b.shape}: it must be a number, or {columns}.")
-    rows = int(np.prod(a.shape[:-1]))
+        raise ValueError(
+            f"scale_b has shape {scale_b.shape}: it must be a number, or {columns}, or have "
+            "an axis of groups before it."
+        )
     arrays = {
         **inputs,
         "a": _exact(a),
@@ -100,6 +123,25 @@ def _prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Directio
     flat = np.broadcast_to(scale_a, a.shape[:-1]).reshape(rows)
     operands = _Operands(a.reshape(rows, a.shape[-1]), b, flat, arrays["scale_b"])
     return Prepared(arrays, {"operands": operands}, signature=_SIGNATURE)
+
+
+def _groups(a: Array, b: Array, scale_a: Array, scale_b: Array) -> int:
+    """The number of groups of terms with a scale of their own; 0 where each row has one."""
+    found = {
+        scale.shape[axis]
+        for scale, of, axis in ((scale_a, a, -1), (scale_b, b, 0))
+        if scale.ndim == of.ndim
+        and np.delete(scale.shape, axis).tolist() == np.delete(of.shape, axis).tolist()
+    }
+    if not found:
+        return 0
+    groups = found.pop()
+    if found or not groups or a.shape[-1] % groups:
+        raise ValueError(
+            f"scale_a has shape {scale_a.shape}, scale_b {scale_b.shape} and b {b.shape}: they "
+            "must have equally many groups, which divide b's rows."
+        )
+    return int(groups)
 
 
 def _product(xp: Any, a: Any, b: Any) -> Any:
@@ -124,6 +166,8 @@ def _after(
     xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, **_: Any
 ) -> Any:  # fmt: skip
     """The scales applied to the sum, one after the other or their product at once."""
+    if _is_grouped(scale_a):
+        return _plus(_after_each_group(xp, a, b, scale_a, scale_b), bias)
     total, rows = _product(xp, a, b), _column(xp, scale_a)
     by_rows = xp.either(total * rows * scale_b, total * scale_b * rows)
     return _plus(xp.either(by_rows, total * (rows * scale_b)), bias)
@@ -133,13 +177,62 @@ def _before(
     xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, **_: Any
 ) -> Any:  # fmt: skip
     """The scales applied to the operands."""
+    if _is_grouped(scale_a):
+        return _plus(_product(xp, *_dequantized(xp, a, b, scale_a, scale_b)), bias)
     return _plus(_product(xp, a * _column(xp, scale_a), b * _wide(xp, scale_b)), bias)
+
+
+def _kept(
+    xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, **_: Any
+) -> Any:  # fmt: skip
+    """Operands with scales of groups stored in c's format, as of weights that are dequantized."""
+    if not _is_grouped(scale_a):
+        return _before(xp, a, b, scale_a, scale_b, bias)
+    left, right = map(xp.store, _dequantized(xp, a, b, scale_a, scale_b))
+    return _plus(_product(xp, left, right), bias)
+
+
+def _is_grouped(scale_a: Any) -> bool:
+    """Whether the scales have an axis of groups."""
+    return len(scale_a.shape) == 2
+
+
+def _after_each_group(xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any) -> Any:
+    """The scales applied to the sum of each group."""
+    (rows, k), groups, n = a.shape, scale_a.shape[-1], b.shape[-1]
+    left = xp.transpose(xp.reshape(a, (rows, groups, k // groups)), (1, 0, 2))
+    total = xp.matmul(left, xp.reshape(b, (groups, k // groups, n)))
+    of_rows = xp.reshape(xp.transpose(scale_a, (1, 0)), (groups, rows, 1))
+    of_columns = xp.reshape(scale_b, (groups, 1, n))
+    one_by_one = xp.either(total * of_rows * of_columns, total * of_columns * of_rows)
+    scaled = xp.either(one_by_one, total * (of_rows * of_columns))
+    return xp.reshape(xp.sum(scaled, axis=0), (rows, n))
+
+
+def _dequantized(xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any) -> tuple[Any, Any]:
+    """The operands times their groups' scales."""
+    (rows, k), groups, n = a.shape, scale_a.shape[-1], b.shape[-1]
+    left = xp.reshape(a, (rows, groups, k // groups)) * xp.reshape(scale_a, (rows, groups, 1))
+    right = xp.reshape(b, (groups, k // groups, n)) * xp.reshape(scale_b, (groups, 1, n))
+    return xp.reshape(left, (rows, k)), xp.reshape(right, (k, n))
+
+
+def _first_group(
+    xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, **_: Any
+) -> Any:  # fmt: skip
+    """The first group's scales for all."""
+    if _is_grouped(scale_a):
+        first = np.zeros(scale_a.shape[-1], int)
+        scale_a, scale_b = xp.take(scale_a, first, axis=-1), xp.take(scale_b, first, axis=-2)
+    return _after(xp, a, b, scale_a, scale_b, bias)
 
 
 def _rounded(
     xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, **_: Any
 ) -> Any:  # fmt: skip
     """The scaled operands stored in c's format."""
+    if _is_grouped(scale_a):
+        return _after(xp, a, b, scale_a, scale_b, bias)
     left, right = xp.store(a * _column(xp, scale_a)), xp.store(b * _wide(xp, scale_b))
     return _plus(_product(xp, left, right), bias)
 
@@ -148,6 +241,8 @@ def _narrow(
     xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, **_: Any
 ) -> Any:  # fmt: skip
     """Every partial sum stored in c's format."""
+    if _is_grouped(scale_a):
+        return _after(xp, a, b, scale_a, scale_b, bias)
     total = xp.number(0)
     for k in range(a.shape[-1]):
         index = np.array([k])
@@ -159,6 +254,8 @@ def _narrow(
 def _inverted(
     xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any = None, **_: Any
 ) -> Any:  # fmt: skip
+    if _is_grouped(scale_a):
+        return _after(xp, a, b, 1 / scale_a, 1 / scale_b, bias)
     return _plus(_product(xp, a, b) / _column(xp, scale_a) / scale_b, bias)
 
 
@@ -167,7 +264,7 @@ def _swapped(
     bias: Any = None, **_: Any,
 ) -> Any:  # fmt: skip
     """a's scales along the columns and b's along the rows, if there are equally many."""
-    if operands.scale_a.shape != operands.scale_b.shape:
+    if operands is None or operands.scale_a.shape != operands.scale_b.shape:
         return _after(xp, a, b, scale_a, scale_b, bias)
     rows, columns = xp.array(operands.scale_b[row][:, None]), xp.array(operands.scale_a[None])
     return _plus(_product(xp, a, b) * rows * columns, bias)
@@ -180,7 +277,7 @@ def _of_others(read: str) -> Any:
         xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, row: Any, operands: _Operands,
         bias: Any = None, **_: Any,
     ) -> Any:  # fmt: skip
-        if operands.one_format:
+        if operands is not None and operands.one_format:
             left, right = getattr(operands, read)()
             a, b = xp.array(left[row]), xp.array(right)
         return _after(xp, a, b, scale_a, scale_b, bias)
@@ -192,7 +289,7 @@ def _wrapped(
     xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, row: Any, operands: _Operands,
     bias: Any = None, **_: Any,
 ) -> Any:  # fmt: skip
-    if {operands.a.dtype, operands.b.dtype} != {np.dtype(np.int8)}:
+    if operands is None or {operands.a.dtype, operands.b.dtype} != {np.dtype(np.int8)}:
         return _after(xp, a, b, scale_a, scale_b, bias)
     total = xp.array(operands.wrapped()[row].astype(np.float32))
     return _plus(total * _column(xp, scale_a) * scale_b, bias)
@@ -201,6 +298,7 @@ def _wrapped(
 _FAULTS = (
     Fault("scales_inverted", _inverted),
     Fault("scales_swapped", _swapped),
+    Fault("first_group_scale", _first_group),
     Fault("float8_misread", _of_others("misread")),
     Fault("nan_saturated", _of_others("saturated")),
     Fault("int16_wrapped", _wrapped),
@@ -234,13 +332,16 @@ def cases() -> list[Case]:
         make("specials", {"of": "e4m3"}, specials=True),
         make("specials", {"of": "e5m2"}, operands="float8_e5m2", specials=True),
         make("invariance", {"rows": 37}, 37, 48, 5, rows=True),
+        make("groups", {"groups": 3, "of": "e4m3"}, 6, 48, 5, groups=3),
+        make("groups", {"groups": 4, "of": "e2m1"}, 6, 64, 5, operands="float4_e2m1fn", groups=4),
+        make("groups", {"groups": 2, "of": "int4"}, 5, 64, 7, operands="int4", groups=2),
     ]
 
 
 def _drawn(
     shape: tuple[int, ...], rng: np.random.Generator, dtype: str, *,
     operands: str = "float8_e4m3fn", rows: bool = False, bias: float = 0.0,
-    cancelling: bool = False, every: bool = False, specials: bool = False,
+    cancelling: bool = False, every: bool = False, specials: bool = False, groups: int = 0,
 ) -> Arrays:  # fmt: skip
     m, k, n = shape
     kind = np.dtype(getattr(ml_dtypes, operands, operands))
@@ -250,7 +351,8 @@ def _drawn(
         a[:, 0] = _low(rng, (m,), kind, every)
     if specials:
         a[1, 2], b[3, 1] = np.nan, -np.nan if kind == _E4M3 else np.inf
-    scales = rng.uniform(0.001, 0.1, m if rows else ()), rng.uniform(0.001, 0.1, n if rows else ())
+    shapes = ((m, groups), (groups, n)) if groups else (m, n) if rows else ((), ())
+    scales = [rng.uniform(0.001, 0.1, size) for size in shapes]
     arrays = {"a": a, "b": b, "scale_a": np.asarray(scales[0]), "scale_b": np.asarray(scales[1])}
     if bias:
         arrays["bias"] = bias * rng.standard_normal(n)
@@ -258,6 +360,8 @@ def _drawn(
 
 
 def _low(rng: np.random.Generator, shape: tuple[int, ...], kind: Any, every: bool) -> Array:
+    if kind.name == "int4":
+        return rng.integers(-8, 8, shape).astype(kind)
     if kind == np.int8:
         return rng.integers(-128 if every else -127, 128, shape).astype(np.int8)
     if every:
@@ -270,7 +374,7 @@ OPS = (
     formula_op(
         "scaled_matmul",
         "a[... k]:low, b[k n]:low, scale_a[...], scale_b[n], bias[n]? -> c[... n]",
-        forms={"after": Apart((_after,)), "before": Apart((_before,))},
+        forms={"after": Apart((_after,)), "before": Apart((_before,)), "kept": Apart((_kept,))},
         gradients=(),
         prepare=_prepare,
         faults=_FAULTS,
@@ -285,15 +389,21 @@ def scaled_matmul(
     """c_ij = scale_a_i scale_b_j (sum over k of a_ik b_kj) + bias_j, for the operands as stored.
 
     a, b        (..., K) and (K, N): float8_e4m3fn and float8_e5m2 (of `ml_dtypes`, or torch's),
-                int8, float16, bfloat16, float32, float64; the two may differ
+                int8, float16, bfloat16, float32, float64; of `ml_dtypes` also float8_e4m3fnuz,
+                float8_e5m2fnuz, float6, float4_e2m1fn and int4; the two may differ
     scale_a     one number, or one per row of a; float16, bfloat16, float32 or float64
     scale_b     one number, or one per column of b
     bias        (N,)
 
+    Scales of groups of K / G terms in a row: scale_a (..., G), scale_b (G, N), or one of them. Each
+    group's sum is then scaled before they are added (MXFP8, MXFP4, NVFP4, int4 weights; a scale in
+    float8_e8m0 is a power of two, which float32 holds). Zero points are subtracted from b before.
+
     A float8 NaN is NaN, and so is inf - inf; e4m3fn has no infinity. The bound of a float32 c is
     about (K + 3) 2^-24 |scale_a_i scale_b_j| sum |a b|, with sums in any order. It is proven for
     scales applied to the sum, in either order or as their product, and for scales applied to the
-    operands. It covers an integer accumulator that is rounded once.
+    operands, which may be kept in c's format where groups have scales. It covers an integer
+    accumulator that is rounded once.
 
     Raises TypeError for other dtypes, ValueError for shapes that do not fit.
     Source: Micikevicius et al. (2022), "FP8 formats for deep learning", arXiv:2209.05433.

@@ -18,7 +18,12 @@ from refkernels.arithmetic.protocols import read, why_unread
 from refkernels.arithmetic.scalars import as_real
 
 Kind = Literal["float", "int", "bool", "low"]
-LOW = {np.dtype(kind) for kind in (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, np.int8)}
+_NARROW = (
+    "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float6_e2m3fn",
+    "float6_e3m2fn", "float4_e2m1fn", "int4",
+)  # fmt: skip
+LOW = {np.dtype(getattr(ml_dtypes, name)) for name in _NARROW if hasattr(ml_dtypes, name)}
+LOW |= {np.dtype(np.int8)}
 """Of operands that other numbers scale, beside the formats; float16 holds each of their numbers."""
 MOST_AXES = 32  # the most that NumPy 1 and Numba support
 

@@ -37,10 +37,10 @@ MINIMAL_ROOM = 1 << 28
 
 def pack(array: Array) -> tuple[str, Array]:
     """(dtype name, C-contiguous array of that dtype or of its bits); raise `TypeError`.  Integers
-    and booleans are sent unchanged, bfloat16 and float8 as their bits."""
+    and booleans are sent unchanged, bfloat16 and narrower floats as their bits."""
     array = np.asarray(array)
     name = array.dtype.name
-    if name.startswith("float8"):
+    if array.dtype.itemsize == 1 and name not in ("bool", "int8", "uint8"):
         return name, np.asarray(array, order="C").view(np.uint8)
     if name not in DTYPES and array.dtype.kind not in "iub":
         raise TypeError(f"arrays of dtype {name} cannot be sent: give one of {', '.join(DTYPES)}")

@@ -16,6 +16,9 @@ def linear(x: Numbers, weight: Numbers, bias: Any = None) -> Any:
 def scaled_matmul(
     a: Numbers, b: Numbers, scale_a: Numbers, scale_b: Numbers, bias: Any = None
 ) -> Any:  # fmt: skip
+    if np.ndim(scale_a) == a.ndim:  # of groups
+        group = a.shape[-1] // np.shape(scale_a)[-1]
+        return (a * np.repeat(scale_a, group, -1)) @ (b * np.repeat(scale_b, group, 0))
     c = (a @ b) * np.reshape(scale_a, (*np.shape(scale_a), 1)) * scale_b
     return c if bias is None else c + bias
 

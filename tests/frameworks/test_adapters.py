@@ -8,40 +8,18 @@ from unittest import mock
 import numpy as np
 import pytest
 
+from refkernels import fused_ref, registry
 from refkernels.frameworks import adapters as adapters_of
 from refkernels.frameworks import catalog, gateway
 from refkernels.frameworks.catalog import Framework
 from refkernels.frameworks.gateway import Session
 
-ELEMENTWISE = (
-    "sin", "cos", "tan", "asin", "acos", "atan", "sinpi", "cospi", "exp", "exp2", "expm1",
-    "log", "log2", "log10", "log1p", "sinh", "cosh", "tanh", "sigmoid", "silu", "softplus",
-    "erf", "erfc", "gelu", "gelu_tanh", "sqrt", "rsqrt", "reciprocal",
-)  # fmt: skip
-REDUCTIONS = ("sum", "mean", "var", "std", "norm", "prod", "max", "cumsum", "logsumexp")
-NORMS = ("rms_norm", "batch_norm", "group_norm", "instance_norm")
 ATTENTION = ("attention", "rotary")
-ACTIVATIONS = (
-    "hardswish", "mish", "hardsigmoid", "elu", "selu", "softsign", "log_sigmoid", "swiglu",
-)  # fmt: skip
-BINARY = ("pow", "atan2", "hypot", "dropout")
-FORMULAS = (*ACTIVATIONS, *BINARY, "softmax", "log_softmax", *NORMS, *REDUCTIONS, *ATTENTION)
-OPS = {
-    "matmul": "c",
-    "scaled_matmul": "c",
-    "linear": "y",
-    "layernorm": "y",
-    **dict.fromkeys(ELEMENTWISE + FORMULAS, "y"),
-}
+OPS = {name: op.outputs[0] for name, op in registry.ops().items()}
 LOSSES = (
     "cross_entropy", "nll", "soft_cross_entropy", "masked_lm_loss", "mse", "l1", "huber",
     "smooth_l1", "kl_div", "bce_with_logits",
 )  # fmt: skip
-OPS |= dict.fromkeys(LOSSES, "loss") | {"embedding": "y", "conv1d": "y", "conv2d": "y"}
-CLIPPING = ("clip_by_global_norm", "clip_by_norm", "clip_by_value")
-OPS |= dict.fromkeys(CLIPPING, "clipped")
-OPTIMIZERS = ("sgd", "momentum", "adam", "adamw", "lamb", "adagrad", "rmsprop", "lion")
-OPS |= dict.fromkeys(OPTIMIZERS, "param")
 FUNCTIONS = {
     "version",
     "devices",
@@ -135,7 +113,7 @@ def test_numpy_s_layernorm_is_the_usual_formula_and_is_reported_as_one(dtype: st
 
 
 def test_what_an_adapter_composes_is_called_composed() -> None:
-    """Of the others, attention and rotary embedding alone, where they have no kernel."""
+    """Of the others, attention, rotary embedding and fusions alone, where they have no kernel."""
     composed = {}
     for framework in catalog.BUILTIN:
         namespace = {}
@@ -144,7 +122,7 @@ def test_what_an_adapter_composes_is_called_composed() -> None:
                 namespace = ast.literal_eval(node.value)
         composed[framework.name] = tuple(name for name in namespace if name in ATTENTION)
         if framework.name not in ("numpy", "jax", "onnxruntime", "tensorflow"):
-            assert set(namespace) <= set(ATTENTION)
+            assert set(namespace) <= {*ATTENTION, *(op.name for op in fused_ref.OPS)}
             assert all(name.endswith(" ops") for name in namespace.values())
     assert composed == {
         "numpy": ATTENTION, "libm": (), "torch": ("rotary",), "paddle": ("rotary",),

@@ -153,3 +153,72 @@ def test_operands_of_8_bits_are_saved_and_read(tmp_path: Any) -> None:
         for name, array in inputs.items():
             assert loaded.inputs[name].dtype == array.dtype
             assert loaded.inputs[name].tobytes() == array.tobytes()
+
+
+NARROW = ("float8_e4m3fnuz", "float8_e5m2fnuz", "float6_e2m3fn", "float4_e2m1fn", "int4")
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_each_group_of_terms_has_its_own_scales(name: str) -> None:
+    """The value by fractions; right kernels of two kinds keep to the bound in every format."""
+    rng, compared = np.random.default_rng(len(name)), 0
+    a, b = ((x / 20).astype(np.dtype(getattr(ml_dtypes, name))) for x in (
+        np.clip(40 * rng.standard_normal(shape), -127, 127) for shape in ((2, 3, 12), (12, 5))
+    ))  # fmt: skip
+    rows, columns = (rng.uniform(0.01, 1, s).astype(np.float32) for s in ((2, 3, 4), (4, 5)))
+    left, right = exact(a) * exact(np.repeat(rows, 3, -1)), exact(b)
+    for scale_b in (columns, columns[0], columns[0, 0]):
+        wide = np.broadcast_to(scale_b, columns.shape)
+        value = left @ (right * exact(np.repeat(wide, 3, 0)))
+        arrays = {"a": a, "b": b, "scale_a": rows, "scale_b": scale_b}
+        answer = scaled_matmul(**arrays, certify=("rounding", "float32"))
+        for place in np.ndindex(answer.shape):
+            hi, lo, radius = (
+                Fraction(float(x[place])) for x in (answer.hi, answer.lo, answer.radius)
+            )
+            assert abs(value[place] - hi - lo) <= radius <= Fraction(2) ** -30
+            compared += 1
+        for dtype in ("float32", "bfloat16"):
+            of = {
+                **arrays,
+                **{n: formats.round_to(arrays[n], dtype) for n in ("scale_a", "scale_b")},
+            }
+            truth = scaled_matmul(**of)
+            bound = registry.get("scaled_matmul").bound("forward", of, {}, formats.get(dtype))["c"]
+            scales = [np.asarray(of["scale_a"], np.float32)]
+            scales += [np.broadcast_to(np.asarray(of["scale_b"], np.float32), columns.shape)]
+            groups = np.stack(
+                [
+                    a.astype(np.float32)[..., 3 * g : 3 * g + 3]
+                    @ b.astype(np.float32)[3 * g : 3 * g + 3]
+                    for g in range(4)
+                ]
+            )
+            by_group = sum(scales[0][..., g, None] * groups[g] * scales[1][g] for g in range(4))
+            weights = b.astype(np.float32) * np.repeat(scales[1], 3, 0)
+            kept = formats.round_to(weights, dtype).astype(np.float32)
+            dequantized = (a.astype(np.float32) * np.repeat(scales[0], 3, -1)) @ kept
+            for c in (by_group, dequantized):
+                got = np.asarray(formats.round_to(c, dtype), float)
+                assert np.all(np.abs(got - np.asarray(truth)) <= bound)
+                compared += got.size
+    assert compared == 3 * 5 * 30
+
+
+def test_scales_of_groups_that_do_not_fit_are_refused() -> None:
+    arrays = {"a": np.ones((2, 6), np.int8), "b": np.ones((6, 4), np.int8)}
+    one = np.ones((), np.float32)
+    for scale_a, scale_b in (((2, 4), ()), ((2, 3), (2, 4)), ((), (4, 4)), ((3, 2), ())):
+        scales = (np.broadcast_to(one, shape) for shape in (scale_a, scale_b))
+        with pytest.raises(ValueError, match="scale_a has shape"):
+            scaled_matmul(**arrays, **dict(zip(("scale_a", "scale_b"), scales, strict=True)))
+
+
+def test_the_first_groups_scale_for_all_is_named() -> None:
+    rng = np.random.default_rng(3)
+    a, b = (rng.integers(-8, 8, shape).astype(ml_dtypes.int4) for shape in ((8, 64), (64, 16)))
+    scale_a, scale_b = (rng.uniform(0.01, 1, s).astype(np.float32) for s in ((), (4, 16)))
+    wrong = (a.astype(np.float32) @ b.astype(np.float32)) * scale_a * scale_b[0]
+    inputs = {"a": a, "b": b, "scale_a": np.asarray(scale_a), "scale_b": scale_b}
+    found = refkernels.explain("scaled_matmul", inputs, wrong.astype(np.float32))
+    assert (found.cause, found.confidence) == ("first_group_scale", "proven")

@@ -182,6 +182,8 @@ def axes(axis):
 def scaled_matmul(a, b, scale_a, scale_b, bias=None):
     """The usual NumPy code: int8 in int32, the rest in float32, rounded once."""
     wide = np.result_type(scale_a, np.float32)
+    if scale_a.ndim == a.ndim or scale_b.ndim == 2:
+        raise NotImplementedError("the usual NumPy code has no groups of terms")
     inner = np.dtype("int32") if a.dtype == b.dtype == np.int8 else wide
     product = np.matmul(a.astype(inner), b.astype(inner)).astype(wide)
     y = product * scale_a.astype(wide)[..., None] * scale_b.astype(wide)

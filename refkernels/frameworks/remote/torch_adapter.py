@@ -204,6 +204,8 @@ def attention(
 def scaled_matmul(a, b, scale_a, scale_b, bias=None):
     """torch._scaled_mm for float8, torch._int_mm for int8; the latter takes no scales, so they are
     applied in float32."""
+    if scale_a.ndim == a.ndim or scale_b.ndim == 2:
+        raise NotImplementedError("torch scales no groups of terms on a CPU")
     rows, columns, dtype = scale_a.reshape(-1, 1), scale_b.reshape(1, -1), scale_a.dtype
     if str(a.dtype).startswith("torch.float8"):
         if dtype == torch.float64:

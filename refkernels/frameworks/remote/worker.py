@@ -162,8 +162,11 @@ def aligned_copy(array):
     return copy
 
 
+NARROW = ("float8_", "float6_", "float4_", "int4")
+
+
 def bits_dtype(name):
-    if name.startswith("float8"):
+    if name.startswith(NARROW):
         return np.dtype("uint8")
     return np.dtype("uint16" if name == "bfloat16" else name)
 
@@ -511,6 +514,9 @@ class Worker:
             reason = self.why_not(op, direction, dtype, device)
             if reason is not None:
                 raise Failure("unsupported", reason)
+        for dtype, _ in received.values():
+            if dtype.startswith(NARROW[1:]):
+                raise Failure("unsupported", "no arrays of %s are given to frameworks" % dtype)
         self.check_device(device)
         main, function = adapter.OPS[op][:2]
         lacking = not_taken(function, [n for n in [*received, *params] if n != "d" + main])
