@@ -1,7 +1,5 @@
 """`refkernels schema`: the form of a record, for programs."""
 
-import json
-
 import typer
 
 
@@ -9,4 +7,4 @@ def schema() -> None:
     """Print the schema of a record, a line of records.jsonl or sweeps.jsonl, as JSON Schema."""
     from refkernels.records import schema
 
-    typer.echo(json.dumps(schema.document(), indent=1, ensure_ascii=False))
+    typer.echo(schema.TEXT, nl=False)

@@ -1,312 +1,206 @@
-"""Checks of a record's values, each of which can also be written as JSON Schema.
+"""Checks values against JSON Schema (2020-12), as far as the schema of records uses it.
 
-A check is called with a value, and returns None or a complaint ("'ulp.max' must be a number").
-`passes(values)` checks many values at once: a report has a million fields, and column by column
-they take a fifth of the time that they take record by record. `rule()` is the same condition in
-JSON Schema (2020-12). It describes the file, where a number may also be one of the words for
-infinities and NaN.
+`passes` checks many values at once: a report has a million fields, and column by column they take a
+fifth of the time that they take record by record. `complaint` finds what is wrong with one value.
+A `Schema` is a document whose definitions rules may refer to.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from types import NoneType
 from typing import Any
 
 Json = dict[str, Any]
-FIGURE = "#/$defs/figure"
-"""Where a schema defines a number, or the word for one that JSON cannot hold."""
-_NAMES = {str: "string", int: "integer", bool: "boolean", NoneType: "null", dict: "object"}
+Values = Sequence[Any]
+_TYPES: dict[str, set[type]] = {
+    "string": {str},
+    "integer": {int},
+    "number": {int, float},
+    "boolean": {bool},
+    "null": {NoneType},
+    "object": {dict},
+    "array": {list},
+}
+_NAMES = {
+    "string": "a text",
+    "number": "a number",
+    "boolean": "true or false",
+    "object": "an object",
+    "array": "a list",
+}
 
 
-class Check(ABC):
-    """A condition on a value."""
+class Schema:
+    """The rules of a document. `definitions` replace those of the same name in it."""
 
-    @abstractmethod
-    def __call__(self, value: Any) -> str | None:
-        """What is wrong with the value; None if nothing is."""
+    def __init__(self, document: Json, definitions: Mapping[str, Json]) -> None:
+        self._definitions = {**document["$defs"], **definitions}
 
-    def passes(self, values: Sequence[Any]) -> bool:
-        """Whether nothing is wrong with any of the values."""
-        return all(self(value) is None for value in values)
+    def rule(self, name: str) -> Json:
+        """The definition of that name."""
+        return self._definitions[name]
 
-    @abstractmethod
-    def rule(self) -> Json:
-        """The condition as JSON Schema."""
-
-
-@dataclass(frozen=True)
-class OneOf(Check):
-    """A value of one of these JSON types; an integer between low and high."""
-
-    what: str
-    types: frozenset[type]
-    between: tuple[int, int] | None = None
-
-    def __call__(self, value: Any) -> str | None:
-        return None if self.passes((value,)) else f"must be {self.what}"
-
-    def passes(self, values: Sequence[Any]) -> bool:
-        if not self.types.issuperset(map(type, values)):
-            return False
-        if self.between is None:
+    def passes(self, rule: Json, values: Values) -> bool:
+        """Whether all the values obey the rule."""
+        if not values:
             return True
-        low, high = self.between
-        if NoneType in self.types:
-            values = [value for value in values if value is not None]
-        return not values or (low <= min(values) and max(values) <= high)
+        if "type" in rule and not _allowed(rule).issuperset(map(type, values)):
+            return False
+        return all(check(self, rule, values) for word, check in _CHECKS.items() if word in rule)
 
-    def rule(self) -> Json:
-        if float in self.types:
-            figure = {"$ref": FIGURE}
-            other_types = sorted(_NAMES[kind] for kind in self.types - {float, int})
-            if not other_types:
-                return figure
-            return {"anyOf": [figure, *({"type": kind} for kind in other_types)]}
-        names = sorted(_NAMES[kind] for kind in self.types)
-        bounds = dict(zip(("minimum", "maximum"), self.between or (), strict=False))
-        return {"type": names if len(names) > 1 else names[0], **bounds}
-
-
-@dataclass(frozen=True)
-class Name(Check):
-    """A text that is not blank."""
-
-    def __call__(self, value: Any) -> str | None:
-        return None if isinstance(value, str) and value.strip() else "must be a name"
-
-    def passes(self, values: Sequence[Any]) -> bool:
-        return {str}.issuperset(map(type, values)) and all(map(str.strip, values))
-
-    def rule(self) -> Json:
-        return {"type": "string", "pattern": "\\S"}
-
-
-@dataclass(frozen=True)
-class AnyOf(Check):
-    """One of these words or numbers."""
-
-    values: tuple[str | int, ...]
-
-    def __call__(self, value: Any) -> str | None:
-        if any(type(value) is type(allowed) and value == allowed for allowed in self.values):
+    def complaint(self, rule: Json, value: Any) -> str | None:
+        """What is wrong with the value, behind the names that lead to it: "ulp.max.must be a
+        number"; None if nothing is."""
+        if self.passes(rule, [value]):
             return None
-        return f"must be {' or '.join(map(str, self.values))}"
+        for name, inner_rule, inner in self._parts(rule, value):
+            if found := self.complaint(inner_rule, inner):
+                return f"{name}.{found}" if name else found
+        return f"must be {self._words(rule)}"
 
-    def rule(self) -> Json:
-        kind = {type(allowed) for allowed in self.values}.pop()
-        return {"type": _NAMES[kind], "enum": list(self.values)}
+    def _parts(self, rule: Json, value: Any) -> Iterator[tuple[str, Json, Any]]:
+        """(name, rule, value) of what is inside a value."""
+        if "$ref" in rule:
+            yield "", self._referred(rule), value
+        for inner in rule.get("allOf", ()):
+            yield "", inner, value
+        if "if" in rule and self.passes(rule["if"], [value]):
+            yield "", rule["then"], value
+        if len(options := _besides_null(rule)) == 1:
+            yield "", options[0], value
+        if isinstance(value, dict):
+            named = rule.get("properties", {})
+            for name, inner in named.items():
+                if name in value or name in rule.get("required", ()):
+                    yield name, inner, value.get(name)
+            others = {n: inner for n, inner in value.items() if n not in named}
+            for name, inner in others.items() if "additionalProperties" in rule else ():
+                yield name, rule["additionalProperties"], inner
+        elif isinstance(value, list) and "items" in rule:
+            yield from (("", rule["items"], inner) for inner in value)
 
+    def _words(self, rule: Json) -> str:
+        """What a value must be."""
+        if "$ref" in rule:
+            return self._words(self._referred(rule))
+        if "anyOf" in rule:
+            return " or ".join(map(self._words, _besides_null(rule)))
+        if "enum" in rule:
+            return " or ".join(map(str, rule["enum"]))
+        if "prefixItems" in rule:
+            return "a list of pairs"
+        if "pattern" in rule:
+            return "a name"
+        if "minProperties" in rule:
+            return "an object with fields"
+        types = [rule["type"]] if isinstance(rule.get("type"), str) else rule.get("type", ())
+        if "integer" in types:
+            low, high = rule["minimum"], rule["maximum"]
+            return "a count" if low == 0 else f"an integer from {low} to {high}"
+        return " or ".join(_NAMES[name] for name in types if name != "null")
 
-@dataclass(frozen=True)
-class Shallow(Check):
-    """Anything, nested `depth` times at most."""
+    def _referred(self, rule: Json) -> Json:
+        return self.rule(rule["$ref"].rpartition("/")[2])
 
-    depth: int
+    # Each keyword of a rule, for values whose types are right.
 
-    def __call__(self, value: Any) -> str | None:
-        return None if _shallow(value, self.depth) else f"must be nested {self.depth} times at most"
+    def _ref(self, rule: Json, values: Values) -> bool:
+        return self.passes(self._referred(rule), values)
 
-    def rule(self) -> Json:
-        rule: Json = {"type": ["string", "number", "boolean", "null"]}
-        for _ in range(self.depth):
-            rule = {"items": rule, "additionalProperties": rule}
-        return rule
+    def _enum(self, rule: Json, values: Values) -> bool:
+        allowed = {(type(value), value) for value in rule["enum"]}
+        return allowed.issuperset(zip(map(type, values), values, strict=True))
 
+    def _between(self, rule: Json, values: Values) -> bool:
+        numbers = [value for value in values if value is not None]
+        return not numbers or (rule["minimum"] <= min(numbers) and max(numbers) <= rule["maximum"])
 
-def _shallow(value: Any, depth: int) -> bool:
-    if not isinstance(value, dict | list):
-        return True
-    inner = value.values() if isinstance(value, dict) else value
-    return depth > 0 and all(_shallow(item, depth - 1) for item in inner)
+    def _pattern(self, rule: Json, values: Values) -> bool:
+        return all(map(re.compile(rule["pattern"]).search, values))
 
+    def _filled(self, rule: Json, values: Values) -> bool:
+        return all(len(value) >= rule["minProperties"] for value in values)
 
-@dataclass(frozen=True)
-class Filled(Check):
-    """An object that is not empty."""
+    def _required(self, rule: Json, values: Values) -> bool:
+        objects = _of(dict, values)
+        return all(all(map(dict.__contains__, objects, repeat(name))) for name in rule["required"])
 
-    def __call__(self, value: Any) -> str | None:
-        return None if isinstance(value, dict) and value else "must be an object with fields"
-
-    def rule(self) -> Json:
-        return {"type": "object", "minProperties": 1}
-
-
-@dataclass(frozen=True)
-class Pair(Check):
-    """A list of two values."""
-
-    first: OneOf
-    second: OneOf
-
-    def __call__(self, value: Any) -> str | None:
-        if not isinstance(value, list) or len(value) != 2:
-            return "must be a list of pairs"
-        return self.first(value[0]) or self.second(value[1])
-
-    def passes(self, values: Sequence[Any]) -> bool:
-        if not {list}.issuperset(map(type, values)) or not {2}.issuperset(map(len, values)):
-            return False
-        firsts, seconds = zip(*values, strict=True) if values else ((), ())
-        return self.first.passes(firsts) and self.second.passes(seconds)
-
-    def rule(self) -> Json:
-        items = [self.first.rule(), self.second.rule()]
-        return {"type": "array", "prefixItems": items, "minItems": 2, "maxItems": 2}
-
-
-@dataclass(frozen=True)
-class Maybe(Check):
-    """Null, or what passes the check."""
-
-    check: Check
-
-    def __call__(self, value: Any) -> str | None:
-        return None if value is None else self.check(value)
-
-    def passes(self, values: Sequence[Any]) -> bool:
-        return self.check.passes([value for value in values if value is not None])
-
-    def rule(self) -> Json:
-        return {"anyOf": [{"type": "null"}, self.check.rule()]}
-
-
-@dataclass(frozen=True)
-class Each(Check):
-    """A list of values that pass the check."""
-
-    check: Check
-
-    def __call__(self, value: Any) -> str | None:
-        if not isinstance(value, list):
-            return "must be a list"
-        for inner in value:
-            if complaint := self.check(inner):
-                return complaint
-        return None
-
-    def passes(self, values: Sequence[Any]) -> bool:
-        lists = {list}.issuperset(map(type, values))
-        return lists and self.check.passes(list(chain.from_iterable(values)))
-
-    def rule(self) -> Json:
-        return {"type": "array", "items": self.check.rule()}
-
-
-@dataclass(frozen=True)
-class Named(Check):
-    """An object whose values pass the check, whatever their names. `finite`: names whose values
-    the reader leaves as they are, so that a number there is never written as a word."""
-
-    check: Check
-    finite: tuple[str, ...] = ()
-
-    def __call__(self, value: Any) -> str | None:
-        if not isinstance(value, dict):
-            return "must be an object"
-        for name, inner in value.items():
-            if complaint := self.check(inner):
-                return f"{name}.{complaint}"
-        return None
-
-    def passes(self, values: Sequence[Any]) -> bool:
-        if not {dict}.issuperset(map(type, values)):
-            return False
-        return self.check.passes(list(chain.from_iterable(map(dict.values, values))))
-
-    def rule(self) -> Json:
-        rule: Json = {"type": "object", "additionalProperties": self.check.rule()}
-        numbers = {name: {"type": ["null", "number"]} for name in self.finite}
-        return {**rule, "properties": numbers} if numbers else rule
-
-
-@dataclass(frozen=True)
-class Object(Check):
-    """An object with these fields, and perhaps others."""
-
-    checks: Mapping[str, Check]
-
-    def __call__(self, value: Any) -> str | None:
-        if not isinstance(value, dict):
-            return "must be an object"
-        for name, check in self.checks.items():
-            if complaint := check(value.get(name)):
-                return f"{name}.{complaint}"
-        return None
-
-    def passes(self, values: Sequence[Any]) -> bool:
-        if not {dict}.issuperset(map(type, values)):
-            return False
-        return all(
-            check.passes([*map(dict.get, values, repeat(name))])
-            for name, check in self.checks.items()
+    def _properties(self, rule: Json, values: Values) -> bool:
+        objects = _of(dict, values)
+        return all(  # a field that may be absent may be null too
+            self.passes(inner, [*map(dict.get, objects, repeat(name))])
+            for name, inner in rule["properties"].items()
         )
 
-    def rule(self) -> Json:
-        rules = {name: check.rule() for name, check in self.checks.items()}
-        needed = [name for name, check in self.checks.items() if check(None)]
-        rule: Json = {"type": "object", "properties": rules}
-        return {**rule, "required": needed} if needed else rule
+    def _additional(self, rule: Json, values: Values) -> bool:
+        named, objects = rule.get("properties", {}), _of(dict, values)
+        inside = list(chain.from_iterable(map(dict.values, objects)))
+        if named:
+            inside = [v for value in objects for name, v in value.items() if name not in named]
+        return self.passes(rule["additionalProperties"], inside)
+
+    def _items(self, rule: Json, values: Values) -> bool:
+        return self.passes(rule["items"], list(chain.from_iterable(_of(list, values))))
+
+    def _tuples(self, rule: Json, values: Values) -> bool:
+        if not {rule["maxItems"]}.issuperset(map(len, values)):
+            return False
+        return all(map(self.passes, rule["prefixItems"], zip(*values, strict=True)))
+
+    def _all(self, rule: Json, values: Values) -> bool:
+        return all(self.passes(inner, values) for inner in rule["allOf"])
+
+    def _any(self, rule: Json, values: Values) -> bool:
+        if len(options := _besides_null(rule)) == 1:
+            return self.passes(options[0], [value for value in values if value is not None])
+        return all(
+            any(self.passes(option, _of(kind, values)) for option in rule["anyOf"])
+            for kind in set(map(type, values))
+        )
+
+    def _where(self, rule: Json, values: Values) -> bool:
+        return self.passes(rule["then"], self._chosen(rule["if"], values))
+
+    def _chosen(self, condition: Json, values: Values) -> Values:
+        """The values that meet a condition. Neighbours are alike, and are asked together."""
+        if self.passes(condition, values):
+            return values
+        middle = len(values) // 2
+        halves = (values[:middle], values[middle:]) if middle else ()
+        return [value for half in halves for value in self._chosen(condition, half)]
 
 
-@dataclass(frozen=True)
-class Where(Check):
-    """A value that meets a condition passes the check; every other value passes."""
-
-    condition: Check
-    check: Check
-
-    def __call__(self, value: Any) -> str | None:
-        return None if self.condition(value) else self.check(value)
-
-    def passes(self, values: Sequence[Any]) -> bool:
-        return self.check.passes([value for value in values if self.condition(value) is None])
-
-    def rule(self) -> Json:
-        return {"if": self.condition.rule(), "then": self.check.rule()}
-
-
-@dataclass(frozen=True)
-class Every(Check):
-    """What passes all the checks, and a further one that JSON Schema cannot express."""
-
-    checks: tuple[Check, ...]
-    besides: Callable[[Any], str | None] = field(default=lambda value: None)
-    comment: str = ""  # the further one in words
-
-    def __call__(self, value: Any) -> str | None:
-        for check in self.checks:
-            if complaint := check(value):
-                return complaint
-        return self.besides(value)
-
-    def passes(self, values: Sequence[Any]) -> bool:
-        checked = all(check.passes(values) for check in self.checks)
-        return checked and all(self.besides(value) is None for value in values)
-
-    def rule(self) -> Json:
-        rule: Json = {"allOf": [check.rule() for check in self.checks]}
-        return {**rule, "$comment": self.comment} if self.comment else rule
+_CHECKS = {
+    "$ref": Schema._ref,
+    "enum": Schema._enum,
+    "minimum": Schema._between,
+    "pattern": Schema._pattern,
+    "minProperties": Schema._filled,
+    "required": Schema._required,
+    "properties": Schema._properties,
+    "additionalProperties": Schema._additional,
+    "items": Schema._items,
+    "prefixItems": Schema._tuples,
+    "allOf": Schema._all,
+    "anyOf": Schema._any,
+    "if": Schema._where,
+}
 
 
-def types(description: str, *kinds: type) -> OneOf:
-    return OneOf(description, frozenset(kinds))
+def _besides_null(rule: Json) -> list[Json]:
+    return [option for option in rule.get("anyOf", ()) if option != {"type": "null"}]
 
 
-def integer(description: str, low: int, high: int) -> OneOf:
-    return OneOf(description, frozenset((int,)), (low, high))
+def _allowed(rule: Json) -> set[type]:
+    names = [rule["type"]] if isinstance(rule["type"], str) else rule["type"]
+    return {kind for name in names for kind in _TYPES[name]}
 
 
-def maybe(check: Check) -> Check:
-    """The check for a field that may be absent or null."""
-    if isinstance(check, OneOf):
-        return replace(check, types=check.types | {NoneType})
-    return Maybe(check)
-
-
-def fields(needed: Mapping[str, Check], optional: Mapping[str, Check] | None = None) -> Object:
-    """An object with the fields `needed`, and perhaps those of `optional`."""
-    return Object({**needed, **{name: maybe(check) for name, check in (optional or {}).items()}})
+def _of(kind: type, values: Values) -> Values:
+    """The values of a type, which are mostly all."""
+    if {kind}.issuperset(map(type, values)):
+        return values
+    return [value for value in values if type(value) is kind]

@@ -82,6 +82,12 @@ def _is_plain(text: str) -> bool:
 def _parse(line: str, where: str, last: bool, harmless: bool, plain: bool) -> Record:
     try:
         record = codec.loads(line, harmless=harmless)
+        if codec.holds_words(line):  # few lines do; the others need no walk through their fields
+            record = codec.restored(record, schema.TEXTS)
+        if not (plain or _is_plain(line)) and (_ESCAPES.search(line) or showable(line) != line):
+            record = _shown(record)
+    except RecursionError:
+        raise RecordsError(f"{where}: it is nested too deeply; delete or mend it.") from None
     except ValueError as fault:
         if last:
             raise RecordsError(
@@ -96,10 +102,6 @@ def _parse(line: str, where: str, last: bool, harmless: bool, plain: bool) -> Re
             f"{where}: schema {record.get('schema')!r} is not the schema {SCHEMA} that this "
             "version reads; make the report with the version of refkernels that measured."
         )
-    if codec.holds_words(line):  # few lines do; the others need no walk through their fields
-        record = codec.restored(record, schema.TEXTS)
-    if not (plain or _is_plain(line)) and (_ESCAPES.search(line) or showable(line) != line):
-        record = _shown(record)
     if not isinstance(record.get("kind"), str):
         raise RecordsError(f"{where}: the record has no kind.")
     return record

