@@ -168,8 +168,8 @@ def _operation(source: str, op: str, operand: str) -> _Operation | None:
     """The op of the adapter with this source; `operand`: the name of its last input."""
     body = ast.parse(source).body
     functions = {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
-    tables = [n.value for n in body if isinstance(n, ast.Assign) and _is_table(n.targets)]
-    for table in tables:
+    assigned = [node for node in body if isinstance(node, ast.Assign)]
+    for table in [node.value for node in assigned if ast.unparse(node.targets[0]) == "OPS"]:
         assert isinstance(table, ast.Dict)
         for key, value in zip(table.keys, table.values, strict=True):
             if isinstance(key, ast.Constant) and key.value == op and isinstance(value, ast.Tuple):
@@ -182,10 +182,6 @@ def _operation(source: str, op: str, operand: str) -> _Operation | None:
                     call = ast.parse(f"lambda {operand}: {module}.{op}({operand})", mode="eval")
                     return _function(op, "y", call.body, functions, source)
     return None
-
-
-def _is_table(targets: Sequence[ast.expr]) -> bool:
-    return list(map(ast.unparse, targets)) == ["OPS"]
 
 
 def _function(
