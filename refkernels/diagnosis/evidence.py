@@ -182,14 +182,21 @@ class Observed:
         if prediction is None or prediction.bits is None:
             return np.zeros(self.lengths.size)
         if candidate.exact:
-            return self._of_model(candidate, prediction)
+            return self._once(self._of_model(candidate, prediction))
         assert prediction.answer is not None
         length = code(self.problem, self.got, self.truth.output, prediction.answer, self.units)
         differ = np.logical_not(same(prediction.bits, self.right))
         if prediction.against is not None:
             differ &= np.logical_not(same(self.got, prediction.against))
         saved = np.where(self.units.chosen(differ), self.lengths - length, 0.0)
-        return self.units.gained(saved)
+        return self._once(self.units.gained(saved))
+
+    def _once(self, bits: Doubles) -> Doubles:
+        """The bits; of the best unit alone where all elements are one number, such as the 0 from
+        which a maximum starts: in a constant, each says what the first does."""
+        if np.unique(self.got).size > 1 or not bits.size:
+            return bits
+        return np.where(np.arange(bits.size) == np.argmax(bits), bits, 0.0)
 
     @property
     def right(self) -> Array:

@@ -15,6 +15,7 @@ from refkernels.arithmetic.blas import on_one_thread
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.diagnosis import comparison, excerpt, patterns, scoring, sources, two_causes
 from refkernels.diagnosis.edits import search as edits
+from refkernels.diagnosis.edits import views
 from refkernels.diagnosis.explanation import Difference, Explanation, evidence_of
 from refkernels.diagnosis.fit import Fit, fit_to_truth
 from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, Candidate
@@ -141,7 +142,10 @@ def _candidates(
     variants += scoring.candidates(problem, others, fits, sources.last(problem, others))
     weighable |= {candidate.output for candidate in variants if candidate.prediction is not None}
     others = {name: got for name, got in others.items() if name not in weighable}
-    variants += scoring.candidates(problem, others, fits, edits.explaining(problem, others))
+    for source in (edits.explaining, views.other_views):
+        variants += scoring.candidates(problem, others, fits, source(problem, others))
+        weighable |= {c.output for c in variants if c.prediction is not None}
+        others = {name: got for name, got in others.items() if name not in weighable}
     kept = patterns.reasoned(_merged(variants, models))
     return kept, sum(candidate.trials for candidate in (*variants, *models))
 

@@ -105,9 +105,9 @@ def _unstable(problem: Problem, outputs: Arrays) -> Iterator[Claim]:
 
 def last(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
     """For outputs that nothing else proves: exchanged axes, which another axis of a gradient may be
-    too; inputs that are read otherwise."""
+    too; other settings."""
     yield from axes.exchanged_axes(problem, outputs)
-    yield from views.other_views(problem, outputs)
+    yield from views.other_settings(problem, outputs)
 
 
 def questions(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:

@@ -59,10 +59,49 @@ def of_an_axis():
     return "attention", arrays, attention(**arrays, axis=-2), {}
 
 
+def of_a_stride():
+    """The rows of a begin one element early each: a stride of n - 1."""
+    a, b = drawn(24, 32), drawn(32, 24)
+    rows = np.lib.stride_tricks.as_strided(a, (24, 32), (31 * 4, 4))
+    return "matmul", {"a": a, "b": b}, rows @ b, {}
+
+
+def of_groups():
+    """The weight of a group's number for all of its channels."""
+    x, weight = drawn(4, 8, 10), drawn(8)
+    parts = x.reshape(4, 2, 40)
+    centred = parts - parts.mean(-1, keepdims=True)
+    y = centred / np.sqrt(np.square(centred).mean(-1, keepdims=True) + np.float32(1e-5))
+    scaled = y.reshape(4, 8, 10) * weight[np.arange(8) // 4, None]
+    return "group_norm", {"x": x, "weight": weight}, scaled, {"num_groups": 2}
+
+
+def of_a_step():
+    param, grad, m, v = drawn(300), drawn(300), drawn(300), np.abs(drawn(300))
+    m1, v1 = 0.9 * m + 0.1 * grad, 0.999 * v + 0.001 * grad * grad
+    step = 1e-3 * (m1 / (1 - 0.9**2)) / (np.sqrt(v1 / (1 - 0.999**2)) + 1e-8)
+    asked = {"param": param, "grad": grad, "m": m, "v": v}
+    return "adam", asked, (param - step).astype(np.float32), {"step": 3}
+
+
+def of_a_variable():
+    """The updated m in place of the gradient in the second moment."""
+    param, grad, m, v = drawn(300), drawn(300), drawn(300), np.abs(drawn(300))
+    m1 = 0.9 * m + 0.1 * grad
+    v1 = 0.999 * v + 0.001 * m1 * m1
+    step = 1e-1 * (m1 / (1 - 0.9**3)) / (np.sqrt(v1 / (1 - 0.999**3)) + 1e-8)
+    asked = {"param": param, "grad": grad, "m": m, "v": v}
+    return "adam", asked, (param - step).astype(np.float32), {"step": 3, "lr": 0.1}
+
+
 PLANTED = {
     of_heads: ("halves_and_pairs", {"part": "k, v", "axis": 0}),
     of_a_kernel: ("input_transposed", {"part": "weight", "axis": 2}),
     of_padding: ("padding_as_same", {}),
+    of_a_stride: ("index_differs", {"part": "a", "how": "short rows"}),
+    of_groups: ("index_differs", {"part": "weight", "how": "i // 4"}),
+    of_a_step: ("param_differs", {"param": "step", "value": 2}),
+    of_a_variable: ("other_input", {"part": "grad"}),
     of_a_scale: ("scale_missing", {}),
     of_an_axis: ("softmax_over_queries", {}),
 }
@@ -72,7 +111,8 @@ PLANTED = {
 def test_the_fault_is_proven(planted) -> None:
     cause, details = PLANTED[planted]
     op, inputs, y, params = planted()
-    explanation = refkernels.explain(op, inputs, {"kernel": {"y": y}}, params)
+    (output, *_) = refkernels.registry.get(op).outputs
+    explanation = refkernels.explain(op, inputs, {"kernel": {output: y}}, params)
     assert (explanation.cause, explanation.confidence) == (cause, "proven")
     told = explanation.kernels["kernel"].candidates[0].details
     assert {name: told[name] for name in details} == details
@@ -86,3 +126,20 @@ def test_a_right_kernel_of_few_rows_is_not_blamed() -> None:
         )
         assert explanation.verdict == "rounding"
         assert explanation.confidence not in ("proven", "matched") or not explanation.cause
+
+
+def test_a_form_that_loses_digits_hides_no_other_question() -> None:
+    x = (2 * RNG.standard_normal(500)).astype(np.float32)
+    inner = np.float32(np.sqrt(2 / np.pi)) * (x + np.float32(0.044715) * x**3)
+    y = np.float32(0.5) * x * (1 + np.tanh(inner))
+    explanation = refkernels.explain("gelu", {"x": x}, {"kernel": {"y": y}})
+    assert (explanation.cause, explanation.confidence) == ("tanh_gelu", "proven")
+
+
+def test_an_output_that_is_one_number_proves_nothing() -> None:
+    """A maximum that starts at 0, of negative numbers: many a fault gives 0."""
+    x = -np.abs(drawn(8, 32))
+    y = np.zeros(8, np.float32)
+    explanation = refkernels.explain("max", {"x": x}, {"kernel": {"y": y}})
+    proven = [c for c in explanation.kernels["kernel"].candidates if c.confidence == "proven"]
+    assert all(c.cause in ("unwritten_elements", "floored") for c in proven)

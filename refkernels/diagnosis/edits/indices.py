@@ -31,16 +31,36 @@ def changes_of(shape: tuple[int, ...]) -> Iterator[tuple[str, int, Change]]:
         yield "reversed", axis, partial(np.flip, axis=axis)
         yield "first", axis, partial(_one_for_all, index=0, axis=axis)
         yield "last", axis, partial(_one_for_all, index=-1, axis=axis)
-        n = shape[axis]
-        for parts in (k for k in range(2, n) if n % k == 0):
-            how = {2: "interleaved", n // 2: "halved"}.get(parts, f"dealt in {parts}")
-            yield how, axis, partial(_dealt, parts=parts, axis=axis)
+        if shape[axis] % 2 == 0 and shape[axis] > 2:
+            yield "interleaved", axis, partial(_dealt, parts=2, axis=axis)
+            yield "halved", axis, partial(_dealt, parts=shape[axis] // 2, axis=axis)
     for k, first in enumerate(wide):
         for second in wide[k + 1 :]:
             swapped = partial(np.swapaxes, axis1=first, axis2=second)
             if shape[first] == shape[second]:
                 yield "transposed", first, swapped
             yield "reshaped", first, partial(_reshaped, swapped=swapped)
+
+
+def by_parts(shape: tuple[int, ...]) -> Iterator[tuple[str, int, Change]]:
+    """Movements by parts of an axis, and rows that begin one element early; named by the index that
+    is read in place of i."""
+    for axis, n in enumerate(shape):
+        for k in (k for k in range(2, n) if n % k == 0):
+            places = np.arange(n)
+            yield f"i // {k}", axis, partial(np.take, indices=places // k, axis=axis)
+            yield f"i % {k}", axis, partial(np.take, indices=places % k, axis=axis)
+            if 2 < k < n // 2:
+                how = f"{n // k} (i % {k}) + i // {k}"
+                yield how, axis, partial(_dealt, parts=k, axis=axis)
+    if len(shape) > 1 and shape[-1] > 1:
+        yield "short rows", len(shape) - 1, _short_rows
+
+
+def _short_rows(a: Any) -> Any:
+    """Rows that begin one element too early each, as with a stride that is one too small."""
+    starts = np.arange(a.size // a.shape[-1]) * (a.shape[-1] - 1)
+    return a.reshape(-1)[starts[:, None] + np.arange(a.shape[-1])].reshape(a.shape)
 
 
 def _one_for_all(a: Any, index: int, axis: int) -> Any:

@@ -15,10 +15,11 @@ from refkernels.diagnosis.edits import (
     reductions,
     selections,
     terms,
+    variables,
 )
 from refkernels.diagnosis.edits.catalogue import RULES, Edit, Program, Proposal
 
-FAMILIES = (terms, reductions, indices, layouts, selections, gradients, arithmetic)
+FAMILIES = (terms, reductions, indices, layouts, selections, gradients, arithmetic, variables)
 _BY_USE = ("term", "function", "gradient", "arithmetic")
 _WITH_ARRAYS = ("pick", "broadcast", "scatter_add", "array", "truth", "input")
 

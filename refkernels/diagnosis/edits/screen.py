@@ -29,7 +29,7 @@ from refkernels.diagnosis.edits.rules import edits_of
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.metrology import ulp
 from refkernels.ops.canonical import Canonical
-from refkernels.ops.formula import Apart, Formula
+from refkernels.ops.formula import Apart, Formula, several
 from refkernels.ops.readings import Reading
 
 XP = Doubles()
@@ -190,14 +190,19 @@ class Screen:
             for name in self.names
         }
 
-    def distances_of(self, inputs: Arrays) -> dict[str, float]:
-        """Of the program of some other inputs, without edits; none where they do not fit."""
+    def distances_of(self, inputs: Arrays, params: Mapping[str, Any]) -> dict[str, float]:
+        """Of the program of some other inputs and params, without edits; none where these do not
+        fit."""
         self.readings += 1
-        given = {**self.problem.inputs, **inputs}
+        given, settings = {**self.problem.inputs, **inputs}, {**self.problem.params, **params}
         try:
-            question = self.definition.question(self.direction, given, self.problem.params)
-            reader = self._reader(question.take(self.rows))
-            return self.distances(self._named(reader.outputs({})))
+            question = self.definition.question(self.direction, given, settings)
+            arguments = Reading(XP, lambda value: ()).arguments(
+                question.take(self.rows), question.params
+            )
+            with np.errstate(all="ignore"):  # anew: a graph holds what was made of index arrays
+                values = several(self.formula(XP, **arguments))
+            return self.distances(self._named(list(values)))
         except (ValueError, IndexError, TypeError):
             return {}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -235,23 +234,3 @@ def outside_the_root(program: Program) -> Iterator[Any]:
                 else (lambda xp, v, c: 1 / (1 / v + c))
             )
             yield node, {total: only(u, total.shape), node: by(node, c)(outside)}, {"part": c}
-
-
-@rule("inputs_exchanged", "index")  # f(x, y) -> f(y, x)
-def exchanged_inputs(program: Program) -> Iterator[Any]:
-    for a, b in _alike(program):
-        changes = {to: only(replace(of), to.shape) for to, of in ((a, b), (b, a))}
-        yield a, changes, {"part": a, "other": b}
-
-
-@rule("other_input", "index")  # f(x, y) -> f(y, y)
-def other_inputs(program: Program) -> Iterator[Any]:
-    for pair in _alike(program):
-        for to, of in (pair, pair[::-1]):
-            yield to, {to: only(replace(of), to.shape)}, {"part": to, "other": of}
-
-
-def _alike(program: Program) -> Iterator[tuple[Node, Node]]:
-    """Inputs of one shape."""
-    pairs = itertools.combinations(program.inputs, 2)
-    return (pair for pair in pairs if pair[0].shape == pair[1].shape)

@@ -1,8 +1,9 @@
-"""Views: the op of inputs that are read otherwise, as the user gave them.
+"""Views: the op of inputs that are read otherwise, as the user gave them, or of other settings.
 
 A formula gets rows, patches or repeated heads, whose graph no longer shows the axes of the arrays
-that they come from: so the movements of `indices` are also tried on the arrays themselves, and on
-two of them at once, such as keys and values.
+that they come from, nor the numbers by which they were cut: so the movements of `indices` are also
+tried on the arrays themselves, and on two of them at once, such as keys and values; and whole
+numbers are counted one too far, or two params exchanged.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from refkernels.diagnosis.edits.indices import changes_of
+from refkernels.diagnosis.edits.indices import by_parts, changes_of
 from refkernels.diagnosis.edits.names import named
 from refkernels.diagnosis.edits.screen import Screen
-from refkernels.diagnosis.hypothesis import Variant
+from refkernels.diagnosis.hypothesis import VALUE, Variant
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 
 _LARGEST = 1 << 17  # elements of all inputs
@@ -25,43 +26,75 @@ _ROUNDING = 2.0  # bits of an element that is merely rounded, at most on average
 
 
 class View(NamedTuple):
-    """Inputs that are read otherwise, and how."""
+    """Another question: its inputs and params that differ, and how."""
 
+    kind: str
     inputs: Mapping[str, Array]
+    params: Mapping[str, Any]
     details: Mapping[str, Any]
 
 
+def other_settings(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """Other params, and whole numbers that are read otherwise, such as targets: they are in a graph
+    only by the masks and indices that were made of them."""
+    asked = {**problem.op.params, **problem.params}
+    whole = {name: array for name, array in problem.inputs.items() if array.dtype.kind in "iu"}
+    yield from _nearest(problem, outputs, itertools.chain(_settings(asked), _views(whole)))
+
+
 def other_views(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
+    """Floats that are read otherwise."""
+    floats = {
+        name: array for name, array in problem.inputs.items() if array.dtype.kind not in "iub"
+    }
+    yield from _nearest(problem, outputs, _views(floats))
+
+
+def _nearest(problem: Problem, outputs: Arrays, every: Iterator[View]) -> Iterator[Variant]:
     """The view that comes nearest to each wrong output, where what it leaves is mere rounding."""
     if problem.op.definition is None or problem.size > _LARGEST or not outputs:
         return
     screen = Screen(problem, outputs)
     if not screen.has_a_program:
         return
-    views = list(itertools.islice(_views(problem.inputs), screen.affordable))
-    seen = [(view, screen.distances_of(view.inputs)) for view in views]
+    views = list(itertools.islice(every, screen.affordable))
+    seen = [(view, screen.distances_of(view.inputs, view.params)) for view in views]
     for name in screen.names:
         near = [(distances[name], k) for k, (_, distances) in enumerate(seen) if distances]
         distance, nearest = min(near, default=(math.inf, 0))
         if distance <= _ROUNDING * screen.observed[name].got.size:
             view = views[nearest]
             where = {"op": problem.op.name, "direction": problem.direction, "pass": "forward"}
-            cause, details = named("index_differs", view.details, where)
-            yield Variant(cause, details, problem.ask(inputs=view.inputs), trials=len(views))
+            cause, details = named(view.kind, view.details, where)
+            yield Variant(cause, details, problem.ask(view.inputs, view.params), trials=len(views))
+
+
+def _settings(asked: Mapping[str, Any]) -> Iterator[View]:
+    """Whole numbers one off, doubled or halved, truth values inverted, two numbers exchanged."""
+    for name, value in asked.items():
+        others: list[Any] = []
+        if isinstance(value, bool):
+            others = [not value]
+        elif isinstance(value, int):
+            others = list(dict.fromkeys((value + 1, value - 1, 2 * value, value // 2)))
+        for other in others:
+            details = {"param": name, "value": other, "asked": value}
+            yield View(VALUE, {}, {name: other}, details)
+    numbers = {name: value for name, value in asked.items() if isinstance(value, float)}
+    for (a, x), (b, y) in itertools.combinations(numbers.items(), 2):
+        yield View("params_exchanged", {}, {a: y, b: x}, {"part": a, "other": b})
 
 
 def _views(inputs: Arrays) -> Iterator[View]:
-    floats = {name: array for name, array in inputs.items() if array.dtype.kind not in "iub"}
-    for name, array in floats.items():
-        for how, axis, change in changes_of(array.shape):
-            yield View({name: _as_it_is(change, array)}, {"part": name, "how": how, "axis": axis})
-    for first, second in itertools.combinations(floats, 2):
-        alike = dict.fromkeys(changes_of(floats[first].shape))
-        for how, axis, change in alike if floats[first].ndim == floats[second].ndim else ():
-            if floats[first].shape[axis] == floats[second].shape[axis]:
-                moved = {name: _as_it_is(change, floats[name]) for name in (first, second)}
-                yield View(moved, {"part": f"{first}, {second}", "how": how, "axis": axis})
-
-
-def _as_it_is(change: Any, array: Array) -> Array:
-    return np.ascontiguousarray(change(array))
+    """Of one array, and of two at once."""
+    for names in (*((name,) for name in inputs), *itertools.combinations(inputs, 2)):
+        first, *others = (inputs[name] for name in names)
+        for how, axis, change in itertools.chain(changes_of(first.shape), by_parts(first.shape)):
+            fits = (
+                o.ndim == first.ndim and o.shape[: axis + 1] == first.shape[: axis + 1]
+                for o in others
+            )
+            if all(fits):
+                moved = {name: np.ascontiguousarray(change(inputs[name])) for name in names}
+                details = {"part": ", ".join(names), "how": how, "axis": axis}
+                yield View("index_differs", moved, {}, details)

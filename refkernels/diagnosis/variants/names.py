@@ -83,7 +83,7 @@ def _derived(problem: Problem) -> Iterator[Name]:
             yield f"1/{n - 1}", 1.0 / (n - 1), f"{axis} - 1"
             yield f"{n}/{n - 1}", n / (n - 1), f"{axis} / ({axis} - 1)"
             yield f"{n - 1}/{n}", (n - 1) / n, f"({axis} - 1) / {axis}"
-            for padded in paddings(n):
+            for padded in (padded for padded in paddings(n) if padded % n):
                 yield f"{n}/{padded}", n / padded, f"{axis} / {padded}, to which it is padded"
         if root**2 != n:
             yield f"sqrt({n})", math.sqrt(n), axis

@@ -1,0 +1,53 @@
+"""Variables: an array, or a result, that is read in place of another of its shape."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from refkernels.contexts.graph import Node, Replacement, apply
+from refkernels.diagnosis.edits.catalogue import Program, only, rule
+
+_MOVING = ("move", "broadcast", "pick", "scatter_add")  # with indices of their own
+
+
+@rule("inputs_exchanged", "index")  # f(x, y) -> f(y, x)
+def exchanged_inputs(program: Program) -> Iterator[Any]:
+    for a, b in itertools.combinations(program.inputs, 2):
+        if a.shape == b.shape:
+            changes = {to: only(replace(of), to.shape) for to, of in ((a, b), (b, a))}
+            yield a, changes, {"part": a, "other": b}
+
+
+@rule("other_input", "index")  # f(x, y) -> f(y, y), y = x rstd -> x; g² -> m², of a result m
+def other_variables(program: Program) -> Iterator[Any]:
+    """Everywhere, or wherever a result is known by then; and in one place."""
+    number = {node: k for k, node in enumerate(program.graph.nodes)}
+    results = list(dict.fromkeys(filter(None, program.graph.outputs)))
+    for node in program.nodes:
+        for other in (*program.inputs, *results):
+            if other is node or not node.shape or other.shape != node.shape:
+                continue
+            details, users = {"part": node, "other": other}, program.users.get(node, [])
+            if other in program.inputs or number[other] < number[node]:
+                yield node, {node: only(replace(other), node.shape)}, details
+            else:
+                users = [user for user in users if number[user] > number[other]]
+            reads = {user: _reads(user, node, other) for user in users if user.op not in _MOVING}
+            if len(reads) < len(users) or len(reads) > 1:
+                yield from ((node, {user: reads[user]}, {**details, "use": user}) for user in reads)
+            if number[other] > number[node] and reads:
+                yield node, reads, {**details, "every": len(reads)}
+
+
+def _reads(user: Node, node: Node, other: Node) -> Replacement:
+    """A node that reads another in place of one of its operands."""
+    operands = tuple(other if operand is node else operand for operand in user.operands)
+    return Replacement(operands, partial(_applied, user))
+
+
+def _applied(node: Node, xp: Any, *values: Any) -> Any:
+    return apply(node, xp, values)
