@@ -3,8 +3,8 @@
     python benchmarks/accuracy.py [--out benchmarks/results/NAME]
 
 Takes half an hour on two cores. Without --out the folder is named after the machine, such as
-benchmarks/results/cpu-x86_64-linux. A stopped run resumes. The records of a finished one are kept
-as records.jsonl.gz, which every command reads.
+benchmarks/results/cpu-x86_64-linux. A stopped run resumes. Of a finished one records.jsonl.gz is
+kept, with what `kept_records` leaves of the records; every command reads it.
 """
 
 import argparse
@@ -13,13 +13,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from refkernels.records.files import compress
+from kept_records import keep
 
 RESULTS = Path(__file__).parent / "results"
 
 
 def main() -> int:
-    """Run `refkernels measure` into the results folder and compress its records; the exit status is
+    """Run `refkernels measure` into the results folder and keep what pages show; the exit status is
     that of `measure`."""
     name = f"cpu-{platform.machine()}-{platform.system()}".lower()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -29,7 +29,7 @@ def main() -> int:
     status = subprocess.call([sys.executable, "-m", "refkernels", *command])
     records = arguments.out / "records.jsonl"
     if status in (0, 1) and records.exists():  # finished; 1: the report shows a fault
-        compress(records)
+        keep(arguments.out)
     return status
 
 

@@ -7,9 +7,8 @@ its cause must be named first, and no other may be proven or matched, wherever i
 are formulas bring their own faults, all of which are planted (`every_op`); the others are written
 by hand (`faults`), and `fault_matrix` plants what any op may have. A right kernel is blamed where
 its verdict is worse than rounding, or a cause other than an order of summation is named. Writes
-diagnosis.md and diagnosis.json, and prints the confusion matrix.
-The kept results are of 5,000 right kernels. FILE has a line for each kernel that is explained; a
-run with the same FILE and sizes resumes after them.
+diagnosis.md and prints the confusion matrix. The kept results are of 5,000 right kernels. FILE has
+a line for each kernel that is explained; a run with the same FILE and sizes resumes after them.
 """
 
 from __future__ import annotations
@@ -168,8 +167,6 @@ def main() -> int:
     text = report(records)
     arguments.out.mkdir(parents=True, exist_ok=True)
     write_whole(arguments.out / "diagnosis.md", text)
-    content = {"schema": 1, "kind": "diagnosis", "records": records}
-    write_whole(arguments.out / "diagnosis.json", json.dumps(content, indent=1) + "\n")
     print(text)
     return int(any(missed(record) or record["wrong"] for record in records))
 

@@ -313,7 +313,7 @@ def tables() -> None:
         "seeds": len({run["seed"] for run in right}),
         "judges": sorted({run["judge"] for run in of_last}),
     }
-    write_whole(RULED, json.dumps(record, indent=1) + "\n")
+    write_whole(RULED, json.dumps(record, separators=(",", ":")) + "\n")
     write_whole(PAGE, "\n".join(_page(rules, verdicts, record)) + "\n")
 
 

@@ -133,7 +133,7 @@ def main() -> int:
         torch.close()
     details["seconds"] = round(time.perf_counter() - began, 1)
     record = {"environment": details, "left_out": left_out, "rows": [row.record() for row in rows]}
-    write_whole(arguments.out / "speed.json", json.dumps(record, indent=1, allow_nan=False) + "\n")
+    write_whole(arguments.out / "speed.json", json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n")
     path = write_whole(arguments.out / "speed.md", tables.markdown(rows, details, left_out))
     print(tables.bars(rows))
     print(f"\nwritten: {path} ({details['seconds']} s)")
