@@ -37,6 +37,7 @@ def samples(page: Path) -> list[str]:
 RUN = [page for page in PAGES if samples(page) and page.name not in NEEDS_A_FRAMEWORK]
 
 
+@pytest.mark.usefixtures("causes")
 @pytest.mark.parametrize("page", RUN, ids=lambda page: page.stem)
 def test_the_samples_of_a_page_run_one_after_the_other(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
