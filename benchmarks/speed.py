@@ -133,7 +133,8 @@ def main() -> int:
         torch.close()
     details["seconds"] = round(time.perf_counter() - began, 1)
     record = {"environment": details, "left_out": left_out, "rows": [row.record() for row in rows]}
-    write_whole(arguments.out / "speed.json", json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n")
+    text = json.dumps(record, separators=(",", ":"), allow_nan=False)
+    write_whole(arguments.out / "speed.json", f"{text}\n")
     path = write_whole(arguments.out / "speed.md", tables.markdown(rows, details, left_out))
     print(tables.bars(rows))
     print(f"\nwritten: {path} ({details['seconds']} s)")

@@ -38,8 +38,7 @@ VALIDATOR = Validator(DOCUMENT)
 
 
 def lines(path: Path, step: int = 1) -> Iterator[Any]:
-    opened = gzip.open(path, "rt") if path.suffix == ".gz" else path.open(encoding="utf-8")
-    with opened as file:
+    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
         for number, line in enumerate(file):
             if number % step == 0:
                 yield json.loads(line)
