@@ -32,10 +32,8 @@ def of_a_thread(record: Record) -> bool:
 
 def summary(record: Record, examples: Container[int]) -> Record | None:
     """What is kept of a record; None: nothing."""
-    if record["kind"] == "explanation":
-        return None
-    if record["kind"] == "agreement":
-        return record if of_a_thread(record) else None
+    if record["kind"] in ("explanation", "agreement"):
+        return record if of_a_thread(record) and record["kind"] == "agreement" else None
     if record["kind"] != "measurement" or of_a_thread(record):
         return record
     kept = {key: value for key, value in record.items() if key not in LEFT_OUT}
