@@ -87,20 +87,7 @@ class Errors:
 
 
 @njit(nogil=True)
-def _members(
-    first: int,
-    last: int,
-    got: Any,
-    hi: Any,
-    lo: Any,
-    radius: Any,
-    scale: Any,
-    format: Any,
-    bins: Any,
-    marks: Any,
-    places: Any,
-    sizes: Any,
-) -> None:
+def _members(first, last, got, hi, lo, radius, scale, format, bins, marks, places, sizes):
     """Writes the |errors| of the block's elements in three bins to its places in `sizes`."""
     p, emin, emax = format
     steps = step_of(lo, hi), step_of(radius, hi), step_of(scale, hi)

@@ -6,7 +6,6 @@ only the last operation rounds (relative error about 2^-53).
 """
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -21,21 +20,21 @@ _NONE = np.uint64(0)
 
 
 @inner
-def floor_log2(x: float) -> Any:
+def floor_log2(x):
     """floor(log2 |x|) of a finite nonzero float64: its exponent field, except for subnormals."""
     field = (bits_of(x) >> 52) & 0x7FF
     return field - 1023 if field != 0 else np.int64(math.frexp(x)[1] - 1)
 
 
 @inner
-def _exponent_of_pair(hi: float, lo: float) -> Any:
+def _exponent_of_pair(hi, lo):
     """`formats.exponent_of` by bits: there is no lo beside a subnormal hi."""
     below = bits_of(hi) & SIGNIFICAND == 0 and lo != 0.0 and (lo > 0.0) != (hi > 0.0)
     return floor_log2(hi) - below
 
 
 @inner
-def times_power(x: float, k: int) -> float:
+def times_power(x, k):
     """x * 2^k, rounded once where it underflows."""
     if -1022 <= k <= 1023:
         return x * float_of(np.int64(k + 1023) << 52)
@@ -43,7 +42,7 @@ def times_power(x: float, k: int) -> float:
 
 
 @inner
-def ordinal(x: float, p: int, emin: int) -> Any:
+def ordinal(x, p, emin):
     """The rank of |x| among the format's floats: 0 for 0, 1 for the smallest subnormal, -1 for
     infinity."""
     if x == 0.0:
@@ -56,7 +55,7 @@ def ordinal(x: float, p: int, emin: int) -> Any:
 
 
 @inner
-def distance_between(a: float, b: float, p: int, emin: int, emax: int) -> Any:
+def distance_between(a, b, p, emin, emax):
     """How many steps of the format lead from a to b, as uint64 (float64 needs all 64 bits)."""
     top = np.int64(emax + 1 - emin) * (np.int64(1) << np.int64(p - 1)) + (
         np.int64(1) << np.int64(p - 1)
@@ -70,7 +69,7 @@ def distance_between(a: float, b: float, p: int, emin: int, emax: int) -> Any:
 
 
 @njit
-def compare(g: float, hi: float, lo: float, r: float, s: int, p: int, emin: int, emax: int) -> Any:
+def compare(g, hi, lo, r, s, p, emin, emax):
     """(flags, error, uncertainty, absolute, certain, distance) of g against (hi + lo ± r) 2^s.
 
     error and uncertainty are in ulp(z), NaN where undefined; absolute = |g - z|; certain is the
@@ -112,7 +111,7 @@ def compare(g: float, hi: float, lo: float, r: float, s: int, p: int, emin: int,
 
 
 @inner
-def _against_special(g: float, hi: float) -> Any:
+def _against_special(g, hi):
     matches = g == hi or (math.isnan(g) and math.isnan(hi))
     right = flag.CORRECT | flag.FAITHFUL
     flags = flag.EXPECTED_SPECIAL | (right if matches else flag.SPECIAL_MISMATCH)
@@ -120,7 +119,7 @@ def _against_special(g: float, hi: float) -> Any:
 
 
 @inner
-def _against_zero(g: float, hi: float, emax: int) -> Any:
+def _against_zero(g, hi, emax):
     if g == 0.0:
         flags = flag.COMPARED | flag.CORRECT | flag.FAITHFUL | flag.EXACT_ZERO
         if math.copysign(1.0, g) != math.copysign(1.0, hi):
@@ -135,7 +134,7 @@ def _against_zero(g: float, hi: float, emax: int) -> Any:
 
 
 @inner
-def _round_units(t: float, lo: float) -> float:
+def _round_units(t, lo):
     """The integer nearest to t + (a little of lo's sign), ties to even: see formats.round_pair."""
     nearest = np.rint(t)
     fraction = t - nearest
@@ -147,7 +146,7 @@ def _round_units(t: float, lo: float) -> float:
 
 
 @inner
-def _difference(unit: float, t: float, tail: float) -> float:
+def _difference(unit, t, tail):
     if math.isinf(unit):
         return unit
     high, low = two_sum(unit, -t)
@@ -155,22 +154,7 @@ def _difference(unit: float, t: float, tail: float) -> float:
 
 
 @inner
-def _rounding_flags(
-    g: float,
-    hi: float,
-    lo: float,
-    r: float,
-    s: int,
-    p: int,
-    emin: int,
-    emax: int,
-    t: float,
-    tail: float,
-    radius: float,
-    nearest: float,
-    infinite: bool,
-    q: int,
-) -> int:
+def _rounding_flags(g, hi, lo, r, s, p, emin, emax, t, tail, radius, nearest, infinite, q):
     """CORRECT, UNDECIDED or neither; SIGNED_ZERO where only the sign of a rounded zero differs."""
     certified = r == 0.0 or is_beside(lo, r, p)
     if not certified and nearest == 0.0:
@@ -195,22 +179,13 @@ def _rounding_flags(
 
 
 @inner
-def _nonzero(hi: float, lo: float, r: float) -> bool:
+def _nonzero(hi, lo, r):
     """Whether all numbers inside have hi's sign. The interval is open: zero may be its end."""
     return bool(hi != 0.0 and abs(hi) >= r) if lo == 0.0 else abs(hi) - abs(lo) > r
 
 
 @inner
-def _shape_flags(
-    g: float,
-    unit: float,
-    error: float,
-    radius: float,
-    nearest: float,
-    infinite: bool,
-    p: int,
-    floor: int,
-) -> int:
+def _shape_flags(g, unit, error, radius, nearest, infinite, p, floor):
     """Overflow, flushed subnormal, faithful; `floor` is the log2 of the subnormals' spacing in
     units of ulp(z), 0 where z itself is among them."""
     flags = 0
@@ -239,7 +214,7 @@ def _shape_flags(
 
 
 @inner
-def _uncertainty(error: float, t: float, tail: float, radius: float, p: int, floor: int) -> float:
+def _uncertainty(error, t, tail, radius, p, floor):
     """sup |e(z') - e(z)| over the enclosure, e(z) = (got - z) / ulp(z).
 
     radius, where every z' has the ulp of z. Otherwise, with ulp(z') in [small, big],

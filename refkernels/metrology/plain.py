@@ -6,8 +6,6 @@ and stays in one binade; and got is that rounding, or lies in z's binade above i
 others go to `elements.compare`, which gives the same figures for a plain element.
 """
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -40,7 +38,7 @@ _SIGN = np.int64(-(1 << 63))
 
 
 @njit(inline="always")
-def bin_of(size: float) -> Any:
+def bin_of(size):
     """The bin of an error >= 0: 0 for 0 itself, 1 below 2^-6, then 256 bins to the octave (the
     float's leading bits), then the open one; NO_BIN for a negative number. The integers have 32
     bits: a vector holds twice as many as of 64 bits, and has instructions for their minimum and
@@ -60,15 +58,13 @@ def lower_edges(bins: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
 
 
 @njit(inline="always")
-def inverse_ulp(power: Any, p: int) -> float:
+def inverse_ulp(power, p):
     """1 / ulp(z), from a normal z's exponent field in place: 2 * 1023 + p - 1, less that field."""
     return float_of((np.int64(2046 + p - 1) << 52) - power)
 
 
 @inner
-def tally_plain(
-    got: Any, hi: Any, lo: Any, radius: Any, scale: Any, format: Any, sizes: Any
-) -> Any:
+def tally_plain(got, hi, lo, radius, scale, format, sizes):
     """Fills sizes with the |error| in ulp of the plain elements, NOT_PLAIN for the others. Returns
     their counts, the bits of their largest error, uncertainty and absolute error, and the largest
     distance.
@@ -128,7 +124,7 @@ def tally_plain(
 
 
 @inner
-def fill_bins(sizes: Any, bins: Any) -> None:
+def fill_bins(sizes, bins):
     """Fills `bins` with the bins of the sizes that `tally_plain` wrote."""
     full_width()
     for i in range(sizes.size):
@@ -136,9 +132,7 @@ def fill_bins(sizes: Any, bins: Any) -> None:
 
 
 @inner
-def hold_plain(
-    got: Any, hi: Any, lo: Any, radius: Any, bound: Any, sizes: Any, ratio: float
-) -> Any:
+def hold_plain(got, hi, lo, radius, bound, sizes, ratio):
     """Of the plain elements: how many certainly exceed their bound, and how many have a certain
     error / bound that may exceed `ratio` (-1: any does). Elements with a NaN bound are not counted.
 

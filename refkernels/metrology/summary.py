@@ -114,18 +114,7 @@ def _shaped(bound: npt.ArrayLike, shape: tuple[int, ...]) -> npt.NDArray[np.floa
 
 
 @njit(nogil=True)
-def _tally(
-    first: int,
-    last: int,
-    got: Any,
-    hi: Any,
-    lo: Any,
-    radius: Any,
-    scale: Any,
-    bound: Any,
-    format: Any,
-    tallies: Any,
-) -> None:
+def _tally(first, last, got, hi, lo, radius, scale, bound, format, tallies):
     """The figures of one block, into its places of `tallies`."""
     bins, counts, maxima, places, sums, distances, filled = tallies
     block = first // TALLIED
@@ -167,7 +156,7 @@ def _tally(
 
 
 @inner
-def _take(counted: Any, start: int, sizes: Any, count: Any, maximum: Any, place: Any) -> None:
+def _take(counted, start, sizes, count, maximum, place):
     """Adds the plain elements' counts and maxima, and searches for the place of a new maximum."""
     count[_PLAIN] += counted[plain.PLAIN]
     count[_PLAIN_FAITHFUL] += counted[plain.FAITHFUL]
@@ -185,17 +174,7 @@ def _take(counted: Any, start: int, sizes: Any, count: Any, maximum: Any, place:
 
 
 @inner
-def _raise_ratio(
-    start: int,
-    got: Any,
-    hi: Any,
-    lo: Any,
-    radius: Any,
-    bound: Any,
-    sizes: Any,
-    maximum: Any,
-    place: Any,
-) -> None:
+def _raise_ratio(start, got, hi, lo, radius, bound, sizes, maximum, place):
     """The largest certain error / bound of the plain elements, if it exceeds the one so far. A
     vectorised pass finds it, on the bits of ratios >= 0, and another its place."""
     largest = np.int64(-1)
@@ -211,7 +190,7 @@ def _raise_ratio(
 
 
 @inner
-def _ratio_bits(g: float, hi: float, lo: float, radius: float, bound: float, size: float) -> Any:
+def _ratio_bits(g, hi, lo, radius, bound, size):
     """The bits of certain error / bound; -1 without a bound, and where the element is not plain."""
     certain = (abs((np.float64(g) - hi) - lo) - radius) * SLACK
     ratio = (certain if certain > 0.0 else 0.0) / bound
@@ -222,20 +201,8 @@ def _ratio_bits(g: float, hi: float, lo: float, radius: float, bound: float, siz
 
 @inner
 def _tally_others(
-    start: int,
-    got: Any,
-    hi: Any,
-    lo: Any,
-    radius: Any,
-    scale: Any,
-    bound: Any,
-    format: Any,
-    sizes: Any,
-    bins: Any,
-    count: Any,
-    maximum: Any,
-    place: Any,
-) -> Any:
+    start, got, hi, lo, radius, scale, bound, format, sizes, bins, count, maximum, place
+):
     """The elements that are not plain, one by one; the largest distance among them."""
     p, emin, emax = format
     furthest = np.uint64(0)
@@ -254,7 +221,7 @@ def _tally_others(
 
 
 @inner
-def _add(sizes: Any, lanes: Any) -> None:
+def _add(sizes, lanes):
     """Adds element e to lane e mod 8: a fixed order, and no chain of dependent additions."""
     a, b, c, d, e, f, g, h = lanes
     whole = sizes.size - sizes.size % _LANES
@@ -274,9 +241,7 @@ def _add(sizes: Any, lanes: Any) -> None:
 
 
 @inner
-def _count(
-    i: int, g: float, element: Any, bound: float, hi: float, counts: Any, maxima: Any, places: Any
-) -> float:
+def _count(i, g, element, bound, hi, counts, maxima, places):
     """Tallies one element; its |error|, or NaN where it takes no part in the ULP figures."""
     flags, error, uncertainty, absolute, certain, _ = element
     allowed = bound == math.inf and not math.isnan(hi) and not math.isfinite(g)
@@ -306,16 +271,7 @@ def _count(
 
 
 @inner
-def _judge_absolute(
-    i: int,
-    flags: int,
-    absolute: float,
-    certain: float,
-    bound: float,
-    counts: Any,
-    maxima: Any,
-    places: Any,
-) -> None:
+def _judge_absolute(i, flags, absolute, certain, bound, counts, maxima, places):
     maxima[_ABSOLUTE] = max(maxima[_ABSOLUTE], absolute)
     if flags & flag.NONZERO_AT_ZERO != 0:
         maxima[_AT_ZERO] = max(maxima[_AT_ZERO], absolute)

@@ -151,18 +151,7 @@ def _twin(*arguments: Any) -> None:
 
 
 @njit(nogil=True)
-def _errors_of(
-    first: int,
-    last: int,
-    got: Any,
-    hi: Any,
-    lo: Any,
-    radius: Any,
-    scale: Any,
-    format: Any,
-    value: Any,
-    uncertainty: Any,
-) -> None:
+def _errors_of(first, last, got, hi, lo, radius, scale, format, value, uncertainty):
     p, emin, emax = format
     sizes = np.empty(SPAN)
     for i in range(first, last, SPAN):

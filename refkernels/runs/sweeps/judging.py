@@ -50,7 +50,7 @@ _SHARP = 2.0**-10  # elements with a larger uncertainty, in ulp, go to the oracl
 
 
 @njit(nogil=True)
-def note_first(firsts: Any, column: int, pattern: int, got: int) -> None:
+def note_first(firsts, column, pattern, got):
     """Keep the smallest pattern counted in a column, and its answer."""
     if firsts[column, 0] < 0 or pattern < firsts[column, 0]:
         firsts[column, 0] = pattern
@@ -59,20 +59,8 @@ def note_first(firsts: Any, column: int, pattern: int, got: int) -> None:
 
 @njit(nogil=True)
 def judge_elements(
-    patterns: Any,
-    got: Any,
-    got_bits: Any,
-    hi: Any,
-    lo: Any,
-    radius: Any,
-    scale: Any,
-    limits: Any,
-    shift: int,
-    final: bool,
-    least: Any,
-    table: Any,
-    outcomes: Any,
-) -> None:
+    patterns, got, got_bits, hi, lo, radius, scale, limits, shift, final, least, table, outcomes
+):
     """Judge single elements against (hi + lo ± radius) 2^scale by the project's own definition.
 
     patterns and got_bits are int64, got float64; limits = (p, emin, emax); an element's binade is
@@ -130,7 +118,7 @@ def judge_elements(
 
 
 @inner
-def _far(g: float, z: float, radius: float, inverse: float, ends: Any) -> Any:
+def _far(g, z, radius, inverse, ends):
     """The distance of an answer that is not certainly less than an ulp away from z, has another
     rounding and no other fault: interval and answer are of one binade, or of one and subnormal
     numbers, and of one sign, below the format's last binades, and the rounding is decided, and no
@@ -149,9 +137,7 @@ def _far(g: float, z: float, radius: float, inverse: float, ends: Any) -> Any:
 
 
 @inner
-def _keep_worst(
-    worst: Any, bits: Any, binade: int, error: float, uncertainty: float, pattern: int, got: int
-) -> None:
+def _keep_worst(worst, bits, binade, error, uncertainty, pattern, got):
     """Keep the largest error of a binade; of equal ones, the first."""
     size = abs(error)
     tie = size == worst[binade, 0] and pattern < bits[binade, 0]
@@ -161,7 +147,7 @@ def _keep_worst(
 
 
 @inner
-def _distance_bin(distance: Any) -> Any:
+def _distance_bin(distance):
     """The bin of a distance: its own below EXACT_DISTANCES, above it one for each power of two."""
     if distance < np.uint64(EXACT_DISTANCES):
         return np.int64(distance)

@@ -48,7 +48,7 @@ _INVERSE, _TO_ULP = np.int64(2046 << 52), np.int64(23 << 52)  # of a power of tw
 
 
 @intrinsic
-def _bits32(typing_context: Any, x: Any) -> Any:
+def _bits32(typing_context, x):
     """The bits of a float32 as int32."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -64,13 +64,13 @@ def widened(error: float) -> float:
 
 
 @inner
-def fast_uncertainty(widening: float) -> float:
+def fast_uncertainty(widening):
     """How far a plain element's error may be from what `judge_block` calculates, in ulp."""
     return math.ldexp(widening, 24) + 2.0**-52
 
 
 @njit(inline="always")
-def _classify(h: Any, g: Any, bits: Any, ends: Any) -> Any:
+def _classify(h, g, bits, ends):
     """(correctly rounded, plain, both finite, bits of |g - h| / ulp(h))."""
     below, above, faithful = ends
     low, high = _bits32(np.float32(h * below)), _bits32(np.float32(h * above))
@@ -90,7 +90,7 @@ def _classify(h: Any, g: Any, bits: Any, ends: Any) -> Any:
 
 
 @njit(nogil=True)
-def _count_near(got: Any, hi: Any, margin: Any, record: Any) -> Any:
+def _count_near(got, hi, margin, record):
     """(correctly rounded, whether an error exceeds `record`) of a span of ordinary answers that are
     all plain, by integers alone; -1 for a span that holds any other: zero, NaN, an infinity, a
     subnormal or its neighbour. The record is in units of 2^-29 ulp.
@@ -118,7 +118,7 @@ def _count_near(got: Any, hi: Any, margin: Any, record: Any) -> Any:
 
 
 @njit(nogil=True)
-def _furthest(got: Any, hi: Any) -> Any:
+def _furthest(got, hi):
     """The largest error of a span that `_count_near` has counted, in units of 2^-29 ulp."""
     full_width()
     furthest = np.int64(0)
@@ -128,7 +128,7 @@ def _furthest(got: Any, hi: Any) -> Any:
 
 
 @njit(nogil=True)
-def _count(got: Any, bits: Any, hi: Any, ends: Any, marks: Any) -> Any:
+def _count(got, bits, hi, ends, marks):
     """(not plain, correct, compared, zeros of the other sign, bits of the largest error) of the
     plain elements of a span; the others are marked with 1, those zeros with 2."""
     full_width()
@@ -148,7 +148,7 @@ def _count(got: Any, bits: Any, hi: Any, ends: Any, marks: Any) -> Any:
 
 
 @njit(nogil=True)
-def _count_inversions(got: Any, before: Any, hi: Any, hi_before: Any, widening: float) -> Any:
+def _count_inversions(got, before, hi, hi_before, widening):
     """The number of neighbouring inputs whose answers make a step while hi does not certainly step
     the same way; NaNs have no order."""
     full_width()
@@ -163,7 +163,7 @@ def _count_inversions(got: Any, before: Any, hi: Any, hi_before: Any, widening: 
 
 
 @njit(nogil=True)
-def fill_patterns(x: Any, first: int) -> None:
+def fill_patterns(x, first):
     """x = first, first + 1, ..."""
     full_width()
     for i in range(x.size):
@@ -172,20 +172,20 @@ def fill_patterns(x: Any, first: int) -> None:
 
 @njit(nogil=True)
 def judge_block(
-    got: Any,
-    bits: Any,
-    hi: Any,
-    previous: Any,
-    widening: float,
-    first: int,
-    offset: int,
-    binade: int,
-    table: Any,
-    listed: Any,
-    listed_hi: Any,
-    steps: Any,
-    filled: Any,
-) -> None:
+    got,
+    bits,
+    hi,
+    previous,
+    widening,
+    first,
+    offset,
+    binade,
+    table,
+    listed,
+    listed_hi,
+    steps,
+    filled,
+):
     """Judge answers to the float32 patterns first, first + 1, ..., all of one binade.
 
     got, bits: the answers as float32 and as int32; hi: the fast tier; previous: answer and hi of
@@ -247,17 +247,7 @@ def judge_block(
 
 
 @njit(nogil=True)
-def _keep_worst(
-    got: Any,
-    bits: Any,
-    hi: Any,
-    ends: Any,
-    largest: Any,
-    binade: int,
-    first: int,
-    worst: Any,
-    worst_bits: Any,
-) -> None:
+def _keep_worst(got, bits, hi, ends, largest, binade, first, worst, worst_bits):
     """Keep the first element whose error is the largest of its span."""
     for i in range(hi.size):
         _, plain, finite, error = _classify(hi[i], got[i], bits[i], ends)
@@ -272,7 +262,7 @@ def _keep_worst(
 
 
 @njit(nogil=True)
-def _list(marks: Any, hi: Any, offset: int, listed: Any, listed_hi: Any, filled: Any) -> None:
+def _list(marks, hi, offset, listed, listed_hi, filled):
     number = filled[0]
     for i in range(hi.size):
         listed[number] = offset + i  # overwritten by the next one unless it is marked
@@ -282,20 +272,7 @@ def _list(marks: Any, hi: Any, offset: int, listed: Any, listed_hi: Any, filled:
 
 
 @njit(nogil=True)
-def _invert(
-    g: Any,
-    g_before: Any,
-    h: Any,
-    h_before: Any,
-    widening: float,
-    pattern: int,
-    place: int,
-    bits: Any,
-    row: Any,
-    firsts: Any,
-    steps: Any,
-    filled: Any,
-) -> None:
+def _invert(g, g_before, h, h_before, widening, pattern, place, bits, row, firsts, steps, filled):
     """Count the step to this input if it certainly goes the wrong way; list it if it may."""
     spread, step = 2.0 * widening * (abs(h) + abs(h_before)), h - h_before
     against = ((g > g_before) & (step < -spread)) | ((g < g_before) & (step > spread))
