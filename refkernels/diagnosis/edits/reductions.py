@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from refkernels.contexts.graph import Edits, Node
-from refkernels.diagnosis.edits.catalogue import Program, by, rule, shaped
+from refkernels.diagnosis.edits.catalogue import Program, by, rule, shaped, through
 
 _OVER_AN_AXIS = ("sum", "mean", "max", "norm", "pivot")
 SUMMING = ("sum", "max", "norm", "mean", "welford", "matmul")
@@ -99,6 +100,28 @@ def _carried(xp: Any, a: Any, axis: int, block: int, carry: str) -> Any:
 
 def _plus(total: Any, more: Any) -> Any:
     return more if total is None else total + more
+
+
+@rule("shift_by_blocks", "function")  # exp(x - max(x)) -> exp(x - the maximum so far), of blocks
+def block_shifts(program: Program) -> Iterator[Any]:
+    """An online softmax that does not rescale what it added up, or its divisor, before."""
+    for node in program.functions("exp"):
+        inner = through(node.operands[0])
+        shifts = inner.operands[1:] if inner.op == "subtract" else ()
+        if any(through(shift).op in ("pivot", "max") for shift in shifts):
+            x = inner.operands[0]
+            for block in (block for block in _BLOCKS if block < x.shape[-1]):
+                yield node, {node: by(x)(partial(_shifted_by_blocks, block))}, {"block": block}
+
+
+def _shifted_by_blocks(block: int, xp: Any, x: Any) -> Any:
+    parts, so_far = [], None
+    for start in range(0, x.shape[-1], block):
+        part = xp.take(x, np.arange(start, min(start + block, x.shape[-1])), -1)
+        highest = xp.stop(xp.max(part))
+        so_far = highest if so_far is None else xp.maximum(so_far, highest)
+        parts.append(xp.exp(part - so_far))
+    return xp.concatenate(parts, -1)
 
 
 @rule("divisor_differs", "reduction")  # mean -> sum / (n - 1), sum / padded n
