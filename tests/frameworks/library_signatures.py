@@ -26,7 +26,7 @@ LIBRARY_SIGNATURES: tuple[tuple[str, str, str, str], ...] = (
         "attention",
         "q, k, v, dropout_p=0.0, softmax_scale=None, causal=False, window_size=(-1, -1), "
         "softcap=0.0, alibi_slopes=None, deterministic=False, return_attn_probs=False",
-        f"q=q, k=k, v=v, scale=softmax_scale, {CAUSAL.format('causal')}",
+        f"q=q, k=k, v=v, scale=softmax_scale, softcap=softcap or None, {CAUSAL.format('causal')}",
     ),
     (
         "xformers",

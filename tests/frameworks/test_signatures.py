@@ -200,6 +200,16 @@ def test_a_function_without_a_signature_that_refuses_a_name_is_unsupported() -> 
         kernel_adapter.call(max, facts, "forward", {"x": x}, {"axis": -1})
 
 
+def test_a_required_weight_that_a_case_lacks_gives_no_nan() -> None:
+    facts = facts_of(registry.get("rms_norm"), "scaled")
+    question = lambda x, weight: x * np.asarray(weight, float), facts, "forward"
+    with pytest.raises(
+        Unbound, match=r"called with weight=None as in this case .*: it returns NaN"
+    ):
+        kernel_adapter.call(*question, {"x": np.ones((2, 3))}, {})
+    kernel_adapter.call(*question, {"x": np.full((2, 3), np.inf)}, {})  # numbers may give NaN too
+
+
 def drawn(rng: np.random.Generator, op: Op, direction: Direction) -> tuple[str, dict[str, str]]:
     """A signature of the op's inputs and params in any order, under its own or other names, with
     defaults or without, and what each parameter means. Of the required inputs, some may have names

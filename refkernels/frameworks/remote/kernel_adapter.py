@@ -131,10 +131,9 @@ def information():
 
 
 def unsupported(op, direction, dtype, device):
-    if direction in CALLS:
+    by_autograd = KERNEL["arrays"] == "torch" and direction == "backward"
+    if direction in CALLS or by_autograd:
         return None
-    if KERNEL["arrays"] == "torch" and direction == "backward":
-        return None  # by autograd
     return "%s computes %s %s only" % (KERNEL["function"], op, " and ".join(CALLS))
 
 
@@ -144,8 +143,8 @@ def tensor(array, dtype, device):
         torch = sys.modules["torch"]
         if dtype not in BITS:
             return torch.from_numpy(array).to(device)
-        signed = array.view(BITS[dtype].lstrip("u"))
-        return torch.from_numpy(signed).view(getattr(torch, dtype)).to(device)
+        signed = torch.from_numpy(array.view(BITS[dtype].lstrip("u")))
+        return signed.view(getattr(torch, dtype)).to(device)
     if dtype in BITS and KERNEL["abi"]:
         return array
     if dtype in BITS:
@@ -216,13 +215,22 @@ def call(function, kernel, direction, arrays, params):
     positional, named, doubtful = bound(function, kernel, direction, arrays, params)
     poisoned()
     try:
-        return function(*positional, **named)
+        answer = function(*positional, **named)
+        if doubtful and undefined(answer) and not undefined([a * 0 for a in arrays.values()]):
+            raise ValueError("it returns NaN")
+        return answer
     except Exception as error:
         if not doubtful:
             raise
-        names = ", ".join(doubtful), type(error).__name__
-        why = "%s cannot be called with %s as in this case (%s: %s)"
-        raise Unbound(why % (kernel["function"], *names, error)) from error
+        said = kernel["function"], ", ".join(doubtful), type(error).__name__, error
+        raise Unbound("%s cannot be called with %s as in this case (%s: %s)" % said) from error
+
+
+def undefined(answer):
+    """Whether some array of an answer holds NaN."""
+    several = answer.values() if isinstance(answer, dict) else answer
+    parts = several if isinstance(answer, (dict, tuple, list)) else [answer]
+    return any(bool((part != part).any()) for part in parts if hasattr(part, "any"))
 
 
 def bound(function, kernel, direction, arrays, params):
@@ -364,10 +372,8 @@ def by_name(direction, answer):
     if not isinstance(answer, (tuple, list)):
         answer = (answer,)
     if len(answer) > len(names):
-        raise ValueError(
-            "%s returns %d arrays, and the op has %s"
-            % (KERNEL["function"], len(answer), ", ".join(names))
-        )
+        said = KERNEL["function"], len(answer), ", ".join(names)
+        raise ValueError("%s returns %d arrays, and the op has %s" % said)
     return {name: value for name, value in zip(names, answer) if value is not None}
 
 
@@ -400,21 +406,18 @@ def in_c(function, arrays, params):
                 array = outputs[name] = allocate(sizes, BITS.get(dtype, dtype))
             passed.append(ctypes.c_void_p(array.ctypes.data))
             continue
-        value = {**KERNEL["params"], **numbers, **params}.get(name)
-        value = meaning_of(name, value, arrays)
+        value = meaning_of(name, {**KERNEL["params"], **numbers, **params}.get(name), arrays)
         if value is None:
-            raise NotImplementedError(
-                "%s needs %s, which this case does not have: lengths are %s"
-                % (function.__name__, name, ", ".join(numbers))
-            )
+            said = function.__name__, name, ", ".join(numbers)
+            why = "%s needs %s, which this case does not have: lengths are %s"
+            raise NotImplementedError(why % said)
         passed.append(SCALARS[dtype](value))
     named = {name for _, _, name, _ in KERNEL["abi"]}
     absent = [name for name in arrays if name not in named]
     unlike = unlike_default(KERNEL, params, named, arrays)
     if absent or unlike:
-        raise NotImplementedError(
-            "%s takes no %s" % (function.__name__, ", ".join([*absent, *unlike]))
-        )
+        names = function.__name__, ", ".join([*absent, *unlike])
+        raise NotImplementedError("%s takes no %s" % names)
     poisoned()
     function(*passed)
     return outputs
@@ -425,9 +428,8 @@ def lengths(arrays):
     first = next(iter(arrays.values()))
     numbers = {"n": first.size}
     for name, array in arrays.items():
-        last = array.shape[-1] if array.ndim else 1
         numbers["%s_size" % name] = array.size
-        numbers["%s_last" % name] = last
+        numbers["%s_last" % name] = array.shape[-1] if array.ndim else 1
         numbers["%s_rows" % name] = int(np.prod(array.shape[:-1]))
         numbers.update(("%s_%d" % (name, axis), n) for axis, n in enumerate(array.shape))
     return numbers
@@ -449,9 +451,7 @@ def like(name, arrays, first):
 
 
 def synchronize(device):
-    if device.startswith("cuda"):
-        library = sys.modules[KERNEL["arrays"]]
-        if KERNEL["arrays"] == "torch":
-            library.cuda.synchronize(device)
-        elif KERNEL["arrays"] == "cupy":
-            library.cuda.Stream.null.synchronize()
+    if device.startswith("cuda") and KERNEL["arrays"] == "torch":
+        sys.modules["torch"].cuda.synchronize(device)
+    elif device.startswith("cuda") and KERNEL["arrays"] == "cupy":
+        sys.modules["cupy"].cuda.Stream.null.synchronize()
