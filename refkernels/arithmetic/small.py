@@ -1,6 +1,6 @@
 """Small arrays go through NumPy first, so that a first answer does not wait for a compiler.
 
-A kernel takes about a second to compile and saves milliseconds on a few thousand elements. So some
+A kernel takes seconds to compile and saves a tenth of one on a hundred thousand elements. So some
 kernels have a *twin*: the same operations on whole arrays in NumPy, with the same bits. A process
 gives small arrays to the twin until they add up to the cost of compiling the kernel, or of reading
 it from disk where an earlier process has compiled it; a process's first kernel costs as much in
@@ -14,7 +14,7 @@ from typing import Any
 
 from refkernels.arithmetic import jit
 
-SMALL = 1 << 16  # elements
+SMALL = 1 << 18  # elements
 _ALLOWANCE = 1 << 20  # elements of one process: about half a second of a twin's time
 _READ = 1 << 5  # how many times faster a kernel is read from disk than compiled
 _OVERHEAD = 1 << 10  # the cost of a twin's call, in elements

@@ -1,9 +1,8 @@
 """The draft of an answer: every element's ball in float64, and the elements that stay open.
 
 Where the formula can be traced as a graph over rows, a generated kernel takes large arrays: it
-computes, encloses and tests a block of rows while the block is in the cache. For sums over the rows
-of a staged formula such a kernel computes the statistics, and NumPy reads the last stage. NumPy
-reads everything else.
+computes, encloses and tests a block of rows while the block is in the cache. Of a staged formula's
+sums over the rows it computes the statistics, and NumPy reads the last stage, and all else.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from refkernels.arithmetic import small
 from refkernels.arithmetic.enclosure import Enclosure, trusted
 from refkernels.arithmetic.ladder import Open
 from refkernels.arithmetic.question import Question
@@ -30,8 +30,7 @@ from refkernels.ops.formula import Formula, Staged, Values, Whole, by_output, se
 from refkernels.ops.readings import Reading
 
 Enclosures = dict[str, Enclosure]
-GENERATED = 100_000
-"""Elements from which on a generated kernel pays."""
+GENERATED = 100_000  # elements from which on a generated kernel pays, once it is compiled
 
 
 def draft(
@@ -42,6 +41,7 @@ def draft(
     answers: Enclosures = {}
     left: Open = {}
     large = question.flat and question.elements >= GENERATED and not isinstance(formula, Whole)
+    large = large and not small.allowance.covers(draft, question.elements)
     if by_row and large:
         with contextlib.suppress(Untraceable):
             answers, left = _generated(formula, question, by_row, goal)

@@ -203,8 +203,7 @@ def test_some_nan_of_infinite_parameters_are_no_decay_of_0() -> None:
     assert found.cause != "zero_decay"
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("op", ["adamw", "lamb"])
+@pytest.mark.parametrize(("op", "dtype"), [("adamw", "float32"), ("lamb", "float64")])
 def test_oneflow_multiplies_the_parameter_by_a_decay_of_0(
     session_for: Any, op: str, dtype: str
 ) -> None:
