@@ -6,6 +6,7 @@ refused with a one-sentence error.
 
 from __future__ import annotations
 
+import json
 import numbers
 from collections.abc import Mapping
 from typing import Any
@@ -95,7 +96,9 @@ def _inputs(op: Op, direction: Direction, inputs: Any) -> Arrays:
 
 
 def _params(op: Op, params: Any) -> dict[str, Any]:
-    settings = as_mapping(params, "params")
+    given = as_mapping(params, "params")
+    # A dict, as rotary's scaling, is kept as its JSON.
+    settings = {n: json.dumps(x) if isinstance(x, dict) and x else x for n, x in given.items()}
     if unknown := [name for name in settings if name not in op.params]:
         advice = instead(unknown[0], op.params or ("none",), "it has")
         raise ValueError(f"{op.name} has no parameter {quoted(unknown[0])}: {advice}.")

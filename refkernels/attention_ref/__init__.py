@@ -12,8 +12,10 @@ lists the ops.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from refkernels.arguments import TextOrNumbers
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.question import Certify
 from refkernels.attention_ref import formulas, layout, mixtures
@@ -59,7 +61,7 @@ ROTARY = formula_op(
     "rotary",
     "x[... d], position[...]:int -> y[... d]",
     coupled="d",
-    params={"base": 10000.0, "layout": "half", "dim": None},
+    params={"base": 10000.0, "layout": "half", "dim": None, "scaling": TextOrNumbers("none")},
     domains={"base": POSITIVE},
     prepare=rotation.prepare,
     forms=rotation.FORMS,
@@ -155,7 +157,7 @@ def attention_backward(
 
 def rotary(
     x: Any, position: Any, *, base: float = 10000.0, layout: str = "half", dim: int | None = None,
-    certify: Certify = "enclosure",
+    scaling: Mapping[str, Any] | str = "none", certify: Certify = "enclosure",
 ) -> Enclosure:  # fmt: skip
     """(y_a, y_b) = (x_a cos t - x_b sin t, x_b cos t + x_a sin t), t = position base^(-2 i / dim),
     for the pairs i = 0 ... dim / 2 - 1 of x's last axis; y has x's shape.
@@ -166,6 +168,9 @@ def rotary(
                 "interleaved", 2 i and 2 i + 1 (GPT-J)
     dim         how many elements of the last axis, from the first on, are rotated: all by default.
                 The others stay unchanged
+    scaling     the dict `rope_scaling` of Hugging Face's models, or its JSON, with rope_type
+                "linear", "llama3" or "yarn": the frequencies are then those of
+                `attention_ref.scaling`, and YaRN multiplies cosine and sine by its attention_factor
 
     The angle is exact: cosine and sine are those of the real number t. A kernel in float32 or 16
     bits computes its angles in float32, and its bound grows by about position base^(-2 i / dim)
@@ -179,7 +184,8 @@ def rotary(
 
 def rotary_backward(
     dy: Any, x: Any, position: Any, *, base: float = 10000.0, layout: str = "half",
-    dim: int | None = None, certify: Certify = "enclosure",
+    dim: int | None = None, scaling: Mapping[str, Any] | str = "none",
+    certify: Certify = "enclosure",
 ) -> Enclosure:  # fmt: skip
     """(dx_a, dx_b) = (dy_a cos t + dy_b sin t, dy_b cos t - dy_a sin t): dy rotated by -t.
 

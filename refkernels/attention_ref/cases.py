@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -189,7 +190,27 @@ def rotary_cases() -> list[Case]:
         make("partial", {"dim": 4, "d": 10}, _rotated(100, (2,), 9, 10), {"dim": 4}),
         make("size", {"size": 1e4, "d": 8}, _rotated(100, (2,), 9, 8, 1e4)),
         make("invariance", {"rows": 37, "d": 16}, _rotated(0, (), 37, 16)),
+        *(
+            make(
+                "scaling",
+                {"of": of},
+                _rotated(8000, (2,), 5, 64),
+                {**long, "scaling": json.dumps(scaling)},
+            )
+            for of, long, scaling in (
+                ("linear", {}, {"rope_type": "linear", "factor": 4.0}),
+                ("llama3", {"base": 5e5}, _LLAMA3),
+                ("yarn", {}, _YARN),
+            )
+        ),
     ]
+
+
+_LLAMA3 = {
+    "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8192,
+}  # fmt: skip
+_YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4096}
 
 
 _INTERLEAVED: dict[str, Any] = {"layout": "interleaved"}

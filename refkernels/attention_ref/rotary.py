@@ -14,6 +14,7 @@ Source: Su et al. (2021), "RoFormer", arXiv:2104.09864.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -22,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refkernels.arithmetic.scalars import as_count
+from refkernels.attention_ref.scaling import FrequencyScaling, as_scaling
 from refkernels.op import Direction
 from refkernels.ops import Fault, Prepared
 from refkernels.ops.formula import COMPUTED_IN_FLOAT32
@@ -45,7 +47,9 @@ def prepare(inputs: dict[str, Any], params: dict[str, Any], direction: Direction
     position = inputs["position"]
     if position.size and np.abs(position).max() > 2**53:
         raise ValueError("position has an element beyond 2^53.")
-    return Prepared(inputs, {"base": Fraction(base), "dim": dim, "layout": layout})
+    scaling = as_scaling(params["scaling"], float(base), dim)
+    settings = {"base": Fraction(base), "dim": dim, "layout": layout, "scaling": scaling}
+    return Prepared(inputs, settings)
 
 
 def pairs(dim: int, layout: str) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
@@ -80,22 +84,44 @@ def _exponents(xp: Any, dim: int, of: int | None = None) -> Any:
     return xp.array(np.arange(0, dim, 2)[None]) / xp.number(of or dim)
 
 
-def _angles(xp: Any, position: Any, base: Any, dim: int, of: int | None = None) -> Any:
+def _angles(
+    xp: Any,
+    position: Any,
+    base: Any,
+    dim: int,
+    scaling: FrequencyScaling | None,
+    of: int | None = None,
+) -> Any:
     frequency = xp.exp(-(_exponents(xp, dim, of) * xp.log(xp.number(base))))
+    frequency = frequency if scaling is None else scaling.frequencies(xp, frequency)
     return xp.array(position) * frequency
 
 
-def exact(xp: Any, x: Any, position: Any, base: Any, dim: int, layout: str) -> Any:
-    angles = _angles(xp, position, base, dim)
-    return rotate(xp, x, xp.cos(angles), xp.sin(angles), dim, layout)
+def _cosine_and_sine(xp: Any, angles: Any, scaling: FrequencyScaling | None) -> tuple[Any, Any]:
+    both = xp.cos(angles), xp.sin(angles)
+    if scaling is None:
+        return both
+    return scaling.magnitude(xp, both[0]), scaling.magnitude(xp, both[1])
 
 
-def tables(xp: Any, x: Any, position: Any, base: Any, dim: int, layout: str) -> Any:
+def exact(
+    xp: Any, x: Any, position: Any, base: Any, dim: int, layout: str,
+    scaling: FrequencyScaling | None = None,
+) -> Any:  # fmt: skip
+    angles = _angles(xp, position, base, dim, scaling)
+    return rotate(xp, x, *_cosine_and_sine(xp, angles, scaling), dim, layout)
+
+
+def tables(
+    xp: Any, x: Any, position: Any, base: Any, dim: int, layout: str,
+    scaling: FrequencyScaling | None = None,
+) -> Any:  # fmt: skip
     """By the frequency 1 / base^(2 i / D), as in Hugging Face's Llama; cosine, sine and their
     products with x are kept in the storage format."""
     frequency = 1 / xp.exp(_exponents(xp, dim) * xp.log(xp.number(base)))
+    frequency = frequency if scaling is None else scaling.frequencies(xp, frequency)
     angles = xp.array(position) * frequency
-    cosine, sine = xp.store(xp.cos(angles)), xp.store(xp.sin(angles))
+    cosine, sine = map(xp.store, _cosine_and_sine(xp, angles, scaling))
     return rotate(xp, x, cosine, sine, dim, layout, xp.store)
 
 
@@ -123,29 +149,54 @@ def _usual_base(xp: Any, base: Any, **arguments: Any) -> Any:
     return exact(xp, base=Fraction(10000), **arguments)
 
 
-def _of_whole(xp: Any, x: Any, position: Any, base: Any, dim: int, layout: str) -> Any:
+def _unscaled(xp: Any, scaling: Any = None, **arguments: Any) -> Any:
+    return exact(xp, **arguments)
+
+
+def _unmagnified(xp: Any, scaling: FrequencyScaling | None = None, **arguments: Any) -> Any:
+    """YaRN's frequencies, without its factor of cosines and sines."""
+    if scaling is not None and scaling.kind == "yarn":
+        scaling = replace(scaling, numbers={**scaling.numbers, "attention_factor": Fraction(1)})
+    return exact(xp, scaling=scaling, **arguments)
+
+
+def _all_divided(xp: Any, scaling: FrequencyScaling | None = None, **arguments: Any) -> Any:
+    """All frequencies divided by the factor."""
+    scaling = None if scaling is None else FrequencyScaling("linear", scaling.numbers)
+    return exact(xp, scaling=scaling, **arguments)
+
+
+def _of_whole(
+    xp: Any, x: Any, position: Any, base: Any, dim: int, layout: str, scaling: Any = None
+) -> Any:
     """The exponents are 2 i / d, with d the whole length of x's axis."""
-    angles = _angles(xp, position, base, dim, x.shape[-1])
-    return rotate(xp, x, xp.cos(angles), xp.sin(angles), dim, layout)
+    angles = _angles(xp, position, base, dim, scaling, x.shape[-1])
+    return rotate(xp, x, *_cosine_and_sine(xp, angles, scaling), dim, layout)
 
 
-def _narrow(format: str, xp: Any, x: Any, position: Any, base: Any, dim: int, layout: str) -> Any:
+def _narrow(
+    format: str, xp: Any, x: Any, position: Any, base: Any, dim: int, layout: str,
+    scaling: FrequencyScaling | None = None,
+) -> Any:  # fmt: skip
     """Frequencies, positions, angles, their cosine and sine: each kept in a narrow format."""
 
     def kept(a: Any) -> Any:
         return xp.narrow(a, format)
 
     frequency = kept(1 / kept(xp.exp(_exponents(xp, dim) * xp.log(xp.number(base)))))
+    frequency = frequency if scaling is None else kept(scaling.frequencies(xp, frequency))
     angles = kept(kept(xp.array(position)) * frequency)
-    return rotate(xp, x, kept(xp.cos(angles)), kept(xp.sin(angles)), dim, layout)
+    cosine, sine = map(kept, _cosine_and_sine(xp, angles, scaling))
+    return rotate(xp, x, cosine, sine, dim, layout)
 
 
 def _narrow_cosines(
-    format: str, xp: Any, x: Any, position: Any, base: Any, dim: int, layout: str
-) -> Any:
+    format: str, xp: Any, x: Any, position: Any, base: Any, dim: int, layout: str,
+    scaling: FrequencyScaling | None = None,
+) -> Any:  # fmt: skip
     """Right angles, whose cosines and sines are kept in a narrow format."""
-    angles = _angles(xp, position, base, dim)
-    cosine, sine = (xp.narrow(table, format) for table in (xp.cos(angles), xp.sin(angles)))
+    angles = _angles(xp, position, base, dim, scaling)
+    cosine, sine = (xp.narrow(t, format) for t in _cosine_and_sine(xp, angles, scaling))
     return rotate(xp, x, cosine, sine, dim, layout)
 
 
@@ -164,6 +215,9 @@ FAULTS = (
     _fault("positions_from_one", _from_one),
     _fault("base_ignored", _usual_base),
     _fault("frequencies_of_whole_head", _of_whole),
+    _fault("frequencies_unscaled", _unscaled),
+    _fault("frequencies_all_divided", _all_divided),
+    _fault("yarn_unmagnified", _unmagnified),
     *(
         _fault(f"angles_in_{format}", partial(_narrow, format), unstable=True, right_in=computed)
         for format, computed in _NARROW

@@ -1,10 +1,11 @@
-"""Rotary embedding: positions, its bound, refused arguments."""
+"""Rotary embedding: positions, scaling, bound, refused arguments; attention as models have it."""
 
 from typing import Any
 
 import numpy as np
 import pytest
 
+import refkernels
 from refkernels.attention_ref import ROTARY, rotary
 
 RNG = np.random.default_rng(21)
@@ -66,3 +67,74 @@ def test_arguments_that_do_not_fit_are_refused_in_a_sentence(
     with pytest.raises(kind, match=said) as caught:
         rotary(**{"x": X, "position": PLACES, **given})
     assert "\n" not in str(caught.value)
+
+
+LLAMA3 = {
+    "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8192,
+}  # fmt: skip
+
+
+def llama3_frequencies() -> Any:
+    """As models compute them: three branches, by the wave length."""
+    plain = 1 / (np.float32(5e5) ** (np.arange(0, 64, 2, dtype=np.float32) / np.float32(64)))
+    lengths = np.float32(2 * np.pi) / plain
+    smooth = (np.float32(8192) / lengths - 1) / np.float32(3)
+    between = (1 - smooth) * plain / 8 + smooth * plain
+    return np.where(lengths > 8192, plain / 8, np.where(lengths < 2048, plain, between))
+
+
+@pytest.mark.parametrize("cause", [None, "frequencies_unscaled", "frequencies_all_divided"])
+def test_frequencies_scaled_as_in_llama_3(cause: str | None) -> None:
+    plain = 1 / (np.float32(5e5) ** (np.arange(0, 64, 2, dtype=np.float32) / np.float32(64)))
+    frequencies = {
+        None: llama3_frequencies(), "frequencies_unscaled": plain,
+        "frequencies_all_divided": plain / 8,
+    }[cause]  # fmt: skip
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((4, 64)).astype(np.float32)
+    position = np.array([1, 900, 8000, 130000])
+    angles = position[:, None].astype(np.float32) * frequencies
+    (a, b), cos, sin = np.split(x, 2, axis=-1), np.cos(angles), np.sin(angles)
+    y = np.concatenate([a * cos - b * sin, b * cos + a * sin], axis=-1).astype(np.float32)
+    inputs, params = {"x": x, "position": position}, {"base": 5e5, "scaling": LLAMA3}
+    found = refkernels.explain("rotary", inputs, y, params)
+    assert found.cause == cause
+    assert found.verdict == ("exceeds_bound" if cause else "rounding")
+
+
+@pytest.mark.parametrize(
+    ("scaling", "message"),
+    [
+        ({"rope_type": "longrope", "factor": 2.0}, "rope_type is one of default, linear"),
+        ({"rope_type": "llama3", "factor": 2.0}, "scaling has no low_freq_factor"),
+        ({"rope_type": "linear", "factor": 0.0}, "not above 0"),
+        ("{", "it must be a dict"),
+    ],
+)
+def test_a_scaling_without_a_meaning_is_refused(scaling: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        rotary(np.ones((2, 4)), np.arange(2), scaling=scaling)
+
+
+def test_a_sink_a_window_and_a_softcap_that_a_kernel_leaves_out_are_named() -> None:
+    rng = np.random.default_rng(6)
+    q, k, v = (rng.standard_normal((1, 2, 12, 8)).astype(np.float32) for _ in range(3))
+    inputs = {"q": 3 * q, "k": k, "v": v, "sinks": np.array([0.5, 2.0], np.float32)}
+    params = {"causal": "top_left", "window": [4, 0], "softcap": 3.0}
+
+    def kernel(sinks: Any = inputs["sinks"], window: int = 4, softcap: float = 3.0) -> Any:
+        s = inputs["q"] @ np.swapaxes(k, -1, -2) / np.float32(8**0.5)
+        s = s if np.isinf(softcap) else np.float32(softcap) * np.tanh(s / np.float32(softcap))
+        away = np.arange(12)[:, None] - np.arange(12)
+        e = np.where((away >= 0) & (away <= window), np.exp(s), np.float32(0))
+        total = e.sum(-1, keepdims=True)
+        return (e / (total if sinks is None else total + np.exp(sinks)[:, None, None])) @ v
+
+    assert refkernels.explain("attention", inputs, kernel(), params).verdict == "rounding"
+    for cause, wrong in (
+        ("sinks_ignored", kernel(sinks=None)), ("window_wider", kernel(window=5)),
+        ("softcap_ignored", kernel(softcap=np.inf)),
+    ):  # fmt: skip
+        found = refkernels.explain("attention", inputs, wrong, params)
+        assert (found.cause, found.confidence) == (cause, "proven")

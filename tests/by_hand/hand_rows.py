@@ -1,5 +1,6 @@
 """Ops over rows, channels, tables and keys, by their definitions: whole arrays of numbers."""
 
+import json
 from typing import Any
 
 import numpy as np
@@ -181,15 +182,43 @@ def attention(
     return {"y": y, "lse": (top + log(np.where(sums == 0, mp.nan, sums)))[..., 0]}
 
 
+def shares(scaling: Any, rates: Numbers, base: float, dim: int) -> Any:
+    """What is left of each frequency."""
+    factor, length = mp.mpf(scaling["factor"]), scaling.get("original_max_position_embeddings")
+    if scaling["rope_type"] == "linear":
+        return 1 / factor
+    if scaling["rope_type"] == "llama3":
+        low, high = (mp.mpf(scaling[f"{end}_freq_factor"]) for end in ("low", "high"))
+        kept = [
+            min(max((rate * length / (2 * mp.pi) - low) / (high - low), 0), 1) for rate in rates
+        ]
+    else:
+        first, last = (
+            dim * mp.log(length / (2 * mp.pi * turns)) / (2 * mp.log(base)) for turns in (32, 1)
+        )
+        first, last = max(mp.floor(first), 0), min(mp.ceil(last), dim - 1)
+        kept = [1 - min(max((i - first) / (last - first), 0), 1) for i in range(dim // 2)]
+    return np.array([(1 - share) / factor + share for share in kept])
+
+
+def magnitude(scaling: Any) -> Any:
+    return mp.log(scaling["factor"]) / 10 + 1 if scaling["rope_type"] == "yarn" else mp.mpf(1)
+
+
 def rotary(
-    x: Numbers, position: Any, base: float = 10000.0, layout: str = "half", dim: Any = None
+    x: Numbers, position: Any, base: float = 10000.0, layout: str = "half", dim: Any = None,
+    scaling: str = "none",
 ) -> Any:  # fmt: skip
     dim = x.shape[-1] if dim is None else dim
     first = np.arange(dim // 2) if layout == "half" else np.arange(0, dim, 2)
     second = first + (dim // 2 if layout == "half" else 1)
     rates = np.array([mp.power(number(base), mp.mpf(-2 * i) / dim) for i in range(dim // 2)])
+    size = mp.mpf(1)
+    if scaling != "none":
+        parsed = json.loads(scaling)
+        rates, size = rates * shares(parsed, rates, base, dim), magnitude(parsed)
     angles = np.broadcast_to(position, x.shape[:-1])[..., None] * rates
-    cos, sin = each(mp.cos)(angles), each(mp.sin)(angles)
+    cos, sin = each(mp.cos)(angles) * size, each(mp.sin)(angles) * size
     y = x.copy()
     y[..., first] = x[..., first] * cos - x[..., second] * sin
     y[..., second] = x[..., second] * cos + x[..., first] * sin

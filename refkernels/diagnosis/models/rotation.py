@@ -43,7 +43,8 @@ def narrow_tables(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
     format: the narrowest. Numbers that are right but for their rounding are `narrow_cosines`;
     others are those of other angles."""
     (got,) = outputs.values()
-    if problem.format.name not in _NARROWER or got.dtype != problem.format.storage:
+    scaled = problem.params.get("scaling", "none") != "none"
+    if scaled or problem.format.name not in _NARROWER or got.dtype != problem.format.storage:
         return
     position = problem.inputs["position"]
     places, place_of = np.unique(position, return_inverse=True)

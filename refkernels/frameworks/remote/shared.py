@@ -1,6 +1,8 @@
 """What several adapters share. An adapter says `from shared import ...`, and is sent to its
 framework's interpreter with this file's text in the place of that line."""
 
+import json
+
 import numpy as np
 
 
@@ -89,12 +91,36 @@ def allowed(framework, q, k, keep=None, lengths=None, causal="none"):
     return keep
 
 
-def rotated(framework, x, position, base=10000.0, layout="half", dim=None):
+def scaled_rates(rates, base, dim, scaling):
+    """As in Hugging Face's modeling_rope_utils, in NumPy's float32: (frequencies, factor of cosine
+    and sine). `scaling` is JSON."""
+    scaling = json.loads(scaling)
+    kind, factor = scaling["rope_type"], np.float32(scaling["factor"])
+    if kind == "linear":
+        return rates / factor, 1.0
+    length = scaling["original_max_position_embeddings"]
+    if kind == "llama3":
+        low, high = scaling["low_freq_factor"], scaling["high_freq_factor"]
+        turns = np.float32(length) / (np.float32(2 * np.pi) / rates)
+        kept = np.clip((turns - np.float32(low)) / np.float32(high - low), 0, 1)
+        return (1 - kept) * (rates / factor) + kept * rates, 1.0
+    ends = [dim * np.log(length / (turns * 2 * np.pi)) / (2 * np.log(base)) for turns in (32, 1)]
+    first, last = max(np.floor(ends[0]), 0), min(np.ceil(ends[1]), dim - 1)
+    places = np.arange(dim // 2, dtype=np.float32)
+    ramp = np.clip((places - np.float32(first)) / np.float32(last - first), 0, 1)
+    return rates / factor * ramp + rates * (1 - ramp), 0.1 * np.log(scaling["factor"]) + 1.0
+
+
+def rotated(framework, x, position, base=10000.0, layout="half", dim=None, scaling="none"):
     """As in Hugging Face's Llama and GPT-J: the angles are computed in float32."""
     dim = x.shape[-1] if dim is None else dim
     steps = framework.arange(0, dim, 2, dtype=framework.int64, device=x.device).float()
-    angles = position.unsqueeze(-1).float() * (1.0 / (base ** (steps / dim)))
-    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    rates, size = 1.0 / (base ** (steps / dim)), 1.0
+    if scaling != "none":
+        scaled, size = scaled_rates(rates.cpu().numpy(), base, dim, scaling)
+        rates = framework.tensor(scaled).to(x.device)
+    angles = position.unsqueeze(-1).float() * rates
+    cos, sin = (angles.cos() * size).to(x.dtype), (angles.sin() * size).to(x.dtype)
     own, unrotated = x[..., :dim], x[..., dim:]
     if layout == "half":
         cos, sin = framework.cat([cos, cos], -1), framework.cat([sin, sin], -1)
