@@ -12,14 +12,15 @@ Every step writes a line to ``run_a/rank_0/steps.jsonl``; a chosen step also wri
 ``step_000010.safetensors``: inputs, outputs, cotangents and gradients of every layer, parameters,
 gradients and optimizer state before and after the update.  ``docs/capture.md`` gives the format.
 
-The probe only reads.  In a chosen step each layer's forward is wrapped: tensors are copied, and
-inputs that need a gradient pass through an identity, whose gradient is this layer's contribution
-(a hook on the input itself would see the sum over all its consumers).  An identity rounds nothing,
-so the run has the same bits with the probe as without it.
+The probe only reads.  In a chosen step each layer's forward is wrapped, and tensors are copied.  A
+hook on an input would see the sum of its gradient over all its consumers: the layer's own part is
+what the nodes of its graph pass to that input in PyTorch, and elsewhere the gradient of an identity
+that the input passes through.  So the run has the same bits with the probe as without it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fnmatch
 import functools
@@ -79,14 +80,8 @@ _HYPERPARAMETERS = {
     "initial_accumulator_value": "initial_accum",
     "mindspore.RMSProp.decay": "rho",
 }  # fmt: skip
-_RANKS = (
-    "RANK",
-    "PADDLE_TRAINER_ID",
-    "RANK_ID",
-    "OMPI_COMM_WORLD_RANK",
-    "PMI_RANK",
-    "SLURM_PROCID",
-)
+_RANKS = ("RANK", "PADDLE_TRAINER_ID", "RANK_ID", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
+          "SLURM_PROCID")  # fmt: skip
 _WORLDS = ("WORLD_SIZE", "PADDLE_TRAINERS_NUM", "RANK_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
            "SLURM_NTASKS")  # fmt: skip
 _ARITHMETIC = ("OMP_", "MKL_", "KMP_", "OPENBLAS_", "FLAGS_", "ATEN_", "CUBLAS_", "CUDA_VISIBLE",
@@ -306,6 +301,16 @@ class _Framework:
     def device_of(self, tensor):
         return str(tensor.device)
 
+    def enter(self, tensor, receive):
+        """What a layer receives in place of an input, so that `receive` gets the layer's own part
+        of the input's gradient; and what `leave(outputs)` shall be told of it."""
+        copy = self.identity(tensor)
+        self.on_gradient(copy, receive)
+        return copy, None
+
+    def leave(self, entered, outputs):
+        """The layer's call has ended: `entered`, what `enter` returned with each input."""
+
     def recording_gradients(self):
         return self.api.is_grad_enabled()
 
@@ -323,7 +328,7 @@ class _Framework:
         dtype = self.dtype_of(tensor)
         if dtype == "BF16":
             array = _bits_of_bfloat16(array)
-        return dtype, np.array(array, order="C") if copy else np.ascontiguousarray(array)
+        return dtype, np.array(array, order="C") if copy else np.asarray(array, order="C")
 
     def has_values(self, tensor):
         """Whether a tensor has values: one in a graph that is being built has none."""
@@ -439,9 +444,22 @@ def _without(values, *keys):
     return {key: value for key, value in values.items() if key not in keys}
 
 
+def _replace(owner, name, method):
+    """Put a method in an instance's place of that name; return a function that undoes it."""
+    held, inherited = vars(owner).get(name), name not in vars(owner)
+    object.__setattr__(owner, name, method)
+
+    def undo():
+        if inherited:
+            object.__delattr__(owner, name)
+        else:
+            object.__setattr__(owner, name, held)
+
+    return undo
+
+
 def _wrap(owner, methods, before, after):
     """Wrap methods of an instance; nested calls count once. Return a function that undoes it."""
-    replaced = {name: vars(owner)[name] for name in methods if name in vars(owner)}
     depth = [0]
 
     def wrapped(original):
@@ -459,33 +477,70 @@ def _wrap(owner, methods, before, after):
 
         return call
 
-    for name in methods:
-        object.__setattr__(owner, name, wrapped(getattr(owner, name)))
-
-    def undo():
-        for name in methods:
-            if name in replaced:
-                object.__setattr__(owner, name, replaced[name])
-            else:
-                object.__delattr__(owner, name)
-
-    return undo
+    undone = [_replace(owner, name, wrapped(getattr(owner, name))) for name in methods]
+    return lambda: [undo() for undo in undone]
 
 
 class _Torch(_Framework):
     name = "torch"
 
+    def __init__(self):
+        super().__init__()
+        modes = importlib.import_module("torch.utils._python_dispatch")
+        self._quiet = getattr(modes, "_disable_current_modes", contextlib.nullcontext)
+
+    def shared(self, model):
+        return any(map(self.is_global, model.parameters()))
+
+    def is_global(self, tensor):
+        return hasattr(tensor, "full_tensor")
+
+    def host(self, tensor, copy=True):
+        with self._quiet():
+            if copy:  # an array of the tensor's own memory would keep it from being freed
+                tensor, copy = tensor.detach().clone(), False
+            return super().host(tensor, copy)
+
+    def enter(self, tensor, receive):
+        with self._quiet():
+            edge = tensor.view_as(tensor).grad_fn.next_functions[0]
+        return tensor, (edge, receive)
+
+    def leave(self, entered, outputs):
+        """Hook the nodes between the outputs and the inputs: the sum of what they pass on to an
+        input is the gradient's part that comes through this layer."""
+        edges, sums = dict(part for _, part in entered), {}
+        left, seen = [tensor.grad_fn for tensor in outputs], {node for node, _ in edges}
+
+        def hooked(node):
+            def take(gradients, cotangents):
+                for place, edge in enumerate(node.next_functions):
+                    if edge in edges and gradients[place] is not None:
+                        with self._quiet():
+                            sums[edge, node, place] = gradients[place]
+                            parts = [part for key, part in sums.items() if key[0] == edge]
+                            edges[edge](sum(parts[1:], parts[0]))
+
+            return take
+
+        while left:
+            node = left.pop()
+            if node is not None and node not in seen:
+                seen.add(node)
+                left += [edge[0] for edge in node.next_functions]
+                if edges.keys() & set(node.next_functions):
+                    node.register_hook(hooked(node))
+
     def numpy(self, tensor):
         tensor = tensor.detach()
+        if self.is_global(tensor):
+            tensor = tensor.full_tensor()  # gathered on every process
         if tensor.layout != self.api.strided:
             tensor = tensor.to_dense()
         tensor = tensor.resolve_conj().to("cpu")
         if tensor.dtype == self.api.bfloat16:
             return tensor.contiguous().view(self.api.int16).numpy()
         return tensor.numpy()
-
-    def identity(self, tensor):
-        return tensor.view_as(tensor)
 
     def symbolic(self):
         return self.api.jit.is_tracing()
@@ -699,7 +754,10 @@ class _OneFlow(_Framework):
         return not tensor.is_lazy
 
     def shared(self, model):
-        return any(parameter.is_global for parameter in model.parameters())
+        return any(map(self.is_global, model.parameters()))
+
+    def is_global(self, tensor):
+        return tensor.is_global
 
     def numpy(self, tensor):
         return tensor.detach().numpy()  # a global tensor is gathered on every process
@@ -968,49 +1026,29 @@ def _framework_of(model):
     )
 
 
-# Functions of torch that move values without arithmetic.
-_MOVES = frozenset((
-    "view", "view_as", "reshape", "transpose", "permute", "contiguous", "flatten", "unflatten",
-    "squeeze", "unsqueeze", "expand", "expand_as", "t", "split", "chunk", "unbind", "narrow",
-    "select", "detach", "clone", "__getitem__", "to", "cpu", "type_as", "swapaxes", "movedim",
-    "cat", "stack", "requires_grad_", "register_hook", "__get__",
-))  # fmt: skip
-
-
 def _watch_functions(torch, model, inside, counts):
-    """Count the torch functions that the model's forward calls outside recorded layers."""
+    """Count the calls that the model's forward makes outside recorded layers. A dispatch mode sees
+    them without changing a bit; under a function mode, fast paths are off."""
+    modes = importlib.import_module("torch.utils._python_dispatch")
 
-    class Listener(torch.overrides.TorchFunctionMode):
-        def __torch_function__(self, function, types, args=(), kwargs=None):
+    class Listener(modes.TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
             result = function(*args, **(kwargs or {}))
-            word = getattr(function, "__name__", "")
-            if (
-                not inside()
-                and isinstance(result, torch.Tensor)
-                and result.is_floating_point()
-                and result.requires_grad
-                and word not in _MOVES
-            ):
-                name = torch.overrides.resolve_name(function) or word
+            aliases = [value.alias_info for value in function._schema.returns]
+            moves = any(alias is not None and not alias.is_write for alias in aliases)
+            computes = isinstance(result, torch.Tensor) and result.is_floating_point()
+            if computes and not moves and not inside() and torch.is_grad_enabled():
+                name = str(function).rpartition(".")[0]
                 counts[name] = counts.get(name, 0) + 1
             return result
 
     original = model.forward
-    held = vars(model).get("forward")
 
     def forward(*args, **kwargs):
         with Listener():
             return original(*args, **kwargs)
 
-    object.__setattr__(model, "forward", forward)
-
-    def undo():
-        if held is None:
-            object.__delattr__(model, "forward")
-        else:
-            object.__setattr__(model, "forward", held)
-
-    return undo
+    return _replace(model, "forward", forward)
 
 
 def _compiled(model, layers):
@@ -1065,6 +1103,8 @@ class Capture:
         notes: Optional[Mapping[str, Any]] = None,
     ) -> None:  # fmt: skip
         self._framework = _framework_of(model)
+        while hasattr(optimizer, "optimizer") and hasattr(optimizer, "param_groups"):
+            optimizer = optimizer.optimizer  # a wrapper around the one that updates
         self._model, self._optimizer = model, optimizer
         self._steps = sorted({_count("steps", step) for step in steps})
         self._every = _count("every", every)
@@ -1300,7 +1340,7 @@ class Capture:
     def _array(self, leaf):
         """A NumPy array of a tensor or an array of numbers, None for anything else."""
         if self._framework.is_tensor(leaf):
-            if self._processes > 1 and not leaf.is_global:
+            if self._processes > 1 and not self._framework.is_global(leaf):
                 self._miss("The batch has local tensors: only the first process's are recorded.")
             return self._framework.host(leaf, copy=False)[1]
         if isinstance(leaf, np.ndarray) and leaf.dtype.kind in "biuf":
@@ -1373,50 +1413,36 @@ class Capture:
     # ------------------------------------------------------------------ sizes
 
     def _check_room(self):
-        framework = self._framework
-        size = sum(
-            framework.host(parameter, copy=False)[1].nbytes
-            for parameter in self._parameters.values()
-        )
-        # Parameters and two words of state, before and after; gradients, twice.
-        least_size = size * (8 if self._optimizer is not None else 2)
-        count = len([step for step in self._steps if step >= self._first_step])
+        arrays = [self._framework.host(value, copy=False)[1] for value in self._parameters.values()]
         if not self._writes:
             return
-        free = shutil.disk_usage(self._folder).free
-        self._tell(
-            "parameters %s; a chosen step takes about %s and its activations; "
-            "%d steps are chosen%s; %s are free"
-            % (
-                _readable(size),
-                _readable(least_size),
-                count,
-                " and each multiple of %d" % self._every if self._every else "",
-                _readable(free),
+        size, free = sum(array.nbytes for array in arrays), shutil.disk_usage(self._folder).free
+        # Parameters and two words of state, before and after; gradients, twice.
+        least = size * (8 if self._optimizer is not None else 2)
+        count = len([step for step in self._steps if step >= self._first_step])
+        many = " and each multiple of %d" % self._every if self._every else ""
+        chosen = "%d steps are chosen%s; %%s are free" % (count, many)
+        start = "parameters %s; a chosen step takes about %s and its activations; "
+        self._tell(start + chosen, size, least, free)
+        needed = least * max(count, 1)
+        if needed > free:
+            sizes = (
+                _readable(free) + " free and the chosen steps need at least " + _readable(needed)
             )
-        )
-        if least_size * max(count, 1) > free:
-            raise OSError(
-                errno.ENOSPC,
-                "%s has %s free and the chosen steps need at least %s: choose fewer steps, "
-                "or bound them with only=" % (
-                    self._folder, _readable(free), _readable(least_size * max(count, 1)),
-                ),
-            )  # fmt: skip
+            cure = "choose fewer steps, or bound them with only="
+            raise OSError(errno.ENOSPC, "%s has %s: %s" % (self._folder, sizes, cure))
 
-    def _tell(self, sentence):
+    def _tell(self, sentence, *sizes):
+        sentence %= tuple(map(_readable, sizes))
         print("capture %s: %s" % (self._folder, sentence), file=sys.stderr, flush=True)
 
     # ------------------------------------------------------------------ a step
 
     def _begin(self):
         """Prepare the next step."""
-        self._chosen = self._step in self._steps or bool(
-            self._every and self._step % self._every == 0
-        )
-        self._hashing = self._chosen or bool(
-            self._hash_every and self._step % self._hash_every == 0
-        )
+        due = [every > 0 and self._step % every == 0 for every in (self._every, self._hash_every)]
+        self._chosen = self._step in self._steps or due[0]
+        self._hashing = self._chosen or due[1]
         self._updates, self._rates, self._norm, self._gradient_hash = 0, None, None, None
         self._changed, self._updated = None, False
         self._tensors, self._scalars, self._calls = {}, {}, OrderedDict()
@@ -1435,7 +1461,7 @@ class Capture:
                 self._undo_step.append(self._watch(name, layer))
         if framework.name == "torch" and self._functions is None:
             self._functions = {}
-            if "" not in self._unseen and _ROOT not in self._recorded:
+            if not self._unseen and _ROOT not in self._recorded:
                 undo = _watch_functions(
                     framework.api, self._model, lambda: self._inside, self._functions
                 )
@@ -1487,7 +1513,7 @@ class Capture:
     def _watch(self, name, layer):
         """Wrap a layer's forward for one step; return a function that undoes it."""
         framework, method = self._framework, self._framework.forward
-        held, original = vars(layer).get(method), getattr(layer, method)
+        original = getattr(layer, method)
         recording = self._recording(name, original, layer)
 
         def forward(owner, *args, **kwargs):
@@ -1497,15 +1523,7 @@ class Capture:
                 return original.__func__(owner, *args, **kwargs)
             return original(*args, **kwargs)
 
-        object.__setattr__(layer, method, types.MethodType(forward, layer))
-
-        def undo():
-            if held is None:
-                object.__delattr__(layer, method)
-            else:
-                object.__setattr__(layer, method, held)
-
-        return undo
+        return _replace(layer, method, types.MethodType(forward, layer))
 
     def _recording(self, name, original, owner):
         """A function that records each call of `owner`, a layer or a function."""
@@ -1537,9 +1555,8 @@ class Capture:
                 if not framework.differentiable(leaf):
                     return leaf
                 if id(leaf) not in passed:  # a tensor passed twice stays one tensor
-                    copy = framework.identity(leaf)
-                    framework.on_gradient(copy, receive(backward_key + "inputs/" + path))
-                    passed[id(leaf)] = copy, getattr(copy, "_version", 0)
+                    entered = framework.enter(leaf, receive(backward_key + "inputs/" + path))
+                    passed[id(leaf)] = (*entered, getattr(entered[0], "_version", 0))
                 return passed[id(leaf)][0]
 
             for key, value in self._held(name, owner).items():
@@ -1553,16 +1570,25 @@ class Capture:
             finally:
                 self._inside -= 1
             self._listen(name, entering=False)
-            if any(getattr(copy, "_version", 0) != version for copy, version in passed.values()):
+            changed = [
+                value
+                for value, _, version in passed.values()
+                if getattr(value, "_version", 0) != version
+            ]
+            if changed:
                 self._miss(
                     "%s changes its input in place: the gradient of that input is not recorded "
                     "(the cotangent of the layer before it is)." % name
                 )
+            differentiable = []
             for path, leaf in _leaves(result):
                 if framework.is_tensor(leaf):
                     self._put(forward_key + "outputs/" + path, leaf)
                     if framework.differentiable(leaf):
                         framework.on_gradient(leaf, receive(backward_key + "cotangents/" + path))
+                        differentiable.append(leaf)
+            if not changed:
+                framework.leave([entry[:2] for entry in passed.values()], differentiable)
             return result
 
         return forward
@@ -1605,7 +1631,7 @@ class Capture:
         self._traced = True
 
     def _watch_clip(self, clip):
-        original, held = clip._dygraph_clip, vars(clip).get("_dygraph_clip")
+        original = clip._dygraph_clip
 
         def clipped(pairs):
             result = original(pairs)
@@ -1615,15 +1641,7 @@ class Capture:
                     self._put("gradients/%s/clipped" % name, gradient)
             return result
 
-        clip._dygraph_clip = clipped
-
-        def undo():
-            if held is None:
-                del clip._dygraph_clip
-            else:
-                clip._dygraph_clip = held
-
-        return undo
+        return _replace(clip, "_dygraph_clip", clipped)
 
     def _scalar(self, name, value):
         try:
@@ -1754,19 +1772,11 @@ class Capture:
         if self._size is None:
             self._size = size
             remaining = len([step for step in self._steps if step >= self._step])
-            self._tell(
-                "step %d takes %s; the chosen steps together %s; %s are free"
-                % (
-                    self._step,
-                    _readable(size),
-                    _readable(size * max(remaining, 1)),
-                    _readable(free),
-                )
-            )
+            told = "step %d takes %%s; the chosen steps together %%s; %%s are free" % self._step
+            self._tell(told, size, size * max(remaining, 1), free)
         if size > free:
-            reason = "it takes %s, and only %s are free" % (_readable(size), _readable(free))
-            self._tell("step %d is not recorded: %s" % (self._step, reason))
-            return reason
+            sizes = _readable(size), _readable(free)
+            return self._refuse("it takes %s, and only %s are free" % sizes)
         metadata = {
             "format": FORMAT, "format_version": str(FORMAT_VERSION), "step": str(self._step),
             "rank": str(self._rank), "scalars": json.dumps(self._scalars),
@@ -1775,10 +1785,12 @@ class Capture:
         try:
             _write_safetensors(path, self._tensors, metadata)
         except OSError as error:
-            reason = "it could not be written: %s" % error
-            self._tell("step %d is not recorded: %s" % (self._step, reason))
-            return reason
+            return self._refuse("it could not be written: %s" % error)
         return None
+
+    def _refuse(self, reason):
+        self._tell("step %d is not recorded: %s" % (self._step, reason.replace("%", "%%")))
+        return reason
 
     # ------------------------------------------------------------------ run.json
 
@@ -1842,45 +1854,32 @@ class Capture:
     def _describe_layer(self, name, layer):
         framework = self._framework
         if name in self._watched and not hasattr(layer, framework.forward):
-            return self._describe_function(name, layer)
-        own = framework.own_parameters(layer)
+            word, kind = getattr(layer, "__qualname__", type(layer).__name__), layer
+            module, called, own, settings = getattr(layer, "__module__", None) or "", layer, {}, {}
+        else:
+            kind = type(layer)
+            word, module, called = (
+                kind.__name__,
+                kind.__module__,
+                getattr(kind, framework.forward, 0),
+            )
+            own, settings = framework.own_parameters(layer), framework.hyperparameters(layer)
         path = "" if name == _ROOT else name + "."
         try:
-            signature = [key for key in inspect.signature(getattr(type(layer), framework.forward))
-                         .parameters if key != "self"]  # fmt: skip
-        except (TypeError, ValueError, AttributeError):
-            signature = []
-        return {
-            "name": name,
-            "type": type(layer).__name__,
-            "module": "%s.%s" % (type(layer).__module__, type(layer).__qualname__),
-            "calls": self._last_calls.get(name, 0),
-            "recorded": name in self._recorded,
-            "training": bool(layer.training),
-            "hyperparameters": framework.hyperparameters(layer),
-            "parameters": {key: self._name_of.get(id(value), "") for key, value in own.items()},
-            "buffers": {}
-            if name in self._watched
-            else {key: path + key for key in framework.own_buffers(layer)},
-            "signature": signature,
-        }
-
-    def _describe_function(self, name, function):
-        word = getattr(function, "__qualname__", type(function).__name__)
-        try:
-            signature = list(inspect.signature(function).parameters)
+            signature = [key for key in inspect.signature(called).parameters if key != "self"]
         except (TypeError, ValueError):
             signature = []
+        buffers = {} if name in self._watched else framework.own_buffers(layer)
         return {
             "name": name,
             "type": word,
-            "module": "%s.%s" % (getattr(function, "__module__", None) or "", word),
+            "module": "%s.%s" % (module, getattr(kind, "__qualname__", word)),
             "calls": self._last_calls.get(name, 0),
-            "recorded": True,
-            "training": True,
-            "hyperparameters": {},
-            "parameters": {},
-            "buffers": {},
+            "recorded": name in self._recorded,
+            "training": bool(getattr(layer, "training", True)),
+            "hyperparameters": settings,
+            "parameters": {key: self._name_of.get(id(value), "") for key, value in own.items()},
+            "buffers": {key: path + key for key in buffers},
             "signature": signature,
         }
 

@@ -18,6 +18,7 @@ _ANYWHERE = frozenset(
         "coarse_exponential", "exponential_clamped", "tabulated_logarithm", "float32_smoothing",
         "special_function_unit", "product_before_quotient", "intermediate_rounded", "wrong_dtype",
         "float8_accumulation", "partial_sums_rounded", "bf16_parts", "unstable_identity",
+        "narrow_intermediates",
     )
 )  # fmt: skip
 

@@ -290,7 +290,9 @@ def factor_between(before: Array, after: Array) -> Interval:
     old, new = to_float64(before).reshape(-1), to_float64(after).reshape(-1)
     usable = (np.abs(new) >= 2 * format.min_normal) & np.isfinite(old) & np.isfinite(new)
     if not usable.any():
-        return (-math.inf, math.inf) if not np.any(new[old == 0.0]) else (1.0, 0.0)
+        largest = float(np.max(np.abs(old[np.isfinite(old)]), initial=0.0))
+        most = 4 * format.min_normal / largest if largest else math.inf
+        return (-most, most) if not np.any(new[old == 0.0]) else (1.0, 0.0)
     old, new = old[usable], new[usable]
     room = np.abs(new) * 2.0 ** (1 - format.p)
     with np.errstate(all="ignore"):

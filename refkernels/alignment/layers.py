@@ -25,6 +25,7 @@ from refkernels.alignment.question import (
     Unjudged,
     joined,
 )
+from refkernels.alignment.recorded import ROOT
 from refkernels.alignment.run import Layer, LayerCall, Rank, StepTensors
 from refkernels.op import Direction, Op
 
@@ -48,6 +49,8 @@ def read_layers(rank: Rank, step: int, tensors: StepTensors) -> Read:
     for order, layer in enumerate(rank.layers.values()):
         calls = tensors.calls(layer.name)
         if not calls or rank.contains(layer.name):
+            if calls and layer.parameters and layer.name != ROOT:
+                yield Unjudged(layer.name, layer.type, "it has layers and weights of its own")
             continue
         place = Place(step, "forward", layer.name, order, rank.rank)
         groups = list(_by_settings(rank, layer, calls))
@@ -160,8 +163,9 @@ class _LayerReader:
                 name: self._by_class(name, values, axis, taken) for name, values in outputs.items()
             }
         return CapturedQuestion(
-            place, self.op.name, direction, taken, self.params, outputs, self.layer.type
-        )
+            place, self.op.name, direction, taken, self.params, outputs, self.layer.type,
+            users=self.layer.module.partition(".")[0] not in ("", "builtins", self.rank.framework),
+        )  # fmt: skip
 
     def _axis_of_classes(self, inputs: Mapping[str, Array]) -> int:
         """The second axis; where a framework has an argument for it, that one, the last by

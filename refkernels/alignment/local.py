@@ -56,7 +56,8 @@ class LocalJudgement:
     largest element, as where a masked probability is e^-64 and not 0. `gross`: half of the digits
     are wrong in norm, or the bound is broken by as much. `apart`: the norm of the errors over that
     of the exact answer. `declared`: the cause is a form that the framework documents as its own.
-    `errors`: those that `over_plain` compares."""
+    `errors`: those that `over_plain` compares. `users`: the layer is of the user's own class, which
+    may be what it likes."""
 
     place: Place
     op: str
@@ -80,6 +81,7 @@ class LocalJudgement:
     details: dict[str, Any] = field(default_factory=dict)
     summary: str = ""
     errors: RmsErrors | None = None
+    users: bool = False
 
     @property
     def ordinary(self) -> bool:
@@ -322,7 +324,7 @@ def _judgement(
         "unusual" in fit.flags, number(fit.over_bound) or 0.0, fit.over_plain, fit.elements, worst,
         size.bias, fit.ordinary or not unexplained, size.negligible and not question.parts,
         size.gross, size.apart, cause_of_output.get("cause") in question.own and not fit.ordinary,
-        **cause_of_output, errors=fit.errors,
+        **cause_of_output, errors=fit.errors, users=question.users,
     )  # fmt: skip
 
 

@@ -38,7 +38,8 @@ class Place:
 class CapturedQuestion:
     """An op's question, and the run's answer. `parts`: the parameters that an optimizer's question
     concatenates, and where each of them ends; `own`: causes that the framework documents as its own
-    definition; `elsewhere`: whether a weight's gradient has parts from outside these calls."""
+    definition; `users`: whether the layer is of the user's own class, whose name declares nothing;
+    `elsewhere`: whether a weight's gradient has parts from outside these calls."""
 
     place: Place
     op: str
@@ -50,6 +51,7 @@ class CapturedQuestion:
     parts: tuple[tuple[str, int], ...] = ()
     own: tuple[str, ...] = ()
     elsewhere: bool = False
+    users: bool = False
 
     def part(self, index: int) -> str:
         """The parameter that an element of the concatenation belongs to."""

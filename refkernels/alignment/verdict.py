@@ -137,7 +137,7 @@ def decide_alone(local: LocalTruth) -> Conclusion:
     suspects = [
         _suspect(judgement, "A")
         for judgement in local.wrong
-        if judgement.redefined and not judgement.declared
+        if judgement.redefined and not judgement.declared and not judgement.users
     ]
     if suspects:
         return Conclusion("different", _sorted(suspects))
@@ -165,38 +165,23 @@ def _sorted(suspects: list[Suspect]) -> tuple[Suspect, ...]:
 def _of_one_run(local: tuple[LocalTruth, LocalTruth], matched: Matched) -> list[Suspect]:
     """Findings of an oracle in one run alone: a finding in both does not distinguish them."""
     partner = {**matched.layers, **matched.parameters}
-    partner_of_b = {name_b: name_a for name_a, name_b in partner.items()}
-    causes = [
-        {
-            (judgement.place.step, judgement.place.stage, judgement.op, judgement.cause)
-            for judgement in side.wrong
-        }
-        for side in local
-    ]
-    places = [
-        {
-            (judgement.place.step, judgement.place.stage, judgement.place.name, judgement.cause)
-            for judgement in side.wrong
-        }
-        for side in local
-    ]
+    partners = partner, {name_b: name_a for name_a, name_b in partner.items()}
+    found = [{_key(judgement, judgement.place.name) for judgement in side.wrong} for side in local]
     suspects = []
     for index, side in enumerate(local):
         for judgement in side.wrong:
-            if not judgement.redefined:
-                continue
-            key = judgement.place.step, judgement.place.stage
-            if judgement.place.stage == "update":
-                alike = (*key, judgement.op, judgement.cause) in causes[1 - index]
-            else:
-                name = judgement.place.name
-                name_in_other = (
-                    partner.get(name, name) if index == 0 else partner_of_b.get(name, name)
-                )
-                alike = (*key, name_in_other, judgement.cause) in places[1 - index]
-            if not alike:
+            name = judgement.place.name
+            alike = _key(judgement, partners[index].get(name, name)) in found[1 - index]
+            if judgement.redefined and not alike:
                 suspects.append(_suspect(judgement, "AB"[index]))
     return suspects
+
+
+def _key(judgement: LocalJudgement, name: str) -> tuple[object, ...]:
+    """What the runs may share: the cause in an update's op, elsewhere in the layer `name`."""
+    place = judgement.place
+    subject = judgement.op if place.stage == "update" else name
+    return place.step, place.stage, subject, judgement.cause
 
 
 def _suspect(judgement: LocalJudgement, run: str) -> Suspect:
@@ -232,11 +217,13 @@ def _beyond_bound(local: LocalTruth) -> list[VerdictReason]:
 
 def _unseen_reasons(local: LocalTruth) -> list[VerdictReason]:
     reasons = _beyond_bound(local)
-    if not local.judgements:
+    if not any(judged.place.stage in ("forward", "backward") for judged in local.judgements):
         reasons.append(VerdictReason("nothing"))
-    if local.unjudged:
-        types = ", ".join(dict.fromkeys(item.type for item in local.unjudged))
-        reasons.append(VerdictReason("unjudged", {"types": types}))
+    types = [item.type for item in local.unjudged]
+    types += [judged.type for judged in local.wrong if judged.users and judged.redefined]
+    if types:
+        listed = ", ".join(dict.fromkeys(types))
+        reasons.append(VerdictReason("unjudged", {"types": listed}))
     head = "Functions called in the model outside recorded layers: "
     called = [item.removeprefix(head) for item in local.not_captured if item.startswith(head)]
     if called:

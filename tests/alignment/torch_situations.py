@@ -6,6 +6,7 @@ Prints one JSON object: what each situation returned.  `both` runs a training wi
 probe and returns whether the bits agree.
 """
 
+import functools
 import hashlib
 import json
 import os
@@ -79,10 +80,6 @@ def both(folder, make, **settings):
     return {"same": runs[0] == runs[1], "distinct": len(set(runs[0]["losses"]))}
 
 
-def plain(folder):
-    return both(folder, Net)
-
-
 def only(folder):
     return both(folder, Net, options={"only": "fir*"})
 
@@ -91,24 +88,26 @@ def every(folder):
     return both(folder, Net, count=7, options={"steps": [], "every": 3})
 
 
-def in_place(folder):
-    return both(folder, lambda: Net(torch.nn.ReLU(inplace=True)))
+class RootMeanSquare(torch.nn.Module):
+    """Uses its input twice, and the residual does a third time: autograd adds three gradients."""
+
+    def __init__(self):
+        super().__init__()
+        self.up = torch.nn.Linear(6, 6)
+
+    def forward(self, x):
+        return x + self.up(x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6))
 
 
-def bfloat16(folder):
-    return both(folder, lambda: Net().to(torch.bfloat16))
-
-
-def double(folder):
-    return both(folder, lambda: Net().double())
-
-
-def batch_norm(folder):
-    return both(folder, lambda: Net(torch.nn.BatchNorm1d(6)))
-
-
-def dropout(folder):
-    return both(folder, lambda: Net(torch.nn.Dropout(0.5)))
+MODELS = {
+    "plain": Net,
+    "in_place": lambda: Net(torch.nn.ReLU(inplace=True)),
+    "bfloat16": lambda: Net().to(torch.bfloat16),
+    "double": lambda: Net().double(),
+    "batch_norm": lambda: Net(torch.nn.BatchNorm1d(6)),
+    "dropout": lambda: Net(torch.nn.Dropout(0.5)),
+    "used_again": lambda: Net(RootMeanSquare()),
+}
 
 
 def functional(folder):
@@ -406,4 +405,5 @@ def refused(folder):
 
 
 if __name__ == "__main__":
-    print(json.dumps({name: globals()[name](os.path.abspath(name)) for name in sys.argv[1:]}))
+    situations = globals() | {name: functools.partial(both, make=m) for name, m in MODELS.items()}
+    print(json.dumps({name: situations[name](os.path.abspath(name)) for name in sys.argv[1:]}))
