@@ -33,8 +33,10 @@ from refkernels.metrology.worst import exact_text, relevant_inputs, text
 from refkernels.op import DIRECTIONS, Arrays, Direction, Invariant, Op, Sum
 from refkernels.range_limits import RangeLimits
 from refkernels.records.codec import figure
-from refkernels.truth import holds
+from refkernels.truth import Truth, holds
 
+Doubles = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 _COUNTS = (
     "elements",
     "compared",
@@ -67,14 +69,14 @@ def judge(
     got: npt.NDArray[Any],
     reference: Enclosure,
     *,
-    bound: npt.NDArray[np.float64],
-    condition: npt.NDArray[np.float64] | None = None,
+    bound: Doubles,
+    condition: Doubles | None = None,
     plain: npt.NDArray[Any] | Iterator[npt.NDArray[Any]] | None = None,
     inputs: Arrays,
     params: Mapping[str, Any],
     format: Format | str | None = None,
-    forms: Mapping[str, npt.NDArray[np.float64]] | None = None,
-    attainable: Callable[[], Sequence[Mapping[str, npt.NDArray[np.float64]]]] | None = None,
+    forms: Mapping[str, Doubles] | None = None,
+    attainable: Callable[[], Sequence[Mapping[str, Doubles]]] | None = None,
     limits: RangeLimits | None = None,
 ) -> dict[str, Any]:
     """The measurement of one output: counts, ulp, error, bound, plain, condition, worst,
@@ -106,7 +108,7 @@ def judge(
         op, direction, output, counted, reference,
         bound=limit, plain=plain, inputs=inputs, params=params, format=target, limits=limits,
     )  # fmt: skip
-    summary, ratio = weighed.summary, weighed.plain_ratio
+    summary, ratio, where = weighed.summary, weighed.plain_ratio, weighed.out_of_range
     better = None
     if attainable is not None and weighed.verdict in _IMPRECISE and needs_asking(summary):
         better = avoidable(array, reference, target, attainable())
@@ -119,15 +121,12 @@ def judge(
     return {
         "counts": {name: counts[name] for name in (*_COUNTS, "avoidable")},
         "ulp": _ulp_figures(summary),
-        "error": {
-            "max_abs": figure(summary.max_abs),
-            "max_abs_at_zero": figure(summary.max_abs_at_zero),
-        },
+        "error": {name: figure(getattr(summary, name)) for name in ("max_abs", "max_abs_at_zero")},
         "bound": {
             "max_ratio": figure(summary.max_ratio),
             **_limit_or_form(op, direction, array, reference, forms),
             **({"better": better.record} if better else {}),
-            **_range(limits, output, weighed.out_of_range),
+            **({"range": limits.forms(output, where)} if limits and where.any() else {}),
         },
         "plain": {"ratio": None if ratio is None else figure(ratio)},
         "condition": _condition_figures(conditions, worst),
@@ -139,6 +138,22 @@ def judge(
     }
 
 
+def judge_by(truth: Truth, output: str, got: npt.NDArray[Any]) -> dict[str, Any]:
+    """`judge` of an answer to the truth's question."""
+    question = truth.op, truth.direction, output, got, truth.reference[output]
+    return judge(
+        *question,
+        bound=truth.bound()[output],
+        condition=truth.condition.get(output),
+        plain=truth.right(output),
+        inputs=truth.inputs,
+        params=truth.params,
+        forms=truth.forms if output == truth.op.names(truth.direction)[0] else None,
+        attainable=functools.partial(truth.attainable, output),
+        limits=truth.range_limits(),
+    )
+
+
 class Weighed(NamedTuple):
     """The basis of a verdict. `errors`: RMS errors, None where they are undefined; `broken`: the
     violated invariants, and `where` some is; `out_of_range`: the range-limited elements."""
@@ -146,8 +161,8 @@ class Weighed(NamedTuple):
     summary: Summary
     errors: verdicts.RmsErrors | None
     broken: list[str]
-    where: npt.NDArray[np.bool_]
-    out_of_range: npt.NDArray[np.bool_]
+    where: Bools
+    out_of_range: Bools
 
     @property
     def plain_ratio(self) -> float | None:
@@ -170,7 +185,7 @@ def weigh(
     got: npt.NDArray[Any],
     reference: Enclosure,
     *,
-    bound: npt.NDArray[np.float64],
+    bound: Doubles,
     plain: npt.NDArray[Any] | Iterator[npt.NDArray[Any]] | None,
     inputs: Arrays,
     params: Mapping[str, Any],
@@ -190,17 +205,12 @@ def weigh(
     return Weighed(summary, errors, names, anywhere(broken, got.shape), out_of_range)
 
 
-def _range(limits: RangeLimits | None, output: str, where: npt.NDArray[np.bool_]) -> dict[str, Any]:
-    """Which forms leave the format's range in some of these elements, and which do not."""
-    return {"range": limits.forms(output, where)} if limits is not None and where.any() else {}
-
-
 def _limit_or_form(
     op: Op,
     direction: Direction,
     got: npt.NDArray[Any],
     reference: Enclosure,
-    forms: Mapping[str, npt.NDArray[np.float64]] | None,
+    forms: Mapping[str, Doubles] | None,
 ) -> dict[str, Any]:
     """A limit and its source; or the first form whose bound permits the error of every element; or
     all forms, where no single form does but their maximum does."""
@@ -224,8 +234,8 @@ def violated(
     reference: Enclosure,
     inputs: Arrays,
     params: Mapping[str, Any],
-    out_of_range: npt.NDArray[np.bool_] | bool = False,
-) -> dict[Invariant, npt.NDArray[np.bool_]]:
+    out_of_range: Bools | bool = False,
+) -> dict[Invariant, Bools]:
     """The op's invariants that an answer violates in some element, and where; out-of-range elements
     excepted.
 
@@ -245,9 +255,7 @@ def violated(
     return broken
 
 
-def anywhere(
-    masks: Mapping[Invariant, npt.NDArray[np.bool_]], shape: tuple[int, ...]
-) -> npt.NDArray[np.bool_]:
+def anywhere(masks: Mapping[Invariant, Bools], shape: tuple[int, ...]) -> Bools:
     """Where some invariant is violated."""
     return functools.reduce(np.logical_or, masks.values(), np.zeros(shape, np.bool_))
 
@@ -270,8 +278,8 @@ def worst_element(
     output: str,
     got: npt.NDArray[Any],
     reference: Enclosure,
-    bound: npt.NDArray[np.float64],
-    condition: npt.NDArray[np.float64] | None,
+    bound: Doubles,
+    condition: Doubles | None,
     inputs: Arrays,
     weighed: Weighed,
     format: Format,
@@ -280,15 +288,9 @@ def worst_element(
     place = telling_place(weighed)
     if place is None:
         return None
+    product = op.sums.get(output)
     return describe_element(
-        place,
-        got,
-        reference,
-        bound,
-        condition,
-        format,
-        product=op.sums.get(output),
-        inputs=inputs,
+        place, got, reference, bound, condition, format, product=product, inputs=inputs
     )
 
 
@@ -296,8 +298,8 @@ def describe_element(
     place: int,
     got: npt.NDArray[Any],
     reference: Enclosure,
-    bound: npt.NDArray[np.float64],
-    condition: npt.NDArray[np.float64] | None,
+    bound: Doubles,
+    condition: Doubles | None,
     format: Format,
     *,
     product: Sum | None = None,
@@ -384,7 +386,7 @@ def _check_question(op: Any, direction: Any, output: Any, inputs: Any, params: A
         raise ValueError(f"{op.name} {direction} lacks its inputs {', '.join(sorted(lacking))}.")
 
 
-def _check_bound(op: Op, output: str, bound: npt.NDArray[np.float64], reference: Enclosure) -> None:
+def _check_bound(op: Op, output: str, bound: Doubles, reference: Enclosure) -> None:
     if np.any(~(bound >= 0.0) & np.isfinite(reference.hi)):
         raise ValueError(
             f"The bound of {op.name}'s {output} is NaN or negative where the exact value is "
@@ -405,9 +407,7 @@ def _ulp_figures(summary: Summary) -> dict[str, Any] | None:
     }
 
 
-def _condition_figures(
-    condition: npt.NDArray[np.float64] | None, worst: dict[str, Any] | None
-) -> dict[str, Any]:
+def _condition_figures(condition: Doubles | None, worst: dict[str, Any] | None) -> dict[str, Any]:
     defined = np.empty(0) if condition is None else condition[~np.isnan(condition)]
     if not defined.size:
         return {"max": None, "median": None, "at_worst": None}

@@ -48,10 +48,7 @@ def permitted(
     if limits is not None and any(counts[name] for name in ("not_correctly_rounded", "overflows")):
         inside = ~out_of_range & (np.isinf(bound) | ~beyond(got, reference, bound, format))
         undecided = _doubtful(summary, output, got, reference, inside, format, limits)
-    added = {
-        "range_limited": int(np.count_nonzero(out_of_range)),
-        "ill_conditioned": undecided,
-    }
+    added = {"range_limited": int(np.count_nonzero(out_of_range)), "ill_conditioned": undecided}
     return replace(summary, counts={**summary.counts, **added}), out_of_range
 
 

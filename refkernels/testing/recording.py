@@ -9,11 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from refkernels.metrology import judge
+from refkernels.metrology.judgement import judge_by
 from refkernels.op import Arrays, Direction, Op
 from refkernels.records import codec
 from refkernels.records.files import write_whole
@@ -73,21 +72,7 @@ class Recording:
                 "output": name,
                 "status": "ok",
                 "reason": None,
-                **judge(
-                    op,
-                    direction,
-                    name,
-                    got,
-                    truth.reference[name],
-                    bound=truth.bound()[name],
-                    condition=truth.condition.get(name),
-                    plain=truth.right(name),
-                    inputs=inputs,
-                    params=params,
-                    forms=truth.forms if name == op.names(direction)[0] else None,
-                    attainable=partial(truth.attainable, name),
-                    limits=truth.range_limits(),
-                ),
+                **judge_by(truth, name, got),
                 "oracle": {"tiers": dict(truth.tiers)},
             }
             self.lines.append(codec.dumps(record))

@@ -23,7 +23,7 @@ from refkernels.arithmetic import formats
 from refkernels.frameworks.gateway import Reply, Session
 from refkernels.metrology import agreement
 from refkernels.op import Case
-from refkernels.records.words import PROPERTIES, SCHEMA
+from refkernels.records.words import PROPERTIES
 from refkernels.runs.measurement.askers import AskedUnit, Askers
 from refkernels.runs.measurement.plan import Unit
 from refkernels.runs.measurement.seats import Seat, abandon, close_all
@@ -163,17 +163,8 @@ def _seat_records(
     }
     if questions and not quick:
         checks = dict.fromkeys(PROPERTIES, _too_slow)
-    head = {
-        "schema": SCHEMA,
-        "kind": "invariance",
-        "op": unit.op.name,
-        "direction": unit.direction,
-        "framework": seat.framework,
-        "version": seat.version,
-        "device": seat.device,
-        "dtype": unit.dtype,
-        "formula": seat.formulas.get(unit.op.name),
-    }
+    head = seat.head("invariance", unit.op.name, unit.direction, unit.dtype)
+    head["formula"] = seat.formulas.get(unit.op.name)
     return [{**head, "property": name, **_outcome(checks[name])} for name in PROPERTIES]
 
 

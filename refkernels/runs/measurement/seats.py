@@ -42,6 +42,19 @@ class Seat:
         name = self.formulas.get(op, self.framework)
         return name if self.device == "cpu" else f"{name}:{self.device}"
 
+    def head(self, kind: str, op: str, direction: str, dtype: str) -> dict[str, Any]:
+        """How a record of the seat begins."""
+        return {
+            "schema": SCHEMA,
+            "kind": kind,
+            "op": op,
+            "direction": direction,
+            "framework": self.framework,
+            "version": self.version,
+            "device": self.device,
+            "dtype": dtype,
+        }
+
     @property
     def name_only(self) -> "Seat":
         """The seat without its session, which cannot go to another process."""

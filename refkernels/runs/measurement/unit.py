@@ -3,7 +3,6 @@
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from functools import partial
 from typing import Any
 
 import numpy.typing as npt
@@ -11,7 +10,8 @@ import numpy.typing as npt
 from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.frameworks.gateway import Reply
-from refkernels.metrology import agreement, judge
+from refkernels.metrology import agreement
+from refkernels.metrology.judgement import judge_by
 from refkernels.op import Case
 from refkernels.records.words import SCHEMA
 from refkernels.runs.measurement.askers import AskedUnit, Askers
@@ -78,7 +78,7 @@ def judged(unit: Unit, seats: Sequence[Seat], replies: Iterable[Reply]) -> list[
         for output in truth.reference:
             if output in outputs:
                 if (mark := marks[output]) not in judgements:
-                    judgements[mark] = _judge(unit, output, outputs[output], truth, inputs, params)
+                    judgements[mark] = _judge(unit, output, outputs[output], truth)
                 ok = {"output": output, "status": "ok", "reason": None}
                 sources = {"oracle": {"tiers": dict(truth.tiers)}, "seconds": timing}
                 records.append({**head, **ok, **judgements[mark], **sources})
@@ -91,32 +91,11 @@ def find_truth(unit: Unit, inputs: dict[str, npt.NDArray[Any]], params: dict[str
     return Truth(unit.op, unit.direction, inputs, params, formats.get(unit.dtype)).complete()
 
 
-def _judge(
-    unit: Unit,
-    output: str,
-    got: npt.NDArray[Any],
-    truth: Truth,
-    inputs: dict[str, npt.NDArray[Any]],
-    params: dict[str, Any],
-) -> Record:
+def _judge(unit: Unit, output: str, got: npt.NDArray[Any], truth: Truth) -> Record:
     format = formats.get(unit.dtype)
     if formats.of(got).p < format.p:  # a statistic stored narrower than the inputs: exact to widen
         got = got.astype(format.storage)
-    return judge(
-        unit.op,
-        unit.direction,
-        output,
-        got,
-        truth.reference[output],
-        bound=truth.bound()[output],
-        condition=truth.condition.get(output),
-        plain=truth.right(output),
-        inputs=inputs,
-        params=params,
-        forms=truth.forms if output == unit.op.names(unit.direction)[0] else None,
-        attainable=partial(truth.attainable, output),
-        limits=truth.range_limits(),
-    )
+    return judge_by(truth, output, got)
 
 
 def _accept(
@@ -151,14 +130,7 @@ def _head(
     params: dict[str, Any],
 ) -> Record:
     return {
-        "schema": SCHEMA,
-        "kind": "measurement",
-        "op": unit.op.name,
-        "direction": unit.direction,
-        "framework": seat.framework,
-        "version": seat.version,
-        "device": seat.device,
-        "dtype": unit.dtype,
+        **seat.head("measurement", unit.op.name, unit.direction, unit.dtype),
         "case": {
             "name": case.name,
             "regime": case.regime,

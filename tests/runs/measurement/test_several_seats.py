@@ -116,7 +116,7 @@ def test_answers_with_the_same_bits_are_judged_once(tmp_path: Path) -> None:
     plan = replace(plan, units=plan.units[:1])
     seats = ["numpy", "numpy@OMP_NUM_THREADS=1", "numpy@OMP_NUM_THREADS=2"]
     with (
-        mock.patch.object(unit, "judge", wraps=unit.judge) as judge,
+        mock.patch.object(unit, "judge_by", wraps=unit.judge_by) as judge,
         mock.patch.object(unit, "agreement", wraps=unit.agreement) as agreement,
     ):
         records = measurement.measure(plan, tmp_path / "out", frameworks=seats).records
