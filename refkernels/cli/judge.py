@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from refkernels.cli.shared import completion
+from refkernels.cli.shared import completion, options
 from refkernels.cli.shared.endings import refuse, stop
 from refkernels.cli.shared.kernels import named_kernels
-from refkernels.cli.shared.options import MOST_SEED, OWN, AsJson, Language, Names, check_language
+from refkernels.cli.shared.options import MOST_SEED, OWN, AsJson, Language, Names
 from refkernels.cli.shared.progress import log_of, progress_bar
 
 if TYPE_CHECKING:
@@ -32,8 +32,7 @@ def judge(
         Names | None,
         typer.Option(
             "--dtype",
-            help="The format of its floating-point inputs (float32), or INPUT=int8: the only "
-            "formats of an input of integers or 8-bit numbers. Repeatable.",
+            help="Of its floats (float32), or INPUT=int8, of an input of integers. Repeatable.",
             autocompletion=completion.dtypes,
         ),
     ] = None,
@@ -45,6 +44,9 @@ def judge(
     length: Annotated[
         Names | None,
         typer.Option(help="LETTER=16,32: the only lengths that it supports. Repeatable."),
+    ] = None,
+    shape: Annotated[
+        Names | None, typer.Option(help="INPUT=32,768: a shape of its use, asked too. Repeatable.")
     ] = None,
     abi: Annotated[
         str | None,
@@ -61,8 +63,7 @@ def judge(
     task: Annotated[
         Path | None,
         typer.Option(
-            help="A file with a class Model and get_inputs(), as in KernelBench; KERNEL is then "
-            "FILE.py or FILE.py:CLASS."
+            help="A file with Model and get_inputs(), as in KernelBench: KERNEL is FILE.py[:CLASS]."
         ),
     ] = None,
     out: Annotated[
@@ -85,38 +86,40 @@ def judge(
     from refkernels.records.files import write_whole
     from refkernels.reporting.judging import views
 
-    check_language(lang)
-    lengths = dict(_length(text) for text in length or ())
+    options.check_language(lang)
+    lengths = dict(options.read_lengths("--length", text, "n=16,32") for text in length or ())
+    shapes = dict(options.read_lengths("--shape", text, "x=32,768") for text in shape or ())
     formats = {n: tuple(o.split(",")) for n, e, o in (t.partition("=") for t in dtypes or ()) if e}
     dtype = ([text for text in dtypes or () if "=" not in text] or ["float32"])[-1]
     asked: dict[str, Any] = {"dtype": dtype, "level": level, "seed": seed, "lengths": lengths}
     asked |= {"device": device, "dtypes": formats, "allow_overflow": allow_overflow}
+    asked["shapes"] = shapes
     if Path(kernel).is_dir():
-        if abi is not None:
-            refuse("A folder's kernels are Python files: --abi is for a function of a library.")
-        if task is not None:
-            refuse("A folder's kernels are judged as their ops: --task is for one candidate.")
+        if abi is not None or task is not None:
+            refuse(
+                "A folder has Python files: --abi is for a library, --task is for one candidate."
+            )
         question = {**asked, "op": op, "python": python}
         _folder(Path(kernel), out or Path("judged"), question, resume, lang, as_json)
         return
     if resume:
         refuse("--resume continues a folder of kernels, and this is one kernel.")
-    options = {**asked, "times": times}
+    asked["times"] = times
     try:
         if task is not None:
             names = [kernel]
-            covered, judgement = _of_task(kernel, task, options, lang, as_json)
+            covered, judgement = _of_task(kernel, task, asked, lang, as_json)
         else:
             folder = f"{kernel} is no folder either"
             names, _ = named_kernels([kernel], [op] if op else [], abi, python, folder)
-            covered, judgement = None, verdict_on(names[0], **options)
+            covered, judgement = None, verdict_on(names[0], **asked)
     except (ValueError, FrameworkError) as error:
         refuse(f"{str(error).rstrip('.')}.")
     command = ["refkernels", "judge", names[0], "--seed", str(judgement.seed)]
     for option, value, default in (("--level", level, "default"), ("--device", device, "cpu")):
         command += [option, value] if value != default else []
-    oracle, tasks = [op] if op and ".py:" in op else [], [str(task)] if task else []
-    several = {"--dtype": dtypes, "--length": length, "--task": tasks, "--oracle": oracle}
+    several = {"--dtype": dtypes, "--length": length, "--shape": shape}
+    several |= {"--oracle": [op] if op and ".py:" in op else [], "--task": [str(task)] * bool(task)}
     for option, values in several.items():
         command += [part for text in values or () for part in (option, text)]
     never = allow_overflow is False
@@ -154,7 +157,8 @@ def _of_task(
         model, judgement = tasks.judge_candidate(task, candidate, cls or "ModelNew", **settings)
         covered |= {} if task.is_op else {"calls": []}
         if judgement is None:
-            covered |= {"obstacle": "task:other", "reasons": model.to_dict()["reasons"]}
+            obstacle = "other" if model.verdict != "not_enough_shown" else "cannot_tell"
+            covered |= {"obstacle": f"task:{obstacle}", "reasons": model.to_dict()["reasons"]}
     except ProgramError as error:
         typer.echo(f"{error}", err=True)
     if not as_json:
@@ -205,11 +209,3 @@ def _folder(
         typer.echo("\n".join(leaderboard.lines(records, lang)))
         typer.echo(f"Written: {written[0]}, with {written[1].name} and {written[2].name}.")
     raise typer.Exit(0 if all(record["verdict"] == "right" for record in records) else 1)
-
-
-def _length(text: str) -> tuple[str, tuple[int, ...]]:
-    letter, _, values = text.partition("=")
-    lengths = tuple(int(v) if v.strip().isdecimal() else 0 for v in values.split(","))
-    if not letter or min(lengths) < 1:
-        refuse(f"--length {text!r} is not LETTER=LENGTH,LENGTH, such as n=16,32.")
-    return letter, lengths

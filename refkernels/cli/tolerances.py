@@ -20,6 +20,7 @@ from refkernels.cli.shared.options import (
     DrawSeed,
     Names,
     Params,
+    read_lengths,
 )
 
 if TYPE_CHECKING:
@@ -90,13 +91,7 @@ def _drawn(shapes: Sequence[str], dtype: str, seed: int, from_files: set[str]) -
         raise ValueError(f"{dtype} is not a format of arrays.")
     drawn: dict[str, Any] = {}
     for text in shapes:
-        name, _, lengths = text.partition("=")
-        try:
-            axes = tuple(int(length) for length in lengths.split(",") if length.strip())
-        except ValueError:
-            axes = (-1,)
-        if not name or not lengths or min(axes, default=0) < 0:
-            raise ValueError(f"--shape {text!r} is not NAME=LENGTH,LENGTH, such as x=32,768.")
+        name, axes = read_lengths("--shape", text, "x=32,768", least=0)
         if math.prod(axes) > MOST_ELEMENTS:
             raise ValueError(f"--shape {text!r} has more than {MOST_ELEMENTS:,} elements.")
         if name in from_files or name in drawn:

@@ -7,6 +7,7 @@ import functools
 import itertools
 import secrets
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -97,18 +98,17 @@ def judge(
         dtype, dtypes = "float32", own
     drawn_seed = secrets.randbits(48) if seed is None else seed
     rounds, limit, calls = LEVELS[level]
-    time_taken: Mapping[str, Any] | None = None
     asked = partial((examinations or Examinations()).of, record, direction, dtype, drawn_seed)
-    domain = KernelDomain(
-        lengths=lengths, dtypes=dtypes, shapes=shapes, allow_overflow=allow_overflow
-    )
+    domain = KernelDomain(frozenset(), lengths, dtypes, shapes, AXES, allow_overflow)
     _check_domain(asked(domain).drawer)
     with (
         JudgedKernel(
             spec.framework, environments.find(spec), seat.device or device, environment=settings
         ) as running,
         contextlib.ExitStack() as stack,
+        warnings.catch_warnings(record=True) as told,
     ):
+        warnings.simplefilter("always", UserWarning)
         examination = _examination(running, asked, domain)
         findings = Findings(definition=_answers(definition, stack) if definition else None)
         _protocol(running, examination, findings, calls)
@@ -116,10 +116,11 @@ def judge(
             if number and (findings.wrong or time.monotonic() - start > limit):
                 break
             _ask(running, examination, number, findings, start + limit)
-        if times and not (findings.wrong or running.hung):
-            time_taken = _timed(running, examination, findings)
+        timed = times and not (findings.wrong or running.hung)
+        time_taken = _timed(running, examination, findings) if timed else None
         findings.unfair += [Reason("replaces", "", {"name": name}) for name in running.replaced]
         flags = [*findings.flags, *([] if running.guarded else ["unguarded"])]
+        flags += [w.category.flag for w in told if hasattr(w.category, "flag")]
         if running.outside:
             findings.unfair.clear()
     verdict, reasons = verdict_of(findings, record, direction, running.outside)

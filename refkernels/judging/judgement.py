@@ -54,7 +54,8 @@ class Judgement:
     left_out    the optional inputs that it does not take
     axes        the only numbers of leading axes that it takes; empty for all
     flags       "not_deterministic", "returns_input", "unguarded", "not_timed",
-                "special_as_defined", "not_all_tried", "range_limited", "ill_conditioned"
+                "special_as_defined", "not_all_tried", "range_limited", "ill_conditioned",
+                "estimated", "statistical"
     avoidable   an answer whose errors another form of the op avoids: its challenge, and how many
                 elements err how much more than which form
     flushes     the last import before its process flushed subnormal numbers, None if it does not

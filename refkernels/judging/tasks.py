@@ -37,6 +37,7 @@ from refkernels.seat_names import KernelPath, SeatName
 REMOTE = Path(catalog.__file__).parent / "remote"
 SCRIPT, BOUND_MODEL = REMOTE / "task.py", REMOTE / "bound_model.py"
 READING = 300.0  # seconds, in which torch is imported and a model made
+EXACT = ("unknown", "exact")
 UNSEEN = frozenset(("get", "size", "dim", "numel", "len"))  # these compute nothing
 
 LOADED = (
@@ -94,15 +95,11 @@ class Task:
         return {
             "task": str(self.path),
             "calls": [
-                {"function": name, "op": op, "covered": "op" if op else _without_op(name)}
+                {"function": name, "op": op, "covered": "op" if op else EXACT[name in NO_ROUNDING]}
                 for name, op in self.calls
             ],
             "inputs": [list(shape) for shape in self.inputs],
         }
-
-
-def _without_op(name: str) -> str:
-    return "exact" if name in NO_ROUNDING else "unknown"
 
 
 def read(path: Path) -> Task:

@@ -154,6 +154,14 @@ def _bits(rule: Callable[..., Any]) -> Rule:
     return read
 
 
+def _angle(c: Any, y: Any, x: Any) -> Any:
+    """Of the point (x, y): by the half angle, whose tangent is y / (r + x) or (r - x) / y."""
+    r = c.sqrt(c.square(x) + c.square(y))
+    right = c.atan(y / c.where(x < 0, c.number(1), r + x))
+    left = c.atan((r - x) / c.where(x < 0, y, c.number(1)))
+    return 2 * c.where(x < 0, left, right)
+
+
 FUNCTIONS = ("sqrt", "rsqrt", "expm1", "log", "log1p", "tanh", "erf", "erfc", "sin", "cos", "atan")
 NUMBERS: dict[str, Rule] = {
     "sub.Tensor": lambda c, a, b, alpha=1: a - times(c, b, alpha),
@@ -182,6 +190,9 @@ NUMBERS: dict[str, Rule] = {
     "hypot.default": lambda c, a, b: c.sqrt(c.square(a) + c.square(b)),
     "maximum.default": lambda c, a, b: c.maximum(a, b),
     "minimum.default": lambda c, a, b: c.minimum(a, b),
+    "isnan.default": lambda c, x: ~((x < 1) | (-x < 1)),  # of which no real number has neither
+    "isinf.default": lambda c, x: ~(0 * x < 1) & ((x < 1) | (-x < 1)),
+    "atan2.default": _angle,
     "sign.default": lambda c, x: c.where(x < 0, c.number(-1), c.where(x > 0, c.number(1), 0 * x)),
     # activations
     "relu.default": lambda c, x: c.maximum(x, c.number(0)),

@@ -23,11 +23,9 @@ GIVING = ("get_inputs", "get_init_inputs")
 def smaller(text, path, name, most):
     """The task's text with smaller integers, and these by name, where class `name` computes at
     most `most` elements, or as few as can be."""
-    before = integers(text)
-    best = measured(text, path, name)
-    stages = {}
+    before, best, stages = integers(text), measured(text, path, name), {}
     for group in _groups(before) if best and best.work > most else ():
-        found = measured(_halved(text, group), path, name)
+        found = measured(_halved(text, group), path, name, run=False)
         if found:
             stages[group] = _stage(best, found)
     while stages and best.work > most:
@@ -116,43 +114,52 @@ def executed(text, path):
     return module
 
 
-def measured(text, path, name):
-    """What a Model computes, without numbers; None where it does not run so."""
+def measured(text, path, name, run=True):
+    """What a Model takes and computes, without numbers; None where it does not run so."""
     try:
-        return _Measured(executed(text, path), name)
+        found = _Measured(executed(text, path), name)
+        if run:
+            found.run()
     except Exception:
         return None
+    return found
 
 
 class _Measured:
-    """`work`: about how many elements it computes; `fewest`: of a normalisation; the shapes of its
-    `inputs` and `parameters`."""
+    """The shapes of a Model's `inputs` and `parameters`; after `run`, `work`: about how many
+    elements it computes, and `fewest`: of a normalisation."""
 
     def __init__(self, module, name):
         import torch
-        from torch.utils._python_dispatch import TorchDispatchMode
-        from torch.utils.flop_counter import FlopCounterMode
 
-        self.fewest, elements = math.inf, []
-        leaves = torch.utils._pytree.tree_leaves
+        with torch.device("meta"), torch.no_grad():
+            self.given = module.get_inputs()
+            self.model = getattr(module, name)(*getattr(module, "get_init_inputs", list)())
+        leaves = torch.utils._pytree.tree_leaves(self.given)
+        inputs = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        state = list(self.model.state_dict().values())
+        self.inputs, self.parameters = ([tuple(t.shape) for t in part] for part in (inputs, state))
+        self.work, self.fewest = sum(tensor.numel() for tensor in [*inputs, *state]), math.inf
+
+    def run(self):
+        import torch
+        from torch.utils._python_dispatch import TorchDispatchMode
+        from torch.utils.flop_counter import flop_registry
 
         class Counting(TorchDispatchMode):
             def __torch_dispatch__(counting, operator, types, args=(), kwargs=None):
                 result = operator(*args, **(kwargs or {}))
-                elements.extend(leaf.numel() for leaf in leaves(result) if hasattr(leaf, "numel"))
+                leaves = torch.utils._pytree.tree_leaves(result)
+                self.work += sum(leaf.numel() for leaf in leaves if hasattr(leaf, "numel"))
+                if operator.overloadpacket in flop_registry:
+                    products = flop_registry[operator.overloadpacket]
+                    given = dict(kwargs or {}, out_val=result)
+                    self.work += products(*args, **given) // (2 * PRODUCTS)
                 self.fewest = min(self.fewest, _together(operator, args))
                 return result
 
-        with torch.device("meta"), torch.no_grad():
-            given = module.get_inputs()
-            model = getattr(module, name)(*getattr(module, "get_init_inputs", list)())
-            with FlopCounterMode(display=False) as products, Counting():
-                model(*given)
-        inputs = [leaf for leaf in leaves(given) if isinstance(leaf, torch.Tensor)]
-        state = list(model.state_dict().values())
-        self.inputs, self.parameters = ([tuple(t.shape) for t in part] for part in (inputs, state))
-        held = sum(tensor.numel() for tensor in [*inputs, *state])
-        self.work = held + sum(elements) + products.get_total_flops() // (2 * PRODUCTS)
+        with torch.device("meta"), torch.no_grad(), Counting():
+            self.model(*self.given)
 
 
 def _together(operator, args):

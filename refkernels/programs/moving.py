@@ -330,6 +330,7 @@ MOVING: dict[str, Rule] = {
     "slice_scatter.default": lambda c, x, s, dim=0, start=None, end=None, step=1: put(
         c, x, s, _place(x.shape, dim, slice(start, end, step))
     ),
+    "select_scatter.default": lambda c, x, s, dim, at: put(c, x, s, _place(x.shape, dim, at)),
     "index_put.default": index_put,
     "scatter.src": scatter,
     "scatter.value": scatter,

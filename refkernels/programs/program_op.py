@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,10 @@ from refkernels.arithmetic import formats
 from refkernels.contexts.context import Context
 from refkernels.contexts.gradient import Gradient, Taped
 from refkernels.contexts.value import Value
-from refkernels.op import Case, Direction, Op
+from refkernels.op import DIRECTIONS, Case, Direction, Op
 from refkernels.ops.canonical import Prepared
 from refkernels.ops.formula_op import formula_op
+from refkernels.programs.estimate import estimated
 from refkernels.programs.operators import check, evaluate
 from refkernels.programs.program import (
     KINDS,
@@ -57,7 +59,7 @@ def op_of(program: TorchProgram, name: str) -> Op:
     ]
     gradient = functools.partial(_backward, program, taken, tuple(differentiated))
     backward = Traced(gradient, 4 * work(program), f"{name} backward")
-    return formula_op(
+    op = formula_op(
         name,
         signature,
         forms={"definition": formula},
@@ -66,6 +68,9 @@ def op_of(program: TorchProgram, name: str) -> Op:
         prepare=functools.partial(_prepared, taken),
         cases=functools.partial(_cases, program, taken, name, outputs),
     )
+    assert op.formulas is not None
+    both = {way: estimated(op.formulas, way, getattr(op, way), program.dtype) for way in DIRECTIONS}
+    return replace(op, **both)  # type: ignore[arg-type]
 
 
 def _cases(

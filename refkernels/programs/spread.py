@@ -41,6 +41,8 @@ FACTOR, SHARE = 4.0, 1 / 8
 class StatisticalWarning(UserWarning):
     """The verdict on a program compares errors with a spread, since its bound proves nothing."""
 
+    flag = "statistical"
+
 
 @dataclass(frozen=True)
 class Traced(Whole):

@@ -67,3 +67,12 @@ def parse_settings(settings: list[str]) -> dict[str, str]:
             refuse(f"--set {setting!r} is not NAME=VALUE.")
         pairs[name] = value
     return pairs
+
+
+def read_lengths(option: str, text: str, like: str, least: int = 1) -> tuple[str, tuple[int, ...]]:
+    """The name and lengths of NAME=LENGTH,LENGTH; ends with status 2 for anything else."""
+    name, _, values = text.partition("=")
+    lengths = tuple(int(v) if v.strip().isdecimal() else -1 for v in values.split(","))
+    if not name or min(lengths) < least:
+        refuse(f"{option} {text!r} is not NAME=LENGTH,LENGTH, such as {like}.")
+    return name, lengths

@@ -125,9 +125,9 @@ def _failure(error):
     """One sentence: what torch says first, and the user's line."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if not _internal(f.filename)]
-    where = " (%s:%d: %s)" % (os.path.basename(own[-1].filename), own[-1].lineno, own[-1].line)
+    places = [" (%s:%d: %s)" % (os.path.basename(f.filename), f.lineno, f.line) for f in own]
     said = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".:")
-    return "torch.export cannot read it: %s%s" % (said[:200], where if own else "")
+    return "torch.export cannot read it: %s%s" % (said[:200], "".join(places[-1:]))
 
 
 def _internal(path):

@@ -1,0 +1,103 @@
+"""Answers of programs whose balls grow with their depth: double-double without radii, estimated.
+
+A ball assumes that errors never cancel: after some ten layers it holds nothing. The middle of a
+double-double is far better than it can prove. Where the enclosure of an element is wider than an
+ulp of the program's dtype, and than 2^-10 ulp of the largest, the answer is that middle, and the
+radius
+
+    2^-40 max |float64 - double-double|
+
+over the output: double-double errs by the same conditions as float64, by 2^-51 of it, and 2^11 are
+left for the order of its sums. That is an estimate, no proof, and `EstimateWarning` says so.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from refkernels.arithmetic import formats
+from refkernels.arithmetic.enclosure import Enclosure
+from refkernels.contexts.ball import Ball, BallValue
+from refkernels.contexts.double_double import DoubleDouble, columns
+from refkernels.contexts.doubles import Doubles
+from refkernels.contexts.working import data
+from refkernels.op import Direction
+from refkernels.ops import readings
+from refkernels.ops.formulas import Formulas, restored
+
+SHARE = 2.0**-40
+
+
+class EstimateWarning(UserWarning):
+    """The exact values of a program are estimated: nothing about them is proven."""
+
+    flag = "estimated"
+
+
+class _Middle(Ball):
+    """Middles without radii; what is undefined stays so."""
+
+    def value(self, mid: Any, radius: Any) -> BallValue:
+        return super().value(mid, np.where(np.isinf(radius), np.inf, 0.0))
+
+
+def estimated(
+    formulas: Formulas, direction: Direction, settled: Callable[..., dict[str, Any]], dtype: str
+) -> Callable[..., dict[str, Any]]:
+    """`settled`, an op's answer by inputs, with estimates in place of wide enclosures."""
+    u = formats.get(dtype).u
+
+    def wide(answer: Enclosure) -> Any:
+        with np.errstate(all="ignore"):
+            sizes = np.abs(np.where(np.isfinite(answer.hi), answer.hi, 0.0))
+            least = np.maximum(2.0 * u * sizes, 2.0**-10 * u * np.max(sizes, initial=0.0))
+            return np.isfinite(answer.hi) & (answer.radius > least)
+
+    def answer(certify: Any = "enclosure", **inputs: Any) -> dict[str, Any]:
+        answers = settled(certify=certify, **inputs)
+        names = tuple(name for name, known in answers.items() if wide(known).any())
+        if not names:
+            return answers
+        sharper = _estimates(formulas, direction, inputs, names)
+        count = 0
+        for name, estimate in sharper.items():
+            replaced = wide(answers[name])
+            replaced &= np.asarray(estimate.radius < answers[name].radius)
+            count += int(replaced.sum())
+            flat, places = answers[name].reshape(-1), np.flatnonzero(replaced)
+            flat = flat.replace(places, estimate.reshape(-1)[places])
+            answers[name] = flat.reshape(answers[name].shape)
+        if count:
+            warnings.warn(
+                f"{formulas.name} {direction}: {count} exact values are estimated, by float64 "
+                "against double-double: they are not proven.",
+                EstimateWarning,
+                stacklevel=2,
+            )
+        return answers
+
+    return answer
+
+
+def _estimates(
+    formulas: Formulas, direction: Direction, inputs: Mapping[str, Any], names: tuple[str, ...]
+) -> dict[str, Any]:
+    question = formulas.question(direction, inputs, {})
+    truth, sharp = formulas.way(direction).truth, DoubleDouble()
+    sharp.ball = _Middle()
+    middles = readings.read(truth, readings.Reading(sharp, columns), question, names)
+    doubles = readings.read(
+        truth, readings.Reading(Doubles(), lambda value: (data(value),)), question, names
+    )
+    estimates = {}
+    for name, (head, tail, unknown) in middles.items():
+        with np.errstate(all="ignore"):
+            error = np.abs(doubles[name][0] - head)
+        largest = SHARE * float(np.max(error[np.isfinite(error)], initial=0.0))
+        radius = np.where(np.isinf(unknown) | ~np.isfinite(error), np.inf, largest)
+        estimates[name] = restored(question, name, Enclosure(head, tail, radius))
+    return estimates
