@@ -93,8 +93,10 @@ def where(c: Any, condition: Any, a: Any, b: Any) -> Any:
     sides = [_lowered(c, a), _lowered(c, b)]
     if not any(isinstance(side, Low) for side in sides):
         return c.xp.where(choice, *sides)
-    if isinstance(choice, Mask):
-        raise c.refuse("chooses -inf by a condition that is computed from floats")
+    if isinstance(choice, Mask):  # of a mask that is a buffer of floats
+        if not np.all(choice.decided):
+            raise c.refuse("chooses -inf by a condition that is computed from floats")
+        choice = np.asarray(choice.yes)
     lows = [side.low if isinstance(side, Low) else np.zeros(side.shape, bool) for side in sides]
     values = [side.value if isinstance(side, Low) else side for side in sides]
     low = np.broadcast_to(np.where(choice, *lows), c.shape)
@@ -128,11 +130,15 @@ def scaled(rule: Rule, c: Any, a: Any, factor: Any, *given: Any) -> Any:
     return numbers(rule)(c, a, factor, *given)
 
 
-def exponential(c: Any, x: Any) -> Any:
-    """e^-inf = 0."""
-    if isinstance(x, Low):
-        return c.xp.where(x.low, c.number(0), c.xp.exp(x.value))
-    return c.xp.exp(c.value(x))
+def limited(rule: Rule, limit: int) -> Rule:
+    """A function whose limit at -inf is a number."""
+
+    def read(c: Any, x: Any) -> Any:
+        if isinstance(x, Low):
+            return c.xp.where(x.low, c.number(limit), rule(c, x.value))
+        return numbers(rule)(c, x)
+
+    return read
 
 
 def logical(rule: Callable[..., Any]) -> Rule:
@@ -195,8 +201,6 @@ NUMBERS: dict[str, Rule] = {
     "atan2.default": _angle,
     "sign.default": lambda c, x: c.where(x < 0, c.number(-1), c.where(x > 0, c.number(1), 0 * x)),
     # activations
-    "relu.default": lambda c, x: c.maximum(x, c.number(0)),
-    "sigmoid.default": sigmoid,
     "leaky_relu.default": lambda c, x, s: c.where(x > 0, x, x * s),
     # comparisons
     **{
@@ -225,7 +229,9 @@ RAW: dict[str, Rule] = {
     "add.Scalar": added,
     "mul.Tensor": partial(scaled, lambda c, a, b: a * b),
     "div.Tensor": partial(scaled, divide),
-    "exp.default": exponential,
+    "exp.default": limited(lambda c, x: c.exp(x), 0),
+    "relu.default": limited(lambda c, x: c.maximum(x, c.number(0)), 0),
+    "sigmoid.default": limited(sigmoid, 0),
     "pow.Tensor_Scalar": _power,
     "pow.Tensor_Tensor": _power,
     "pow.Scalar": _power_of_number,

@@ -9,6 +9,7 @@ radius
 
 over the output: double-double errs by the same conditions as float64, by 2^-51 of it, and 2^11 are
 left for the order of its sums. That is an estimate, no proof, and `EstimateWarning` says so.
+Gradients are not estimated: at a kink their enclosure is wide because every slope in it is right.
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ from refkernels.contexts.ball import Ball, BallValue
 from refkernels.contexts.double_double import DoubleDouble, columns
 from refkernels.contexts.doubles import Doubles
 from refkernels.contexts.working import data
-from refkernels.op import Direction
 from refkernels.ops import readings
 from refkernels.ops.formulas import Formulas, restored
 
@@ -46,9 +46,9 @@ class _Middle(Ball):
 
 
 def estimated(
-    formulas: Formulas, direction: Direction, settled: Callable[..., dict[str, Any]], dtype: str
+    formulas: Formulas, settled: Callable[..., dict[str, Any]], dtype: str
 ) -> Callable[..., dict[str, Any]]:
-    """`settled`, an op's answer by inputs, with estimates in place of wide enclosures."""
+    """`settled`, an op's forward answer by inputs, with estimates in place of wide enclosures."""
     u = formats.get(dtype).u
 
     def wide(answer: Enclosure) -> Any:
@@ -62,7 +62,7 @@ def estimated(
         names = tuple(name for name, known in answers.items() if wide(known).any())
         if not names:
             return answers
-        sharper = _estimates(formulas, direction, inputs, names)
+        sharper = _estimates(formulas, inputs, names)
         count = 0
         for name, estimate in sharper.items():
             replaced = wide(answers[name])
@@ -73,7 +73,7 @@ def estimated(
             answers[name] = flat.reshape(answers[name].shape)
         if count:
             warnings.warn(
-                f"{formulas.name} {direction}: {count} exact values are estimated, by float64 "
+                f"{formulas.name}: {count} exact values are estimated, by float64 "
                 "against double-double: they are not proven.",
                 EstimateWarning,
                 stacklevel=2,
@@ -84,10 +84,10 @@ def estimated(
 
 
 def _estimates(
-    formulas: Formulas, direction: Direction, inputs: Mapping[str, Any], names: tuple[str, ...]
+    formulas: Formulas, inputs: Mapping[str, Any], names: tuple[str, ...]
 ) -> dict[str, Any]:
-    question = formulas.question(direction, inputs, {})
-    truth, sharp = formulas.way(direction).truth, DoubleDouble()
+    question = formulas.question("forward", inputs, {})
+    truth, sharp = formulas.forward.truth, DoubleDouble()
     sharp.ball = _Middle()
     middles = readings.read(truth, readings.Reading(sharp, columns), question, names)
     doubles = readings.read(

@@ -18,7 +18,7 @@ from refkernels.arithmetic import formats
 from refkernels.contexts.context import Context
 from refkernels.contexts.gradient import Gradient, Taped
 from refkernels.contexts.value import Value
-from refkernels.op import DIRECTIONS, Case, Direction, Op
+from refkernels.op import Case, Direction, Op
 from refkernels.ops.canonical import Prepared
 from refkernels.ops.formula_op import formula_op
 from refkernels.programs.estimate import estimated
@@ -69,8 +69,7 @@ def op_of(program: TorchProgram, name: str) -> Op:
         cases=functools.partial(_cases, program, taken, name, outputs),
     )
     assert op.formulas is not None
-    both = {way: estimated(op.formulas, way, getattr(op, way), program.dtype) for way in DIRECTIONS}
-    return replace(op, **both)  # type: ignore[arg-type]
+    return replace(op, forward=estimated(op.formulas, op.forward, program.dtype))
 
 
 def _cases(

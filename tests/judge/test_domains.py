@@ -57,7 +57,7 @@ def test_a_kernel_of_one_integer_format_is_judged_in_it(int8: str) -> None:
 @pytest.mark.parametrize(
     ("dtypes", "refusal"),
     [
-        (["--dtype", "a=int4"], "scaled_matmul has no case with a in int4: give other dtypes."),
+        (["--dtype", "a=int2"], "scaled_matmul has no case with a in int2: give other dtypes."),
         (["--dtype", "scale=int8"], "scaled_matmul has no input of integers or 8-bit numbers 'sc"),
         (["--dtype", "flot32"], "dtype is 'flot32': "),
     ],

@@ -210,3 +210,27 @@ def test_what_cannot_be_read_is_told_with_the_users_line(name: str, said: str) -
 def test_a_gradient_of_ones_own_has_no_oracle() -> None:
     op = op_of("own_gradient", drawn(7, x=(3,)))
     assert op.directions == ("forward",)
+
+
+def masked(operator: str) -> dict[str, Any]:
+    """y = f(where(w = 0, -inf, x)), whose mask is a buffer of floats."""
+    tensor, truth = {"shape": [2, 3], "dtype": "float32"}, {"shape": [2, 3], "dtype": "bool"}
+    node = {"line": "f.py:1", "several": False, "value": None}
+    where = [{"node": "eq"}, {"float": "-inf"}, {"node": "x"}]
+    steps = [("eq", "eq.Scalar", [{"node": "w"}, 0], truth), ("cut", "where.self", where, tensor),
+             ("y", operator, [{"node": "cut"}], tensor)]  # fmt: skip
+    nodes = [{"name": n, "operator": f"aten.{o}", "arguments": a, "gives": [g], **node}
+             for n, o, a, g in steps]  # fmt: skip
+    return document(nodes=nodes, outputs=["y"])
+
+
+@pytest.mark.parametrize("operator", ["relu.default", "exp.default", "sigmoid.default"])
+def test_a_mask_may_be_a_buffer_and_a_function_has_its_limit_there(operator: str) -> None:
+    from refkernels.programs.program_op import op_of as op_of_program
+
+    op = op_of_program(read(masked(operator), ARRAYS, "f"), "f")
+    x, w = np.full((2, 3), 2, np.float32), np.array([[1, 0, 1], [0, 1, 2]], np.float32)
+    y = op.evaluate("forward", {"x": x, "w": w}, {})["y"].hi
+    value = {"relu": 2.0, "exp": math.exp(2), "sigmoid": 1 / (1 + math.exp(-2))}
+    assert np.allclose(y[w != 0], value[operator.partition(".")[0]], rtol=1e-15, atol=0)
+    assert not y[w == 0].any()
