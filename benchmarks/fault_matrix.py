@@ -195,8 +195,8 @@ def _fresh(array: Any, rng: Any) -> Any:
     return rng.uniform(low, max(high, low + 0.5), array.shape).astype(np.float32)
 
 
-def plantings(op: Any, direction: Any, places: Any) -> Iterator[Callable[[int], Any]]:
-    """By program: the formula with the fault at one of its places, by number."""
+def plantings(op: Any, direction: Any, places: Any) -> Iterator[Callable[[int | None], Any]]:
+    """By program: the formula with the fault at one of its places, by number; None: without it."""
     formulas = definition(op)
     if direction == "backward":
         derive = formulas.derive
@@ -206,17 +206,13 @@ def plantings(op: Any, direction: Any, places: Any) -> Iterator[Callable[[int], 
         yield lambda k, form=form: edited(form, _chosen(places, k))
 
 
-class NoPlace(Exception):
-    """There are fewer places."""
-
-
-def _chosen(places: Any, number: int) -> Callable[[Graph], Edits]:
-    """The edit at the place of this number, in a drawn order."""
+def _chosen(places: Any, number: int | None) -> Callable[[Graph], Edits]:
+    """The edit at the place of this number, in a drawn order; IndexError if there are fewer."""
 
     def rule(graph: Graph) -> Edits:
+        if number is None:
+            return {}
         every = list(places(Program(graph)))
-        if number >= len(every):
-            raise NoPlace
         return every[np.random.default_rng(len(every)).permutation(len(every))[number]]
 
     return rule
@@ -244,14 +240,15 @@ def cell(op: Any, direction: Any, fault: str, large: bool = False) -> dict[str, 
     seed = zlib.crc32(f"{op.name} {direction} {fault}".encode())
     asked, state = drawn(op, direction, fault, seed, large), "not applicable"
     for planting in plantings(op, direction, places):
-        for number in range(TRIES):
+        for number in (None, *range(TRIES)):
             try:
                 outputs = shown(op, direction, planting(number), asked, seed)
-            except NoPlace:
-                break
-            except (ValueError, TypeError, IndexError):  # its shapes do not fit
+            except (ValueError, TypeError, IndexError):  # no such place, or its shapes do not fit
                 continue
-            state = "cannot show"
+            if number is None and outputs is not None:
+                break  # a form that is wrong by itself
+            if number is not None:
+                state = "cannot show"
             if outputs is None:
                 continue
             found = explained(op, direction, asked, outputs, causes)

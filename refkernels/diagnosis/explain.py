@@ -21,12 +21,13 @@ from refkernels.diagnosis.fit import Fit, fit_to_truth
 from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, Candidate
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.ranking import badness, ranked
+from refkernels.diagnosis.variants import axes
 from refkernels.diagnosis.wrong import judged_wrong, places
 from refkernels.metrology import outputs as answered
 from refkernels.metrology.no_part import with_nan
 from refkernels.op import Direction, Op
 from refkernels.ops.kept_questions import questions_kept
-from refkernels.records.words import VERDICTS
+from refkernels.records.words import SURE, VERDICTS
 from refkernels.truth import holds
 
 _TOLD = ("range_limited", "uncertified")  # verdicts that name the cause, or leave nothing to find
@@ -100,6 +101,16 @@ def explain_kernel(problem: Problem, outputs: Arrays) -> Explanation:
     checked = {name: got for name, got in outputs.items() if fits[name].verdict not in _TOLD}
     unranked, tried = _candidates(problem, checked, fits) if checked else ([], 0)
     candidates = ranked(problem, outputs, fits, unranked, tried)
+    others = _unexplained(checked, fits, candidates)
+    for source in (edits.explaining, views.other_views):
+        edited = list(scoring.candidates(problem, others, fits, source(problem, others)))
+        others = {
+            n: got for n, got in others.items() if all(c.output != n or c.ruled_out for c in edited)
+        }
+        if edited:
+            unranked = patterns.reasoned([*unranked, *edited])
+            tried += max(candidate.trials for candidate in edited)
+            candidates = ranked(problem, outputs, fits, unranked, tried)
     best = _best_candidate(problem, candidates, fits)
     if best is None or best.confidence == "consistent":
         explained = {c.output for c in candidates if best is not None and not c.ruled_out}
@@ -139,15 +150,22 @@ def _candidates(
     weighable = {c.output for c in (*variants, *models) if c.prediction is not None}
     weighable |= {name for name, fit in fits.items() if fit.ordinary}
     others = {name: got for name, got in outputs.items() if name not in weighable}
-    variants += scoring.candidates(problem, others, fits, sources.last(problem, others))
-    weighable |= {candidate.output for candidate in variants if candidate.prediction is not None}
-    others = {name: got for name, got in others.items() if name not in weighable}
-    for source in (edits.explaining, views.other_views):
+    for source in (axes.exchanged_axes, views.other_settings):
         variants += scoring.candidates(problem, others, fits, source(problem, others))
-        weighable |= {c.output for c in variants if c.prediction is not None}
-        others = {name: got for name, got in others.items() if name not in weighable}
     kept = patterns.reasoned(_merged(variants, models))
     return kept, sum(candidate.trials for candidate in (*variants, *models))
+
+
+def _unexplained(outputs: Arrays, fits: dict[str, Fit], candidates: list[Candidate]) -> Arrays:
+    """The wrong outputs of which no candidate is sure, but for where it is wrong; unless the range
+    of a format explains them."""
+    sure = {
+        candidate.output
+        for candidate in candidates
+        if (candidate.cause in patterns.OF_RANGE and not candidate.ruled_out)
+        or (candidate.confidence in SURE and candidate.cause not in patterns.PLACES)
+    }
+    return {n: got for n, got in outputs.items() if n not in sure and not fits[n].ordinary}
 
 
 def _merged(variants: list[Candidate], models: list[Candidate]) -> list[Candidate]:
@@ -182,6 +200,10 @@ def _best_candidate(
         and not (fits[candidate.output].fine and _may_be_chance(problem, candidate))
     )
     best = next(eligible, None)
+    if best is not None and best.confidence == "consistent":
+        same = (c for c in candidates if (c.cause, c.details) == (best.cause, best.details))
+        sure = (c for c in same if c.confidence in SURE and not fits[c.output].ordinary)
+        best = next(sure, best)  # what another output is sure of
     if best is None or best.cause != ORDER or not fits[best.output].ordinary:
         return best
     return best if all(fit.ordinary for fit in fits.values()) else None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 
 MOST = 3  # digits of a number that was chosen by hand
 _CHANCE = 2.0**-7  # the largest probability that an interval has such a number by chance
-_PRICE = math.log2(10.0)  # bits of a digit; the exponent is worth two more
+PRICE = math.log2(10.0)  # bits of a digit; the exponent is worth two more
 _DOUBLINGS, _HALVINGS = 48, 12  # of the distance to an end of an interval
 
 
@@ -29,13 +29,13 @@ def told(
         return value, {"several": True} if known[1:] else {}, math.log2(len(usual))
     width = high - low
     if low <= 0.0 <= high and width <= 2.0 * _CHANCE * abs(asked):
-        return 0.0, {}, 2.0 * _PRICE
+        return 0.0, {}, 2.0 * PRICE
     sign, (least, most) = math.copysign(1.0, low), sorted((abs(low), abs(high)))
     if low * high > 0.0 and (short := chosen(least, most, _CHANCE)):
-        return sign * short[0], {}, _PRICE * (short[1] + 2)
+        return sign * short[0], {}, PRICE * (short[1] + 2)
     value = sign * float(shortest(abs(best), least, most)) if low * high > 0.0 else best
     places = abs(best) / width if width > 0.0 else 1.0
-    return value, {"fitted": True}, 2.0 * _PRICE + math.log2(max(1.0, places))
+    return value, {"fitted": True}, 2.0 * PRICE + math.log2(max(1.0, places))
 
 
 def end_of(fits: Callable[[float], bool], inside: float, step: float, limit: float) -> float:

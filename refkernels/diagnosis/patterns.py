@@ -34,6 +34,8 @@ from refkernels.diagnosis.variants.precision import all_in, rounded
 from refkernels.diagnosis.wrong import flush_shown, located, pattern, wrong_elements
 
 PLACES = ("unwritten_elements", "corrupted_elements")
+OF_RANGE = ("early_overflow", "flush_to_zero")  # of a format: no cut in a program says it better
+FITTED = ("part_multiplied", "constant_added")  # a number in a place where there was none
 _TELLING = 2  # distinct numbers of float32; by chance a float64 is one in 2^29
 _REASONS = (
     "early_overflow", "flush_to_zero", "erf_cancellation", "tanh_cancellation",
@@ -104,7 +106,7 @@ def _computed_in_float32(problem: Problem, output: str, got: Array, wrong: Array
 
 def reasoned(candidates: list[Candidate]) -> list[Candidate]:
     """The candidates, without patterns that only locate an error, or that only name its format or
-    its value, where another cause explains it."""
+    its value, where another cause explains it; and without fitted numbers beside other answers."""
     explained = {
         candidate.output
         for candidate in candidates
@@ -115,14 +117,22 @@ def reasoned(candidates: list[Candidate]) -> list[Candidate]:
             or _is_an_answer(candidate)
         )
     }
+    named = {
+        candidate.output
+        for candidate in candidates
+        if candidate.cause not in FITTED and not candidate.ruled_out and _is_an_answer(candidate)
+    }
     special = *specials.CAUSES, specials.ZERO_DECAY
     weaker = (*PLACES, *special, thresholds.CAUSE, "float32_cast", VALUE)
     return [
         candidate
         for candidate in candidates
-        if candidate.cause not in weaker
-        or candidate.output not in explained
-        or _is_an_answer(candidate)
+        if (
+            candidate.cause not in weaker
+            or candidate.output not in explained
+            or _is_an_answer(candidate)
+        )
+        and (candidate.cause not in FITTED or candidate.output not in named)
     ]
 
 

@@ -80,6 +80,8 @@ def _by_fit(
         # The error of a single element is one draw, as is the plain algorithm's: the bound decides.
         possible = error is None or error <= UNUSUAL or got.size == 1
         mostly = not possible and _mostly_ordinary(problem, output, got, answer)
+    # An edit over rows that are read in blocks may have a bound of another shape.
+    possible = possible and np.shape(answer.bound[output]) == got.shape
     result = fit(problem, output, got, answer) if possible or mostly else None
     if result is None:
         return Outcome(False, equal, got.size, over_plain=error), prediction

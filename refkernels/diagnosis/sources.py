@@ -12,7 +12,6 @@ from dataclasses import replace
 import numpy as np
 
 from refkernels.diagnosis import accumulators, formulas, functions, models, patterns, sums
-from refkernels.diagnosis.edits import views
 from refkernels.diagnosis.fit import Fit, correctly_rounded, fit
 from refkernels.diagnosis.hypothesis import (
     Algorithms,
@@ -64,30 +63,18 @@ def variants(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
 
 
 def pairs(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
-    """The op's own other definitions, with another usual eps too: a port of a norm often differs in
-    both. Another eps alone, in a form that is less accurate than the stable ones; the form alone
-    where the requested eps explains the output in it."""
+    """A form that is less accurate than the stable ones, alone or with another usual eps: a port of
+    a norm often differs in both."""
     eps = problem.params.get("eps")
     if not isinstance(eps, float) or not problem.op.gradients or not outputs:
         return
-    own_questions: tuple[Questions, ...] = (
-        other_definitions.other_formulas,
-        *models.of(problem.op).questions,
-    )
     as_asked = list(_unstable(problem, outputs))
     yield from as_asked
     explained = {claim.cause for claim in as_asked}
     for used in dict.fromkeys((*params.USUAL_EPS, float(np.float32(eps)))):
-        if used == eps:
-            continue
         asked = replace(problem, params={**problem.params, "eps": used})
-        for hypothesis in (
-            hypothesis for source in own_questions for hypothesis in source(asked, outputs)
-        ):
-            if isinstance(hypothesis, Variant) and "eps" not in hypothesis.details:
-                yield replace(hypothesis, details={**hypothesis.details, "with_eps": used})
         cause = "eps_rounded" if used == float(np.float32(eps)) else "eps_differs"
-        for fault, answer in other_definitions.unstable_forms(asked):
+        for fault, answer in other_definitions.unstable_forms(asked) if used != eps else ():
             if fault not in explained:
                 yield Variant(cause, {"eps": used, "with": fault}, answer)
 
@@ -101,13 +88,6 @@ def _unstable(problem: Problem, outputs: Arrays) -> Iterator[Claim]:
                 equal = correctly_rounded(problem, got, answer, answer.reference[name])
                 outcome = Outcome(True, equal, got.size, result.over_bound, result.over_plain)
                 yield Claim(cause, name, Prediction(outcome=outcome))
-
-
-def last(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:
-    """For outputs that nothing else proves: exchanged axes, which another axis of a gradient may be
-    too; other settings."""
-    yield from axes.exchanged_axes(problem, outputs)
-    yield from views.other_settings(problem, outputs)
 
 
 def questions(problem: Problem, outputs: Arrays) -> Iterator[Hypothesis]:

@@ -9,7 +9,7 @@ once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +45,10 @@ class Units:
     def count(self) -> int:
         units = int(self.owner[-1]) + 1 if self.owner.size else 0
         return units if self.cores is None else min(units, self.cores)
+
+    def as_one(self) -> Units:
+        """All elements as one unit: an output that is one number throughout."""
+        return replace(self, owner=np.zeros_like(self.owner))
 
     def chosen(self, array: Array) -> Array:
         """The counted elements of an array."""

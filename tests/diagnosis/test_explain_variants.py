@@ -72,7 +72,7 @@ FORWARD: dict[str, tuple[str, dict[str, Array], Callable[[], Array], dict[str, A
     "eps_differs": ("layernorm", AFFINE, lambda: layernorm(eps=1e-3), {"eps": 1e-3}),
     "unbiased_variance": ("layernorm", AFFINE, lambda: layernorm(ddof=1), {"divisor": 95}),
     "eps_outside_sqrt": ("layernorm", AFFINE, outside, {}),
-    "wrong_axes": ("layernorm", AFFINE, over_columns, {"axes": [0]}),
+    "wrong_axes": ("layernorm", AFFINE, over_columns, {"axes": [-2]}),
     "missing_bias": ("layernorm", AFFINE, lambda: layernorm(bias=0 * BIAS), {}),
     "doubled_bias": ("linear", LINEAR, lambda: linear(bias=2 * BIAS), {}),
     "transposed_weight": ("linear", LINEAR, lambda: linear(weight=SQUARE.T), {"input": "weight"}),

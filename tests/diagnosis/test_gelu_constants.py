@@ -23,11 +23,11 @@ def _by_tanh(k: float, c: float) -> np.ndarray:
 @pytest.mark.parametrize(
     ("k", "c", "cause", "constants"),
     [
-        (K, _narrow(C), "float32_constants", "0.797884560803, 0.0447149984539"),
-        (_narrow(K), _narrow(C), "float32_constants", "0.797884583473, 0.0447149984539"),
-        (_narrow(K), C, "float32_constants", "0.797884583473, 0.044715"),
-        (0.7978845608, C, "rounded_constants", "0.7978845608, 0.044715"),
-        (0.79788456, C, "rounded_constants", "0.79788456, 0.044715"),
+        (K, _narrow(C), "float32_constants", "0.0447149984539, 0.797884560803"),
+        (_narrow(K), _narrow(C), "float32_constants", "0.0447149984539, 0.797884583473"),
+        (_narrow(K), C, "float32_constants", "0.044715, 0.797884583473"),
+        (0.7978845608, C, "rounded_constants", "0.044715, 0.7978845608"),
+        (0.79788456, C, "rounded_constants", "0.044715, 0.79788456"),
     ],
 )
 def test_the_constants_of_the_tanh_approximation_are_found(

@@ -171,7 +171,8 @@ def test_a_lamb_that_clips_the_gradient_first_is_named(dtype: type, scale: float
         assert explanation.cause == "gradient_clipped"
         assert explanation.candidates[0].details == {"max_norm": 1.0}
     else:
-        assert (explanation.verdict, explanation.cause) == ("rounding", None)
+        assert explanation.verdict == "rounding"
+        assert explanation.cause in (None, "summation_order")
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

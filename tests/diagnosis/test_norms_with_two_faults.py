@@ -34,10 +34,16 @@ def gradient(
 
 
 FAULTS = {
-    (1, False): ("unbiased_variance", {"divisor": 23}),
-    (0, True): ("eps_outside_sqrt", {}),
-    (1, True): ("unbiased_variance", {"divisor": 23, "with": "eps_outside_sqrt"}),
+    (1, False): {"unbiased_variance"},
+    (0, True): {"eps_outside_sqrt"},
+    (1, True): {"unbiased_variance", "eps_outside_sqrt"},
 }
+
+
+def named(explanation: Any) -> set[str]:
+    """The causes of the best candidate, in any order."""
+    candidate = explanation.candidates[0]
+    return {candidate.cause, candidate.details.get("with", candidate.cause)}
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -54,9 +60,13 @@ def test_the_gradient_of_another_deviation_is_proven(
     weight = inputs.get("weight", np.ones(SHAPE[-1], dtype))
     dx = gradient(x, dy, weight, dtype(0.05), ddof, outside, own)
     explanation = explain("layernorm", inputs, {"dx": dx}, {"eps": float(dtype(0.05))}, "backward")
-    cause, details = FAULTS[ddof, outside]
-    assert (explanation.cause, explanation.confidence) == (cause, "proven")
-    assert details.items() <= explanation.candidates[0].details.items()
+    assert explanation.confidence == "proven"
+    assert named(explanation) == FAULTS[ddof, outside]
+    details = explanation.candidates[0].details
+    assert not ddof or 23 in {
+        details.get("divisor"),
+        details.get("with_details", {}).get("divisor"),
+    }
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -64,9 +74,9 @@ def test_torch_std_in_layernorm_is_proven_in_another_order_of_sums(dtype: Any) -
     x = RNG.standard_normal(SHAPE).astype(dtype)
     d, root = deviated(x, dtype(0.05), 1, True)
     explanation = explain("layernorm", {"x": x}, {"y": d / root}, {"eps": float(dtype(0.05))})
-    assert (explanation.cause, explanation.confidence) == ("unbiased_variance", "proven")
-    assert explanation.candidates[0].details["with"] == "eps_outside_sqrt"
-    assert "(with eps_outside_sqrt)" in explanation.summary
+    assert (named(explanation), explanation.confidence) == (FAULTS[1, True], "proven")
+    assert "n - 1 instead of n" in explanation.summary
+    assert "to the standard deviation instead of to the variance" in explanation.summary
 
 
 @pytest.mark.parametrize("op", ["layernorm", "rms_norm"])
@@ -79,8 +89,8 @@ def test_another_weight_beside_another_eps_is_proven(op: str) -> None:
     y = d / root * (1 + weight)
     explanation = explain(op, {"x": x, "weight": weight}, {"y": y}, {"eps": 1e-5})
     assert (explanation.cause, explanation.confidence) == ("weight_plus_one", "proven")
-    assert explanation.candidates[0].details["with_eps"] == 1e-6
-    assert "and uses eps = 1e-06" in explanation.summary
+    assert explanation.candidates[0].details["with_details"]["eps"] == 1e-6
+    assert "1e-06" in explanation.summary
 
 
 def test_no_pair_is_tried_where_one_fault_fits() -> None:
@@ -90,4 +100,4 @@ def test_no_pair_is_tried_where_one_fault_fits() -> None:
     inputs = {"x": x, "weight": weight}
     explanation = explain("rms_norm", inputs, {"y": x / root * (1 + weight)}, {"eps": 1e-5})
     assert explanation.cause == "weight_plus_one"
-    assert not any("with_eps" in candidate.details for candidate in explanation.candidates)
+    assert not any("with" in candidate.details for candidate in explanation.candidates)

@@ -10,9 +10,9 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
 from refkernels.contexts.graph import Node
 from refkernels.diagnosis.edits.catalogue import Program, by, is_number, rule
+from refkernels.diagnosis.edits.constants import FORMATS, parts
 
 _REDUCTIONS = ("mean", "sum", "max", "item")
-_FORMATS = ("bfloat16", "float16", "tf32", "float32")
 _EXACT = frozenset(
     (
         *("array", "move", "broadcast", "store", "saved", "narrow", "stop", "pick", "negative"),
@@ -23,8 +23,10 @@ _EXACT = frozenset(
 
 @rule("intermediate_rounded", "arithmetic")  # v -> v in 16 bits
 def narrowed(program: Program) -> Iterator[Any]:
+    constants = parts(program)
     for node in program.nodes:
-        for format in _FORMATS if node.op not in _EXACT and not is_number(node) else ():
+        inexact = node.op not in _EXACT and not is_number(node) and node not in constants
+        for format in FORMATS if inexact else ():
             to = formats.get(format)
             rounded = by(node)(lambda xp, v, to=to: _rounded(xp, v, to))
             yield node, {node: rounded}, {"part": node, "format": format}
@@ -47,7 +49,7 @@ def stored_statistics(program: Program) -> Iterator[Any]:
         for node in program.nodes
         if any(size(user) > size(node) for user in program.users.get(node, ())) and of_a_row(node)
     ]
-    for format in _FORMATS[:2] if len(shared) > 1 else ():
+    for format in FORMATS[:2] if len(shared) > 1 else ():
         to = formats.get(format)
         changes = {n: by(n)(lambda xp, v, to=to: _rounded(xp, v, to)) for n in shared}
         yield shared[-1], changes, {"format": format}

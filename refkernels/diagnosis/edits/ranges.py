@@ -14,13 +14,14 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 
-from refkernels.contexts.graph import Edits, Node
+from refkernels.contexts.graph import Node
 from refkernels.diagnosis.edits.catalogue import Edit, Program
 from refkernels.diagnosis.edits.reductions import is_mean, length_of, over_one_length, with_terms
-from refkernels.diagnosis.edits.screen import Screen
+from refkernels.diagnosis.edits.screen import CHANGE, Screen
 
 _PARTS = (64, 1024)  # at least, as far as readings are affordable, and at most
 _NEAREST = 3  # ranges of one reduction that are read
+_FIRST_STEP = 4  # parts, by which an end is moved: what a maximum leaves out has plateaus
 _ALIKE = 0.8  # cosine of the angle between errors
 _ELEMENTS = 1024  # whose errors are compared
 Doubles = npt.NDArray[np.float64]
@@ -31,23 +32,22 @@ def number(program: Program) -> int:
     return sum(length_of(nodes[0]) ** 2 for nodes in over_one_length(program))
 
 
-def nearest(screen: Screen, output: str, before: Edits) -> Iterator[Edit]:
+def nearest(screen: Screen, output: str) -> Iterator[Edit]:
     """The nearest ranges of every reduction, one after the other."""
     reductions = list(over_one_length(screen.program))
     least, most = _PARTS
     parts = min(max(screen.affordable // (4 * len(reductions) + 1), least), most)
     for nodes in reductions:
-        if not before.keys() & set(nodes):
-            for counted in (True, False) if is_mean(nodes) else (True,):
-                yield from _of_reduction(screen, output, before, nodes, counted, parts)
+        for counted in (True, False) if is_mean(nodes) else (True,):
+            yield from _of_reduction(screen, output, nodes, counted, parts)
 
 
 def _of_reduction(
-    screen: Screen, output: str, before: Edits, nodes: list[Node], counted: bool, most: int
+    screen: Screen, output: str, nodes: list[Node], counted: bool, most: int
 ) -> Iterator[Edit]:
     def read(start: int, stop: int, twice: bool = False) -> Doubles | None:
         changes = with_terms(nodes, start, stop, counted, twice)[0] if start < stop else {}
-        predicted = screen.predicted({**before, **changes})
+        predicted = screen.predicted(changes)
         return None if predicted is None else predicted[output]
 
     seen, n = screen.observed[output], length_of(nodes[0])
@@ -59,10 +59,10 @@ def _of_reduction(
     for first, last, twice in _alike(seen.got, base, np.array(parts)):
 
         def at(start: int, stop: int, twice: bool = twice) -> float:
-            predicted = read(start, stop, twice) if 0 < stop - start < n + twice else None
+            predicted = read(start, stop, twice) if 0 < stop - start < n else None
             return np.inf if predicted is None else seen.distance(predicted)
 
-        found.add((*_moved(at, ends[first], ends[last], n, ends[1]), twice))
+        found.add((*_moved(at, ends[first], ends[last], n, _FIRST_STEP * ends[1]), twice))
     for start, stop, twice in found:
         changes, details = with_terms(nodes, start, stop, counted, twice)
         kind = "terms_twice" if twice else "terms_left_out"
@@ -74,7 +74,8 @@ def _alike(got: Doubles, base: Doubles, parts: Doubles) -> Iterator[tuple[int, i
     they are counted twice."""
     error, changes = got - base, parts - base
     usable = np.flatnonzero(np.isfinite(error) & np.isfinite(changes).all(axis=0))
-    usable = usable[:: max(1, usable.size // _ELEMENTS)]
+    off = np.abs(error[usable]) > CHANGE * np.abs(got[usable])
+    usable = np.concatenate([_spread(usable[off]), _spread(usable[~off])])
     unit = np.abs(got[usable]) + np.max(np.abs(changes[:, usable]), axis=0, initial=0.0)
     unit = np.where(unit > 0.0, unit, 1.0)
     error = error[usable] / unit
@@ -93,6 +94,11 @@ def _alike(got: Doubles, base: Doubles, parts: Doubles) -> Iterator[tuple[int, i
             yield int(first), int(last), bool(cosine[first, last] < 0.0)
 
 
+def _spread(places: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """At most half of the elements that are compared."""
+    return places[:: max(1, -(-2 * places.size // _ELEMENTS))]
+
+
 def _moved(
     at: Callable[[int, int], float], start: int, stop: int, n: int, step: int
 ) -> tuple[int, int]:
@@ -109,4 +115,5 @@ def _moved(
             if 0 <= other[0] < other[1] <= n and (bits := at(*other)) < best:
                 best, nearest = bits, other
         step = step // 2 if nearest == (start, stop) else step
-    return nearest
+    start, stop = nearest  # a tail, unless something tells it from one
+    return (start, n) if stop < n and at(start, n) <= best else nearest

@@ -158,12 +158,12 @@ def other_axes(program: Program) -> Iterator[Any]:
     reductions = list(program.of(*_OVER_AN_AXIS))
     for node in reductions:
         for axes in _other_axes(node):
-            yield node, {node: _over(node, axes)}, {"axes": axes, "every": False}
+            yield node, {node: _over(node, axes)}, {"axes": list(axes), "every": False}
     for first in dict.fromkeys(node.option for node in reductions) if len(reductions) > 1 else ():
         alike = [node for node in reductions if node.option == first]
         for axes in _other_axes(alike[0]):
             changes = {node: _over(node, axes) for node in alike}
-            yield alike[0], changes, {"axes": axes, "every": True}
+            yield alike[0], changes, {"axes": list(axes), "every": True}
 
 
 def _other_axes(node: Node) -> Iterator[tuple[int, ...]]:

@@ -9,6 +9,7 @@ from typing import Any
 from refkernels.contexts.graph import Node, Replacement, apply
 from refkernels.diagnosis.edits import (
     arithmetic,
+    constants,
     gradients,
     indices,
     layouts,
@@ -19,7 +20,17 @@ from refkernels.diagnosis.edits import (
 )
 from refkernels.diagnosis.edits.catalogue import RULES, Edit, Program, Proposal
 
-FAMILIES = (terms, reductions, indices, layouts, selections, gradients, arithmetic, variables)
+FAMILIES = (
+    terms,
+    reductions,
+    indices,
+    layouts,
+    selections,
+    gradients,
+    constants,
+    arithmetic,
+    variables,
+)
 _BY_USE = ("term", "function", "gradient", "arithmetic")
 _WITH_ARRAYS = ("pick", "broadcast", "scatter_add", "array", "truth", "input")
 

@@ -10,7 +10,7 @@ An edit computes anew only what depends on its place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -27,6 +27,7 @@ from refkernels.diagnosis import code_lengths
 from refkernels.diagnosis.edits.catalogue import Edit, Program, by
 from refkernels.diagnosis.edits.rules import edits_of
 from refkernels.diagnosis.problem import Array, Arrays, Problem
+from refkernels.diagnosis.set_apart import has_few_bits
 from refkernels.metrology import ulp
 from refkernels.ops.canonical import Canonical
 from refkernels.ops.formula import Apart, Formula, several
@@ -36,6 +37,8 @@ XP = Doubles()
 _ELEMENTS = 1 << 14
 _BUDGET = 1 << 28  # elements of nodes: about a second
 _OVERHEAD, _TAPE = 1 << 12, 4  # of a node, in elements; a gradient's cost over its forward pass's
+RIGHT, WRONG = 3.0, 8.0  # bits of an element that merely rounds, and of one that does not
+CHANGE, CHANCE = 2.0**-12, 0.25  # relative, that shows; of elements, that are right by chance
 _SPECIAL = 64.0  # bits of a special value that the prediction lacks
 Doubles64 = npt.NDArray[np.float64]
 Predicted = Mapping[str, Doubles64]
@@ -50,13 +53,17 @@ class Observation:
     format: Any
     units: float
 
-    def distance(self, predicted: Doubles64) -> float:
-        """The bits that the answer costs when the prediction is known."""
+    def bits(self, predicted: Doubles64) -> Doubles64:
+        """What each element of the answer costs when the prediction is known."""
         with np.errstate(all="ignore"):
             error = np.abs(self.got - predicted) / (ulp(predicted, self.format) * self.units)
             bits = np.log2(1.0 + error)
         same = (self.got == predicted) | (np.isnan(self.got) & np.isnan(predicted))
-        return float(np.sum(np.where(same, 0.0, np.where(np.isfinite(bits), bits, _SPECIAL))))
+        return np.where(same, 0.0, np.where(np.isfinite(bits), bits, _SPECIAL))
+
+    def distance(self, predicted: Doubles64) -> float:
+        """What all of it costs."""
+        return float(np.sum(self.bits(predicted)))
 
 
 class Screen:
@@ -81,9 +88,8 @@ class Screen:
         self.direction = problem.direction
         self.question = definition.question(self.direction, problem.inputs, problem.params)
         names = definition.names(self.direction, self.question)
-        # An output that is one number throughout tells no edit from another.
         given = {name: outputs[name] for name in names if name in outputs}
-        self.names = tuple(n for n, y in given.items() if y.size == 1 or np.unique(y).size > 1)
+        self.names = tuple(n for n, y in given.items() if y.size == 1 or _tells(y))
         self.whole = formula
         if isinstance(formula, Apart) and not derived:  # the others may need rows not taken
             formula = formula.restricted(name in self.names for name in self.question.shapes)
@@ -161,7 +167,7 @@ class Screen:
     @property
     def spent(self) -> float:
         """What all readings have cost, in budgets."""
-        return self.readings * self._cost
+        return self.readings and self.readings * self._cost
 
     def depends_on_pivot(self, changes: Edits) -> bool:
         """Whether a result changes with a pivot, which mathematically it must not."""
@@ -206,6 +212,23 @@ class Screen:
         except (ValueError, IndexError, TypeError):
             return {}
 
+    def touched(self, changes: Edits, names: Iterable[str], limits: bool = False) -> list[str]:
+        """The outputs of these of which the edits change most wrong elements, and few right ones
+        beside them, unless they are limits at their strongest; the least right output first."""
+        predicted, touched = self.predicted(changes), []
+        if predicted is None:
+            return []
+        for name in names:
+            base, bits = self.base[name], self.observed[name].bits(self.base[name])
+            changed = ~np.isclose(predicted[name], base, CHANGE, 0.0, equal_nan=True)
+            most = CHANCE * np.count_nonzero(changed)
+            wrong = np.count_nonzero(bits > WRONG)
+            reached = np.count_nonzero(changed & (bits > WRONG)) >= (1.0 - CHANCE) * wrong
+            spoilt = 0 if limits else np.count_nonzero(changed & (bits <= RIGHT))
+            if np.any(changed) and spoilt <= most and reached:
+                touched.append(name)
+        return sorted(touched, key=lambda name: -self.before[0][name])
+
     def value_of(self, node: Node) -> Array:
         """A node's value in the program."""
         return data(self._values[node])
@@ -226,6 +249,23 @@ class Screen:
     def distances(self, predicted: Predicted) -> dict[str, float]:
         """By output."""
         return {name: seen.distance(predicted[name]) for name, seen in self.observed.items()}
+
+    def wrong(self, predicted: Predicted) -> dict[str, int]:
+        """By output, how many elements are not merely rounded."""
+        bits = {name: seen.bits(predicted[name]) for name, seen in self.observed.items()}
+        return {name: int(np.count_nonzero(cost > WRONG)) for name, cost in bits.items()}
+
+    @cached_property
+    def before(self) -> tuple[dict[str, float], dict[str, int]]:
+        """The distances and the wrong elements of the program without edits."""
+        return self.distances(self.base), self.wrong(self.base)
+
+    @cached_property
+    def base(self) -> Predicted:
+        """What the program without edits predicts."""
+        base = self.predicted({})
+        assert base is not None
+        return base
 
 
 def _rows(
@@ -254,6 +294,12 @@ def _spread(places: npt.NDArray[np.intp], most: int) -> npt.NDArray[np.intp]:
     if len(places) <= most:
         return places
     return places[np.linspace(0, len(places) - 1, most).astype(int)]
+
+
+def _tells(array: Array) -> bool:
+    """Whether an output tells edits apart: not where all of it is one number of few digits."""
+    format = formats.of(array)
+    return np.unique(array).size > 1 or not has_few_bits(array.reshape(-1)[:1], format).any()
 
 
 def _in_axes(question: Canonical, name: str, array: Array) -> Array:

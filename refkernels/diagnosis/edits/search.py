@@ -9,6 +9,7 @@ logarithm of all edits that were tried.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -24,8 +25,9 @@ from refkernels.diagnosis.edits.rules import edits_of
 from refkernels.diagnosis.edits.screen import Screen
 from refkernels.diagnosis.edits.solved import CONSTANT, KINDS, Knob, Target, knobs, solve
 from refkernels.diagnosis.edits.usual import worded
+from refkernels.diagnosis.fit import fit
 from refkernels.diagnosis.hypothesis import Variant
-from refkernels.diagnosis.problem import Arrays, Problem
+from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.variants import formulas
 from refkernels.diagnosis.wrong import judged_wrong
 from refkernels.ops import edits as editing
@@ -33,17 +35,15 @@ from refkernels.ops.formula import Formula, Whole, several
 
 _LARGEST = 1 << 17  # elements of all inputs
 _SURVIVORS, _COMPARED = 4, 12  # of an output
+_FIRST = 16  # edits, of which every two are tried together
 _SAME, _SOLVED = 1e-9, 1e-5  # relative difference of predictions of one program
-_LEAST, _SHARE = 16.0, 2.0**-5  # bits that an edit saves, and of the bits that an output costs
+_LEAST, _SAVED = 16.0, 0.5  # bits that an edit saves, in all and of each element
+_SHARE = 2.0**-5  # of the bits that an output costs: it need not save more
 _READINGS = 16  # about as many as solving for a number takes
 _FEW, _OF_PARAM = 8.0, 16.0  # bits
-_MOST = 3.0  # budgets: the search begins no stage when these are spent
+_MOST = 4.0  # budgets: the search begins no stage when these are spent
 _ROUNDINGS = 4.0  # a quotient of two ulp, as GPUs divide
-_ROUNDING = 2.0  # bits of an element that is merely rounded, at most on average
-
-
-_FIRST = 2  # programs in which two edits are looked for
-Stage = Callable[["Screen", "list[NearEdits]", "list[str]"], "tuple[list[NearEdits], int]"]
+_ROUNDING, _NEAR = 1.0, 4.0  # bits of an element, on average: merely rounded; to be certified
 
 
 class NearEdits(NamedTuple):
@@ -54,11 +54,25 @@ class NearEdits(NamedTuple):
     distances: Mapping[str, float]
     screen: Screen
     price: float = 0.0
+    wrong: Mapping[str, int] = {}
 
     def fits(self, output: str) -> bool:
-        """Whether what is left is as much as rounding leaves."""
+        """Whether what is left is little enough to ask the oracle."""
+        return self._leaves(output, _NEAR, 2)
+
+    def ends(self, output: str) -> bool:
+        """Whether what is left is what rounding leaves: nothing is looked for any more."""
+        return self._leaves(output, _ROUNDING, 32)
+
+    def _leaves(self, output: str, bits: float, part: int) -> bool:
+        """Whether no more than so many bits of an element are left, or so small a part of all of
+        them, and of the wrong elements."""
         seen = self.screen.observed.get(output)
-        return seen is not None and self.distances[output] <= _ROUNDING * seen.got.size
+        if seen is None:
+            return False
+        before, wrong = (known[output] for known in self.screen.before)
+        most = max(bits * seen.got.size, before / (2 * part))
+        return self.distances[output] <= most and self.wrong[output] <= wrong // part
 
     def cost(self, output: str) -> tuple[float, bool, int]:
         """What one of several is chosen by: bits, up to a few, of which a param's own value is
@@ -82,9 +96,16 @@ class NearEdits(NamedTuple):
             if a is None or b is None:
                 return False
             near = _SAME if not (self.price or other.price) else _SOLVED
-            if not all(np.allclose(a[name], b[name], near, 0.0, equal_nan=True) for name in a):
+            if not all(_alike(a[name], b[name], near) for name in a):
                 return False
         return True
+
+
+def _alike(a: Any, b: Any, near: float) -> bool:
+    """Whether predictions agree, relative to their usual size: terms may cancel."""
+    size = np.abs(a[np.isfinite(a)])
+    usual = float(np.median(size)) if size.size and near == _SOLVED else 0.0
+    return np.allclose(a, b, near, near * usual, equal_nan=True)
 
 
 def explaining(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
@@ -93,46 +114,51 @@ def explaining(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         return
     found: list[NearEdits] = []
     singles: list[NearEdits] = []
-    screens: list[Screen] = []
+    first, others = _screens(problem, outputs)
     tried = 0
-
-    def search(further: Stage, among: list[Screen]) -> None:
-        nonlocal tried
-        open_outputs = [n for n in outputs if not any(finding.fits(n) for finding in found)]
-        for screen in among if open_outputs and sum(s.spent for s in screens) < _MOST else ():
-            more, trials = further(screen, singles, open_outputs)
-            found.extend(more)
-            tried += trials
-
-    for forms in _screens(problem, outputs):
-        if all(any(finding.fits(name) for finding in found) for name in outputs):
-            break
-        screens += forms
-        for further in (_single, _ranges, _numbers):
-            search(further, forms)
-    search(_pairs, screens[:_FIRST])
-    right = {screen: screen.distances(screen.predicted({}) or {}) for screen in screens}
-    for finding in _nearest(found, outputs):
-        before, price = right[finding.screen], math.log2(max(tried, 1)) + finding.price
+    for further, screens in (
+        *((stage, first) for stage in (_single, _ranges, _constants, _limits, _both, _pairs)),
+        *((stage, others) for stage in (_single, _ranges, _constants, _limits)),
+    ):
+        open_outputs = [n for n in outputs if not any(finding.ends(n) for finding in found)]
+        for screen in screens if open_outputs else ():
+            if sum(s.spent for s in (*first, *others)) < _MOST and screen.has_a_program:
+                more, trials = further(screen, singles, open_outputs)
+                found.extend(more)
+                tried += trials
+    for finding in _simplest(_nearest(found, outputs), outputs):
+        before, price = finding.screen.before[0], math.log2(max(tried, 1)) + finding.price
         saved = {n: before.get(n, 0.0) - finding.distances[n] for n in outputs if finding.fits(n)}
         if any(bits > price for bits in saved.values()):
-            yield _variant(finding, tried)
+            try:
+                variant = _variant(finding, tried)
+            except (ValueError, IndexError):
+                continue  # it fits the rows that were read, and not all of them
+            yield variant
+            if not any(_explains(problem, outputs[name], variant, name) for name in saved):
+                # Another program with the same edit rounds otherwise.
+                twins = (t for t in found if t.screen is not finding.screen and t.is_same(finding))
+                yield from (_variant(twin, tried) for twin in itertools.islice(twins, 1))
 
 
-def _screens(problem: Problem, outputs: Arrays) -> Iterator[list[Screen]]:
+def _explains(problem: Problem, got: Array, variant: Variant, name: str) -> bool:
+    """Whether what an edit leaves of an output is mere rounding."""
+    if np.shape(variant.answer.reference[name]) != got.shape:
+        return False
+    result = fit(problem, name, got, variant.answer)
+    return result is not None and result.ordinary
+
+
+def _screens(problem: Problem, outputs: Arrays) -> tuple[list[Screen], list[Screen]]:
     """The programs that answer the question: its first form and the gradient of the forward pass's;
     then all other forms."""
     formulas = problem.definition
     ways = [(formulas.way(problem.direction), False)]
     if problem.direction == "backward" and formulas.derive is not None:
         ways.append((formulas.forward, True))
-    for chosen in (slice(0, 1), slice(1, None)):
-        screens = (
-            Screen(problem, outputs, form, derived)
-            for way, derived in ways
-            for form in list(way.forms)[chosen]
-        )
-        yield [screen for screen in screens if screen.has_a_program]
+    forms = [(list(way.forms), derived) for way, derived in ways]
+    first = [Screen(problem, outputs, names[0], derived) for names, derived in forms]
+    return first, [Screen(problem, outputs, n, d) for names, d in forms for n in names[1:]]
 
 
 def _single(
@@ -151,11 +177,15 @@ def _findings(screen: Screen, first: Edit | None = None) -> list[NearEdits]:
     base = screen.predicted(before)
     if base is None:
         return []
-    most = {name: d - max(_LEAST, _SHARE * d) for name, d in screen.distances(base).items()}
+    sizes = {name: seen.got.size for name, seen in screen.observed.items()}
+    most = {
+        name: d - max(_LEAST, min(_SHARE * d, _SAVED * sizes[name]))
+        for name, d in screen.distances(base).items()
+    }
     found = []
     for edit in screen.edits:
-        disjoint = not before.keys() & edit.changes.keys()
-        finding = _read(screen, (edit,) if first is None else (first, edit)) if disjoint else None
+        possible = first is None or _go_together(first, edit)
+        finding = _read(screen, (edit,) if first is None else (first, edit)) if possible else None
         if finding and any(bits <= most[name] for name, bits in finding.distances.items()):
             found.append(finding)
     return found
@@ -175,6 +205,29 @@ def _nearest(findings: list[NearEdits], outputs: Iterable[str]) -> list[NearEdit
     return chosen
 
 
+def _simplest(findings: list[NearEdits], outputs: Iterable[str]) -> list[NearEdits]:
+    """The findings, without those of one output where another explains it, and more, as well; and
+    without pairs that save fewer bits over a single edit than their second one costs."""
+
+    def reach(finding: NearEdits) -> set[str]:
+        base = finding.screen.before[0]
+        return {n for n in outputs if finding.fits(n) and finding.distances[n] + _LEAST <= base[n]}
+
+    reached = [(finding, reach(finding)) for finding in findings]
+
+    def simpler(other: NearEdits, its: set[str], finding: NearEdits, mine: set[str]) -> bool:
+        single = len(other.chain) < len(finding.chain)
+        more = finding.price - other.price if single else _FEW
+        near = all(other.distances[n] <= finding.distances[n] + more for n in mine)
+        return (mine < its or (single and mine <= its)) and near
+
+    return [
+        finding
+        for finding, mine in reached
+        if not any(simpler(other, its, finding, mine) for other, its in reached)
+    ]
+
+
 def _ranges(
     screen: Screen, singles: list[NearEdits], outputs: list[str]
 ) -> tuple[list[NearEdits], int]:
@@ -182,7 +235,7 @@ def _ranges(
     found = [
         finding
         for name in set(outputs) & set(screen.names)
-        for edit in ranges.nearest(screen, name, {})
+        for edit in ranges.nearest(screen, name)
         if (finding := _read(screen, (edit,))) is not None
     ]
     singles += found
@@ -195,28 +248,49 @@ def _read(screen: Screen, chain: tuple[Edit, ...], price: float = 0.0) -> NearEd
     predicted = screen.predicted(finding.changes)
     if predicted is None:
         return None
-    return finding._replace(distances=screen.distances(predicted))
+    return finding._replace(distances=screen.distances(predicted), wrong=screen.wrong(predicted))
+
+
+def _constants(
+    screen: Screen, singles: list[NearEdits], outputs: list[str]
+) -> tuple[list[NearEdits], int]:
+    """The constants of other values that explain an output, and how many were tried."""
+    return _numbers(screen, outputs, lambda knob: knob.kind == CONSTANT)
+
+
+def _limits(
+    screen: Screen, singles: list[NearEdits], outputs: list[str]
+) -> tuple[list[NearEdits], int]:
+    """The limits and factors of a result that explain an output, and how many were tried."""
+    return _numbers(screen, outputs, lambda knob: knob.kind != CONSTANT)
 
 
 def _numbers(
-    screen: Screen, singles: list[NearEdits], outputs: list[str]
+    screen: Screen, outputs: list[str], wanted: Callable[[Knob], bool]
 ) -> tuple[list[NearEdits], int]:
-    """The knobs that explain an output, at their nearest values, and how many were tried:
-    constants first, as many as the budget allows. A limit explains no output inside its bound: what
-    saturates or cancels in a right form has a limit too."""
+    """The knobs that explain an output, at their nearest values, as many as the budget allows; and
+    how many were tried. A limit explains no output inside its bound: what saturates or cancels in a
+    right form has a limit too."""
     names = set(outputs) & set(screen.names)
     beyond = {n for n in names if judged_wrong(screen.problem, n, screen.outputs[n]).any()}
-    families = sorted(knobs(screen.program, screen.value_of), key=lambda k: k.kind != CONSTANT)
-    families = families[: screen.affordable // (_READINGS * max(len(names), 1))]
-    found = [
-        finding
-        for name in names
-        if screen.observed[name].got.size > 1  # some value of any knob gives a single number
-        for knob in families
-        if name in beyond or knob.kind == CONSTANT
-        if (finding := _solved(screen, knob, name)) is not None and finding.fits(name)
-    ]
-    return found, len(families)
+    # Some value of any knob gives a single number.
+    names = {name for name in names if screen.observed[name].got.size > 1}
+    families = filter(wanted, knobs(screen.program, screen.value_of))
+    most, tried = screen.readings + screen.affordable, 0
+    found: list[NearEdits] = []
+    for knob in families:
+        if screen.readings > most:
+            break
+        tried += 1
+        limits = bool(knob.ordered.size)
+        strongest = knob.changes(float(knob.ordered[-1]) if limits else knob.starts[0])
+        affected = screen.touched(strongest, names if knob.kind == CONSTANT else beyond, limits)
+        for name in affected:
+            finding = _solved(screen, knob, name)
+            found += [finding] if finding is not None and finding.fits(name) else []
+            if finding is None or all(finding.ends(other) for other in affected):
+                break
+    return found, tried
 
 
 def _solved(screen: Screen, knob: Knob, output: str, first: Edit | None = None) -> NearEdits | None:
@@ -226,12 +300,13 @@ def _solved(screen: Screen, knob: Knob, output: str, first: Edit | None = None) 
         return None
 
     def predict(changes: Edits) -> Any:
-        predicted = screen.predicted({**before, **changes})
+        changes = {**before, **changes}
+        predicted = screen.predicted(changes) if changes else screen.base
         return None if predicted is None else predicted[output]
 
     seen = screen.observed[output]
     rounding = _ROUNDINGS * min(screen.problem.format_of(output).u, BINARY32.u)
-    solution = solve(knob, Target(seen.got, predict, seen.distance, rounding))
+    solution = solve(knob, Target(seen.got, predict, seen.bits, rounding))
     if solution is None:
         return None
     value = solution.told
@@ -241,23 +316,60 @@ def _solved(screen: Screen, knob: Knob, output: str, first: Edit | None = None) 
     return _read(screen, (edit,) if first is None else (first, edit), solution.price)
 
 
+def _both(
+    screen: Screen, singles: list[NearEdits], outputs: list[str]
+) -> tuple[list[NearEdits], int]:
+    """Two edits, each of which shortens the code by itself."""
+    pairs = [
+        both
+        for name in set(outputs) & set(screen.names)
+        for (first,), (second,) in itertools.combinations(_firsts(screen, singles, name), 2)
+        if _go_together(first, second)
+        if (both := _read(screen, (first, second))) is not None
+    ]
+    return _fitting(pairs, outputs, len(screen.edits)), 0
+
+
 def _pairs(
     screen: Screen, singles: list[NearEdits], outputs: list[str]
 ) -> tuple[list[NearEdits], int]:
     """Two edits, the first of which shortens the code by itself; and how many pairs there are."""
-    nearest = _nearest([finding for finding in singles if finding.screen is screen], outputs)
     names = set(outputs) & set(screen.names)
     families = [k for k in knobs(screen.program, screen.value_of) if k.kind == CONSTANT]
     each = len(screen.edits) + _READINGS * len(families) * len(names)
     pairs: list[NearEdits] = []
-    for (first,) in (near.chain for near in nearest[: screen.affordable // max(each, 1)]):
-        pairs += _findings(screen, first)
-        for name in names:
+    for name in names:
+        for (first,) in _firsts(screen, singles, name)[: screen.affordable // max(each, 1)]:
+            pairs += _findings(screen, first)
             solved = (_solved(screen, knob, name, first) for knob in families)
             pairs += [finding for finding in solved if finding is not None]
-    fitting = [finding for finding in pairs if any(finding.fits(name) for name in outputs)]
     number = len(screen.edits) + len(families)
-    return _nearest(fitting, outputs), number * number
+    return _fitting(pairs, outputs, number), number
+
+
+def _go_together(first: Edit, second: Edit) -> bool:
+    """Whether two edits have places of their own. Two arrays that are read alike are a view."""
+    index = first.family == second.family == "index"
+    return not (index or first.changes.keys() & second.changes.keys())
+
+
+def _fitting(pairs: list[NearEdits], outputs: list[str], number: int) -> list[NearEdits]:
+    """The nearest pairs that fit; the second edit was chosen from this number."""
+    fitting = [
+        finding._replace(price=finding.price + math.log2(number))
+        for finding in pairs
+        if any(finding.fits(name) for name in outputs)
+    ]
+    return _nearest(fitting, outputs)
+
+
+def _firsts(screen: Screen, singles: list[NearEdits], output: str) -> list[tuple[Edit, ...]]:
+    """The nearest edits of an output, one of each kind at each place."""
+    chosen: dict[tuple[str, Node], tuple[Edit, ...]] = {}
+    of_screen = (finding for finding in singles if finding.screen is screen)
+    for finding in sorted(of_screen, key=lambda finding: finding.cost(output)):
+        chosen.setdefault((finding.chain[0].kind, finding.chain[0].place), finding.chain)
+    return list(chosen.values())[:_FIRST]
 
 
 def _variant(finding: NearEdits, tried: int) -> Variant:
@@ -265,9 +377,10 @@ def _variant(finding: NearEdits, tried: int) -> Variant:
     chain, screen = finding.chain, finding.screen
     rule = functools.partial(_again, chain, screen, screen.depends_on_pivot(finding.changes))
     formula = editing.edited(screen.formula, rule)
-    right, changed = (screen.derive(f) if screen.derive else f for f in (screen.formula, formula))
-    if screen.formula is not screen.whole:
-        right, changed = screen.whole, _filled(changed, screen.whole)
+    right, changed = (screen.derive(f) if screen.derive else f for f in (screen.whole, formula))
+    wanted = [name in screen.outputs for name in screen.question.shapes]
+    if screen.formula is not screen.whole or not all(wanted):
+        changed = _filled(changed, right, wanted)
     (cause, details), *others = (_named(edit, screen) for edit in chain)
     for other_cause, other_details in others:
         details |= {"with": other_cause, "with_details": other_details}
@@ -278,13 +391,14 @@ def _variant(finding: NearEdits, tried: int) -> Variant:
     return Variant(cause, details, answer, trials=tried, price=finding.price)
 
 
-def _filled(formula: Formula, right: Formula) -> Formula:
-    """The formula, with the right outputs where it gives none."""
+def _filled(formula: Formula, right: Formula, wanted: list[bool]) -> Formula:
+    """The formula, with the right outputs where it gives none, or another shape to one that is not
+    wanted."""
 
     def outputs(xp: Any, /, **arguments: Any) -> Any:
         both = (several(part(xp, **arguments)) for part in (formula, right))
-        pairs = zip(*both, strict=True)
-        return tuple(whole if part is None else part for part, whole in pairs)
+        pairs = zip(*both, wanted, strict=False)
+        return tuple(part if here and part is not None else whole for part, whole, here in pairs)
 
     return outputs
 

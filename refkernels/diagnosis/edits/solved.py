@@ -20,11 +20,12 @@ import numpy.typing as npt
 from refkernels.contexts.graph import Edits, Node, Replacement
 from refkernels.diagnosis import few_digits
 from refkernels.diagnosis.edits.catalogue import Program, by, is_number
+from refkernels.diagnosis.edits.screen import CHANCE, CHANGE, RIGHT, WRONG
 
 Doubles = npt.NDArray[np.float64]
 CONSTANT, MULTIPLIED, ADDED = "constant_differs", "part_multiplied", "constant_added"
 _STARTS = (1.0, 2.0**-10, 2.0**10)  # times the present value
-_QUANTILES = (0.03, 0.25, 0.5, 0.75, 0.97)
+_QUANTILES = (0.03, 0.5, 0.97)
 _STEPS, _MISSES = 12, 2  # of Newton's method, and those that come no nearer
 _BEST_STARTS = 2
 _AT_FIRST, _PROMISING = 0.98, 0.9  # of the bits that the truth costs
@@ -51,7 +52,7 @@ USUAL = frozenset(
 
 class Knob(NamedTuple):
     """A family of edits. `starts`: the values to begin from. `largest`: the largest size of what is
-    limited."""
+    limited. `ordered`: what is limited, from where a limit changes nothing."""
 
     kind: str
     place: Node
@@ -59,9 +60,12 @@ class Knob(NamedTuple):
     starts: tuple[float, ...]
     details: dict[str, Any]
     largest: float = math.inf
+    ordered: Doubles = np.zeros(0)
 
     def binds(self, value: float) -> bool:
         """Whether a limit of that size limits anything."""
+        if self.kind in ("floored", "capped") and self.ordered.size:
+            return bool((value < self.ordered[0]) == (self.kind == "capped"))
         return abs(value) <= _FAR * self.largest
 
     def unchanged(self, low: float, high: float, rounding: float) -> bool:
@@ -73,28 +77,35 @@ class Knob(NamedTuple):
 
 class Target(NamedTuple):
     """An output that a value is solved for. `predict`: the output of an edited program, None where
-    there is none; `distance`: the bits that the kernel's costs when that is known; `rounding`: the
-    relative size of a few roundings."""
+    there is none; `bits`: what each element of the kernel's costs when that is known; `rounding`:
+    the relative size of a few roundings."""
 
     got: Doubles
     predict: Callable[[Edits], Doubles | None]
-    distance: Callable[[Doubles], float]
+    bits: Callable[[Doubles], Doubles]
     rounding: float = 0.0
+
+    def distance(self, predicted: Doubles) -> float:
+        return float(np.sum(self.bits(predicted)))
 
 
 class SolvedNumber(NamedTuple):
-    """The value that comes nearest, the interval of those that fit, and what they cost in bits."""
+    """The value that comes nearest, the interval of those that fit, what they cost in bits, and by
+    how much a kernel's rounding of the value widens the interval on either side."""
 
     value: float
     low: float
     high: float
     distance: float
+    held: float = 0.0
 
     @property
     def price(self) -> float:
-        """Bits of a value of this precision."""
+        """Bits of a value of this precision, or of the digits of the one that is told."""
         width, size = self.high - self.low, max(abs(self.low), abs(self.high))
-        return _EXPONENT + math.log2(max(size / width, 1.0) if 0.0 < width < math.inf else 1.0)
+        digits = len(f"{abs(self.told):e}".split("e")[0].rstrip("0").replace(".", ""))
+        precision = math.log2(max(size / width, 1.0) if 0.0 < width < math.inf else 1.0)
+        return _EXPONENT + min(precision, few_digits.PRICE * digits)
 
     @property
     def told(self) -> float:
@@ -103,10 +114,18 @@ class SolvedNumber(NamedTuple):
         inside = [number for number in USUAL if self.low <= number <= self.high]
         if len(inside) == 1:
             return inside[0]
-        sign = math.copysign(1.0, self.value)
+        sign, width = math.copysign(1.0, self.value), self.high - self.low
         low, high = sorted((sign * self.low, sign * self.high))
         short = few_digits.chosen(low, high, _CHANCE)
-        return self.value if inside or short is None else sign * short[0]
+        if short is not None and not inside:
+            return sign * short[0]
+        low, high = self.low + self.held, self.high - self.held
+        if not math.isfinite(width) or low < 0.0 < high:
+            return self.value
+        edge = (high - low) / 8.0  # an end may be one of the values that a limit tells apart
+        centre = self.value if low + edge <= self.value <= high - edge else (low + high) / 2.0
+        ends = (centre + (end - centre) / 4.0 for end in (low, high))
+        return float(few_digits.shortest(centre, *ends))
 
 
 def knobs(program: Program, value_of: Callable[[Node], Any]) -> Iterator[Knob]:
@@ -117,18 +136,18 @@ def knobs(program: Program, value_of: Callable[[Node], Any]) -> Iterator[Knob]:
             present = float(value)
             starts = tuple((present or 1.0) * factor for factor in _STARTS)
             details = {"part": node, "param": node.op == "input", "asked": present}
-            yield Knob(CONSTANT, node, KINDS[CONSTANT](node), (*starts, 0.0), details)
+            yield Knob(CONSTANT, node, KINDS[CONSTANT](node), (*starts[::-1], 0.0), details)
         elif node.op in _LIMITED and np.unique(finite := value[np.isfinite(value)]).size > 1:
             details = {"part": node}
             yield Knob(MULTIPLIED, node, KINDS[MULTIPLIED](node), (0.5, 0.0), details)
-            least = float(np.abs(finite).min())
-            yield Knob(ADDED, node, KINDS[ADDED](node), (least, -least, least * 2.0**-10), details)
-            starts = tuple(np.quantile(finite, _QUANTILES).tolist())
-            sizes = tuple(np.quantile(np.abs(finite), _QUANTILES).tolist())
-            largest = float(np.abs(finite).max())
-            for kind in KINDS.keys() - {CONSTANT, MULTIPLIED, ADDED}:
-                begin = starts if kind in ("floored", "capped") else sizes
-                yield Knob(kind, node, KINDS[kind](node), begin, details, largest)
+            values, sizes = np.unique(finite), np.unique(np.abs(finite))
+            begin = float(sizes[len(sizes) // 2]), float(sizes[0]), float(sizes[0]) * 2.0**-10
+            yield Knob(ADDED, node, KINDS[ADDED](node), begin, details)
+            orders = {"floored": values, "capped": values[::-1], "cut": sizes, "saturated": sizes}
+            for kind, order in orders.items():
+                begin = tuple(np.quantile(order, _QUANTILES).tolist())
+                own = order if kind != "saturated" else order[:0]
+                yield Knob(kind, node, KINDS[kind](node), begin, details, float(sizes[-1]), own)
 
 
 def _limited(limit: Callable[[Any, Any, Any], Any]) -> Callable[[Node], Callable[[float], Edits]]:
@@ -165,9 +184,27 @@ def solve(knob: Knob, target: Target) -> SolvedNumber | None:
     present = target.predict({})
     if present is None:
         return None
-    starts = sorted(knob.starts, key=at)[:_BEST_STARTS]
-    reached = [value for start in starts for value in _newton(target.got, predict, at, start)]
-    best, most = min(reached, key=at), target.distance(present)
+    bits = target.bits(present)
+
+    def spoils(value: float) -> bool:
+        """Whether what a limit changes was right, but for what is so by chance."""
+        known = predict(value)
+        if known is None:
+            return True
+        changed = ~np.isclose(known, present, CHANGE, 0.0, equal_nan=True)
+        spoilt = changed & (bits <= RIGHT) & (target.bits(known) > WRONG)
+        return bool(np.count_nonzero(spoilt) > CHANCE * np.count_nonzero(changed))
+
+    begin = _between(knob.ordered, spoils)
+    if begin is None:
+        return None
+    starts = begin or sorted(knob.starts, key=at)[:_BEST_STARTS]
+    most, reached = target.distance(present), list[float]()
+    for start in starts:
+        reached += _newton(target.got, predict, at, start)
+        if at(min(reached, key=at)) > most:
+            break
+    best = min((*reached, -reached[-1]), key=at)  # of an even function either sign may be near
     step = (max(knob.starts) - min(knob.starts)) / 8.0
     for promising, precision in ((_AT_FIRST, 2.0**-8), (_PROMISING, 2.0**-50)):
         if at(best) > promising * most:
@@ -175,10 +212,30 @@ def solve(knob: Knob, target: Target) -> SolvedNumber | None:
         best = _refined(best, at, max(step, abs(best) / 8.0), precision)
         step = 0.0
     held = target.rounding * abs(best)  # a kernel rounds what it holds
-    low, high = _end(best, -1.0, at) - held, _end(best, 1.0, at) + held
+    most, step = at(best) + _WORSE, abs(best) * 2.0**-50 or 2.0**-100
+    low, high = (
+        few_digits.end_of(lambda v: at(v) <= most, best, side * step, side * math.inf) + side * held
+        for side in (-1.0, 1.0)
+    )
     if not knob.binds(best) or knob.unchanged(low, high, target.rounding):
         return None
-    return SolvedNumber(best, low, high, at(best))
+    return SolvedNumber(best, low, high, at(best), held)
+
+
+def _between(ordered: Doubles, spoils: Callable[[float], bool]) -> tuple[float, ...] | None:
+    """Where a limit begins to change elements that are right: between two of the values that it
+    limits. Nothing where it changes none, and None where any limit does."""
+    last = len(ordered) - 1
+    if last < 1 or not spoils(float(ordered[last])):
+        return ()
+    if spoils(float(ordered[1])):
+        return None
+    first = 1
+    while last - first > 1:
+        middle = (first + last) // 2
+        first, last = (first, middle) if spoils(float(ordered[middle])) else (middle, last)
+    ends = float(ordered[first]), float(ordered[last])
+    return ends[0], sum(ends) / 2.0
 
 
 def _newton(
@@ -219,19 +276,3 @@ def _refined(best: float, at: Callable[[float], float], step: float, precision: 
             step /= 2.0
         best = nearest
     return best
-
-
-def _end(best: float, side: float, at: Callable[[float], float]) -> float:
-    """How far the values that fit reach on one side, to a hundredth of that distance; infinite
-    where they reach beyond every size that is tried."""
-    most = at(best) + _WORSE
-    step = abs(best) * 2.0**-50 or 2.0**-100
-    inside = 0.0
-    while at(best + side * step) <= most:
-        inside, step = step, step * 4.0
-        if step > 2.0**40 * (abs(best) or 1.0):
-            return side * math.inf
-    for _ in range(8):
-        middle = (inside + step) / 2.0
-        inside, step = (middle, step) if at(best + side * middle) <= most else (inside, middle)
-    return best + side * inside

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -80,18 +79,19 @@ def missing_factors(program: Program) -> Iterator[Any]:
             yield factor, changes, {"part": factor, "every": len(changes)}
 
 
-@rule("one_added", "term")  # a w -> a (1 + w)
-def ones_added(program: Program) -> Iterator[Any]:
-    factors = (through(part) for node in program.of("multiply") for part in node.operands)
-    for factor in dict.fromkeys(node for node in factors if node in program.inputs):
-        yield factor, {factor: by(replace(factor))(lambda xp, v: 1 + v)}, {"part": factor}
-
-
 @rule("param_ignored", "constant")  # weight_decay = 0
 def ignored_params(program: Program) -> Iterator[Any]:
     for node in program.of("input"):
         if not node.shape:
             yield node, {node: by()(lambda xp: xp.number(0))}, {"part": node}
+
+
+@rule("one_added", "term")  # a w -> a (1 + w), of an input w
+def ones_added(program: Program) -> Iterator[Any]:
+    for node in program.inputs:
+        users = program.users.get(node, [])
+        if any(user.op in ("multiply", "broadcast", "move") for user in users):
+            yield node, {node: by(node)(lambda xp, w: 1 + w)}, {"part": node}
 
 
 @rule("mean_taken_off", "term")  # x -> x - mean(x)

@@ -21,7 +21,7 @@ _SOURCES = {  # of `Known`'s fields, by op: functions of the modules beside this
         "errors": "circular.errors",
     },
     ("gelu", "gelu_tanh"): {
-        "questions": "gelu.other gelu_constants.other_constants",
+        "questions": "gelu.other",
         "errors": "gelu.errors",
         "run": "gelu.run",
     },

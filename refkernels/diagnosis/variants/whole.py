@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.diagnosis.hypothesis import Variant
 from refkernels.diagnosis.problem import Answer, Array, Arrays, Doubles, Problem
 
@@ -33,7 +32,7 @@ def permuted(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         if (order == np.arange(len(order))).all():
             continue
         reordered = Answer(
-            {name: taken(answer.reference[name], order)},
+            {name: answer.reference[name][order]},
             {name: answer.bound[name][order]},
             {name: answer.plain[name][order]},
         )
@@ -41,11 +40,6 @@ def permuted(problem: Problem, outputs: Arrays) -> Iterator[Variant]:
         log2_orders = math.lgamma(len(order) + 1.0) / math.log(2.0)
         price = log2_orders if matched else math.log2(len(order))
         yield Variant("permuted", {"rows": moved}, reordered, price=price)
-
-
-def taken(reference: Enclosure, order: Array) -> Enclosure:
-    """The rows of an Enclosure in another order."""
-    return reference[order]
 
 
 def _comparable(got: Doubles, right: Doubles) -> tuple[Doubles, Doubles]:

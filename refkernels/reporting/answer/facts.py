@@ -301,8 +301,6 @@ def says(candidate: Record, lang: str, among: bool = False) -> str:
         second_details = details.get("with_details", details)
         second_cause = _filled(CAUSES[details["with"]].says[lang], second_details)
         text = WORDS[lang]["and_also"].format(says=text, other=second_cause)
-    if "with_eps" in details:
-        text = WORDS[lang]["with_eps"].format(says=text, eps=details["with_eps"])
     if "computed_in" in details:
         text = WORDS[lang]["computed_in"].format(says=text, format=details["computed_in"])
     if "ties" in details:

@@ -26,10 +26,7 @@ from refkernels.diagnosis.problem import Array, Arrays, Problem
 _THREADS = (1, 2, 4)  # some gradients' sums are cut by thread
 _ROWS = ("y", "dx")
 _SUMS_ALONE = ("mean", "dbias")  # plain sums: their bits do not show the steps after them
-_AFTER_SUMS = {
-    "naive_variance", "unbiased_variance", "eps_outside_sqrt", "eps_rounded",
-    "folded_normalisation", "constant_statistics",
-}  # fmt: skip
+_AFTER_SUMS = {"naive_variance", "eps_rounded", "folded_normalisation"}
 
 
 def find(problem: Problem, outputs: Arrays, fits: Mapping[str, Fit]) -> list[Claim]:

@@ -7,13 +7,13 @@ With a kernel's mean m and rstd s of each row:
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from refkernels.diagnosis.hypothesis import Details, Variant, moved
-from refkernels.diagnosis.problem import Array, Arrays, Doubles, Problem
+from refkernels.diagnosis.problem import Arrays, Doubles, Problem
 
 _FLOAT64 = 2.0**-48  # relative to the terms: what a few float64 operations in sequence may lose
 
@@ -35,27 +35,6 @@ class Rows:
     @property
     def n(self) -> int:
         return self.x.shape[1]
-
-    def take(self, chosen: Array) -> Rows:
-        """Some of the rows."""
-        return replace(
-            self,
-            x=self.x[chosen],
-            dy=None if self.dy is None else self.dy[chosen],
-            mean=self.mean[chosen],
-            variance=self.variance[chosen],
-        )
-
-    def cast(self, kind: type) -> Rows:
-        """The rows in another precision."""
-        with np.errstate(over="ignore"):
-            return replace(
-                self,
-                x=self.x.astype(kind),
-                dy=None if self.dy is None else self.dy.astype(kind),
-                weight=self.weight.astype(kind),
-                bias=self.bias.astype(kind),
-            )
 
     @property
     def rstd(self) -> Doubles:
@@ -100,73 +79,46 @@ def variants(
     details: Details,
     problem: Problem,
     rows: Rows,
+    mean: Doubles,
     rstd: Doubles,
-    mean: Doubles | None = None,
-    spread: Mapping[str, Doubles] | None = None,
+    spreads: tuple[Doubles, Doubles],
 ) -> Iterator[Variant]:
-    """The outputs with another rstd, and perhaps another mean, in every row: (R, 1) each. `spread`:
-    how far the kernel's own statistics may be from these, by "mean" and "rstd"."""
-    mean = rows.mean if mean is None else mean
-    spreads = spread or {}
+    """The outputs with another mean and rstd in every row: (R, 1) each. `spreads`: how far the
+    kernel's own may be from these."""
+    of_mean, of_rstd = spreads
     with np.errstate(all="ignore"):
         arrays = (forward if problem.direction == "forward" else backward)(rows, mean, rstd)
-        width = spreads.get("mean", 0.0) * np.abs(rstd) + np.abs(rows.x - mean) * spreads.get(
-            "rstd", 0.0
-        )
+        width = of_mean * np.abs(rstd) + np.abs(rows.x - mean) * of_rstd
         width = width * np.abs(rows.weight)
     for output, (values, sizes) in arrays.items():
         if output in rows.asked:
-            more = width if output == "y" else 0.0
-            yield variant(cause, details, problem, output, values, sizes, more)
+            shape = problem.truth.reference[output].shape
+            with np.errstate(all="ignore"):
+                spread = sizes * _FLOAT64 + (width if output == "y" else 0.0)
+            answer = moved(problem, output, values.reshape(shape), spread.reshape(shape))
+            yield Variant(cause, details, answer)
 
 
 def forward(rows: Rows, mean: Doubles, rstd: Doubles) -> dict[str, tuple[Doubles, Doubles]]:
-    """Each output, with the sizes of its terms."""
+    """y, with the sizes of its terms."""
     scaled = (rows.x - mean) * rstd * rows.weight
-    sizes = np.abs(scaled) + np.abs(rows.bias) + np.abs(mean * rstd * rows.weight)
     return {
-        "y": (scaled + rows.bias, sizes),
-        "mean": (mean, np.abs(mean) + np.abs(rows.x).max(axis=1, initial=0.0, keepdims=True)),
-        "rstd": (rstd, np.abs(rstd)),
+        "y": (
+            scaled + rows.bias,
+            np.abs(scaled) + np.abs(rows.bias) + np.abs(mean * rstd * rows.weight),
+        )
     }
 
 
-def backward(
-    rows: Rows,
-    mean: Doubles,
-    rstd: Doubles,
-    kept: int | None = None,
-    divisor: int | None = None,
-    through_mean: int = 1,
-    through_root: Doubles | float = 1.0,
-) -> dict[str, tuple[Doubles, Doubles]]:
-    """The gradients, with the sizes of their terms. kept: the number of lanes in the sums over a
-    row; divisor: what these are divided by; through_mean: 0 where no gradient passes through the
-    mean; through_root: what the gradient through the deviation is multiplied by."""
+def backward(rows: Rows, mean: Doubles, rstd: Doubles) -> dict[str, tuple[Doubles, Doubles]]:
+    """The gradients, with the sizes of their terms."""
     assert rows.dy is not None
-    n = rows.n if divisor is None else divisor
     t, xhat = rows.dy * rows.weight, (rows.x - mean) * rstd
-    of_t = t[:, :kept].sum(axis=1, keepdims=True) / n * through_mean
-    projection = (t * xhat)[:, :kept].sum(axis=1, keepdims=True) / n * through_root
+    of_t = t.mean(axis=1, keepdims=True)
+    projection = (t * xhat).mean(axis=1, keepdims=True)
     products = rows.dy * xhat
     sizes = rstd * (np.abs(t) + np.abs(of_t) + np.abs(xhat * projection))
     return {
         "dx": (rstd * (t - of_t - xhat * projection), sizes),
         "dweight": (products.sum(axis=0), np.abs(products).sum(axis=0)),
     }
-
-
-def variant(
-    cause: str,
-    details: Details,
-    problem: Problem,
-    output: str,
-    values: Doubles,
-    sizes: Doubles,
-    more: Doubles | float = 0.0,
-) -> Variant:
-    """One output's values, known to a few float64 roundings of terms of these sizes, and `more`."""
-    shape = problem.truth.reference[output].shape
-    with np.errstate(all="ignore"):
-        spread = (sizes * _FLOAT64 + more).reshape(shape)
-    return Variant(cause, details, moved(problem, output, values.reshape(shape), spread))

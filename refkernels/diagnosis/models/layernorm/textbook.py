@@ -1,11 +1,9 @@
-"""LayerNorm as textbooks and ports write it, right and wrong: one recipe for each.
+"""LayerNorm as textbooks and ports write it, with digits lost: one recipe for each.
 
 A recipe is the honest algorithm (two passes, (x - mean) rstd weight + bias, sums in order, every
 operation rounded to the working precision) with one thing changed. Backward:
-    t = dy weight,  dx = rstd ((t - mean(t)) - xhat (k mean(t xhat))),
+    t = dy weight,  dx = rstd ((t - mean(t)) - xhat mean(t xhat)),
     dweight = sum dy xhat,  dbias = sum dy
-k = 1, except n / (n - 1) where the variance is unbiased, and (deviation + eps) / deviation where
-eps is outside the root: the true derivative of the forward pass.
 """
 
 from __future__ import annotations
@@ -33,28 +31,22 @@ class Recipe:
                  or "naive_pairwise": E[x^2] - E[x]^2 by NumPy's pairwise sums, clamped at 0
     form         "centred" (x - mean) rstd, "folded" x rstd + (-rstd mean), "divided"
                  (x - mean) / sqrt(var + eps), "rsqrt": rstd rounded once from float64
-    ddof         1 for the unbiased variance
-    outside      eps is added to the deviation, outside the root
     eps          the format that eps is rounded to; None: the working precision
     statistics   the format that mean and variance are computed in
     stored       the format that mean and rstd are rounded to before use
     working      the format that everything is computed in
     sums         "flush": every result that is subnormal becomes 0; "narrow": every partial sum is
                  rounded to the 16-bit format
-    constant     backward takes mean and rstd for constants; forward does not apply
     only         the formats that the recipe applies to; empty: all
     """
 
     variance: str = "two_pass"
     form: Literal["centred", "folded", "divided", "rsqrt"] = "centred"
-    ddof: int = 0
-    outside: bool = False
     eps: Format | None = None
     statistics: Format | None = None
     stored: Format | None = None
     working: Format | None = None
     sums: Literal["plain", "flush", "narrow"] = "plain"
-    constant: bool = False
     only: tuple[Format, ...] = ()
 
 
@@ -63,7 +55,6 @@ class _RowStatistics:
     mean: Array  # (rows, 1), as are the others
     rstd: Array
     root: Array  # what x - mean is divided by
-    factor: Array  # k of the module's docstring
 
 
 def _flush(values: Array) -> Array:
@@ -113,23 +104,14 @@ def _moments(task: LayerNormTask, recipe: Recipe) -> tuple[Array, Array]:
     mean = rounded(_sum(x, 1, recipe, partial) / x.dtype.type(n))
     deviation = rounded(x - mean)
     squares = _sum(rounded(deviation * deviation), 1, recipe, partial)
-    return mean, rounded(squares / x.dtype.type(n - recipe.ddof))
+    return mean, rounded(squares / x.dtype.type(n))
 
 
 def _statistics(task: LayerNormTask, recipe: Recipe) -> _RowStatistics:
     mean, var = (values.astype(task.kind) for values in _moments(task, recipe))
     eps = np.asarray(task.eps)
     eps = (formats.cast(eps, recipe.eps) if recipe.eps else eps).astype(task.kind)
-    factor = np.ones_like(var)
-    n = task.x.shape[1]
-    if recipe.ddof:
-        factor = factor * task.kind(n) / task.kind(n - recipe.ddof)
-    if recipe.outside:
-        deviation = np.sqrt(var)
-        root = deviation + eps
-        factor = factor * root / deviation
-    else:
-        root = np.sqrt(var + eps)
+    root = np.sqrt(var + eps)
     rstd = task.kind(1) / root
     if recipe.form == "rsqrt":
         rstd = (1.0 / np.sqrt((var + eps).astype(np.float64))).astype(task.kind)
@@ -137,7 +119,7 @@ def _statistics(task: LayerNormTask, recipe: Recipe) -> _RowStatistics:
         mean, rstd = (
             formats.cast(values, recipe.stored).astype(task.kind) for values in (mean, rstd)
         )
-    return _RowStatistics(mean, rstd, root, factor)
+    return _RowStatistics(mean, rstd, root)
 
 
 def _normalised(task: LayerNormTask, recipe: Recipe, statistics: _RowStatistics) -> Array:
@@ -164,12 +146,10 @@ def _backward(task: LayerNormTask, recipe: Recipe) -> dict[str, Array]:
     dweight = _sum(rounded(dy * xhat), 0, recipe, partial)
     dbias = _sum(dy, 0, recipe, partial)
     t = rounded(dy * task.scale)
-    if recipe.constant:
-        return task.gradients(t * statistics.rstd, dweight, dbias)
     n = task.kind(task.x.shape[1])
     of_t = rounded(_sum(t, 1, recipe, partial) / n)
     of_product = rounded(_sum(rounded(t * xhat), 1, recipe, partial) / n)
-    inner = rounded(rounded(t - of_t) - rounded(xhat * (of_product * statistics.factor)))
+    inner = rounded(rounded(t - of_t) - rounded(xhat * of_product))
     return task.gradients(rounded(statistics.rstd * inner), dweight, dbias)
 
 
@@ -191,7 +171,7 @@ def _recast(task: LayerNormTask, working: Format) -> LayerNormTask:
 @of_task
 def run(recipe: Recipe, task: LayerNormTask, forward: bool) -> dict[str, Array]:
     """The answers of a kernel that follows the recipe; empty where it does not apply."""
-    if (recipe.only and task.format not in recipe.only) or (recipe.constant and forward):
+    if recipe.only and task.format not in recipe.only:
         return {}
     if recipe.working is not None:
         task = _recast(task, recipe.working)
