@@ -120,14 +120,14 @@ def judge(
         time_taken = _timed(running, examination, findings) if timed else None
         findings.unfair += [Reason("replaces", "", {"name": name}) for name in running.replaced]
         flags = [*findings.flags, *([] if running.guarded else ["unguarded"])]
-        flags += [w.category.flag for w in told if hasattr(w.category, "flag")]
+        examination.told |= {w.category.flag for w in told if hasattr(w.category, "flag")}
+        flags += sorted(examination.told)
         if running.outside:
             findings.unfair.clear()
     verdict, reasons = verdict_of(findings, record, direction, running.outside)
     tried = mutants and verdict == RIGHT
     shown = examination.shown(findings.answered, limit / 3.0) if tried else Shown()
-    if shown.cut:
-        flags.append("not_all_tried")
+    flags += ["not_all_tried"] * shown.cut
     drawer = examination.drawer
     left_out, axes = drawer.domain.left_out, drawer.domain.axes
     longest = (max(a.shape, default=1) for c in findings.answered for a in c.floats.values())

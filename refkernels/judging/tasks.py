@@ -158,8 +158,7 @@ def judge_candidate(
     `judge`. Both are asked the same, and share its truths. Where the Model differs from the op in
     special values alone, as torch's attention does for a NaN in q on a CPU, the candidate may give
     either's. A Model that is not one op is a program (`programs.tasks`). Raises as `judge` does."""
-    seed = settings.get("seed")
-    settings["seed"] = secrets.randbits(48) if seed is None else seed
+    settings["seed"] = secrets.randbits(48) if settings.get("seed") is None else settings["seed"]
     settings["examinations"] = Examinations()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
