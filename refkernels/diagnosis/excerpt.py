@@ -38,17 +38,17 @@ def question(problem: Problem, answers: Mapping[str, Arrays], places: Iterable[P
     whole = all(problem.inputs[name].size <= WHOLE for name in names)
     chosen = list(dict.fromkeys(places))[: PLACES if whole else 1]
     inputs = {name: _input(problem, name, chosen) for name in names}
-    fits = all(excerpt is not None for excerpt in inputs.values())
     return {
         "op": problem.op.name,
         "direction": problem.direction,
         "format": problem.format.name,
         "params": {name: _plain(value) for name, value in problem.params.items()},
+        "usual": [n for n, v in problem.params.items() if v == problem.op.params.get(n, ...)],
         "shapes": {name: list(problem.inputs[name].shape) for name in inputs},
         "kinds": {name: kind for name, kind in problem.op.kinds.items() if name in inputs},
         "leaves": [name for name in problem.op.differentiated if name in inputs],
         "whole": whole,
-        "inputs": inputs if fits else None,
+        "inputs": inputs if all(part is not None for part in inputs.values()) else None,
         "elements": [_element(problem, answers, place) for place in chosen],
     }
 

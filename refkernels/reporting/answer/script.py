@@ -155,11 +155,12 @@ def blank_script(question: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class _Operation:
-    """An op in an adapter: the text of its function, its main output, and whether it returns
-    several."""
+    """An op in an adapter: the text of its function, the names that it takes (None: any), its main
+    output, and whether it returns several."""
 
     name: str
     text: str
+    takes: frozenset[str] | None
     main: str
     several: bool
 
@@ -206,7 +207,11 @@ def _function(
     else:
         return None
     several = any(isinstance(value, ast.Dict | ast.DictComp) for value in returned)
-    return _Operation(name, "\n\n\n".join(texts), main, several)
+    arguments = getattr(functions.get(name, function), "args", None)
+    takes = None
+    if isinstance(arguments, ast.arguments) and arguments.kwarg is None:
+        takes = frozenset(argument.arg for argument in (*arguments.args, *arguments.kwonlyargs))
+    return _Operation(name, "\n\n\n".join(texts), takes, main, several)
 
 
 def _called(node: ast.AST, functions: Mapping[str, ast.FunctionDef]) -> list[ast.FunctionDef]:
@@ -325,7 +330,10 @@ def _tensor(plumbing: _Plumbing, name: str, dtype: str, device: str) -> str:
 def _call(
     question: Mapping[str, Any], plumbing: _Plumbing, op: _Operation, operands: Sequence[str]
 ) -> list[str]:
-    params = [f"{key}={_param(value)}" for key, value in question["params"].items()]
+    # A param that the function does not take has the op's usual value, or there were no answer.
+    usual = set(question.get("usual", ())) - (op.takes or set(question["params"]))
+    given = {key: value for key, value in question["params"].items() if key not in usual}
+    params = [f"{key}={_param(value)}" for key, value in given.items()]
     arguments = ", ".join([*[f"{name}={name}" for name in operands], *params])
     call = f"{op.name}({arguments})" + (f'["{op.main}"]' if op.several else "")
     if question["direction"] == "forward":

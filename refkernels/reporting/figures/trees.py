@@ -42,11 +42,7 @@ def tree_lines(
 
 class _Tree:
     def __init__(
-        self,
-        leaves: int,
-        nodes: Sequence[Sequence[int]],
-        fused: set[int],
-        names: dict[int, str],
+        self, leaves: int, nodes: Sequence[Sequence[int]], fused: set[int], names: dict[int, str]
     ) -> None:
         self.leaves, self.nodes, self.fused, self.names = leaves, nodes, fused, names
         self.sizes = [1] * leaves
@@ -137,11 +133,7 @@ class _Tree:
 
 
 def draw_tree(
-    leaves: int,
-    nodes: Sequence[Sequence[int]],
-    name: str,
-    title: str,
-    fused: Sequence[int] = (),
+    leaves: int, nodes: Sequence[Sequence[int]], name: str, title: str, fused: Sequence[int] = ()
 ) -> Drawn:
     """The tree as a drawing: the values at the bottom, in order, each addition above its terms."""
     order = _from_left_to_right(leaves, nodes)
