@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -101,3 +102,18 @@ def test_no_pair_is_tried_where_one_fault_fits() -> None:
     explanation = explain("rms_norm", inputs, {"y": x / root * (1 + weight)}, {"eps": 1e-5})
     assert explanation.cause == "weight_plus_one"
     assert not any("with" in candidate.details for candidate in explanation.candidates)
+
+
+@pytest.mark.parametrize("op", ["layernorm", "group_norm", "instance_norm"])
+def test_one_pass_whose_squares_are_rounded_is_proven_in_every_norm(op: str) -> None:
+    bfloat16 = np.dtype(ml_dtypes.bfloat16)
+    x = (np.random.default_rng(7).standard_normal((4, 6, 40)) + 2).astype(bfloat16)
+    rows = x.astype(np.float32).reshape((4, 3, 80) if op == "group_norm" else x.shape)
+    mean = rows.mean(axis=-1, keepdims=True)
+    squares = (rows * rows).astype(bfloat16).astype(np.float32)
+    variance = squares.mean(axis=-1, keepdims=True) - mean * mean
+    y = ((rows - mean) / np.sqrt(variance + np.float32(1e-5))).reshape(x.shape).astype(bfloat16)
+    params = {"eps": 1e-5, **({"num_groups": 3} if op == "group_norm" else {})}
+    found = explain(op, {"x": x}, {"y": y}, params)
+    assert (found.cause, found.confidence) == ("intermediate_rounded", "proven")
+    assert found.candidates[0].details == {"intermediate": "x²", "format": "bfloat16"}

@@ -13,7 +13,6 @@ from refkernels.contexts.graph import Edits, Node
 from refkernels.diagnosis.edits.catalogue import Program, by, rule, shaped, through
 
 _OVER_AN_AXIS = ("sum", "mean", "max", "norm", "pivot")
-SUMMING = ("sum", "max", "norm", "mean", "welford", "matmul")
 _LINEAR = ("sum", "mean", "norm", "matmul", "welford")
 _LONGEST = 1 << 16
 _BLOCKS = (8, 16, 32, 64, 128)  # lanes of a block

@@ -24,12 +24,13 @@ from refkernels.contexts.graph import Edits, Graph, Node, read, values_of
 from refkernels.contexts.record import record
 from refkernels.contexts.working import Working, data
 from refkernels.diagnosis import code_lengths
-from refkernels.diagnosis.edits.catalogue import Edit, Program, by
+from refkernels.diagnosis.edits.catalogue import Edit, Program, by, through
 from refkernels.diagnosis.edits.rules import edits_of
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.set_apart import has_few_bits
 from refkernels.metrology import ulp
 from refkernels.ops.canonical import Canonical
+from refkernels.ops.edits import Rule, edited
 from refkernels.ops.formula import Apart, Formula, several
 from refkernels.ops.readings import Reading
 
@@ -76,10 +77,11 @@ class Screen:
         form: str = "",
         derived: bool = False,
         elements: int = _ELEMENTS,
+        written: Rule | None = None,
     ) -> None:
         """`form`: of the op's forms, the one whose graph is edited, the first by default.
         `derived`: the program is the forward pass, read for its gradient. `elements`: of all inputs
-        of the rows that are read, if they are many."""
+        of the rows that are read, if they are many. `written`: edits the program first."""
         self.problem, self.definition, self.outputs = problem, problem.definition, outputs
         definition = self.definition
         self.derive = definition.derive if derived else None
@@ -90,7 +92,7 @@ class Screen:
         names = definition.names(self.direction, self.question)
         given = {name: outputs[name] for name in names if name in outputs}
         self.names = tuple(n for n, y in given.items() if y.size == 1 or _tells(y))
-        self.whole = formula
+        formula = self.whole = formula if written is None else edited(formula, written)
         if isinstance(formula, Apart) and not derived:  # the others may need rows not taken
             formula = formula.restricted(name in self.names for name in self.question.shapes)
         self.formula, self.readings = formula, 0
@@ -147,10 +149,16 @@ class Screen:
 
     @cached_property
     def edits(self) -> list[Edit]:
-        """All, but for formats that are no narrower than what the kernel computes in."""
+        """All, but for formats that are no narrower than what the kernel computes in, and the
+        rounding of a result."""
         digits = formats.working_format(self.problem.format).p
         edits = edits_of(self.program)
-        return [e for e in edits if formats.get(e.details.get("format", "bfloat16")).p < digits]
+        narrow = [e for e in edits if formats.get(e.details.get("format", "bfloat16")).p < digits]
+        results = [through(node) for node in self.program.graph.outputs if node]
+        for node in results:
+            results += map(through, node.operands if node.op == "either" else ())
+        own = self.problem.format.name
+        return [e for e in narrow if e.details.get("format") != own or e.place not in results]
 
     @cached_property
     def affordable(self) -> int:

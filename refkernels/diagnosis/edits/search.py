@@ -18,7 +18,7 @@ import numpy as np
 
 from refkernels.arithmetic.formats import BINARY32
 from refkernels.contexts.graph import Edits, Graph, Node, Replacement
-from refkernels.diagnosis.edits import beside, ranges, reductions
+from refkernels.diagnosis.edits import beside, identities, ranges, reductions
 from refkernels.diagnosis.edits.catalogue import Edit, Program, by
 from refkernels.diagnosis.edits.names import named
 from refkernels.diagnosis.edits.rules import edits_of
@@ -151,14 +151,24 @@ def _explains(problem: Problem, got: Array, variant: Variant, name: str) -> bool
 
 def _screens(problem: Problem, outputs: Arrays) -> tuple[list[Screen], list[Screen]]:
     """The programs that answer the question: its first form and the gradient of the forward pass's;
-    then all other forms."""
+    then all other forms; then the first with variances by one pass."""
     formulas = problem.definition
     ways = [(formulas.way(problem.direction), False)]
     if problem.direction == "backward" and formulas.derive is not None:
         ways.append((formulas.forward, True))
     forms = [(list(way.forms), derived) for way, derived in ways]
     first = [Screen(problem, outputs, names[0], derived) for names, derived in forms]
-    return first, [Screen(problem, outputs, n, d) for names, d in forms for n in names[1:]]
+    others = [Screen(problem, outputs, n, d) for names, d in forms for n in names[1:]]
+    with_variances = (
+        form
+        for form, screen in zip(forms, first, strict=True)
+        if screen.has_a_program and identities.one_pass(screen.program.graph)
+    )
+    written = identities.one_pass
+    others += [
+        Screen(problem, outputs, names[0], d, written=written) for names, d in with_variances
+    ]
+    return first, others
 
 
 def _single(
