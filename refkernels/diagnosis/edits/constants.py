@@ -26,8 +26,8 @@ def rounded_constants(program: Program) -> Iterator[Any]:
     values = dict(_constants(program))
     for to in (*FORMATS, *_DIGITS):
         held = {node: _held(value, to) for node, value in values.items()}
-        inverse = {node: 1 / _held(1 / value, to) for node, value in values.items()}
-        alone = [{node: each[node]} for each in (held, inverse) for node in values]
+        inverse = {node: 1 / h for node, v in values.items() if (h := _held(1 / v, to))}
+        alone = [{node: each[node]} for each in (held, inverse) for node in each]
         for rounded in (held, *alone) if len(values) > 1 else alone:
             new = {n: v for n, v in rounded.items() if abs(v - values[n]) > abs(v) * _LEAST}
             changes = {n: by()(lambda xp, v=v: xp.number(v)) for n, v in new.items()}
@@ -56,9 +56,11 @@ def _constants(program: Program) -> Iterator[tuple[Node, Fraction]]:
 
 
 def _held(value: Fraction, to: str | int) -> Fraction:
+    """The value rounded; itself where the format has no number as large."""
     if isinstance(to, int):
         return Fraction(f"{float(value):.{to - 1}e}")
-    return Fraction(float(formats.round_to(np.array(float(value)), formats.get(to))))
+    rounded = float(formats.round_to(np.array(float(value)), formats.get(to)))
+    return Fraction(rounded) if np.isfinite(rounded) else value
 
 
 def _format(to: str | int) -> dict[str, str]:

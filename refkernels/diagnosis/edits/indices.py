@@ -34,6 +34,8 @@ def changes_of(shape: tuple[int, ...]) -> Iterator[tuple[str, int, Change]]:
         if shape[axis] % 2 == 0 and shape[axis] > 2:
             yield "interleaved", axis, partial(_dealt, parts=2, axis=axis)
             yield "halved", axis, partial(_dealt, parts=shape[axis] // 2, axis=axis)
+    if len(wide) > 1:
+        yield "turned", wide[-2], partial(np.flip, axis=tuple(wide[-2:]))
     for k, first in enumerate(wide):
         for second in wide[k + 1 :]:
             swapped = partial(np.swapaxes, axis1=first, axis2=second)

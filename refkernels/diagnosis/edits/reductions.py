@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from refkernels.contexts.graph import Edits, Node
-from refkernels.diagnosis.edits.catalogue import Program, by, rule, shaped, through
+from refkernels.diagnosis.edits.catalogue import Program, by, is_number, only, rule, shaped, through
 
 _OVER_AN_AXIS = ("sum", "mean", "max", "norm", "pivot")
 _LINEAR = ("sum", "mean", "norm", "matmul", "welford")
@@ -37,6 +37,23 @@ def sums_for_means(program: Program) -> Iterator[Any]:
 def means_for_sums(program: Program) -> Iterator[Any]:
     for node in program.of("sum"):
         yield node, {node: by(*node.operands)(lambda xp, a, axis=node.option: xp.mean(a, axis))}
+
+
+@rule("max_for_mean", "reduction")  # and the reverse
+def other_reductions(program: Program) -> Iterator[Any]:
+    for node in program.of("mean", "max"):
+        other = "max" if node.op == "mean" else "mean"
+        read = by(*node.operands)(
+            lambda xp, a, axis=node.option, name=other: getattr(xp, name)(a, axis)
+        )
+        yield node, {node: read}, {"taken": other, "reduction": node.op}
+    for node in program.of("divide"):  # a mean, as pooling writes it
+        above, below = node.operands
+        total = through(above)
+        if total.op == "sum" and (is_number(through(below)) or through(below).op == "array"):
+            highest = by(*total.operands)(lambda xp, a, axis=total.option: xp.max(a, axis))
+            changes = {total: highest, node: only(above, node.shape)}
+            yield node, changes, {"taken": "max", "reduction": "mean"}
 
 
 @rule("mean_of_block_means", "reduction")  # of blocks of which the last is shorter

@@ -44,7 +44,8 @@ def edits_of(program: Program, kinds: Container[str] | None = None) -> list[Edit
         for proposal in propose(program)
     ]
     parts = [part for edit in edits for part in _at_one_use(program, edit)]
-    return [*edits, *_everywhere(edits), *parts]
+    # What a term left out says as well, another variable says last.
+    return sorted([*edits, *_everywhere(edits), *parts], key=lambda e: e.family == "variable")
 
 
 def _everywhere(edits: list[Edit]) -> Iterator[Edit]:

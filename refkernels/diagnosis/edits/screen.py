@@ -24,6 +24,7 @@ from refkernels.contexts.graph import Edits, Graph, Node, read, values_of
 from refkernels.contexts.record import record
 from refkernels.contexts.working import Working, data
 from refkernels.diagnosis import code_lengths
+from refkernels.diagnosis.edits import recognised
 from refkernels.diagnosis.edits.catalogue import Edit, Program, by, through
 from refkernels.diagnosis.edits.rules import edits_of
 from refkernels.diagnosis.problem import Array, Arrays, Problem
@@ -152,7 +153,7 @@ class Screen:
         """All, but for formats that are no narrower than what the kernel computes in, and the
         rounding of a result."""
         digits = formats.working_format(self.problem.format).p
-        edits = edits_of(self.program)
+        edits = [*edits_of(self.program), *recognised.others(self.program, self.value_of)]
         narrow = [e for e in edits if formats.get(e.details.get("format", "bfloat16")).p < digits]
         results = [through(node) for node in self.program.graph.outputs if node]
         for node in results:

@@ -18,7 +18,7 @@ import numpy as np
 
 from refkernels.arithmetic.formats import BINARY32
 from refkernels.contexts.graph import Edits, Graph, Node, Replacement
-from refkernels.diagnosis.edits import beside, identities, ranges, reductions
+from refkernels.diagnosis.edits import beside, identities, ranges, recognised, reductions
 from refkernels.diagnosis.edits.catalogue import Edit, Program, by
 from refkernels.diagnosis.edits.names import named
 from refkernels.diagnosis.edits.rules import edits_of
@@ -439,6 +439,9 @@ def _again(chain: tuple[Edit, ...], screen: Screen, with_maxima: bool, graph: Gr
         place = graph.nodes[screen.program.graph.nodes.index(edit.place)]
         if "value" in edit.details:
             changes |= KINDS[edit.kind](place)(edit.details["value"])
+        elif edit.kind == recognised.KIND:
+            argument = graph.nodes[screen.program.graph.nodes.index(edit.details["part"])]
+            changes |= recognised.changes(place, argument, edit.details["other"])
         elif "twice" in edit.details:
             alike = (nodes for nodes in reductions.over_one_length(program) if nodes[0] is place)
             nodes = next(nodes for nodes in alike if len(nodes) == edit.details["every"])

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from refkernels.contexts.graph import Node, Replacement, apply
-from refkernels.diagnosis.edits.catalogue import Program, only, rule
+from refkernels.diagnosis.edits.catalogue import Program, only, rule, through
 
 _MOVING = ("move", "broadcast", "pick", "scatter_add")  # with indices of their own
 
@@ -22,17 +22,18 @@ def exchanged_inputs(program: Program) -> Iterator[Any]:
             yield a, changes, {"part": a, "other": b}
 
 
-@rule("other_input", "index")  # f(x, y) -> f(y, y), y = x rstd -> x; g² -> m², of a result m
+@rule("other_input", "variable")  # f(x, y) -> f(y, y), y = x rstd -> x; g² -> m², of a result m
 def other_variables(program: Program) -> Iterator[Any]:
     """Everywhere, or wherever a result is known by then; and in one place."""
     number = {node: k for k, node in enumerate(program.graph.nodes)}
-    results = list(dict.fromkeys(filter(None, program.graph.outputs)))
+    given = [node for node in program.nodes if through(node) in program.inputs]
+    results = [node for node in dict.fromkeys(program.graph.outputs) if node and node not in given]
     for node in program.nodes:
-        for other in (*program.inputs, *results):
-            if other is node or not node.shape or other.shape != node.shape:
+        for other in (*given, *results):
+            if through(other) is through(node) or not node.shape or other.shape != node.shape:
                 continue
             details, users = {"part": node, "other": other}, program.users.get(node, [])
-            if other in program.inputs or number[other] < number[node]:
+            if other in given or number[other] < number[node]:
                 yield node, {node: only(replace(other), node.shape)}, details
             else:
                 users = [user for user in users if number[user] > number[other]]

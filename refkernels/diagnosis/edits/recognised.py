@@ -1,0 +1,92 @@
+"""Functions that a program computes in steps, recognised by their values, and others for them.
+
+GELU is x (1 + erf(x / sqrt(2))) / 2 in one program, a choice of two such forms in another: a rule
+that looks for a pattern misses one of them. A node whose values are f of another node's, for a
+function f of the table of functions, is f, however it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from refkernels.contexts.doubles import Doubles
+from refkernels.contexts.graph import Edits, Node
+from refkernels.contexts.working import data
+from refkernels.diagnosis.edits.catalogue import Edit, Program, by
+from refkernels.diagnosis.problem import Array
+from refkernels.elementary_ref.functions import FUNCTIONS
+
+KIND = "function_for_another"
+_XP = Doubles()
+_IDENTITY, _RECTIFIER = "x", "max(x, 0)"
+_NAMES = tuple(function.name for function in FUNCTIONS)
+_SAMPLE, _FEWEST = 256, 8  # elements
+_BEHIND = 16  # steps from a function to its argument, at most
+_NEAR = 1e-9
+
+
+def others(program: Program, value_of: Callable[[Node], Array]) -> Iterator[Edit]:
+    """Every other function in the place of each that is recognised; its argument alone; and the
+    rectifier."""
+    for node, argument, name in _recognised(program, value_of):
+        for other in (_IDENTITY, _RECTIFIER, *_NAMES):
+            if other != name:
+                details = {"part": argument, "function": name, "other": other}
+                yield Edit(KIND, "function", node, changes(node, argument, other), details)
+
+
+def changes(node: Node, argument: Node, other: str) -> Edits:
+    """The node as another function of its argument."""
+    return {node: by(argument)(lambda xp, x: _function(xp, other, x))}
+
+
+def _function(xp: Any, name: str, x: Any) -> Any:
+    if name == _IDENTITY:
+        return x
+    return xp.maximum(x, xp.number(0)) if name == _RECTIFIER else xp.function(name, x)
+
+
+def _recognised(
+    program: Program, value_of: Callable[[Node], Array]
+) -> Iterator[tuple[Node, Node, str]]:
+    """(node, argument, function), of each argument and function the last such node."""
+    numbers = (node for node in program.nodes if node.shape and node.op != "welford")  # a pair
+    sampled = {node: _sample(value_of(node)) for node in numbers}
+    known: dict[Node, dict[str, Array]] = {}
+    found: dict[tuple[Node, str], Node] = {}
+    for node in (node for node, values in sampled.items() if values.size >= _FEWEST):
+        for argument in _behind(node):
+            if argument.shape == node.shape and argument in sampled:
+                if argument not in known:
+                    known[argument] = _images(sampled[argument])
+                for name, image in known[argument].items():
+                    if np.allclose(sampled[node], image, _NEAR, 0.0):
+                        found[argument, name] = node
+    yield from ((node, argument, name) for (argument, name), node in found.items())
+
+
+def _behind(node: Node) -> list[Node]:
+    """The nodes that a node depends on, nearest first, for some steps."""
+    seen, level = dict.fromkeys(node.operands), list(node.operands)
+    for _ in range(_BEHIND):
+        level = [operand for below in level for operand in below.operands if operand not in seen]
+        seen |= dict.fromkeys(level)
+    return list(seen)
+
+
+def _sample(values: Array) -> Array:
+    return np.asarray(values, np.float64).reshape(-1)[:_SAMPLE]
+
+
+def _images(values: Array) -> dict[str, Array]:
+    """The functions of some numbers, those that are finite there and not constant."""
+    with np.errstate(all="ignore"):
+        images = {name: data(_XP.function(name, _XP.array(values))) for name in _NAMES}
+    return {
+        name: image
+        for name, image in images.items()
+        if np.isfinite(image).all() and np.ptp(image) > 0.0
+    }
