@@ -98,7 +98,7 @@ def _inputs(op: Op, direction: Direction, inputs: Any) -> Arrays:
 def _params(op: Op, params: Any) -> dict[str, Any]:
     given = as_mapping(params, "params")
     # A dict, as rotary's scaling, is kept as its JSON.
-    settings = {n: json.dumps(x) if isinstance(x, dict) and x else x for n, x in given.items()}
+    settings = {n: _text(x) if isinstance(x, dict) and x else x for n, x in given.items()}
     if unknown := [name for name in settings if name not in op.params]:
         advice = instead(unknown[0], op.params or ("none",), "it has")
         raise ValueError(f"{op.name} has no parameter {quoted(unknown[0])}: {advice}.")
@@ -127,3 +127,11 @@ def is_huge(value: Any) -> bool:
     except OverflowError:
         return True
     return False
+
+
+def _text(setting: dict[str, Any]) -> Any:
+    """A dict as a param that is text; as it is, for a message of its own, where JSON has none."""
+    try:
+        return json.dumps(setting)
+    except (TypeError, ValueError):
+        return setting

@@ -77,8 +77,11 @@ def test_the_norm_of_other_tensors_is_named(counts: str, way: str) -> None:
     inputs, params = {"grads": GRADS, "tensor": TENSOR}, {"max_norm": 1.0, "way": way}
     for outputs in ({"clipped": GRADS * factor}, {"clipped": GRADS * factor, "norm": norm}):
         explanation = explain("clip_by_global_norm", inputs, outputs, params)
-        assert explanation.cause == "norm_of_other_tensors"
-        assert explanation.candidates[0].details["counts"] == counts
+        # One norm cannot tell it from an edit of the sum that leaves out the same tensor.
+        fitting = [c for c in explanation.candidates if not c.ruled_out]
+        named = {c.details["counts"] for c in fitting if c.cause == "norm_of_other_tensors"}
+        assert named == {counts}
+        assert explanation.confidence == "consistent" or "norm" in outputs
 
 
 def test_a_right_norm_and_an_arbitrary_one_are_no_norm_of_other_tensors() -> None:

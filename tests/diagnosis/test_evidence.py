@@ -254,7 +254,7 @@ def test_both_thresholds_and_the_price_are_in_the_evidence() -> None:
     x = np.random.default_rng(6).standard_normal((32, 64)).astype(np.float32)
     record = refkernels.explain("layernorm", {"x": x}, {"y": torch_s(x)}).evidence
     assert record["thresholds"] == {"proven": 40.0, "matched": 20.0}
-    assert record["tried"] > 20
+    assert record["tried"] > 10
     assert record["candidates"][0]["bits"] >= 40
 
 

@@ -213,5 +213,4 @@ def test_oneflow_multiplies_the_parameter_by_a_decay_of_0(
     found = refkernels.explain(op, inputs, reply.outputs, params)
     assert found.cause == "float32_hyperparameters"
     assert found.candidates[0].details["with"] == "zero_decay"
-    # LAMB's norms couple all elements: they are one observation.
-    assert found.confidence == ("proven" if op == "adamw" else "consistent")
+    assert found.confidence == "proven"  # by m and v, which no norm couples, in LAMB too

@@ -198,7 +198,7 @@ def test_what_was_ruled_out_is_shown_where_nothing_fits() -> None:
     text = explanation.to_markdown()
     assert "**Unexplained**" in text
     assert "What was ruled out" in text
-    assert "`eps_outside_sqrt`" in text
+    assert "`fp16_inputs`" in text
     assert "Report it as a bug" in text
 
 

@@ -23,6 +23,7 @@ from refkernels.contexts.record import record
 from refkernels.contexts.working import Working, data
 from refkernels.diagnosis import evidence, formulas
 from refkernels.diagnosis.edits import identities
+from refkernels.diagnosis.edits.names import named
 from refkernels.diagnosis.edits.screen import Screen
 from refkernels.diagnosis.fit import LIKE, Fit, sized
 from refkernels.diagnosis.hypothesis import Claim, Outcome, Prediction
@@ -85,9 +86,16 @@ def _nearest(problem: Problem, wrong: Arrays) -> tuple[list[tuple[_Reading, Arra
         answer = problem.definition.computed(*asked, reading.xp)
         bits = b"".join(array.tobytes() for array in answer.values())
         known, _ = found.setdefault(bits, (reading, answer))
-        if reading.how and known.how and reading.how not in known.how.split(" or "):
-            found[bits] = known._replace(how=f"{known.how} or {reading.how}"), answer
+        how, alike_text = _either(known.how, reading.how), reading.kind == known.kind == _IDENTITY
+        text = _either(known.text, reading.text) if alike_text else known.text
+        found[bits] = known._replace(how=how, text=text), answer
     return list(found.values()), len(alike)
+
+
+def _either(known: str, other: str) -> str:
+    """Both texts where they differ: what gives the same bits is told as one or the other."""
+    apart = known and other and other not in known.split(" or ")
+    return f"{known} or {other}" if apart else known
 
 
 def _readings(problem: Problem, screen: Screen) -> Iterator[tuple[_Reading, Graph, Edits]]:
@@ -146,6 +154,13 @@ def _best(
     nearest = min(plain, key=lambda other: evidence.apart(bits, other))
     prediction = Prediction(bits=bits, against=nearest if fast else None)
     if not with_all:
+        texts = {
+            reading.text
+            for reading, answer in readings
+            if reading.kind == best.kind == _IDENTITY
+            and evidence.errors_alike(problem, output, got, answer[output])
+        }
+        best = best._replace(text=" or ".join(sorted(texts)) or best.text)  # all of such errors
         # Errors that plain arithmetic has too, be it elsewhere, show no other function.
         if fast and min(sized(problem, output, got, p).over_plain for p in plain) <= LIKE:
             return
@@ -154,4 +169,5 @@ def _best(
     model = ", ".join(filter(None, (best.text, best.how)))
     details = {"formula": best.text} if best.text else {}
     cause = "special_function_unit" if fast else "unstable_identity"
+    cause, details = named(cause, details, {"op": problem.op.name})
     yield Claim(cause, output, prediction, details, model, tried)
