@@ -264,7 +264,7 @@ FAULTS: dict[str, tuple[tuple[Builder, tuple[np.dtype[Any], ...]], ...]] = {
     "eps_outside_sqrt": ((_layernorm("eps_outside_sqrt", outside=True), (FLOAT32, FLOAT64)),),
     "unbiased_variance": (
         (_layernorm("unbiased_variance", ddof=1), (FLOAT32, FLOAT16, FLOAT64)),
-        (_layernorm("unbiased_variance", ddof=1, dy=True), ONE),
+        (_layernorm("unbiased_variance", also=("scale_factor",), ddof=1, dy=True), ONE),
     ),
     "constant_statistics": ((_layernorm("constant_statistics", dy=True, constant=True), NARROW),),
     "wrong_axes": ((_wrong_axes, NARROW),),
