@@ -18,7 +18,7 @@ from refkernels.diagnosis.edits import search as edits
 from refkernels.diagnosis.edits import views
 from refkernels.diagnosis.explanation import Difference, Explanation, evidence_of
 from refkernels.diagnosis.fit import Fit, fit_to_truth
-from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, Candidate
+from refkernels.diagnosis.hypothesis import HARMLESS, ORDER, VALUE, Candidate
 from refkernels.diagnosis.problem import Array, Arrays, Problem
 from refkernels.diagnosis.ranking import badness, ranked
 from refkernels.diagnosis.variants import axes
@@ -158,11 +158,13 @@ def _candidates(
 
 def _unexplained(outputs: Arrays, fits: dict[str, Fit], candidates: list[Candidate]) -> Arrays:
     """The wrong outputs of which no candidate is sure, but for where it is wrong; unless the range
-    of a format explains them."""
+    of a format explains them, or all of them is explained by what nothing here can weigh: beside
+    that rival, no edit could be sure."""
     sure = {
         candidate.output
         for candidate in candidates
         if (candidate.cause in patterns.OF_RANGE and not candidate.ruled_out)
+        or (candidate.prediction is None and candidate.confidence and candidate.cause == VALUE)
         or (candidate.confidence in SURE and candidate.cause not in patterns.PLACES)
     }
     return {n: got for n, got in outputs.items() if n not in sure and not fits[n].ordinary}
