@@ -564,6 +564,7 @@ def test_a_query_without_keys_may_give_0_or_nan_and_no_other_query_may(way: Any)
     rows = {"y": empty, "dq": empty}
     rows |= dict.fromkeys(("dk", "dv"), np.ones(inputs["k"].shape[:-1], bool))  # of every key
     assert 0 < empty.sum() < empty.size
+    right = {name: array for name, array in right.items() if name in rows}  # without lse
     nan = {name: np.where(rows[name][..., None], np.nan, a) for name, a in right.items()}
     assert challenge.fault(right) is None
     assert challenge.fault({n: a.astype(np.float32) for n, a in nan.items()}) is None
