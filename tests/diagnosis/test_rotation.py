@@ -75,7 +75,8 @@ def test_a_right_kernel_and_wrong_angles_have_no_narrow_cosines(wide: str) -> No
 def test_an_output_that_is_not_rotated_has_no_angles() -> None:
     """c = 1 and s = 0 everywhere, which every format holds."""
     answer = explained(X["float32"], np.ones((40, 8)), np.zeros((40, 8)), "forward")
-    assert not [found for found in answer.candidates if not found.ruled_out]
+    causes = {found.cause for found in answer.candidates if not found.ruled_out}
+    assert causes <= {"other_input"}  # x in place of the result
 
 
 @pytest.mark.parametrize("leading", [(1, 4), (2, 1, 3), ()])

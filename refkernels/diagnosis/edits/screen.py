@@ -92,7 +92,7 @@ class Screen:
         self.question = definition.question(self.direction, problem.inputs, problem.params)
         names = definition.names(self.direction, self.question)
         given = {name: outputs[name] for name in names if name in outputs}
-        self.names = tuple(n for n, y in given.items() if y.size == 1 or _tells(y))
+        self.names = tuple(n for n, y in given.items() if (y.size == 1 and y.any()) or _tells(y))
         formula = self.whole = formula if written is None else edited(formula, written)
         if isinstance(formula, Apart) and not derived:  # the others may need rows not taken
             formula = formula.restricted(name in self.names for name in self.question.shapes)
