@@ -32,7 +32,7 @@ def missing_terms(program: Program) -> Iterator[Any]:
 @rule("term_doubled", "term")  # a + b -> a + 2 b
 def doubled_terms(program: Program) -> Iterator[Any]:
     for node in program.of("add", "subtract"):
-        for _, twice in _pairs(node):
+        for twice in (part for _, part in _pairs(node) if not is_number(part)):  # 2 eps is an eps
             add = node.op == "add" or twice is node.operands[0]
             yield (
                 node,
