@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 from refkernels.activation_ref import formulas
@@ -19,12 +20,11 @@ def _cdf(xp: Any, x: Any) -> Any:
 
 
 def _gelu_slope(xp: Any, kept: Any, x: Any) -> Any:
-    density = xp.exp(-xp.square(x) / 2) / xp.sqrt(2 * xp.pi())
-    return _cdf(xp, x) + x * density
+    return _cdf(xp, x) + x * (xp.exp(-xp.square(x) / 2) / xp.sqrt(2 * xp.pi()))
 
 
 def _inner(xp: Any, x: Any) -> Any:
-    return xp.sqrt(2 / xp.pi()) * (x + xp.number(0.044715) * (x * xp.square(x)))
+    return xp.sqrt(2 / xp.pi()) * (x + xp.number(CUBIC) * (x * xp.square(x)))
 
 
 def _gate(xp: Any, z: Any) -> Any:
@@ -34,7 +34,7 @@ def _gate(xp: Any, z: Any) -> Any:
 
 def _gelu_tanh_slope(xp: Any, kept: Any, x: Any) -> Any:
     z = _inner(xp, x)
-    inner_slope = xp.sqrt(2 / xp.pi()) * (1 + 3 * xp.number(0.044715) * xp.square(x))
+    inner_slope = xp.sqrt(2 / xp.pi()) * (1 + 3 * xp.number(CUBIC) * xp.square(x))
     both = formulas.sigmoid(xp, 2 * z) * formulas.sigmoid(xp, -2 * z)
     return _gate(xp, z) + x / 2 * xp.either(4 * both, 1 - xp.square(xp.tanh(z))) * inner_slope
 
@@ -52,6 +52,7 @@ ACTIVATIONS: dict[str, Any] = {
     "relu": lambda xp, x: xp.maximum(x, xp.number(0)),
 }
 APPROXIMATIONS = {"none": "gelu", "tanh": "gelu_tanh"}
+CUBIC = Fraction(44715, 10**6)
 
 
 def prepare_glu(inputs: dict[str, Any], params: dict[str, Any], direction: Direction) -> Prepared:
@@ -81,9 +82,8 @@ def _times_slope(activation: str, xp: Any, kept: Any, dy: Any, x: Any) -> Any:
     """dy times the activation's slope; at a kink any of both sides'."""
     if activation in SLOPES:
         return dy * SLOPES[activation](xp, kept, x)
-    function = ACTIVATIONS[activation]
-    (dx,) = derived(lambda xp, x: function(xp, x), ("y",), {"dy": "y"}, ("x",))(xp, dy=dy, x=x)
-    return dx
+    slope = derived(ACTIVATIONS[activation], ("y",), {"dy": "y"}, ("x",))
+    return slope(xp, dy=dy, x=x)[0]
 
 
 def gated_gradient(keep: str, xp: Any, dy: Any, a: Any, b: Any, activation: str) -> Any:

@@ -25,6 +25,7 @@ def test_infinities_have_limits_and_nan_stays() -> None:
         "selu": ([np.inf, -1.7580993408473768], [1.0507009873554805, 0]),
         "softsign": ([1, -1], [0, 0]),
         "log_sigmoid": ([0, -np.inf], [0, 1]),
+        "hardswish": ([np.inf, 0], [1, 0]),
     }
     for name, (values, slopes) in limits.items():
         y = getattr(activation_ref, name)(x).round(formats.BINARY64)[0]
@@ -33,7 +34,9 @@ def test_infinities_have_limits_and_nan_stays() -> None:
         np.testing.assert_allclose(dx, [*slopes, np.nan], rtol=0, atol=1e-300, err_msg=name)
 
 
-@pytest.mark.parametrize(("name", "at"), [("hardsigmoid", 3.0), ("elu", 0.0), ("selu", 0.0)])
+@pytest.mark.parametrize(
+    ("name", "at"), [("hardsigmoid", 3.0), ("hardswish", 3.0), ("elu", 0.0), ("selu", 0.0)]
+)
 def test_either_slope_is_allowed_only_at_the_jump(name: str, at: float) -> None:
     x, params = np.array([at, at - 0.5, at + 0.5], np.float32), dict(BY_NAME[name].params)
     if name == "elu":

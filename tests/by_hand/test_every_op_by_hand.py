@@ -15,7 +15,7 @@ from hunting import HUNT, seed_of
 from mpmath import mp
 
 from refkernels import Enclosure, registry
-from refkernels.op import Direction, Op
+from refkernels.op import Case, Direction, Op
 
 Ends = tuple[Any, Any]  # of an interval, in mpmath's numbers: their exponents are of any size
 OPS = registry.ops()
@@ -125,8 +125,12 @@ def drawn(
     op: Op, direction: Direction, output: str, rng: np.random.Generator
 ) -> Iterator[tuple[str, Ends, Value]]:
     """Random elements that have a finite value."""
-    cases = [case for case in op.cases() if direction in case.directions]
+    regimes: dict[str, list[Case]] = {}
+    for case in op.cases():
+        if direction in case.directions:
+            regimes.setdefault(case.regime, []).append(case)
     for _ in range(DRAWS):
+        cases = list(regimes.values())[rng.integers(len(regimes))]  # so that params take turns
         case = cases[rng.integers(len(cases))]
         dtype = case.dtypes[rng.integers(len(case.dtypes))]
         inputs, params = case.build(dtype)

@@ -46,13 +46,6 @@ def within(x):
     return x if abs(x) <= 1000.0 else math.copysign(500.0, x)
 
 
-@given(names, st.floats(width=32, allow_nan=False, allow_infinity=False))
-def test_no_float32_value_escapes_the_float64_tier(name, x):
-    x = np.array([within(x)], np.float32)
-    enclosure = getattr(elementary_ref, name)(x)
-    assert worst_escape(name, x, enclosure) <= 1.0
-
-
 @each
 def test_radii_are_as_narrow_as_promised_and_half_used_at_most(name):
     generator = np.random.default_rng(1)

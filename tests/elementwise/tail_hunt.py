@@ -21,6 +21,7 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
 from refkernels.op import DTYPES
+from refkernels.trig_ref.points import multiples
 
 OPS = {op.name: op for op in (*elementary_ref.OPS, *trig_ref.OPS)}
 QUESTIONS: tuple[Any, ...] = (
@@ -32,8 +33,10 @@ QUESTIONS: tuple[Any, ...] = (
 _PLACES = [
     *(0.005, 0.5, 1.0, 1.2784645427610738, 0.7517915246935645, 0.7524614220710163, 12.5, 17.0),
     *(20.0, 25.0, 27.3, 36.0, 38.0, 39.0, 40.0, 76.2, 150.0, 624.0, 700.0, 709.78, 745.13, 1400.0),
-    *(17000.0, 3.4028234663852886e38, 1.7976931348623157e308),
-    *(2.0**k for k in (-1074, -1022, -960, -480, -250, -149, -54, -27, 10, 14, 20, 29, 31)),
+    *(17000.0, 3.4028234663852886e38, 1.7976931348623157e308, 2.0, 4.0, 32.0, 45.254833995939045),
+    *(0.0054, 1 / 128, 0.7071067811865476, 37.4, 38.8, 1023.0),
+    *(2.0**k for k in (-1074, -1022, -960, -480, -250, -200, -149, -60, -54, -27)),
+    *(2.0**k for k in (10, 14, 20, 29, 31)),
 ]
 assert set(OPS) == set(VALUES)
 
@@ -41,7 +44,7 @@ assert set(OPS) == set(VALUES)
 def arguments(format: Format, n: int, rng: np.random.Generator) -> np.ndarray:
     """n finite nonzero float64 of the format, mostly where something is extreme."""
     lowest = format.emin - format.p + 1
-    kind = rng.integers(0, 7, n)
+    kind = rng.integers(0, 8, n)
     narrow = rng.choice([8, 11, 24], n)
     whole = rng.integers(2**52, 2**53, n) / 2.0**52
     middle = np.ldexp(np.floor(np.ldexp(whole, narrow - 1)) + 0.5, 1 - narrow)  # of a format
@@ -51,8 +54,11 @@ def arguments(format: Format, n: int, rng: np.random.Generator) -> np.ndarray:
         place = rng.choice(_PLACES, n) * (
             1 + rng.choice([0.0, 1.0, -1.0], n) * 2.0 ** -rng.integers(1, 53, n)
         )
+        quarters = rng.integers(1, 2 ** rng.integers(2, 40, n))
+        turned = np.where(rng.random(n) < 0.5, multiples(quarters.tolist()), quarters / 4)
+        turned = turned * (1 + rng.integers(-2, 3, n) * 2.0**-52)
         x = np.select(
-            [kind == k for k in range(6)],
+            [kind == k for k in range(7)],
             [
                 np.exp2(rng.uniform(10, format.emax + 1, n)),
                 np.ldexp(middle, exponent.astype(int)),
@@ -60,6 +66,7 @@ def arguments(format: Format, n: int, rng: np.random.Generator) -> np.ndarray:
                 place,
                 np.exp2(-rng.uniform(0, -lowest, n)),
                 rng.uniform(0, 1, n) * 10.0 ** rng.integers(0, 4, n),
+                turned,
             ],
             np.ldexp(whole, -rng.integers(0, 64, n)),
         )

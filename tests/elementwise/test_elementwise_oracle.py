@@ -4,7 +4,6 @@ import math
 import multiprocessing
 from dataclasses import replace
 
-import numba
 import numpy as np
 import pytest
 from waiting import HANGS
@@ -94,58 +93,6 @@ def test_values_beyond_the_range_of_a_fast_promise_are_handed_on():
     sent = np.array([True, False, True, False, False, False])
     np.testing.assert_array_equal(np.isin(enclosure.hi, np.sin(x[sent].astype(float))), sent)
     assert tally == {"float64": 4, "double_double": 2}
-
-
-@each
-def test_backward_bits_do_not_depend_on_threads_or_blocks(function):
-    x = bits(2 * blocks.CACHED + 77, seed=3)
-    x[::3] = np.random.default_rng(4).uniform(-1, 1, x[::3].size)
-    dy = np.random.default_rng(5).standard_normal(x.size).astype(np.float32)
-    before, answers = numba.get_num_threads(), []
-    try:
-        for threads in (1, 2):
-            numba.set_num_threads(min(threads, before))
-            answers.append(oracle.backward(function, dy, x))
-    finally:
-        numba.set_num_threads(before)
-    last = oracle.backward(function, dy[-5:], x[-5:])
-    for part in ("hi", "lo", "radius", "scale"):
-        first, second = (getattr(answer, part) for answer in answers)
-        np.testing.assert_array_equal(first, second)
-        np.testing.assert_array_equal(first[-5:], getattr(last, part))
-
-
-@pytest.mark.parametrize("size", [0, 1, blocks.CACHED, 5 * blocks.CACHED + 1])
-def test_blocks_cover_every_element_once(size):
-    visits = np.zeros(size, int)
-
-    def task(start, stop):
-        visits[start:stop] += 1
-
-    blocks.spread(size, task)
-    assert (visits == 1).all()
-
-
-def test_a_block_of_a_block_waits_for_no_helper():
-    visits = np.zeros((4, 3 * blocks.CACHED), int)
-
-    def task(row, _):
-        def inner(start, stop):
-            visits[row, start:stop] += 1
-
-        blocks.spread(visits.shape[1], inner)
-
-    blocks.spread(len(visits), task, 1)
-    assert (visits == 1).all()
-
-
-def test_what_a_block_raises_is_raised():
-    def task(start, stop):
-        if start:
-            raise ZeroDivisionError("in a block")
-
-    with pytest.raises(ZeroDivisionError, match="in a block"):
-        blocks.spread(4 * blocks.CACHED, task)
 
 
 def _ask(connection):

@@ -1,12 +1,8 @@
 """The hunt for an exact value outside its enclosure: asin, acos, atan, sinpi and cospi."""
 
-import math
-
 import numpy as np
 import pytest
-from anchored import Exact, worst_escape
-from hypothesis import example, given
-from hypothesis import strategies as st
+from anchored import worst_escape
 
 from refkernels import trig_ref
 from refkernels.arithmetic.double_double import U
@@ -15,56 +11,6 @@ from refkernels.kernels.trigonometric import values as kernels
 
 FUNCTIONS = {op.name: op.forward for op in trig_ref.OPS}
 NAMES = ("asin", "acos", "atan", "sinpi", "cospi")
-names = st.sampled_from(NAMES)
-every_float64 = st.floats(allow_nan=False, allow_infinity=False)
-unit = st.floats(-1.0, 1.0)
-beside_one = st.integers(0, 2**54).map(lambda k: 1.0 - k * 2.0**-54)
-halves = st.builds(lambda k, s: math.ldexp(k, -2) * (1 + s * 2.0**-52), st.integers(-99, 99), unit)
-small = st.builds(math.ldexp, unit, st.integers(-1074, -20))
-float32s = st.floats(width=32, allow_nan=False, allow_infinity=False)
-arguments = st.one_of(every_float64, unit, beside_one, halves, small, float32s)
-
-
-def inside(name: str, x: float) -> bool:
-    return abs(x) <= 1.0 if name in ("asin", "acos") else True
-
-
-@given(names, arguments)
-@example("atan", 2.0**120)
-@example("atan", 1.0 / 256)
-@example("acos", -(2.0**-28))
-@example("cospi", 2.0**-600)
-@example("sinpi", 2.0**53 - 0.5)
-def test_no_value_escapes(name, x):
-    enclosure = FUNCTIONS[name](np.array([x]))
-    if inside(name, x):
-        assert Exact(name, x).escape(enclosure) <= 1.0
-    else:
-        assert math.isnan(enclosure.hi[0])
-
-
-@given(names, every_float64, arguments)
-@example("atan", 3.0, 2.0**600)
-@example("atan", 3.0, 1.0)
-def test_no_gradient_escapes(name, dy, x):
-    enclosure = trig_ref.backward(name, np.array([dy]), np.array([x]))
-    if not inside(name, x) or (abs(x) == 1.0 and dy == 0.0 and name in ("asin", "acos")):
-        assert math.isnan(enclosure.hi[0])
-    elif abs(x) == 1.0 and name in ("asin", "acos"):
-        assert enclosure.hi[0] == (1 if name == "asin" else -1) * math.copysign(math.inf, dy)
-    else:
-        assert Exact(name, x, dy).escape(enclosure) <= 1.0
-
-
-@given(names, arguments)
-def test_no_narrow_value_escapes(name, x):
-    with np.errstate(over="ignore"):
-        narrow = np.array([x], np.float32)
-    if not np.isfinite(narrow[0]) or not inside(name, float(narrow[0])):
-        return
-    truth = Exact(name, float(narrow[0]))
-    for certify in ("enclosure", ("rounding", "float32"), ("ulp", "float64", 2.0**-50)):
-        assert truth.escape(FUNCTIONS[name](narrow, certify=certify)) <= 1.0
 
 
 @pytest.mark.parametrize("name", NAMES)

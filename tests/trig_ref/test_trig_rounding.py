@@ -29,13 +29,6 @@ def assert_rounded_rightly(name: str, x: np.ndarray, format: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_random_float32_are_rounded_correctly(name):
-    bits = np.random.default_rng(7).integers(0, 2**32, 15_000, dtype=np.uint32)
-    x = bits.view(np.float32)
-    assert_rounded_rightly(name, x[np.isfinite(x)], "float32")
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_random_float64_are_rounded_correctly(name):
     bits = np.random.default_rng(8).integers(0, 2**64, 4000, dtype=np.uint64)
     x = bits.view(np.float64)

@@ -1,10 +1,9 @@
-"""Convolutions and their gradients against loops over fractions; Winograd's forms; cones."""
+"""Convolutions: Winograd's forms, cones, padding, what is refused."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,97 +11,15 @@ import pytest
 
 from refkernels import convolution_ref, registry
 from refkernels.arithmetic import formats
-from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.contexts.arb import Arb
 from refkernels.contexts.objects import data
 from refkernels.op import DTYPES
 from refkernels.ops.formula import several
 from refkernels.ops.readings import Reading
 
-FORWARD = {"conv1d": convolution_ref.conv1d, "conv2d": convolution_ref.conv2d}
-BACKWARD = {"conv1d": convolution_ref.conv1d_backward, "conv2d": convolution_ref.conv2d_backward}
-PLACES = [  # x, taps, stride, pads before and after each axis, dilation, groups; and the padding
-    ((7,), (3,), (1,), [(0, 0)], (1,), 1, "valid"),
-    ((7,), (2,), (2,), [(0, 1)], (1,), 2, "same"),
-    ((8,), (3,), (3,), [(2, 0)], (2,), 1, [2, 0]),
-    ((5, 6), (3, 2), (2, 1), [(1, 1), (0, 0)], (1, 3), 1, [1, 0]),
-    ((4, 5), (2, 3), (2, 2), [(0, 0), (1, 1)], (1, 1), 2, "same"),
-    ((3, 4), (3, 3), (1, 1), [(0, 1), (1, 0)], (1, 1), 1, [0, 1, 1, 0]),
-    ((2, 3), (1, 2), (1, 3), [(2, 2), (2, 2)], (1, 2), 1, 2),
-]
 WINOGRAD = pytest.mark.parametrize(
     ("name", "size"), [("conv1d", (6,)), ("conv1d", (9,)), ("conv2d", (6, 5)), ("conv2d", (3, 9))]
 )
-
-
-def exact(array: Any) -> Any:
-    return np.frompyfunc(lambda value: Fraction(float(value)), 1, 1)(array)
-
-
-def terms(places: Any, shape: Any, weight: Any) -> Any:
-    """(image, y's channel and place, weight's index, x's channel and place) of every product."""
-    size, taps, stride, pads, dilation, groups, _ = places
-    out = [
-        (n + sum(pad) - d * (k - 1) - 1) // s + 1
-        for n, k, s, pad, d in zip(size, taps, stride, pads, dilation, strict=True)
-    ]
-    loops = (range(shape[0]), *map(range, (weight.shape[0], *out, *weight.shape[1:])))
-    rank = len(size)
-    for image, o, *indices in itertools.product(*loops):
-        p, c, t = indices[:rank], indices[rank], indices[rank + 1 :]
-        at = [
-            i * s + j * d - pad[0]
-            for i, j, s, d, pad in zip(p, t, stride, dilation, pads, strict=True)
-        ]
-        if all(0 <= i < n for i, n in zip(at, size, strict=True)):
-            channel = o // (weight.shape[0] // groups) * weight.shape[1] + c
-            yield (image, o, *p), (o, c, *t), (image, channel, *at)
-
-
-def drawn(places: Any, seed: int) -> dict[str, Any]:
-    size, taps, *_, groups, _ = places
-    rng = np.random.default_rng(seed)
-    x = rng.standard_normal((2, 2 * groups, *size)).astype(np.float32)
-    weight = rng.standard_normal((3 * groups, 2, *taps)).astype(np.float32)
-    return {"x": x, "weight": weight, "bias": rng.standard_normal(3 * groups).astype(np.float32)}
-
-
-def asked(places: Any) -> dict[str, Any]:
-    _, _, stride, _, dilation, groups, padding = places
-    return {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
-
-
-def check(enclosure: Enclosure, values: Any) -> None:
-    assert enclosure.shape == values.shape
-    assert values.size > 0
-    for place in np.ndindex(values.shape):
-        hi, lo, radius = (
-            Fraction(float(part[place])) for part in (enclosure.hi, enclosure.lo, enclosure.radius)
-        )
-        unit = Fraction(2) ** int(enclosure.scale[place])
-        assert abs(values[place] - (hi + lo) * unit) <= radius * unit
-        assert radius * unit <= abs(values[place]) * Fraction(2) ** -40 + Fraction(2) ** -40
-
-
-@pytest.mark.parametrize("places", PLACES, ids=lambda places: str(places[-1]) + str(places[0]))
-def test_a_convolution_and_its_gradients_are_the_loops(places: Any) -> None:
-    arrays, name = drawn(places, 3), f"conv{len(places[0])}d"
-    x, weight, bias = (exact(arrays[key]) for key in ("x", "weight", "bias"))
-    listed = list(terms(places, x.shape, weight))
-    answer = FORWARD[name](**arrays, **asked(places))
-    y = np.zeros(answer.shape, object) + bias.reshape(-1, *[1] * len(places[0]))
-    for of_y, of_weight, of_x in listed:
-        y[of_y] += weight[of_weight] * x[of_x]
-    check(answer, y)
-    gradient = np.random.default_rng(4).standard_normal(y.shape).astype(np.float32)
-    dy, dx, dweight = exact(gradient), 0 * x, 0 * weight
-    for of_y, of_weight, of_x in listed:
-        dx[of_x] += dy[of_y] * weight[of_weight]
-        dweight[of_weight] += dy[of_y] * x[of_x]
-    gradients = BACKWARD[name](gradient, **arrays, **asked(places), certify=("rounding", "float32"))
-    check(gradients.dx, dx)
-    check(gradients.dweight, dweight)
-    check(gradients.dbias, dy.sum(axis=(0, *range(2, dy.ndim))))
 
 
 def padded(name: str, size: tuple[int, ...], dtype: str, seed: int) -> tuple[Any, Any]:

@@ -1,0 +1,48 @@
+"""Clipping: norms of 0, inf and NaN; what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from refkernels.clip_ref import clip_by_global_norm, clip_by_norm, clip_by_value
+
+
+def test_values_are_clamped_and_nan_stays() -> None:
+    x = np.array([0.25, -0.0, 2.0, -3.0, np.inf, -np.inf, np.nan])
+    clamped = np.asarray(clip_by_value(x, max_value=0.5))
+    np.testing.assert_array_equal(clamped, [0.25, 0.0, 0.5, -0.5, 0.5, -0.5, np.nan])
+
+
+def test_norms_of_zero_infinity_and_nan() -> None:
+    """The seed's [3, 0], [0, 4, 0] as well: a norm of M is left alone, but for PyTorch's 1e-6."""
+    grads, tensor = np.array([3.0, 0.0, 0.0, 4.0, 0.0]), np.array([0, 0, 1, 1, 1])
+    kept = clip_by_global_norm(grads, tensor, max_norm=5.0, way="max")
+    np.testing.assert_array_equal(np.asarray(kept.clipped), grads)
+    shrunk = np.asarray(clip_by_global_norm(grads, tensor, max_norm=5.0).clipped)
+    np.testing.assert_allclose(shrunk, grads / (1 + 2e-7), rtol=1e-15)
+    for way in ("eps", "max"):
+        zero = clip_by_global_norm(0 * grads, tensor, way=way)
+        np.testing.assert_array_equal(np.asarray(zero.clipped), 0 * grads)
+        for wild, left in ((np.inf, 0.0), (np.nan, np.nan)):
+            given = np.where(np.arange(5) == 1, wild, grads)
+            answer = clip_by_global_norm(given, tensor, way=way)
+            expected = [left, np.nan, left, left, left]
+            np.testing.assert_array_equal(np.asarray(answer.clipped), expected)
+            assert np.array_equal(np.asarray(answer.norm), wild, equal_nan=True)
+    assert np.asarray(clip_by_norm(np.where(grads == 3.0, np.nan, grads), tensor))[3] == 1.0
+
+
+def test_wrong_norms_ways_and_lists_are_refused() -> None:
+    grads, tensor = np.ones(3), np.array([0, 0, 1])
+    for params, says in (
+        ({"max_norm": -1.0}, "at least 0"),
+        ({"norm_type": 1.0}, "2 or inf"),
+        ({"way": "tf"}, "'eps' or 'max'"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            clip_by_global_norm(grads, tensor, **params)
+    with pytest.raises(ValueError, match="of the same length"):
+        clip_by_norm(grads, tensor[:2])
+    with pytest.raises(ValueError, match="below its own length"):
+        clip_by_norm(grads, tensor - 1)
