@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from refkernels.cli.shared import pages
-from refkernels.cli.shared.endings import refuse
+from refkernels.cli.shared.endings import refusing
 from refkernels.cli.shared.options import AsJson, Language, Names
 
 _LARGEST_MAP = 10_000_000  # bytes
@@ -77,7 +77,7 @@ def align(
     """
     from refkernels.reporting.alignment import page
 
-    try:
+    with refusing(out):
         page.words_of(lang)
         if metric or answers:
             _print_metric(metric or [], questions, answers or [], dataset, lang, as_json)
@@ -95,15 +95,8 @@ def align(
         else:
             verdict = _aligned(run_a, run_b, null or [], other_seed or [], names, step)
         written = [] if out is None else _write(out, verdict)
-    except (ValueError, TypeError) as error:
-        refuse(str(error))
-    except OSError as error:
-        refuse(f"{error.filename or out} cannot be read or written ({error.strerror}).")
-    if as_json:
-        typer.echo(json.dumps(verdict, ensure_ascii=False))
-    else:
-        ending = "\n" + page.usage(lang) if demo else ""
-        pages.show_page(page.brief(verdict, lang) + ending, written)
+    ending = "\n" + page.usage(lang) if demo else ""
+    pages.show(verdict, as_json, page.brief(verdict, lang) + ending, written)
     if verdict["verdict"]["word"] == "different" and not demo:
         raise typer.Exit(1)
 

@@ -9,13 +9,17 @@ from typing import Annotated, Any
 import typer
 
 from refkernels.cli.shared import completion
-from refkernels.cli.shared.endings import refuse, stop
+from refkernels.cli.shared.endings import refuse, refusing, stop
 from refkernels.cli.shared.options import (
+    Cases,
+    Dtypes,
     Language,
+    Ops,
     Settings,
+    Timeout,
+    check_choice,
     check_language,
     parse_settings,
-    seconds,
 )
 
 CHANGES = ("bits", "error")
@@ -33,18 +37,9 @@ def bisect(
         str,
         typer.Option(help="1.9..2.13: the releases in this range. 1.9.0,2.6.0: exactly these."),
     ],
-    op: Annotated[
-        list[str] | None,
-        typer.Option(help="All by default. Repeatable.", autocompletion=completion.ops),
-    ] = None,
-    dtype: Annotated[
-        list[str] | None,
-        typer.Option(help="float16, bfloat16, ...; all by default. Repeatable."),
-    ] = None,
-    case: Annotated[
-        list[str] | None,
-        typer.Option(help="A case's name; * stands for any part. Repeatable."),
-    ] = None,
+    op: Ops = None,
+    dtype: Dtypes = None,
+    case: Cases = None,
     out: Annotated[Path, typer.Option(help="A folder for each version's run.")] = Path("bisect"),
     every: Annotated[
         bool, typer.Option("--every", help="Measure every version instead of bisecting.")
@@ -56,10 +51,7 @@ def bisect(
         ),
     ] = "bits",
     settings: Settings = None,
-    timeout: Annotated[
-        float,
-        typer.Option(parser=seconds, help="Seconds that a framework may take for one answer."),
-    ] = 120.0,
+    timeout: Timeout = 120.0,
     lang: Language = "en",
 ) -> None:
     """Measure released versions of a framework, and find between which of them something changed.
@@ -71,20 +63,16 @@ def bisect(
     from refkernels.frameworks import catalog, released
     from refkernels.runs import measurement
     from refkernels.runs.bisection import boundaries
-    from refkernels.suggestion import instead
 
     check_language(lang)
-    if change not in CHANGES:
-        refuse(f"--change {change!r} is unknown: {instead(change, CHANGES)}.")
-    try:
+    check_choice("--change", change, CHANGES)
+    with refusing():
         spec, name = catalog.seat(framework)
         if name.kernel is not None or name.version:
             refuse(f"{framework}: name the framework without a version, such as {spec.name}.")
         plan = measurement.select(op or (), dtype or (), case or ())
         releases = released.versions(spec, versions)
-    except (catalog.FrameworkError, ValueError) as error:
-        refuse(str(error))
-    runs = _Runs(name, plan, out, parse_settings(settings or []), timeout)
+    runs = _Runs(name, plan, out, parse_settings(settings), timeout)
     try:
         pairs = list(
             boundaries(

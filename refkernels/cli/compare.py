@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from refkernels.cli.shared.endings import refuse
-from refkernels.cli.shared.options import Language, check_language
+from refkernels.cli.shared.endings import refuse, refusing
+from refkernels.cli.shared.options import Everything, Language, check_choice, check_language
 
 LEVELS = ("worse", "bits", "never")
 
@@ -21,9 +21,7 @@ def compare(
         Path | None, typer.Option(help="Write compare.html and compare.md to this folder.")
     ] = None,
     lang: Language = "en",
-    everything: Annotated[
-        bool, typer.Option("--all", help="Print every change, not one screen of them.")
-    ] = False,
+    everything: Everything = False,
     fail_on: Annotated[
         str,
         typer.Option(
@@ -41,11 +39,9 @@ def compare(
 
     from refkernels.reporting.compare import changes, views
     from refkernels.reporting.words.report import words_of
-    from refkernels.suggestion import instead
 
     check_language(lang)
-    if fail_on not in LEVELS:
-        refuse(f"--fail-on {fail_on!r} is not a level: {instead(fail_on, LEVELS)}.")
+    check_choice("--fail-on", fail_on, LEVELS)
     comparison = changes.compare(_study(old), _study(new))
     console = Console()
     room = None if everything else max(5, (console.height - 8) // 2)
@@ -53,11 +49,8 @@ def compare(
     if out is not None:
         page = new / "report.html"
         link = Path(os.path.relpath(page, out)).as_posix() if page.exists() else ""
-        try:
-            out.mkdir(parents=True, exist_ok=True)
+        with refusing(out):
             written = views.write_comparison(out, comparison, str(old), str(new), lang, link)
-        except OSError as error:
-            refuse(f"{error.filename or out} cannot be written ({error.strerror}).")
         typer.echo(words_of(lang)["look"].format(page=written[0]))
     bad = comparison.setbacks if fail_on == "worse" else comparison.both - comparison.counts["same"]
     if fail_on != "never" and (bad or comparison.setbacks):
@@ -70,9 +63,5 @@ def _study(directory: Path) -> Any:
 
     if directory.is_file():
         refuse(f"{directory} is a file: give the folder of `refkernels measure --out DIR`.")
-    try:
+    with refusing(directory):
         return Study.of(reporting.read_records(directory / "records.jsonl"))
-    except reporting.RecordsError as error:
-        refuse(str(error))
-    except OSError as error:
-        refuse(f"{error.filename or directory}: {error.strerror}.")

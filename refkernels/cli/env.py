@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from refkernels.cli.shared import completion
-from refkernels.cli.shared.endings import refuse
+from refkernels.cli.shared.endings import refuse, refusing
 from refkernels.cli.shared.options import AsJson
 from refkernels.records.words import SCHEMA
 
@@ -42,10 +42,8 @@ def list_environments(
     from refkernels import reporting
     from refkernels.frameworks import environments
 
-    try:
+    with refusing():
         listing = environments.listing()
-    except environments.FrameworkError as error:
-        refuse(str(error))
     if as_json:
         lines = [asdict(line) for line in listing]
         typer.echo(json.dumps({"schema": SCHEMA, "kind": "environments", "environments": lines}))
@@ -71,12 +69,10 @@ def create_environments(
     """
     from refkernels.frameworks import catalog, emulation, environments
 
-    try:  # before the first installation, which takes minutes
+    with refusing():  # before the first installation, which takes minutes
         emulation.foreign(machine)
         for name in names:
             catalog.get(name)
-    except catalog.FrameworkError as error:
-        refuse(str(error))
     outcomes = environments.create_all(names, typer.echo, machine)
     failures = [outcome for outcome in outcomes if outcome.reason is not None]
     if failures and not keep_going:
@@ -102,12 +98,9 @@ def add_environment(
     Starts the interpreter and imports NAME first; ends with status 2 if that fails.
     """
     from refkernels.frameworks import addition
-    from refkernels.frameworks.catalog import FrameworkError
 
-    try:
+    with refusing():
         added = addition.add(name, python)
-    except FrameworkError as error:
-        refuse(str(error))
     typer.echo(f"{name} will be measured in {added.python}, which has version {added.version}.")
 
 
@@ -126,7 +119,7 @@ def remove_environment(
     """
     from refkernels.frameworks import addition, environments
 
-    try:
+    with refusing():
         forgotten = None if machine else addition.forget(name)
         folders = environments.managed(name, machine)
         if forgotten is not None:
@@ -149,8 +142,6 @@ def remove_environment(
         for folder in folders:
             environments.delete(folder)
             typer.echo(f"Deleted: {folder}")
-    except environments.FrameworkError as error:
-        refuse(str(error))
 
 
 def _confirm(name: str, folders: list[Path]) -> None:

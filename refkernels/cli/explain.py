@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,21 +9,25 @@ from typing import Annotated, Any
 
 import typer
 
-from refkernels.cli.shared import completion, pages, severity
+from refkernels.cli.shared import severity
 from refkernels.cli.shared.case import read_case, tensors_of
-from refkernels.cli.shared.endings import refuse
+from refkernels.cli.shared.endings import refuse, refusing
 from refkernels.cli.shared.kernels import Abi, Interpreter, Kernels, asked_seats
 from refkernels.cli.shared.options import (
     AsJson,
     CaseOrOp,
+    Device,
     DirectionName,
+    Frameworks,
     Language,
     Names,
     Params,
     Settings,
+    Timeout,
     parse_settings,
-    seconds,
 )
+from refkernels.cli.shared.pages import show
+from refkernels.records.files import write_whole
 
 
 def explain(
@@ -45,27 +48,15 @@ def explain(
             help="KERNEL:NAME=FILE.npy or KERNEL:FILE.npz, a kernel's output. Repeatable.",
         ),
     ] = None,
-    framework: Annotated[
-        Names | None,
-        typer.Option(
-            help="Run the op there: torch, paddle==2.6.2, torch@OMP_NUM_THREADS=1, paddle:gpu:0, "
-            "... Repeatable.",
-            autocompletion=completion.frameworks,
-        ),
-    ] = None,
+    framework: Frameworks = None,
     kernel: Kernels = None,
     abi: Abi = None,
     python: Interpreter = None,
     param: Params = None,
     direction: DirectionName = None,
-    device: Annotated[
-        str | None,
-        typer.Option(help="The device of names without one: cpu (default), cuda:0, npu:0, ..."),
-    ] = None,
+    device: Device = None,
     settings: Settings = None,
-    timeout: Annotated[
-        float, typer.Option(parser=seconds, help="The seconds that a framework may take.")
-    ] = 120.0,
+    timeout: Timeout = 120.0,
     lang: Language = "en",
     as_json: AsJson = False,
     fail_on: Annotated[str | None, severity.OPTION] = None,
@@ -90,7 +81,6 @@ def explain(
     cannot be answered; otherwise with 0, however wrong the numbers are.
     """
     from refkernels.diagnosis import casefile
-    from refkernels.frameworks.catalog import FrameworkError
     from refkernels.reporting.answer import page as answers
 
     faults: list[str] = []
@@ -106,13 +96,13 @@ def explain(
             fail_on, out,
         )  # fmt: skip
         return
-    try:
+    with refusing(save or out):
         answers.words_of(lang)
         with tensors_of(framework or [], timeout) as tensors:
             case = read_case(case_or_op, inputs, outputs, param, direction, tensors)
         ops = [] if case_or_op.endswith(".npz") else [case.op]
         names, _ = asked_seats(framework, kernel, ops, abi, python)
-        case, faults = _run(case, names, parse_settings(settings or []), device, timeout)
+        case, faults = _run(case, names, parse_settings(settings), device, timeout)
         for fault in faults:
             typer.echo(f"refkernels: {fault}", err=True)
         if not case.outputs and faults:
@@ -121,13 +111,9 @@ def explain(
         if save is not None:
             casefile.save(save, case)
         if out is not None:
-            out.parent.mkdir(parents=True, exist_ok=True)
-            out.write_text(explanation.to_markdown(lang), encoding="utf-8")
-    except (ValueError, TypeError, FrameworkError) as error:
-        refuse(str(error))
-    except OSError as error:
-        refuse(f"{error.filename or save or out} cannot be written ({error.strerror}).")
-    _print(explanation.to_dict(), lang, as_json, [path for path in (save, out) if path is not None])
+            write_whole(out, explanation.to_markdown(lang))
+    answer = explanation.to_dict()
+    show(answer, as_json, answers.brief(answer, lang), [path for path in (save, out) if path])
     bad = severity.reached(fail_on, _judged(explanation))
     if faults or bad:
         raise typer.Exit(1)
@@ -152,7 +138,7 @@ def _explain_pasted(
     from refkernels.reporting.answer import printed as answers
     from refkernels.reporting.answer.sentences import words_of
 
-    try:
+    with refusing(path):
         words_of(lang)
         op = registry.get(op_name)
         if str(path) == "-":
@@ -163,20 +149,10 @@ def _explain_pasted(
             op, text.tensors(content), inputs, outputs, read_params(params),
             direction or "forward",  # type: ignore[arg-type]
         )  # fmt: skip
-    except (ValueError, TypeError) as error:
-        refuse(str(error))
-    except OSError as error:
-        refuse(f"{path} cannot be read ({error.strerror}).")
-    try:
+    with refusing(out):
         if out is not None:
-            out.parent.mkdir(parents=True, exist_ok=True)
-            out.write_text(answers.page(answer, lang), encoding="utf-8")
-    except OSError as error:
-        refuse(f"{error.filename or out} cannot be written ({error.strerror}).")
-    if as_json:
-        typer.echo(json.dumps(answer, ensure_ascii=False))
-    else:
-        pages.show_page(answers.brief(answer, lang), [path for path in (out,) if path is not None])
+            write_whole(out, answers.page(answer, lang))
+    show(answer, as_json, answers.brief(answer, lang), [out] if out else [])
     if severity.reached(fail_on, _proven(answer)):
         raise typer.Exit(1)
 
@@ -242,12 +218,3 @@ def _kernel(session: Any, op: str) -> str:
     formula = session.info["formulas"].get(op)
     details = str(session.name).removeprefix(session.spec.name).removeprefix("==")
     return f"{formula} {details}".strip() if formula else short(str(session.name))
-
-
-def _print(answer: dict[str, Any], lang: str, as_json: bool, written: Sequence[Path]) -> None:
-    from refkernels.reporting.answer import page as answers
-
-    if as_json:
-        typer.echo(json.dumps(answer, ensure_ascii=False))
-    else:
-        pages.show_page(answers.brief(answer, lang), written)

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from refkernels.cli.shared.endings import refuse
-from refkernels.cli.shared.options import AsJson, Language
+from refkernels.cli.shared.endings import refusing
+from refkernels.cli.shared.options import AsJson, Language, check_language
 
 
 def gallery(
@@ -26,12 +26,9 @@ def gallery(
 
     from refkernels import gallery as entries
 
-    if lang not in ("en", "zh"):
-        refuse(f"--lang {lang!r} is not en or zh.")
-    try:
+    check_language(lang)
+    with refusing():
         chosen = [entries.load(key) for key in ([name] if name else entries.names())]
-    except entries.EntryError as error:
-        refuse(str(error))
     explained = [(entry, entry.explain()) for entry in _shown(chosen)]
     if as_json:
         rows = [

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from refkernels.cli.shared import completion, options
-from refkernels.cli.shared.endings import refuse, stop
+from refkernels.cli.shared.endings import refuse, refusing, resumable
 from refkernels.cli.shared.kernels import named_kernels
-from refkernels.cli.shared.options import MOST_SEED, OWN, AsJson, Language, Names
-from refkernels.cli.shared.progress import log_of, progress_bar
+from refkernels.cli.shared.options import MOST_SEED, OWN, AsJson, Language, Names, Resume
+from refkernels.cli.shared.progress import shown
 
 if TYPE_CHECKING:
     from refkernels.judging.judgement import Judgement
@@ -70,7 +70,7 @@ def judge(
         Path | None,
         typer.Option(help="The file for the page in Markdown; for a folder, the pages' folder."),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped folder.")] = False,
+    resume: Resume = False,
     lang: Language = "en",
     as_json: AsJson = False,
 ) -> None:
@@ -81,7 +81,6 @@ def judge(
     every function that is named after an op is judged; the pages list the right ones by time, and
     the status is 0 if all are right.
     """
-    from refkernels.frameworks.catalog import FrameworkError
     from refkernels.judging.judge import judge as verdict_on
     from refkernels.records.files import write_whole
     from refkernels.reporting.judging import views
@@ -105,7 +104,7 @@ def judge(
     if resume:
         refuse("--resume continues a folder of kernels, and this is one kernel.")
     asked["times"] = times
-    try:
+    with refusing():
         if task is not None:
             names = [kernel]
             covered, judgement = _of_task(kernel, task, asked, lang, as_json)
@@ -113,8 +112,6 @@ def judge(
             folder = f"{kernel} is no folder either"
             names, _ = named_kernels([kernel], [op] if op else [], abi, python, folder)
             covered, judgement = None, verdict_on(names[0], **asked)
-    except (ValueError, FrameworkError) as error:
-        refuse(f"{str(error).rstrip('.')}.")
     command = ["refkernels", "judge", names[0], "--seed", str(judgement.seed)]
     for option, value, default in (("--level", level, "default"), ("--device", device, "cpu")):
         command += [option, value] if value != default else []
@@ -132,10 +129,8 @@ def judge(
     else:
         typer.echo("\n".join(views.lines(record, replay, lang)))
     if out is not None:
-        try:
+        with refusing(out):
             write_whole(out, views.markdown(record, replay, lang))
-        except OSError as error:
-            refuse(f"{out} cannot be written ({error.strerror}).")
     raise typer.Exit(0 if judgement.right else 1)
 
 
@@ -174,35 +169,13 @@ def _folder(
     folder: Path, out: Path, question: dict[str, Any], resume: bool, lang: str, as_json: bool
 ) -> None:
     """Judge a folder, write its pages, and end with their status."""
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-    from rich.progress import TimeRemainingColumn as Remaining
-
     from refkernels.judging.folder import judge_all
-    from refkernels.records.journal import JournalError
     from refkernels.reporting.judging import leaderboard
-    from refkernels.reporting.reading import RecordsError
 
-    columns = (TextColumn("judging"), BarColumn(), MofNCompleteColumn(), Remaining())
-    progress = progress_bar(*columns, TextColumn("{task.description}", markup=False))
-    try:
-        with progress as bar, log_of(bar) as log:
-            task = bar.add_task("", total=None)
-
-            def show(done: int, total: int, kernel: str) -> None:
-                if log is not None:
-                    log.show(done, total, kernel)
-                    return
-                bar.start()
-                bar.update(task, completed=done, total=total, description=kernel)
-
+    with refusing(out), resumable(out):
+        with shown("judging") as (show, _):
             records = judge_all(folder, out, question, resume, show)
         written = leaderboard.write_leaderboard(out, lang)
-    except (ValueError, TypeError, JournalError, RecordsError) as error:
-        refuse(f"{str(error).rstrip('.')}.")
-    except OSError as error:
-        refuse(f"{error.filename or out}: {error.strerror}.")
-    except KeyboardInterrupt:
-        stop(f"Stopped; what is done is kept: add --resume to continue. ({out})")
     if as_json:
         typer.echo(written[-1].read_text(encoding="utf-8"), nl=False)
     else:

@@ -8,31 +8,28 @@ from typing import Annotated, Any
 import typer
 
 from refkernels.cli.shared import completion, explaining, pages, severity
-from refkernels.cli.shared.endings import refuse, stop
+from refkernels.cli.shared.endings import refusing, resumable
 from refkernels.cli.shared.kernels import Abi, Interpreter, Kernels, asked_seats
 from refkernels.cli.shared.options import (
     OWN,
+    Cases,
+    Dtypes,
+    Frameworks,
     Language,
+    Resume,
     Settings,
+    Timeout,
     check_language,
     parse_settings,
-    seconds,
 )
-from refkernels.cli.shared.progress import log_of, progress_bar
+from refkernels.cli.shared.progress import Show, shown
 from refkernels.seat_names import is_kernel
 
 _MOST_JUDGES = 8  # more would wait for the frameworks, and each takes a quarter of a gigabyte
 
 
 def measure(
-    framework: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="torch, paddle==2.6.2, torch@OMP_NUM_THREADS=1, paddle:gpu:0, ...; all by "
-            "default. Repeatable.",
-            autocompletion=completion.frameworks,
-        ),
-    ] = None,
+    framework: Frameworks = None,
     kernel: Kernels = None,
     abi: Abi = None,
     python: Interpreter = None,
@@ -45,26 +42,14 @@ def measure(
             autocompletion=completion.ops,
         ),
     ] = None,
-    dtype: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="float16, bfloat16, float32, float64. Repeatable.",
-            autocompletion=completion.dtypes,
-        ),
-    ] = None,
+    dtype: Dtypes = None,
     device: Annotated[
         list[str] | None,
         typer.Option(
             help="cpu, cuda, cuda:1, npu, ..., for names without a device; all by default."
         ),
     ] = None,
-    case: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A case's name; * stands for any part. Repeatable.",
-            autocompletion=completion.cases,
-        ),
-    ] = None,
+    case: Cases = None,
     out: Annotated[Path, typer.Option(help="The folder for records, report and plots.")] = Path(
         "report"
     ),
@@ -84,7 +69,7 @@ def measure(
             "With --resume, of a finished run too.",
         ),
     ] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped run.")] = False,
+    resume: Resume = False,
     isa: Annotated[
         bool,
         typer.Option(
@@ -94,47 +79,45 @@ def measure(
         ),
     ] = False,
     settings: Settings = None,
-    timeout: Annotated[
-        float,
-        typer.Option(parser=seconds, help="Seconds that a framework may take for one answer."),
-    ] = 120.0,
+    timeout: Timeout = 120.0,
     show_list: Annotated[bool, typer.Option("--list", help="List the cases and stop.")] = False,
     lang: Language = "en",
     fail_on: Annotated[str | None, severity.OPTION] = None,
 ) -> None:
-    """Measure the frameworks against the certified oracles and write a report.
+    """Measure the frameworks, all by default, against the certified oracles and write a report.
 
     Ends with status 1 if a framework failed on something (the report says on what), a kernel
     answered nothing or an output is as bad as --fail-on, 2 if the question cannot be answered, 130
     if it was stopped; otherwise with 0, however wrong the numbers are.
     """
-    from refkernels.frameworks.catalog import FrameworkError
-    from refkernels.records.journal import JournalError
     from refkernels.runs import measurement
 
     severity.check(fail_on)
     check_language(lang)
     framework, computed = asked_seats(framework, kernel, op or (), abi, python)
     op = op or computed
-    try:
+    with refusing():
         plan = measurement.select(op or (), dtype or (), case or (), full=full or show_list)
-    except ValueError as error:
-        refuse(str(error))
     if show_list:
         _list(plan)
         return
-    try:
-        setting_values = parse_settings(settings or [])
+    with refusing(out, also=()), resumable(out):
+        setting_values = parse_settings(settings)
         if isa:
             names = framework or measurement.FRAMEWORKS
             framework = list(measurement.with_instruction_sets(names, setting_values, timeout))
-        outcome = _measure(
-            plan, out, framework, device, setting_values, resume, timeout, lang, explain_all
-        )
-    except (FrameworkError, JournalError) as error:
-        refuse(str(error))
-    except KeyboardInterrupt:
-        stop(f"Stopped; finished work is kept: add --resume to continue. ({out})")
+        with shown("measuring") as (show, console):
+            outcome = measurement.measure(
+                plan,
+                out,
+                frameworks=framework or measurement.FRAMEWORKS,
+                devices=tuple(device or ()),
+                settings=setting_values,
+                resume=resume,
+                timeout=timeout,
+                reopen=resume and explain_all,
+                **_reactions(plan, show, console, lang, explain_all),
+            )
     pages.show_measured(out, lang)
     measured = [record for record in outcome.records if record["kind"] == "measurement"]
     judged = [
@@ -149,59 +132,25 @@ def measure(
         raise typer.Exit(1)
 
 
-def _measure(
-    plan: Any,
-    out: Path,
-    framework: list[str] | None,
-    device: list[str] | None,
-    settings: dict[str, str],
-    resume: bool,
-    timeout: float,
-    lang: str,
-    explain_all: bool,
-) -> Any:
+def _reactions(plan: Any, show: Show, console: Any, lang: str, explain_all: bool) -> dict[str, Any]:
+    """Who judges, and what follows the records of a run: the progress, the first cards, and the
+    explanations."""
     import numba
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-    from rich.progress import TimeRemainingColumn as Remaining
 
-    from refkernels.runs import measurement
-    from refkernels.runs.measurement.run import FRAMEWORKS
     from refkernels.runs.sweeps.crew import usable_cores
 
     # This process is ours and calls its kernels from one thread. Between calls, Numba's own pool
     # sleeps; OpenMP's would spin and take the cores from the frameworks.
     numba.config.THREADING_LAYER = "workqueue"
-    columns = (TextColumn("measuring"), BarColumn(), MofNCompleteColumn(), Remaining())
-    progress_context = progress_bar(*columns, TextColumn("{task.description}"))
-    with progress_context as bar, log_of(bar) as log:
-        task = bar.add_task("", total=len(plan.units))
-
-        def show(progress: measurement.Progress) -> None:
-            if log is not None:
-                log.show(progress.done, progress.total, progress.unit)
-                return
-            bar.start()
-            bar.update(task, completed=progress.done, description=progress.unit[:70])
-
-        def tell(line: str) -> None:
-            show(measurement.Progress(line, len(plan.units), len(plan.units)))
-
-        return measurement.measure(
-            plan,
-            out,
-            frameworks=framework or FRAMEWORKS,
-            devices=tuple(device or ()),
-            settings=settings,
-            resume=resume,
-            timeout=timeout,
-            judges=min(usable_cores(), _MOST_JUDGES),
-            progress=show,
-            glance=lambda records: _show_first(bar.console, records, lang),
-            afterwards=lambda records, seats, call: explaining.explain_symptoms(
-                records, seats, call, tell, explain_all
-            ),
-            reopen=resume and explain_all,
-        )
+    total = len(plan.units)
+    return {
+        "judges": min(usable_cores(), _MOST_JUDGES),
+        "progress": lambda now: show(now.done, now.total, now.unit),
+        "glance": lambda records: _show_first(console, records, lang),
+        "afterwards": lambda records, seats, call: explaining.explain_symptoms(
+            records, seats, call, lambda line: show(total, total, line), explain_all
+        ),
+    }
 
 
 def _show_first(console: Any, records: list[dict[str, Any]], lang: str) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from refkernels.cli.shared import completion
-from refkernels.cli.shared.endings import refuse
+from refkernels.cli.shared.endings import refusing
 from refkernels.cli.shared.options import AsJson
 from refkernels.records.words import SCHEMA
 
@@ -26,10 +26,8 @@ def ops(
 
     from refkernels.reporting.ops import op_table
 
-    try:
+    with refusing():
         rows = op_rows(names)
-    except ValueError as error:
-        refuse(str(error))
     if as_json:
         typer.echo(json.dumps({"schema": SCHEMA, "kind": "ops", "ops": rows}))
     else:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from refkernels.cli.shared.case import read_case, tensors_of
-from refkernels.cli.shared.endings import refuse
-from refkernels.cli.shared.options import AsJson, CaseOrOp, DirectionName, DrawSeed, Names, Params
-from refkernels.cli.shared.pages import show_page
+from refkernels.cli.shared.endings import refusing
+from refkernels.cli.shared.options import (
+    AsJson,
+    CaseOrOp,
+    DirectionName,
+    DrawSeed,
+    Inputs,
+    Names,
+    Params,
+)
+from refkernels.cli.shared.pages import show
 
 
 def probe(
     case_or_op: CaseOrOp,
-    inputs: Annotated[
-        Names | None, typer.Option("--input", help="NAME=FILE.npy or FILE.npz. Repeatable.")
-    ] = None,
+    inputs: Inputs = None,
     outputs: Annotated[
         Names | None,
         typer.Option("--output", help="NAME=FILE.npy, the kernel's output. Repeatable."),
@@ -38,10 +43,9 @@ def probe(
     separate.
     """
     from refkernels.diagnosis import probe as probes
-    from refkernels.frameworks.catalog import FrameworkError
     from refkernels.reporting.answer import probe as pages
 
-    try:
+    with refusing(out):
         with tensors_of([], 120.0) as tensors:
             case = read_case(case_or_op, inputs, outputs, param, direction, tensors)
         if not case.outputs:
@@ -52,15 +56,6 @@ def probe(
             raise ValueError(f"A probe is for one kernel: give --kernel, one of {kernels}.")
         separating = probes.probe(case.op, case.inputs, answers, case.params, case.direction, seed)
         written = separating.save(out)
-    except (ValueError, TypeError, FrameworkError) as error:
-        refuse(str(error))
-    except OSError as error:
-        refuse(f"{error.filename or out} cannot be written ({error.strerror}).")
-    _print(separating.to_dict(), written, as_json, pages)
-
-
-def _print(answer: dict[str, Any], written: list[Path], as_json: bool, pages: Any) -> None:
-    if as_json:
-        typer.echo(json.dumps({**answer, "files": [str(path) for path in written]}))
-    else:
-        show_page(pages.page(answer), written)
+    answer = separating.to_dict()
+    files = [str(path) for path in written]
+    show({**answer, "files": files}, as_json, pages.page(answer), written)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from refkernels.cli.shared import pages
-from refkernels.cli.shared.endings import refuse
+from refkernels.cli.shared.endings import refusing
 from refkernels.cli.shared.options import AsJson, Language, check_language
 
 
@@ -35,18 +34,10 @@ def profile(
     ] = None,
 ) -> None:  # fmt: skip
     """Say which calls of a PyTorch program cost its accuracy, and what float64 there buys."""
-    from refkernels.frameworks.environments import NotInstalled
     from refkernels.profiling.program import of_file
 
     check_language(lang)
-    try:
+    with refusing(out):
         found = of_file(program, arguments or [], framework)
         written = [] if out is None else found.write(out)
-    except (ValueError, NotInstalled) as error:
-        refuse(str(error))
-    except OSError as error:
-        refuse(f"{error.filename or out} cannot be read or written ({error.strerror}).")
-    if as_json:
-        typer.echo(json.dumps(found.record, ensure_ascii=False))
-    else:
-        pages.show_page(found.markdown(lang), written)
+    pages.show(found.record, as_json, found.markdown(lang), written)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from refkernels.cli.shared import pages
-from refkernels.cli.shared.options import Language, check_language
+from refkernels.cli.shared.options import Everything, Language, check_language
 from refkernels.records.files import exists
 
 
@@ -18,9 +18,7 @@ def report(
         typer.Argument(help="A folder with records.jsonl, sweeps.jsonl or both, or these as .gz."),
     ],
     lang: Language = "en",
-    everything: Annotated[
-        bool, typer.Option("--all", help="Print every symptom, not one screen of them.")
-    ] = False,
+    everything: Everything = False,
 ) -> None:
     """Make every table, plot and page again from the records."""
     check_language(lang)

@@ -10,10 +10,19 @@ from typing import Annotated, Any
 import typer
 
 from refkernels.cli.shared import completion
-from refkernels.cli.shared.endings import refuse
+from refkernels.cli.shared.endings import refuse, refusing
 from refkernels.cli.shared.kernels import Abi, Interpreter, asked_seats
-from refkernels.cli.shared.options import MOST_ELEMENTS, AsJson, Settings, parse_settings, seconds
+from refkernels.cli.shared.options import (
+    MOST_ELEMENTS,
+    AsJson,
+    Device,
+    Dtype,
+    Settings,
+    Timeout,
+    parse_settings,
+)
 from refkernels.cli.shared.progress import progress_bar
+from refkernels.records.files import write_whole
 from refkernels.records.words import SCHEMA
 
 _LEAVES = 2**14  # terms of a sum: a sequential sum takes as many questions
@@ -47,23 +56,12 @@ def reveal(
     row: Annotated[int, typer.Option(min=0, help="The row of the watched element.")] = 0,
     column: Annotated[int, typer.Option(min=0, help="Its column.")] = 0,
     bias: Annotated[bool, typer.Option("--bias", help="linear with a bias.")] = False,
-    dtype: Annotated[
-        str,
-        typer.Option(
-            help="float32, float64, float16 or bfloat16.", autocompletion=completion.dtypes
-        ),
-    ] = "float32",
-    device: Annotated[
-        str | None,
-        typer.Option(help="cpu (default), cuda:0, npu:0, ..., for a name without a device."),
-    ] = None,
+    dtype: Dtype = "float32",
+    device: Device = None,
     settings: Settings = None,
     svg: Annotated[Path | None, typer.Option(help="Draw the tree into this file.")] = None,
     as_json: AsJson = False,
-    timeout: Annotated[
-        float,
-        typer.Option(parser=seconds, help="Seconds that a framework may take for one answer."),
-    ] = 120.0,
+    timeout: Timeout = 120.0,
 ) -> None:
     """Reveal the tree of additions behind one output element, and check it on random data.
 
@@ -86,7 +84,7 @@ def reveal(
         n, column = 1, 0
     try:
         _check_size(m, n, k, m * n * k if scatter_of(op) else 0)
-        setting_values = parse_settings(settings or [])
+        setting_values = parse_settings(settings)
         spec, name = catalog.seat(seat)
         split_settings(
             spec.framework, merged(setting_values, name)
@@ -217,8 +215,5 @@ def _print(tree: dict[str, Any], svg: Path | None) -> None:
 def _draw(tree: dict[str, Any], path: Path) -> None:
     from refkernels.reporting.orders import draw_order
 
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(draw_order(tree).svg, encoding="utf-8")
-    except OSError as error:
-        refuse(f"{path} cannot be written ({error.strerror}): choose another --svg.")
+    with refusing(path):
+        write_whole(path, draw_order(tree).svg)

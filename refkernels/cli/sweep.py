@@ -10,18 +10,20 @@ from typing import Annotated, Any
 import typer
 
 from refkernels.cli.shared import completion, pages
-from refkernels.cli.shared.endings import refuse, stop
+from refkernels.cli.shared.endings import refuse, refusing, resumable
 from refkernels.cli.shared.kernels import Abi, Interpreter, Kernels, asked_seats
 from refkernels.cli.shared.options import (
     MOST_SEED,
     MOST_TRIES,
     MOST_WORKERS,
+    Frameworks,
     Names,
+    Resume,
     Settings,
+    Timeout,
     parse_settings,
-    seconds,
 )
-from refkernels.cli.shared.progress import log_of, progress_bar
+from refkernels.cli.shared.progress import shown
 
 
 def sweep(
@@ -29,14 +31,7 @@ def sweep(
         Names,
         typer.Argument(metavar="OP...", help="sin, cos, exp, ...", autocompletion=completion.ops),
     ],
-    framework: Annotated[
-        Names | None,
-        typer.Option(
-            help="torch, paddle==2.6.2, torch@ATEN_CPU_CAPABILITY=avx2, paddle:gpu:0, libm, ... "
-            "Repeatable.",
-            autocompletion=completion.frameworks,
-        ),
-    ] = None,
+    framework: Frameworks = None,
     kernel: Kernels = None,
     abi: Abi = None,
     python: Interpreter = None,
@@ -60,7 +55,7 @@ def sweep(
     out: Annotated[Path, typer.Option(help="The folder for records, pages and plots.")] = Path(
         "sweep"
     ),
-    resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped sweep.")] = False,
+    resume: Resume = False,
     workers: Annotated[
         int | None,
         typer.Option(
@@ -77,9 +72,7 @@ def sweep(
         int, typer.Option(min=1, max=MOST_TRIES, help="The number of inputs of a search.")
     ] = 1 << 21,
     seed: Annotated[int, typer.Option(min=0, max=MOST_SEED, help="The seed of a search.")] = 0,
-    timeout: Annotated[
-        float, typer.Option(parser=seconds, help="Seconds that a framework may take for one call.")
-    ] = 120.0,
+    timeout: Timeout = 120.0,
 ) -> None:
     """Try every input of a format, and judge every answer by a certified oracle.
 
@@ -88,37 +81,33 @@ def sweep(
     with status 1 if a framework failed, 2 if the question cannot be answered, 130 if it was
     stopped; then add --resume.
     """
-    from refkernels.frameworks.catalog import FrameworkError
-    from refkernels.records.journal import JournalError
     from refkernels.runs import sweeps
 
-    setting_values = parse_settings(settings or [])
+    setting_values = parse_settings(settings)
     names, _ = asked_seats(framework, kernel, op, abi, python)
     if not names:
         refuse("There is nothing to sweep: name a --framework or a --kernel.")
     crew = None
     try:
-        if scheduler is None:
-            crew = sweeps.Processes(workers)  # what they import is imported while the plan is made
-        try:
-            plan = sweeps.plan(
-                op, names, dtype or ("float32",), range=range, device=device,
-                settings=setting_values, tries=tries, seed=seed, timeout=timeout,
-            )  # fmt: skip
-        except ValueError as error:
-            refuse(str(error))
-        if crew is not None:
-            from refkernels.runs.sweeps.run import most_at_once
+        with refusing(out, also=(sweeps.CrewError,)), resumable(out):
+            if scheduler is None:
+                crew = sweeps.Processes(workers)  # its imports run while the plan is made
+            with refusing():
+                plan = sweeps.plan(
+                    op, names, dtype or ("float32",), range=range, device=device,
+                    settings=setting_values, tries=tries, seed=seed, timeout=timeout,
+                )  # fmt: skip
+            if crew is not None:
+                from refkernels.runs.sweeps.run import most_at_once
 
-            crew.limit(most_at_once(plan))
-            _start(crew, names[0], setting_values, timeout)
-        # The drawing code is imported while the workers start.
-        threading.Thread(target=import_module, args=("refkernels.reporting",), daemon=True).start()
-        records = _run(plan, out, resume, crew or sweeps.Dask(str(scheduler)))
-    except (FrameworkError, JournalError, sweeps.CrewError) as error:
-        refuse(str(error))
-    except KeyboardInterrupt:
-        stop(f"Stopped; finished work is kept: add --resume to continue. ({out})")
+                crew.limit(most_at_once(plan))
+                _start(crew, names[0], setting_values, timeout)
+            # The drawing code is imported while the workers start.
+            drawing = threading.Thread(
+                target=import_module, args=("refkernels.reporting",), daemon=True
+            )
+            drawing.start()
+            records = _run(plan, out, resume, crew or sweeps.Dask(str(scheduler)))
     finally:
         if crew is not None:
             crew.close(at_once=True)  # if no sweep has done so
@@ -142,30 +131,13 @@ def _start(crew: Any, framework: str, settings: dict[str, str], timeout: float) 
 
 
 def _run(plan: Any, out: Path, resume: bool, crew: Any) -> list[dict[str, Any]]:
-    from rich.progress import BarColumn, TextColumn
-    from rich.progress import TimeRemainingColumn as Remaining
-
     from refkernels.runs import sweeps
 
-    columns = (TextColumn("sweeping"), BarColumn(), TextColumn("{task.fields[rate]}"), Remaining())
-    progress_context = progress_bar(
-        *columns, TextColumn("{task.description}"), speed_estimate_period=60
-    )
-    with progress_context as bar, log_of(bar, lambda inputs: f"{inputs / 1e6:,.1f} M") as log:
-        task = bar.add_task("", total=None, rate="")
-
-        def show(progress: sweeps.Progress) -> None:
-            if log is not None:
-                log.show(progress.done, progress.total, progress.unit)
-                return
-            bar.start()
-            bar.update(
-                task, completed=progress.done, total=progress.total, description=progress.unit
-            )
-            speed = bar.tasks[0].speed
-            rate = f"{speed / 1e6:,.0f} M/s" if speed else ""
-            bar.update(
-                task, rate=f"{progress.done / 1e6:,.0f} of {progress.total / 1e6:,.0f} M  {rate}"
-            )
-
-        return sweeps.sweep(plan, out, resume=resume, crew=crew, progress=show)
+    with shown("sweeping", millions=True) as (show, _):
+        return sweeps.sweep(
+            plan,
+            out,
+            resume=resume,
+            crew=crew,
+            progress=lambda now: show(now.done, now.total, now.unit),
+        )

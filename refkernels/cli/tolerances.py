@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from refkernels.cli.shared import completion
 from refkernels.cli.shared.case import read_case, tensors_of
-from refkernels.cli.shared.endings import refuse
+from refkernels.cli.shared.endings import refusing
 from refkernels.cli.shared.options import (
     MOST_ELEMENTS,
     AsJson,
     CaseOrOp,
     DirectionName,
     DrawSeed,
+    Dtype,
+    Inputs,
     Names,
     Params,
     read_lengths,
@@ -29,9 +30,7 @@ if TYPE_CHECKING:
 
 def tolerances(
     case_or_op: CaseOrOp,
-    inputs: Annotated[
-        Names | None, typer.Option("--input", help="NAME=FILE.npy or FILE.npz. Repeatable.")
-    ] = None,
+    inputs: Inputs = None,
     shape: Annotated[
         Names | None,
         typer.Option(
@@ -39,9 +38,7 @@ def tolerances(
             "needs them, whole ones for indices). Repeatable."
         ),
     ] = None,
-    dtype: Annotated[
-        str, typer.Option(help="Of the inputs of --shape.", autocompletion=completion.dtypes)
-    ] = "float32",
+    dtype: Dtype = "float32",
     param: Params = None,
     direction: DirectionName = None,
     seed: DrawSeed = 0,
@@ -58,17 +55,14 @@ def tolerances(
     from rich.table import Table
 
     from refkernels import registry
-    from refkernels.frameworks.catalog import FrameworkError
     from refkernels.testing import tolerances as tolerances_of
 
-    try:
+    with refusing():
         drawn = _drawn(shape or (), dtype, seed, {text.partition("=")[0] for text in inputs or ()})
         with tensors_of([], 120.0) as tensors:
             case = read_case(case_or_op, inputs or [], [], param or [], direction, tensors, drawn)
         case.inputs.update(_fitted(drawn, registry.get(case.op), dtype))
         allowed = tolerances_of(case.op, case.inputs, case.params, case.direction)
-    except (ValueError, TypeError, FrameworkError) as error:
-        refuse(str(error))
     if as_json:
         typer.echo(json.dumps({name: asdict(t) for name, t in allowed.items()}, allow_nan=False))
         return

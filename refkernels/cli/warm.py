@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from refkernels.cli.shared import completion
-from refkernels.cli.shared.endings import refuse, stop
+from refkernels.cli.shared.endings import refuse, refusing, stop
+from refkernels.cli.shared.options import Ops
 
 if TYPE_CHECKING:
     from refkernels.op import Case, Direction, Op
@@ -19,10 +19,7 @@ _MOST_PROCESSES = 8  # more would compile the kernels that ops share at the same
 
 
 def warm(
-    op: Annotated[
-        list[str] | None,
-        typer.Option(help="All by default. Repeatable.", autocompletion=completion.ops),
-    ] = None,
+    op: Ops = None,
 ) -> None:
     """Compile the kernels that oracles, assertions and explanations need, once for this version.
 
@@ -34,10 +31,8 @@ def warm(
     from refkernels import registry
     from refkernels.arithmetic import jit, waiting
 
-    try:
+    with refusing():
         names = [registry.get(name).name for name in op or ()] or list(registry.ops())
-    except ValueError as error:
-        refuse(str(error))
     folder = jit.cache_folder(__name__)
     if folder is None:
         refuse(f"compiled kernels are not kept: {waiting.watch.unwritable}.")

@@ -193,7 +193,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "archive": (["sin", *INPUT, "--output", "y=case.npy"], "case.npy is an archive"),
     "too much": (["case.npz", *INPUT], "case.npz holds its own inputs, params"),
     "damaged": (["damaged.npz"], "damaged.npz is not a .npz file, or is truncated"),
-    "unwritable": (["sin", *INPUT, *OUTPUT, "--out", "x.npy/a.md"], "cannot be written"),
+    "unwritable": (["sin", *INPUT, *OUTPUT, "--out", "x.npy/a.md"], "cannot be read or written"),
 }
 
 

@@ -1,5 +1,10 @@
 """A log that is not a terminal gets a line every 10 % or 20 s, never one for each unit."""
 
+from types import SimpleNamespace
+
+import pytest
+
+from refkernels.cli.shared import progress
 from refkernels.cli.shared.progress import Log
 
 
@@ -75,3 +80,17 @@ def test_the_first_units_which_wait_for_kernels_tell_no_time_left() -> None:
         "5 %, 49 of 1,000: unit",
         "5 %, 50 of 1,000, 19 min left: unit",
     ]
+
+
+def test_the_line_that_shows_progress_reads_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = []
+
+    def bar(*columns: object, **_: object) -> object:
+        drawn.extend(columns)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(progress, "progress_bar", bar)
+    with pytest.raises(KeyboardInterrupt), progress.shown("judging"):
+        pass
+    name = "/[/x]/a.py:gelu"
+    assert drawn[-1].render(SimpleNamespace(description=name)).plain == name

@@ -125,4 +125,4 @@ def test_a_drawing_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> Non
         "sum", "--framework", "numpy", "--k", "3", "--svg", tmp_path / "file" / "tree.svg"
     )
     assert result.exit_code == 2
-    assert "choose another --svg" in result.stderr
+    assert "cannot be read or written" in result.stderr

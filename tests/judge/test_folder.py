@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
-from refkernels.cli import judge as command
 from refkernels.cli.app import app
 from refkernels.frameworks import kernels
 from refkernels.judging import folder as folders
@@ -188,22 +186,6 @@ def test_a_bar_in_a_name_does_not_end_a_cell(tmp_path: Path, asked: list[str]) -
     judge_all(tmp_path / "mine", tmp_path / "out", {})
     _, page, _ = write_leaderboard(tmp_path / "out")
     assert "a\\|b.py:gelu`" in page.read_text(encoding="utf-8")
-
-
-def test_the_line_that_shows_progress_reads_no_markup(
-    tmp_path: Path, asked: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drawn = []
-
-    def bar(*columns: object) -> object:
-        drawn.extend(columns)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(command, "progress_bar", bar)
-    with pytest.raises(KeyboardInterrupt):
-        command._folder(tmp_path, tmp_path / "out", {}, False, "en", False)
-    name = "/[/x]/a.py:gelu"
-    assert drawn[-1].render(SimpleNamespace(description=name)).plain == name
 
 
 def test_a_name_that_is_neither_a_kernel_nor_a_folder_is_refused() -> None:

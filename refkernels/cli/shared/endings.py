@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NoReturn
 
 import typer
@@ -16,14 +17,42 @@ STOPPED = 130  # the status that shells give to a command ended by Ctrl-C
 
 def refuse(sentence: str) -> NoReturn:
     """Print why there is no answer, in a sentence, and end with status 2."""
-    typer.echo(f"refkernels: {sentence}", err=True)
-    raise typer.Exit(2)
+    typer.echo(f"refkernels: {sentence.rstrip('.')}.", err=True)
+    raise typer.Exit(2) from None
+
+
+@contextlib.contextmanager
+def refusing(
+    path: Path | None = None, also: tuple[type[Exception], ...] = (ValueError, TypeError)
+) -> Iterator[None]:
+    """Refuse what raises one of our own errors, whose messages are sentences, and what the file
+    system refuses. `path`: what an error of the file system is about if it does not say so;
+    `also`: nothing where a ValueError would be a bug, not a question."""
+    from refkernels.frameworks.catalog import FrameworkError
+    from refkernels.records.journal import JournalError
+
+    kinds: tuple[type[Exception], ...] = (FrameworkError, JournalError, *also)
+    try:
+        yield
+    except kinds as error:
+        refuse(str(error))
+    except OSError as error:
+        refuse(f"{error.filename or path} cannot be read or written ({error.strerror or error})")
 
 
 def stop(sentence: str) -> NoReturn:
     """Print the state after Ctrl-C, and end with status 130."""
     typer.echo(sentence, err=True)
     raise typer.Exit(STOPPED) from None
+
+
+@contextlib.contextmanager
+def resumable(out: Path) -> Iterator[None]:
+    """End after Ctrl-C with what to do: the work in this folder can be continued."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        stop(f"Stopped; finished work is kept: add --resume to continue. ({out})")
 
 
 class Commands(TyperGroup):

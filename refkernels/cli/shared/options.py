@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -11,9 +12,40 @@ from refkernels.cli.shared.endings import refuse
 
 Names = list[str]
 OWN = "or FILE.py:NAME, an oracle of your own, in PyTorch or xp."
+Frameworks = Annotated[
+    Names | None,
+    typer.Option(
+        help="torch, paddle==2.6.2, torch@OMP_NUM_THREADS=1, paddle:gpu:0, ... Repeatable.",
+        autocompletion=completion.frameworks,
+    ),
+]
+Ops = Annotated[
+    Names | None, typer.Option(help="All by default. Repeatable.", autocompletion=completion.ops)
+]
+Dtypes = Annotated[
+    Names | None,
+    typer.Option(
+        help="float16, bfloat16, float32, float64. Repeatable.", autocompletion=completion.dtypes
+    ),
+]
+Dtype = Annotated[
+    str, typer.Option(help="The format of the floats.", autocompletion=completion.dtypes)
+]
+Cases = Annotated[
+    Names | None,
+    typer.Option(
+        help="A case's name; * stands for any part. Repeatable.", autocompletion=completion.cases
+    ),
+]
+Device = Annotated[
+    str | None, typer.Option(help="The device of names without one: cpu (default), cuda:0, ...")
+]
 Settings = Annotated[
     Names | None,
     typer.Option("--set", help="NAME=VALUE: environment variable or framework flag."),
+]
+Inputs = Annotated[
+    Names | None, typer.Option("--input", help="NAME=FILE.npy or FILE.npz. Repeatable.")
 ]
 CaseOrOp = Annotated[
     str,
@@ -28,6 +60,8 @@ DirectionName = Annotated[str | None, typer.Option(help="forward (default) or ba
 DrawSeed = Annotated[int, typer.Option(min=0, help="The seed of the random inputs.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Language = Annotated[str, typer.Option(help="en or zh.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue what was stopped.")]
+Everything = Annotated[bool, typer.Option("--all", help="Print all, not one screen.")]
 
 
 MOST_WORKERS = 512  # processes of one machine
@@ -39,12 +73,15 @@ MOST_SEED = 2**63 - 1
 
 def check_language(lang: str) -> None:
     """End with status 2 if --lang is not a language."""
-    from refkernels.reporting.words.report import words_of
+    check_choice("--lang", lang, ("en", "zh"))
 
-    try:
-        words_of(lang)
-    except ValueError as error:
-        refuse(str(error))
+
+def check_choice(option: str, value: str, choices: Sequence[str]) -> None:
+    """End with status 2 for anything but one of the choices."""
+    from refkernels.suggestion import instead
+
+    if value not in choices:
+        refuse(f"{option} {value!r} is unknown: {instead(value, choices)}.")
 
 
 def seconds(text: str | float) -> float:
@@ -58,10 +95,15 @@ def seconds(text: str | float) -> float:
     return value
 
 
-def parse_settings(settings: list[str]) -> dict[str, str]:
+Timeout = Annotated[
+    float, typer.Option(parser=seconds, help="Seconds that a framework may take for one answer.")
+]
+
+
+def parse_settings(settings: list[str] | None) -> dict[str, str]:
     """NAME=VALUE pairs as a dict; ends with status 2 for anything else."""
     pairs: dict[str, str] = {}
-    for setting in settings:
+    for setting in settings or ():
         name, equals, value = setting.partition("=")
         if not equals or not name:
             refuse(f"--set {setting!r} is not NAME=VALUE.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import BrokenExecutor
@@ -12,7 +13,7 @@ from typing import Any
 
 import typer
 
-from refkernels.cli.shared.endings import refuse
+from refkernels.cli.shared.endings import refusing
 
 Record = dict[str, Any]
 _FEWEST_CALLS = 4  # of `starmap`: with fewer, a process takes longer to start than it saves
@@ -71,6 +72,14 @@ def show_swept(directory: Path) -> None:
     )
 
 
+def show(answer: Record, as_json: bool, text: str, written: Sequence[Path] = ()) -> None:
+    """Print an answer as JSON, or its page and the names of the written files."""
+    if as_json:
+        typer.echo(json.dumps(answer, ensure_ascii=False))
+    else:
+        show_page(text, written)
+
+
 def show_page(text: str, written: Sequence[Path]) -> None:
     """Print a page of Markdown, and the names of the written files."""
     from rich.console import Console
@@ -93,13 +102,9 @@ def _write_and_print(
 
     from refkernels import reporting
 
-    try:
+    with refusing(directory):
         records = reporting.read_records(directory / name)
         written = write(directory, records)
-    except reporting.RecordsError as error:
-        refuse(str(error))
-    except OSError as error:
-        refuse(f"{error.filename or directory}: {error.strerror or error}.")
     Console().print(table(records))
     if closing:
         for line in closing:

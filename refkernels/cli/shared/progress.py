@@ -101,13 +101,35 @@ def _span(seconds: float) -> str:
     return f"{seconds / 60.0:.0f} min" if seconds < 5400.0 else f"{seconds / 3600.0:.1f} h"
 
 
-@contextlib.contextmanager
-def log_of(bar: Any, counted: Callable[[int], str] = "{:,}".format) -> Iterator[Log | None]:
-    """A log on standard error if that is not a terminal, where no bar is drawn; else None."""
-    if bar.console.is_terminal:
-        yield None
-        return
-    import typer
+Show = Callable[[int, int, str], None]
+"""Shows how much of the work is done, of how much, and the unit in progress."""
 
-    with Log(lambda line: typer.echo(line, err=True), counted=counted) as log:
-        yield log
+
+@contextlib.contextmanager
+def shown(label: str, millions: bool = False) -> Iterator[tuple[Show, Any]]:
+    """A `Show` and its console, standard error: a bar on a terminal, elsewhere a log. `millions`:
+    the work is a number of inputs, and has a rate."""
+    import typer
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(label), BarColumn(), TextColumn("{task.fields[count]}"))
+    unit_column = TextColumn("{task.description}", markup=False)
+    with progress_bar(
+        *columns, TimeRemainingColumn(), unit_column, speed_estimate_period=60
+    ) as bar:
+        task = bar.add_task("", total=None, count="")
+        counted = (lambda n: f"{n / 1e6:,.0f}") if millions else "{:,}".format
+
+        def draw(done: int, total: int, unit: str) -> None:
+            bar.start()
+            speed = bar.tasks[0].speed
+            rate = f"  {speed / 1e6:,.0f} M/s" if millions and speed else ""
+            count = f"{counted(done)} of {counted(total)}{' M' * millions}{rate}"
+            bar.update(task, completed=done, total=total, description=unit[:70], count=count)
+
+        if bar.console.is_terminal:
+            yield draw, bar.console
+            return
+        logged = (lambda n: f"{n / 1e6:,.1f} M") if millions else "{:,}".format
+        with Log(lambda line: typer.echo(line, err=True), counted=logged) as log:
+            yield log.show, bar.console
