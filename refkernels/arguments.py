@@ -70,7 +70,7 @@ def as_function(value: Any, name: str) -> Callable[..., Any]:
 
 def as_seconds(value: Any, name: str) -> float:
     """A number of seconds > 0. Raises TypeError for anything but a number, ValueError otherwise."""
-    if not issubclass(type(value), int | float) or isinstance(value, bool):
+    if not isinstance(value, int | float) or isinstance(value, bool):
         raise TypeError(f"{name} is of type {type(value).__name__}, but it must be a number.")
     if not 0 < value < 2**31:
         raise ValueError(f"{name} must be a number of seconds above 0 and below 2^31.")

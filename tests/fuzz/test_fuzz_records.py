@@ -93,11 +93,7 @@ def mutate(records: list[dict[str, Any]], random: Any) -> list[Any]:
     return changed
 
 
-@pytest.mark.parametrize(
-    ("name", "records"),
-    [("records.jsonl", MEASURED), ("sweeps.jsonl", SWEPT)],
-    ids=["run", "sweep"],
-)
+@RECORDS
 def test_edited_records_are_shown_or_refused_in_a_sentence(
     hunt: Any,
     tmp_path: Path,
@@ -126,11 +122,7 @@ def test_edited_records_are_shown_or_refused_in_a_sentence(
     assert shown > 0 or hunt.run < 20
 
 
-@pytest.mark.parametrize(
-    ("name", "records"),
-    [("records.jsonl", MEASURED), ("sweeps.jsonl", SWEPT)],
-    ids=["run", "sweep"],
-)
+@RECORDS
 def test_damaged_records_are_read_or_refused_in_a_sentence(
     hunt: Any, tmp_path: Path, name: str, records: list[dict[str, Any]]
 ) -> None:
