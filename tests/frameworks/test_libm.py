@@ -1,0 +1,36 @@
+"""The C library: large arrays are answered by a compiled loop, with the bits of its own calls."""
+
+import types
+from collections.abc import Callable
+
+import numpy as np
+
+from refkernels.frameworks import catalog
+from refkernels.frameworks.gateway import Session
+
+
+def test_libm_answers_a_large_array_quickly(session_for: Callable[[str], Session]) -> None:
+    x = np.linspace(-3, 3, 1 << 20, dtype=np.float32)
+    session = session_for("libm")
+    first = session.run("sin", "forward", {"x": x})  # compiles the loop
+    again = session.run("cos", "forward", {"x": x})
+    assert first.ok, first.reason
+    assert again.ok, again.reason
+    assert again.seconds is not None
+    assert again.seconds < 0.5, "ctypes' own calls would take a second"
+    assert np.max(np.abs(again.outputs["y"] - np.cos(x.astype(np.float64)))) < 2.0**-23
+
+
+def test_libm_without_numba_gives_the_same_bits(session_for: Callable[[str], Session]) -> None:
+    adapter = types.ModuleType("adapter")
+    source = catalog.get("libm").framework.source()
+    exec(compile(source.replace("import numba", "raise ImportError"), "adapter", "exec"),
+         adapter.__dict__)  # fmt: skip
+    assert adapter.numba is None
+    for dtype in (np.float32, np.float64):
+        x = np.array([[0.5, -1.25, np.inf], [-0.0, 1e-30, np.nan]], dtype)
+        plain = adapter.forward("expm1", {"x": x}, {})["y"]
+        compiled = session_for("libm").run("expm1", "forward", {"x": x}).outputs["y"]
+        assert plain.dtype == dtype
+        np.testing.assert_array_equal(plain, compiled)
+        assert np.signbit(plain[1, 0])
