@@ -134,8 +134,6 @@ def _check(path: Path, settings: dict[str, str], kernel: str) -> None:
     arrays = settings.get("arrays")
     if arrays is not None and arrays not in ARRAYS:
         raise KernelError(f"arrays={arrays} is not one of {', '.join(ARRAYS)}")
-    if path.suffix.lower() == ".py" != path.suffix:
-        raise KernelError(f"{path} is a Python file, whose name ends in .py: rename it")
     if path.suffix == ".py" and "abi" in settings:
         raise KernelError(f"{kernel} is Python, which has no abi: leave it out")
     if path.suffix != ".py" and not settings.get("abi", "").strip():
@@ -154,26 +152,18 @@ def _check_function(content: bytes, path: Path, function: str, *, foreign: bool)
         if foreign:
             return
         raise _not_python(path, error) from None
-    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    imported: set[str] = set()
-    functions = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef):
-            functions.add(node.name)
-        elif isinstance(node, ast.AsyncFunctionDef) and node.name == function:
+    nodes, imported = list(ast.walk(tree)), set[str]()
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    names |= {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
+    for node in nodes:
+        if isinstance(node, ast.AsyncFunctionDef | ast.ClassDef) and node.name == function:
             raise KernelError(
-                f"{path}:{function} is an async function, which returns no arrays: write a "
-                "function without async that runs it"
+                f"{path}:{function} is no function that returns arrays: write one that calls it"
             )
-        elif isinstance(node, ast.ClassDef) and node.name == function:
-            raise KernelError(
-                f"{path}:{function} is a class: write a function that makes one and calls it on "
-                "the op's arrays"
-            )
-        elif isinstance(node, ast.Import | ast.ImportFrom):
+        if isinstance(node, ast.Import | ast.ImportFrom):
             imported |= {(alias.asname or alias.name) for alias in node.names}
     dynamic = "*" in imported or "globals" in names  # names that only running the file shows
-    if not dynamic and function not in {*names, *imported, *functions}:
+    if not dynamic and function not in names | imported:
         offered = [part.name for part in tree.body if isinstance(part, ast.FunctionDef)]
         raise KernelError(
             f"{path} has no function {quoted(function)}: {instead(function, offered)}"

@@ -7,6 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from hunting import HUNT
 
 import refkernels
 from refkernels import registry
@@ -107,6 +108,26 @@ def test_another_eps_is_an_interval_that_holds_it(eps: float) -> None:
     best = found.candidates[0]
     low, high = best.details.get("interval", (best.details.get("eps"),) * 2)
     assert low <= eps <= high
+
+
+LIMITED = {
+    "softmax": softmax,
+    "sum": lambda x: x.sum(-1),
+    "logsumexp": lambda x: np.log(np.exp(x).sum(-1)),
+}
+
+
+@pytest.mark.parametrize("limit", [0.0, -0.5])
+@pytest.mark.parametrize("op", LIMITED)
+def test_the_interval_of_a_limit_holds_it_whatever_float32_rounds(op: str, limit: float) -> None:
+    """All elements of a row share the rounding of its sum, so they are off together."""
+    for seed in range(2 * HUNT):
+        x = normal(16, 64, seed=seed)
+        y = LIMITED[op](np.maximum(x, np.float32(limit)))
+        best = explained(op, {"x": x}, {"y": y}).candidates[0]
+        assert (best.cause, best.confidence) == ("floored", "proven")
+        assert best.details["interval"][0] <= limit <= best.details["interval"][1]
+        assert best.details["value"] == limit
 
 
 @pytest.mark.parametrize("n", [13, 40])

@@ -316,7 +316,9 @@ def _solved(screen: Screen, knob: Knob, output: str, first: Edit | None = None) 
 
     seen = screen.observed[output]
     rounding = _ROUNDINGS * min(screen.problem.format_of(output).u, BINARY32.u)
-    solution = solve(knob, Target(seen.got, predict, seen.bits, rounding))
+    by_row = screen.question.rows_of[output]
+    alike = seen.got.size / max(len(screen.rows), 1) if by_row else 1.0
+    solution = solve(knob, Target(seen, predict, rounding, alike))
     if solution is None:
         return None
     value = solution.told

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from refkernels.contexts.graph import Edits, Node, Replacement
 from refkernels.diagnosis import few_digits
 from refkernels.diagnosis.edits.catalogue import Program, by, is_number
-from refkernels.diagnosis.edits.screen import CHANCE, CHANGE, RIGHT, WRONG
+from refkernels.diagnosis.edits.screen import CHANCE, CHANGE, RIGHT, WRONG, Observation
 
 Doubles = npt.NDArray[np.float64]
 CONSTANT, MULTIPLIED, ADDED = "constant_differs", "part_multiplied", "constant_added"
@@ -77,16 +77,13 @@ class Knob(NamedTuple):
 
 class Target(NamedTuple):
     """An output that a value is solved for. `predict`: the output of an edited program, None where
-    there is none; `bits`: what each element of the kernel's costs when that is known; `rounding`:
-    the relative size of a few roundings."""
+    there is none; `rounding`: the relative size of a few roundings; `alike`: how many elements
+    share a row's roundings, and so are off together."""
 
-    got: Doubles
+    seen: Observation
     predict: Callable[[Edits], Doubles | None]
-    bits: Callable[[Doubles], Doubles]
-    rounding: float = 0.0
-
-    def distance(self, predicted: Doubles) -> float:
-        return float(np.sum(self.bits(predicted)))
+    rounding: float
+    alike: float
 
 
 class SolvedNumber(NamedTuple):
@@ -109,18 +106,18 @@ class SolvedNumber(NamedTuple):
 
     @property
     def told(self) -> float:
-        """The usual number in the interval, if there is exactly one; else a number of few digits
-        that is there hardly by chance; else the nearest."""
+        """0 or the only usual number in the interval; else a number of few digits that is there
+        hardly by chance; else the nearest."""
         inside = [number for number in USUAL if self.low <= number <= self.high]
-        if len(inside) == 1:
-            return inside[0]
+        if 0.0 in inside or len(inside) == 1:
+            return 0.0 if 0.0 in inside else inside[0]
         sign, width = math.copysign(1.0, self.value), self.high - self.low
         low, high = sorted((sign * self.low, sign * self.high))
         short = few_digits.chosen(low, high, _CHANCE)
         if short is not None and not inside:
             return sign * short[0]
         low, high = self.low + self.held, self.high - self.held
-        if not math.isfinite(width) or low < 0.0 < high:
+        if not math.isfinite(width):
             return self.value
         edge = (high - low) / 8.0  # an end may be one of the values that a limit tells apart
         centre = self.value if low + edge <= self.value <= high - edge else (low + high) / 2.0
@@ -179,12 +176,12 @@ def solve(knob: Knob, target: Target) -> SolvedNumber | None:
     @functools.cache
     def at(value: float) -> float:
         known = predict(value)
-        return math.inf if known is None else target.distance(known)
+        return math.inf if known is None else target.seen.distance(known)
 
     present = target.predict({})
     if present is None:
         return None
-    bits = target.bits(present)
+    bits = target.seen.bits(present)
 
     def spoils(value: float) -> bool:
         """Whether what a limit changes was right, but for what is so by chance."""
@@ -192,16 +189,16 @@ def solve(knob: Knob, target: Target) -> SolvedNumber | None:
         if known is None:
             return True
         changed = ~np.isclose(known, present, CHANGE, 0.0, equal_nan=True)
-        spoilt = changed & (bits <= RIGHT) & (target.bits(known) > WRONG)
+        spoilt = changed & (bits <= RIGHT) & (target.seen.bits(known) > WRONG)
         return bool(np.count_nonzero(spoilt) > CHANCE * np.count_nonzero(changed))
 
     begin = _between(knob.ordered, spoils)
     if begin is None:
         return None
     starts = begin or sorted(knob.starts, key=at)[:_BEST_STARTS]
-    most, reached = target.distance(present), list[float]()
+    most, reached = target.seen.distance(present), list[float]()
     for start in starts:
-        reached += _newton(target.got, predict, at, start)
+        reached += _newton(target.seen.got, predict, at, start)
         if at(min(reached, key=at)) > most:
             break
     best = min((*reached, -reached[-1]), key=at)  # of an even function either sign may be near
@@ -212,7 +209,7 @@ def solve(knob: Knob, target: Target) -> SolvedNumber | None:
         best = _refined(best, at, max(step, abs(best) / 8.0), precision)
         step = 0.0
     held = target.rounding * abs(best)  # a kernel rounds what it holds
-    most, step = at(best) + _WORSE, abs(best) * 2.0**-50 or 2.0**-100
+    most, step = at(best) + _WORSE * target.alike, abs(best) * 2.0**-50 or 2.0**-100
     low, high = (
         few_digits.end_of(lambda v: at(v) <= most, best, side * step, side * math.inf) + side * held
         for side in (-1.0, 1.0)

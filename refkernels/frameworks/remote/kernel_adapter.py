@@ -258,7 +258,13 @@ def bound(function, kernel, direction, arrays, params):
             values[key] = None
             doubtful.append("%s=None" % key)
         elif name in settings and not settings[name] is default is None:
-            values[key] = spelt(kernel, parameter, name, settings[name], arrays)
+            value = spelt(kernel, parameter, name, settings[name], arrays)
+            none = value is None is kernel["params"].get(name, 0)
+            absent = none and default is not parameter.empty
+            if absent and says_none(default):
+                continue
+            values[key] = value
+            doubtful += ["%s=None" % key] if absent else []
     placed = {*meaning.values(), *further}
     others = {name: array for name, array in arrays.items() if name not in placed}
     unlike = unlike_default(kernel, params, placed, arrays)
@@ -291,7 +297,9 @@ def matched(parameters, kernel, direction):
     words, possible, meaning = {}, {}, {}
     for parameter in parameters:
         key, word = parameter.name, parameter.name.lower().strip("_")
-        words[key] = [key, word, *kernel["meanings"].get(word, ()), word.rstrip("s")]
+        one = word.rstrip("s")  # of a list's name
+        meanings = [name for w in (word, one) for name in kernel["meanings"].get(w, ())]
+        words[key] = [key, word, *meanings, one]
         names = dict.fromkeys(known[name] for name in words[key] if name in known)
         if isinstance(parameter.default, (int, float)):  # an array may have it under its own name
             names = [name for name in names if name in (*params, word)]
@@ -317,6 +325,14 @@ def matched(parameters, kernel, direction):
     return meaning, further
 
 
+def says_none(default):
+    """Whether a parameter's default means that there is none: softcap=0.0, window_size=(-1, -1)."""
+    parts = default if isinstance(default, (tuple, list)) else [default]
+    kinds = {type(part) for part in parts if part is not None}
+    numbers = kinds <= {int, float, bool}
+    return numbers and all(n is None or n < 0 or (n == 0 and type(n) is not int) for n in parts)
+
+
 def spelt(kernel, parameter, name, value, arrays):
     """A param's value in the form that the parameter takes. Raises Unbound where it has none."""
     word, default = parameter.name.lower(), parameter.default
@@ -331,7 +347,9 @@ def spelt(kernel, parameter, name, value, arrays):
     if isinstance(default, (tuple, list)) and isinstance(form, int):
         return type(default)([form] * len(default))
     kind = bool if True in forms.values() else type(default)
-    unfit = isinstance(form, str) and kind in (int, float)
+    several = isinstance(form, (tuple, list)) and default is not parameter.empty
+    unfit = several and word != name and kind not in (tuple, list)  # it may mean one number
+    unfit = unfit or (isinstance(form, str) and kind in (int, float))
     if unfit or (kind is bool and not isinstance(form, bool)):
         said = kernel["function"], parameter.name, kind.__name__, name, value
         raise Unbound("%s takes %s as a %s, which cannot say %s=%r here" % said)
@@ -388,22 +406,15 @@ def allocate(shape, dtype):
 
 def in_c(function, arrays, params):
     """Call a C function: arrays by pointer, lengths and params by value."""
-    first = next(iter(arrays.values()))
     numbers = lengths(arrays)
     outputs, passed = {}, []
     for dtype, pointer, name, shape in KERNEL["abi"]:
         if pointer:
-            if name in arrays:
-                if BITS.get(dtype, dtype) != str(arrays[name].dtype):
-                    raise NotImplementedError(
-                        "%s takes %s as %s" % (function.__name__, name, dtype)
-                    )
-                array = arrays[name]
-            else:
-                sizes = like(name, arrays, first)
-                if shape is not None:
-                    sizes = declared(shape, arrays, numbers)
-                array = outputs[name] = allocate(sizes, BITS.get(dtype, dtype))
+            array, held = arrays.get(name), BITS.get(dtype, dtype)
+            if array is None:
+                array = outputs[name] = allocate(declared(shape, name, arrays, numbers), held)
+            elif held != str(array.dtype):
+                raise NotImplementedError("%s takes %s as %s" % (function.__name__, name, dtype))
             passed.append(ctypes.c_void_p(array.ctypes.data))
             continue
         value = meaning_of(name, {**KERNEL["params"], **numbers, **params}.get(name), arrays)
@@ -435,19 +446,18 @@ def lengths(arrays):
     return numbers
 
 
-def declared(shape, arrays, numbers):
-    """The shape in an output's brackets; NAME_rows is all axes of an input but its last."""
+def declared(shape, output, arrays, numbers):
+    """The shape in an output's brackets; NAME_rows is all axes of an input but its last. Without
+    brackets a gradient has its input's shape, and another output the first input's."""
+    if shape is None:
+        source = output[1:] if output[0] == "d" and output[1:] in arrays else next(iter(arrays))
+        return arrays[source].shape
     sizes = ()
     for length in shape.split():
         name = length[: -len("_rows")]
         leading = length.endswith("_rows") and name in arrays
         sizes += tuple(arrays[name].shape[:-1]) if leading else (numbers[length],)
     return sizes
-
-
-def like(name, arrays, first):
-    """An output's shape where the ABI does not say: a gradient's is its input's."""
-    return arrays[name[1:]].shape if name[0] == "d" and name[1:] in arrays else first.shape
 
 
 def synchronize(device):
