@@ -14,7 +14,8 @@ from planted import Kernel, exact
 import refkernels
 from refkernels import registry
 from refkernels.diagnosis.edits import names
-from refkernels.records.codec import number
+from refkernels.diagnosis.explain import one_kernel
+from refkernels.diagnosis.fit import fit_to_truth
 from refkernels.reporting.words.causes import CAUSES
 
 Array = npt.NDArray[Any]
@@ -28,8 +29,10 @@ TESTED = {"naive_variance", "folded_normalisation", "padded_variance", "eps_roun
 
 
 def over_plain(op: str, inputs: dict[str, Array], y: Array) -> float:
-    record = refkernels.explain(op, inputs, {"y": y}).evidence["outputs"]["y"]
-    return number(record["plain"]["ratio"]) or 0.0
+    problem, answers = one_kernel(op, inputs, {"y": y})
+    fit = fit_to_truth(problem, "y", answers["y"])
+    assert fit is not None
+    return fit.over_plain
 
 
 def test_every_switch_that_advice_names_is_documented_or_tested_here() -> None:

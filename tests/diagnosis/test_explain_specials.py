@@ -18,7 +18,7 @@ import refkernels
 from refkernels import registry
 
 Array = npt.NDArray[Any]
-EXAMPLES = 6 * HUNT
+EXAMPLES = 3 * HUNT
 WAYS = [(name, way) for name, op in sorted(registry.ops().items()) for way in op.directions]
 SPECIALS = (np.nan, np.inf, -np.inf, 0.0, -0.0)
 HARMLESS = (None, "summation_order", "bias_first")

@@ -1,12 +1,7 @@
-"""The bound holds for every order of summation and storage, and planted faults exceed it."""
-
-from fractions import Fraction
+"""The bound holds for terms in order, blocks and storage, and planted faults exceed it."""
 
 import numpy as np
 import pytest
-from hunting import HUNT
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from refkernels import matmul_ref
 from refkernels.arithmetic import formats
@@ -30,30 +25,6 @@ def drawn(dtype, seed, k, spread=0):
     a = np.ldexp(rng.standard_normal((3, k)), power)
     b = np.ldexp(rng.standard_normal((k, 5)), -power[::-1, None])
     return formats.round_to(a, format), formats.round_to(b, format)
-
-
-def in_any_order(a, b, dtype, rng):
-    """Products in the accumulator's dtype, added along a random binary tree of random order."""
-    working = algorithms.accumulator(formats.get(dtype)).storage
-    terms = (a.astype(working)[:, :, None] * b.astype(working)[None]).transpose(1, 0, 2)
-    parts = list(terms[rng.permutation(len(terms))])
-    while len(parts) > 1:
-        first, second = sorted(rng.choice(len(parts), 2, replace=False), reverse=True)
-        parts.append(parts.pop(first) + parts.pop(second))
-    return parts[0].astype(formats.get(dtype).storage)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_the_bound_holds_for_any_tree_of_additions(dtype):
-    @settings(max_examples=20 * HUNT)
-    @given(st.integers(0, 2**32 - 1), st.sampled_from([1, 2, 3, 17, 100]), st.sampled_from([0, 4]))
-    def hunt(seed, k, spread):
-        a, b = drawn(dtype, seed, k, spread)
-        got = in_any_order(a, b, dtype, np.random.default_rng(seed))
-        allowed = matmul_ref.forward_bound(a, b, format=dtype)
-        assert (errors(got, matmul_ref.forward(a, b)) <= allowed).all()
-
-    hunt()
 
 
 def in_order(a, b, dtype, fused):
@@ -99,36 +70,6 @@ def test_the_bound_allows_16_bit_storage_before_the_bias(dtype):
     got = (product.astype(np.float32) + bias.astype(np.float32)).astype(storage)
     allowed = matmul_ref.linear_bound(x, weight, bias, format=dtype)
     assert (errors(got, matmul_ref.linear(x, weight, bias)) <= allowed).all()
-
-
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_the_bound_allows_16_bit_storage_of_broadcast_gradients(dtype):
-    rng = np.random.default_rng(2)
-    storage = formats.get(dtype).storage
-    dc, a, b = (rng.standard_normal(s).astype(storage) for s in ((50, 3, 4), (50, 3, 5), (5, 4)))
-    parts = [
-        matmul_ref.backward_plain(g, x, b, format=dtype).db for g, x in zip(dc, a, strict=True)
-    ]
-    got = sum(part.astype(np.float32) for part in parts).astype(storage)
-    allowed = matmul_ref.backward_bound(dc, a, b, format=dtype).db
-    assert (errors(got, matmul_ref.backward(dc, a, b).db) <= allowed).all()
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_the_bound_holds_where_products_underflow(dtype):
-    format = formats.get(dtype)
-    rng = np.random.default_rng(3)
-    a = formats.round_to(np.ldexp(rng.standard_normal((4, 40)), format.emin // 2 - 8), format)
-    b = formats.round_to(np.ldexp(rng.standard_normal((40, 4)), format.emin // 2 - 2), format)
-    exact = matmul_ref.forward(a, b)
-    allowed = matmul_ref.forward_bound(a, b, format=dtype)
-    for fused in (False, True):
-        got = in_order(a, b, dtype, fused)
-        for index in np.ndindex(exact.shape):
-            low, high = exact.lower_upper(index)
-            error = max(abs(Fraction(float(got[index])) - end) for end in (low, high))
-            assert error <= Fraction(allowed[index])
-            assert error > 0
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

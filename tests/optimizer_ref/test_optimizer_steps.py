@@ -1,4 +1,4 @@
-"""Optimizers' steps: bounds, refusals, and what wrong ones are called."""
+"""Optimizers' steps: bounds, and what wrong ones are called."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from refkernels.op import Op
 from refkernels.runs.measurement.plan import select
 
 ADAM = registry.get("adam")
-W, G, M, V = (np.float32([x]) for x in (0.7, -0.3, 0.02, 0.004))
+W, G = (np.float32([x]) for x in (0.7, -0.3))
 
 
 def test_an_op_without_a_backward_pass_says_so_and_is_planned_forward_alone() -> None:
@@ -36,14 +36,6 @@ def test_the_bound_of_any_mixture_is_that_of_every_form(op: Op) -> None:
         for of_form in forms.values():
             for name, array in of_form.items():
                 assert np.all(bound[name] * (1 + 2.0**-40) >= array)
-
-
-def test_wrong_steps_are_refused() -> None:
-    for wrong, message in (({"step": 0}, "at least 1"), ({"lr": np.inf}, "finite number")):
-        with pytest.raises(ValueError, match=message):
-            optimizer_ref.adam(W, G, M, V, **wrong)
-    with pytest.raises(ValueError, match="grad has shape"):
-        optimizer_ref.adam(W, np.float32([1, 2]), M, V)
 
 
 def which(op: str, formula: Any, names: tuple[str, ...], **params: Any) -> Any:

@@ -282,14 +282,3 @@ def test_scripts_beyond_a_comment_s_length_are_left_out() -> None:
 def test_a_language_that_is_not_there_is_an_error() -> None:
     with pytest.raises(ValueError, match="no language 'fr': choose one of en, zh"):
         markdown(explained("rounding").to_dict(), "fr")
-
-
-@pytest.mark.parametrize("name", CAUSES)
-def test_every_cause_has_words_in_both_languages(name: str) -> None:
-    cause = CAUSES[name]
-    for words in (cause.says, cause.todo):
-        assert set(words) == set(LANGUAGES)
-        assert all(words.values())
-        assert re.search(r"[一-鿿]", words["zh"])
-    places = [set(re.findall(r"\{(\w+)", cause.says[lang])) for lang in LANGUAGES]
-    assert places[0] == places[1]

@@ -6,7 +6,7 @@ import pytest
 import synthetic
 
 from refkernels import registry
-from refkernels.reporting.measure.series import FEWEST_POINTS, MOST_OPS, PLOTS, Growth, growth_plots
+from refkernels.reporting.measure.series import MOST_OPS, PLOTS, Growth, growth_plots
 from refkernels.reporting.measure.study import Study
 
 
@@ -21,31 +21,6 @@ def test_every_axis_is_a_parameter_that_varies_in_some_op(growth: Growth) -> Non
         for op in registry.ops().values()
     }
     assert max(map(len, values.values())) > 1
-
-
-@pytest.mark.parametrize(
-    ("regime", "parameter", "ops"),
-    [
-        ("rows", "rows", "cross_entropy mse l1 huber smooth_l1 kl_div bce_with_logits"),
-        ("spread", "spread", "softmax log_softmax logsumexp cross_entropy"),
-        ("k_sweep", "K", "matmul linear"),
-        ("products", "products", "conv1d conv2d scaled_matmul"),
-        ("row_length", "n", "layernorm rms_norm sum mean var std norm prod softmax log_softmax"),
-        ("elements", "n", "sum mean var std norm cumsum"),
-        ("offset", "mean", "batch_norm group_norm instance_norm"),
-        ("length", "keys", "attention"),
-        ("logits", "size", "attention"),
-        ("positions", "from", "rotary"),
-    ],
-)
-def test_what_an_error_grows_with_varies_in_the_cases(
-    regime: str, parameter: str, ops: str
-) -> None:
-    """Rows, the logits' range, the terms of a sum."""
-    for name in ops.split():
-        cases = [case for case in registry.get(name).cases() if case.regime == regime]
-        values = {case.parameters[parameter] for case in cases if parameter in case.parameters}
-        assert len(values) >= FEWEST_POINTS, name
 
 
 def test_the_ops_whose_errors_grow_most_in_a_regime_are_drawn() -> None:

@@ -15,10 +15,8 @@ from test_symptoms import bad
 
 from refkernels.cli.shared import pages
 from refkernels.reporting import terminal_table, write_report
-from refkernels.reporting.figures.drawing import STYLE
 from refkernels.reporting.measure.findings import findings, point_text
 from refkernels.reporting.measure.pages import Report
-from refkernels.reporting.measure.plots import _coincide
 from refkernels.reporting.measure.scores import blocks
 from refkernels.reporting.measure.series import growth_plots, spreads
 from refkernels.reporting.measure.study import Study
@@ -531,23 +529,6 @@ def test_a_range_to_the_end_of_float64_is_drawn():
     assert [plot.name for plot in Report.of(records).growth] == ["growth-sin-range"]
     few = [record for record in records if record["case"]["parameters"]["high"] > 1e37]
     assert [plot.name for plot in Report.of(few).growth] == ["growth-sin-range"]
-
-
-def test_the_png_has_the_resolution_that_its_style_names():
-    records = [
-        synthetic.measurement("sin", "forward", "y", "torch", "float32", "range", {"high": high})
-        for high in (1.0, 10.0, 100.0)
-    ]
-    (plot,) = Report.of(records).growth
-    width, inches = int.from_bytes(plot.png[16:20], "big"), 0.75 + 2.95
-    assert width == int(inches * STYLE["savefig.dpi"])
-
-
-def test_lines_that_coincide_take_turns():
-    same = [(1.0, 2.0), (10.0, 3.0)]
-    assert _coincide(same, [(1.0, 2.01), (10.0, 3.0)])
-    assert not _coincide(same, [(1.0, 2.0), (10.0, 4.0)])
-    assert not _coincide(same, [(1.0, 2.0), (9.0, 3.0)])
 
 
 def test_no_plot_draws_an_error_beyond_the_one_that_leaves_no_digit():
