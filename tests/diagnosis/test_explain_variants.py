@@ -1,7 +1,6 @@
-"""A kernel that answered another question is recognised; one that answered this one never is."""
+"""What is said of wrong answers: factors with their digits, values of eps, several kernels, nothing."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -18,7 +17,6 @@ RNG = np.random.default_rng(7)
 X = RNG.standard_normal((48, 96)).astype(np.float32)
 WEIGHT, BIAS, DY = (RNG.standard_normal(s).astype(np.float32) for s in (96, 96, (48, 96)))
 SQUARE = RNG.standard_normal((96, 96)).astype(np.float32)
-SMALL = np.float32(2.0**-20)  # there float16 has fewer bits than TF32
 AFFINE = {"x": X, "weight": WEIGHT, "bias": BIAS}
 LINEAR = {"x": X, "weight": SQUARE, "bias": BIAS}
 
@@ -36,79 +34,12 @@ def layernorm(x: Array = X, weight: Array = WEIGHT, bias: Array = BIAS, **option
     return centred * rstd * weight + bias
 
 
-def gradients(constant: bool = False) -> dict[str, Array]:
-    centred, rstd = statistics(X)
-    xhat, t = centred * rstd, DY * WEIGHT
-    projection = np.float32(0) if constant else (t * xhat).mean(axis=1, keepdims=True)
-    mean = np.float32(0) if constant else t.mean(axis=1, keepdims=True)
-    dx = rstd * (t - mean - xhat * projection)
-    return {"dx": dx, "dweight": (DY * xhat).sum(axis=0), "dbias": DY.sum(axis=0)}
-
-
-def outside() -> Array:
-    centred, rstd = statistics(X, eps=0.0)
-    return centred / (np.float32(1) / rstd + np.float32(1e-5)) * WEIGHT + BIAS
-
-
-def over_columns() -> Array:
-    return layernorm(np.ascontiguousarray(X.T), np.float32(1), np.float32(0)).T * WEIGHT + BIAS  # type: ignore[arg-type]
-
-
 def narrow(array: Array, dtype: Any) -> Array:
     return array.astype(dtype).astype(np.float32)
 
 
-def changed(y: Array, place: Any, value: float) -> Array:
-    y = y.copy()
-    y[place] = value
-    return y
-
-
 def linear(x: Array = X, weight: Array = SQUARE, bias: Array = BIAS) -> Array:
     return x @ weight.T + bias
-
-
-FORWARD: dict[str, tuple[str, dict[str, Array], Callable[[], Array], dict[str, Any]]] = {
-    "eps_differs": ("layernorm", AFFINE, lambda: layernorm(eps=1e-3), {"eps": 1e-3}),
-    "unbiased_variance": ("layernorm", AFFINE, lambda: layernorm(ddof=1), {"divisor": 95}),
-    "eps_outside_sqrt": ("layernorm", AFFINE, outside, {}),
-    "wrong_axes": ("layernorm", AFFINE, over_columns, {"axes": [-2]}),
-    "missing_bias": ("layernorm", AFFINE, lambda: layernorm(bias=0 * BIAS), {}),
-    "doubled_bias": ("linear", LINEAR, lambda: linear(bias=2 * BIAS), {}),
-    "transposed_weight": ("linear", LINEAR, lambda: linear(weight=SQUARE.T), {"input": "weight"}),
-    "scale_factor": (
-        "linear",
-        LINEAR,
-        lambda: linear() / np.float32(48),
-        {"factor": "1/48", "named": "x.shape[0]"},
-    ),
-    "sign_error": ("layernorm", AFFINE, lambda: -layernorm(), {"factor": "-1"}),
-    "permuted": ("linear", LINEAR, lambda: linear(X[::-1]), {"rows": 48}),
-    "unwritten_elements": (
-        "layernorm",
-        AFFINE,
-        lambda: changed(layernorm(), slice(40, None), 0.0),
-        {"value": "0.0"},
-    ),
-    "corrupted_elements": (
-        "linear",
-        LINEAR,
-        lambda: changed(linear(), (3, 5), 1e4),
-        {"wrong": 1, "first": [[3, 5]]},
-    ),
-    "bf16_inputs": (
-        "linear",
-        LINEAR,
-        lambda: linear(narrow(X, ml_dtypes.bfloat16), narrow(SQUARE, ml_dtypes.bfloat16)),
-        {},
-    ),
-    "fp16_inputs": (
-        "matmul",
-        {"a": X * SMALL, "b": SQUARE},
-        lambda: narrow(X * SMALL, np.float16) @ narrow(SQUARE, np.float16),
-        {},
-    ),
-}
 
 
 def assert_named(explanation: Explanation, cause: str, details: dict[str, Any]) -> None:
@@ -117,15 +48,6 @@ def assert_named(explanation: Explanation, cause: str, details: dict[str, Any]) 
     first = explanation.candidates[0]
     assert first.cause == cause
     assert {name: first.details[name] for name in details} == details
-
-
-@pytest.mark.parametrize("cause", FORWARD)
-def test_the_other_question_is_named(cause: str) -> None:
-    op, inputs, kernel, details = FORWARD[cause]
-    output = "c" if op == "matmul" else "y"
-    explanation = refkernels.explain(op, inputs, {output: kernel()})
-    assert explanation.verdict == "exceeds_bound" or "unusual" in explanation.flags
-    assert_named(explanation, cause, details)
 
 
 @pytest.mark.parametrize("op", ["layernorm", "linear", "matmul"])
@@ -138,47 +60,6 @@ def test_a_right_answer_has_no_cause_but_its_order(op: str) -> None:
     named = {candidate.cause for candidate in explanation.candidates if not candidate.ruled_out}
     assert named <= {"summation_order"}
     assert len(explanation.candidates) > 1
-
-
-def test_swapped_gradients_are_named_for_both_outputs() -> None:
-    right = gradients()
-    swapped = {"dweight": right["dbias"], "dbias": right["dweight"]}
-    inputs = {"dy": DY, "x": X, "weight": WEIGHT, "bias": BIAS}
-    explanation = refkernels.explain("layernorm", inputs, swapped, direction="backward")
-    assert_named(explanation, "swapped_weight_bias_grad", {})
-    assert {c.output for c in explanation.candidates if not c.ruled_out} == {"dweight", "dbias"}
-    right_cause = refkernels.explain("layernorm", inputs, right, direction="backward").cause
-    assert right_cause in (None, "summation_order")
-
-
-def test_constant_statistics_are_named() -> None:
-    inputs = {"dy": DY, "x": X, "weight": WEIGHT, "bias": BIAS}
-    outputs = gradients(constant=True)
-    assert_named(
-        refkernels.explain("layernorm", inputs, outputs, direction="backward"),
-        "constant_statistics",
-        {},
-    )
-
-
-def test_eps_rounded_to_float32_is_named() -> None:
-    x = np.array([[1.0, 1.0 + 1e-4], [2.0, 2.0 - 3e-4]])
-    centred = x - x.mean(axis=1, keepdims=True)
-    variance = np.square(centred).mean(axis=1, keepdims=True)
-    y = centred / np.sqrt(variance + float(np.float32(1e-5)))
-    assert_named(
-        refkernels.explain("layernorm", {"x": x}, {"y": y}),
-        "eps_rounded",
-        {"eps": float(np.float32(1e-5))},
-    )
-
-
-def test_flushed_subnormals_are_named() -> None:
-    x = np.array([1e-40, 2e-39, 0.5, -3e-41, 1.0], np.float32)
-    y = np.sin(x)
-    y[np.abs(x) < 1e-38] = 0.0
-    explanation = refkernels.explain("sin", {"x": x}, {"y": y})
-    assert_named(explanation, "flush_to_zero", {"wrong": 3})
 
 
 def test_an_error_that_nothing_explains_stays_unexplained() -> None:
@@ -252,24 +133,6 @@ def test_noise_of_the_size_of_a_narrow_accumulator_s_errors_is_not_taken_for_one
         total = (total.astype(np.float64) + step).astype(ml_dtypes.bfloat16)
     narrow = refkernels.explain("linear", inputs, {"y": total.astype(np.float32) + bias})
     assert narrow.cause == "bf16_accumulation"
-
-
-def test_the_naive_variance_is_named_where_numpy_adds() -> None:
-    x = (np.random.default_rng(4).standard_normal((8, 256)) + 300).astype(np.float32)
-    mean = x.mean(axis=1, keepdims=True)
-    variance = np.maximum((x * x).mean(axis=1, keepdims=True) - mean * mean, 0)
-    y = (x - mean) / np.sqrt(variance + np.float32(1e-5))
-    explanation = refkernels.explain("layernorm", {"x": x}, {"y": y}, {"eps": 1e-5})
-    assert (explanation.cause, explanation.confidence) == ("naive_variance", "proven")
-
-
-@pytest.mark.parametrize("format", ["float16", "bfloat16"])
-def test_a_narrowed_argument_is_named(format: str) -> None:
-    x = np.random.default_rng(5).standard_normal(500).astype(np.float32)
-    narrow = x.astype(ml_dtypes.bfloat16 if format == "bfloat16" else np.float16)
-    y = np.cos(narrow.astype(np.float64)).astype(np.float32)
-    explanation = refkernels.explain("cos", {"x": x}, {"y": y})
-    assert explanation.cause == {"float16": "fp16_inputs", "bfloat16": "bf16_inputs"}[format]
 
 
 def test_a_zero_is_no_evidence_of_a_narrower_format() -> None:

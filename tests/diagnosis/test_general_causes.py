@@ -132,22 +132,6 @@ def test_a_negative_variance_is_no_more_than_consistent() -> None:
     assert details["negative"] >= 1
 
 
-def layernorm_like(x: Any, centre: bool, weight: Any) -> Any:
-    mean = x.mean(1, keepdims=True) if centre else F(0)
-    return (x - mean) / np.sqrt(np.square(x - mean).mean(1, keepdims=True) + F(1e-5)) * weight
-
-
-@pytest.mark.parametrize(
-    ("centre", "more", "cause"),
-    [(False, 0, "mean_not_subtracted"), (True, 1, "weight_plus_one")],
-)
-def test_a_norm_other_than_layernorm_is_named(centre: bool, more: int, cause: str) -> None:
-    weight, bias = W[0], W[1]
-    got = layernorm_like(X, centre, weight + F(more)) + bias
-    answer = explained("layernorm", {"x": X, "weight": weight, "bias": bias}, {"y": got})
-    assert answer[:2] == (cause, "proven")
-
-
 def test_the_gradient_of_another_norm_is_named() -> None:
     dy, weight = X[::-1].copy(), W[0]
     r = F(1) / np.sqrt(np.square(X).mean(1, keepdims=True) + F(1e-5))

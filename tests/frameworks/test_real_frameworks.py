@@ -232,15 +232,6 @@ def test_the_seeds_layernorm_gradient_is_seen_again(name: str, session_for: Sess
     assert dx.flat[0] <= 0 <= dx.flat[1]
 
 
-@each_autograd
-def test_a_normalized_shape_of_the_whole_array_is_taken(name: str, session_for: SessionFor) -> None:
-    params = {"eps": 1e-5, "normalized_shape": (1, 1, 2)}
-    y = answered(session_for(name).run("layernorm", "forward", {"x": SEED_ROW}, params))["y"]
-    assert y.shape == (1, 1, 2)
-    # The frameworks are up to 230 ulp (of 2^-24) off here, which is rounding on this row.
-    assert np.all(np.abs(np.abs(y) - 0.8454271584) <= 256 * 2.0**-24)
-
-
 def test_threads_set_before_the_start_are_in_the_record(session_for: SessionFor) -> None:
     session_for("torch")
     settings = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "num_interop_threads": "1"}

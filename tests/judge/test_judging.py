@@ -22,8 +22,8 @@ from refkernels import registry
 from refkernels.arithmetic import formats
 from refkernels.cli.app import app
 from refkernels.frameworks import catalog, cells, environments
-from refkernels.judging import decoys, precision, shapes
-from refkernels.judging.challenges import FAMILIES, Drawer
+from refkernels.judging import precision, shapes
+from refkernels.judging.challenges import Drawer
 from refkernels.judging.decoys import decoy_of
 from refkernels.judging.examination import Examinations, KernelExamination
 from refkernels.judging.folder import NOT_JUDGED
@@ -135,12 +135,6 @@ def test_the_first_question_has_every_optional_input_of_the_cases() -> None:
     assert set(shapes) == {2}
 
 
-def test_a_loss_of_matrices_without_weights_is_right() -> None:
-    kernel = f"{RIGHT}/cross_entropy.py:only_matrices_cross_entropy"
-    judgement = verdict_on(kernel, level="quick", seed=0, causes=False)
-    assert (judgement.verdict, judgement.left_out) == ("right", ("weight",)), judgement.reasons
-
-
 @pytest.mark.parametrize(("kernel", "avoids"), [("erf_gelu", False), ("float64_gelu", True)])
 def test_a_right_kernel_of_a_form_that_loses_digits_is_told_of_another(
     kernel: str, avoids: bool
@@ -180,16 +174,6 @@ def test_shifted_numbers_have_one_large_mean_along_all_letters_of_a_row(op: str)
     (shifted, *_) = [challenge for challenge in drawn(op) if challenge.family == "shifted"]
     x, axes = shifted.inputs[roles.first].astype(float), roles.related[roles.first]
     assert np.all(np.abs(x.mean(axes)) > 10.0 * x.std(axes))
-
-
-@pytest.mark.parametrize("op", ["matmul", "gelu", "sum", "cross_entropy"])
-def test_the_truth_rounded_is_right_and_decoys_are_not(op: str) -> None:
-    families = set()
-    for challenge in drawn(op):
-        assert challenge.fault(challenge.standard().rounded) is None, challenge.name
-        if decoys.decisive_outputs(challenge):
-            families.add(challenge.family)
-    assert len(families & {*FAMILIES, "hard", "shapes"}) >= 4
 
 
 def test_no_kernel_may_decline_the_calls_of_one_process() -> None:
