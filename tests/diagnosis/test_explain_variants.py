@@ -1,4 +1,4 @@
-"""What is said of wrong answers: factors with their digits, values of eps, several kernels, nothing."""
+"""What is said of wrong answers: factors, their digits, values of eps, several kernels, nothing."""
 
 import json
 from typing import Any

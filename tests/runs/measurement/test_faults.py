@@ -45,7 +45,7 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def outcome(planted: None, tmp_path_factory: pytest.TempPathFactory) -> measurement.RunOutcome:
     plan = measurement.select(dtypes=["float32"], cases=CASES)
     folder = tmp_path_factory.mktemp("faults") / "out"
-    return measurement.measure(plan, folder, frameworks=FRAMEWORKS, devices=["cpu"], timeout=5.0)
+    return measurement.measure(plan, folder, frameworks=FRAMEWORKS, devices=["cpu"], timeout=10.0)
 
 
 def measured(
