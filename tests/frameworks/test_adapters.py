@@ -20,17 +20,7 @@ LOSSES = (
     "cross_entropy", "nll", "soft_cross_entropy", "masked_lm_loss", "mse", "l1", "huber",
     "smooth_l1", "kl_div", "bce_with_logits",
 )  # fmt: skip
-FUNCTIONS = {
-    "version",
-    "devices",
-    "information",
-    "unsupported",
-    "tensor",
-    "array",
-    "forward",
-    "backward",
-    "synchronize",
-}
+FUNCTIONS = {"version", "devices", "tensor", "array"}
 adapters = pytest.mark.parametrize("framework", catalog.BUILTIN, ids=lambda f: f.name)
 
 
@@ -119,7 +109,7 @@ def test_what_an_adapter_composes_is_called_composed() -> None:
         namespace = {}
         for node in tree(framework).body:
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "FORMULAS":
-                namespace = ast.literal_eval(node.value)
+                namespace = eval(ast.unparse(node.value))
         composed[framework.name] = tuple(name for name in namespace if name in ATTENTION)
         if framework.name not in ("numpy", "jax", "onnxruntime", "tensorflow"):
             assert set(namespace) <= {*ATTENTION, *(op.name for op in fused_ref.OPS)}
@@ -133,19 +123,18 @@ def test_what_an_adapter_composes_is_called_composed() -> None:
 
 PARTIAL = """
 import numpy as np
-OPS = {"sin": ("y", None)}
-FLAGS = {}
+OPS = {"sin": ("y", lambda x: np.sin(x)), "cos": ("y", "there is no cosine")}
 def version(): return "1"
 def devices(): return [("cpu", "")]
+def tensor(array, dtype, device): return array
 """
 
 
 @pytest.mark.parametrize(
     ("without", "reason"),
     [
-        ("", "has no information(), which returns {'threads': ..., 'blas': ...}"),
+        ("", "has no array(), which returns (dtype name, NumPy array)"),
         ("def devices(): return [('cpu', '')]", "has no devices(), which returns [(name, desc"),
-        ("FLAGS = {}", "has no FLAGS {key: (getter or None, setter)}"),
     ],
 )
 def test_the_refusal_of_a_partial_adapter_lists_what_it_lacks(
@@ -159,34 +148,32 @@ def test_the_refusal_of_a_partial_adapter_lists_what_it_lacks(
         assert "partial_adapter.py" in str(session.reason)
 
 
-WHOLE = (
-    PARTIAL
-    + """
-def information(): return {}
-def unsupported(op, direction, dtype, device): return None
-def tensor(array, dtype, device): return array
-def array(tensor): return str(tensor.dtype), tensor
-def forward(op, inputs, params): return {"y": np.sin(inputs["x"])}
-def backward(op, inputs, cotangent, params): raise NotImplementedError
-def synchronize(device): pass
-"""
-)
+WHOLE = f"{PARTIAL}def array(tensor): return str(tensor.dtype), tensor"
+
+
+def test_what_an_adapter_may_leave_out_has_a_meaning(tmp_path: Path) -> None:
+    adapter = tmp_path / "whole_adapter.py"
+    adapter.write_text(WHOLE)
+    x = np.ones(3, np.float32)
+    with Session(Framework("whole", adapter, "numpy", python=sys.executable)) as session:
+        assert session.run("sin", "forward", {"x": x}).outputs["y"].tobytes() == np.sin(x).tobytes()
+        assert session.run("cos", "forward", {"x": x}).reason == "whole: there is no cosine"
+        backward = session.run("sin", "backward", {"dy": x, "x": x})
+    assert backward.status == "unsupported"
+    assert "no automatic differentiation" in str(backward.reason)
+    assert adapters_of.flags_of(adapter) == set()
 
 
 @pytest.mark.parametrize(
     ("right", "wrong", "reason"),
     [
-        ('{"sin": ("y", None)}', '["sin"]', "OPS is ['sin'], which is not {op: (main output"),
-        ('{"sin": ("y", None)}', '{"sin": np.sin}', "which is not {op: (main output, function)}"),
+        ('"sin": ("y", lambda x: np.sin(x))', '"sin": 3', "is not {op: (main output, function)}"),
         ('[("cpu", "")]', '["cpu"]', "its devices() returned ['cpu'], which is not [(name,"),
         ('[("cpu", "")]', "None", "its devices() returned None"),
         ('"1"', "1 / 0", "its version() raised ZeroDivisionError"),
-        ("return {}", "return None", "its information() returned None"),
-        ("device): return None", "device): return 1 / 0", "its unsupported('sin', ...) raised"),
         ("str(tensor.dtype), tensor", "tensor", "its array() returned array("),
-        ('{"y": np.sin(inputs["x"])}', "inputs", "returned no y: it returned only x"),
-        ('{"y": np.sin(inputs["x"])}', "3", "its forward() returned 3, which is not {output: ten"),
-        ("def synchronize(device): pass", "synchronize = 3", "has no synchronize()"),
+        ("np.sin(x)", "{'x': x}", "returned no y: it returned only x"),
+        ("np.sin(x)", "3", "y is a builtins.int, which is not read"),
     ],
 )
 def test_what_an_adapter_returns_against_its_contract_is_named(

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 from jax import lax, nn
-from shared import named
+from shared import named, truth
 
 jax.config.update("jax_enable_x64", True)  # otherwise JAX turns float64 into float32
 
@@ -15,21 +15,14 @@ FLAGS = {
         lambda: jax.config.jax_default_matmul_precision,
         lambda v: jax.config.update("jax_default_matmul_precision", v),
     ),
-    "jit": (None, lambda v: JIT.update(on=v.lower() in ("1", "true", "on", "yes"))),
+    "jit": (None, lambda v: JIT.update(on=truth(v))),
 }
 JIT = {"on": False}
 # JAX has no such kernels: these formulas are ours, or Flax's.
-FORMULAS = {
-    "linear": "JAX formula",
-    "layernorm": "JAX formula",
-    "rms_norm": "JAX formula",
-    "group_norm": "JAX formula",
-    "instance_norm": "JAX formula",
-    "swiglu": "JAX formula",
-    "rotary": "JAX formula",
-    "conv1d": "JAX formula",  # the product is JAX's, and the sum with the bias is not
-    "conv2d": "JAX formula",
-}
+FORMULAS = dict.fromkeys((
+    "linear", "layernorm", "rms_norm", "group_norm", "instance_norm", "swiglu", "rotary",
+    "conv1d", "conv2d",  # the product is JAX's, and the sum with the bias is not
+), "JAX formula")  # fmt: skip
 
 
 def axes(axis):
@@ -226,10 +219,6 @@ def information():
     import jaxlib
 
     return {"jaxlib": jaxlib.__version__, "blas": "Eigen", "jit": JIT["on"]}
-
-
-def unsupported(op, direction, dtype, device):
-    return OPS[op][1] if isinstance(OPS[op][1], str) else None
 
 
 def tensor(array, dtype, device):

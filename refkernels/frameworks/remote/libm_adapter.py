@@ -16,11 +16,10 @@ try:
 except ImportError:  # the functions are the same, only the loop is slower
     numba = None
 
-FLAGS = {}
 TYPES = {"float32": ctypes.c_float, "float64": ctypes.c_double}
 
 
-def load():
+def library():
     """The library that the linker takes for -lm; if there is none, the process's own."""
     names = ["ucrtbase"] if os.name == "nt" else ["libm.so.6", ctypes.util.find_library("m")]
     for name in names:
@@ -32,7 +31,7 @@ def load():
     return ctypes.CDLL(None)
 
 
-LIBRARY = load()
+LIBRARY = library()
 
 
 def each(function, x, y):
@@ -99,8 +98,6 @@ def information():
 
 
 def unsupported(op, direction, dtype, device):
-    if isinstance(OPS[op][1], str):
-        return OPS[op][1]
     if direction == "backward":
         return "the C library has no automatic differentiation"
     if dtype not in TYPES:
@@ -117,7 +114,7 @@ def array(tensor):
 
 
 def forward(op, inputs, params):
-    name, functions = OPS[op]
+    functions = OPS[op][1]
     arrays = [np.ascontiguousarray(value) for value in inputs.values()]  # in the C function's order
     y = np.empty(arrays[0].size, arrays[0].dtype)
     function = functions[str(y.dtype)]
@@ -126,12 +123,4 @@ def forward(op, inputs, params):
         (each if len(flat) == 1 else each_pair)(function, *flat, y)
     else:
         y[:] = [function(*values) for values in zip(*(array.tolist() for array in flat))]
-    return {name: y.reshape(arrays[0].shape)}
-
-
-def backward(op, inputs, cotangent, params):
-    raise NotImplementedError("the C library has no automatic differentiation")
-
-
-def synchronize(device):
-    pass
+    return y.reshape(arrays[0].shape)

@@ -3,7 +3,7 @@
 import mindspore as ms
 import numpy as np
 from mindspore import nn, ops
-from shared import axes, named, narrowed, of_rows, widened
+from shared import attention_mask, axes, named, narrowed, of_rows, sets_of, widened
 
 FLAGS = {
     "runtime_num_threads": (
@@ -203,25 +203,11 @@ def group_norm(x, weight=None, bias=None, num_groups=1, eps=1e-5):
     return ops.group_norm(x, num_groups, weight, bias, eps)
 
 
-def allowed(q, k, keep=None, lengths=None, causal="none"):
-    """The keys that take part, as booleans; None for all."""
-    m, n = q.shape[-2], k.shape[-2]
-    if causal != "none":
-        offset = n - m if causal == "bottom_right" else 0
-        visible = ms.Tensor(np.tril(np.ones((m, n), bool), offset))
-        keep = visible if keep is None else ops.logical_and(keep, visible)
-    if lengths is not None:
-        if lengths.shape[-1] > 1 and q.ndim > 2:
-            lengths = ops.repeat_interleave(lengths, q.shape[-3] // k.shape[-3], -1)
-        inside = ms.Tensor(np.arange(n)) < lengths.reshape((*lengths.shape, 1, 1))
-        keep = inside if keep is None else ops.logical_and(keep, inside)
-    return keep
-
-
 def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
     """Composed: MindSpore's fused attention has no kernel on a CPU. The scale is a tensor: a number
     would be rounded to float32."""
-    lanes = allowed(q, k, keep, lengths, causal)
+    keep, lengths = (None if x is None else x.asnumpy() for x in (keep, lengths))
+    lanes = attention_mask(q, k, keep, lengths, causal)
     if q.shape[:-2] != k.shape[:-2]:
         group = q.shape[-3] // k.shape[-3]
         k, v = ops.repeat_interleave(k, group, -3), ops.repeat_interleave(v, group, -3)
@@ -229,7 +215,7 @@ def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="n
     scores = ops.matmul(q, k.swapaxes(-1, -2)) * scale
     scores = scores if mask is None else scores + mask
     if lanes is not None:
-        lanes = ops.broadcast_to(lanes, scores.shape)
+        lanes = ops.broadcast_to(ms.Tensor(lanes), scores.shape)
         scores = ops.masked_fill(scores, ops.logical_not(lanes), -float("inf"))
     return ops.matmul(ops.softmax(scores, -1), v)
 
@@ -383,14 +369,10 @@ def information():
 
 
 def instruction_sets(features):
-    """oneDNN's kernels: [(variable, value)], the narrowest first."""
-    onednn = [("SSE41", "sse4_1"), ("AVX2", "avx2"), ("AVX512_CORE", "avx512bw")]
-    return [("ONEDNN_MAX_CPU_ISA", value) for value, needed in onednn if needed in features]
+    return sets_of(features, "ONEDNN_MAX_CPU_ISA")
 
 
 def unsupported(op, direction, dtype, device):
-    if isinstance(OPS[op][1], str):
-        return OPS[op][1]
     if device == "cpu" and dtype == "bfloat16":
         return "MindSpore has no bfloat16 kernels for %s on a CPU" % op
     if device == "cpu" and dtype == "float64" and op in ("conv1d", "conv2d"):
@@ -417,12 +399,6 @@ def array(tensor):
     if tensor.dtype == ms.bfloat16:
         return "bfloat16", narrowed(tensor.astype(ms.float32).asnumpy())
     return str(tensor.dtype).lower(), np.asarray(tensor.asnumpy())
-
-
-def forward(op, inputs, params):
-    name, function = OPS[op]
-    outputs = function(**inputs, **params)
-    return outputs if isinstance(outputs, dict) else {name: outputs}
 
 
 def backward(op, inputs, cotangent, params):

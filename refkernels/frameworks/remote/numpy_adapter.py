@@ -4,30 +4,14 @@ import contextlib
 import io
 
 import numpy as np
-from shared import named
+from shared import attention_mask, named, sets_of
 
-FLAGS = {}
 # NumPy has no such kernels: these formulas are ours, not NumPy's.
-FORMULAS = {
-    "linear": "NumPy formula",
-    "layernorm": "NumPy formula",
-    "rms_norm": "NumPy formula",
-    "cross_entropy": "NumPy formula",
-    "nll": "NumPy formula",
-    "soft_cross_entropy": "NumPy formula",
-    "masked_lm_loss": "NumPy formula",
-    "mse": "NumPy formula",
-    "l1": "NumPy formula",
-    "huber": "NumPy formula",
-    "smooth_l1": "NumPy formula",
-    "kl_div": "NumPy formula",
-    "bce_with_logits": "NumPy formula",
-    "attention": "NumPy formula",
-    "rotary": "NumPy formula",
-    "scaled_matmul": "NumPy formula",
-    "conv1d": "NumPy formula",
-    "conv2d": "NumPy formula",
-}
+FORMULAS = dict.fromkeys((
+    "linear", "layernorm", "rms_norm", "cross_entropy", "nll", "soft_cross_entropy",
+    "masked_lm_loss", "mse", "l1", "huber", "smooth_l1", "kl_div", "bce_with_logits", "attention",
+    "rotary", "scaled_matmul", "conv1d", "conv2d",
+), "NumPy formula")  # fmt: skip
 
 
 def layernorm(x, weight=None, bias=None, eps=1e-5, normalized_shape=None):
@@ -130,18 +114,7 @@ def attention(
     softcap=None,
 ):  # fmt: skip
     """The usual NumPy code."""
-    m, n = q.shape[-2], k.shape[-2]
-    lanes = np.ones((m, n), bool) if keep is None else keep
-    if causal != "none":
-        lanes = lanes & np.tril(np.ones((m, n), bool), n - m if causal == "bottom_right" else 0)
-    if window is not None:
-        away = np.arange(n) - np.arange(m)[:, None] - (0 if causal == "top_left" else n - m)
-        lanes = lanes & ((away >= -window[0]) | (window[0] < 0))
-        lanes = lanes & ((away <= window[1]) | (window[1] < 0))
-    if lengths is not None:
-        if lengths.shape[-1:] != (1,) and q.ndim > 2:
-            lengths = np.repeat(lengths, q.shape[-3] // k.shape[-3], axis=-1)
-        lanes = lanes & (np.arange(n) < lengths[..., None, None])
+    n, lanes = k.shape[-2], attention_mask(q, k, keep, lengths, causal, window)
     if q.shape[:-2] != k.shape[:-2]:
         k, v = (np.repeat(heads, q.shape[-3] // k.shape[-3], axis=-3) for heads in (k, v))
     scale = q.dtype.type(q.shape[-1] ** -0.5 if scale is None else scale)
@@ -150,7 +123,7 @@ def attention(
         softcap = q.dtype.type(softcap)
         scores = softcap * np.tanh(scores / softcap)
     scores = scores if mask is None else scores + mask
-    scores = np.where(lanes, scores, q.dtype.type(-np.inf))
+    scores = scores if lanes is None else np.where(lanes, scores, q.dtype.type(-np.inf))
     if sinks is not None:
         column = np.broadcast_to(sinks[..., None, None], (*scores.shape[:-1], 1))
         scores = np.concatenate([scores, column], axis=-1)
@@ -289,25 +262,19 @@ def information():
 
 
 def instruction_sets(features):
-    """OpenBLAS' kernels, and NumPy's own without those of each newer processor: [(variable,
-    value)], the narrowest first."""
-    cores = [("Prescott", "pni"), ("Haswell", "avx2"), ("SkylakeX", "avx512f")]
-    listed = []
-    if information()["blas"] == "openblas":
-        listed += [("OPENBLAS_CORETYPE", value) for value, needed in cores if needed in features]
+    """OpenBLAS' kernels, and NumPy's own without those of each newer processor."""
+    openblas = ["OPENBLAS_CORETYPE"] * (information()["blas"] == "openblas")
     try:
         from numpy._core import _multiarray_umath as core
     except ImportError:  # before NumPy 2
         from numpy.core import _multiarray_umath as core
     available = [name for name in core.__cpu_dispatch__ if core.__cpu_features__.get(name)]
-    return listed + [
+    return sets_of(features, *openblas) + [
         ("NPY_DISABLE_CPU_FEATURES", " ".join(available[first:])) for first in range(len(available))
     ]
 
 
 def unsupported(op, direction, dtype, device):
-    if isinstance(OPS[op][1], str):
-        return OPS[op][1]
     if direction == "backward":
         return "NumPy has no automatic differentiation"
     if dtype == "bfloat16":
@@ -326,15 +293,5 @@ def array(tensor):
 
 
 def forward(op, inputs, params):
-    name, function = OPS[op]
     with np.errstate(all="ignore"):
-        outputs = function(**inputs, **params)
-    return outputs if isinstance(outputs, dict) else {name: outputs}
-
-
-def backward(op, inputs, cotangent, params):
-    raise NotImplementedError("NumPy has no automatic differentiation")
-
-
-def synchronize(device):
-    pass
+        return OPS[op][1](**inputs, **params)

@@ -6,7 +6,7 @@ import numpy as np
 import oneflow as flow
 import oneflow.nn.functional as F
 from shared import (
-    allowed,
+    attention_mask,
     axes,
     clip_all,
     clip_values,
@@ -17,6 +17,7 @@ from shared import (
     of_rows,
     pieces,
     rotated,
+    sets_of,
     widened,
 )
 
@@ -186,14 +187,15 @@ def heads_repeated(x, group):
 
 def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
     """Composed: OneFlow's fused attention has no kernel on a CPU."""
-    lanes = allowed(flow, q, k, keep, lengths, causal)
+    keep, lengths = (None if x is None else x.to("cpu").numpy() for x in (keep, lengths))
+    lanes = attention_mask(q, k, keep, lengths, causal)
     if q.shape[:-2] != k.shape[:-2]:
         group = q.shape[-3] // k.shape[-3]
         k, v = heads_repeated(k, group), heads_repeated(v, group)
     scores = flow.matmul(q, k.transpose(-1, -2)) * (q.shape[-1] ** -0.5 if scale is None else scale)
     scores = scores if mask is None else scores + mask
     if lanes is not None:
-        hidden = flow.logical_not(lanes).expand(*scores.shape)
+        hidden = flow.from_numpy(~lanes).to(q.device).expand(*scores.shape)
         scores = scores.masked_fill(hidden, -float("inf"))
     return flow.matmul(flow.softmax(scores, -1), v)
 
@@ -303,14 +305,10 @@ def information():
 
 
 def instruction_sets(features):
-    """OpenBLAS' kernels: [(variable, value)], the narrowest first."""
-    cores = [("Prescott", "pni"), ("Haswell", "avx2"), ("SkylakeX", "avx512f")]
-    return [("OPENBLAS_CORETYPE", value) for value, needed in cores if needed in features]
+    return sets_of(features, "OPENBLAS_CORETYPE")
 
 
 def unsupported(op, direction, dtype, device):
-    if isinstance(OPS[op][1], str):
-        return OPS[op][1]
     if device == "cpu" and dtype not in CPU_DTYPES:
         return "OneFlow has no %s kernels for %s on a CPU" % (dtype, op)
     return None
@@ -329,10 +327,8 @@ def array(tensor):
 
 
 def forward(op, inputs, params):
-    name, function = OPS[op]
     with flow.no_grad():
-        outputs = function(**inputs, **params)
-    return outputs if isinstance(outputs, dict) else {name: outputs}
+        return OPS[op][1](**inputs, **params)
 
 
 def backward(op, inputs, cotangent, params):

@@ -3,6 +3,7 @@
 import numpy as np
 import onnxruntime as ort
 from onnx import TensorProto, helper
+from shared import attention_mask
 
 OPSET = 23
 IRS = {OPSET: 10, 24: 11}  # the formats of models that hold these operators
@@ -147,20 +148,14 @@ def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="n
     if q.ndim != 4:
         raise NotImplementedError("ONNX's Attention takes (batch, heads, rows, width)")
     rows, keys = q.shape[-2], k.shape[-2]
-    if causal == "bottom_right" and rows != keys:
-        visible = np.tri(rows, keys, keys - rows, dtype=bool)
-        keep, causal = visible if keep is None else keep & visible, "none"
-    if lengths is not None:
-        if lengths.shape[-1] > 1:
-            lengths = lengths.repeat(q.shape[1] // k.shape[1], -1)
-        inside = np.arange(keys) < lengths[..., None, None]
-        keep = inside if keep is None else keep & inside
+    is_causal = causal == "top_left" or (causal == "bottom_right" and rows == keys)
+    keep = attention_mask(q, k, keep, lengths, "none" if is_causal else causal)
     if mask is None:
         masked = keep if keep is None else np.broadcast_to(keep, (*keep.shape[:-2], rows, keys))
     else:
         masked = mask if keep is None else np.where(keep, mask, mask.dtype.type(-np.inf))
     chosen = {} if scale is None else {"scale": float(scale)}
-    return run("Attention", q, k, v, masked, is_causal=int(causal != "none"), **chosen)
+    return run("Attention", q, k, v, masked, is_causal=int(is_causal), **chosen)
 
 
 def rotary(x, position, base=10000.0, layout="half", dim=None):
@@ -283,8 +278,6 @@ def information():
 
 
 def unsupported(op, direction, dtype, device):
-    if isinstance(OPS[op][1], str):
-        return OPS[op][1]
     if direction == "backward":
         return "ONNX Runtime computes no gradients"
     if dtype == "bfloat16" or dtype.startswith("float8"):
@@ -299,17 +292,3 @@ def tensor(array, dtype, device):
 
 def array(tensor):
     return str(tensor.dtype), tensor
-
-
-def forward(op, inputs, params):
-    name, function = OPS[op]
-    outputs = function(**inputs, **params)
-    return outputs if isinstance(outputs, dict) else {name: outputs}
-
-
-def backward(op, inputs, cotangent, params):
-    raise NotImplementedError("ONNX Runtime computes no gradients")
-
-
-def synchronize(device):
-    """Outputs are NumPy's, so there is nothing to wait for."""

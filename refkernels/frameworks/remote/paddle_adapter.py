@@ -6,7 +6,7 @@ import os
 import numpy as np
 import paddle
 import paddle.nn.functional as F
-from shared import axes, named, narrowed, widened
+from shared import attention_mask, axes, named, narrowed, sets_of, widened
 
 # Paddle's handler of fatal signals allocates memory: after a heap corruption it hangs.
 paddle.disable_signal_handler()
@@ -216,27 +216,14 @@ def rmsprop(param, grad, accum, mean=None, buf=None, lr=0.01, rho=0.99, eps=1e-8
     return one_step("RMSProp", param, grad, state, **options)
 
 
-def allowed(q, k, keep=None, lengths=None, causal="none"):
-    """The keys that take part, as booleans; None for all."""
-    m, n = q.shape[-2], k.shape[-2]
-    if causal != "none":
-        whole = paddle.ones([m, n], "int32")
-        visible = paddle.tril(whole, n - m if causal == "bottom_right" else 0).astype("bool")
-        keep = visible if keep is None else keep & visible
-    if lengths is not None:
-        if lengths.shape[-1] > 1 and q.ndim > 2:
-            lengths = paddle.repeat_interleave(lengths, q.shape[-3] // k.shape[-3], -1)
-        inside = paddle.arange(n) < lengths.unsqueeze([-1, -2])
-        keep = inside if keep is None else keep & inside
-    return keep
-
-
 def attention(q, k, v, mask=None, keep=None, lengths=None, scale=None, causal="none"):
     """The layout is (batch, sequence, heads, d). On a CPU an attn_mask beside is_causal has no
     effect, so lengths, bottom-right causal masks and combined masks are passed as attn_mask."""
     options = {"is_causal": True}
     if causal != "top_left" or not (mask is None and keep is None and lengths is None):
-        lanes = allowed(q, k, keep, lengths, causal)
+        keep, lengths = (None if x is None else x.numpy() for x in (keep, lengths))
+        lanes = attention_mask(q, k, keep, lengths, causal)
+        lanes = None if lanes is None else paddle.to_tensor(lanes)
         if mask is not None and lanes is not None:
             mask = paddle.where(lanes, mask, paddle.full_like(mask, -float("inf")))
         mask = lanes if mask is None else mask
@@ -404,18 +391,11 @@ def information():
 
 
 def instruction_sets(features):
-    """MKL's kernels and oneDNN's: [(variable, value)], the narrowest first."""
-    mkl = [("COMPATIBLE", "sse2"), ("AVX2", "avx2"), ("AVX512", "avx512f")]
-    onednn = [("SSE41", "sse4_1"), ("AVX2", "avx2"), ("AVX512_CORE", "avx512bw")]
-    tables = [("ONEDNN_MAX_CPU_ISA", onednn)]
-    if str(paddle.version.mkl()).upper() == "ON":
-        tables.insert(0, ("MKL_CBWR", mkl))
-    return [(name, v) for name, table in tables for v, needed in table if needed in features]
+    mkl = ["MKL_CBWR"] * (str(paddle.version.mkl()).upper() == "ON")
+    return sets_of(features, *mkl, "ONEDNN_MAX_CPU_ISA")
 
 
 def unsupported(op, direction, dtype, device):
-    if isinstance(OPS[op][1], str):
-        return OPS[op][1]
     if device == "cpu" and dtype not in CPU_DTYPES:
         return "PaddlePaddle has no %s kernels for %s on a CPU" % (dtype, op)
     if op == "rms_norm" and device == "cpu":
@@ -450,10 +430,8 @@ def array(tensor):
 
 
 def forward(op, inputs, params):
-    name, function = OPS[op]
     with paddle.no_grad():
-        outputs = function(**inputs, **params)
-    return outputs if isinstance(outputs, dict) else {name: outputs}
+        return OPS[op][1](**inputs, **params)
 
 
 def backward(op, inputs, cotangent, params):

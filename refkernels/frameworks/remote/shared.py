@@ -16,6 +16,50 @@ def named(module, names):
     return {name: ("y", function(name)) for name in names.split()}
 
 
+def truth(text):
+    """The truth value of a flag."""
+    if text.lower() not in ("1", "0", "true", "false", "on", "off", "yes", "no"):
+        raise ValueError("%r is neither true nor false" % text)
+    return text.lower() in ("1", "true", "on", "yes")
+
+
+INSTRUCTION_SETS = {  # ATen's own kernels, MKL's, oneDNN's and OpenBLAS': a value, what it needs
+    "ATEN_CPU_CAPABILITY": [("default", "sse2"), ("avx2", "avx2"), ("avx512", "avx512f")],
+    "MKL_CBWR": [("COMPATIBLE", "sse2"), ("AVX2", "avx2"), ("AVX512", "avx512f")],
+    "ONEDNN_MAX_CPU_ISA": [("SSE41", "sse4_1"), ("AVX2", "avx2"), ("AVX512_CORE", "avx512bw")],
+    "OPENBLAS_CORETYPE": [("Prescott", "pni"), ("Haswell", "avx2"), ("SkylakeX", "avx512f")],
+}
+
+
+def sets_of(features, *variables):
+    """[(variable, value)] of these libraries, the narrowest first, as far as the processor goes."""
+    return [
+        (name, v) for name in variables for v, need in INSTRUCTION_SETS[name] if need in features
+    ]
+
+
+def attention_mask(q, k, keep=None, lengths=None, causal="none", window=None):
+    """The keys that each query attends to, as NumPy booleans; None for all. `keep` and `lengths`
+    are NumPy arrays."""
+    rows, keys = q.shape[-2], k.shape[-2]
+    masks = [] if keep is None else [keep]
+    if causal != "none":
+        masks.append(np.tri(rows, keys, keys - rows if causal == "bottom_right" else 0, dtype=bool))
+    if window is not None:
+        offset = 0 if causal == "top_left" else keys - rows
+        away = np.arange(keys) - np.arange(rows)[:, None] - offset
+        masks.append((away >= -window[0]) | (window[0] < 0))
+        masks.append((away <= window[1]) | (window[1] < 0))
+    if lengths is not None:
+        if lengths.shape[-1:] != (1,) and q.ndim > 2:
+            lengths = np.repeat(lengths, q.shape[-3] // k.shape[-3], axis=-1)
+        masks.append(np.arange(keys) < lengths[..., None, None])
+    whole = None
+    for mask in masks:
+        whole = mask if whole is None else whole & mask
+    return whole
+
+
 def axes(x, axis):
     """The axes as a tuple from 0."""
     listed = range(x.ndim) if axis is None else axis if isinstance(axis, (list, tuple)) else [axis]
@@ -74,21 +118,6 @@ def masked_dropout(framework, x, mask=None, p=0.5, mode="upscale_in_train"):
         if not bool(left.any()):
             return y
     raise NotImplementedError("%s drew no such mask in 4,096 tries" % framework.__name__)
-
-
-def allowed(framework, q, k, keep=None, lengths=None, causal="none"):
-    """The keys that take part, as booleans; None for all."""
-    m, n = q.shape[-2], k.shape[-2]
-    if causal != "none":
-        visible = np.tri(m, n, n - m if causal == "bottom_right" else 0, dtype=bool)
-        visible = framework.from_numpy(visible).to(q.device)
-        keep = visible if keep is None else framework.logical_and(keep, visible)
-    if lengths is not None:
-        if lengths.shape[-1] > 1 and q.ndim > 2:
-            lengths = lengths.repeat_interleave(q.shape[-3] // k.shape[-3], -1)
-        inside = framework.arange(n, device=q.device) < lengths.unsqueeze(-1).unsqueeze(-1)
-        keep = inside if keep is None else framework.logical_and(keep, inside)
-    return keep
 
 
 def scaled_rates(rates, base, dim, scaling):

@@ -8,15 +8,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 from keras import ops
-from shared import named
+from shared import named, truth
 
 JIT = {"on": False}
-
-
-def truth(text):
-    if text.lower() not in ("1", "0", "true", "false", "on", "off", "yes", "no"):
-        raise ValueError("%r is neither true nor false" % text)
-    return text.lower() in ("1", "true", "on", "yes")
 
 
 FLAGS = {
@@ -399,10 +393,6 @@ def information():
 
     blas = "oneDNN and Eigen" if built.IsMklEnabled() else "Eigen"
     return {"keras": keras.__version__, "blas": blas, "jit": JIT["on"]}
-
-
-def unsupported(op, direction, dtype, device):
-    return OPS[op][1] if isinstance(OPS[op][1], str) else None
 
 
 def tensor(array, dtype, device):

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from shared import (
-    allowed,
+    attention_mask,
     axes,
     clip_all,
     clip_values,
@@ -18,6 +18,8 @@ from shared import (
     of_rows,
     pieces,
     rotated,
+    sets_of,
+    truth,
 )
 
 if importlib.util.find_spec("torch_npu") is not None:
@@ -37,12 +39,6 @@ def check_capability(asked):
 
 
 check_capability(os.environ.get("ATEN_CPU_CAPABILITY"))
-
-
-def truth(text):
-    if text.lower() not in ("1", "0", "true", "false", "on", "off", "yes", "no"):
-        raise ValueError("%r is neither true nor false" % text)
-    return text.lower() in ("1", "true", "on", "yes")
 
 
 FLAGS = {
@@ -185,14 +181,10 @@ def attention(
 ):  # fmt: skip
     """Lengths, windows, bottom-right causal masks and combined masks are passed as attn_mask."""
     options = {"is_causal": True}
-    if window is not None:
-        rows, columns = torch.arange(q.shape[-2]), torch.arange(k.shape[-2])
-        offset = 0 if causal == "top_left" else len(columns) - len(rows)
-        away = (columns - rows[:, None] - offset).to(q.device)
-        inside = ((away >= -window[0]) | (window[0] < 0)) & ((away <= window[1]) | (window[1] < 0))
-        keep = inside if keep is None else keep & inside
-    if causal != "top_left" or not (mask is None and keep is None and lengths is None):
-        lanes = allowed(torch, q, k, keep, lengths, causal)
+    if causal != "top_left" or {type(x) for x in (mask, keep, lengths, window)} != {type(None)}:
+        keep, lengths = (None if x is None else x.cpu().numpy() for x in (keep, lengths))
+        lanes = attention_mask(q, k, keep, lengths, causal, window)
+        lanes = None if lanes is None else torch.from_numpy(lanes).to(q.device)
         if mask is not None and lanes is not None:
             mask = torch.where(lanes, mask, torch.full_like(mask, -float("inf")))
         options = {"attn_mask": lanes if mask is None else mask}
@@ -357,21 +349,12 @@ def information():
 
 
 def instruction_sets(features):
-    """ATen's own kernels, MKL's and oneDNN's: [(variable, value)], the narrowest first."""
-    aten = [("default", "sse2"), ("avx2", "avx2"), ("avx512", "avx512f")]
-    mkl = [("COMPATIBLE", "sse2"), ("AVX2", "avx2"), ("AVX512", "avx512f")]
-    onednn = [("SSE41", "sse4_1"), ("AVX2", "avx2"), ("AVX512_CORE", "avx512bw")]
-    tables = [("ATEN_CPU_CAPABILITY", aten)]
-    if torch.backends.mkl.is_available():
-        tables.append(("MKL_CBWR", mkl))
-    if torch.backends.mkldnn.is_available():
-        tables.append(("ONEDNN_MAX_CPU_ISA", onednn))
-    return [(name, v) for name, table in tables for v, needed in table if needed in features]
+    mkl = ["MKL_CBWR"] * torch.backends.mkl.is_available()
+    onednn = ["ONEDNN_MAX_CPU_ISA"] * torch.backends.mkldnn.is_available()
+    return sets_of(features, "ATEN_CPU_CAPABILITY", *mkl, *onednn)
 
 
 def unsupported(op, direction, dtype, device):
-    if isinstance(OPS[op][1], str):
-        return OPS[op][1]
     if device.startswith("mps") and dtype == "float64":
         return "PyTorch's mps device has no float64"
     return None
@@ -423,10 +406,8 @@ def tensors_in(content, name):
 
 
 def forward(op, inputs, params):
-    name, function = OPS[op]
     with torch.no_grad():
-        outputs = function(**inputs, **params)
-    return outputs if isinstance(outputs, dict) else {name: outputs}
+        return OPS[op][1](**inputs, **params)
 
 
 def backward(op, inputs, cotangent, params):

@@ -11,22 +11,27 @@ uint8 bits.  The host owns the folder of the mapped files and removes it whateve
 An adapter is a module with these names (see numpy_adapter.py for the smallest):
 
 OPS            {op: (name of the main output, function of the inputs and params)}; the function
-               returns the main output, or a dict of outputs that starts with it
-FLAGS          {key: (getter or None, setter of a str or None)}, framework switches for --set; the
-               keys must be literals, because the host reads them without running the file
-FORMULAS       optional: {op: name} of the ops for which the framework has no kernel and which the
-               adapter composes from other ops; reports give this name, not the framework's
+               returns the main output, or a dict of outputs that starts with it. In its place, a
+               sentence says why the framework lacks the op
 version()      the framework's version
 devices()      [(name, description)], "cpu" first, and every device the framework reports
-information()  {"threads": int or None, "blas": str, ...}: more facts for the record
-unsupported(op, direction, dtype, device)  a reason, or None if the call may be tried
 tensor(array, dtype, device)   the framework's tensor; it may alias `array`, which it then owns
 array(tensor)                  (dtype name, NumPy array in host memory)
-forward(op, inputs, params), backward(op, inputs, cotangent, params)   dicts of tensors
+
+and, if there is a reason, these:
+
+FLAGS          {key: (getter or None, setter of a str or None)}, framework switches for --set; the
+               keys must be literals, because the host reads them without running the file
+FORMULAS       {op: name} of the ops for which the framework has no kernel and which the adapter
+               composes from other ops; reports give this name, not the framework's
+information()  {"threads": int or None, "blas": str, ...}: more facts for the record
+unsupported(op, direction, dtype, device)  a reason, or None if the call may be tried
+forward(op, inputs, params)    what the op's function returns, if it cannot simply be called
+backward(op, inputs, cotangent, params)    {gradient: tensor}
 synchronize(device)            wait until the device has finished
-instruction_sets(features)     optional: [(environment variable, value)] that choose one, of those
-                               that the framework has and the processor's features allow
-load(file)                     optional: {name: tensor} of a file (a path, or a binary file object);
+instruction_sets(features)     [(environment variable, value)] that choose one, of those that the
+                               framework has and the processor's features allow
+load(file)                     {name: tensor} of a file (a path, or a binary file object);
                                ValueError with a sentence for a file of anything but tensors
 """
 
@@ -67,16 +72,14 @@ DEVICE_LOST = re.compile(
 SWITCHES = ("0", "1", "false", "true", "off", "on", "no", "yes")  # words for one value
 CONTRACT = {  # what an adapter must have, and what it is or returns
     "OPS": "{op: (main output, function)}",
-    "FLAGS": "{key: (getter or None, setter)}, {} for none",
     "version": "the framework's version",
     "devices": "[(name, description)], with ('cpu', '') first",
-    "information": "{'threads': ..., 'blas': ...}, {} for nothing",
-    "unsupported": "a reason, or None where the call may be tried",
     "tensor": "the framework's tensor",
     "array": "(dtype name, NumPy array)",
-    "forward": "{output: tensor}",
+}
+RETURNS = {
+    "information": "{'threads': ..., 'blas': ...}, {} for nothing",
     "backward": "{gradient: tensor}",
-    "synchronize": "nothing, once the device has finished",
 }
 
 
@@ -372,6 +375,8 @@ class Worker:
                 what = name if name.isupper() else "%s(), which returns" % name
                 reason = "its adapter %s has no %s %s" % (message["file"], what, returns)
                 raise Failure("error", reason)
+        for name, default in self.defaults().items():
+            adapter.__dict__.setdefault(name, default)
         self.adapter = adapter
         self.check_contract("OPS", adapter.OPS, isinstance(adapter.OPS, dict) and all(
             isinstance(value, (tuple, list)) and value and isinstance(value[0], str)
@@ -381,14 +386,29 @@ class Worker:
             self.set_flag(key, value)
         return self.describe(message["dtypes"])
 
+    def defaults(self):
+        """What stands for what an adapter need not have."""
+
+        def backward(*question):
+            raise NotImplementedError("the framework has no automatic differentiation")
+
+        def forward(op, inputs, params):
+            return self.adapter.OPS[op][1](**inputs, **params)
+
+        return {
+            "FLAGS": {}, "FORMULAS": {}, "information": dict, "forward": forward,
+            "backward": backward, "unsupported": lambda *call: None,
+            "synchronize": lambda device: None, "instruction_sets": lambda features: [],
+        }  # fmt: skip
+
     def check_contract(self, name, value, right):
         """Raise a Failure for a value of the adapter that is not what its contract says."""
         if not right:
-            what = name if name.isupper() else "its %s() returned" % name
+            what = name + " is" if name.isupper() else "its %s() returned" % name
             text = " ".join(repr(value).split())
             text = text if len(text) <= 80 else text[:79] + "..."
-            verb = "is " if name.isupper() else ""
-            raise Failure("error", "%s %s%s, which is not %s" % (what, verb, text, CONTRACT[name]))
+            wanted = {**CONTRACT, **RETURNS}[name]
+            raise Failure("error", "%s %s, which is not %s" % (what, text, wanted))
 
     def facts(self, name):
         """What version(), devices() or information() returns."""
@@ -405,10 +425,6 @@ class Worker:
             return value
         except Exception as error:
             raise classify(error, "its %s()" % name) from error
-
-    def instruction_sets(self):
-        choose = getattr(self.adapter, "instruction_sets", None)
-        return [] if choose is None else [list(pair) for pair in choose(cpu_features())]
 
     def set_flag(self, key, value):
         getter, setter = self.adapter.FLAGS[key]
@@ -470,8 +486,8 @@ class Worker:
             "devices": names,
             "ops": list(adapter.OPS),
             "environment": environment,
-            "formulas": dict(getattr(adapter, "FORMULAS", {})),
-            "instruction_sets": self.instruction_sets(),
+            "formulas": dict(adapter.FORMULAS),
+            "instruction_sets": [list(pair) for pair in adapter.instruction_sets(cpu_features())],
             "capabilities": self.capabilities(names, dtypes),
         }
 
@@ -493,6 +509,8 @@ class Worker:
     def why_not(self, op, direction, dtype, device):
         if op not in self.adapter.OPS:
             return "the adapter has no op named %s" % op
+        if isinstance(self.adapter.OPS[op][1], str):
+            return self.adapter.OPS[op][1]
         try:
             reason = self.adapter.unsupported(op, direction, dtype, device)
         except Exception as error:
@@ -555,7 +573,8 @@ class Worker:
     def check_outputs(self, op, direction, outputs):
         """Raise a Failure for an answer without the op's main output, or without any gradient."""
         main = self.adapter.OPS[op][0]
-        self.check_contract(direction, outputs, isinstance(outputs, dict))
+        if direction == "backward":
+            self.check_contract(direction, outputs, isinstance(outputs, dict))
         if not outputs or (direction == "forward" and main not in outputs):
             wanted = main if direction == "forward" else "gradients"
             given = "only " + ", ".join(map(str, outputs)) if outputs else "nothing"
@@ -642,13 +661,14 @@ class Worker:
         else:
             outputs = adapter.forward(op, inputs, params)
         adapter.synchronize(device)
-        return time.perf_counter() - start, outputs
+        seconds = time.perf_counter() - start
+        if direction == "forward" and not isinstance(outputs, dict):
+            outputs = {adapter.OPS[op][0]: outputs}
+        return seconds, outputs
 
     def answer(self, message):
         try:
-            requests = {"hello": self.hello, "run": self.run, "sweep": self.sweep}
-            requests["load"] = self.load
-            reply = requests[message["do"]](message)
+            reply = getattr(self, message["do"])(message)
             reply.update(status="ok", reason=None)
         except Failure as fault:
             reply = {"status": fault.status, "reason": fault.reason, "final": fault.final}
