@@ -51,6 +51,8 @@ def _block(text: str) -> str:
         return first
     if first.startswith("|"):
         return table(lines)
+    if first.startswith("### "):
+        return f"<h3>{inline(first[4:])}</h3>"
     for tag, mark in (("ul", r"- "), ("ol", r"\d+\. ")):
         if re.match(mark, first):
             items = "".join(f"<li>{inline(re.sub(mark, '', line, count=1))}</li>" for line in lines)
@@ -59,8 +61,9 @@ def _block(text: str) -> str:
 
 
 def table(lines: list[str]) -> str:
-    """A table that can be scrolled sideways."""
-    head, sides, *body = (_CELLS.split(line.strip()[1:-1]) for line in lines)
+    """A table that can be scrolled sideways. A bar that does not end a cell has a backslash."""
+    parts = (_CELLS.split(line.strip()[1:-1]) for line in lines)
+    head, sides, *body = ([cell.replace("\\|", "|") for cell in cells] for cells in parts)
     names = ["n" if side.strip().endswith(":") else "" for side in sides]
 
     def row(cells: list[str], tag: str) -> str:

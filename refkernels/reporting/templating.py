@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import jinja2
 from markupsafe import Markup
 
 from refkernels.reporting.reading import Record
-from refkernels.reporting.rendered import inline
+from refkernels.reporting.rendered import blocks, inline
 from refkernels.reporting.words import escaping, numerals
+
+if TYPE_CHECKING:
+    from refkernels.reporting.figures.drawing import Drawn
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -19,6 +24,34 @@ TEMPLATES = Path(__file__).parent / "templates"
 def template(name: str, html: bool) -> jinja2.Template:
     """A template with this project's filters."""
     return _environment(html).get_template(name)
+
+
+def sections_of(text: str) -> tuple[str, str, dict[str, str]]:
+    """The title and the lead of a page in Markdown, and its sections as HTML, by their titles."""
+    (title, lead), *later = (part.partition("\n\n")[::2] for part in text.split("\n## "))
+    return title.removeprefix("# "), lead, {name: blocks(body) for name, body in later}
+
+
+def document(
+    title: str, lead: str, sections: Mapping[str, str], command: str, lang: str, *pill: str
+) -> str:
+    """One self-contained page without scripts, for light and dark themes and for wide and narrow
+    screens. `pill`: a verdict and its class."""
+    return template("document.html.j2", True).render(
+        lang={"en": "en", "zh": "zh-CN"}[lang],
+        command=command,
+        title=Markup(inline(title)),
+        pill=pill,
+        lead=Markup(blocks(lead)),
+        sections=[(f"s{n}", name, Markup(body)) for n, (name, body) in enumerate(sections.items())],
+        css=style(),
+    )
+
+
+def figure_of(plot: Drawn) -> str:
+    """A plot within a page."""
+    caption = f"<figcaption>{inline(plot.caption)}</figcaption>"
+    return f'<figure id="{plot.name}"><div class="plot">{plot.inline}</div>{caption}</figure>'
 
 
 def style() -> Markup:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from refkernels.reporting.measure.ids import finding_id
-from refkernels.reporting.measure.inputs import input_of, level_of, loss
+from refkernels.reporting.measure.inputs import input_of, level_of, loss, place_of
 from refkernels.reporting.measure.study import Measurement, Study
 from refkernels.reporting.words.vocabulary import WIDE, verdict
 
@@ -29,7 +29,8 @@ _ROUNDING = verdict("rounding").rank
 _CORRECT = 0.25  # ulp: the mean error of results that are correctly rounded
 _BIT = 2.0
 
-Place = tuple[str, str, str, str, str, str]
+Pair = tuple[Measurement | None, Measurement | None]
+"""Before and now, at one place."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +39,10 @@ class Change:
 
     kind: str
     output: str
-    pairs: tuple[tuple[Measurement | None, Measurement | None], ...]  # before, now: one per case
+    pairs: list[Pair]  # one for each case
 
     @cached_property
-    def example(self) -> tuple[Measurement | None, Measurement | None]:
+    def example(self) -> Pair:
         """The pair to show: the one with the most ordinary input (that of the less ordinary side),
         of these the one with the greatest loss."""
         return min(self.pairs, key=_importance)
@@ -49,22 +50,12 @@ class Change:
     @property
     def shown(self) -> Measurement:
         """The measurement to show: the example as it is now or, if it is gone, as it was."""
-        before, now = self.example
-        measurement = now if now is not None else before
-        assert measurement is not None
-        return measurement
+        return [m for m in self.example if m is not None][-1]
 
     @property
     def cases(self) -> list[str]:
         """The cases that show it."""
-        return sorted(
-            {
-                measurement.case
-                for pair in self.pairs
-                for measurement in pair
-                if measurement is not None
-            }
-        )
+        return sorted({m.case for pair in self.pairs for m in pair if m is not None})
 
     @property
     def finding(self) -> str:
@@ -76,12 +67,9 @@ class Change:
     @property
     def order(self) -> tuple[object, ...]:
         """Sort key: by kind, then the most important."""
-        measurement = self.shown
-        return (
-            KINDS.index(self.kind), *_importance(self.example)[:1], measurement.dtype not in WIDE,
-            *_importance(self.example)[1:], measurement.subject, measurement.op,
-            measurement.direction, measurement.dtype, self.output,
-        )  # fmt: skip
+        kind, (input_kind, *further) = KINDS.index(self.kind), _importance(self.example)
+        narrow = self.shown.dtype not in WIDE
+        return kind, input_kind, narrow, *further, *place_of(self.shown)[:4], self.output
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,8 +94,7 @@ class RunComparison:
 def compare(old: Study, new: Study) -> RunComparison:
     """What changed from `old` to `new`."""
     before, now = _by_place(old, new), _by_place(new, old)
-    groups: dict[tuple[str, ...], list[tuple[Measurement | None, Measurement | None]]]
-    groups = defaultdict(list)
+    groups: dict[tuple[str, ...], list[Pair]] = defaultdict(list)
     counts: Counter[str] = Counter()
     for place in sorted({*before, *now}):
         pair = before.get(place), now.get(place)
@@ -115,47 +102,22 @@ def compare(old: Study, new: Study) -> RunComparison:
         counts[kind] += 1
         if kind != "same":
             groups[(kind, *place[:5])].append(pair)
-    changes = [Change(key[0], key[5], tuple(pairs)) for key, pairs in groups.items()]
-    return RunComparison(
-        sorted(changes, key=lambda change: change.order), counts, _versions(old, new)
-    )
+    changes = [Change(key[0], key[5], pairs) for key, pairs in groups.items()]
+    changes.sort(key=lambda change: change.order)
+    return RunComparison(changes, counts, _versions(old, new))
 
 
-def _by_place(study: Study, other_study: Study) -> dict[Place, Measurement]:
-    """Every output by its place. A failure has no outputs: it stands for every output that the
-    other run has there."""
+def _by_place(study: Study, other: Study) -> dict[tuple[str, ...], Measurement]:
+    """Every output by its place and case. A failure has no outputs: it stands for every output that
+    the other run has there."""
     outputs: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    for measurement in other_study.measurements:
-        outputs[
-            measurement.subject,
-            measurement.op,
-            measurement.direction,
-            measurement.dtype,
-            measurement.case,
-        ].append(measurement.output)
-    by_place = {}
-    for measurement in (*study.failures, *study.measurements):
-        place = (
-            measurement.subject,
-            measurement.op,
-            measurement.direction,
-            measurement.dtype,
-            measurement.case,
-        )
-        names = (
-            [measurement.output]
-            if measurement.status == "ok"
-            else outputs.get(place, [measurement.output])
-        )
-        for output in names:
-            by_place[
-                measurement.subject,
-                measurement.op,
-                measurement.direction,
-                measurement.dtype,
-                output,
-                measurement.case,
-            ] = measurement
+    for m in other.measurements:
+        outputs[(*place_of(m)[:4], m.case)].append(m.output)
+    by_place: dict[tuple[str, ...], Measurement] = {}
+    for m in (*study.failures, *study.measurements):
+        place = place_of(m)[:4]
+        known = [] if m.status == "ok" else outputs.get((*place, m.case), [])
+        by_place.update({(*place, output, m.case): m for output in known or [m.output]})
     return by_place
 
 
@@ -190,30 +152,17 @@ def _mean(measurement: Measurement) -> float:
     return max(_CORRECT, mean) if math.isfinite(mean) else 2.0**1023
 
 
-def _importance(pair: tuple[Measurement | None, Measurement | None]) -> tuple[float, float, str]:
-    results = [
-        measurement
-        for measurement in pair
-        if measurement is not None and measurement.status == "ok"
-    ]
+def _importance(pair: Pair) -> tuple[float, float, str]:
+    results = [m for m in pair if m is not None and m.status == "ok"]
     if not results:
         return (math.inf, 0.0, "")
     return (max(map(input_of, results)), -max(map(loss, results)), results[0].case)
 
 
 def _versions(old: Study, new: Study) -> list[tuple[str, str, str]]:
-    versions = []
-    for study in (old, new):
-        records = (*study.measurements, *study.failures)
-        versions.append(
-            {
-                measurement.subject: str(measurement.record.get("version") or "")
-                for measurement in records
-            }
-        )
-    before, now = versions
-    return [
-        (name, before[name], now[name])
-        for name in sorted(before.keys() & now.keys())
-        if before[name] != now[name]
-    ]
+    before, now = (
+        {m.subject: str(m.record.get("version") or "") for m in (*s.measurements, *s.failures)}
+        for s in (old, new)
+    )
+    both = sorted(before.keys() & now.keys())
+    return [(name, before[name], now[name]) for name in both if before[name] != now[name]]

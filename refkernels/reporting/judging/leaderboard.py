@@ -15,14 +15,13 @@ from refkernels.records.words import SCHEMA
 from refkernels.reporting.answer.markdown import grid
 from refkernels.reporting.judging.views import MARKS, because, time_of
 from refkernels.reporting.reading import Record, read_records
-from refkernels.reporting.templating import style, template
+from refkernels.reporting.templating import document, sections_of
 from refkernels.reporting.words.escaping import clipped, code, escaped
 from refkernels.reporting.words.judgement import VERDICT_WORDS, WORDS
 from refkernels.reporting.words.process import flushing
 
 RECORDS = "judgements.jsonl"
 _REASONS = 2
-_STYLES = {"lower_precision": "vr", "range_limited": "vl", "not_enough_shown": "vu"}
 
 
 class Row(NamedTuple):
@@ -61,9 +60,10 @@ def write_leaderboard(directory: Path, lang: str = "en") -> list[Path]:
     records = read_records(Path(directory) / RECORDS)
     groups, refused = board(records, lang)
     notes = _notes(records, lang)
+    text = _markdown(groups, refused, notes, lang)
     pages = {
-        "html": _html(groups, refused, notes, lang),
-        "md": _markdown(groups, refused, notes, lang),
+        "html": document(*sections_of(text), "judge", lang),
+        "md": text,
         "json": json.dumps(_document(groups, refused), indent=1, allow_nan=False) + "\n",
     }
     return [
@@ -121,8 +121,8 @@ def lines(records: Sequence[Record], lang: str = "en") -> Iterator[str]:
         yield ""
         yield words["others"]
     for kernel in refused:
-        verdict = VERDICT_WORDS[lang][kernel.verdict]
-        yield f"  {MARKS.get(kernel.verdict, '✗')} {clipped(kernel.kernel, 90)}: {verdict}"
+        mark, verdict = _verdict(kernel.verdict, lang).split(" ", 1)
+        yield f"  {mark} {clipped(kernel.kernel, 90)}: {verdict}"
         yield f"      {clipped(kernel.why[0], 200)}"
 
 
@@ -166,9 +166,8 @@ def _markdown(
         rows = [[_name(row.kernel), *_cells(row, lang)] for row in group.rows]
         parts += [f"### {escaped(_title(group, lang))}", grid(words["columns"], rows, "l----")]
     parts += [words["no_right"]] if not groups else []
-    verdicts = VERDICT_WORDS[lang]
     rows = [
-        [_name(name), op, verdicts[verdict], escaped("; ".join(why))]
+        [_name(name), op, _verdict(verdict, lang), escaped("; ".join(why))]
         for name, op, verdict, why in refused
     ]
     parts += [f"## {words['others']}", grid(words["refusals"], rows, "llll") if rows else ""]
@@ -177,24 +176,13 @@ def _markdown(
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
+def _verdict(name: str, lang: str) -> str:
+    return f"{MARKS.get(name, '✗')} {VERDICT_WORDS[lang][name]}"
+
+
 def _name(kernel: str) -> str:
     """A kernel's name for a Markdown table, in which a bare bar would end the cell."""
     return code(kernel).replace("|", "\\|")
-
-
-def _html(
-    groups: Sequence[TaskGroup], refused: Sequence[Refused], notes: Sequence[str], lang: str
-) -> str:
-    context = {
-        "lang": lang, "words": WORDS[lang], "verdicts": VERDICT_WORDS[lang], "marks": MARKS,
-        "lead": _lead(groups, refused, lang), "notes": notes, "refused": refused, "styles": _STYLES,
-        "groups": [
-            (_title(group, lang), [(row, _cells(row, lang)) for row in group.rows])
-            for group in groups
-        ],
-        "css": style(),
-    }  # fmt: skip
-    return template("leaderboard.html.j2", True).render(context)
 
 
 def _document(groups: Sequence[TaskGroup], refused: Sequence[Refused]) -> dict[str, Any]:

@@ -53,6 +53,12 @@ class Measurement:
         allowed = bool(error) and as_number(self.worst.get("error_over_bound")) == 0
         return None if allowed else self.number("ulp", "max")
 
+    @property
+    def at_zero(self) -> float | None:
+        """The largest absolute value where the exact answer is 0, if one is not 0."""
+        nonzero = "nonzero_at_zero" in self.flags
+        return self.number("error", "max_abs_at_zero") if nonzero else None
+
     def tally(self, name: str) -> int:
         """A count of the record, 0 where absent."""
         value = self.number("counts", name)

@@ -6,12 +6,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
-
 from refkernels.reporting.answer.markdown import grid
 from refkernels.reporting.profile.plot import draw
-from refkernels.reporting.rendered import blocks, inline
-from refkernels.reporting.templating import style, template
+from refkernels.reporting.templating import document, figure_of, sections_of
 from refkernels.reporting.words.catalogues import by_language
 from refkernels.reporting.words.escaping import code, escaped
 from refkernels.reporting.words.numerals import figure, share
@@ -35,23 +32,11 @@ def markdown(profile: Record, lang: str = "en") -> str:
 def html(profile: Record, lang: str = "en") -> str:
     """The page in one self-contained file, with the picture of the errors through the program."""
     words = by_language("profile")[lang]
-    head, *later = markdown(profile, lang).split("\n## ")
-    title, _, lead = head.removeprefix("# ").partition("\n\n")
-    sections = [section.partition("\n\n")[::2] for section in later]
-    bodies = [(name, blocks(body)) for name, body in sections]
+    title, lead, sections = sections_of(markdown(profile, lang))
     plot = draw(profile, words)
-    drawn = f'<figure><div class="plot">{plot.inline}</div><figcaption>{inline(plot.caption)}'
-    bodies.insert(2, (plot.title, f"{drawn}</figcaption></figure>"))
-    return template("alignment.html.j2", True).render(
-        lang={"en": "en", "zh": "zh-CN"}[lang],
-        command="profile",
-        title=Markup(inline(title)),
-        style="",
-        verdict="",
-        lead=Markup(blocks(lead)),
-        sections=[(f"s{n}", name, Markup(body)) for n, (name, body) in enumerate(bodies)],
-        css=style(),
-    )
+    places = list(sections.items())
+    places.insert(2, (plot.title, figure_of(plot)))
+    return document(title, lead, dict(places), "profile", lang)
 
 
 def _lead(profile: Record, words: Words) -> str:
