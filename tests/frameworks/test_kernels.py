@@ -343,7 +343,7 @@ def test_a_file_that_fails_ends_the_command_with_its_reason_and_line(tmp_path: P
     assert done.stderr == (
         "refkernels: mine.py:var: line 2 of the file raised ModuleNotFoundError: No module named "
         f"'{missing}': install it for {sys.executable}, or name an interpreter that has it by "
-        "--python\n"
+        "--python.\n"
     )
 
 

@@ -359,7 +359,7 @@ def test_the_threads_are_answered_from_the_records():
     gradient["error"]["max_abs_at_zero"] = 0.0014
     study = Study.of([*pairs, gradient, _thread("cos", "seed_pi", "y")])
     threads = seeds(study)
-    assert [row[1] for row in threads.tables["layernorm"]] == ["dx"]
+    assert [row[1] for row in threads.tables["seed:layernorm"]] == ["dx"]
     text = " ".join(sentences(threads, EN))
     for words in ("only where the bias is not zero", "return something else: torch", "beyond 1"):
         assert words in text

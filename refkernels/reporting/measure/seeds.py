@@ -19,10 +19,10 @@ from refkernels.reporting.words.report import listed
 DTYPE = "float32"  # the threads' format
 CHIEF = {"torch", "paddle"}  # the pair that the linear thread compares
 _THREADS = (  # the table, the regime, its ops (none: all) in the forward pass, the outputs
-    ("layernorm", "seed_layernorm", (), ("y", "dx")),
-    ("pi", "seed_pi", ("cos", "sin"), ("y",)),
-    ("pi", "cosine_schedule", ("cos",), ("y",)),
-    ("gradients", "affine_gradients", (), ("dweight", "dbias")),
+    ("seed:layernorm", "seed_layernorm", (), ("y", "dx")),
+    ("seed:pi", "seed_pi", ("cos", "sin"), ("y",)),
+    ("seed:pi", "cosine_schedule", ("cos",), ("y",)),
+    ("seed:gradients", "affine_gradients", (), ("dweight", "dbias")),
 )
 
 Pair = tuple[str, str]
@@ -92,10 +92,10 @@ def sentences(threads: Seeds, words: Mapping[str, str]) -> list[str]:
             apart["bias=zero" in case] += chief
     if apart[True] and apart[False] and all(apart[False]) and not any(apart[True]):
         lines.append(words["seed:said_linear"])
-    gradients = [row for _, output, row in threads.tables["layernorm"] if output == "dx"]
+    gradients = [row for _, output, row in threads.tables["seed:layernorm"] if output == "dx"]
     if nonzero := {name for row in gradients for name, m in row.items() if m.at_zero}:
         lines.append(words["seed:said_layernorm"].format(who=listed(words, sorted(nonzero))))
-    shown = [m for _, _, row in threads.tables["pi"] for m in row.values()]
+    shown = [m for _, _, row in threads.tables["seed:pi"] for m in row.values()]
     if shown and not any(m.record.get("invariants_violated") for m in shown):
         lines.append(words["seed:said_pi"])
     return lines

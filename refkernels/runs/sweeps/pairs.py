@@ -23,20 +23,18 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.frameworks.gateway import Session
-from refkernels.metrology import ulp_error
 from refkernels.op import Op
 from refkernels.runs.sweeps import judging, patterns
-from refkernels.runs.sweeps.chunk import ChunkFailed, SweepQuestion, judge_any
-from refkernels.runs.sweeps.search import BATCH, searched, stratified
+from refkernels.runs.sweeps.chunk import SweepQuestion, judge_any
+from refkernels.runs.sweeps.search import Patterns, Scores, ask, error_of, searched, stratified
 from refkernels.runs.sweeps.tally import Json, SweepTally
 
 _CLIMBERS = 64  # the worst pairs, from which the climb goes on
 _EDGES = 8  # pairs next to overflow, and as many next to zero, that climb too
-_DRAWN = 0.5  # this share of the tries is drawn, the rest climbs
 _OUT_OF_RANGE = 64  # answers of one call that are judged although they are 0, infinite or NaN
 _RANK = 32  # bits of a code that hold the pair's place in its batch
 
-Pairs = npt.NDArray[np.uint64]  # (n, 2) patterns
+Pairs = Patterns  # (n, 2)
 
 
 @dataclass
@@ -82,36 +80,26 @@ def run_pair_island(question: SweepQuestion, seed: int, island: int, tries: int)
     """Search with `tries` pairs; returns what `run_island` does."""
     op, random = registry.get(question.op), np.random.default_rng([seed, island])
     tally = SweepTally(formats.get(question.dtype), 2)
-    arguments = (question, op, random, tries, tally)
-    return searched(question, tally, lambda session: _search(session, *arguments))
-
-
-def _search(
-    session: Session,
-    question: SweepQuestion,
-    op: Op,
-    random: np.random.Generator,
-    tries: int,
-    tally: SweepTally,
-) -> None:
     regimes = _regimes(op, tally.format)
-    climbed = np.empty((0, 2), np.uint64)
-    scores = np.empty((0, 2))  # |error| in ulp, |answer|
-    left = tries
-    while left > 0:
-        size = min(BATCH, left)
-        climbing = left <= tries * (1 - _DRAWN) and len(climbed) > 0
-        candidates = (
-            moved(climbed, size, tally.format, random)
-            if climbing
-            else drawn(size, regimes, tally.format, random)
-        )
-        judged, judged_scores = _try(session, question, op, candidates, tally)
-        pairs, scores = np.concatenate([climbed, judged]), np.concatenate([scores, judged_scores])
-        pairs, first = np.unique(pairs, axis=0, return_index=True)
-        chosen = _climbers(scores[first])
-        climbed, scores = pairs[chosen], scores[first][chosen]
-        left -= size
+
+    def attempt(session: Session, pairs: Pairs) -> tuple[Pairs, Scores]:
+        inputs = [patterns.values_of(side, tally.format) for side in pairs.T]
+        got, seconds = ask(session, question, op, inputs)
+        chosen = _worth_judging(got)
+        order = chosen[np.lexsort(pairs[chosen].T[::-1])]
+        pairs, got = pairs[order], got[order]
+        batch = Batch(tally.format, pairs=pairs)
+        batch.seconds["framework"] = seconds
+        exact = judge_any(op, batch.codes, got, batch)
+        tally.merge(batch.settled())
+        return pairs, np.stack([error_of(got, exact), np.abs(judging.widest(got))], axis=1)
+
+    return searched(
+        question, tally, tries,
+        draw=lambda size: drawn(size, regimes, tally.format, random),
+        move=lambda pairs, size: moved(pairs, size, tally.format, random),
+        attempt=attempt, best=_climbers,
+    )  # fmt: skip
 
 
 def _climbers(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.intp]:
@@ -121,30 +109,6 @@ def _climbers(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.intp]:
     by_size = by_size[(answers[by_size] > 0.0) & np.isfinite(answers[by_size])]
     worst = np.argsort(-errors, kind="stable")[:_CLIMBERS]
     return np.unique(np.concatenate([worst, by_size[:_EDGES], by_size[-_EDGES:]]))
-
-
-def _try(
-    session: Session, question: SweepQuestion, op: Op, pairs: Pairs, tally: SweepTally
-) -> tuple[Pairs, npt.NDArray[np.float64]]:
-    """The pairs that were judged, with |error| in ulp (-1 where none is defined) and |answer|."""
-    inputs = [patterns.values_of(side, tally.format) for side in pairs.T]
-    named = dict(zip(op.inputs, inputs, strict=True))
-    reply = session.run(op.name, "forward", named, {}, question.device)
-    if not reply.ok:
-        raise ChunkFailed(reply.status, reply.reason)
-    got = reply.outputs.get(op.outputs[0])
-    if got is None or got.shape != inputs[0].shape or got.dtype != inputs[0].dtype:
-        expected = f"{inputs[0].dtype}{list(inputs[0].shape)}"
-        raise ChunkFailed("wrong_shape", f"{session.spec} does not answer {expected}.")
-    chosen = _worth_judging(got)
-    order = chosen[np.lexsort(pairs[chosen].T[::-1])]
-    pairs, got = pairs[order], got[order]
-    batch = Batch(tally.format, pairs=pairs)
-    batch.seconds["framework"] = reply.seconds
-    exact = judge_any(op, batch.codes, got, batch)
-    tally.merge(batch.settled())
-    errors = np.nan_to_num(np.abs(ulp_error(got, exact).value), nan=-1.0)
-    return pairs, np.stack([errors, np.abs(judging.widest(got))], axis=1)
 
 
 def _worth_judging(got: npt.NDArray[Any]) -> npt.NDArray[np.intp]:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from refkernels import registry
 from refkernels.arithmetic import formats
+from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.arithmetic.formats import Format
 from refkernels.arithmetic.mode import in_default_mode
 from refkernels.frameworks.gateway import Session
@@ -26,7 +27,10 @@ from refkernels.runs.sweeps.tally import Json, SweepTally
 
 BATCH = 1 << 14  # inputs of one call
 _CLIMBERS = 64  # the worst inputs, from which the climb goes on
-_STRATIFIED = 0.5  # this share of the tries is drawn from all binades, the rest climbs
+_DRAWN = 0.5  # this share of the tries is drawn, the rest climbs
+
+Patterns = npt.NDArray[np.uint64]  # of the inputs: (n,), or (n, 2) of pairs
+Scores = npt.NDArray[np.float64]
 
 
 @in_default_mode
@@ -38,16 +42,50 @@ def run_island(
     op, random = registry.get(question.op), np.random.default_rng([seed, island])
     spans = [Span(start, stop) for start, stop in ranges]
     tally = SweepTally(formats.get(question.dtype))
-    arguments = (question, op, spans, random, tries, tally)
-    return searched(question, tally, lambda session: _search(session, *arguments))
+
+    def attempt(session: Session, tried: Patterns) -> tuple[Patterns, Scores]:
+        got, seconds = ask(session, question, op, [patterns.values_of(tried, tally.format)])
+        tally.seconds["framework"] = tally.seconds.get("framework", 0.0) + seconds
+        exact = judge_any(op, tried.view(np.int64), got, tally)
+        return tried, error_of(got, exact)
+
+    return searched(
+        question, tally, tries,
+        draw=lambda size: stratified(size, spans, tally.format, random),
+        move=lambda worst, size: _neighbours(worst, size, spans, random),
+        attempt=attempt,
+        best=lambda errors: np.argsort(-errors, kind="stable")[:_CLIMBERS],
+    )  # fmt: skip
 
 
-def searched(question: SweepQuestion, tally: SweepTally, search: Callable[[Session], None]) -> Json:
-    """The result of a search that fills a tally."""
+def searched(
+    question: SweepQuestion,
+    tally: SweepTally,
+    tries: int,
+    *,
+    draw: Callable[[int], Patterns],
+    move: Callable[[Patterns, int], Patterns],
+    attempt: Callable[[Session, Patterns], tuple[Patterns, Scores]],
+    best: Callable[[Scores], npt.NDArray[np.intp]],
+) -> Json:
+    """The result of a search that fills a tally: draws and attempts inputs, then moves the `best`
+    of those that were judged."""
     begin = time.perf_counter()
+    found: Any = ()  # the best so far
+    scores = np.empty(0)
     with kept.taken(question) as session, kept.quiet():
         try:
-            search(session)
+            for left in range(tries, 0, -BATCH):
+                size = min(BATCH, left)
+                climbing = left <= tries * (1 - _DRAWN) and len(found) > 0
+                candidates = move(found, size) if climbing else draw(size)
+                judged, judged_scores = attempt(session, candidates)
+                if len(found):
+                    judged = np.concatenate([found, judged])
+                    judged_scores = np.concatenate([scores, judged_scores])
+                judged, first = np.unique(judged, axis=0, return_index=True)
+                chosen = best(judged_scores[first])
+                found, scores = judged[chosen], judged_scores[first][chosen]
         except ChunkFailed as failure:
             status, reason = failure.args
             return {"status": status, "reason": reason, "version": None, "tally": None}
@@ -56,60 +94,29 @@ def searched(question: SweepQuestion, tally: SweepTally, search: Callable[[Sessi
     return {"status": "ok", "reason": None, "version": version, "tally": tally.to_json()}
 
 
-def _search(
-    session: Session,
-    question: SweepQuestion,
-    op: Op,
-    spans: Sequence[Span],
-    random: np.random.Generator,
-    tries: int,
-    tally: SweepTally,
-) -> None:
-    worst = np.empty(0, np.uint64)
-    errors = np.empty(0)
-    left = tries
-    while left > 0:
-        size = min(BATCH, left)
-        climbing = left <= tries * (1 - _STRATIFIED) and len(worst) > 0
-        candidates = (
-            _neighbours(worst, size, spans, random)
-            if climbing
-            else stratified(size, spans, tally.format, random)
-        )
-        tried_errors = _try(session, question, op, candidates, tally)
-        worst, errors = np.concatenate([worst, candidates]), np.concatenate([errors, tried_errors])
-        worst, first = np.unique(worst, return_index=True)
-        errors = errors[first]
-        best = np.argsort(-errors, kind="stable")[:_CLIMBERS]
-        worst, errors = worst[best], errors[best]
-        left -= size
-
-
-def _try(
-    session: Session,
-    question: SweepQuestion,
-    op: Op,
-    tried: npt.NDArray[np.uint64],
-    tally: SweepTally,
-) -> npt.NDArray[np.float64]:
-    """|error| of each input in ulp; -1 where it is not defined."""
-    x = patterns.values_of(tried, tally.format)
-    reply = session.run(op.name, "forward", {op.inputs[0]: x}, {}, question.device)
+def ask(
+    session: Session, question: SweepQuestion, op: Op, inputs: Sequence[npt.NDArray[Any]]
+) -> tuple[npt.NDArray[Any], float]:
+    """The answers, and the framework's seconds."""
+    named, (x, *_) = dict(zip(op.inputs, inputs, strict=True)), inputs
+    reply = session.run(op.name, "forward", named, {}, question.device)
     if not reply.ok:
         raise ChunkFailed(reply.status, reply.reason)
     got = reply.outputs.get(op.outputs[0])
     if got is None or got.shape != x.shape or got.dtype != x.dtype:
-        raise ChunkFailed(
-            "wrong_shape", f"{session.spec} does not answer {x.dtype}{list(x.shape)}."
-        )
-    tally.seconds["framework"] = tally.seconds.get("framework", 0.0) + reply.seconds
-    exact = judge_any(op, tried.view(np.int64), got, tally)
+        expected = f"{x.dtype}{list(x.shape)}"
+        raise ChunkFailed("wrong_shape", f"{session.spec} does not answer {expected}.")
+    return got, reply.seconds
+
+
+def error_of(got: npt.NDArray[Any], exact: Enclosure) -> Scores:
+    """|error| of each answer in ulp; -1 where it is not defined."""
     return np.nan_to_num(np.abs(ulp_error(got, exact).value), nan=-1.0)
 
 
 def stratified(
     size: int, spans: Sequence[Span], format: Format, random: np.random.Generator
-) -> npt.NDArray[np.uint64]:
+) -> Patterns:
     """Patterns drawn from all binades of the spans equally, and uniformly within each."""
     pieces = patterns.split(spans, 1 << (format.p - 1))
     chosen = random.integers(0, len(pieces), size)
@@ -120,8 +127,8 @@ def stratified(
 
 
 def _neighbours(
-    worst: npt.NDArray[np.uint64], size: int, spans: Sequence[Span], random: np.random.Generator
-) -> npt.NDArray[np.uint64]:
+    worst: Patterns, size: int, spans: Sequence[Span], random: np.random.Generator
+) -> Patterns:
     """Patterns at random distances from the worst ones, inside the spans."""
     chosen = worst[random.integers(0, len(worst), size)]
     steps = np.exp2(random.uniform(0.0, 50.0, size)).astype(np.uint64)

@@ -13,7 +13,7 @@ from sweep_helpers import comparable, in_this_process
 from refkernels import registry
 from refkernels.arithmetic import formats
 from refkernels.runs import sweeps
-from refkernels.runs.sweeps import chunk, kept, pairs, patterns, records, run
+from refkernels.runs.sweeps import chunk, kept, pairs, patterns, records, run, search
 from refkernels.runs.sweeps.patterns import Span
 from refkernels.runs.sweeps.tally import SweepTally
 
@@ -37,7 +37,7 @@ def searched(
     question = chunk.SweepQuestion(op, "planted", "cpu", "float32")
     with monkeypatch.context() as patched:
         patched.setattr(kept, "taken", taken)
-        patched.setattr(pairs, "BATCH", 1 << 10)
+        patched.setattr(search, "BATCH", 1 << 10)
         result = pairs.run_pair_island(question, 0, 0, tries)
         tally = SweepTally.from_json(result["tally"])
         span = Span(0, 1 << 32)
@@ -95,7 +95,7 @@ def test_climbing_raises_the_largest_error(monkeypatch: pytest.MonkeyPatch) -> N
         return (y + np.round(size) * np.spacing(y)).astype(y.dtype)
 
     climbed = searched(monkeypatch, kernel)["ulp"]["max"]
-    monkeypatch.setattr(pairs, "_DRAWN", 1.0)
+    monkeypatch.setattr(search, "_DRAWN", 1.0)
     assert climbed > searched(monkeypatch, kernel)["ulp"]["max"] + 1
 
 
