@@ -14,7 +14,7 @@ the next run starts a new interpreter.
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -199,10 +199,7 @@ class Session:
             "leaves": None if leaves is None else list(leaves),
         }
         arrays = {name: value for name, value in inputs.items() if value is not None}
-        with self._turn:
-            if not self.start():
-                return Reply(self.status, self.reason, started=False)
-            return self._ask(message, arrays, self._seconds(timeout))
+        return self._asked(lambda worker, limit: worker.run(message, arrays, limit), timeout)
 
     def load(self, path: str | Path, key: str | None, timeout: float | None = None) -> Reply:
         """The tensors in a file of the framework's own (torch's .pt), by name.
@@ -211,15 +208,7 @@ class Session:
         The framework's process reads the file, and only tensors: nothing else is unpickled.
         """
         message = {"do": "load", "key": key}
-        with self._turn:
-            if not self.start():
-                return Reply(self.status, self.reason, started=False)
-            assert self._worker is not None
-            try:
-                reply = self._worker.load(message, Path(path), self._seconds(timeout))
-            except NoReply as fault:
-                reply = {"status": fault.status, "reason": fault.reason, "lost": fault.lost}
-            return self._reply_of({"seconds": 0.0, **reply}, reply.get("outputs", {}))
+        return self._asked(lambda worker, limit: worker.load(message, Path(path), limit), timeout)
 
     def sweep(
         self,
@@ -238,36 +227,27 @@ class Session:
         message: dict[str, Any] = {"do": "sweep", "op": op, "dtype": dtype}
         message["device"] = device or self.name.device or "cpu"
         message.update(first=int(first), count=int(count))
+        return self._asked(lambda worker, limit: worker.sweep(message, limit), timeout)
+
+    def _asked(
+        self, ask: Callable[[WorkerProcess, float], dict[str, Any]], timeout: float | None
+    ) -> Reply:
         with self._turn:
             if not self.start():
                 return Reply(self.status, self.reason, started=False)
             assert self._worker is not None
             try:
-                reply = self._worker.sweep(message, self._seconds(timeout))
+                reply = ask(self._worker, self._seconds(timeout))
+            except TypeError as error:
+                return Reply("unsupported", str(error))
             except NoReply as fault:
                 reply = {"status": fault.status, "reason": fault.reason, "lost": fault.lost}
-            return self._reply_of(reply, {"": reply.get("answers")})
-
-    def _ask(
-        self, message: dict[str, Any], inputs: Mapping[str, npt.NDArray[Any]], seconds: float
-    ) -> Reply:
-        assert self._worker is not None
-        try:
-            reply = self._worker.run(message, inputs, seconds)
-        except TypeError as error:
-            return Reply("unsupported", str(error))
-        except NoReply as fault:
-            reply = {"status": fault.status, "reason": fault.reason, "lost": fault.lost}
-        return self._reply_of(reply, reply.get("outputs", {}))
-
-    def _reply_of(self, reply: Mapping[str, Any], outputs: dict[str, Any]) -> Reply:
-        if reply["status"] in ENDED or reply.get("final"):
-            self._end()
-        if reply["status"] != "ok":
-            started = not reply.get("lost")
-            reason = f"{short(str(self.name))}: {reply['reason']}"
-            return Reply(reply["status"], reason, started=started)
-        return Reply("ok", None, outputs, float(reply["seconds"]))
+            if reply["status"] in ENDED or reply.get("final"):
+                self._end()
+            if reply["status"] != "ok":
+                reason = f"{short(str(self.name))}: {reply['reason']}"
+                return Reply(reply["status"], reason, started=not reply.get("lost"))
+            return Reply("ok", None, reply["outputs"], float(reply.get("seconds", 0.0)))
 
     def close(self) -> None:
         """End the interpreter and remove everything it left; a later run starts a new one."""

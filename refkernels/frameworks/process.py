@@ -138,14 +138,15 @@ class WorkerProcess:
         return reply
 
     def sweep(self, message: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """`ask` with patterns; the reply's "answers" are a view that the next sweep overwrites."""
+        """`ask` with patterns; the output, "", is a view that the next sweep overwrites."""
         dtype, count = message["dtype"], message["count"]
         window = self._arrays.window(count * bits_dtype(dtype).itemsize)
         reply = self.ask({**message, "window": window and str(window.path)}, seconds)
         if reply["status"] == "ok" and window is not None:
-            reply["answers"] = window.array(dtype, count)
+            reply["outputs"] = {"": window.array(dtype, count)}
         elif reply["status"] == "ok":
-            reply["answers"] = unpack(dtype, np.frombuffer(reply["content"], bits_dtype(dtype)))
+            bits = np.frombuffer(reply["content"], bits_dtype(dtype))
+            reply["outputs"] = {"": unpack(dtype, bits)}
         return reply
 
     def ask(self, message: dict[str, Any], seconds: float) -> dict[str, Any]:

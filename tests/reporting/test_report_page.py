@@ -19,7 +19,7 @@ from refkernels.reporting.measure import pages
 from refkernels.reporting.measure.comparisons import Alike, agreements, alike_by_case
 from refkernels.reporting.measure.findings import findings
 from refkernels.reporting.measure.ids import finding_id, seat_id
-from refkernels.reporting.measure.inputs import Input, told_apart
+from refkernels.reporting.measure.inputs import Input, distinguishing_digits
 from refkernels.reporting.measure.matrix import matrix
 from refkernels.reporting.measure.pages import Report
 from refkernels.reporting.measure.study import Study
@@ -149,7 +149,7 @@ def test_the_page_needs_no_javascript(page, records):
     text = " ".join(page.text)
     for finding in findings(Study.of(records)):
         assert re.sub(r"^\w+/", "", finding.example.case) in text
-        shown = finding.got[0], told_apart(finding.got[0], finding.exact[0])[0]
+        shown = finding.got[0], distinguishing_digits(finding.got[0], finding.exact[0])[0]
         assert any(number in text for number in shown)
     assert "print(1 < 2)" in text
     assert "1e-05" in text

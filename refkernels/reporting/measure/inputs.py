@@ -167,7 +167,7 @@ def shown_inputs(m: Measurement, most: int = 2) -> str:
     return ", ".join(parts[:most]) + (", …" if len(parts) > most else "")
 
 
-def told_apart(got: str, exact: str) -> tuple[str, str]:
+def distinguishing_digits(got: str, exact: str) -> tuple[str, str]:
     """Both numbers with the fewest digits, 9, 13 or 17, that show that they differ."""
     for digits in (9, 13, 17):
         pair = short_number(got, digits), short_number(exact, digits)

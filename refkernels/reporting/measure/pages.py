@@ -35,7 +35,7 @@ from refkernels.reporting.measure.ids import finding_id, seat_id
 from refkernels.reporting.measure.inputs import (
     Input,
     shown_inputs,
-    told_apart,
+    distinguishing_digits,
 )
 from refkernels.reporting.measure.matrix import matrix
 from refkernels.reporting.measure.plots import draw_bounds, draw_growth, draw_spread
@@ -231,7 +231,7 @@ class Report:
             "counted": counted,
             "longest_script": _LONGEST_SCRIPT,
             "shown_inputs": shown_inputs,
-            "told_apart": told_apart,
+            "distinguishing_digits": distinguishing_digits,
             "point_text": point_text,
             "row_cells": partial(row_cells, words=words),
             "cases_text": _cases_text,

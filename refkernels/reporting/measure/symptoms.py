@@ -28,7 +28,7 @@ from refkernels.reporting.measure.inputs import (
     level_of,
     place_of,
     shown_inputs,
-    told_apart,
+    distinguishing_digits,
 )
 from refkernels.reporting.measure.study import Measurement, Study, known_cause
 from refkernels.reporting.reading import Record
@@ -183,7 +183,7 @@ class Symptom:
         got, exact = ((worst.get(side) or {}).get("decimal") for side in ("got", "exact"))
         if got is None or exact is None:
             return ""
-        answer, right = told_apart(str(got), str(exact))
+        answer, right = distinguishing_digits(str(got), str(exact))
         inputs = shown_inputs(self.example)
         sentence = words["gives" if inputs else "gives_bare"]
         return sentence.format(inputs=inputs, got=answer, exact=right)
