@@ -22,7 +22,7 @@ from refkernels.frameworks import catalog
 from refkernels.frameworks.gateway import Session
 from refkernels.op import Case, Direction
 from refkernels.runs.measurement import invariance
-from refkernels.runs.measurement.askers import Askers
+from refkernels.runs.measurement.dispatcher import Dispatcher
 from refkernels.runs.measurement.judges import Judges
 from refkernels.runs.measurement.plan import Unit
 from refkernels.runs.measurement.seats import Seat, take_seats
@@ -74,8 +74,8 @@ def measured(sessions: dict[str, Session]) -> Measure:
             case = case_named(name)
             unit = Unit(registry.get(case.op), case, dtype, direction)
             records = known.setdefault(key, {})
-            with Askers(seats) as askers, Judges(1) as judges:
-                for record in ask_unit(unit, askers, judges.judge).records():
+            with Dispatcher(seats) as dispatcher, Judges(1) as judges:
+                for record in ask_unit(unit, dispatcher, judges.judge).records():
                     kind = record["kind"]
                     whose = kind if kind == "agreement" else record["framework"]
                     records.setdefault(whose, []).append(record)

@@ -146,7 +146,7 @@ def _reactions(plan: Any, show: Show, console: Any, lang: str, explain_all: bool
     return {
         "judges": min(usable_cores(), _MOST_JUDGES),
         "progress": lambda now: show(now.done, now.total, now.unit),
-        "glance": lambda records: _show_first(console, records, lang),
+        "on_first_results": lambda records: _show_first(console, records, lang),
         "afterwards": lambda records, seats, call: explaining.explain_symptoms(
             records, seats, call, lambda line: show(total, total, line), explain_all
         ),

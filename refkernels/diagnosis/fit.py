@@ -13,7 +13,7 @@ from refkernels.arithmetic import formats
 from refkernels.arithmetic.enclosure import Enclosure
 from refkernels.diagnosis.problem import Answer, Array, Problem
 from refkernels.metrology import judge
-from refkernels.metrology.judgement import telling_place, weigh
+from refkernels.metrology.judgement import weigh, worst_index
 from refkernels.metrology.verdict import RmsErrors, error_over_plain
 from refkernels.records.codec import number
 from refkernels.records.words import INSIDE, SOUND
@@ -91,7 +91,7 @@ def fit(problem: Problem, output: str, got: Array, answer: Answer) -> Fit | None
         weighed.plain_ratio or 0.0,
         got.size,
         correctly_rounded(problem, got, answer, reference),
-        telling_place(weighed),
+        worst_index(weighed),
         weighed.errors,
     )
 

@@ -260,7 +260,7 @@ def anywhere(masks: Mapping[Invariant, Bools], shape: tuple[int, ...]) -> Bools:
     return functools.reduce(np.logical_or, masks.values(), np.zeros(shape, np.bool_))
 
 
-def telling_place(weighed: Weighed) -> int | None:
+def worst_index(weighed: Weighed) -> int | None:
     """The flat index of the element that explains the verdict: the first special value mismatch;
     else the first impossible value; else the largest error / bound, if it exceeds 1; else the
     largest ULP error; else None."""
@@ -284,8 +284,8 @@ def worst_element(
     weighed: Weighed,
     format: Format,
 ) -> dict[str, Any] | None:
-    """A record's entry for the element at `telling_place`, None if there is none."""
-    place = telling_place(weighed)
+    """A record's entry for the element at `worst_index`, None if there is none."""
+    place = worst_index(weighed)
     if place is None:
         return None
     product = op.sums.get(output)

@@ -7,7 +7,7 @@ import synthetic
 from rich.console import Console
 
 from refkernels.reporting import terminal_table
-from refkernels.reporting.measure.inputs import Input, input_of, loss, distinguishing_digits
+from refkernels.reporting.measure.inputs import Input, distinguishing_digits, input_of, loss
 from refkernels.reporting.measure.pages import Report
 from refkernels.reporting.measure.seeds import seeds, sentences
 from refkernels.reporting.measure.study import Study
@@ -386,7 +386,8 @@ def test_a_seed_in_a_name_is_not_a_thread():
 
 def test_an_answer_is_shown_in_enough_digits_to_differ_from_the_exact_one():
     assert distinguishing_digits("0.25", "0.5") == ("0.25", "0.5")
-    assert distinguishing_digits("0.786355145112", "0.786355145009") == ("0.786355145112", "0.786355145009")
+    pair = "0.786355145112", "0.786355145009"
+    assert distinguishing_digits(*pair) == pair
     got, exact = distinguishing_digits("2.400985010000001", "2.400985010000004")
     assert got != exact
     assert distinguishing_digits("1.5", "1.5") == ("1.5", "1.5")

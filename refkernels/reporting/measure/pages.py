@@ -34,8 +34,8 @@ from refkernels.reporting.measure.headline import absent, headline, scope, summa
 from refkernels.reporting.measure.ids import finding_id, seat_id
 from refkernels.reporting.measure.inputs import (
     Input,
-    shown_inputs,
     distinguishing_digits,
+    shown_inputs,
 )
 from refkernels.reporting.measure.matrix import matrix
 from refkernels.reporting.measure.plots import draw_bounds, draw_growth, draw_spread

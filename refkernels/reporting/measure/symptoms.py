@@ -23,12 +23,12 @@ from refkernels.reporting.measure.inputs import (
     Input,
     Measured,
     concerned,
+    distinguishing_digits,
     example_of,
     input_of,
     level_of,
     place_of,
     shown_inputs,
-    distinguishing_digits,
 )
 from refkernels.reporting.measure.study import Measurement, Study, known_cause
 from refkernels.reporting.reading import Record

@@ -24,7 +24,7 @@ from refkernels.frameworks.gateway import Reply, Session
 from refkernels.metrology import agreement
 from refkernels.op import Case
 from refkernels.records.words import PROPERTIES
-from refkernels.runs.measurement.askers import AskedUnit, Askers
+from refkernels.runs.measurement.dispatcher import AskedUnit, Dispatcher
 from refkernels.runs.measurement.plan import Unit
 from refkernels.runs.measurement.seats import Seat, abandon, close_all
 from refkernels.runs.measurement.unanswered import SeatQuestion
@@ -116,7 +116,7 @@ class ThreadedSeats:
 
 def ask_invariance(
     unit: Unit,
-    askers: Askers,
+    dispatcher: Dispatcher,
     threaded: ThreadedSeats,
     first_replies: Mapping[str, Sequence[Future[Reply]]] | None = None,
 ) -> AskedUnit:
@@ -125,9 +125,9 @@ def ask_invariance(
     questions = list(_questions(unit))
     replies = {
         _place(seat): {case: of_seats[k] for case, of_seats in (first_replies or {}).items()}
-        for k, seat in enumerate(askers.seats)
+        for k, seat in enumerate(dispatcher.seats)
     }
-    jobs = askers.ask(_seat_records, unit, questions, threaded, replies)
+    jobs = dispatcher.ask(_seat_records, unit, questions, threaded, replies)
     elements = sum(array.size for _, inputs, _ in questions for array in inputs.values())
     return AskedUnit(unit, elements, lambda: [record for job in jobs for record in job.result()])
 

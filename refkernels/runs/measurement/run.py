@@ -24,9 +24,9 @@ from refkernels.frameworks.catalog import FrameworkError
 from refkernels.frameworks.gateway import Session, split_settings
 from refkernels.records.files import stored
 from refkernels.records.journal import JournalError
-from refkernels.runs.measurement.askers import (
+from refkernels.runs.measurement.dispatcher import (
     AskedUnit,
-    Askers,
+    Dispatcher,
     FirstReplies,
     in_advance,
 )
@@ -70,7 +70,7 @@ def measure(
     timeout: float = 120.0,
     judges: int = 1,
     progress: Callable[[Progress], None] = lambda _: None,
-    glance: Callable[[list[Record]], None] = lambda _: None,
+    on_first_results: Callable[[list[Record]], None] = lambda _: None,
     afterwards: Afterwards = lambda *_: (),
     reopen: bool = False,
 ) -> RunOutcome:
@@ -83,23 +83,23 @@ def measure(
     and its own device; `devices` applies to those that name no device. `settings` are environment
     variables and framework flags for all, and part of every record. `timeout` limits the seconds
     that a framework may take for one answer. `judges`: the largest number of processes that judge;
-    1 means this process. A script that asks for more must guard its `__main__`. `glance` gets the
-    records of one case of each op, or, after a while, of as many ops as have been answered, if
-    others will follow. `afterwards` gets
-    all records, the seats, which still answer, and `Judges.call`, which runs a function in a
-    judge's process; it returns further records, the explanations. With `reopen` the frameworks of a
-    finished run are started for `afterwards` alone. Raises JournalError if the directory holds
-    another run, FrameworkError for a name, flag or device that no framework has and
-    for a kernel that cannot be loaded, and TypeError or ValueError for an argument that is not a
-    plan, folder, list of names, number of seconds or number of judges.
+    1 means this process. A script that asks for more must guard its `__main__`. `on_first_results`
+    gets the records of one case of each op, or, after a while, of as many ops as have been
+    answered, if others will follow. `afterwards` gets all records, the seats, which still answer,
+    and `Judges.call`, which runs a function in a judge's process; it returns further records, the
+    explanations. With `reopen` the frameworks of a finished run are started for `afterwards` alone.
+    Raises JournalError if the directory holds another run, FrameworkError for a name, flag or
+    device that no framework has and for a kernel that cannot be loaded, and TypeError or ValueError
+    for an argument that is not a plan, folder, list of names, number of seconds or number of
+    judges.
     """
     if not isinstance(plan, Plan):
         raise TypeError(f"plan is of type {type(plan).__name__}: `select` makes one.")
     directory, devices = as_path(directory, "directory"), as_names(devices, "devices")
     setting_values, timeout = as_settings(settings), as_seconds(timeout, "timeout")
     judges = as_count(judges, "judges")
-    progress, glance = as_function(progress, "progress"), as_function(glance, "glance")
-    afterwards = as_function(afterwards, "afterwards")
+    progress, afterwards = as_function(progress, "progress"), as_function(afterwards, "afterwards")
+    on_first_results = as_function(on_first_results, "on_first_results")
     frameworks, devices_of = _requested_seats(
         as_names(frameworks, "frameworks"), devices, setting_values
     )
@@ -119,7 +119,7 @@ def measure(
             seats, environments = take_seats(sessions, devices_of)
             _keep_environments(journal, environments, plan)
             started = {name for name, session in sessions.items() if session.status == "ok"}
-            _measure_units(plan, seats, pool, journal, started, timeout, progress, glance)
+            _measure_units(plan, seats, pool, journal, started, timeout, progress, on_first_results)
             _explain(seats, pool, journal, afterwards)
         finally:
             close_all(sessions.values())
@@ -164,7 +164,7 @@ def _measure_units(
     started: Collection[str],
     timeout: float,
     progress: Callable[[Progress], None],
-    glance: Callable[[list[Record]], None],
+    on_first_results: Callable[[list[Record]], None],
 ) -> None:
     open_units = [unit for unit in plan.order if journal.waiting(unit.key, started)]
     done = len(plan.units) - len(open_units)
@@ -175,10 +175,10 @@ def _measure_units(
     if any(unit.case is None for unit in open_units):
         threaded.begin(seats)
     try:
-        with Askers(seats) as askers:
+        with Dispatcher(seats) as dispatcher:
             try:
                 questions = (
-                    _ask(unit, askers, judges, threaded, first_replies) for unit in open_units
+                    _ask(unit, dispatcher, judges, threaded, first_replies) for unit in open_units
                 )
                 for asked in in_advance(questions):
                     if not shown and (asked.unit.key not in first or time.monotonic() > end):
@@ -186,7 +186,7 @@ def _measure_units(
                         records = [record for key in keys for record in journal.done[key]]
                         shown = any(map(_has_answer, records))
                         if shown:
-                            glance(records)
+                            on_first_results(records)
                     progress(Progress(asked.unit.key, done, len(plan.units)))
                     journal.add(asked.unit.key, asked.records())
                     done += 1
@@ -206,14 +206,14 @@ def _has_answer(record: Record) -> bool:
 
 def _ask(
     unit: Unit,
-    askers: Askers,
+    dispatcher: Dispatcher,
     judges: Judges,
     threaded: ThreadedSeats,
     first_replies: FirstReplies,
 ) -> AskedUnit:
     if unit.case is None:
-        return ask_invariance(unit, askers, threaded, first_replies.take(unit))
-    asked = ask_unit(unit, askers, judges.judge)
+        return ask_invariance(unit, dispatcher, threaded, first_replies.take(unit))
+    asked = ask_unit(unit, dispatcher, judges.judge)
     first_replies.keep(asked)
     return asked
 

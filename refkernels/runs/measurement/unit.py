@@ -14,7 +14,7 @@ from refkernels.metrology import agreement
 from refkernels.metrology.judgement import judge_by
 from refkernels.op import Case
 from refkernels.records.words import SCHEMA
-from refkernels.runs.measurement.askers import AskedUnit, Askers
+from refkernels.runs.measurement.dispatcher import AskedUnit, Dispatcher
 from refkernels.runs.measurement.plan import Unit
 from refkernels.runs.measurement.seats import Seat
 from refkernels.truth import Truth
@@ -27,12 +27,12 @@ Judge = Callable[[Unit, Sequence[Seat], Sequence[Future[Reply]]], Callable[[], l
 """Starts to judge a unit's answers; returns a function that waits for the records."""
 
 
-def ask_unit(unit: Unit, askers: Askers, judge: Judge) -> AskedUnit:
+def ask_unit(unit: Unit, dispatcher: Dispatcher, judge: Judge) -> AskedUnit:
     """Ask the seats a case; its records are those of `judged`."""
     inputs, params = _question(unit)
-    replies = askers.ask(_answer, unit, inputs, params)
+    replies = dispatcher.ask(_answer, unit, inputs, params)
     elements = sum(array.size for array in inputs.values())
-    return AskedUnit(unit, elements, judge(unit, askers.seats, replies), replies)
+    return AskedUnit(unit, elements, judge(unit, dispatcher.seats, replies), replies)
 
 
 def _question(unit: Unit) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:

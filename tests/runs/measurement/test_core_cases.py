@@ -114,7 +114,9 @@ def test_one_case_of_each_op_is_measured_and_shown_first(tmp_path: Path) -> None
     assert [unit.op.name for unit in plan.first] == ["hardswish", "sin"]  # by their units
     assert sorted(u.key for u in plan.order) == sorted(u.key for u in plan.units)
     shown: list[list[dict[str, object]]] = []
-    outcome = measurement.measure(plan, tmp_path, frameworks=["numpy"], glance=shown.append)
+    outcome = measurement.measure(
+        plan, tmp_path, frameworks=["numpy"], on_first_results=shown.append
+    )
     (first,) = shown
     measured = [record["op"] for record in first if record["kind"] == "measurement"]
     assert measured == ["hardswish", "sin"]
@@ -128,7 +130,7 @@ def test_the_first_table_waits_for_an_answer(
     monkeypatch.setattr("refkernels.runs.measurement.run.FIRST_TABLE_SECONDS", -1.0)
     plan = measurement.select(["sin", "hardswish"], ["float32"], ["sin/specials*", "hardswish/*"])
     shown: list[list[dict[str, object]]] = []
-    measurement.measure(plan, tmp_path, frameworks=["numpy"], glance=shown.append)
+    measurement.measure(plan, tmp_path, frameworks=["numpy"], on_first_results=shown.append)
     (first,) = shown
     answered = [record["op"] for record in first if record.get("status") == "ok"]
     assert answered == ["sin"]
@@ -138,7 +140,7 @@ def test_a_run_of_one_case_has_no_first_table(tmp_path: Path) -> None:
     plan = measurement.select(["sin"], ["float32"], ["sin/specials*"])
     plan = measurement.Plan(plan.ops, plan.dtypes, plan.units[:1])
     shown: list[list[dict[str, object]]] = []
-    measurement.measure(plan, tmp_path, frameworks=["numpy"], glance=shown.append)
+    measurement.measure(plan, tmp_path, frameworks=["numpy"], on_first_results=shown.append)
     assert shown == []
 
 

@@ -13,7 +13,7 @@ from refkernels import registry
 from refkernels.frameworks.gateway import Reply, Session
 from refkernels.op import Direction
 from refkernels.runs.measurement import invariance
-from refkernels.runs.measurement.askers import KEPT, AskedUnit, Askers, FirstReplies
+from refkernels.runs.measurement.dispatcher import KEPT, AskedUnit, Dispatcher, FirstReplies
 from refkernels.runs.measurement.invariance import PROPERTIES, ThreadedSeats, ask_invariance
 from refkernels.runs.measurement.plan import Unit
 from refkernels.runs.measurement.seats import Seat
@@ -95,8 +95,8 @@ def seated(kernel: Kernel) -> Seat:
 
 
 def invariance_of(unit: Unit, kernel: Kernel) -> list[dict[str, Any]]:
-    with Askers([seated(kernel)]) as askers:
-        return ask_invariance(unit, askers, Threaded(1.0)).records()
+    with Dispatcher([seated(kernel)]) as dispatcher:
+        return ask_invariance(unit, dispatcher, Threaded(1.0)).records()
 
 
 def properties_of(
@@ -173,8 +173,8 @@ def test_a_kernel_that_settles_after_some_calls_is_named() -> None:
 def test_an_emulated_seat_is_asked_in_one_interpreter() -> None:
     unit = Unit(registry.get("sin"), None, "float32", "forward")
     seat = replace(seated(Kernel("first calls")), emulated=True)
-    with Askers([seat]) as askers:  # `ThreadedSeats` would start two more
-        records = ask_invariance(unit, askers, cast(ThreadedSeats, None)).records()
+    with Dispatcher([seat]) as dispatcher:  # `ThreadedSeats` would start two more
+        records = ask_invariance(unit, dispatcher, cast(ThreadedSeats, None)).records()
     held = {record["property"]: (record["status"], record["holds"]) for record in records}
     assert held["run_to_run"][0] == held["position"][0] == held["batch"][0] == "ok"
     assert held["threads"] == ("unsupported", None)
@@ -206,17 +206,17 @@ class Slowly(Kernel):
 def test_a_case_that_took_the_seat_long_is_not_asked_again() -> None:
     unit = Unit(registry.get("sin"), None, "float32", "forward")
     seat = seated(Slowly("nothing"))
-    with Askers([seat]) as askers:
+    with Dispatcher([seat]) as dispatcher:
         seat.run("sin", "forward", {"x": np.ones(501, np.float32)}, {})
         cast(Slowly, seat.session).largest = 0
-        records = ask_invariance(unit, askers, Threaded(1.0)).records()
+        records = ask_invariance(unit, dispatcher, Threaded(1.0)).records()
         assert cast(Slowly, seat.session).largest <= 500
         by_property = {record["property"]: record for record in records}
         assert by_property["run_to_run"]["elements"] > 0
 
         least = SeatQuestion.of("sin", "forward", {"x": np.ones(0, "f4")}, {})
         seat.unanswered.slow.append((least, Reply("ok", seconds=0.0)))
-        records = ask_invariance(unit, askers, Threaded(1.0)).records()
+        records = ask_invariance(unit, dispatcher, Threaded(1.0)).records()
     assert {record["status"] for record in records} == {"timeout"}
 
 
@@ -228,18 +228,18 @@ def test_an_answer_that_was_judged_is_the_first_of_two(wrong: bool) -> None:
     invariance = Unit(op, None, "float32", "forward", cases)
     kernel = Kernel("nothing")
     first_replies = FirstReplies([invariance])
-    with Askers([seated(kernel)]) as askers:
-        ask_invariance(invariance, askers, Threaded(1.0)).records()
+    with Dispatcher([seated(kernel)]) as dispatcher:
+        ask_invariance(invariance, dispatcher, Threaded(1.0)).records()
         calls, kernel.calls = kernel.calls, 0
         for case in cases:
-            asked = ask_unit(Unit(op, case, "float32", "forward"), askers, not_judged)
+            asked = ask_unit(Unit(op, case, "float32", "forward"), dispatcher, not_judged)
             first_replies.keep(asked)
             assert [reply.result().status for reply in asked.replies] == ["ok"]
         kernel.fault = "threads" if wrong else "nothing"  # with 2 threads, every element
         kernel.threads = 2
         replies = first_replies.take(invariance)
         assert list(replies) == [case.name for case in cases]
-        records = ask_invariance(invariance, askers, Threaded(1.0), replies).records()
+        records = ask_invariance(invariance, dispatcher, Threaded(1.0), replies).records()
         assert kernel.calls == calls
     assert records[0]["property"] == "run_to_run"
     assert records[0]["holds"] is not wrong

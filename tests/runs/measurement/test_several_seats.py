@@ -12,7 +12,7 @@ from refkernels.frameworks.catalog import FrameworkError
 from refkernels.frameworks.gateway import Session
 from refkernels.runs import measurement
 from refkernels.runs.measurement import unit
-from refkernels.runs.measurement.askers import Askers
+from refkernels.runs.measurement.dispatcher import Dispatcher
 from refkernels.runs.measurement.invariance import PROPERTIES, ThreadedSeats, ask_invariance
 from refkernels.runs.measurement.plan import Unit
 from refkernels.runs.measurement.seats import Seat
@@ -95,8 +95,8 @@ def test_a_seat_that_does_not_start_is_not_started_again_for_invariance() -> Non
     session, threaded = Session("numpy", start_timeout=0.001), ThreadedSeats(1.0)
     seat = Seat(session, "numpy", None, "cpu", session.settings, "id")
     question = Unit(registry.get("sin"), None, "float32", "forward")
-    with Askers([seat]) as askers:
-        records = ask_invariance(question, askers, threaded).records()
+    with Dispatcher([seat]) as dispatcher:
+        records = ask_invariance(question, dispatcher, threaded).records()
     assert {record["property"] for record in records} == set(PROPERTIES)
     assert {(record["status"], record["started"]) for record in records} == {("timeout", False)}
     assert session.starts == 1

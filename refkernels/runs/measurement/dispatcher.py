@@ -19,7 +19,7 @@ KEPT = 1 << 16  # most elements of a case whose replies wait for the op's invari
 ELEMENTS = 1 << 22  # most elements of their inputs, because their answers wait in memory
 
 
-class Askers:
+class Dispatcher:
     """A thread for each seat, which asks it. On exit, questions that a seat has not begun to answer
     are dropped."""
 
@@ -27,7 +27,7 @@ class Askers:
         self.seats = tuple(seats)
         self._threads = [ThreadPoolExecutor(1) for _ in seats]
 
-    def __enter__(self) -> "Askers":
+    def __enter__(self) -> "Dispatcher":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 from waiting import HANGS
 
-from refkernels.runs.measurement import askers
-from refkernels.runs.measurement.askers import AskedUnit, Askers, in_advance
+from refkernels.runs.measurement import dispatcher
+from refkernels.runs.measurement.dispatcher import AskedUnit, Dispatcher, in_advance
 from refkernels.runs.measurement.plan import Unit
 from refkernels.runs.measurement.seats import Seat
 
@@ -26,7 +26,7 @@ def test_a_slow_seat_keeps_no_other_waiting_and_each_keeps_its_order() -> None:
             done.set()
         return in_time
 
-    with Askers([SLOW, FAST]) as running:
+    with Dispatcher([SLOW, FAST]) as running:
         futures = [future for number in range(3) for future in running.ask(answer, number)]
         assert all(future.result() for future in futures)
     assert answered == {SLOW: [0, 1, 2], FAST: [0, 1, 2]}
@@ -41,7 +41,7 @@ def test_questions_that_no_seat_has_begun_are_dropped_on_leaving() -> None:
         go_on.wait()
         answered.append(number)
 
-    with Askers([SLOW]) as running:
+    with Dispatcher([SLOW]) as running:
         futures = [running.ask(answer, number)[0] for number in range(5)]
         assert begun.wait(HANGS)
         futures[-1].add_done_callback(lambda _: go_on.set())
@@ -51,7 +51,7 @@ def test_questions_that_no_seat_has_begun_are_dropped_on_leaving() -> None:
 
 @pytest.mark.parametrize(
     ("elements", "ahead"),
-    [(1, askers.AHEAD), (askers.ELEMENTS // 4, 4), (2 * askers.ELEMENTS, 0)],
+    [(1, dispatcher.AHEAD), (dispatcher.ELEMENTS // 4, 4), (2 * dispatcher.ELEMENTS, 0)],
 )
 def test_the_seats_are_asked_ahead_as_far_as_memory_allows(elements: int, ahead: int) -> None:
     drawn: list[int] = []
