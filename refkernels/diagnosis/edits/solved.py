@@ -78,7 +78,7 @@ class Knob(NamedTuple):
 class Target(NamedTuple):
     """An output that a value is solved for. `predict`: the output of an edited program, None where
     there is none; `rounding`: the relative size of a few roundings; `alike`: how many elements
-    share a row's roundings, and so are off together."""
+    share a row's roundings, and so are off together beside a limit."""
 
     seen: Observation
     predict: Callable[[Edits], Doubles | None]
@@ -209,7 +209,8 @@ def solve(knob: Knob, target: Target) -> SolvedNumber | None:
         best = _refined(best, at, max(step, abs(best) / 8.0), precision)
         step = 0.0
     held = target.rounding * abs(best)  # a kernel rounds what it holds
-    most, step = at(best) + _WORSE * target.alike, abs(best) * 2.0**-50 or 2.0**-100
+    worse = _WORSE * (target.alike if knob.ordered.size else 1.0)
+    most, step = at(best) + worse, abs(best) * 2.0**-50 or 2.0**-100
     low, high = (
         few_digits.end_of(lambda v: at(v) <= most, best, side * step, side * math.inf) + side * held
         for side in (-1.0, 1.0)
