@@ -252,7 +252,6 @@ FUNCTIONS = ("kernels", "contexts", "elementwise")  # which have names of their 
 NAMES_OPS = {  # what frameworks call an op, the adapters' calls, and what a small training steps
     "alignment/kinds.py",
     "alignment/updates.py",
-    "frameworks/torch_names.py",
     "training/demo.py",
     "training/null_runs.py",
     "training/steps.py",

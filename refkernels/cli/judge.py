@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -15,9 +14,6 @@ from refkernels.cli.shared.endings import refuse, refusing, resumable
 from refkernels.cli.shared.kernels import named_kernels
 from refkernels.cli.shared.options import MOST_SEED, OWN, AsJson, Language, Names, Resume
 from refkernels.cli.shared.progress import shown
-
-if TYPE_CHECKING:
-    from refkernels.judging.judgement import Judgement
 
 
 def judge(
@@ -70,6 +66,9 @@ def judge(
         Path | None,
         typer.Option(help="The file for the page in Markdown; for a folder, the pages' folder."),
     ] = None,
+    junit: Annotated[
+        Path | None, typer.Option(help="The file for the verdicts as JUnit's XML, for CI.")
+    ] = None,
     resume: Resume = False,
     lang: Language = "en",
     as_json: AsJson = False,
@@ -81,8 +80,8 @@ def judge(
     every function that is named after an op is judged; the pages list the right ones by time, and
     the status is 0 if all are right.
     """
+    from refkernels.judging.folder import NOT_JUDGED
     from refkernels.judging.judge import judge as verdict_on
-    from refkernels.records.files import write_whole
     from refkernels.reporting.judging import views
 
     options.check_language(lang)
@@ -99,7 +98,7 @@ def judge(
                 "A folder has Python files: --abi is for a library, --task is for one candidate."
             )
         question = {**asked, "op": op, "python": python}
-        _folder(Path(kernel), out or Path("judged"), question, resume, lang, as_json)
+        _folder(Path(kernel), out or Path("judged"), question, resume, junit, lang, as_json)
         return
     if resume:
         refuse("--resume continues a folder of kernels, and this is one kernel.")
@@ -107,12 +106,12 @@ def judge(
     with refusing():
         if task is not None:
             names = [kernel]
-            covered, judgement = _of_task(kernel, task, asked, lang, as_json)
+            record = _of_task(kernel, task, asked)
         else:
             folder = f"{kernel} is no folder either"
             names, _ = named_kernels([kernel], [op] if op else [], abi, python, folder)
-            covered, judgement = None, verdict_on(names[0], **asked)
-    command = ["refkernels", "judge", names[0], "--seed", str(judgement.seed)]
+            record = verdict_on(names[0], **asked).to_dict()
+    command = ["refkernels", "judge", names[0], "--seed", str(record["seed"])]
     for option, value, default in (("--level", level, "default"), ("--device", device, "cpu")):
         command += [option, value] if value != default else []
     several = {"--dtype": dtypes, "--length": length, "--shape": shape}
@@ -122,51 +121,51 @@ def judge(
     never = allow_overflow is False
     given = {"--times": times, "--allow-overflow": allow_overflow, "--no-allow-overflow": never}
     command += [option for option, on in given.items() if on]
-    record, replay = judgement.to_dict(), shlex.join(command)
-    record |= {"task": covered} if covered else {}
+    replay = shlex.join(command)
     if as_json:
         typer.echo(json.dumps({**record, "replay": replay}, allow_nan=False))
     else:
         typer.echo("\n".join(views.lines(record, replay, lang)))
     if out is not None:
-        with refusing(out):
-            write_whole(out, views.markdown(record, replay, lang))
-    raise typer.Exit(0 if judgement.right else 1)
+        _write(out, views.markdown(record, replay, lang))
+    _write_junit(junit, [record], lang)
+    raise typer.Exit({"right": 0, NOT_JUDGED: 3}.get(record["verdict"], 1))
 
 
-def _of_task(
-    kernel: str, path: Path, settings: dict[str, Any], lang: str, as_json: bool
-) -> tuple[dict[str, Any], Judgement]:
-    """Print the coverage of a task; return it with the judgement of the candidate. Ends with status
-    3 if the candidate cannot be judged."""
+def _of_task(kernel: str, task: Path, settings: dict[str, Any]) -> dict[str, Any]:
+    """The record of a task's candidate."""
     from refkernels.judging import tasks
-    from refkernels.programs import ProgramError
-    from refkernels.reporting.judging import views
 
-    task = tasks.read(path)
-    covered = task.to_dict()
     file, _, cls = kernel.partition(".py:")
     candidate = Path(file if file.endswith(".py") else f"{file}.py")
-    judgement = None
-    try:
-        model, judgement = tasks.judge_candidate(task, candidate, cls or "ModelNew", **settings)
-        covered |= {} if task.is_op else {"calls": []}
-        if judgement is None:
-            obstacle = "other" if model.verdict != "not_enough_shown" else "cannot_tell"
-            covered |= {"obstacle": f"task:{obstacle}", "reasons": model.to_dict()["reasons"]}
-    except ProgramError as error:
-        typer.echo(f"{error}", err=True)
-    if not as_json:
-        typer.echo("\n".join(views.coverage(covered, lang)))
-    elif judgement is None:
-        typer.echo(json.dumps({"task": covered}))
-    if judgement is None:
-        raise typer.Exit(3)
-    return covered, replace(judgement, kernel=kernel)
+    record = tasks.judge_candidate(task, candidate, cls or "ModelNew", **settings)
+    return {**record, "kernel": kernel}
+
+
+def _write(path: Path, text: str) -> None:
+    from refkernels.records.files import write_whole
+
+    with refusing(path):
+        write_whole(path, text)
+
+
+def _write_junit(path: Path | None, records: list[dict[str, Any]], lang: str) -> None:
+    from refkernels.judging.junit import document
+    from refkernels.reporting.judging import views
+
+    if path is not None:
+        texts = ["\n".join(views.lines(record, "", lang)[:-1]) for record in records]
+        _write(path, document(records, texts))
 
 
 def _folder(
-    folder: Path, out: Path, question: dict[str, Any], resume: bool, lang: str, as_json: bool
+    folder: Path,
+    out: Path,
+    question: dict[str, Any],
+    resume: bool,
+    junit: Path | None,
+    lang: str,
+    as_json: bool,
 ) -> None:
     """Judge a folder, write its pages, and end with their status."""
     from refkernels.judging.folder import judge_all
@@ -176,6 +175,7 @@ def _folder(
         with shown("judging") as (show, _):
             records = judge_all(folder, out, question, resume, show)
         written = leaderboard.write_leaderboard(out, lang)
+    _write_junit(junit, records, lang)
     if as_json:
         typer.echo(written[-1].read_text(encoding="utf-8"), nl=False)
     else:

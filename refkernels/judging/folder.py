@@ -55,12 +55,12 @@ def kernels_in(folder: Path, op: str | None = None) -> tuple[list[tuple[Path, st
     for path in sorted(folder.glob("*.py")):
         if showable(path.name) != path.name:
             reason = "Its name has characters that no page can show: rename it."
-            refused.append(_refusal(showable(str(path)), op, reason))
+            refused.append(refusal(showable(str(path)), op, reason))
             continue
         try:
             functions = kernels.functions(path, op)
         except kernels.KernelError as error:
-            refused.append(_refusal(str(path), op, showable(f"{error}.")))
+            refused.append(refusal(str(path), op, showable(f"{error}.")))
             continue
         accepted += [(path, function) for function in functions]
     return accepted, refused
@@ -140,14 +140,15 @@ def _judged(seat: str, op: str, **settings: Any) -> Json:
     try:
         return judge(seat, **{"times": True, **settings}).to_dict()
     except (ValueError, catalog.FrameworkError) as error:
-        return _refusal(seat, op, showable(f"{str(error).rstrip('.')}."))
+        return refusal(seat, op, showable(f"{str(error).rstrip('.')}."))
     except Exception as error:  # one kernel that breaks the judge does not stop the folder
         reason = f"The judge failed on it ({type(error).__name__}: {error})."
-        return _refusal(seat, op, showable(reason))
+        return refusal(seat, op, showable(reason))
 
 
-def _refusal(kernel: str, op: str | None, reason: str) -> Json:
+def refusal(kernel: str, op: str | None, reason: str) -> Json:
+    """The record of a kernel that is not judged."""
     return {
         "schema": SCHEMA, "kind": "judgement", "kernel": kernel, "op": op, "direction": "",
-        "dtype": "", "verdict": NOT_JUDGED, "why": reason,
+        "dtype": "", "verdict": NOT_JUDGED, "score": None, "why": reason,
     }  # fmt: skip

@@ -11,20 +11,24 @@ that single ones do not decide it. Needs torch only (Python 3.8).
 
 import ast
 import math
+import os
 import sys
 import types
 
 FEWEST = 32
 LEAST, SHORT = 4, 16  # an integer below the first is no size
 PRODUCTS = 64  # multiplications that count as one element
+MOST = 1 << 24  # elements at sizes of which one is the task's own
+LONGEST = 1 << 37  # multiplications, in float32 and float64: half a minute of one core
 GIVING = ("get_inputs", "get_init_inputs")
 
 
-def smaller(text, path, name, most):
+def smaller(text, path, name, most, kept=None):
     """The task's text with smaller integers, and these by name, where class `name` computes at
-    most `most` elements, or as few as can be."""
+    most `most` elements, or as few as can be. `kept`: the number of an integer that stays."""
     before, best, stages = integers(text), measured(text, path, name), {}
-    for group in _groups(before) if best and best.work > most else ():
+    groups = [group for group in _groups(before) if kept not in group]
+    for group in groups if best and best.work > most else ():
         found = measured(_halved(text, group), path, name, run=False)
         if found:
             stages[group] = _stage(best, found)
@@ -39,6 +43,21 @@ def smaller(text, path, name, most):
             del stages[group]
     after = [integer.value for integer in integers(text)]
     return text, {old.name: new for old, new in zip(before, after) if old.value != new}
+
+
+def larger(text, path, name, changed):
+    """The texts, integers and terms at which this machine can run class `name`: the task's own, or
+    else each of those that are changed at its own value, the others smaller where they may be."""
+    whole = measured(text, path, name)
+    if whole is None or whole.fits():
+        return [(text, {}, whole.terms)] if whole else []
+    found = {}
+    for kept in (k for k, integer in enumerate(integers(text)) if integer.name in changed):
+        other, sizes = smaller(text, path, name, MOST, kept)
+        run = measured(other, path, name)
+        if run and run.fits():
+            found[other] = sizes, run.terms
+    return [(other, *rest) for other, rest in found.items()]
 
 
 class Integer:
@@ -127,7 +146,8 @@ def measured(text, path, name, run=True):
 
 class _Measured:
     """The shapes of a Model's `inputs` and `parameters`; after `run`, `work`: about how many
-    elements it computes, and `fewest`: of a normalisation."""
+    elements it computes, `products`: how many it multiplies, `fewest`: of a normalisation, and
+    `terms`: the most that one result has."""
 
     def __init__(self, module, name):
         import torch
@@ -140,6 +160,13 @@ class _Measured:
         state = list(self.model.state_dict().values())
         self.inputs, self.parameters = ([tuple(t.shape) for t in part] for part in (inputs, state))
         self.work, self.fewest = sum(tensor.numel() for tensor in [*inputs, *state]), math.inf
+        lengths = [n for shape in [*self.inputs, *self.parameters] for n in shape]
+        self.products, self.terms = 0, max(lengths, default=1)
+
+    def fits(self):
+        """Whether its results, in float64, take at most half of the memory that is free."""
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return 8 * (self.work - self.products // PRODUCTS) <= free / 2 and self.products <= LONGEST
 
     def run(self):
         import torch
@@ -149,17 +176,28 @@ class _Measured:
         class Counting(TorchDispatchMode):
             def __torch_dispatch__(counting, operator, types, args=(), kwargs=None):
                 result = operator(*args, **(kwargs or {}))
-                leaves = torch.utils._pytree.tree_leaves(result)
-                self.work += sum(leaf.numel() for leaf in leaves if hasattr(leaf, "numel"))
+                given, found = (_numbers(part) for part in (args, result))
+                self.work += found
+                self.terms = max(self.terms, given // found if found else 0)
                 if operator.overloadpacket in flop_registry:
                     products = flop_registry[operator.overloadpacket]
-                    given = dict(kwargs or {}, out_val=result)
-                    self.work += products(*args, **given) // (2 * PRODUCTS)
-                self.fewest = min(self.fewest, _together(operator, args))
+                    count = products(*args, **dict(kwargs or {}, out_val=result)) // 2
+                    self.products, self.work = self.products + count, self.work + count // PRODUCTS
+                    self.terms = max(self.terms, count // found)
+                together = _together(operator, args)
+                self.fewest = min(self.fewest, together)
+                self.terms = max(self.terms, 0 if together == math.inf else together)
                 return result
 
         with torch.device("meta"), torch.no_grad(), Counting():
             self.model(*self.given)
+
+
+def _numbers(tree):
+    import torch
+
+    leaves = torch.utils._pytree.tree_leaves(tree)
+    return sum(leaf.numel() for leaf in leaves if isinstance(leaf, torch.Tensor))
 
 
 def _together(operator, args):

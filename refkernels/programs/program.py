@@ -89,10 +89,20 @@ class Step:
         return f"{self.name}, {self.line}" if self.line else self.name
 
 
+class Larger(NamedTuple):
+    """A task's file at its own sizes, or with some of its integers made smaller: `text`, `sizes`
+    as in a program; `terms`: how many numbers one of its results adds."""
+
+    text: str
+    sizes: Mapping[str, int]
+    terms: int
+
+
 @dataclass(frozen=True, eq=False)
 class TorchProgram:
     """A program. `custom_gradients`: what it computes the gradient of by rules of its own;
-    `sizes`: the integers of its file that were made smaller, and `text` the file with them."""
+    `sizes`: the integers of its file that were made smaller, and `text` the file with them;
+    `larger`: those at which a machine can run it."""
 
     name: str
     inputs: tuple[ProgramInput, ...]
@@ -103,6 +113,7 @@ class TorchProgram:
     tensors: Mapping[str, Tensor] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
     text: str = ""
+    larger: tuple[Larger, ...] = ()
 
     @property
     def dtype(self) -> str:
@@ -160,8 +171,9 @@ class _Reader:
         torch = f"torch {document['torch']}"
         custom = tuple(map(str, document["custom_gradients"]))
         text = str(document.get("text", ""))
+        larger = tuple(Larger(*item) for item in document.get("larger", ()))
         read = self.name, inputs, nodes, outputs, torch, custom, self.tensors, sizes, text
-        return TorchProgram(*read)
+        return TorchProgram(*read, larger)
 
     def tensor(self, item: Mapping[str, Any], where: str) -> Tensor:
         shape, dtype = tuple(item["shape"]), item["dtype"]

@@ -337,19 +337,23 @@ def loaded(path):
     return module
 
 
+def script(path):
+    """The module of a file of the package."""
+    spec = importlib.util.spec_from_file_location(os.path.basename(path)[:-3], path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def smaller(request):
-    """The module of the request's file, its integers made smaller by the script of the request, if
-    it has one, which then has `text` and `sizes`."""
-    if not request.get("shrinking"):
-        return loaded(request["file"])
-    script = importlib.util.spec_from_file_location("shrinking", request["shrinking"])
-    shrinking = importlib.util.module_from_spec(script)
-    script.loader.exec_module(shrinking)
+    """The module of the request's file, its integers made smaller by the script of the request,
+    which then has `text` and `sizes`, and `larger` ones."""
+    shrinking = script(request["shrinking"])
     sys.path.insert(0, os.path.dirname(os.path.abspath(request["file"])))
     with open(request["file"], encoding="utf-8") as file:
-        text = file.read()
-    given = text, request["file"], request["name"], request["most"]
-    request["text"], request["sizes"] = shrinking.smaller(*given)
+        given = file.read(), request["file"], request["name"]
+    request["text"], request["sizes"] = shrinking.smaller(*given, request["most"])
+    request["larger"] = shrinking.larger(*given, request["sizes"])
     return shrinking.executed(request["text"], request["file"])
 
 
@@ -362,7 +366,7 @@ def asked(request):
     torch.manual_seed(0)
     path, name = request["file"], request["name"]
     try:
-        module = smaller(request)
+        module = smaller(request) if request.get("shrinking") else loaded(request["file"])
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
         own = [f for f in frames if f.filename == os.path.abspath(path)] or frames
@@ -376,6 +380,10 @@ def asked(request):
     if isinstance(function, type):
         torch.manual_seed(0)
         function = function(*getattr(module, "get_init_inputs", list)())
+    if request.get("shrinking"):
+        here = os.path.dirname(os.path.abspath(__file__))
+        function = script(os.path.join(here, "task.py")).trained(function)
+        torch.manual_seed(0)
     if request["arrays"] is None:
         if not hasattr(module, "get_inputs"):
             raise NotExported(
@@ -401,7 +409,9 @@ def main(request_path, out):
     try:
         function, args, kwargs = asked(request)
         document, arrays = exported(function, args, kwargs, request["kept"])
-        document.update({key: request[key] for key in ("sizes", "text") if key in request})
+        document.update(
+            {key: request[key] for key in ("sizes", "text", "larger") if key in request}
+        )
         np.savez(out + ".npz", **arrays)
     except NotExported as error:
         document = {"error": str(error)}

@@ -1,13 +1,12 @@
-"""Finds the functions that a task's Model calls. Run as a script, in an interpreter with torch.
+"""The Model of a task and its candidates, in an interpreter with torch.
 
-    python task.py TASK.py        prints one line of JSON
+    function(sizes, home, file, "ModelNew")     a candidate as a function of arrays
+    python task.py REQUEST.json                 its answers to get_inputs() at several sizes
 
-A task is a file with a class Model, `get_inputs()` and `get_init_inputs()`, in KernelBench's form.
-It runs on torch's meta device, where tensors have shapes and no values; a task that needs values
-runs on the CPU. The calls are those of torch's functions, before torch decomposes them, each with
-where its arguments come from: an input, the Model's state (parameters and buffers), or a value.
-
-It needs torch only (Python 3.8).
+`sizes` is the task's file, perhaps with other integers, and `home` the folder whose modules it may
+import. Parameters that a constructor sets to one number, as those of norms, are changed as training
+changes them: otherwise nothing shows that a candidate leaves them out. Needs torch and NumPy only
+(Python 3.8).
 """
 
 import importlib.util
@@ -16,76 +15,99 @@ import os
 import sys
 
 
-def loaded(path):
+def loaded(name, path):
     """The module of a file, which may import its neighbours."""
-    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
-    spec = importlib.util.spec_from_file_location("refkernels_task", path)
+    if os.path.dirname(path) not in sys.path:
+        sys.path.insert(0, os.path.dirname(path))
+    spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
+    sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
 
 
-def source(value, inputs, state):
-    """Where an argument comes from: {"input": its number}, {"state": its name} or {"value": ...};
-    {} for anything else."""
-    for number, given in enumerate(inputs):
-        if value is given:
-            return {"input": number}
-    for name, own in state.items():
-        if value is own:
-            return {"state": name}
-    if isinstance(value, (tuple, list)) and all(isinstance(part, int) for part in value):
-        return {"value": list(value)}
-    return {"value": value} if isinstance(value, (int, float, str, type(None))) else {}
-
-
-def called(module, device):
-    """The names of the functions that a forward pass calls, in order, with their arguments, and
-    the tensors that it is given."""
+def trained(model):
+    """A module whose parameters are no longer all one number."""
     import torch
-    from torch.overrides import TorchFunctionMode
 
-    names, arguments = [], []
+    torch.manual_seed(1)
+    with torch.no_grad():
+        for own in model.parameters():
+            if own.numel() and bool((own == own.reshape(-1)[0]).all()):
+                own.add_(torch.rand_like(own) / 4)
+    return model
 
-    class Recording(TorchFunctionMode):
-        def __torch_function__(self, function, types, args=(), kwargs=None):
-            names.append(getattr(function, "__name__", str(function)))
-            named = {key: source(value, inputs, state) for key, value in (kwargs or {}).items()}
-            arguments.append([[source(value, inputs, state) for value in args], named])
-            return function(*args, **(kwargs or {}))
 
-    with torch.device(device), torch.no_grad():
-        model = module.Model(*module.get_init_inputs()).eval()
-        inputs = module.get_inputs()
-        parameters = [name for name, _ in model.named_parameters()]
-        state = dict([*model.named_parameters(), *model.named_buffers()])
-        with Recording():
-            model(*inputs)
-    shapes = [list(value.shape) for value in inputs if isinstance(value, torch.Tensor)]
-    others = len(inputs) - len(shapes)
-    return {
-        "calls": names, "arguments": arguments, "inputs": shapes, "others": others,
-        "parameters": parameters, "state": {key: list(value.shape) for key, value in state.items()},
-    }  # fmt: skip
+def made(sizes, home, file, cls):
+    """The task's module, and an object of a class of a file with the Model's parameters and
+    buffers: those of the same names, or else in their order."""
+    import torch
+
+    if home not in sys.path:
+        sys.path.insert(0, home)
+    task = loaded("refkernels_program", sizes)
+    torch.manual_seed(0)
+    model = trained(task.Model(*task.get_init_inputs()))
+    if cls == "Model":
+        return task, model
+    torch.manual_seed(0)
+    new = getattr(loaded("refkernels_candidate", file), cls)(*task.get_init_inputs())
+    state, own = model.state_dict(), new.state_dict()
+    new.load_state_dict(state if state.keys() == own.keys() else dict(zip(own, state.values())))
+    return task, new
+
+
+def function(sizes, home, file, cls):
+    """The function that a class computes: of the tensors of get_inputs(), whose other values it
+    keeps."""
+    import torch
+
+    task, new = made(sizes, home, file, cls)
+    example = task.get_inputs()
+
+    def kernel(*arrays):
+        given = iter(arrays)
+        chosen = torch.utils._pytree.tree_map_only(torch.Tensor, lambda _: next(given), example)
+        with torch.no_grad():
+            return new.to(arrays[0].device)(*chosen)
+
+    return kernel
+
+
+def answers(request):
+    """The answers at each size, as arrays by number of size and output; in "exact" those of the
+    same in float64."""
+    import torch
+
+    leaves, mapped = torch.utils._pytree.tree_leaves, torch.utils._pytree.tree_map_only
+    for k, sizes in enumerate(request["sizes"]):
+        task, new = made(sizes, request["home"], request["file"], request["cls"])
+        torch.manual_seed(request["seed"] + k)
+        given = task.get_inputs()
+        with torch.no_grad():
+            on_device = mapped(torch.Tensor, lambda value: value.to(request["device"]), given)
+            for j, value in enumerate(leaves(new.to(request["device"])(*on_device))):
+                yield "%d-%d" % (k, j), value.float()
+            if request["exact"]:
+                wide = mapped(
+                    torch.Tensor, lambda v: v.double() if v.is_floating_point() else v, given
+                )
+                for j, value in enumerate(leaves(new.double()(*wide))):
+                    yield "%d-%d-exact" % (k, j), value
 
 
 def main(path):
-    module = loaded(path)
-    for name in ("Model", "get_inputs", "get_init_inputs"):
-        if not callable(getattr(module, name, None)):
-            raise AttributeError("it has no %s" % name)
+    import numpy as np
+
+    with open(path, encoding="utf-8") as file:
+        request = json.load(file)
     try:
-        return called(module, "meta")
-    except (RuntimeError, NotImplementedError):
-        return called(module, "cpu")
+        for name, value in answers(request):
+            np.save(os.path.join(request["out"], name + ".npy"), value.cpu().numpy())
+    except Exception as error:
+        with open(os.path.join(request["out"], "error.txt"), "w", encoding="utf-8") as file:
+            file.write("%s: %s" % (type(error).__name__, str(error).split("\n")[0][:300]))
 
 
 if __name__ == "__main__":
-    answer = os.dup(1)
-    os.dup2(2, 1)  # the task's own prints go to the standard error
-    try:
-        result = main(sys.argv[1])
-    except Exception as error:
-        result = {"error": "%s: %s" % (type(error).__name__, str(error).split("\n")[0][:300])}
-    os.write(answer, json.dumps(result).encode() + b"\n")
+    main(sys.argv[1])

@@ -20,6 +20,10 @@ _SHOWN = 3  # reasons
 def lines(record: Mapping[str, Any], replay: str, lang: str = "en") -> list[str]:
     """One screen: the verdict, its reasons, what was shown, and how to repeat the judgement."""
     words = WORDS[lang]
+    if "why" in record:
+        why = words.get(record["why"], record["why"])
+        reasons = because(record.get("reasons", ()), lang, "refused")[:_SHOWN]
+        return [why, *(f"  {reason}" for reason in reasons), f"  {words['replay']}: {replay}"]
     head = words["of"].format(
         kernel=record["kernel"], op=record["op"], direction=record["direction"],
         dtype=record["dtype"], verdict=VERDICT_WORDS[lang][record["verdict"]],
@@ -29,21 +33,13 @@ def lines(record: Mapping[str, Any], replay: str, lang: str = "en") -> list[str]
     return [*body, f"  {words['replay']}: {replay}"]
 
 
-def coverage(task: Mapping[str, Any], lang: str = "en") -> list[str]:
-    """What of a task is covered, a line for each function; if the task is not judged, why."""
-    words = WORDS[lang]
-    covered = [words[f"covered:{call['covered']}"].format(**call) for call in task["calls"]]
-    ops = words["join"].join(call["op"] for call in task["calls"] if call["op"])
-    obstacle = [words[task["obstacle"]].format(op=ops)] if "obstacle" in task else []
-    reasons = because(task.get("reasons", ()), lang, "refused")[:_SHOWN]
-    return [*covered, *obstacle, *(f"  {reason}" for reason in reasons)]
-
-
 def markdown(record: Mapping[str, Any], replay: str, lang: str = "en") -> str:
     """The page: the same, with every reason, family and mutant."""
     words = WORDS[lang]
     title, *facts = (escaped(line.strip(), 4000) for line in lines(record, replay, lang)[:-1])
     parts = [f"# {title}", "\n".join(f"- {line}" for line in facts)]
+    if "why" in record:
+        return "\n\n".join(parts) + "\n"
     if further := because(record["reasons"], lang)[_SHOWN:]:
         items = "\n".join(f"- {escaped(sentence, 4000)}" for sentence in further)
         parts.append(folded(words["reasons"], items))

@@ -1,4 +1,5 @@
-"""A linear layer, whose weight and bias belong to the model; the new model names them otherwise."""
+"""A linear layer, whose weight and bias belong to the model; the new model names them otherwise,
+the other one answers otherwise at the task's own size."""
 
 import torch
 from torch import nn
@@ -23,19 +24,10 @@ class ModelNew(nn.Module):
         return torch.addmm(self.b, x, self.w.t())
 
 
-class WithoutBias(ModelNew):
+class OtherAtItsOwnSize(ModelNew):
     def forward(self, x):
-        return x @ self.w.t() + 0 * self.b
-
-
-class PackedOnce(nn.Module):
-    def __init__(self, features, outputs):
-        super().__init__()
-        self.layer = nn.Linear(features, outputs)
-        self.packed = self.layer.weight.detach().t().contiguous()
-
-    def forward(self, x):
-        return x @ self.packed + self.layer.bias
+        y = super().forward(x)
+        return y.flip(0) if x.shape == (64, 96) else y
 
 
 def get_inputs():
